@@ -1540,6 +1540,17 @@ func (c *CodeView) files() []*state.Source { return c.App.sourcesOf(c.file()) }
 
 func (c *CodeView) shown() bool { return len(c.files()) > 0 }
 
+// removable reports whether the user dropped the file in view.
+func (c *CodeView) removable() bool {
+	f, _ := c.App.source()
+	return f != nil && c.App.Dropped(f)
+}
+
+func (c *CodeView) remove() {
+	f, _ := c.App.source()
+	c.App.RemoveSource(f)
+}
+
 func (c *CodeView) isChosen(i int) bool { return c.App.code.chosen[c.file()] == i }
 
 func (c *CodeView) choose(text string) {
@@ -1778,6 +1789,16 @@ func (c *CodeView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 								{
 									vgparent := vgn
 									_ = vgparent
+									addText(vgparent, "\n\t\t\t\t\t\t\t")
+									if c.removable() {
+										vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00id\x00source-remove")
+										addListener(vgn, "click", func(event vugu.DOMEvent) { c.remove() })
+										{
+											vgparent := vgn
+											_ = vgparent
+											addText(vgparent, "remove the file")
+										}
+									}
 									addText(vgparent, "\n\t\t\t\t\t\t\t")
 									vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00id\x00hot-before\x00data-key-hot\x00p\x00title\x00p")
 									addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.NextHot(false) })

@@ -22,6 +22,8 @@ type App struct {
 	Tabs    Tabs    // nil if the browser does not support it
 	Handles Handles // nil if the browser cannot store handles
 	Shelves Shelves // nil if there are no spill stores
+	// SourceFiles is nil if the browser has no storage.
+	SourceFiles SourceFiles
 
 	Screen  state.Screen
 	Problem string // the problems that the user has not dismissed; see [state.AddProblem]
@@ -337,6 +339,7 @@ func (a *App) present(r *Result) {
 	}
 	r.show(a.Screen.LineBytes)
 	r.demo = a.demoOf(r)
+	a.readSources(r.Key)
 	a.Port.SetTitle(r.Name + " – stackglass")
 	a.drawCharts()
 }

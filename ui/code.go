@@ -20,8 +20,9 @@ type codeState struct {
 	sourced bool // the text of some source file of the profile is available
 	wide    bool // the ranking shows all columns and is above the source
 	sources state.Sources
-	fetched string         // the demo source that was requested last
-	chosen  map[string]int // by file name: which of several files with that name is shown
+	fetched string                     // the demo source that was requested last
+	chosen  map[string]int             // by file name: which of several files with that name is shown
+	dropped map[string][]*state.Source // by the key of the analysis: the files that the user dropped
 
 	recorded   *sourcefile.Files // the source files recorded in the profile recordedIn
 	recordedIn *profile.Profile
@@ -306,7 +307,9 @@ func (a *App) takeSource(file File) {
 			a.trouble(problem)
 			return
 		}
-		a.code.sources.Add(f)
+		if have := a.code.sources.Add(f); have == f {
+			a.keepSource(f)
+		}
 		a.Note = a.sourceNote(f)
 		a.Port.Announce(a.Note)
 		a.drawCharts()
@@ -337,7 +340,11 @@ func (a *App) sourceNote(f *state.Source) string {
 	case slices.ContainsFunc(v.FilesNamed(f.Name), func(name string) bool { return len(a.sourcesOf(name)) > 1 }):
 		return "There are " + strconv.Itoa(len(a.sourcesOf(f.Name))) + " files named " + f.Name + " now: choose which one was compiled."
 	}
-	return f.Name + " is shown with the misses of each line. It is kept in this tab's memory until the tab is closed."
+	text := f.Name + " is shown with the misses of each line. "
+	if a.SourceFiles == nil {
+		return text + "It is kept in this tab's memory until the tab is closed."
+	}
+	return text + "It is kept in this browser, with the analysis, until you remove it."
 }
 
 // someNames lists a few names.

@@ -2,7 +2,10 @@ package ui
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stackglass/stackglass/core/export"
@@ -183,4 +186,69 @@ func TestExportAs(t *testing.T) {
 			t.Errorf("%s: %q", f.Name, content)
 		}
 	}
+}
+
+// memorySources is a SourceFiles that keeps files in memory.
+type memorySources struct {
+	mu    sync.Mutex
+	files map[string][]*state.Source
+}
+
+func (m *memorySources) Keep(key string, files []*state.Source) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if delete(m.files, key); len(files) > 0 {
+		m.files[key] = files
+	}
+}
+
+func (m *memorySources) Read(key string) []*state.Source {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.files[key]
+}
+
+func (m *memorySources) Keys() []string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Collect(maps.Keys(m.files))
+}
+
+// A dropped source file is stored with its analysis, shown again after the page was reloaded, and
+// removed on request or with the analysis.
+func TestDroppedSourcesAreKept(t *testing.T) {
+	kept := &memorySources{files: map[string][]*state.Source{}}
+	d := newDesk(t)
+	d.app.SourceFiles = kept
+	d.app.Offer(demoItem())
+	source, err := d.Fetch("demos/matmul-naive.c", "matmul-naive.c")
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.app.Navigate("#" + d.app.Screen.With(state.TabCode).Hash())
+	d.app.Offer(Item{File: source})
+	d.wants("kept in this browser, with the analysis", `id="source-remove"`)
+	d.app.Offer(Item{File: fileWith("other.c", []byte("int x;\n"))}) // the result does not refer to it
+	key := d.app.Screen.Open
+	until(t, func() bool { return len(kept.Read(key)) == 1 })
+
+	reload := func() {
+		d.app.Navigate("")
+		d.act(func() { d.app.code, d.app.result = codeState{}, nil })
+		d.app.Navigate("#open=" + key + "&view=code")
+	}
+	reload()
+	until(t, func() bool { return strings.Contains(d.html(), `id="source-remove"`) })
+	d.act(func() {
+		f, _ := d.app.source()
+		d.app.RemoveSource(f)
+	})
+	until(t, func() bool { return len(kept.Keys()) == 0 })
+	d.wants(`id="source-wanted"`, "matmul-naive.c is removed from this browser.")
+
+	d.app.Offer(Item{File: source})
+	until(t, func() bool { return len(kept.Keys()) == 1 })
+	d.app.Navigate("")
+	d.act(func() { d.app.Doom(key); d.app.Delete() })
+	until(t, func() bool { return len(kept.Keys()) == 0 })
 }

@@ -87,6 +87,7 @@ func (a *App) Delete() {
 			a.Port.Announce("Deleted")
 		})
 		a.Sweep()
+		a.forgetSources()
 		a.reload()
 		a.tell()
 	}()

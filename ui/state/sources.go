@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -12,7 +13,7 @@ import (
 )
 
 // Sources holds the source files that the user opened. The page shows them with the misses of each
-// line. They are kept in memory only. Files are matched by name, and by the folders that both the
+// line. Files are matched by name, and by the folders that both the
 // profile and the browser know.
 type Sources struct{ files map[string][]*Source }
 
@@ -107,17 +108,23 @@ func NewSource(name, where string, content []byte) (f *Source, problem string) {
 	return &Source{Name: name, Path: where, Lines: sourcefile.Split(string(content))}, ""
 }
 
-// Add adds a file, unless an identical one is already there.
-func (s *Sources) Add(f *Source) {
+// Remove removes a file.
+func (s *Sources) Remove(f *Source) {
+	s.files[f.Name] = slices.DeleteFunc(s.files[f.Name], func(x *Source) bool { return x == f })
+}
+
+// Add adds a file, unless an identical one is already there, and returns the one that is there.
+func (s *Sources) Add(f *Source) *Source {
 	if s.files == nil {
 		s.files = map[string][]*Source{}
 	}
 	for _, have := range s.files[f.Name] {
 		if strings.Join(have.Lines, "\n") == strings.Join(f.Lines, "\n") {
-			return
+			return have
 		}
 	}
 	s.files[f.Name] = append(s.files[f.Name], f)
+	return f
 }
 
 // Of returns the files to which a name in a profile may refer: of the files with the same base

@@ -4,9 +4,11 @@ package main
 
 import (
 	"errors"
+	"strings"
 	"syscall/js"
 
 	"github.com/stackglass/stackglass/ui"
+	"github.com/stackglass/stackglass/ui/state"
 	"github.com/stackglass/stackglass/wasm/idb"
 	"github.com/stackglass/stackglass/workers/web"
 )
@@ -136,3 +138,50 @@ func (h handles) Reopen(key string) (ui.File, error) {
 
 // Forget implements [ui.Handles].
 func (h handles) Forget(key string) { _ = h.kept.Delete(key) }
+
+// sourcesName is the name of the database with the source files that the user dropped.
+const sourcesName = "stackglass sources"
+
+// sources stores source files, as an array of objects for each analysis.
+type sources struct{ kept *idb.Handles }
+
+// newSources returns nil if the browser has no storage.
+func newSources() ui.SourceFiles {
+	kept, err := idb.OpenHandles(sourcesName)
+	if err != nil {
+		return nil
+	}
+	return sources{kept}
+}
+
+// Keep implements [ui.SourceFiles]. If the browser's storage is full, the files are in memory only.
+func (s sources) Keep(key string, files []*state.Source) {
+	if len(files) == 0 {
+		_ = s.kept.Delete(key)
+		return
+	}
+	_ = s.kept.Put(key, js.ValueOf(list(len(files), func(i int) any {
+		return map[string]any{"name": files[i].Name, "path": files[i].Path, "text": strings.Join(files[i].Lines, "\n")}
+	})))
+}
+
+// Read implements [ui.SourceFiles].
+func (s sources) Read(key string) (files []*state.Source) {
+	array, err := s.kept.Get(key)
+	if err != nil {
+		return nil
+	}
+	for i := range array.Length() {
+		text := func(name string) string { return array.Index(i).Get(name).String() }
+		if f, problem := state.NewSource(text("name"), text("path"), []byte(text("text"))); problem == "" {
+			files = append(files, f)
+		}
+	}
+	return files
+}
+
+// Keys implements [ui.SourceFiles].
+func (s sources) Keys() []string {
+	keys, _ := s.kept.Keys()
+	return keys
+}

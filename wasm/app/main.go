@@ -78,6 +78,7 @@ func begin(app *ui.App, page *browser) {
 		app.Store = store
 	}
 	app.Tabs, app.Handles, app.Shelves = newTabs(app), newHandles(), shelves{}
+	app.SourceFiles = newSources()
 	listen("focus", func(js.Value) { go app.Refresh() })
 	js.Global().Call("addEventListener", "pointerdown", web.Function(func([]js.Value) { app.Pressed() }), true)
 	listen("pagehide", func(event js.Value) {

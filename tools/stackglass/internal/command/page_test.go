@@ -738,15 +738,15 @@ func (p *paged) compare(other *paged, h hierarchy.Hierarchy, options []string) {
 		q := state.LoopsQuestion(h.Levels)
 		replies := [2]*answers.Reply{p.answer(q), other.answer(q)}
 		options := append([]string{other.file, "--on", "loops", "--format", "json"}, slices.DeleteFunc(slices.Clone(options), func(text string) bool { return text == "--one-core" })...)
-		p.printed(c.LoopsTable(replies, h, "").JSON(), "compare", append(slices.Clone(options), "--sort", "references")...)
-		p.printed(c.LoopMissesTable(replies, h, "").JSON(), "compare", append(slices.Clone(options), "--sort", "misses")...)
+		p.printed(c.LoopsTable(replies, h, "").JSON(), "compare", options...)
+		p.printed(c.LoopMissesTable(replies, h, "").JSON(), "compare", options...)
 	}
 	if !slices.Equal(options[:2], []string{"--cache", strings.Fields(pagedHierarchies[0])[0]}) {
 		return // the other tables do not depend on the caches, so one hierarchy is enough
 	}
 	on(c.Facts(), "summary")
 	on(c.CurveTable(), "curve")
-	on(c.SetsTable(""), "sets", "--sort", "misses")
+	on(c.SetsTable(""), "sets")
 	on(c.HistogramTable(), "histogram")
 	on(c.TimeTable(5), "windows")
 	on(c.CountersBy(answers.ByProgram, ""), "counters")
