@@ -403,13 +403,15 @@
         // The nearest free height above or below the end of the curve at which the label covers no
         // curve.
         const crossed = this.heights(u, x - width - em * 0.3, x + em * 0.3);
-        const free = (top) => top > box.top + em * 0.5 && top < box.top + box.height - em * 0.5 &&
-          !taken.some((t) => top < t + em) && !crossed.some(([high, low]) => top > high - em * 0.6 && top < low + em * 0.6);
-        let top = Math.max(at - em * 0.75, box.top + em * 0.6);
-        for (let d = 0.75; d < 25; d += 0.25) {
-          const found = [at - em * d, at + em * d].find(free);
-          if (found !== undefined) { top = found; break; }
+        const inside = (top) => top > box.top + em * 0.5 && top < box.top + box.height - em * 0.5;
+        const apart = (top) => inside(top) && !taken.some((t) => Math.abs(t - top) < em);
+        const below = (top) => apart(top) && !taken.some((t) => t > top);
+        const free = (top) => below(top) && !crossed.some(([high, low]) => top > high - em * 0.6 && top < low + em * 0.6);
+        let top;
+        for (const fits of [free, below, apart]) {
+          for (let d = 0.75; d < 25 && top === undefined; d += 0.25) top = [at - em * d, at + em * d].find(fits);
         }
+        if (top === undefined) top = Math.max(at - em * 0.75, box.top + em * 0.6);
         taken.push(top);
         this.labels.push({ left: x - width, top, width });
         ctx.textAlign = "right";

@@ -86,19 +86,16 @@ func (v *View) Predict(h hierarchy.Hierarchy) *Caches {
 // It differs from the curve because of the level's sets, and because each thread may have its own
 // cache.
 func (c *Caches) MarkReal(curve *Chart) {
-	p, differ := c.Prediction, false
+	p := c.Prediction
 	if len(p.Levels) == 0 || p.Levels[0].Accesses == 0 {
 		return
 	}
 	for i := range curve.Marks {
 		if m := &curve.Marks[i]; m.Level > 0 && m.Level <= len(p.Levels) {
 			m.Real = p.Levels[m.Level-1].Misses / p.Levels[0].Accesses
-			differ = differ || math.Abs(m.Real-m.Y) > m.Y/50
 		}
 	}
-	if differ {
-		curve.Summary += " Squares show the miss ratio of each level in this hierarchy, with its sets and the threads' own caches."
-	}
+	curve.Summary += " Squares show the miss ratio of each level in this hierarchy, where it differs."
 }
 
 // numberOfID returns the value of the fact with that ID.
