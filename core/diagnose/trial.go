@@ -271,6 +271,30 @@ type group struct {
 	strided  bool      // whether an array advances by whole lines in the innermost loop
 }
 
+// sunkTile is the smallest size of tiles of a loop beside which there are other statements.
+const sunkTile = 128
+
+// withLarger returns a change and, if it divides a single loop into tiles, the same with larger tiles. Small tiles may have
+// fewer misses, but enter the loop inside them more often.
+func withLarger(by change.Change) []change.Change {
+	list := []change.Change{by}
+	tile, ok := by.(change.Tile)
+	if !ok {
+		return list
+	}
+	at := slices.IndexFunc(tile.Trips, func(trips uint64) bool { return trips > 0 })
+	if at < 0 || slices.ContainsFunc(tile.Trips[at+1:], func(trips uint64) bool { return trips > 0 }) {
+		return list
+	}
+	for _, times := range []uint64{4, 16} {
+		larger := tile
+		larger.Trips = slices.Clone(tile.Trips)
+		larger.Trips[at] *= times
+		list = append(list, larger)
+	}
+	return list
+}
+
 // trialOf returns the trial of the nest of a loop. The error is a [*change.Error].
 func (r *run) trialOf(loop int) (*loopcount.Trial, error) {
 	nest := r.loops.Loops[loop].Nest
@@ -408,7 +432,9 @@ func (r *run) nest(g *group) {
 			return r.applies(t.Nest, by) && !(pad && r.byChance(loop, worst))
 		}, r.GoOn)
 		for _, o := range found {
-			try(t.Nest, false, o.Change)
+			for _, by := range withLarger(o.Change) {
+				try(t.Nest, false, by)
+			}
 		}
 	}
 	if n, runs := r.repeatedNest(loop); n != nil && wait > leastWait*r.out.Cycles {
@@ -420,7 +446,9 @@ func (r *run) nest(g *group) {
 			}, r.GoOn)
 			for _, o := range found {
 				before := len(tried)
-				try(n, false, o.Change)
+				for _, by := range withLarger(o.Change) {
+					try(n, false, by)
+				}
 				for i := before; i < len(tried); i++ {
 					tried[i].runs = runs
 				}
@@ -433,6 +461,11 @@ func (r *run) nest(g *group) {
 	}
 	for _, of := range sinkable(t.Nest) {
 		try(of.nest, true, change.Interchange{Outer: of.path, Below: of.below})
+		if of.below == 1 && wait > leastWait*r.out.Cycles {
+			for _, by := range withLarger(change.Tile{Outer: of.path, Trips: []uint64{0, sunkTile}}) {
+				try(of.nest, true, by)
+			}
+		}
 	}
 	if g.strided {
 		for _, by := range distributions(t.Nest) {
@@ -522,7 +555,9 @@ func (r *run) nest(g *group) {
 		f.Fix += ", so that " + cmp.Or(named(a.Name), "the array") + " moves " + bytesOf(nearest(a, int64(l.LineBytes))) + " in each iteration of the innermost loop"
 		f.Data = named(a.Name)
 	}
-	if b.sunk {
+	if _, tile := b.change.(change.Tile); tile && b.sunk {
+		f.Fix += "; keep the sums of the inner loop in memory from one tile to the next"
+	} else if b.sunk {
 		f.Fix += "; move the statements beside the inner loop into it, so that they add to memory instead of to a local variable"
 	}
 	if chain > 0 {
