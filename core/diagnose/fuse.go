@@ -35,11 +35,14 @@ func (r *run) fusedWork(n *loops.Nest, by change.Change, g *group) float64 {
 	if hasLoop(a.Body) || hasLoop(b.Body) {
 		return 0
 	}
-	fused := r.operationsOf(a, func(k *trace.Block, i int) bool {
+	// Vectors in the fused loop have as many elements as those of the loop whose vectors have fewer.
+	lanesOfA, lanesOfB := r.lanes(a, depth)+1, r.lanes(b, depth)+1
+	fewest := min(lanesOfA, lanesOfB)
+	fused := r.operationsOf(a, lanesOfA/fewest, func(k *trace.Block, i int) bool {
 		leaf := r.leafOf(a, k, i)
 		return leaf != nil && leaf.Ref.Kind == trace.Store && slices.ContainsFunc(b.Body, func(it loops.Item) bool { return it.Ref.Kind == trace.Store && again(leaf, &it, depth) })
 	})
-	fused = append(fused, r.operationsOf(b, func(k *trace.Block, i int) bool {
+	fused = append(fused, r.operationsOf(b, lanesOfB/fewest, func(k *trace.Block, i int) bool {
 		known := func(i int) bool {
 			leaf := r.leafOf(b, k, i)
 			return leaf != nil && slices.ContainsFunc(a.Body, func(it loops.Item) bool { return again(&it, leaf, depth) })
@@ -68,13 +71,13 @@ func (r *run) fusedWork(n *loops.Nest, by change.Change, g *group) float64 {
 }
 
 // operationsOf returns the operations of all iterations of an innermost loop, except those that without reports. They do
-// not wait for each other.
-func (r *run) operationsOf(l *loops.Item, without func(k *trace.Block, instr int) bool) (list []pipeline.Op) {
+// not wait for each other. Each is executed the given number of times for each execution in the run.
+func (r *run) operationsOf(l *loops.Item, times float64, without func(k *trace.Block, instr int) bool) (list []pipeline.Op) {
 	for b, each := range r.codeOf(l) {
 		k := &r.cost.program.Blocks[b]
 		for _, op := range r.Processor.NewBody(k.Instrs, pipeline.Options{Target: r.cost.program.TargetOf(uint32(b))}).Ops {
 			if !without(k, int(op.Instr)) {
-				op.Waits, op.Weight = nil, op.Weight*each*r.compiledTrips(l)
+				op.Waits, op.Weight = nil, op.Weight*each*times*r.compiledTrips(l)
 				list = append(list, op)
 			}
 		}

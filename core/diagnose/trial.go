@@ -111,13 +111,14 @@ func (r *run) neighbours(byPlace map[*place]*group) {
 		}
 	}
 	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(l.Loops[a].First, l.Loops[b].First) })
+	order, end := r.withoutRests(order)
 	fused := map[[2]*place]bool{}
 	ends := map[*place]int{} // findings by the last loop that they fuse
 	took := map[*place]float64{}
 	for i := 1; i < len(order) && len(fused) < mostTried; i++ {
 		a, b := &l.Loops[order[i-1]], &l.Loops[order[i]]
 		first, second := r.placeOf(order[i-1]), r.placeOf(order[i])
-		if b.First-a.First > mostBetween || first == nil || second == nil || first == second && !r.inlinedTwice(order[i-1], order[i]) || first.function == second.function && first.file == second.file && first.line > second.line || first.stores > 0.9*first.wait || first != second && fused[[2]*place{first, second}] {
+		if b.First-end[i-1] > mostBetween || first == nil || second == nil || first == second && !r.inlinedTwice(order[i-1], order[i]) || first.function == second.function && first.file == second.file && first.line > second.line || first.stores > 0.9*first.wait || first != second && fused[[2]*place{first, second}] {
 			continue
 		}
 		g := &group{at: second, waits: make([]float64, len(r.cost.levels)), largest: order[i]}
@@ -191,6 +192,24 @@ func (r *run) neighbours(byPlace map[*place]*group) {
 	}
 }
 
+// withoutRests removes nests that only perform the last iterations of the nest before them, which the compiler has left in a
+// loop of their own. For each remaining nest, end is the node at which it or its last iterations begin.
+func (r *run) withoutRests(order []int) (list, end []int) {
+	for _, loop := range order {
+		first, last := r.loops.Loops[loop].First, len(list)-1
+		if last >= 0 && first-end[last] <= mostBetween {
+			both := r.loops.Nest(r.loops.Loops[list[last]].Nest).Clone()
+			both.Items = append(both.Items, r.loops.Nest(r.loops.Loops[loop].Nest).Items...)
+			if len(change.Roll(both, loopcount.CodeOf(r.loops)).Nest.Items) == 1 {
+				end[last] = first
+				continue
+			}
+		}
+		list, end = append(list, loop), append(end, first)
+	}
+	return list, end
+}
+
 // fuseWith begins the advice to fuse two loops.
 const fuseWith = "fuse this loop with the previous one, "
 
@@ -251,8 +270,8 @@ func (r *run) operations(l *loops.Item) (list []string) {
 const representative = 32
 
 // mostBetween is the largest distance between neighbouring loops, in nodes of the loop-compressed
-// trace. Between them may be a few references, and iterations that the compiler peeled off.
-const mostBetween = 12
+// trace. Between them may be a few references, and iterations that the compiler peeled off or left.
+const mostBetween = 32
 
 // group contains nests whose largest waits are at the same source location. Changes are tried on
 // the nest that waits longest. The other nests are assumed to gain the same share of their waits.
@@ -990,6 +1009,9 @@ func needsLater(n *loops.Nest, fuse change.Fuse) bool {
 		return false
 	}
 	turns := gcd(first.Trips, second.Trips)
+	if rest := change.Rest(first, second); rest > 0 {
+		turns = min(first.Trips, second.Trips)
+	}
 	for _, a := range spans(first, depth, turns) {
 		for _, b := range spans(second, depth, turns) {
 			if a.by != b.by || a.by == 0 || !a.stores && !b.stores {

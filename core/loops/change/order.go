@@ -276,9 +276,10 @@ func (t *tiling) tile(tiled []int, first, trips []uint64) loops.Item {
 	return *nest
 }
 
-// Fuse merges two neighbouring loops with equal trip counts, so that each iteration of the first
-// loop is followed by an iteration of the second. If the compiler unrolled one loop more than the
-// other, groups of iterations of both loops that cover the same data follow each other.
+// Fuse merges two neighbouring loops, so that each iteration of the first loop is followed by an
+// iteration of the second. If one loop has a few iterations more, these follow in a loop of their
+// own. If the compiler unrolled one loop more than the other, groups of iterations of both loops
+// that cover the same data follow each other.
 type Fuse struct {
 	First Path // the first loop; the second is the next loop in the same list
 }
@@ -321,7 +322,8 @@ func (c Fuse) Apply(n *loops.Nest) error {
 	if !same {
 		turns = unrolled(first, second, len(c.First)-1)
 	}
-	if !same && turns == 0 {
+	rest := Rest(first, second)
+	if !same && turns == 0 && rest == 0 {
 		return refuse("the two loops have different trip counts: " + strconv.FormatUint(first.Trips, 10) + " and " + strconv.FormatUint(second.Trips, 10) + " in the first run")
 	}
 	other := wildBelow(second.Body)
@@ -330,15 +332,48 @@ func (c Fuse) Apply(n *loops.Nest) error {
 			return refuse(irregular)
 		}
 	}
+	var last []loops.Item // the iterations of the longer loop that are left
+	if !same && turns == 0 {
+		longer := first
+		if second.Trips > first.Trips {
+			longer = second
+		}
+		end := *longer
+		end.Trips, end.Body = rest, nil
+		for i := range longer.Body {
+			it := iteration(longer, &longer.Body[i], len(c.First)-1, false, longer.Trips-rest)
+			it.Steps = longer.Body[i].Steps
+			end.Body = append(end.Body, it)
+		}
+		last, first.Trips = []loops.Item{end}, min(first.Trips, second.Trips)
+	}
 	if turns > 0 {
 		both := loops.Loop(turns, inTurns(first, turns, len(c.First)-1), inTurns(second, turns, len(c.First)-1))
 		*first = both
 	} else {
 		first.Body = slices.Concat(first.Body, second.Body)
 	}
-	*list = slices.Delete(slices.Clone(*list), next, next+1) // block entries between the two loops stay
+	*list = slices.Replace(slices.Clone(*list), next, next+1, last...) // block entries between the two loops stay
 	return nil
 }
+
+// Rest returns how many iterations more one of two innermost loops has, if it has only a few more
+// and both trip counts are constant. Otherwise it returns 0.
+func Rest(a, b *loops.Item) uint64 {
+	least, most := min(a.Trips, b.Trips), max(a.Trips, b.Trips)
+	for _, l := range []*loops.Item{a, b} {
+		if !isInnermost(l) || int64(l.Trips) <= 0 || slices.ContainsFunc(l.Steps, func(s int64) bool { return s != 0 }) {
+			return 0
+		}
+	}
+	if most-least > mostRest || most-least > least/8 {
+		return 0
+	}
+	return most - least
+}
+
+// mostRest is the largest difference of trip counts with which loops are fused.
+const mostRest = 64
 
 // mostUnrolled is the maximum number of iterations of one loop in a turn.
 const mostUnrolled = 16

@@ -214,3 +214,33 @@ func TestRollKeepsOtherLoops(t *testing.T) {
 		}
 	}
 }
+
+// TestFuseUnequalLoops checks that the iterations that only one of two fused loops has are
+// performed at the end.
+func TestFuseUnequalLoops(t *testing.T) {
+	for _, trips := range [][2]uint64{{100, 103}, {108, 100}, {100, 100}} {
+		a, b := loops.Leaf(load(1), atA, 0, 8), loops.Leaf(store(2), atB, 0, 16)
+		n := &loops.Nest{Items: []loops.Item{loops.Loop(2, loops.Loop(trips[0], a), loops.Loop(trips[1], b))}}
+		var want []access
+		for range 2 {
+			for i := range max(trips[0], trips[1]) {
+				if i < trips[0] {
+					want = append(want, access{a.Ref, atA + 8*i})
+				}
+				if i < trips[1] {
+					want = append(want, access{b.Ref, atB + 16*i})
+				}
+			}
+		}
+		if err := (Fuse{First: Path{0, 0}}).Apply(n); err != nil {
+			t.Fatal(trips, err)
+		}
+		if got := rowsOfNest(t, n); !slices.Equal(got, want) {
+			t.Errorf("%v iterations: %d references, want %d", trips, len(got), len(want))
+		}
+	}
+	n := &loops.Nest{Items: []loops.Item{loops.Loop(100, loops.Leaf(load(1), atA, 8)), loops.Loop(150, loops.Leaf(store(2), atB, 8))}}
+	if err := (Fuse{First: Path{0}}).Apply(n); err == nil {
+		t.Error("loops of 100 and 150 iterations were fused")
+	}
+}
