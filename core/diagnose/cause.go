@@ -231,7 +231,7 @@ func (r *run) trueSharing(of *counts) {
 			f.Saved, f.Least, f.Most = left/carefully, 0, left
 			f.Why = "the code loads data that another thread has stored in the meantime, so each such access fetches the line from another core"
 			f.Fix = "let the same thread store and load the data: divide both loops between the threads in the same way, and order the elements so that elements used together belong to one thread"
-			f.How = untried
+			f.How = r.untriedHow()
 			r.add(at, f)
 			continue
 		}
@@ -419,7 +419,7 @@ func (r *run) causes() {
 			continue
 		}
 		level := r.Machine.Levels[at.level].Name
-		how := untried
+		how := r.untriedHow()
 		used := r.utilisation(at)
 		f := Finding{Cost: left, How: how}
 		switch {
@@ -597,9 +597,20 @@ func (r *run) behind(level int) string {
 	return "memory"
 }
 
-// untried is the sentence that says how the saving of a change was estimated if the change was not
-// tried.
-const untried = "Not tried, so the saving is a range, up to all cycles that the run waits here."
+// untriedHow returns the sentence that says how the saving of a change was estimated that was not
+// tried, and why if the run is the reason.
+func (r *run) untriedHow() string {
+	why := ""
+	switch {
+	case r.p.State.Partial || r.p.Sampled != nil:
+		why = " because the run was not analysed completely,"
+	case r.loops == nil:
+		why = " because the profile does not contain the recorded loops,"
+	case r.tooLong():
+		why = " because the run is too long,"
+	}
+	return "Not tried," + why + " so the saving is a range, up to all cycles that the run waits here."
+}
 
 func bytesOf(n int64) string {
 	if n == 1 {

@@ -14,6 +14,7 @@ import (
 	"github.com/stackglass/stackglass/core/parallel"
 	"github.com/stackglass/stackglass/core/pipeline"
 	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/report"
 	"github.com/stackglass/stackglass/core/trace"
 )
 
@@ -161,6 +162,9 @@ func (r *run) price() error {
 		r.out.Notes = append(r.out.Notes, "the trace contains no code, so each reference is assumed to cost one cycle; compile the program with stackglass cc to model its actual cycles")
 	}
 	c.run = c.measureOf(r.p)
+	if r.loops != nil && r.tooLong() {
+		r.out.Notes = append(r.out.Notes, r.long())
+	}
 	parallel.Each(2, func(i int) {
 		if i == 0 {
 			r.count()
@@ -190,12 +194,24 @@ func (r *run) price() error {
 		r.out.Waits = append(r.out.Waits, w)
 	}
 	if pages := sum(c.pages); pages > leastPages*r.out.Cycles {
-		r.out.Waits = append(r.out.Waits, LevelWait{Name: "page tables", Cycles: pages})
+		r.out.Waits = append(r.out.Waits, LevelWait{Name: pageTables, Cycles: pages})
 		r.out.Cycles += pages
 	}
 	r.out.Cycles += sum(c.split)
 	return nil
 }
+
+// long returns the note about a run that is too long to be replayed.
+func (r *run) long() string {
+	text, most := "changes of the data layout were not tried, and address translation is not counted", uint64(mostSkimmed)
+	if len(r.p.Totals.Threads) > 1 {
+		text, most = text+", nor is sharing, and threads that wait for each other are not found", mostReplayed
+	}
+	return "the run has more than " + report.Count(most).Human() + " references and events, so " + text + ": diagnose a smaller input, or a part of the trace, as with --skip 1000000 --limit 10000000"
+}
+
+// pageTables is the name of the waits for address translation.
+const pageTables = "page tables"
 
 // leastPages is the share of the cycles that address translation must take to be reported.
 const leastPages = 0.005

@@ -242,7 +242,7 @@ func (r *run) split(at *place, a record, f *Finding) bool {
 	r.moved = append(r.moved, a)
 	at = r.heaviest(t, at)
 	f.Cost, f.Saved, f.Tried, f.Least, f.Most = max(f.Cost, at.wait+at.pages, t.saved), t.saved, true, 0, 0
-	f.Before, f.After, f.How = t.before, t.after, retried
+	f.Before, f.After, f.How = t.before, t.after, r.retried()
 	if r.linked(hot) { // the elements must stay together, because links point to them
 		f.Saved, f.Most, f.Tried = t.saved/carefully, t.saved, false
 		f.Fix = "move the fields that this loop does not use to separate elements, to which each element has a pointer or an index"
@@ -320,7 +320,7 @@ func (r *run) align(at *place, a record) bool {
 	at = r.heaviest(t, at)
 	r.taken[at] = 1
 	r.add(at, Finding{Kind: Alignment, Cost: max(at.wait+at.split, t.saved), Saved: t.saved, Tried: true, Before: t.before, After: t.after,
-		Why: why, Fix: fix, How: retried,
+		Why: why, Fix: fix, How: r.retried(),
 		IllegalIf: "other code relies on the current layout, for example of a file or of data shared with another program",
 		More:      "sites --by line"})
 	r.take(t)
@@ -477,7 +477,7 @@ func (r *run) merge(at *place) bool {
 	r.add(at, Finding{Kind: Layout, Cost: max(at.wait+at.pages, t.saved), Saved: t.saved, Tried: true, Before: t.before, After: t.after,
 		Why:       "the code uses one element of each of " + strconv.Itoa(len(arrays)) + " arrays at the same index, and the indices follow no order, so it fetches a line for each",
 		Fix:       "merge these arrays into one array of structures, so that elements with the same index are in one line",
-		How:       retried,
+		How:       r.retried(),
 		IllegalIf: "other code uses one of the arrays as a whole, or iterates over it with a pointer",
 		More:      "sites --by object --utilisation 48KiB,12"})
 	r.take(t)

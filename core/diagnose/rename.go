@@ -3,7 +3,9 @@ package diagnose
 import (
 	"cmp"
 	"slices"
+	"strconv"
 
+	"github.com/stackglass/stackglass/core/report"
 	"github.com/stackglass/stackglass/core/trace"
 )
 
@@ -125,8 +127,14 @@ func (r *run) take(t *retrial) {
 	}
 }
 
-// retried is the sentence that says how the savings from changed addresses were predicted.
-const retried = "The addresses of all recorded references were changed as the code would change them, and the caches were simulated again."
+// retried returns the sentence that says how the savings from changed addresses were predicted.
+func (r *run) retried() string {
+	if r.parts().period > 0 {
+		return "The addresses of recorded references were changed as the code would change them, and the caches were simulated again. The run is long, so this was done for " +
+			strconv.Itoa(numParts) + " parts of " + report.Count(mostSampled/numParts).Human() + " references and events each, and scaled to the whole run."
+	}
+	return "The addresses of all recorded references were changed as the code would change them, and the caches were simulated again."
+}
 
 // newData is the address from which on a change places the data that it moves. No program uses
 // addresses in this range.
@@ -221,7 +229,7 @@ func (r *run) traversal(sites map[int]bool) rename {
 	for i := range sites {
 		hot[i] = true
 	}
-	s := schedule{tree: r.loops.Tree(), goOn: r.GoOn, threads: of.team, creates: r.creates(), joins: r.joins(), index: newSiteIndex(r.p)}
+	s := schedule{tree: r.loops.Tree(), parts: r.parts(), goOn: r.GoOn, threads: of.team, creates: r.creates(), joins: r.joins(), index: newSiteIndex(r.p)}
 	if of.team > 1 {
 		s.reuse = r.newReuse()
 	}
@@ -230,7 +238,7 @@ func (r *run) traversal(sites map[int]bool) rename {
 			e.find(w.addr, true)
 		}
 	}
-	r.replayed += r.loops.Tree().Rows()
+	r.replayed += r.rows()
 	if !s.run() {
 		return nil
 	}

@@ -17,7 +17,10 @@ import (
 
 // The limits of replays.
 const (
-	mostReplayed = 20 << 20 // rows in one replay
+	mostReplayed = 20 << 20 // rows in one replay; of a longer trace with one thread, parts are replayed
+	mostSampled  = 12 << 20 // rows in these parts
+	numParts     = 4        // number of these parts
+	mostSkimmed  = 1 << 27  // rows of a trace of which parts are replayed
 	mostRows     = 80 << 20 // rows in all replays together
 	mostShared   = 1 << 20  // lines in a run with several threads
 	mostWays     = 64       // ways; caches with more ways cannot be replayed
@@ -400,9 +403,55 @@ type lastOf struct {
 	seen   bool
 }
 
+// parts returns the parts of the trace that replays simulate.
+func (r *run) parts() parts {
+	rows := r.loops.Tree().Rows()
+	if rows <= mostReplayed {
+		return parts{}
+	}
+	return parts{rows / numParts, mostSampled / numParts}
+}
+
+// rows returns the number of rows in a replay.
+func (r *run) rows() uint64 {
+	if p := r.parts(); p.period > 0 {
+		return p.rows * numParts
+	}
+	return r.loops.Tree().Rows()
+}
+
+// tooLong reports whether the trace is too long to be replayed. The threads of a run are replayed
+// from one synchronisation point to the next, which needs all rows.
+func (r *run) tooLong() bool {
+	rows := r.loops.Tree().Rows()
+	return rows > mostSkimmed || rows > mostReplayed && len(r.p.Totals.Threads) > 1
+}
+
+// scale converts the counts of the replayed parts to counts of the whole run. Each site makes the
+// references that the profile contains.
+func (c *counts) scale(p *profile.Profile) {
+	for i := range c.sites {
+		n := &c.sites[i]
+		if n.references == 0 {
+			continue
+		}
+		by := float64(p.Sites.Code[i].References()) / float64(n.references)
+		for _, of := range []*uint64{&n.references, &n.accesses, &n.near, &n.split} {
+			*of = uint64(float64(*of)*by + 0.5)
+		}
+		for k := range n.strides {
+			n.strides[k] = uint64(float64(n.strides[k])*by + 0.5)
+		}
+		n.second, n.walks = n.second*by, n.walks*by
+		for k := range c.misses {
+			c.misses[k][i] *= by
+		}
+	}
+}
+
 // canReplay reports whether the trace can be replayed.
 func (r *run) canReplay() bool {
-	if r.loops == nil || r.p.State.Partial || r.p.Sampled != nil || r.loops.Tree().Rows() > mostReplayed {
+	if r.loops == nil || r.p.State.Partial || r.p.Sampled != nil || r.tooLong() {
 		return false
 	}
 	for _, l := range r.Machine.Levels {
@@ -422,8 +471,14 @@ func (r *run) canReplay() bool {
 // replayed. If levels is false and there is only one thread, it does not count misses, because
 // [run.exactMisses] returns the misses of the unchanged run.
 func (r *run) again(to rename, order *reorder, pageShift uint, levels bool) *counts {
-	rows := r.loops.Tree().Rows()
-	if !r.canReplay() || r.replayed+rows > mostRows {
+	if !r.canReplay() {
+		return nil
+	}
+	parts, rows := r.parts(), r.rows()
+	if parts.period > 0 {
+		levels = true // the misses of both runs must come from the same parts
+	}
+	if r.replayed+rows > mostRows || parts.period > 0 && order != nil { // loops are not cut at the ends of parts
 		return nil
 	}
 	r.replayed += rows
@@ -435,7 +490,7 @@ func (r *run) again(to rename, order *reorder, pageShift uint, levels bool) *cou
 	}
 	s := &replay{counts: c, to: to, shift: uint(bits.TrailingZeros32(r.p.Sites.LineBytes)), pageShift: pageShift, levels: r.Machine.Levels,
 		caches: make([][]*lru, len(c.misses)), last: make([]lastOf, n*min(c.team, mostCores))}
-	s.schedule = schedule{tree: r.loops.Tree(), take: s.row, index: newSiteIndex(r.p), joined: s.join, forked: s.begin, goOn: r.GoOn, threads: c.team, creates: r.creates(), joins: r.joins()}
+	s.schedule = schedule{tree: r.loops.Tree(), take: s.row, index: newSiteIndex(r.p), joined: s.join, forked: s.begin, parts: parts, goOn: r.GoOn, threads: c.team, creates: r.creates(), joins: r.joins()}
 	if order != nil {
 		order.give, s.order, s.take = s.row, order, order.take
 	}
@@ -487,6 +542,9 @@ func (r *run) again(to rename, order *reorder, pageShift uint, levels bool) *cou
 		return nil
 	}
 	c.blocks = sortBlocks(c.blocks)
+	if parts.period > 0 {
+		c.scale(r.p)
+	}
 	return c
 }
 

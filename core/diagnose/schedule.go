@@ -58,8 +58,10 @@ type schedule struct {
 	thread  uint32 // thread of the row read last
 	number  uint8  // the core of that thread
 	stopped bool
-	known   int // number of threads seen so far
-	threads int // number of threads in the trace
+	parts   parts
+	past    uint64 // number of rows read or skipped
+	known   int    // number of threads seen so far
+	threads int    // number of threads in the trace
 	regions bool
 	open    bool
 	master  uint8
@@ -174,6 +176,12 @@ func (s *schedule) read(rows []row, most int) (_ []row, more bool) {
 			s.stopped = err != io.EOF
 			return rows, false
 		}
+		if s.parts.skip(s.past, b.Len()) {
+			s.past += uint64(b.Len())
+			s.skip(b)
+			continue
+		}
+		s.past += uint64(b.Len())
 		at := len(rows)
 		rows = slices.Grow(rows, b.Len())[:at+b.Len()]
 		for i, kind := range b.Kind {
@@ -217,6 +225,32 @@ func (s *schedule) read(rows []row, most int) (_ []row, more bool) {
 		rows = rows[:at]
 	}
 	return rows, true
+}
+
+// skip handles the rows of a part of the trace that is left out.
+func (s *schedule) skip(b *trace.Batch) {
+	if s.alloc == nil || b.Arg == nil {
+		return
+	}
+	for i, kind := range b.Kind {
+		if kind == trace.Alloc {
+			s.alloc(b.Addr[i], b.Arg[i])
+		}
+	}
+}
+
+// parts describes which rows of a long trace are replayed: in each period of rows, these rows in
+// the middle. The zero value means all rows.
+type parts struct{ period, rows uint64 }
+
+// skip reports whether rows are left out. The rows are skipped or replayed together.
+func (p parts) skip(from uint64, rows int) bool {
+	if p.period == 0 {
+		return false
+	}
+	middle := (from + uint64(rows)/2) % p.period
+	begin := (p.period - p.rows) / 2
+	return middle < begin || middle >= begin+p.rows
 }
 
 // give handles the rows that were read: it passes each row on, or buffers it until it is the turn

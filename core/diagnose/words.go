@@ -18,7 +18,12 @@ func (d *Diagnosis) Verdict() string {
 		text = "Memory is not the bottleneck: " + percent2(waiting) + " of the estimated cycles"
 	}
 	if worst := d.worst(); worst >= 0 && waiting >= small {
-		text += ", most of them waiting for lines from " + d.Waits[worst].Name
+		text += ", most of them waiting for "
+		if name := d.Waits[worst].Name; name == pageTables {
+			text += "address translation"
+		} else {
+			text += "lines from " + name
+		}
 	}
 	switch saved := d.Saved(); {
 	case len(d.Findings) == 0:

@@ -2,11 +2,13 @@ package program
 
 import (
 	"math"
+	"strings"
 
 	"github.com/stackglass/stackglass/core/analysis"
 	"github.com/stackglass/stackglass/core/ask"
 	"github.com/stackglass/stackglass/core/costmodel"
 	"github.com/stackglass/stackglass/core/diagnose"
+	"github.com/stackglass/stackglass/core/pipeline"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/report"
 )
@@ -51,8 +53,26 @@ func findings(r *ask.Run, q ask.Question, d *report.Document) error {
 	if !r.Wanted() {
 		return ask.ErrStopped
 	}
-	d.Input, d.Warnings, d.Main = r.Facts(0), found.Notes, "findings"
+	d.Input, d.Warnings, d.Main = append(r.Facts(0), assumed(r, q, processor)...), found.Notes, "findings"
 	d.Tables = found.Tables()
 	d.Prose = append([]report.Table{{Key: "verdict", Title: found.Verdict()}}, found.Cards(int(min(q.Number("top"), math.MaxInt32)), r.SourceText())...)
 	return nil
+}
+
+// assumed returns the machine that a diagnosis is about: its caches, and the processor if the trace
+// contains code.
+func assumed(r *ask.Run, q ask.Question, processor *pipeline.Processor) []report.Fact {
+	h, _ := costmodel.CompleteLatencies(q.Caches(), processor)
+	var levels []string
+	for _, l := range h.Levels {
+		levels = append(levels, l.String())
+	}
+	facts := []report.Fact{{Key: "caches", Label: "caches", Value: report.TextOf(strings.Join(append(levels, "memory="+h.Memory.String()), " "))}}
+	if h.Name != "" {
+		facts = append([]report.Fact{{Key: "hierarchy", Label: "hierarchy", Value: report.TextOf(h.Name)}}, facts...)
+	}
+	if len(r.Profile.Blocks) > 0 {
+		facts = append(facts, report.Fact{Key: "processor", Label: "processor", Value: report.TextOf(processor.Name)})
+	}
+	return facts
 }
