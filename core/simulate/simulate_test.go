@@ -141,14 +141,17 @@ func TestEqualsReference(t *testing.T) {
 }
 
 // The same holds with prefetchers, sub-blocks and instruction caches.
-func TestFeaturesEqualReference(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		h, b := drawHierarchy(t), drawBatch(t)
-		drawFeatures(t, &h, true)
-		drawStrides(t, b)
-		o := Options{Seed: rapid.Uint64().Draw(t, "seed"), Causes: rapid.Bool().Draw(t, "causes"), Bound: true}
-		holdAgainstTwin(t, h, b, o, 1)
-	})
+func TestFeaturesEqualReference(t *testing.T) { rapid.Check(t, featuresEqualReference) }
+
+// FuzzFeatures is TestFeaturesEqualReference with inputs of the fuzzer.
+func FuzzFeatures(f *testing.F) { f.Fuzz(rapid.MakeFuzz(featuresEqualReference)) }
+
+func featuresEqualReference(t *rapid.T) {
+	h, b := drawHierarchy(t), drawBatch(t)
+	drawFeatures(t, &h, true)
+	drawStrides(t, b)
+	o := Options{Seed: rapid.Uint64().Draw(t, "seed"), Causes: rapid.Bool().Draw(t, "causes"), Bound: true}
+	holdAgainstTwin(t, h, b, o, 1)
 }
 
 // holdAgainstTwin compares the simulator with the reference implementation. The threads of the

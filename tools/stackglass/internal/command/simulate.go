@@ -405,11 +405,21 @@ func coreTable(r simulate.Result, levels []simulate.Level) report.Table {
 	t := report.Table{Key: "cores", Title: "Demand accesses by core", Columns: report.Columns(
 		"core", "threads", "name=level", "accesses", "hits", "misses", "coherence_misses=coherence misses",
 		"invalidated=lines invalidated")}
+	prefetches := slices.ContainsFunc(levels, func(l simulate.Level) bool { return l.Cache.Prefetch.Kind != hierarchy.NoPrefetch })
+	if prefetches {
+		t.Columns = append(t.Columns, report.Columns("prefetch_hits=prefetches already present", "prefetch_misses=prefetches inserted")...)
+	}
 	for n, core := range r.Cores {
 		for i := range levels {
 			c := &levels[i].Cores[n]
-			t.Add(report.Count(uint64(n)), report.ListOf(answers.NumbersOf(core.Threads)), report.TextOf(levels[i].Cache.Name),
-				report.Count(c.Accesses()), report.Count(c.Hits()), report.Count(c.Misses()), report.Count(c.CoherenceMisses), report.Count(c.Invalidated))
+			row := []report.Value{
+				report.Count(uint64(n)), report.ListOf(answers.NumbersOf(core.Threads)), report.TextOf(levels[i].Cache.Name),
+				report.Count(c.Accesses()), report.Count(c.Hits()), report.Count(c.Misses()), report.Count(c.CoherenceMisses), report.Count(c.Invalidated),
+			}
+			if prefetches {
+				row = append(row, report.Count(c.Prefetch.Hits), report.Count(c.Prefetch.Misses))
+			}
+			t.Add(row...)
 		}
 	}
 	return t

@@ -1,0 +1,218 @@
+package command
+
+import (
+	"encoding/csv"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// comparedPath is the table that TestDrCacheSim writes and checks.
+var comparedPath = filepath.Join("..", "..", "..", "..", "core", "simulate", "DRCACHESIM.md")
+
+// TestDrCacheSim compares the expected results of DynamoRIO's tests of caches, TLBs and reuse
+// distances with this program's, and checks the table of all of them. It covers the tests whose traces
+// DynamoRIO's repository contains as files that do not need DynamoRIO to decode them. The traces must
+// be in the folder dynamorio of the external data.
+func TestDrCacheSim(t *testing.T) {
+	dir := dataFile(t, "dynamorio")
+	machine := filepath.Join(t.TempDir(), "drcachesim.txt")
+	const levels = "L1I=32KiB,8,instructions\nL1D=32KiB,8,prefetch=next-line\nLL=8MiB,16,shared=all\n" // drcachesim's default
+	if err := os.WriteFile(machine, []byte(levels), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	c := &compared{t: t}
+	legacy := simulatedBy(t, filepath.Join(dir, "offline-legacy-trace.gz"), machine, "--cores", "168593/168594,168595,168596,168597")
+	for _, w := range []struct {
+		table, where, column string
+		want                 int
+	}{
+		{"cores", "0 L1I", "hits", 61538}, {"cores", "0 L1I", "misses", 724}, {"cores", "0 L1D", "hits", 21189}, {"cores", "0 L1D", "misses", 774},
+		{"cores", "1 L1I", "hits", 19428}, {"cores", "1 L1I", "misses", 130}, {"cores", "1 L1D", "hits", 20477}, {"cores", "1 L1D", "misses", 258},
+		{"cores", "0 L1D", "prefetch_hits", 151}, {"cores", "0 L1D", "prefetch_misses", 623},
+		{"cores", "1 L1D", "prefetch_hits", 66}, {"cores", "1 L1D", "prefetch_misses", 192},
+		{"levels", "LL", "hits", 342}, {"levels", "LL", "misses", 1544}, {"prefetch", "LL", "received", 141 + 674}, {"prefetch", "LL", "received_misses", 674},
+	} {
+		c.add("offline-legacy", w.table+" "+w.where+" "+w.column, w.want, legacy.number(w.table, w.where, w.column))
+	}
+	snappy := simulatedBy(t, filepath.Join(dir, "drmemtrace.chase-snappy.x64.tracedir"), machine)
+	c.add("offline-snappy-serial", "levels LL hits", 78312, snappy.number("levels", "LL", "hits"))
+
+	small := startsOnly(t, filepath.Join(dir, "drmemtrace.small.x64.trace"))
+	counts := distances(t, small, "all")
+	for distance, want := range []int{103, 42, 13, 13, 53} {
+		c.add("reuse_offline", "references with distance "+strconv.Itoa(distance), want, counts[strconv.Itoa(distance)])
+	}
+	c.add("reuse_offline", "lines", 5, counts["inf"])
+	threads := filepath.Join(dir, "drmemtrace.threadsig.x64.tracedir")
+	starts := startsOnly(t, threads)
+	c.add("core_sharded", "references", 922934, sumOf(distances(t, starts, "all")))
+	c.add("core_sharded", "instructions", 650576, sumOf(distances(t, starts, "fetch")))
+	c.add("core_sharded", "data references", 272358, sumOf(distances(t, starts, "data")))
+	c.add("core_sharded", "instruction lines", 694, distances(t, threads, "fetch")["inf"])
+	c.row("core_sharded", "data lines", 1155, distances(t, threads, "data")["inf"])
+	c.check()
+}
+
+// compared collects the rows of the table.
+type compared struct {
+	t    *testing.T
+	rows []string
+}
+
+func (c *compared) add(test, what string, want, got int) {
+	if got != want {
+		c.t.Errorf("%s, %s: %d, want %d", test, what, got, want)
+	}
+	c.row(test, what, want, got)
+}
+
+// row adds a row without comparing the counts.
+func (c *compared) row(test, what string, want, got int) {
+	c.rows = append(c.rows, "| "+test+" | "+what+" | "+strconv.Itoa(want)+" | "+strconv.Itoa(got)+" |")
+}
+
+const comparedHead = `# DynamoRIO's tests of caches, TLBs and reuse distances
+
+The test TestDrCacheSim writes this table. It contains every count that the tests of DynamoRIO
+(clients/drcachesim/tests) expect, if the trace is part of DynamoRIO's repository. Counts of cores and
+caches that drcachesim prints separately are added up where stackglass prints one number.
+
+| test | count | expected | stackglass |
+|---|---|---:|---:|
+`
+
+const comparedTail = `
+The simulated machine is drcachesim's default: L1I and L1D of 32 KiB with 8 ways, LL of 8 MiB with 16
+ways, a next-line prefetcher in L1D, and no coherence. In offline-legacy, four threads run on one
+core, one after the other; ` + "`--cores`" + ` lists them, because drmemtrace traces are read without the ends of
+threads. The tools for reuse distances look only at the first byte of a reference, whereas stackglass
+splits references at line borders, so these rows are of the same references with a size of 1 byte.
+
+One count differs: the data lines of core_sharded. The references are the same in number, and the cause
+of the five additional lines is not known.
+
+The steps of drcachesim's unit tests of LRU, FIFO, LFU and SRRIP are compared in policies_test.go.
+
+## What cannot be compared
+
+| tests | why |
+|---|---|
+| simple, threads, coherence, TLB-simple, TLB-threads, delay-simple, filter-simple, multiproc, phys, phys-threads, simple-config-file, threads-with-config-file, missfile-config-file, warmup-valid, warmup-zeros, offline-simple, offline-filter, offline-fork, offline-multiproc, offline-burst, offline-cpu, offline-rseq and similar | They run a program under DynamoRIO, and expect patterns instead of counts. |
+| simulate_as_traced, reuse_offline_threads, reuse_time_offline | The traces are in the repository, but the tests expect patterns instead of counts. |
+| offline-tlb_simulator_v2p | The trace consists of raw AArch64 files, which only DynamoRIO can decode, and its addresses are translated to physical ones. |
+| unit tests of bit-PLRU | drcachesim chooses among the candidates at random. |
+| unit tests of BRRIP and of exclusive levels with RRIP | They insert one in 4 lines, not one in 32, with a long interval; a line that returns to an exclusive level counts as a hit there. |
+| unit tests of a custom prefetcher | The prefetcher is a program. |
+`
+
+// check compares the table in the repository with the rows, or writes it.
+func (c *compared) check() {
+	text := comparedHead + strings.Join(c.rows, "\n") + "\n" + comparedTail
+	if *update {
+		if err := os.WriteFile(comparedPath, []byte(text), 0o644); err != nil {
+			c.t.Fatal(err)
+		}
+		return
+	}
+	if file, err := os.ReadFile(comparedPath); err != nil || string(file) != text {
+		c.t.Errorf("%s differs from the results; update it with -update (%v)", comparedPath, err)
+	}
+}
+
+// simulatedAnswer is an answer of simulate.
+type simulatedAnswer struct {
+	t      *testing.T
+	tables map[string]json.RawMessage
+}
+
+// simulatedBy simulates a trace on a machine without coherence.
+func simulatedBy(t *testing.T, path, machine string, more ...string) simulatedAnswer {
+	t.Helper()
+	got := stackglass(append([]string{"simulate", path, "--hierarchy", machine, "--protocol", "none", "--format", "json"}, more...)...)
+	a := simulatedAnswer{t, nil}
+	if err := json.Unmarshal([]byte(got.stdout), &a.tables); err != nil || got.code != 0 {
+		t.Fatalf("exit %d, %v: %s", got.code, err, got.stderr)
+	}
+	return a
+}
+
+// number returns a cell of the row of a level or, after the number of a core and a blank, of a core's level.
+func (a simulatedAnswer) number(table, where, column string) int {
+	a.t.Helper()
+	var rows []map[string]any
+	if err := json.Unmarshal(a.tables[table], &rows); err != nil {
+		a.t.Fatal(err)
+	}
+	for _, row := range rows {
+		name, _ := row["name"].(string)
+		if core, ok := row["core"].(float64); ok {
+			name = strconv.Itoa(int(core)) + " " + name
+		}
+		if n, ok := row[column].(float64); ok && name == where {
+			return int(n)
+		}
+	}
+	a.t.Fatalf("no %s of %s in the table %s", column, where, table)
+	return 0
+}
+
+// startsOnly writes the references of a trace as CSV, with a size of 1 byte.
+func startsOnly(t *testing.T, path string) string {
+	t.Helper()
+	got := stackglass("convert", path, "--to", "csv", "-o", "-")
+	if got.code != 0 {
+		t.Fatalf("exit %d: %s", got.code, got.stderr)
+	}
+	rows, err := csv.NewReader(strings.NewReader(got.stdout)).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	size := -1
+	for i, name := range rows[0] {
+		if name == "size" || name == "bytes" {
+			size = i
+		}
+	}
+	if size < 0 {
+		t.Fatalf("no column of sizes in %q", rows[0])
+	}
+	for _, row := range rows[1:] {
+		row[size] = "1"
+	}
+	file := filepath.Join(t.TempDir(), "starts.csv")
+	f, err := os.Create(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if err := csv.NewWriter(f).WriteAll(rows); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+// distances returns the numbers of references by stack distance; inf are first accesses.
+func distances(t *testing.T, path, kinds string) map[string]int {
+	t.Helper()
+	got := stackglass("histogram", path, "--kinds", kinds, "--format", "csv")
+	rows, err := csv.NewReader(strings.NewReader(got.stdout)).ReadAll()
+	if err != nil || got.code != 0 {
+		t.Fatalf("exit %d, %v: %s", got.code, err, got.stderr)
+	}
+	counts := map[string]int{}
+	for _, row := range rows[1:] {
+		counts[row[0]] = number(t, row[1])
+	}
+	return counts
+}
+
+func sumOf(counts map[string]int) (sum int) {
+	for _, n := range counts {
+		sum += n
+	}
+	return sum
+}
