@@ -33,6 +33,7 @@ type simulation struct {
 	i1, d1, ll     string // Cachegrind's options
 	translated     simulate.Result
 	hasTranslation bool
+	instructions   bool // whether the trace says which instruction makes a reference; only known for prefetchers that need it
 }
 
 func newSimulation(cmd *cobra.Command, budgetExample string) *simulation {
@@ -220,6 +221,14 @@ func (a *app) simulated(s *simulation, name string, h hierarchy.Hierarchy, analy
 		return nil, none, usagef(in.Name, " is a profile, but a simulation needs the trace; with a profile, run: stackglass what-if ", in.Name)
 	}
 	o.Spec.Analyses, o.Beside = analyses, consume
+	if usesStrides(h) { // such prefetchers need to know the instructions
+		o.Beside, o.BesideSites = nil, func(func() *trace.Program) func(*trace.Batch) error {
+			return func(b *trace.Batch) error {
+				s.instructions = s.instructions || b.PC != nil || b.Site != nil
+				return consume(b)
+			}
+		}
+	}
 	cores, err := s.r.sharingCores(h, in, o)
 	if err != nil {
 		return nil, none, err
@@ -233,6 +242,11 @@ func (a *app) simulated(s *simulation, name string, h hierarchy.Hierarchy, analy
 		s.translated = translator.Finish()
 	}
 	return newAnswerable(result, in.Name, s.r), simulator.Finish(), nil
+}
+
+// usesStrides reports whether a level has a prefetcher that observes the strides of instructions.
+func usesStrides(h hierarchy.Hierarchy) bool {
+	return slices.ContainsFunc(slices.Concat(h.Levels, h.Instructions), func(c hierarchy.Cache) bool { return c.Prefetch.Kind == hierarchy.Stride })
 }
 
 // translator returns a simulator for the TLBs of h, or nil if there are none.
@@ -268,6 +282,9 @@ func simulatedDoubts(h hierarchy.Hierarchy, s *simulation, l *answerable, r simu
 	if r.Folded > 0 {
 		list = append(list, l.name+": there are more threads than the maximum of "+strconv.Itoa(simulate.MaxCores)+" cores; "+
 			plural(uint64(r.Folded), "thread")+" more share these cores in turn (--cores sets other groups)")
+	}
+	if usesStrides(h) && !s.instructions {
+		list = append(list, l.name+": the trace does not say which instruction makes a reference, so prefetchers by stride see a single instruction")
 	}
 	if text := hierarchy.OrderDoubt(l.Profile); text != "" {
 		list = append(list, string(text))
@@ -387,7 +404,11 @@ func translationTables(r simulate.Result) []report.Table {
 			report.Count(run.Accesses()), report.Count(run.Hits()), report.Count(run.Misses()), report.Quotient(float64(run.Misses()), float64(run.Accesses())))
 	}
 	walks := report.Table{Key: "page_walks", Title: "Page walks", Single: true, Columns: report.Columns("walks=page walks", "per_kilo_reference=per 1,000 references")}
-	walks.Add(report.Count(r.Memory.Reads), report.Quotient(1000*float64(r.Memory.Reads), float64(r.References)))
+	perKilo := 0.
+	if r.References > 0 {
+		perKilo = 1000 * float64(r.Memory.Reads) / float64(r.References)
+	}
+	walks.Add(report.Count(r.Memory.Reads), report.Real(perKilo))
 	return []report.Table{t, walks}
 }
 

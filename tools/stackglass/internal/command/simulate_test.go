@@ -2,6 +2,7 @@ package command
 
 import (
 	"encoding/csv"
+	"encoding/json"
 	"math"
 	"os"
 	"path/filepath"
@@ -161,5 +162,26 @@ func TestPartialIsReportedOnce(t *testing.T) {
 		if n := strings.Count(got.stderr, "a part of the trace"); got.code != exitInput || n != 1 {
 			t.Errorf("%s: %d warnings about the partial run\n%s", line, n, got)
 		}
+	}
+}
+
+// A prefetcher by stride sees the instructions of a trace, and TLBs count page walks.
+func TestSimulateFeatures(t *testing.T) {
+	got := stackglass("simulate", "demo:matmul-naive", "--cache", "L1=2KiB,4,prefetch=stride", "--cache", "DTLB=4,full,tlb", "--format", "json")
+	a := simulatedAnswer{t, nil}
+	if err := json.Unmarshal([]byte(got.stdout), &a.tables); err != nil || got.code != 0 {
+		t.Fatalf("exit %d, %v: %s", got.code, err, got.stderr)
+	}
+	if n := a.number("prefetch", "L1", "useful"); n < 10000 {
+		t.Errorf("%d useful prefetches of a matrix product", n)
+	}
+	if n := a.number("tlbs", "DTLB", "misses"); n == 0 {
+		t.Error("no TLB misses")
+	}
+	if got := stackglass("simulate", "testdata/plain.din", "--cache", "L1=2KiB,4,prefetch=stride"); got.code != 0 || !strings.Contains(got.stderr, "see a single instruction") {
+		t.Errorf("exit %d: %s, want a warning", got.code, got.stderr)
+	}
+	if got := stackglass("simulate", "demo:matmul-naive", "--cache", "L1=2KiB,4", "--pages", "2MiB"); got.code != 2 || !strings.Contains(got.stderr, "needs a hierarchy with TLBs") {
+		t.Errorf("exit %d: %s, want an error", got.code, got.stderr)
 	}
 }
