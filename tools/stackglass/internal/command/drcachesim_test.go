@@ -11,7 +11,7 @@ import (
 )
 
 // comparedPath is the table that TestDrCacheSim writes and checks.
-var comparedPath = filepath.Join("..", "..", "..", "..", "core", "simulate", "DRCACHESIM.md")
+var comparedPath = filepath.FromSlash("../../../../core/simulate/DRCACHESIM.md")
 
 // TestDrCacheSim compares the expected results of DynamoRIO's tests of caches, TLBs and reuse
 // distances with this program's, and checks the table of all of them. It covers the tests whose traces
