@@ -5,10 +5,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/stackglass/stackglass/core/analysis"
 	"github.com/stackglass/stackglass/core/answers"
 	"github.com/stackglass/stackglass/core/attribution"
-	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/report"
 	"github.com/stackglass/stackglass/core/trace"
 )
@@ -21,7 +19,7 @@ var Range = Arg{Name: "range", Help: manual("only this `PART` of the run, as in 
 func (r *Run) RangeOf(q Question) (from, to int, err error) {
 	t := r.Profile.Timeline
 	if t == nil {
-		return 0, 0, r.noTimeline()
+		return 0, 0, r.NoTimeline()
 	}
 	bad := &trace.OptionError{Option: Range.Name, Got: q.Text(Range.Name), Want: "two ends of a part of the run, as in 10%..35% or 2000000..5000000 (references)"}
 	first, last, found := strings.Cut(q.Text(Range.Name), "..")
@@ -57,7 +55,8 @@ func (r *Run) reference(text string, end float64) (n float64, ok bool) {
 	return n, err == nil && n >= 0
 }
 
-func (r *Run) noTimeline() error {
+// NoTimeline explains why the profile has no timeline.
+func (r *Run) NoTimeline() error {
 	switch {
 	case r.Profile.Sampled != nil:
 		return r.Cannot("a sample has no timeline; analyze the whole trace, without --sample")
@@ -79,7 +78,7 @@ func (r *Run) Within(q Question, d *report.Document) (*Run, error) {
 	}
 	part, ok := r.Part(from, to)
 	if !ok {
-		return nil, r.noTimeline()
+		return nil, r.NoTimeline()
 	}
 	t := r.Profile.Timeline
 	first, end := t.Bounds(from, to, r.Profile.Totals.AllReferences())
@@ -123,40 +122,6 @@ func windowed(levels []attribution.Attribution) (list []string) {
 	}
 	return list
 }
-
-// timeline reports phases, and misses over time.
-var _ = Add(&Verb{
-	Name:    "timeline",
-	Use:     "[--cache NAME=SIZE,WAYS[,LINE] …]",
-	Title:   "Phases of the run, and misses over time by level",
-	Machine: UsualCaches,
-	Usual:   []string{"L1=32KiB,8"},
-	Needs:   func(q Question) analysis.Analyses { return analysis.Sites | analysis.Sharing | setTables(q) },
-	Lines:   LevelLines,
-	Groups:  true, Places: true,
-	Missing: lacks(func(p *profile.Profile) bool { return p.Timeline == nil }, "the profile holds no timeline"),
-	Answer: func(r *Run, q Question, d *report.Document) error {
-		if r.Profile.Timeline == nil {
-			return r.noTimeline()
-		}
-		s, doubts, err := r.Attributed(q, attribution.Function)
-		if err != nil {
-			return err
-		}
-		d.Input = append(r.Facts(r.Profile.Sites.LineBytes), answers.ThreadFacts(r.Profile, q.Caches())...)
-		d.Input = append(d.Input, report.Fact{Key: "window_references", Label: "window (references)", Value: report.Count(r.Profile.Timeline.References)})
-		d.Warnings = doubts
-		if r.Ranker().Part() || len(r.Profile.Timeline.Windows) == 0 {
-			return r.Cannot(NoReference)
-		}
-		d.Tables = answers.Timeline(s)
-		if q.Brief {
-			d.Tables = d.Tables[:1]
-			d.Tables[0].Title += " (every window: --format json)"
-		}
-		return nil
-	},
-})
 
 // whatIfWithin answers what-if for a part of the run.
 func (r *Run) whatIfWithin(q Question, d *report.Document) error {
