@@ -75,6 +75,21 @@
     offerAll(picker.files);
     picker.value = ""; // so that the same file can be chosen again
   });
+  // Files that the system opens with the installed page, by a double click or by sharing them. The
+  // service worker stores shared files.
+  if (window.launchQueue) {
+    launchQueue.setConsumer(async ({ files }) => offerAll(await Promise.all(files.map((handle) => handle.getFile())), files));
+  }
+  if (location.search === "?shared") takeShared();
+  async function takeShared() {
+    history.replaceState(null, "", location.pathname + location.hash);
+    const cache = await caches.open("shared");
+    for (const request of await cache.keys()) {
+      const name = decodeURIComponent(request.url.split("/").pop());
+      offerAll([new File([await (await cache.match(request)).blob()], name)]);
+      await cache.delete(request);
+    }
+  }
   addEventListener("click", (e) => {
     const card = e.target.closest && e.target.closest("[data-demo]");
     if (card) offer(demo(card));

@@ -35,9 +35,22 @@ self.addEventListener("activate", (event) => {
 
 self.addEventListener("fetch", (event) => {
   const url = new URL(event.request.url);
+  if (event.request.method === "POST" && url.href === new URL("share", self.registration.scope).href) {
+    return event.respondWith(share(event.request));
+  }
   if (event.request.method !== "GET" || url.origin !== self.location.origin) return;
   event.respondWith(answer(event.request, url));
 });
+
+// share stores the files that another app shares with the installed page, where the page takes them
+// (boot.js). They are sent to no server.
+async function share(request) {
+  const cache = await caches.open("shared");
+  for (const file of (await request.formData()).getAll("files")) {
+    await cache.put(new URL("shared/" + encodeURIComponent(file.name), self.registration.scope).href, new Response(file));
+  }
+  return Response.redirect(new URL("?shared", self.registration.scope).href, 303);
+}
 
 async function answer(request, url) {
   const scope = new URL(self.registration.scope);

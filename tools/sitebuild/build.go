@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -32,7 +33,7 @@ func (b *build) run() error {
 	}
 	for _, step := range []func() error{
 		b.compileWasm, b.copyRuntime, b.extractHelper, b.copyCharts,
-		b.copyStatic, b.joinParts, b.copyDemos, b.writeManual, b.writeIndex, b.writeHeaders, b.writePrecache, b.writeIgnored,
+		b.copyStatic, b.writeIcons, b.joinParts, b.copyDemos, b.writeManual, b.writeIndex, b.writeHeaders, b.writePrecache, b.writeIgnored,
 	} {
 		if err := step(); err != nil {
 			return err
@@ -214,7 +215,14 @@ func (b *build) copyCharts() error {
 			return fmt.Errorf("fetching the npm packages: %w", err)
 		}
 	}
-	if err := b.copy("uplot.js", chart+"uPlot.iife.min.js"); err != nil {
+	library, err := os.ReadFile(chart + "uPlot.iife.min.js")
+	if err == nil {
+		library, err = inEnglish(library)
+	}
+	if err == nil {
+		err = b.write("uplot.js", library)
+	}
+	if err != nil {
 		return err
 	}
 	if err := b.copy("uplot.css", chart+"uPlot.min.css"); err != nil {
@@ -225,6 +233,19 @@ func (b *build) copyCharts() error {
 		return err
 	}
 	return b.write("graph.js", graph)
+}
+
+// userLanguage finds where uPlot asks the browser for the user's language.
+var userLanguage = regexp.MustCompile(`new Intl\.NumberFormat\([^()]*\)`)
+
+// inEnglish makes uPlot format numbers in English, as the rest of the page does. In WebKit on a
+// system without a language (LANG=C), the browser's language is no valid one, and uPlot's question
+// would end the script.
+func inEnglish(uplot []byte) ([]byte, error) {
+	if n := len(userLanguage.FindAll(uplot, -1)); n != 1 {
+		return nil, fmt.Errorf("uPlot asks for the user's language in %d places, want 1", n)
+	}
+	return userLanguage.ReplaceAll(uplot, []byte(`new Intl.NumberFormat("en-US")`)), nil
 }
 
 // graphScript returns the graph layout library, followed by the script that draws graphs. It

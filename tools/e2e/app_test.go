@@ -1,0 +1,64 @@
+package e2e
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/page"
+)
+
+// TestApp checks that the browser offers to install the page, that the installed page opens the
+// files that the system launches it with, and that it receives shared files.
+func TestApp(t *testing.T) {
+	trace := absolute(t, filepath.Join(root, "site", "demos", "matmul-naive.sgt"))
+	want := truthOf(t, trace)
+	p := openPage(t)
+	p.keptOffline()
+
+	read := call(p, page.GetAppManifest, page.GetAppManifestParams{})
+	for _, problem := range read.Errors {
+		t.Errorf("the manifest: %s", problem.Message)
+	}
+	if problems := call(p, page.GetInstallabilityErrors, cdp.Empty{}).InstallabilityErrors; len(problems) > 0 {
+		said, _ := json.Marshal(problems)
+		t.Errorf("the page cannot be installed: %s", said)
+	}
+	if id := call(p, page.GetAppID, cdp.Empty{}).AppID; id != p.server.origin+"/stackglass" {
+		t.Errorf("the app has the identifier %q", id)
+	}
+
+	// A file as the system opens it: the page gets a handle of it. The browser of this test is not
+	// connected to a system, so that the test takes the place of the queue.
+	content, err := os.ReadFile(trace)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := `new File([Uint8Array.from(atob(` + quote(base64.StdEncoding.EncodeToString(content)) + `), (c) => c.charCodeAt(0))], ` + quote(filepath.Base(trace)) + `)`
+	const queue = `window.launchQueue.setConsumer = (f) => { window.launch = f; };`
+	call(p, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: queue})
+	p.reload()
+	eval[bool](p, `(launch({ files: [{ kind: "file", getFile: async () => `+file+` }] }), true)`)
+	if got := p.finished(); got != want.Digest {
+		t.Errorf("a launched file has the digest %s, the command has %s", got, want.Digest)
+	}
+
+	p.home()
+	if got := eval[string](p, `(async () => {
+		const form = new FormData();
+		form.append("files", `+file+`);
+		return (await fetch("share", { method: "POST", body: form })).url;
+	})()`); got != p.server.origin+"/?shared" {
+		t.Errorf("sharing a file leads to %s", got)
+	}
+	p.visit("?shared")
+	if got := p.finished(); got != want.Digest {
+		t.Errorf("a shared file has the digest %s, the command has %s", got, want.Digest)
+	}
+	if got := eval[string](p, `(async () => location.search + (await (await caches.open("shared")).keys()).length)()`); got != "0" {
+		t.Errorf("the shared file is left behind: %s", got)
+	}
+}
