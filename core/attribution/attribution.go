@@ -57,6 +57,7 @@ type Attribution struct {
 
 	RestUnknown bool // Rest is due to data missing from the profile, and not to conflicts
 	Exact       bool // the misses of sites and objects are not estimates
+	PathsExact  bool // the misses of call paths are not estimates
 
 	// Coherence is the number of coherence misses in the level: misses on lines that another core's
 	// store invalidated. If it is not 0, SiteCoherence and DataCoherence attribute these misses.
@@ -362,11 +363,12 @@ func (r *Ranker) level(l *hierarchy.Level, c capacity, by sharers, coherence flo
 		a.Sites, a.Data, a.Exact = r.fetched(at, l.Misses, by == ownCache)
 		f.fit(l.Misses, r.estimated)
 		a.Paths = r.byPath(misses, a.Sites)
+		a.PathsExact = a.Exact && (a.model || !r.divides())
 		return a
 	}
 	a.Rest = f.fit(l.Misses, r.estimated || by == someCores)
 	a.RestUnknown = !known
-	if a.Exact = a.model; !a.Exact && !r.estimated {
+	if a.Exact, a.PathsExact = a.model, a.model; !a.Exact && !r.estimated {
 		a.Countable = r.countable(l, c, by)
 	}
 	a.Sites, a.Data = each(r.sites, misses), each(r.data, misses)
@@ -378,36 +380,66 @@ func (r *Ranker) level(l *hierarchy.Level, c capacity, by sharers, coherence flo
 }
 
 // byPath returns the misses of each call path. The paths of a function together have as many misses
-// as its sites; if the misses of the sites were measured, the paths are scaled to the measured
-// number.
+// as its sites. If these were measured, they are divided among the function's paths in proportion to
+// the misses that are expected on each path, or else to their accesses. The misses on paths that the
+// profile does not distinguish are what remains.
 func (r *Ranker) byPath(misses func(part) float64, sites []float64) []float64 {
 	if len(r.paths) == 0 {
 		return nil
 	}
-	list := each(r.paths, misses)
-	want, have := map[string]float64{}, map[string]float64{}
-	for i := range sites {
-		want[r.p.Sites.Code[i].Function] += sites[i]
-	}
-	for i := range list {
-		have[r.p.Calls.Paths[i].Function] += list[i]
-	}
-	all, total := 0.0, 0.0
-	for i := range list {
-		if function := r.p.Calls.Paths[i].Function; have[function] > 0 && want[function] > 0 {
-			list[i] *= want[function] / have[function]
+	type sum struct{ misses, expected, accesses float64 }
+	of, rest := map[string]*sum{}, 0.0
+	for i, n := range sites {
+		f := r.p.Sites.Code[i].Function
+		if of[f] == nil {
+			of[f] = new(sum)
 		}
-		total += list[i]
+		of[f].misses += n
+		of[f].expected += misses(r.sites[i])
+		of[f].accesses += float64(r.sites[i].reuse.Accesses())
+		rest += n
 	}
-	for _, n := range sites {
-		all += n
+	list, further, expected := each(r.paths, misses), []int{}, 0.0
+	for i := range list {
+		f := of[r.p.Calls.Paths[i].Function]
+		switch {
+		case r.p.Calls.Paths[i].Function == profile.FurtherPaths:
+			further = append(further, i)
+			expected += list[i]
+			continue
+		case f == nil: // it makes no access
+			list[i] = 0
+		case f.expected > 0:
+			list[i] *= f.misses / f.expected
+		case f.accesses > 0:
+			list[i] = f.misses * float64(r.paths[i].reuse.Accesses()) / f.accesses
+		}
+		rest -= list[i]
 	}
-	if total > 0 && !nearly(all, total) { // some sites belong to paths of no function
-		for i := range list {
-			list[i] *= all / total
+	for _, i := range further {
+		if list[i] *= max(0, rest); expected > 0 {
+			list[i] /= expected
+		} else {
+			list[i] = max(0, rest) / float64(len(further))
 		}
 	}
 	return list
+}
+
+// divides reports whether the misses of some function are divided among several call paths.
+func (r *Ranker) divides() bool {
+	seen := map[string]bool{}
+	for i := range r.paths {
+		f := r.p.Calls.Paths[i].Function
+		if r.paths[i].reuse.Accesses() == 0 {
+			continue
+		}
+		if seen[f] || f == profile.FurtherPaths {
+			return true
+		}
+		seen[f] = true
+	}
+	return false
 }
 
 // attributeCoherence attributes the coherence misses: misses on lines that would still be in the

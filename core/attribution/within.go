@@ -80,7 +80,7 @@ func (r *Ranker) within(list []Attribution) {
 		if all > 0 {
 			a.Rest *= own / all
 		}
-		a.Exact, a.Countable, a.Part = a.Exact && a.model, "", r
+		a.Exact, a.PathsExact, a.Countable, a.Part = a.Exact && a.model, a.Exact && a.model, "", r
 		l := &a.Level
 		if !a.Exact {
 			l.Method = hierarchy.Windowed
