@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/stackglass/stackglass/core/analysis"
@@ -27,14 +28,19 @@ func (w *walker) pathOf(frames []frame) (functions []uint32) {
 	return functions
 }
 
+// furtherFunction stands for calls that are not distinguished.
+const furtherFunction = 1 << 20
+
 // called returns the path of a called function, given the caller's path, and how the call is
 // counted.
 func called(path []uint32, function uint32) (to []uint32, how string) {
 	switch n := len(path); {
-	case n > 0 && path[n-1] == function:
+	case n > 0 && (path[n-1] == function || path[n-1] == furtherFunction):
 		return path, "again"
 	case n > 1 && path[n-2] == function:
 		return path[:n-1], "back"
+	case n >= branches.MostDepth:
+		function = furtherFunction
 	}
 	return append(slices.Clone(path), function), "call"
 }
@@ -73,6 +79,9 @@ func pathsOf(t *testing.T, p *profile.Profile) map[string]*pathCounts {
 		at := &p.Calls.Paths[i]
 		if i > 0 {
 			names[i] = names[at.Parent] + "/" + strconv.Itoa(int(at.Line)-1)
+			if at.Function == profile.FurtherPaths {
+				names[i] = names[at.Parent] + "/" + strconv.Itoa(furtherFunction)
+			}
 		}
 		c := newPathCounts()
 		for how, n := range map[string]uint64{"call": at.Calls, "again": at.Again, "back": at.Back} {
@@ -247,40 +256,75 @@ func TestCallPathsOfSegments(t *testing.T) {
 	}
 }
 
-// Beyond the limit, further calls share one path, and everything is still counted.
-func TestManyCallPaths(t *testing.T) {
-	const functions = 60
-	p := &trace.Program{Modules: []trace.Module{{Name: "a.c"}}}
+// nesting returns a program with the given number of functions, each of which may call any of them,
+// and a random run of it. Each step calls or returns: next returns a function to call, or -1, given
+// the number of active functions. paths contains the call path of each step.
+func nesting(rng *rand.Rand, functions, steps int, next func(active int) int) (p *trace.Program, run []tracetest.Step, paths [][]uint32, callers map[int][]uint32) {
+	p = &trace.Program{Modules: []trace.Module{{Name: "a.c"}}}
 	for f := range uint32(functions) {
-		p.Functions = append(p.Functions, trace.Function{Name: "f" + strconv.Itoa(int(f)), First: f, Blocks: 1, Place: trace.Place{File: "a.c", Line: f + 1}})
-		p.Blocks = append(p.Blocks, trace.Block{Function: f, Flags: trace.EntryBlock, Callee: "*", Successors: nil, FirstSite: f, Sites: 1})
-		p.Sites = append(p.Sites, trace.Site{Kind: trace.Load, Bytes: 8, Block: f})
+		p.Functions = append(p.Functions, trace.Function{Name: "f" + strconv.Itoa(int(f)), First: 2 * f, Blocks: 2, Place: trace.Place{File: "a.c", Line: f + 1}})
+		p.Blocks = append(p.Blocks,
+			trace.Block{Function: f, Flags: trace.EntryBlock, Callee: "*", Successors: []uint32{2*f + 1}, FirstSite: 2 * f, Sites: 1, Ops: []trace.Op{{Opcode: "add", Type: "i32", Count: f + 1}}},
+			trace.Block{Function: f, Flags: trace.ReturnBlock, FirstSite: 2*f + 1, Sites: 1})
+		p.Sites = append(p.Sites, trace.Site{Kind: trace.Load, Bytes: 8, Block: 2 * f}, trace.Site{Kind: trace.Load, Bytes: 8, Block: 2*f + 1})
 	}
-	rng := rand.New(rand.NewPCG(1, 103))
-	var steps []tracetest.Step
-	for range 40_000 {
-		steps = append(steps, tracetest.Step{Block: rng.Uint32N(functions), Values: []uint64{1<<12 + 8*rng.Uint64N(300)}})
+	var active []uint32
+	open := [][]uint32{nil}
+	callers = map[int][]uint32{}
+	for range steps {
+		block := uint32(0)
+		if f := next(len(active)); f >= 0 {
+			path, _ := called(open[len(open)-1], uint32(f))
+			callers[len(run)] = open[len(open)-1]
+			active, open, block = append(active, uint32(f)), append(open, path), 2*uint32(f)
+			paths = append(paths, path)
+		} else {
+			paths = append(paths, open[len(open)-1])
+			block = 2*active[len(active)-1] + 1
+			active, open = active[:len(active)-1], open[:len(open)-1]
+		}
+		run = append(run, tracetest.Step{Block: block, Values: []uint64{1<<12 + 8*rng.Uint64N(300)}})
 	}
-	got, _ := alone(t, callSpec, reading(p, tracetest.Rows(p, steps...), 4096))
-	if n := len(got.Calls.Paths); n < 16_000 || n > 17_000 {
-		t.Errorf("%d paths", n)
-	}
-	if !slices.ContainsFunc(got.Calls.Paths, func(p profile.Path) bool { return p.Function == profile.FurtherPaths && p.References > 0 }) {
-		t.Error("no path contains the remainder")
-	}
+	return p, run, paths, callers
+}
+
+// sameForWorkers analyses a run with one and with several workers, and returns its profile and the
+// number of segments that were joined.
+func sameForWorkers(t *testing.T, rng *rand.Rand, p *trace.Program, steps []tracetest.Step) (got *profile.Profile, joined int) {
+	t.Helper()
+	got, _ = alone(t, callSpec, reading(p, tracetest.Rows(p, steps...), 4096))
 	for _, workers := range []int{2, 3} {
 		if shared, _ := shared(t, callSpec, reading(p, tracetest.Rows(p, steps...), 4096), workers, 1000); !bytes.Equal(shared.Encode(), got.Encode()) {
 			t.Errorf("the result of %d workers differs from that of one", workers)
 		}
 	}
-	file := container(t, rng, p, steps)
-	got, _ = alone(t, callSpec, readerOf(file))
-	joined := 0
-	if divided := toItsEnd(t, divided(t, callSpec, file, 3, 1000, counting(&joined))); !bytes.Equal(divided, got.Encode()) {
-		t.Error("the result of workers that read differs from that of one")
+	r, err := analysis.NewRunner(callSpec, reading(p, tracetest.Rows(p, steps...), 700))
+	for lives := 0; err == nil && lives < 5; lives++ {
+		for range 1 + rng.IntN(8) {
+			if err == nil {
+				err = r.Step()
+			}
+		}
+		if err == nil {
+			saved := r.Save()
+			if r, err = analysis.NewRunner(callSpec, reading(p, tracetest.Rows(p, steps...), 700)); err == nil {
+				err = r.Restore(saved)
+			}
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
 	}
-	if joined == 0 {
-		t.Error("no segment was joined before the limit")
+	for err == nil {
+		err = r.Step()
+	}
+	if resumed := r.Finish(profile.State{}); !bytes.Equal(resumed.Encode(), got.Encode()) {
+		t.Error("the result differs after interruptions")
+	}
+	file := container(t, rng, p, steps)
+	want, _ := alone(t, callSpec, readerOf(file))
+	if divided := toItsEnd(t, divided(t, callSpec, file, 3, 1000, counting(&joined))); !bytes.Equal(divided, want.Encode()) {
+		t.Error("the result of workers that read differs from that of one")
 	}
 	spec := callSpec
 	spec.Mergeable = true
@@ -288,11 +332,88 @@ func TestManyCallPaths(t *testing.T) {
 		t.Errorf("a run from the beginning has no limit: %v", err)
 	}
 	spec.Start = 1
-	r, err := analysis.NewRunner(spec, reading(p, tracetest.Rows(p, steps...), 4096))
+	r, err = analysis.NewRunner(spec, reading(p, tracetest.Rows(p, steps...), 4096))
 	for err == nil {
 		err = r.Step()
 	}
 	if !errors.Is(err, branches.ErrManyPaths) {
-		t.Errorf("a segment with too many paths: %v, want ErrManyPaths", err)
+		t.Errorf("a segment beyond the limits: %v, want ErrManyPaths", err)
+	}
+	return got, joined
+}
+
+// Beyond the limit, further calls share one path, and everything is still counted.
+func TestManyCallPaths(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 103))
+	p, steps, _, _ := nesting(rng, 60, 80_000, func(active int) int {
+		if active == 0 || active < 12 && rng.IntN(2) == 0 {
+			return rng.IntN(60)
+		}
+		return -1
+	})
+	got, joined := sameForWorkers(t, rng, p, steps)
+	if n := len(got.Calls.Paths); n < 16_000 || n > 17_000 {
+		t.Errorf("%d paths", n)
+	}
+	if !slices.ContainsFunc(got.Calls.Paths, func(p profile.Path) bool { return p.Function == profile.FurtherPaths && p.References > 0 }) {
+		t.Error("no path contains the remainder")
+	}
+	if joined == 0 {
+		t.Error("no segment was joined before the limit")
+	}
+}
+
+// Beyond the greatest depth, further calls are counted below the path from which they were made, as
+// the definition says.
+func TestDeepCallPaths(t *testing.T) {
+	rng := rand.New(rand.NewPCG(2, 104))
+	last, down := -1, 40
+	p, steps, paths, callers := nesting(rng, 4, 40_000, func(active int) int {
+		if active == 0 {
+			down = []int{5, 100, 300, 511, 512, 513, 700, 1500}[rng.IntN(8)]
+		}
+		if down > 0 {
+			down--
+			if last = (active + rng.IntN(50)/49) % 4; active < 600 || rng.IntN(3) > 0 {
+				return last
+			}
+		}
+		if down = 0; active > 400 && rng.IntN(200) == 0 {
+			down = rng.IntN(300)
+		}
+		if active == 0 {
+			return 0
+		}
+		return -1
+	})
+	want := map[string]*pathCounts{"": newPathCounts()}
+	for i, path := range paths {
+		name := named(path)
+		if want[name] == nil {
+			want[name] = newPathCounts()
+		}
+		want[name].references++
+		want[name].instructions += uint64(p.Blocks[steps[i].Block].Function+1) * uint64(1-steps[i].Block%2)
+		if from, calls := callers[i]; calls {
+			if to, how := called(from, steps[i].Block/2); how == "call" {
+				want[named(to)].calls[how]++
+			} else {
+				want[named(from)].calls[how]++
+			}
+		}
+	}
+	got, joined := sameForWorkers(t, rng, p, steps)
+	all, deep := pathsOf(t, got), 0
+	for name, c := range want {
+		at := all[name]
+		if at == nil || at.references != c.references || at.instructions != c.instructions || !maps.Equal(at.calls, c.calls) {
+			t.Fatalf("path %.100q has %+v, want %+v", name, at, c)
+		}
+		if strings.HasSuffix(name, strconv.Itoa(furtherFunction)) && c.references > 0 {
+			deep++
+		}
+	}
+	if len(all) != len(want) || deep == 0 || joined == 0 {
+		t.Errorf("%d paths, want %d; %d of them for further calls; %d segments joined", len(all), len(want), deep, joined)
 	}
 }

@@ -107,7 +107,7 @@ func (a *Analysis) visit(t *thread, block uint32) error {
 		if a.enter(t, to); a.gone {
 			return nil
 		}
-		if a.segment && len(a.paths.list) > MostPaths {
+		if a.segment && a.paths.exceeds() {
 			return ErrManyPaths
 		}
 	} else if err := a.arrive(t, to); err != nil {

@@ -13,6 +13,12 @@ import (
 // the path [profile.FurtherPaths].
 const MostPaths = 1 << 14
 
+// MostDepth is the largest number of functions in a call path. Deeper calls are counted on a path
+// [profile.FurtherPaths] below the last function. Otherwise a recursion of three or more functions,
+// thousands of calls deep, would have as many paths, and exports that write every path in full
+// would grow with the square of the depth.
+const MostDepth = 512
+
 // paths is the tree of call paths: the calling context tree of Ammons, Ball and Larus (Exploiting
 // Hardware Performance Counters with Flow and Context Sensitive Profiling, PLDI 1997). A function
 // that calls itself stays on its path, and two functions that call each other alternate between two
@@ -20,15 +26,18 @@ const MostPaths = 1 << 14
 // caller only. So the paths of a segment can start from unknown callers; when the segment is
 // appended, they become paths of the run.
 type paths struct {
-	list []path
-	at   index.Table // parent << 32 | function
-	most int         // number of paths that are distinguished
-	rest uint32      // the path of all calls that are not distinguished; 0: none yet
+	list    []path
+	at      index.Table // parent << 32 | function
+	most    int         // number of paths that are distinguished
+	rest    uint32      // the path of all calls beyond that number; 0: none yet
+	deep    uint32      // greatest depth of paths that are distinguished
+	deepest uint32      // greatest depth of any path
 }
 
 // path is a call path: a function, and the path of its caller. Path 0 is outside all functions.
 type path struct {
 	parent, function uint32 // function: as in code, or one of the following
+	depth            uint32 // number of functions; in a segment, without those from before the segment
 
 	calls        uint64 // calls by the parent's function
 	again        uint64 // calls of the function by itself, which stay on the path
@@ -45,14 +54,17 @@ const (
 
 // newPaths returns a tree without calls. Only an analysis of the whole run knows which paths appear
 // first. A segment therefore distinguishes all of its paths, and ends with ErrManyPaths if there
-// are too many.
+// are too many or if they are too deep.
 func newPaths(segment bool) paths {
-	p := paths{list: []path{{function: outside}}, most: MostPaths}
+	p := paths{list: []path{{function: outside}}, most: MostPaths, deep: MostDepth}
 	if segment {
-		p.most = math.MaxInt
+		p.most, p.deep = math.MaxInt, math.MaxUint32
 	}
 	return p
 }
+
+// exceeds reports whether a segment has more or deeper paths than a run distinguishes.
+func (p *paths) exceeds() bool { return len(p.list) > MostPaths || p.deepest > MostDepth }
 
 // callee returns the path of a function that is called from a path, and counts the calls.
 func (p *paths) callee(from, function uint32, times uint64) uint32 {
@@ -72,6 +84,9 @@ func (p *paths) callee(from, function uint32, times uint64) uint32 {
 
 // child returns the path of a function called from a path, and creates it if necessary.
 func (p *paths) child(from, function uint32) uint32 {
+	if p.list[from].depth >= p.deep {
+		function = further
+	}
 	key := uint64(from)<<32 | uint64(function)
 	n, known := p.at.Find(key)
 	if known {
@@ -91,7 +106,17 @@ func (p *paths) child(from, function uint32) uint32 {
 
 func (p *paths) add(parent, function uint32) uint32 {
 	p.list = append(p.list, path{parent: parent, function: function})
-	return uint32(len(p.list) - 1)
+	n := uint32(len(p.list) - 1)
+	p.measure(n)
+	return n
+}
+
+// measure sets the depth of a path, whose parent's depth is known.
+func (p *paths) measure(n uint32) {
+	if at := &p.list[n]; n > 0 && at.function != below {
+		at.depth = p.list[at.parent].depth + 1
+		p.deepest = max(p.deepest, at.depth)
+	}
 }
 
 // unknown adds a path that stands for an unknown path from before the segment.

@@ -117,6 +117,7 @@ func (a *Analysis) codePaths(c *codec.Coder) (listed paths, number []uint32) {
 	if c.Reads() {
 		listed.list = append(listed.list, list...)
 		for i := range listed.list {
+			listed.measure(uint32(i))
 			c.U64(&listed.list[i].instructions)
 		}
 		return listed, nil
@@ -228,9 +229,10 @@ func (p *paths) restore(listed *paths, segment bool) {
 	*p = newPaths(segment)
 	p.list = slices.Clone(listed.list)
 	for n, of := range p.list {
-		switch of.function {
-		case outside, below:
-		case further:
+		p.measure(uint32(n))
+		switch {
+		case of.function == outside || of.function == below:
+		case of.function == further && of.parent == 0:
 			p.rest = uint32(n)
 		default:
 			p.at.Add(uint64(of.parent)<<32|uint64(of.function), uint32(n))
@@ -244,7 +246,7 @@ func (a *Analysis) Append(next *profile.Profile) error {
 	if err != nil || a.gone {
 		return err
 	}
-	if !a.fits(len(listed.list)) {
+	if !a.fits(len(listed.list), listed.deepest) {
 		return ErrManyPaths
 	}
 	known := make([]uint32, len(listed.list))
@@ -258,30 +260,72 @@ func (a *Analysis) Append(next *profile.Profile) error {
 	for _, from := range threads {
 		a.join(a.thread(from.number), from, known)
 	}
-	if a.segment && len(a.paths.list) > MostPaths {
+	if a.segment && a.paths.exceeds() {
 		return ErrManyPaths
 	}
 	return nil
 }
 
 // Joins implements [contract.Joiner]. A segment can be appended if the run would distinguish all of
-// its call paths even if all of them were new.
+// its call paths even if all of them were new, and even if all of them began at the deepest path
+// that is open.
 func (a *Analysis) Joins(next *profile.Profile) (now, later bool) {
-	paths := 0
+	paths, deepest := 0, uint32(0)
 	if next != nil && next.Segment != nil {
-		c := codec.Reader(next.Segment.Blocks)
-		gone := false
-		if c.Flag(&gone); !gone {
-			paths = int(c.In.UintBelow(math.MaxInt32))
-		}
+		paths, deepest = sizeOf(next.Segment.Blocks)
 	}
-	return a.fits(1 + paths), a.fits(1)
+	return a.fits(1+paths, deepest), a.fits(1, 0)
 }
 
-// fits reports whether a run can have the given number of further call paths. The paths of segments
-// are counted only after they are joined, because most of them have the same paths.
-func (a *Analysis) fits(paths int) bool {
-	return a.gone || a.segment || len(a.paths.list)+paths <= MostPaths
+// sizeOf returns the number of call paths of an encoded segment, besides the first one, and their
+// greatest depth. Append reports errors of the encoding.
+func sizeOf(segment []byte) (paths int, deepest uint32) {
+	c := codec.Reader(segment)
+	gone := false
+	if c.Flag(&gone); gone {
+		return 0, 0
+	}
+	paths = int(c.In.UintBelow(math.MaxInt32))
+	depths := []uint32{0}
+	for len(depths) <= paths && !c.Failed() {
+		parent, of, n := uint64(0), uint64(0), uint64(0)
+		codec.Below(c, &parent, uint64(len(depths)))
+		c.U64s(&of, &n, &n, &n)
+		depth := uint32(0)
+		if of > 0 && !c.Failed() {
+			depth = depths[parent] + 1
+		}
+		depths, deepest = append(depths, depth), max(deepest, depth)
+	}
+	return paths, deepest
+}
+
+// fits reports whether a run can have the given number of further call paths with the given depth.
+// The paths of segments are counted only after they are joined, because most of them have the same
+// paths. Recursion may make a joined path less deep than the sum of the depths, but never deeper.
+func (a *Analysis) fits(paths int, deepest uint32) bool {
+	if a.gone || a.segment {
+		return true
+	}
+	return len(a.paths.list)+paths <= MostPaths && (a.paths.deepest+deepest <= MostDepth || a.openDepth()+deepest <= MostDepth)
+}
+
+// openDepth returns the greatest depth of the paths from which the next rows may continue. A path
+// that distinguishes no calls does not count, because no path is below it.
+func (a *Analysis) openDepth() (deepest uint32) {
+	look := func(n uint32) {
+		if at := &a.paths.list[n]; at.function != further {
+			deepest = max(deepest, at.depth)
+		}
+	}
+	for _, t := range a.threads {
+		look(t.row)
+		look(t.path)
+		for _, n := range t.under {
+			look(n)
+		}
+	}
+	return deepest
 }
 
 // load adds the counts of a profile to the analysis, and returns the profile's threads and their
