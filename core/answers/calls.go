@@ -1,13 +1,17 @@
 package answers
 
 import (
+	"math"
 	"slices"
 	"sort"
+	"strconv"
 	"strings"
 
 	"github.com/stackglass/stackglass/core/attribution"
+	"github.com/stackglass/stackglass/core/hierarchy"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/report"
+	"github.com/stackglass/stackglass/core/trace"
 )
 
 // Calls contains the counts of a run by call path, in whole numbers. Tables and exports use the
@@ -18,6 +22,10 @@ type Calls struct {
 	Calls  []uint64 // calls that lead to each path; nil for a part of the run, for which calls are not counted
 	Events []CallEvent
 	Main   int // index of the event by which rows are ranked
+
+	functions []int  // for each path: a number that identifies its function
+	within    []bool // for each path: it lies within another path of the same function
+	callees   [][]int
 }
 
 // CallEvent is an event, such as a miss, that is counted by call path.
@@ -32,8 +40,9 @@ type CallEvent struct {
 // outsideName is the name of the path outside all functions.
 const outsideName = "(outside of functions)"
 
-// NewCalls returns the counts of a profile with call paths: instructions, references, bytes, and
-// the misses of each level. Misses that belong to no source location are not included.
+// NewCalls returns the counts of a profile with call paths: instructions, references, bytes,
+// accesses to lines, and the misses of each level. Misses that belong to no source location are not
+// included.
 func NewCalls(p *profile.Profile, levels []attribution.Attribution, name func(symbol string) string) *Calls {
 	c := &Calls{Paths: p.Calls.Paths, Main: 1}
 	for i := range c.Paths {
@@ -51,14 +60,15 @@ func NewCalls(p *profile.Profile, levels []attribution.Attribution, name func(sy
 			c.Calls[at.Parent] += at.Back
 		}
 	}
+	accesses := func(i int) uint64 { return c.Paths[i].Reuse.Accesses() }
 	if len(levels) > 0 && levels[0].Part != nil {
-		c.Calls, c.Main = nil, 0
-		c.add("accesses", "accesses", true, func(i int) uint64 { return levels[0].Part.PathAccesses(i) })
+		c.Calls, c.Main, accesses = nil, 0, levels[0].Part.PathAccesses
 	} else {
 		c.add("instructions", "instructions", true, func(i int) uint64 { return c.Paths[i].Instructions })
 		c.add("references", "references", true, func(i int) uint64 { return c.Paths[i].References })
 		c.add("bytes", "bytes", true, func(i int) uint64 { return c.Paths[i].Bytes })
 	}
+	c.add("accesses", "line accesses", true, accesses)
 	first := c.Main
 	for i := range levels {
 		l := &levels[i]
@@ -67,11 +77,50 @@ func NewCalls(p *profile.Profile, levels []attribution.Attribution, name func(sy
 		}
 		misses := wholePaths(p, l)
 		cache := l.Level.Cache.Name
-		if c.add(cache+"_misses", "misses "+cache, l.Exact, func(i int) uint64 { return misses[i] }); c.Main == first {
+		if c.add(cache+"_misses", cache+" misses", l.PathsExact, func(i int) uint64 { return misses[i] }); c.Main == first {
 			c.Main = len(c.Events) - 1
 		}
 	}
+	c.number()
 	return c
+}
+
+// AddCycles adds an event with the estimated cycles of memory accesses: the hits in each level, and
+// the accesses to memory, times their latencies (MODELS §13.1). It adds nothing if a latency is
+// unknown. levels are the ones that were passed to NewCalls, and memory is the latency of memory.
+func (c *Calls) AddCycles(levels []attribution.Attribution, memory float64) {
+	latencies := make([]float64, 0, len(levels)+1)
+	for i := range levels {
+		latencies = append(latencies, levels[i].Level.Cache.LatencyCycles)
+	}
+	latencies = append(latencies, memory)
+	first := len(c.Events) - len(levels) // the event of the first level's misses; accesses come before it
+	if len(levels) == 0 || levels[0].Paths == nil || slices.ContainsFunc(latencies, func(x float64) bool { return x <= 0 }) {
+		return
+	}
+	c.add("memory_cycles", "estimated memory cycles", false, func(i int) uint64 {
+		cycles := 0.0
+		for l, latency := range latencies {
+			hits := float64(c.Events[first-1+l].Self[i])
+			if l < len(levels) {
+				hits -= float64(c.Events[first+l].Self[i])
+			}
+			cycles += max(0, hits) * latency
+		}
+		return uint64(math.Round(cycles))
+	})
+}
+
+// Rank selects the event by which rows are ranked. The error is a *[trace.OptionError].
+func (c *Calls) Rank(key string) error {
+	var keys []string
+	for i := range c.Events {
+		if keys = append(keys, c.Events[i].Key); keys[i] == key {
+			c.Main = i
+			return nil
+		}
+	}
+	return &trace.OptionError{Option: "event", Got: key, Want: "one of " + strings.Join(keys, ", ")}
 }
 
 func (c *Calls) add(key, label string, exact bool, self func(i int) uint64) {
@@ -139,11 +188,28 @@ func wholePaths(p *profile.Profile, l *attribution.Attribution) []uint64 {
 			all -= parts[at]
 		}
 	}
-	if rest := of[""]; len(rest) > 0 {
-		whole[rest[len(rest)-1]] += all // paths that are not distinguished come last
-	} else {
+	// The other misses belong to paths outside of functions, and to paths that are not distinguished.
+	rest := of[""]
+	if len(rest) == 0 {
 		whole[0] += all
+		return whole
 	}
+	list, sum := make([]float64, len(rest)), 0.0
+	for at, i := range rest {
+		list[at] = l.Paths[i]
+		sum += l.Paths[i]
+	}
+	for at := range list {
+		if list[at] *= float64(all); sum > 0 {
+			list[at] /= sum
+		}
+	}
+	parts, _ := attribution.Whole(list, 0)
+	for at, i := range rest {
+		whole[i] = min(parts[at], all)
+		all -= whole[i]
+	}
+	whole[rest[len(rest)-1]] += all
 	return whole
 }
 
@@ -171,85 +237,23 @@ func (c *Calls) columns(name string, further ...string) []report.Column {
 	return report.Columns(slices.Concat(texts, []string{c.Events[c.Main].Key + "_share=of all"}, further)...)
 }
 
-// cells returns the cells of a path, or of the sum of several paths.
+// cells returns the counts of a path, or of the sum of several paths.
 func (c *Calls) cells(calls uint64, self, all []uint64) (row []report.Value) {
 	if c.Calls != nil {
 		row = append(row, report.Count(calls))
 	}
 	for i := range c.Events {
-		for _, n := range []uint64{self[i], all[i]} {
-			if c.Events[i].Key == "bytes" {
-				row = append(row, report.Bytes(n))
-			} else {
-				row = append(row, predicted(float64(n), c.Events[i].Exact))
-			}
-		}
+		row = append(row, c.cell(i, self[i]), c.cell(i, all[i]))
 	}
-	if total := c.Events[c.Main].All[0]; total > 0 {
-		return append(row, report.Ratio(float64(all[c.Main])/float64(total)))
-	}
-	return append(row, report.None())
+	return row
 }
 
-func (c *Calls) callsOf(i int) uint64 {
-	if c.Calls == nil {
-		return 0
+// cell returns a count of an event.
+func (c *Calls) cell(event int, n uint64) report.Value {
+	if c.Events[event].Key == "bytes" {
+		return report.Bytes(n)
 	}
-	return c.Calls[i]
-}
-
-// counts returns the counts of a path. The path outside all functions has no callees of its own.
-func (c *Calls) counts(i int) (self, all []uint64) {
-	for _, e := range c.Events {
-		self, all = append(self, e.Self[i]), append(all, e.All[i])
-	}
-	if i == 0 {
-		return self, self
-	}
-	return self, all
-}
-
-// ByPath returns the call tree as a table: each path follows its caller, and the callees of a path
-// are in descending order of the main event. Paths with less than the given share of the main event
-// are left out, and so are their callees.
-func (c *Calls) ByPath(share float64) report.Table {
-	t := report.Table{Key: "paths", Title: "Call paths, with " + c.Events[c.Main].Label, Columns: c.columns("path", "function", "depth", "file", "line")}
-	callees := make([][]int, len(c.Paths))
-	for i := range c.Paths[1:] {
-		parent := c.Paths[i+1].Parent
-		callees[parent] = append(callees[parent], i+1)
-	}
-	least := share * float64(c.Events[c.Main].All[0])
-	var visit func(i, depth int, above string)
-	visit = func(i, depth int, above string) {
-		self, all := c.counts(i)
-		if float64(all[c.Main]) < least {
-			return
-		}
-		at, path := &c.Paths[i], above+c.Names[i]
-		row := append([]report.Value{report.TextOf(path)}, c.cells(c.callsOf(i), self, all)...)
-		row = append(row, report.TextOf(strings.Repeat("  ", depth)+c.Names[i]), report.Count(uint64(depth)), report.TextOf(at.File), report.Known(uint64(at.Line)))
-		if t.Add(row...); i == 0 {
-			return
-		}
-		for _, n := range c.ranked(callees[i]) {
-			visit(n, depth+1, path+";")
-		}
-	}
-	for _, n := range c.ranked(callees[0]) {
-		visit(n, 0, "")
-	}
-	if c.Paths[0].References > 0 {
-		visit(0, 0, "")
-	}
-	return t
-}
-
-// ranked sorts paths in descending order of the main event.
-func (c *Calls) ranked(list []int) []int {
-	all := c.Events[c.Main].All
-	sort.SliceStable(list, func(i, j int) bool { return all[list[i]] > all[list[j]] })
-	return list
+	return predicted(float64(n), c.Events[event].Exact)
 }
 
 // function is the key by which a function is identified.
@@ -262,67 +266,342 @@ func (c *Calls) functionOf(i int) function {
 	return function{c.Names[i], c.Paths[i].File, c.Paths[i].Line}
 }
 
+// number numbers the functions, lists the callees of each path, and finds the paths that lie within
+// another path of the same function.
+func (c *Calls) number() {
+	numbers := map[function]int{}
+	c.functions, c.within, c.callees = make([]int, len(c.Paths)), make([]bool, len(c.Paths)), make([][]int, len(c.Paths))
+	for i := range c.Paths {
+		f := c.functionOf(i)
+		n, known := numbers[f]
+		if !known {
+			n = len(numbers)
+			numbers[f] = n
+		}
+		c.functions[i] = n
+		if i == 0 {
+			continue
+		}
+		parent := int(c.Paths[i].Parent)
+		c.callees[parent] = append(c.callees[parent], i)
+		for ; parent > 0 && !c.within[i]; parent = int(c.Paths[parent].Parent) {
+			c.within[i] = c.functions[parent] == n
+		}
+	}
+}
+
+// FunctionKey identifies a function, also if several functions have the same name: the file, the
+// line and the name, as in "app.c:17:multiply". If the file is unknown, it is the name.
+func FunctionKey(name, file string, line uint64) string {
+	if file == "" {
+		return name
+	}
+	return file + ":" + strconv.FormatUint(line, 10) + ":" + name
+}
+
+// Named returns the paths of the function with the given name, which may be the name in the source
+// or for the linker, a file and a name, as in "app.c:multiply", or a key as [FunctionKey] returns
+// it. The error is a *[trace.OptionError].
+func (c *Calls) Named(name string) (paths []int, err error) {
+	var keys []string
+	for i := range c.Paths {
+		at := &c.Paths[i]
+		key := FunctionKey(c.Names[i], at.File, uint64(at.Line))
+		if i > 0 && (key == name || FunctionKey(at.Function, at.File, uint64(at.Line)) == name || c.Names[i] == name || at.Function == name || at.File != "" && at.File+":"+c.Names[i] == name) {
+			if paths = append(paths, i); !slices.Contains(keys, key) {
+				keys = append(keys, key)
+			}
+		}
+	}
+	switch {
+	case len(paths) == 0:
+		return nil, &trace.OptionError{Option: "function", Got: name, Want: "a function of the run, as --by function lists them"}
+	case len(keys) > 1:
+		return nil, &trace.OptionError{Option: "function", Got: name, Want: "one of the functions with this name: " + strings.Join(keys, ", ")}
+	}
+	return paths, nil
+}
+
+// callNode is a node of a tree of calls. It covers one or more call paths.
+type callNode struct {
+	at        int // the first of the paths whose function this is; -1: more callers than a tree lists
+	number    int // the first of the paths whose counts are included
+	depth     int
+	calls     uint64
+	self, all []uint64 // indexed by event
+	next      []*callNode
+	covered   []covered
+}
+
+// covered is a path that a node covers. In a tree of callers, counted is the path of the function
+// whose callers are listed, and at is the path of the caller. In a tree of callees, they are equal.
+type covered struct{ counted, at int }
+
+// mostNodes is the maximum number of nodes in a tree of callers. Deeper callers are added up in
+// nodes with the name [FurtherCallers].
+const mostNodes = 1 << 15
+
+// FurtherCallers is the name of the nodes for callers that a tree does not list.
+const FurtherCallers = "(further callers)"
+
+// tree returns the roots of a tree. next returns the paths that come after a covered path. In a
+// tree of callers, a path that lies within another path of the same function adds nothing to
+// inclusive counts, because the outer path already includes them.
+func (c *Calls) tree(roots []covered, callers bool, next func(covered) []covered) []*callNode {
+	made := 0
+	group := func(list []covered, depth int) (nodes []*callNode) {
+		at := map[int]*callNode{}
+		for _, p := range list {
+			f := c.functions[p.at]
+			if at[f] == nil {
+				at[f] = &callNode{at: p.at, number: p.counted, depth: depth}
+				nodes = append(nodes, at[f])
+			}
+			at[f].covered = append(at[f].covered, p)
+		}
+		made += len(nodes)
+		return nodes
+	}
+	add := func(n *callNode) {
+		n.self, n.all = make([]uint64, len(c.Events)), make([]uint64, len(c.Events))
+		for _, p := range n.covered {
+			if c.Calls != nil {
+				n.calls += c.Calls[p.counted]
+			}
+			for e := range c.Events {
+				n.self[e] += c.Events[e].Self[p.counted]
+				switch {
+				case p.counted == 0: // the path outside of all functions has no callees of its own
+					n.all[e] += c.Events[e].Self[0]
+				case !callers || !c.within[p.counted]:
+					n.all[e] += c.Events[e].All[p.counted]
+				}
+			}
+		}
+	}
+	top := group(roots, 0)
+	for waiting := slices.Clone(top); len(waiting) > 0; waiting = waiting[1:] {
+		n := waiting[0]
+		var list []covered
+		for _, p := range n.covered {
+			list = append(list, next(p)...)
+		}
+		add(n)
+		if n.covered = nil; len(list) > 0 && made >= mostNodes && callers {
+			rest := &callNode{at: -1, number: list[0].counted, depth: n.depth + 1, covered: list}
+			add(rest)
+			rest.covered, n.next = nil, []*callNode{rest}
+			continue
+		}
+		n.next = group(list, n.depth+1)
+		waiting = append(waiting, n.next...)
+	}
+	return top
+}
+
+// calleesOf returns the functions that a path calls.
+func (c *Calls) calleesOf(p covered) (list []covered) {
+	for _, i := range c.callees[p.at] {
+		list = append(list, covered{i, i})
+	}
+	return list
+}
+
+// callersOf returns the function that calls a path.
+func (c *Calls) callersOf(p covered) []covered {
+	if parent := int(c.Paths[p.at].Parent); parent > 0 {
+		return []covered{{p.counted, parent}}
+	}
+	return nil
+}
+
+// name returns the name of a node.
+func (c *Calls) name(n *callNode) string {
+	if n.at < 0 {
+		return FurtherCallers
+	}
+	return c.Names[n.at]
+}
+
+// treeTable adds the nodes of a tree to a table: each node comes before the nodes below it, and the
+// nodes below it are in descending order of the main event, whose count is self or all. Nodes with
+// less than the given share of the main event are left out, and so are the nodes below them. A path
+// begins with its first caller, also in a tree of callers.
+func (c *Calls) treeTable(t *report.Table, roots []*callNode, callers, bySelf bool, share float64) {
+	weight := func(n *callNode) uint64 {
+		if bySelf {
+			return n.self[c.Main]
+		}
+		return n.all[c.Main]
+	}
+	total := c.Events[c.Main].All[0]
+	var visit func(n *callNode, above string)
+	list := func(nodes []*callNode, above string) {
+		sort.SliceStable(nodes, func(i, j int) bool { return weight(nodes[i]) > weight(nodes[j]) })
+		for _, n := range nodes {
+			visit(n, above)
+		}
+	}
+	visit = func(n *callNode, above string) {
+		if float64(weight(n)) < share*float64(total) {
+			return
+		}
+		name, path := c.name(n), c.name(n)
+		switch {
+		case above != "" && callers:
+			path += ";" + above
+		case above != "":
+			path = above + ";" + path
+		}
+		row := append([]report.Value{report.TextOf(path)}, c.cells(n.calls, n.self, n.all)...)
+		row = append(row, shareOf(weight(n), total), report.TextOf(strings.Repeat("  ", n.depth)+name), report.Count(uint64(n.depth)))
+		if n.at < 0 {
+			row = append(row, report.TextOf(""), report.None())
+		} else {
+			row = append(row, report.TextOf(c.Paths[n.at].File), report.Known(uint64(c.Paths[n.at].Line)))
+		}
+		t.Add(append(row, report.Count(uint64(n.number)))...)
+		list(n.next, path)
+	}
+	list(roots, "")
+}
+
+// shareOf returns a count as a share of the total.
+func shareOf(n, total uint64) report.Value {
+	if total == 0 {
+		return report.None()
+	}
+	return report.Ratio(float64(n) / float64(total))
+}
+
+func (c *Calls) newTree(key, title string) report.Table {
+	return report.Table{Key: key, Title: title + ", with " + c.Events[c.Main].Label, Columns: c.columns("path", "function", "depth", "file", "line", "number")}
+}
+
+// ByPath returns the tree of calls from callers to callees: each path follows its caller, and the
+// callees of a path are in descending order of the main event. Paths with less than the given share
+// of the main event are left out, and so are their callees.
+func (c *Calls) ByPath(share float64) report.Table {
+	t := c.newTree("paths", "Call paths")
+	roots := c.tree(c.calleesOf(covered{}), false, c.calleesOf)
+	if c.Paths[0].References > 0 {
+		outside := c.tree([]covered{{}}, false, func(covered) []covered { return nil })
+		c.treeTable(&t, roots, false, false, share)
+		c.treeTable(&t, outside, false, false, share)
+		return t
+	}
+	c.treeTable(&t, roots, false, false, share)
+	return t
+}
+
+// ByCaller returns the tree of calls from callees to callers: each function with its own counts, in
+// descending order of the main event, and below it the functions that called it, with the part of
+// these counts that belongs to their calls. Counts with callees include calls of the same function
+// only once.
+func (c *Calls) ByCaller(share float64) report.Table {
+	t := c.newTree("callers", "Functions and their callers")
+	var all []covered
+	for i := range c.Paths {
+		if i > 0 || c.Paths[0].References > 0 {
+			all = append(all, covered{i, i})
+		}
+	}
+	c.treeTable(&t, c.tree(all, true, c.callersOf), true, true, share)
+	return t
+}
+
+// Callers returns the tree of the callers of one function, which has these paths.
+func (c *Calls) Callers(paths []int, share float64) report.Table {
+	t := c.newTree("callers", "Callers of "+c.Names[paths[0]])
+	c.treeTable(&t, c.tree(same(paths), true, c.callersOf), true, false, share)
+	return t
+}
+
+// Callees returns the tree of the functions that one function calls, added up over all of its
+// paths.
+func (c *Calls) Callees(paths []int, share float64) report.Table {
+	t := c.newTree("callees", "Callees of "+c.Names[paths[0]])
+	outermost := slices.DeleteFunc(slices.Clone(paths), func(i int) bool { return c.within[i] })
+	c.treeTable(&t, c.tree(same(outermost), false, c.calleesOf), false, false, share)
+	return t
+}
+
+func same(paths []int) (list []covered) {
+	for _, i := range paths {
+		list = append(list, covered{i, i})
+	}
+	return list
+}
+
 // ByFunction returns the sums of the paths of each function, in descending order of the main event.
 // If a path lies within another path of the same function, its callees are counted only once.
 func (c *Calls) ByFunction() report.Table {
 	t := report.Table{Key: "functions", Title: "Functions, with " + c.Events[c.Main].Label, Columns: c.columns("function", "paths", "file", "line")}
-	type sum struct {
-		function
-		paths, calls uint64
-		self, all    []uint64
-	}
-	at := map[function]int{}
-	var list []sum
+	var all []covered
+	paths := map[int]uint64{}
 	for i := range c.Paths {
-		if i == 0 && c.Paths[0].References == 0 {
-			continue
-		}
-		f := c.functionOf(i)
-		n, known := at[f]
-		if !known {
-			n = len(list)
-			at[f] = n
-			list = append(list, sum{function: f, self: make([]uint64, len(c.Events)), all: make([]uint64, len(c.Events))})
-		}
-		s := &list[n]
-		s.paths++
-		s.calls += c.callsOf(i)
-		self, all := c.counts(i)
-		within := c.within(i)
-		for e := range self {
-			if s.self[e] += self[e]; !within {
-				s.all[e] += all[e]
-			}
+		if i > 0 || c.Paths[0].References > 0 {
+			all = append(all, covered{i, i})
+			paths[c.functions[i]]++
 		}
 	}
+	list := c.tree(all, true, func(covered) []covered { return nil })
 	sort.SliceStable(list, func(i, j int) bool { return list[i].all[c.Main] > list[j].all[c.Main] })
-	for i := range list {
-		s := &list[i]
-		row := append([]report.Value{report.TextOf(s.name)}, c.cells(s.calls, s.self, s.all)...)
-		t.Add(append(row, report.Count(s.paths), report.TextOf(s.file), report.Known(uint64(s.line)))...)
+	for _, n := range list {
+		row := append([]report.Value{report.TextOf(c.name(n))}, c.cells(n.calls, n.self, n.all)...)
+		row = append(row, shareOf(n.all[c.Main], c.Events[c.Main].All[0]), report.Count(paths[c.functions[n.at]]))
+		t.Add(append(row, report.TextOf(c.Paths[n.at].File), report.Known(uint64(c.Paths[n.at].Line)))...)
 	}
 	return t
 }
 
-// within reports whether a path lies within another path of the same function.
-func (c *Calls) within(i int) bool {
-	f := c.functionOf(i)
-	for n := int(c.Paths[i].Parent); n > 0; n = int(c.Paths[n].Parent) {
-		if c.functionOf(n) == f {
-			return true
-		}
+// Totals returns the counts of the whole run.
+func (c *Calls) Totals() report.Table {
+	t := report.Table{Key: "totals", Title: "Whole run", Single: true}
+	var row []report.Value
+	for i, e := range c.Events {
+		t.Columns = append(t.Columns, report.Columns(e.Key+"="+e.Label)...)
+		row = append(row, c.cell(i, e.All[0]))
 	}
-	return false
+	t.Add(row...)
+	return t
 }
 
-// Narrow keeps the columns of a table by path or function that fit on a screen.
+// Narrow keeps the columns of a table that fit on a screen, and shortens long names.
 func (c *Calls) Narrow(t report.Table) report.Table {
 	main := c.Events[c.Main].Key
 	var kept []int
 	for _, key := range []string{"function", "file", "line", "calls", "instructions", main, main + "_inclusive", main + "_share"} {
-		if at := t.Index(key); at >= 0 {
+		if at := t.Index(key); at >= 0 && !slices.Contains(kept, at) {
 			kept = append(kept, at)
 		}
 	}
-	return PickColumns(t, kept...)
+	short, depth := ShortNames(c.Names, mostName), t.Index("depth")
+	narrow := PickColumns(t, kept...)
+	for i, row := range narrow.Rows {
+		name, level := strings.TrimLeft(row[0].Plain(), " "), uint64(0)
+		if depth >= 0 {
+			level, _ = strconv.ParseUint(t.Rows[i][depth].Plain(), 10, 64)
+		}
+		if of, known := short[name]; known {
+			name = of
+		}
+		if level > mostIndented {
+			name = strings.Repeat("  ", mostIndented) + "[" + strconv.FormatUint(level, 10) + "] " + name
+		} else {
+			name = strings.Repeat("  ", int(level)) + name
+		}
+		row[0] = report.TextOf(name)
+	}
+	return narrow
+}
+
+const (
+	mostName     = 48 // maximum number of characters of a name in a table for people
+	mostIndented = 16 // calls that are nested deeper are numbered instead of indented
+)
+
+// CacheFact returns the caches that an answer assumes.
+func CacheFact(h hierarchy.Hierarchy) report.Fact {
+	return report.Fact{Key: "caches", Label: "caches", Value: report.TextOf(strings.Join(h.Lines(), "; "))}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/stackglass/stackglass/core/attribution"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/report"
+	"github.com/stackglass/stackglass/core/trace"
 )
 
 // Calls is the verb that divides misses, instructions and bytes by call path.
@@ -19,8 +20,10 @@ var Calls = ask.Add(&ask.Verb{
 	Machine: ask.UsualCaches,
 	Usual:   []string{"L1=32KiB,8"},
 	Args: []ask.Arg{
-		{Name: "by", Default: "path", Words: []string{"path", "function"}, Help: "group by this `UNIT`: path or function"},
-		{Name: "share", Default: "1%", Help: "leave out paths with less than this `SHARE` of the first level's misses, callees included"},
+		{Name: "by", Default: "path", Words: []string{"path", "caller", "function"}, Help: "group by this `UNIT`: path, from callers to callees; caller, from callees to callers; or function"},
+		{Name: "function", Help: "list only the callers and the callees of the function with this `NAME`, as in multiply or app.c:multiply"},
+		{Name: "event", Help: "rank rows by this `EVENT`, a column of csv such as L2_misses, bytes or instructions (default: misses of the first level)"},
+		{Name: "share", Default: "1%", Help: "leave out rows with less than this `SHARE` of the event"},
 		ask.Range,
 	},
 	Needs: func(q ask.Question) analysis.Analyses {
@@ -29,6 +32,9 @@ var Calls = ask.Add(&ask.Verb{
 	Lines:  ask.LevelLines,
 	Groups: true, Places: true, Measures: true,
 	Check: func(q ask.Question) error {
+		if q.Given("function") && q.Text("by") == "function" {
+			return &trace.OptionError{Option: "function", Got: q.Text("function"), Want: "by=path or by=caller, because by=function lists no callers"}
+		}
 		_, err := ask.ParseShare(q, "misses, as in 1% or 0.01", 0)
 		return err
 	},
@@ -63,22 +69,43 @@ func calls(r *ask.Run, q ask.Question, d *report.Document) error {
 	if err != nil {
 		return err
 	}
-	d.Input = slices.Concat(r.Facts(r.Profile.Sites.LineBytes), answers.ThreadFacts(r.Profile, q.Caches()), d.Input)
+	h := q.Caches()
+	d.Input = slices.Concat(r.Facts(r.Profile.Sites.LineBytes), []report.Fact{answers.CacheFact(h)}, answers.ThreadFacts(r.Profile, h), d.Input)
 	d.Warnings = append(doubts, answers.MissingSites(r.Profile)...)
 	c := answers.NewCalls(r.Profile, s.Levels, r.Readable)
-	var t report.Table
-	switch {
-	case q.Text("by") == "function":
-		t = c.ByFunction()
-	case q.Brief || q.Given("share"):
-		t = c.ByPath(share)
+	c.AddCycles(s.Levels, h.Memory.LatencyCycles)
+	if q.Given("event") {
+		if err := c.Rank(q.Text("event")); err != nil {
+			return err
+		}
+	}
+	if !q.Brief && !q.Given("share") {
+		share = 0
+	}
+	switch by := q.Text("by"); {
+	case q.Given("function"):
+		paths, err := c.Named(q.Text("function"))
+		if err != nil {
+			return err
+		}
+		d.Tables, d.Main = []report.Table{c.Callers(paths, share), c.Callees(paths, share)}, "callees"
+		if by == "caller" {
+			d.Main = "callers"
+		}
+	case by == "function":
+		d.Tables = []report.Table{c.ByFunction()}
+	case by == "caller":
+		d.Tables = []report.Table{c.ByCaller(share)}
 	default:
-		t = c.ByPath(0)
+		d.Tables = []report.Table{c.ByPath(share)}
 	}
-	if q.Brief {
-		t = c.Narrow(t)
-		t.Title += " (all columns and rows: --format csv)"
+	if !q.Brief {
+		d.Tables = append(d.Tables, c.Totals())
+		return nil
 	}
-	d.Tables = []report.Table{t}
+	for i := range d.Tables {
+		d.Tables[i] = c.Narrow(d.Tables[i])
+	}
+	d.Tables[0].Title += " (all columns and rows: --format csv)"
 	return nil
 }
