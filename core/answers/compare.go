@@ -53,6 +53,9 @@ func KeyOf(t *report.Table) report.Key {
 // function's name alone.
 var loose = report.Key{Columns: []string{"function"}, Without: []string{"file", "line", "source", "kind", "variable", "type"}, Counts: true}
 
+// loosePath is the key of call paths if no path ends in the same file in both programs.
+var loosePath = report.Key{Columns: []string{"path"}, Without: []string{"file", "function", "depth", "line", "number"}, Counts: true}
+
 // Compared is a table that joins the same table of two answers.
 type Compared struct {
 	Key string // the key of the table
@@ -86,12 +89,18 @@ func joinOne(a, b report.Table, by report.Key) Compared {
 	if !ranked[a.Key] || len(a.Rows) == 0 || len(b.Rows) == 0 || anyPlaceInBoth(c.Joined) {
 		return c
 	}
-	if byFunction(&a) && byFunction(&b) {
+	switch {
+	case a.Index("path") >= 0:
+		if looser := report.Join(a, b, loosePath); anyPlaceInBoth(looser) {
+			c.Joined = looser
+			c.Doubt = "no call path of A ends in the same file in B; rows are joined by the names of their functions alone"
+		}
+	case byFunction(&a) && byFunction(&b):
 		if looser := report.Join(a, b, loose); anyPlaceInBoth(looser) {
 			c.Joined = looser
 			c.Doubt = "no function of A is in the same file in B; rows are joined by function alone"
 		}
-	} else if a.Index("name") < 0 && a.Index("function") >= 0 {
+	case a.Index("name") < 0 && a.Index("function") >= 0:
 		c.Doubt = "no row of A is in B, because their sources differ; --by function compares functions by name"
 	}
 	return c
@@ -139,6 +148,13 @@ blocks cycles
 // misses of the first level. For windows, it is the column for the usual first-level cache, or for
 // the largest available size.
 func (c *Compared) main() string {
+	if ranked[c.Key] {
+		for i := range c.Cells {
+			if key := c.Cells[i].Key; strings.HasSuffix(key, "_misses") {
+				return key
+			}
+		}
+	}
 	for line := range strings.Lines(mainNumbers) {
 		words := strings.Fields(line)
 		for _, key := range words[1:] {
@@ -148,7 +164,7 @@ func (c *Compared) main() string {
 		}
 	}
 	for i := range c.Cells {
-		if key := c.Cells[i].Key; c.Key == "sites" && strings.HasSuffix(key, "_misses") || c.Key == "windows" && i == len(c.Cells)-1 {
+		if key := c.Cells[i].Key; c.Key == "windows" && i == len(c.Cells)-1 {
 			return key
 		}
 	}
@@ -157,7 +173,7 @@ func (c *Compared) main() string {
 
 // ranked lists the tables that are sorted by difference because their own order does not show what
 // differs.
-var ranked = map[string]bool{"functions": true, "blocks": true, "sites": true}
+var ranked = map[string]bool{"functions": true, "blocks": true, "sites": true, "paths": true, "callers": true, "callees": true}
 
 // Rank sorts rows by their difference in the named column. If the name is "", tables that have no
 // order of their own are sorted by their main column. ok is false if the table has no such column.
@@ -183,7 +199,13 @@ func (c *Compared) Brief(number string) report.Table {
 	if number == "" || c.Cell(number) < 0 {
 		number = main
 	}
-	return c.Pick(number).Brief(c.Key)
+	t := c.Pick(number).Brief(c.Key)
+	if at := t.Index("path"); at >= 0 {
+		for _, row := range t.Rows {
+			row[at] = report.TextOf(shortPath(row[at].Plain()))
+		}
+	}
+	return t
 }
 
 // Headline returns sentences on how the estimated cycles and the problems changed between two
