@@ -123,24 +123,25 @@ func (s *Sheet) Folded(event int) []byte {
 }
 
 // frames returns the source location as stack frames, the outermost first.
-func (e *Entry) frames() []string {
-	frames := []string{cmp.Or(e.File, e.Module, "(no file)"), e.Name()}
+func (e *Entry) frames() []frame {
+	frames := []frame{{name: cmp.Or(e.File, e.Module, "(no file)"), file: e.File}, {name: e.Name(), file: e.File}}
 	if e.Line != 0 {
 		leaf := "line " + strconv.FormatUint(uint64(e.Line), 10)
 		if e.Kind != "" {
 			leaf += " " + e.Kind
 		}
-		frames = append(frames, leaf)
+		frames = append(frames, frame{leaf, e.File, e.Line})
 	}
 	return frames
 }
 
 // folded joins frames. A semicolon in a name would end the frame.
-func folded(frames []string) string {
+func folded(frames []frame) string {
+	names := make([]string, len(frames))
 	for i := range frames {
-		frames[i] = strings.ReplaceAll(oneLine(frames[i]), ";", ",")
+		names[i] = strings.ReplaceAll(oneLine(frames[i].name), ";", ",")
 	}
-	return strings.Join(frames, ";")
+	return strings.Join(names, ";")
 }
 
 // Callgrind writes the sheet in the profile format of Valgrind's Callgrind, version 1 (Valgrind

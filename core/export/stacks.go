@@ -17,13 +17,17 @@ import (
 func (s *Sheet) divide(of *Places) {
 	c := answers.NewCalls(of.Profile, of.Levels, of.Name)
 	s.Calls = c
-	var last int // index of the path for counts that belong to no other path
+	var further []int // paths that are not distinguished
 	byFunction := map[string][]int{}
 	for i := range c.Paths {
 		f := c.Paths[i].Function
 		if byFunction[f] = append(byFunction[f], i); f == profile.FurtherPaths {
-			last = i
+			further = append(further, i)
 		}
+	}
+	last := 0 // the path for counts that belong to no other path
+	if len(further) > 0 {
+		last = further[len(further)-1]
 	}
 	entries, events := s.Entries, len(s.Events)
 	made := map[[2]int]int{}
@@ -57,6 +61,10 @@ func (s *Sheet) divide(of *Places) {
 		if by == nil {
 			by = pathCounts(c, "accesses")
 		}
+		open := make([]uint64, len(further)) // counts of further that no function has taken yet
+		for at, path := range further {
+			open[at] = by[path]
+		}
 		for _, f := range order {
 			rows, columns := functions[f], byFunction[f]
 			if f == "" || f == profile.FurtherPaths {
@@ -83,6 +91,11 @@ func (s *Sheet) divide(of *Places) {
 				}
 			}
 			for row, n := range left {
+				parts := takeOut(open, n)
+				for at, path := range further {
+					add(rows[row], path, event, parts[at])
+					n -= parts[at]
+				}
 				add(rows[row], last, event, n)
 			}
 		}
@@ -176,17 +189,31 @@ func (s *Sheet) callers(e *Entry) []int {
 	return stack
 }
 
+// frame is a frame of a call stack: a function, with the file and line of its definition if they are
+// known.
+type frame struct {
+	name, file string
+	line       uint32
+}
+
 // frames returns the call stack of an entry, including its own function. If call paths are unknown,
 // it returns the entry's file, function and line.
-func (s *Sheet) frames(e *Entry) []string {
+func (s *Sheet) frames(e *Entry) (frames []frame) {
 	if s.Calls == nil {
 		return e.frames()
 	}
-	var names []string
-	for _, i := range s.callers(e) {
-		names = append(names, s.Calls.Names[i])
+	paths, callers := s.Calls.Stack(e.Path), s.callers(e)
+	for _, i := range callers {
+		frames = append(frames, s.frameOf(i))
 	}
-	return append(names, e.Name())
+	if len(callers) < len(paths) {
+		return append(frames, s.frameOf(e.Path))
+	}
+	return append(frames, frame{e.Name(), e.File, 0})
+}
+
+func (s *Sheet) frameOf(path int) frame {
+	return frame{s.Calls.Names[path], s.Calls.Paths[path].File, s.Calls.Paths[path].Line}
 }
 
 // arc is an edge of the call graph: a function that calls another one.
@@ -257,18 +284,25 @@ func (s *Sheet) arcs() (order []arc, calls map[arc]uint64, counts map[arc][]uint
 // Speedscope writes every event in speedscope's file format
 // (https://www.speedscope.app/file-format-schema.json), with a stack for each sample.
 func (s *Sheet) Speedscope() []byte {
-	numbers := map[string]int{}
+	numbers := map[frame]int{}
 	var frames []byte
 	stacks := make([][]byte, len(s.Entries))
 	for i := range s.Entries {
-		for _, name := range s.frames(&s.Entries[i]) {
-			n, known := numbers[name]
+		for _, f := range s.frames(&s.Entries[i]) {
+			n, known := numbers[f]
 			if !known {
 				n = len(numbers)
-				if numbers[name] = n; n > 0 {
+				if numbers[f] = n; n > 0 {
 					frames = append(frames, ',')
 				}
-				frames = append(report.AppendString(append(frames, `{"name":`...), name), '}')
+				frames = report.AppendString(append(frames, `{"name":`...), f.name)
+				if f.file != "" {
+					frames = report.AppendString(append(frames, `,"file":`...), f.file)
+				}
+				if f.line != 0 {
+					frames = strconv.AppendUint(append(frames, `,"line":`...), uint64(f.line), 10)
+				}
+				frames = append(frames, '}')
 			}
 			stacks[i] = strconv.AppendInt(append(stacks[i], ','), int64(n), 10)
 		}

@@ -21,6 +21,7 @@ import (
 type exporting struct {
 	machineOptions
 	r       *reading
+	usual   bool // the user specified no hierarchy, so h is the usual one
 	to      string
 	output  string
 	lines   []uint
@@ -51,7 +52,7 @@ func (a *app) export() *cobra.Command {
 	addOneCore(cmd, &e.oneCore)
 	f.UintSliceVar(&e.lines, "lines", []uint{64}, "cache line sizes in `BYTES`, powers of two from 8 to 4096; the line sizes of the levels are added")
 	e.r.lineOptions = []string{"lines"}
-	f.StringVar(&e.event, "event", "", "the `EVENT` that --to folded counts: references, accesses, cold, distance_sum, or the misses of a level, as in L1_misses (default: misses of the first level, or cold)")
+	f.StringVar(&e.event, "event", "", "the `EVENT` that --to folded counts: references, accesses, cold, distance_sum, or the misses of a level, as in L1_misses (default: misses of the first level)")
 	f.StringVar(&e.table, "table", "", "write only this `TABLE` as csv, named as in json")
 	complete(cmd, "to", exportForms)
 	return cmd
@@ -74,7 +75,7 @@ func (a *app) runExport(cmd *cobra.Command, e *exporting, name string) error {
 	lines = append(lines, ask.LineSizes(e.h)...)
 	slices.Sort(lines)
 	e.r.usual = true
-	if slices.Contains([]string{"pprof", "callgrind", "folded", "speedscope"}, e.to) {
+	if e.ofSites() {
 		needed := analysis.Sites
 		if e.r.sample == "" {
 			needed |= analysis.Blocks // blocks are needed for call paths
@@ -93,6 +94,11 @@ func (a *app) runExport(cmd *cobra.Command, e *exporting, name string) error {
 		return err
 	}
 	run := l.run(e.r)
+	if e.usual = e.usual && run.Ranker() != nil; e.usual {
+		e.h.Levels[0].LineBytes = run.Profile.Sites.LineBytes
+	} else if !e.given() {
+		e.h.Levels = nil
+	}
 	if l.Stopped != nil {
 		run.GoOn = nil // after an interrupt, the profile up to that point is still exported
 	}
@@ -103,6 +109,7 @@ func (a *app) runExport(cmd *cobra.Command, e *exporting, name string) error {
 	for _, w := range x.Warnings {
 		a.warn(w)
 	}
+	e.sayWeight(a)
 	path := e.output
 	if l.Stopped != nil {
 		path = besideWhole(path)
@@ -127,6 +134,25 @@ func (a *app) runExport(cmd *cobra.Command, e *exporting, name string) error {
 	return l.Stopped
 }
 
+// ofSites reports whether the format contains source locations only.
+func (e *exporting) ofSites() bool {
+	return slices.Contains([]string{"pprof", "callgrind", "folded", "speedscope"}, e.to)
+}
+
+// sayWeight tells the user which misses the file counts, if the options do not say so.
+func (e *exporting) sayWeight(a *app) {
+	if !e.usual {
+		return
+	}
+	caches := e.h.Levels[0].String()
+	switch {
+	case e.to == "folded" && e.event == "":
+		a.warn("the stacks count the misses of " + caches + "; --cache chooses other caches, and --event another event")
+	case e.to != "folded":
+		a.warn("the file counts the misses of " + caches + "; --cache chooses other caches")
+	}
+}
+
 // check rejects options that do not apply to the format.
 func (e *exporting) check(cmd *cobra.Command, name string) (err error) {
 	switch {
@@ -146,6 +172,10 @@ func (e *exporting) check(cmd *cobra.Command, name string) (err error) {
 	}
 	if e.given() {
 		e.h, err = e.hierarchy()
+	} else if e.usual = e.ofSites(); e.usual { // the caches of sites and calls
+		if e.h = ask.New(ask.VerbOf("calls")).Caches(); len(e.lines) > 0 {
+			e.h.Levels[0].LineBytes = uint32(e.lines[0])
+		}
 	}
 	place(&e.h, e.oneCore)
 	return err

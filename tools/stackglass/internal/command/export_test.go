@@ -370,7 +370,7 @@ func TestExportRefuses(t *testing.T) {
 		"export demo:array-list --to csv --table levels":                                 "with --cache or --hierarchy also levels",
 		"export demo:array-list --to json --table x":                                     "--table applies only to --to csv",
 		"export demo:array-list --to html --event x":                                     "--event applies only to --to folded",
-		"export demo:array-list --to folded --event x":                                   "want one of accesses, references, cold, distance_sum",
+		"export demo:array-list --to folded --event x":                                   "want one of accesses, references, L1_misses, cold, distance_sum",
 		"export ../../../../core/trace/tracetest/testdata/small.din --to pprof":          "contains no source locations",
 		"export demo:array-list --to html --format csv":                                  "--to selects the export",
 		"export demo:array-list --to html --cache L1=7KiB,5":                             "divides",
