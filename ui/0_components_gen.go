@@ -16,6 +16,8 @@ import "strconv"
 
 import "github.com/stackglass/stackglass/core/hierarchy"
 
+import "cmp"
+
 import "github.com/stackglass/stackglass/core/attribution"
 
 import "slices"
@@ -1443,6 +1445,316 @@ var _ vjson.RawMessage
 var _ js.Value
 var _ log.Logger
 
+// CallsView shows the calls of a run as a flame graph and as a table.
+type CallsView struct {
+	App     *App
+	Caveats vugu.Builder
+}
+
+func (c *CallsView) calls() *state.Calls { return c.App.callPaths() }
+
+func (c *CallsView) events() []state.Choice {
+	if c.calls() == nil {
+		return nil
+	}
+	return c.calls().Events
+}
+
+func (c *CallsView) event() string {
+	if c.calls() == nil {
+		return ""
+	}
+	return c.calls().Event
+}
+
+func (c *CallsView) id(direction string) string { return cmp.Or(direction, "callees") }
+
+func (c *CallsView) chosen(direction string) bool {
+	is, _ := c.App.direction()
+	return is == direction
+}
+
+// last returns the tree of which a picture is saved.
+func (c *CallsView) last() string {
+	if c.calls() == nil || len(c.calls().Trees) == 0 {
+		return ""
+	}
+	return c.calls().Trees[len(c.calls().Trees)-1].ID
+}
+
+func (c *CallsView) current(row int) any {
+	if _, zoomed := c.zoomed(); zoomed == row {
+		return "location"
+	}
+	return nil
+}
+
+func (c *CallsView) zoom(row int) {
+	if t, _ := c.zoomed(); t != nil {
+		c.App.zoomCalls(t.ID, row)
+	}
+}
+func (c *CallsView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
+
+	vgout = &vugu.BuildOut{}
+
+	var vgiterkey interface{}
+	_ = vgiterkey
+	var vgn *vugu.VGNode
+	vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "calls-view"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "calls"}}}
+	vgout.Out = append(vgout.Out, vgn) // root for output
+	{
+		vgparent := vgn
+		_ = vgparent
+		vgn = addElement(vgparent, "div\x00class\x00code-head")
+		{
+			vgparent := vgn
+			_ = vgparent
+			vgn = addElement(vgparent, "fieldset\x00class\x00choices\x00id\x00calls-by")
+			{
+				vgparent := vgn
+				_ = vgparent
+				vgn = addElement(vgparent, "legend")
+				vgn.SetInnerHTML(vugu.HTML("Call paths"))
+				for vgiterkeyt, by := range state.CallDirections() {
+					var vgiterkey interface{} = vgiterkeyt
+					_ = vgiterkey
+					by := by
+					_ = by
+					vgn = addElement(vgparent, "label")
+					{
+						vgparent := vgn
+						_ = vgparent
+						vgn = addElement(vgparent, "input\x00type\x00radio\x00name\x00calls-by")
+						vgn.AddAttrInterface("id", "calls-by-"+c.id(by.Name))
+						vgn.AddAttrInterface("value", by.Name)
+						addProperty(vgn, "checked", c.chosen(by.Name))
+						addListener(vgn, "change", func(event vugu.DOMEvent) { c.App.ReadCalls(by.Name) })
+						addText(vgparent, " ")
+						vgn = addElement(vgparent, "span")
+						vgn.SetInnerHTML(by.Title)
+					}
+				}
+			}
+			vgn = addElement(vgparent, "label\x00class\x00choices")
+			{
+				vgparent := vgn
+				_ = vgparent
+				vgn = addElement(vgparent, "span")
+				vgn.SetInnerHTML(vugu.HTML("Width"))
+				vgn = addElement(vgparent, "select\x00id\x00calls-weight")
+				addListener(vgn, "change", func(event vugu.DOMEvent) { c.App.WeighCalls(event.PropString("target", "value")) })
+				{
+					vgparent := vgn
+					_ = vgparent
+					for vgiterkeyt, e := range c.events() {
+						var vgiterkey interface{} = vgiterkeyt
+						_ = vgiterkey
+						e := e
+						_ = e
+						vgn = addElement(vgparent, "option")
+						vgn.AddAttrInterface("value", e.Name)
+						addProperty(vgn, "selected", e.Name == c.event())
+						vgn.SetInnerHTML(e.Title)
+					}
+				}
+			}
+			addText(vgparent, "\n\t\t")
+			vgn = addElement(vgparent, "label\x00class\x00search")
+			{
+				vgparent := vgn
+				_ = vgparent
+				vgn = addElement(vgparent, "span")
+				vgn.SetInnerHTML(vugu.HTML("Search"))
+				addText(vgparent, " ")
+				vgn = addElement(vgparent, "input\x00type\x00search\x00id\x00calls-search\x00data-key-search\x001\x00placeholder\x00function, file\x00title\x00/\x00autocomplete\x00off\x00spellcheck\x00false")
+				addListener(vgn, "input", func(event vugu.DOMEvent) { c.App.SearchCalls(event.PropString("target", "value")) })
+			}
+			addText(vgparent, "\n\t\t")
+			vgn = addElement(vgparent, "span\x00class\x00actions")
+			{
+				vgparent := vgn
+				_ = vgparent
+				addText(vgparent, "\n\t\t\t")
+				vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00id\x00calls-copy")
+				addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.CopyCSV("calls") })
+				{
+					vgparent := vgn
+					_ = vgparent
+					addText(vgparent, "copy")
+				}
+				addText(vgparent, "\n\t\t\t")
+				vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00id\x00calls-csv")
+				addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.SaveCSV("calls") })
+				{
+					vgparent := vgn
+					_ = vgparent
+					addText(vgparent, "CSV")
+				}
+				addText(vgparent, "\n\t\t\t")
+				vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00id\x00calls-json")
+				addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.SaveJSON("calls") })
+				{
+					vgparent := vgn
+					_ = vgparent
+					addText(vgparent, "JSON")
+				}
+				addText(vgparent, "\n\t\t\t")
+				vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00id\x00calls-png")
+				addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.Port.SavePicture(c.last(), FileName(c.App.result.Name)+"-calls.png") })
+				{
+					vgparent := vgn
+					_ = vgparent
+					addText(vgparent, "PNG")
+				}
+				addText(vgparent, "\n\t\t")
+			}
+		}
+		vgn = addElement(vgparent, "div\x00class\x00slot")
+		{
+			vgparent := vgn
+			_ = vgparent
+			if c.calls() == nil {
+				vgn = addElement(vgparent, "p\x00class\x00empty\x00id\x00calls-pending")
+				{
+					vgparent := vgn
+					_ = vgparent
+					addText(vgparent, "Listing the call paths …")
+				}
+			}
+			if c.calls() != nil {
+				vgn = addElement(vgparent, "div")
+				{
+					vgparent := vgn
+					_ = vgparent
+					vgn = addElement(vgparent, "p\x00class\x00summary\x00id\x00calls-summary")
+					vgn.SetInnerHTML(c.calls().Summary(c.App.calls.search))
+					vgn = addElement(vgparent, "div\x00class\x00calls-zoom")
+					{
+						vgparent := vgn
+						_ = vgparent
+						if len(c.crumbs()) > 0 {
+							vgn = addElement(vgparent, "nav\x00id\x00calls-crumbs\x00aria-label\x00Zoom")
+							{
+								vgparent := vgn
+								_ = vgparent
+								vgn = addElement(vgparent, "ol")
+								{
+									vgparent := vgn
+									_ = vgparent
+									for _, at := range c.crumbs() {
+										var vgiterkey interface{} = at.Row
+										_ = vgiterkey
+										at := at
+										_ = at
+										vgn = addElement(vgparent, "li")
+										{
+											vgparent := vgn
+											_ = vgparent
+											vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain")
+											vgn.AddAttrInterface("aria-current", c.current(at.Row))
+											vgn.SetInnerHTML(at.Name)
+											addListener(vgn, "click", func(event vugu.DOMEvent) { c.zoom(at.Row) })
+										}
+									}
+								}
+							}
+						}
+						addText(vgparent, "\n\t\t\t\t")
+						if len(c.crumbs()) == 0 {
+							vgn = addElement(vgparent, "p\x00class\x00second\x00id\x00calls-hint")
+							{
+								vgparent := vgn
+								_ = vgparent
+								addText(vgparent, "Click a frame to zoom in, or press Enter. Escape and Back zoom out.")
+							}
+						}
+						addText(vgparent, "\n\t\t\t\t")
+						vgn = addElement(vgparent, "span\x00class\x00actions")
+						{
+							vgparent := vgn
+							_ = vgparent
+							addText(vgparent, "\n\t\t\t\t\t")
+							if c.source() != "" {
+								vgn = addElement(vgparent, "a\x00id\x00calls-source")
+								vgn.AddAttrInterface("href", c.source())
+								{
+									vgparent := vgn
+									_ = vgparent
+									addText(vgparent, "Show in Code")
+								}
+							}
+							addText(vgparent, "\n\t\t\t\t\t")
+							if c.around() != "" {
+								vgn = addElement(vgparent, "a\x00id\x00calls-around")
+								vgn.AddAttrInterface("href", c.around())
+								{
+									vgparent := vgn
+									_ = vgparent
+									addText(vgparent, "Callers and callees")
+								}
+							}
+							addText(vgparent, "\n\t\t\t\t")
+						}
+					}
+					for _, t := range c.calls().Trees {
+						var vgiterkey interface{} = t.ID
+						_ = vgiterkey
+						t := t
+						_ = t
+						vgn = addElement(vgparent, "section")
+						vgn.AddAttrInterface("aria-label", t.Title)
+						vgn.AddAttrInterface("id", "calls-"+t.ID)
+						{
+							vgparent := vgn
+							_ = vgparent
+							if len(c.calls().Trees) > 1 {
+								vgn = addElement(vgparent, "h2")
+								vgn.SetInnerHTML(t.Title)
+							}
+							addText(vgparent, "\n\t\t\t\t")
+							vgn = addElement(vgparent, "sg-flame")
+							vgn.AddAttrInterface("flame", t.ID)
+							vgn.AddAttrInterface("id", "flame-"+t.ID)
+						}
+					}
+					for _, t := range c.calls().Trees {
+						var vgiterkey interface{} = t.ID
+						_ = vgiterkey
+						t := t
+						_ = t
+						vgn = addElement(vgparent, "section\x00class\x00calls-table")
+						vgn.AddAttrInterface("aria-label", "Table: "+t.Title)
+						{
+							vgparent := vgn
+							_ = vgparent
+							vgn = addElement(vgparent, "h2")
+							vgn.SetInnerHTML(t.Title)
+							vgn = addElement(vgparent, "sg-table")
+							vgn.AddAttrInterface("id", "table-calls-"+t.ID)
+							vgn.AddAttrInterface("table", "calls-"+t.ID)
+						}
+					}
+					{
+						var vgcomp vugu.Builder = c.Caveats
+						if vgcomp != nil {
+							addComponent(vgin, vgout, vgparent, vgcomp)
+						}
+					}
+				}
+			}
+		}
+	}
+	return vgout
+}
+
+// 'fix' unused imports
+var _ fmt.Stringer
+var _ reflect.Type
+var _ vjson.RawMessage
+var _ js.Value
+var _ log.Logger
+
 // Caveats shows warnings about numbers as footnotes: one line, which unfolds to the list.
 type Caveats struct {
 	ID    string
@@ -1635,7 +1947,7 @@ func (c *CodeView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 				vgn = addElement(vgparent, "span")
 				vgn.SetInnerHTML(vugu.HTML("Search"))
 				addText(vgparent, " ")
-				vgn = addElement(vgparent, "input\x00type\x00search\x00id\x00code-search\x00placeholder\x00file, function, variable\x00autocomplete\x00off\x00spellcheck\x00false")
+				vgn = addElement(vgparent, "input\x00type\x00search\x00id\x00code-search\x00data-key-search\x001\x00title\x00/\x00placeholder\x00file, function, variable\x00autocomplete\x00off\x00spellcheck\x00false")
 				addListener(vgn, "input", func(event vugu.DOMEvent) { c.App.Search(event.PropString("target", "value")) })
 			}
 			addText(vgparent, "\n\t\t")

@@ -64,6 +64,7 @@ type App struct {
 	chosen    map[string]int          // the user's predictions in exercises, by demo; nil until loaded
 	code      codeState
 	line      timelineState
+	calls     callState
 	nests     loopState
 	diagnosis diagnosisState
 	diagnoses diagnosesState

@@ -52,6 +52,7 @@ type desk struct {
 	graph      *state.Graph
 	timeline   *state.Timeline
 	matrices   map[string]*state.Matrix
+	flames     map[string]*state.Flame
 	saved      map[string][]byte
 	said       []string
 	picked     int
@@ -64,7 +65,7 @@ type desk struct {
 }
 
 func newDesk(t *testing.T) *desk {
-	d := &desk{t: t, store: new(memstore.Store), charts: map[string]*state.Chart{}, grids: map[string]*state.Grid{}, matrices: map[string]*state.Matrix{}, saved: map[string][]byte{}}
+	d := &desk{t: t, store: new(memstore.Store), charts: map[string]*state.Chart{}, grids: map[string]*state.Grid{}, matrices: map[string]*state.Matrix{}, flames: map[string]*state.Flame{}, saved: map[string][]byte{}}
 	d.app = &App{Env: vugu.NewEventEnvImpl(new(sync.RWMutex), make(chan bool, 64)), Port: d, Store: d.store}
 	d.root = NewRoot(d.app)
 	d.connect = d.host
@@ -131,6 +132,7 @@ func (d *desk) Heat(m *state.HeatMap)          { d.heat = m }
 func (d *desk) Matrix(m *state.Matrix)         { d.matrices[m.ID] = m }
 func (d *desk) Timeline(t *state.Timeline)     { d.timeline = t }
 func (d *desk) Graph(g *state.Graph)           { d.graph = g }
+func (d *desk) Flame(f *state.Flame)           { d.flames[f.ID] = f }
 func (d *desk) Grid(g *state.Grid)             { d.grids[g.ID] = g }
 func (d *desk) Chart(c *state.Chart)           { d.charts[c.ID] = c }
 func (d *desk) SavePicture(_, _ string)        {}

@@ -5,6 +5,7 @@ import (
 	"path"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/stackglass/stackglass/core/attribution"
 	"github.com/stackglass/stackglass/core/hierarchy"
@@ -180,6 +181,10 @@ func (a *App) PickRow(grid string, row int) {
 			return
 		case "functions", "blocks":
 			a.pickModel(grid, row)
+			return
+		}
+		if tree, is := strings.CutPrefix(grid, "calls-"); is {
+			a.zoomCalls(tree, row)
 			return
 		}
 		v := a.codeView()

@@ -50,6 +50,8 @@ type Port interface {
 	Timeline(t *state.Timeline)
 	// Graph hands a graph to graph.js, which draws it in the sg-graph element with its id.
 	Graph(g *state.Graph)
+	// Flame hands a flame graph to flame.js, which draws it in the sg-flame element with its id.
+	Flame(f *state.Flame)
 	// SavePicture downloads a picture of a chart as drawn.
 	SavePicture(chart, name string)
 	// ResetZoom shows the whole chart.

@@ -43,6 +43,7 @@ var views = map[state.Tab]func(*App) View{
 	state.TabCaches:        newCaches,
 	state.TabAssociativity: newAssociativity,
 	state.TabCode:          newCode,
+	state.TabCalls:         newCalls,
 	state.TabThreads:       newThreads,
 	state.TabCommunication: newCommunication,
 	state.TabLoops:         newLoops,

@@ -153,15 +153,19 @@
     else if (/^[1-9]$/.test(e.key)) press('[data-key="' + e.key + '"]', e);
     else if (e.key === "c") focusChart(e);
     else if (/^(Arrow(Left|Right)|Home|End)$/.test(e.key) && t.matches(".tabs a")) alongTabs(t, e);
+    else if (e.key === "/") focusOn("[data-key-search]", e);
     else if (e.key === "t") press("[data-key-table]", e);
     else if (/^[np]$/.test(e.key)) press('[data-key-hot="' + e.key + '"]', e);
     else if (e.key === "Escape" && !$("first").checkVisibility() && !document.querySelector(":popover-open")) press("#back", e);
   });
   function focusChart(e) {
-    const plot = document.querySelector("sg-chart .plot");
-    if (!plot) return;
+    focusOn("sg-chart .plot, sg-flame .scroll", e);
+  }
+  function focusOn(selector, e) {
+    const target = document.querySelector(selector);
+    if (!target) return;
     e.preventDefault();
-    plot.focus();
+    target.focus();
   }
   // alongTabs moves the focus along the tabs. Enter then opens a tab.
   function alongTabs(tab, e) {

@@ -622,7 +622,7 @@
     resetZoom(id) { for (const host of hosts(id)) host.resetZoom(); },
     savePicture(id, name) {
       const host = hosts(id)[0];
-      const map = window.stackglassMaps && window.stackglassMaps.picture(id) || window.stackglassMatrices && window.stackglassMatrices.picture(id);
+      const map = window.stackglassMaps && window.stackglassMaps.picture(id) || window.stackglassMatrices && window.stackglassMatrices.picture(id) || window.stackglassFlames && window.stackglassFlames.picture(id);
       if (!map && (!host || !host.u)) return;
       const { canvas: from, title, below } = map || { canvas: host.u.ctx.canvas, title: host.data.title, below: host.data.x.label };
       const em = 15 * (devicePixelRatio || 1);

@@ -81,7 +81,10 @@
       this.table.addEventListener("focus", () => { if (this.at < 0) this.go(Math.max(this.data ? this.data.selected : 0, 0)); });
       this.body.addEventListener("click", (e) => {
         const row = e.target.closest("tr");
-        if (row) this.pick(this.first + Array.from(this.body.children).indexOf(row));
+        if (!row) return;
+        const number = this.row(this.first + Array.from(this.body.children).indexOf(row));
+        if (e.target.closest(".fold")) this.fold(number, !this.folded[number]);
+        else this.pick(number);
       });
       this.head.addEventListener("click", (e) => {
         const key = e.target.closest("[data-sort]");
@@ -94,7 +97,6 @@
       if (!data) return;
       this.table.setAttribute("aria-label", data.caption);
       this.table.setAttribute("role", data.depths.length ? "treegrid" : "grid");
-      this.table.setAttribute("aria-rowcount", data.rows + 1);
       this.table.id = data.id + "-rows";
       this.drawHead(data);
       // If the order or the rows change, the table is scrolled to the top; otherwise it stays where
@@ -104,7 +106,11 @@
         this.at = this.selected = -1;
         this.box.scrollTop = 0;
         this.table.removeAttribute("aria-activedescendant");
+        this.folded = data.folded.slice(); // by row; then what the reader folds and unfolds
+        this.shown = null;
       }
+      if (data.selected >= 0 && data.selected !== this.selected) this.unfold(data.selected);
+      this.list();
       this.height = 0;
       this.fit();
       if (data.selected >= 0 && data.selected !== this.selected) this.show(data.selected, true);
@@ -140,10 +146,54 @@
       if (focused) this.head.querySelector('[data-sort="' + focused + '"]')?.focus();
     }
 
+    // list finds the rows of a tree that are not hidden. shown is null if no row is hidden.
+    list() {
+      const { rows, depths } = this.data;
+      this.shown = null;
+      if (this.folded.includes(true)) {
+        this.shown = [];
+        for (let i = 0, most = Infinity; i < rows; i++) {
+          if (depths[i] > most) continue;
+          most = this.folded[i] ? depths[i] : Infinity;
+          this.shown.push(i);
+        }
+      }
+      this.table.setAttribute("aria-rowcount", this.count() + 1);
+    }
+
+    count() { return this.shown ? this.shown.length : this.data.rows; }
+
+    // row returns the row at a place, and place returns the place of a row.
+    row(place) { return this.shown ? this.shown[place] : place; }
+
+    place(row) {
+      if (!this.shown) return row;
+      let low = 0, top = this.shown.length;
+      while (low < top) {
+        const middle = (low + top) >> 1;
+        if (this.shown[middle] < row) low = middle + 1;
+        else top = middle;
+      }
+      return low;
+    }
+
+    // fold hides or shows the rows below a row.
+    fold(row, yes) {
+      this.folded[row] = yes;
+      this.list();
+      this.height = 0;
+      this.fit();
+      this.go(row);
+    }
+
+    unfold(row) {
+      for (let i = this.parent(row); i !== undefined; i = this.parent(i)) this.folded[i] = false;
+    }
+
     // fit sets the height of the block to the height of all rows.
     fit() {
       if (!this.data || !this.clientWidth) return;
-      const count = Math.min(this.data.rows, +this.getAttribute("rows") || 18);
+      const count = Math.min(this.count(), +this.getAttribute("rows") || 18);
       while (this.body.children.length > count) this.body.lastChild.remove();
       while (this.body.children.length < count) this.body.append(document.createElement("tr"));
       this.fill();
@@ -155,13 +205,13 @@
       this.whole = table;
       const extra = this.box.offsetHeight - this.box.clientHeight; // a bar below, if any
       this.box.style.height = table + extra + "px";
-      this.tall.style.height = table + Math.min((this.data.rows - count) * row, mostHigh) + "px";
+      this.tall.style.height = table + Math.min((this.count() - count) * row, mostHigh) + "px";
       this.fill();
     }
 
     // top returns the first visible row.
     top() {
-      const hidden = this.data.rows - this.body.children.length;
+      const hidden = this.count() - this.body.children.length;
       const way = this.box.scrollHeight - this.box.clientHeight;
       if (hidden <= 0 || way <= 0) return 0;
       return Math.min(hidden, Math.round(this.box.scrollTop / way * hidden));
@@ -171,8 +221,13 @@
       const data = this.data, rows = this.body.children;
       if (!data) return;
       this.first = this.top();
-      const list = onRows ? onRows(data.id, this.first, rows.length) : [];
-      for (let i = 0; i < rows.length; i++) this.fillRow(rows[i], this.first + i, list[i]);
+      for (let i = 0; i < rows.length; ) {
+        const from = this.row(this.first + i);
+        let n = 1; // rows that follow each other
+        while (i + n < rows.length && this.row(this.first + i + n) === from + n) n++;
+        const list = onRows ? onRows(data.id, from, n) : [];
+        for (let k = 0; k < n; k++, i++) this.fillRow(rows[i], from + k, list[k]);
+      }
       this.active();
     }
 
@@ -182,7 +237,7 @@
       while (tr.children.length < cells.length) tr.append(document.createElement("td"));
       tr.id = data.id + "-row-" + number;
       tr.className = row ? row.mark : "";
-      tr.setAttribute("aria-rowindex", number + 2);
+      tr.setAttribute("aria-rowindex", this.place(number) + 2);
       const depth = data.depths[number];
       if (depth) {
         tr.setAttribute("aria-level", depth);
@@ -190,7 +245,11 @@
       }
       if (number === data.selected) tr.setAttribute("aria-selected", "true");
       else tr.removeAttribute("aria-selected");
+      const folds = this.folded.length > 0 && data.depths[number + 1] > depth;
+      if (folds) tr.setAttribute("aria-expanded", !this.folded[number]);
+      else tr.removeAttribute("aria-expanded");
       cells.forEach((text, i) => {
+        if (!i && this.folded.length) text = (folds ? this.folded[number] ? "▸" : "▾" : "\u2003") + "\u00a0" + text;
         const td = tr.children[i], kind = data.columns[i].kind;
         td.className = kind;
         const share = row.shares && row.shares[i] >= 0 ? row.shares[i] : "";
@@ -201,6 +260,7 @@
         if (td.textContent === text + (after && "   " + after) && (td.title === title || kind === "code")) return;
         if (kind === "code" && data.language) colour(td, text, data.language, row.mark === "comment", after);
         else [td.textContent, td.title] = [text, title];
+        if (!i && folds) td.replaceChildren(Object.assign(document.createElement("span"), { className: "fold", textContent: text.slice(0, 1) }), text.slice(1));
       });
     }
 
@@ -210,8 +270,9 @@
 
     // show scrolls a row into view.
     show(row, middle) {
-      const count = this.body.children.length, hidden = this.data.rows - count;
+      const count = this.body.children.length, hidden = this.count() - count;
       if (hidden <= 0) return;
+      row = this.place(row);
       let first = this.top();
       if (row >= first && row < first + count) return;
       if (middle) first = row - (count >> 1);
@@ -237,9 +298,9 @@
     }
 
     // parent and child return rows of a tree; undefined if there is none.
-    parent() {
+    parent(row) {
       const depths = this.data.depths;
-      for (let i = this.at - 1; i >= 0 && depths.length; i--) if (depths[i] < depths[this.at]) return i;
+      for (let i = row - 1; i >= 0 && depths.length; i--) if (depths[i] < depths[row]) return i;
     }
 
     child() {
@@ -249,9 +310,15 @@
 
     key(e) {
       if (e.target !== this.table || e.ctrlKey || e.metaKey || e.altKey) return;
-      const page = Math.max(1, this.body.children.length - 1);
-      const to = { ArrowLeft: this.parent(), ArrowRight: this.child(), ArrowDown: this.at + 1, ArrowUp: this.at - 1, PageDown: this.at + page, PageUp: this.at - page,
-        Home: 0, End: this.data.rows - 1 }[e.key];
+      const page = Math.max(1, this.body.children.length - 1), at = this.place(this.at), child = this.child();
+      const by = (n) => this.row(Math.min(Math.max(at + n, 0), this.count() - 1));
+      const to = { ArrowLeft: this.parent(this.at), ArrowRight: child, ArrowDown: by(1), ArrowUp: by(-1), PageDown: by(page), PageUp: by(-page),
+        Home: 0, End: by(Infinity) }[e.key];
+      if (child && this.folded.length && (e.key === "ArrowRight" && this.folded[this.at] || e.key === "ArrowLeft" && !this.folded[this.at])) {
+        this.fold(this.at, e.key === "ArrowLeft");
+        e.preventDefault();
+        return;
+      }
       if (e.key === "Enter" || e.key === " ") this.pick(this.at);
       else if (to === undefined) return;
       else this.go(to);

@@ -190,7 +190,7 @@ func (s *single) inlineScripts() error {
 	if err != nil {
 		return err
 	}
-	deferred := []string{s.names["heatmap.js"], s.names["timeline.js"], s.names["matrix.js"], s.names["graph.js"], s.names["terms.js"]}
+	deferred := []string{s.names["heatmap.js"], s.names["timeline.js"], s.names["matrix.js"], s.names["graph.js"], s.names["flame.js"], s.names["terms.js"]}
 	err = s.replace(scriptTag, func(parts []string) (string, error) {
 		if parts[2] != "" {
 			deferred = append(deferred, parts[1])

@@ -56,6 +56,11 @@ type Screen struct {
 	Interleave string // how the cores' references are interleaved; "": round robin
 	Model      string // the input of SDCM (see Models); "": a few lines
 
+	Calls  string // how call paths are read; see CallDirections
+	Root   int    // for CallsFunction: the first path of the function, as numbered in the profile; 0: the one with the most misses of its own
+	Weight string // the event by which call paths are weighted; "": misses of the first level
+	Frame  string // the call path that is zoomed to, in the format of [CallTree.Frame]; "": all
+
 	Processor string // the processor for run times; "": the default one
 	Function  int    // the selected function, from 1; 0: the one that takes the most time
 	Block     int    // the selected block of the function, from 1; 0: the one that takes the most time
@@ -139,6 +144,14 @@ var settings = []setting{
 	{"shared", func(s *Screen) string { return positive(s.SharedBytes) }, func(s *Screen, text string) { s.SharedBytes = parse(text, 41) }},
 	word("groups", func(s *Screen) *string { return &s.Groups }),
 	{"measure", func(s *Screen) string { return safe(string(s.Measure)) }, func(s *Screen, text string) { s.Measure = measureOf(text) }},
+	{"calls", func(s *Screen) string { return safe(s.Calls) }, func(s *Screen, text string) {
+		if text == CallsUp || text == CallsFunction {
+			s.Calls = text
+		}
+	}},
+	counted("of", 31, func(s *Screen) *int { return &s.Root }),
+	{"weight", func(s *Screen) string { return safeKey(s.Weight) }, func(s *Screen, text string) { s.Weight = safeKey(text) }},
+	{"frame", func(s *Screen) string { return safeKey(s.Frame) }, func(s *Screen, text string) { s.Frame = safeKey(text) }},
 	word("processor", func(s *Screen) *string { return &s.Processor }),
 	word("division", func(s *Screen) *string { return &s.Division }),
 	{"schedule", func(s *Screen) string { return safe(strings.ReplaceAll(s.Schedule, ",", "-")) },
@@ -289,6 +302,13 @@ func (s Screen) With(t Tab) Screen {
 		s.Sort = ""
 	}
 	s.Tab, s.Table, s.Page = t, "", 0
+	return s
+}
+
+// Called returns the screen with call paths read in another way. root is a path of the function in
+// view, for CallsFunction.
+func (s Screen) Called(direction string, root int) Screen {
+	s.Calls, s.Root, s.Frame = direction, root, ""
 	return s
 }
 

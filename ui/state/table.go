@@ -225,6 +225,9 @@ type Grid struct {
 	Longest int
 	// Depths holds the depths of a tree's rows, from 1; nil if the table is not a tree.
 	Depths []int
+	// Folded holds for each row of a tree whether the rows below it are hidden until the user
+	// unfolds it; nil if no row can be folded.
+	Folded []bool
 }
 
 // Kind returns the CSS class of a column's cells.

@@ -16,6 +16,7 @@ const (
 	TabCaches
 	TabAssociativity
 	TabCode
+	TabCalls
 	TabThreads
 	TabCommunication
 	TabLoops
@@ -38,6 +39,7 @@ var tabs = [numTabs]struct {
 	TabCaches:        {"Caches", "caches", nothingMissing, ""},
 	TabAssociativity: {"Associativity", "associativity", missingSets, ""},
 	TabCode:          {"Code", "code", missingSites, ""},
+	TabCalls:         {"Calls", "calls", missingCalls, "Call paths of two runs cannot be compared here yet: look at A alone and at B alone, or run “stackglass compare A B --on calls”."},
 	TabThreads:       {"Threads", "threads", missingThreads, ""},
 	TabCommunication: {"Communication", "communication", missingCommunication, ""},
 	TabLoops:         {"Loops", "loops", missingLoops, ""},
@@ -56,7 +58,7 @@ type TabGroup struct {
 func TabGroups() []TabGroup {
 	return []TabGroup{
 		{"Diagnosis", []Tab{TabDiagnosis}},
-		{"Code", []Tab{TabCode, TabLoops}},
+		{"Code", []Tab{TabCode, TabCalls, TabLoops}},
 		{"Memory", []Tab{TabCaches, TabLocality, TabAssociativity, TabFootprint}},
 		{"Threads", []Tab{TabThreads, TabCommunication}},
 		{"Compute", []Tab{TabBlocks, TabCounters}},

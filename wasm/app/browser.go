@@ -35,6 +35,7 @@ type browser struct {
 	matrices map[string]*state.Matrix  // matrices passed to matrix.js, by id; nil before matrix.js is loaded
 	timeline *state.Timeline           // the latest timeline; nil before timeline.js is loaded
 	maps     map[string]*state.HeatMap // maps passed to heatmap.js, by id; nil before heatmap.js is loaded
+	flames   map[string]*state.Flame   // flame graphs passed to flame.js, by id; nil before flame.js is loaded
 	graph    *state.Graph              // the graph passed to graph.js; nil before graph.js is loaded
 }
 

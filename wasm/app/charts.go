@@ -66,8 +66,9 @@ func (b *browser) Grid(g *state.Grid) {
 		return map[string]any{"name": g.Columns[i].Name, "key": g.Columns[i].Key, "kind": g.Kind(i)}
 	})
 	depths := list(len(g.Depths), func(i int) any { return g.Depths[i] })
+	folded := list(len(g.Folded), func(i int) any { return g.Folded[i] })
 	script("Tables").Call("set", map[string]any{
-		"depths": depths, "id": g.ID, "caption": g.Caption, "columns": columns, "rows": g.Rows,
+		"depths": depths, "folded": folded, "id": g.ID, "caption": g.Caption, "columns": columns, "rows": g.Rows,
 		"sort": g.Sort, "order": g.Order, "selected": g.Selected, "language": g.Language, "longest": g.Longest,
 	})
 }
@@ -218,6 +219,42 @@ func setGraph(g *state.Graph) {
 	})
 	script("Graphs").Call("set", map[string]any{
 		"id": g.ID, "title": g.Title, "summary": g.Summary, "nodes": nodes, "edges": edges, "selected": g.Selected,
+	})
+}
+
+// Flame passes a flame graph to flame.js.
+func (b *browser) Flame(f *state.Flame) {
+	first := b.flames == nil
+	if first {
+		b.flames = map[string]*state.Flame{}
+	}
+	b.flames[f.ID] = f
+	connect := func() {
+		script("Flames").Call("connect",
+			web.Function(func(args []js.Value) {
+				id, row := args[0].String(), args[1].Int()
+				go b.app.ZoomCalls(id, row)
+			}),
+			js.FuncOf(func(_ js.Value, args []js.Value) any { // needs no lock, because a graph does not change
+				where, lines := b.flames[args[0].String()].About(args[1].Int())
+				return map[string]any{"where": where, "lines": list(len(lines), func(i int) any { return words(lines[i]) })}
+			}),
+			js.FuncOf(func(_ js.Value, args []js.Value) any { return b.flames[args[0].String()].Words(args[1].Int()) }))
+		for _, f := range b.flames {
+			setFlame(f)
+		}
+	}
+	if !load(first, "flame", "Flames", connect) {
+		setFlame(f)
+	}
+}
+
+func setFlame(f *state.Flame) {
+	numbers := func(of []int) []any { return list(len(of), func(i int) any { return of[i] }) }
+	script("Flames").Call("set", map[string]any{
+		"id": f.ID, "title": f.Title, "summary": f.Summary, "event": f.Event, "up": f.Up, "names": words(f.Names),
+		"parents": numbers(f.Parents), "depths": numbers(f.Depths), "starts": floats(f.Starts), "weights": floats(f.Weights),
+		"colors": numbers(f.Colors), "matches": list(len(f.Matches), func(i int) any { return f.Matches[i] }), "zoom": f.Zoom,
 	})
 }
 

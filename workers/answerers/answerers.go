@@ -7,9 +7,11 @@ import (
 	"io"
 	"strings"
 
+	"github.com/ianlancetaylor/demangle"
+
 	"github.com/stackglass/stackglass/core/answers"
 	"github.com/stackglass/stackglass/core/ask"
-	_ "github.com/stackglass/stackglass/core/ask/program" // registers further verbs
+	"github.com/stackglass/stackglass/core/ask/program" // also registers further verbs
 	"github.com/stackglass/stackglass/core/costmodel"
 	"github.com/stackglass/stackglass/core/export"
 	"github.com/stackglass/stackglass/core/hierarchy/config"
@@ -54,6 +56,9 @@ func cores(open OpenTrace) workers.Answerer {
 	}
 }
 
+// readable demangles a function name, as the command does.
+func readable(name string) string { return demangle.Filter(name, demangle.NoEnclosingParams) }
+
 // verbs answers any verb of package ask about one profile. The reply contains the document's tables
 // and warnings, and its JSON as Bytes. If the verb depends on a processor, the reply also contains
 // the table processors.
@@ -65,7 +70,9 @@ func verbs(s workers.Subject) (workers.Answerer, error) {
 			return err
 		}
 		run := ask.NewRun(s.Name, p)
-		run.GoOn = goOn
+		if run.GoOn = goOn; asked.Verb == program.Calls {
+			run.Readable = readable
+		}
 		d, err := run.Answer(asked)
 		if err != nil {
 			give(&answers.Reply{Problem: err.Error()})

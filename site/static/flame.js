@@ -1,0 +1,326 @@
+// Flame graphs: draws a tree of calls where an <sg-flame flame="id"> stands, from what Go
+// hands over. Each frame is as wide as its weight; the frames that it calls lie below it, or
+// its callers above it. Pointer and keys are handled here; Go hears which frame to zoom to,
+// and says what stands in the box beside the pointer. Loaded when the first one is shown.
+"use strict";
+(function () {
+  const flames = new Map(); // what Go handed over last, by id
+  let onZoom = null, onAbout = null, onWords = null;
+  const hues = [250, 60, 155, 330, 25, 200, 100, 290]; // by the index of a colour, from 1
+  const high = 21, least = 0.4; // of a frame, in pixels
+  const style = (name) => getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim();
+  const calm = matchMedia("(prefers-reduced-motion: reduce)");
+
+  function hash(text) {
+    let h = 2166136261;
+    for (let i = 0; i < text.length; i++) h = Math.imul(h ^ text.charCodeAt(i), 16777619);
+    return ((h ^ (h >>> 13)) >>> 0) % 1000 / 999;
+  }
+
+  class Flame extends HTMLElement {
+    static observedAttributes = ["flame"];
+
+    connectedCallback() {
+      if (!this.box) this.build();
+      this.resizes = new ResizeObserver(() => this.draw());
+      this.resizes.observe(this);
+      this.take();
+    }
+
+    disconnectedCallback() { this.resizes.disconnect(); this.hide(); }
+
+    attributeChangedCallback() { if (this.box) this.take(); }
+
+    build() {
+      const make = (name, parent, set) => parent.appendChild(Object.assign(document.createElement(name), set));
+      this.box = make("div", this, { className: "scroll", tabIndex: 0 });
+      this.box.setAttribute("role", "application");
+      this.box.setAttribute("aria-roledescription", "flame graph");
+      this.tall = make("div", this.box, {});
+      this.canvas = make("canvas", this.tall, {});
+      this.tip = make("div", this, { className: "flame-tip", hidden: true });
+      this.tip.setAttribute("aria-hidden", "true"); // the same is announced
+      this.at = this.over = -1; // the frame that the keys are at, and the one below the pointer
+      this.zoom = -2; // not drawn yet
+      this.box.addEventListener("scroll", () => this.draw());
+      this.box.addEventListener("pointermove", (e) => { if (e.pointerType !== "touch") this.point(e); });
+      this.box.addEventListener("pointerleave", () => { this.hide(); this.paint(); });
+      this.box.addEventListener("click", (e) => {
+        const i = this.frame(e);
+        if (i >= 0) this.pick(i);
+      });
+      this.box.addEventListener("keydown", (e) => this.key(e));
+      this.box.addEventListener("focus", () => this.paint());
+      this.box.addEventListener("blur", () => { this.hide(); this.paint(); });
+    }
+
+    // take reads what Go handed over, and moves to where it zooms.
+    take() {
+      const data = flames.get(this.getAttribute("flame"));
+      if (!data) return;
+      const other = !this.data || this.data.title !== data.title || this.data.names.length !== data.names.length;
+      this.data = data;
+      if (other) {
+        this.at = this.over = -1;
+        this.hide();
+        this.deepest = Math.max(0, ...data.depths);
+        this.all = data.weights.reduce((sum, w, i) => data.parents[i] < 0 ? sum + w : sum, 0);
+        this.tints = data.names.map((name) => hash(name));
+      }
+      this.box.setAttribute("aria-label", data.title + ". " + data.summary + " Arrow keys go from frame to frame, Enter zooms in, Escape zooms out.");
+      const to = data.zoom < 0 ? [0, this.all] : [data.starts[data.zoom], data.starts[data.zoom] + data.weights[data.zoom]];
+      const moves = !other && this.zoom !== data.zoom && this.zoom > -2 && !calm.matches && this.range;
+      const from = this.range;
+      if (this.zoom !== data.zoom) this.at = data.zoom;
+      this.zoom = data.zoom;
+      cancelAnimationFrame(this.moving);
+      if (!moves) {
+        this.range = to;
+        this.draw();
+        this.reveal(data.zoom);
+        return;
+      }
+      const began = performance.now();
+      const step = () => {
+        const t = Math.min(1, (performance.now() - began) / 160), ease = 1 - (1 - t) ** 3;
+        this.range = t < 1 ? [0, 1].map((k) => from[k] + (to[k] - from[k]) * ease) : to;
+        this.paint();
+        if (t < 1) this.moving = requestAnimationFrame(step);
+        else this.reveal(data.zoom);
+      };
+      step();
+    }
+
+    // row is the number of rows between the upper border and a frame.
+    row(i) { return this.data.up ? this.deepest - this.data.depths[i] : this.data.depths[i]; }
+
+    draw() {
+      const data = this.data, width = this.tall.clientWidth;
+      if (!data || !width) return;
+      const rows = this.deepest + 1;
+      this.tall.style.height = rows * high + 1 + "px";
+      const height = Math.min(this.box.clientHeight, rows * high + 1), ratio = devicePixelRatio || 1;
+      const own = getComputedStyle(this);
+      this.font = parseFloat(own.fontSize) * 0.8 + "px " + own.fontFamily;
+      this.width = width;
+      this.height = height;
+      if (this.canvas.width !== Math.round(width * ratio) || this.canvas.height !== Math.round(height * ratio)) {
+        this.canvas.width = Math.round(width * ratio);
+        this.canvas.height = Math.round(height * ratio);
+        this.canvas.style.width = width + "px";
+        this.canvas.style.height = height + "px";
+      }
+      if (data.up && !this.scrolled) this.box.scrollTop = this.scrolled = this.box.scrollHeight;
+      this.paint();
+    }
+
+    // place is where a frame is drawn: its left border and its width.
+    place(i) {
+      const [low, top] = this.range, scale = this.width / (top - low || 1);
+      const x = (this.data.starts[i] - low) * scale, end = x + this.data.weights[i] * scale;
+      return [Math.max(x, 0), Math.min(end, this.width) - Math.max(x, 0)];
+    }
+
+    paint() {
+      const data = this.data;
+      if (!data || !this.width || !this.range) return;
+      const ctx = this.canvas.getContext("2d"), ratio = devicePixelRatio || 1, top = this.box.scrollTop;
+      const dark = document.documentElement.dataset.theme ? document.documentElement.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+      const colors = { ground: style("ground"), ink: style("ink"), second: style("second"), grid: style("grid"), accent: style("accent") };
+      ctx.setTransform(ratio, 0, 0, ratio, 0, 0);
+      ctx.clearRect(0, 0, this.width, this.height);
+      ctx.font = this.font;
+      ctx.textBaseline = "middle";
+      const ellipsis = this.letters(ctx, "…");
+      for (let i = 0; i < data.names.length; i++) {
+        const y = this.row(i) * high - top;
+        if (y + high < 0 || y > this.height) continue;
+        const [x, wide] = this.place(i);
+        if (wide < least) continue;
+        const gone = data.matches.length && !data.matches[i], above = data.zoom >= 0 && this.isAbove(i);
+        ctx.globalAlpha = above ? 0.55 : 1;
+        ctx.fillStyle = gone ? colors.grid : this.color(i, dark, i === this.over);
+        ctx.fillRect(x, y, wide > 2 ? wide - 1 : wide, high - 1);
+        ctx.globalAlpha = 1;
+        if (data.matches.length && data.matches[i]) {
+          ctx.fillStyle = colors.accent;
+          ctx.fillRect(x, y + high - 3, wide > 2 ? wide - 1 : wide, 2);
+        }
+        if (wide < 16) continue;
+        ctx.fillStyle = gone || above ? colors.second : colors.ink;
+        const text = this.fit(ctx, data.names[i], wide - 9, ellipsis);
+        if (text) ctx.fillText(text, x + 4, y + high / 2);
+      }
+      this.ring(ctx, this.over, colors.second, 1, top);
+      if (document.activeElement === this.box) this.ring(ctx, this.at, colors.ink, 2, top);
+      this.canvas.setAttribute("data-ready", "");
+    }
+
+    ring(ctx, i, color, wide, top) {
+      if (i < 0) return;
+      const [x, w] = this.place(i);
+      if (w < least) return;
+      ctx.strokeStyle = color;
+      ctx.lineWidth = wide;
+      ctx.strokeRect(x + wide / 2, this.row(i) * high - top + wide / 2, Math.max(w - 1 - wide, 1), high - 1 - wide);
+    }
+
+    // isAbove tells whether a frame lies on the way to the frame that is zoomed to.
+    isAbove(i) {
+      if (this.data.depths[i] >= this.data.depths[this.data.zoom]) return false;
+      for (let at = this.data.parents[this.data.zoom]; at >= 0; at = this.data.parents[at]) if (at === i) return true;
+      return false;
+    }
+
+    color(i, dark, over) {
+      const tint = this.tints[i], color = this.data.colors[i];
+      const light = (dark ? 0.4 : 0.86) + (tint - 0.5) * 0.07 + (over ? (dark ? 0.07 : -0.05) : 0);
+      if (!color) return `oklch(${light} 0.01 250)`;
+      return `oklch(${light} ${dark ? 0.065 : 0.07} ${hues[(color - 1) % hues.length] + (tint * 7 % 1 - 0.5) * 34})`;
+    }
+
+    letters(ctx, text) { return ctx.measureText(text).width; }
+
+    // fit cuts a name that is too wide at its end.
+    fit(ctx, name, wide, ellipsis) {
+      if (name.length * 12 < wide || this.letters(ctx, name) <= wide) return name;
+      let low = 0, top = Math.min(name.length, Math.ceil(wide / 2));
+      while (low < top) {
+        const middle = (low + top + 1) >> 1;
+        if (this.letters(ctx, name.slice(0, middle)) + ellipsis <= wide) low = middle;
+        else top = middle - 1;
+      }
+      return low > 0 ? name.slice(0, low) + "…" : "";
+    }
+
+    // frame finds the frame at the pointer.
+    frame(e) {
+      if (!this.data || !this.range) return -1;
+      const box = this.canvas.getBoundingClientRect(), x = e.clientX - box.left;
+      const row = Math.floor((e.clientY - box.top + this.box.scrollTop) / high);
+      for (let i = 0; i < this.data.names.length; i++) {
+        if (this.row(i) !== row) continue;
+        const [left, wide] = this.place(i);
+        if (wide >= least && x >= left && x < left + wide) return i;
+      }
+      return -1;
+    }
+
+    point(e) {
+      const i = this.frame(e);
+      this.box.style.cursor = i >= 0 ? "pointer" : "";
+      if (i !== this.over) {
+        this.over = i;
+        this.paint();
+        if (i >= 0) this.tell(i);
+      }
+      if (i < 0) this.hide();
+      else this.beside(e.clientX, e.clientY);
+    }
+
+    // tell fills the box beside the pointer.
+    tell(i) {
+      const { where, lines } = onAbout(this.data.id, i);
+      const add = (name, parent, text) => parent.appendChild(Object.assign(document.createElement(name), { textContent: text }));
+      const tip = this.tip;
+      tip.replaceChildren();
+      add("b", tip, this.data.names[i]);
+      add("p", tip, where);
+      const table = add("table", tip, ""), head = add("tr", table, "");
+      for (const text of ["", "with callees", "", "own", ""]) add("th", head, text);
+      for (const line of lines) {
+        const tr = add("tr", table, "");
+        if (line[0] === this.data.event) tr.className = "chosen";
+        line.forEach((text, k) => add(k ? "td" : "th", tr, text));
+      }
+    }
+
+    beside(x, y) {
+      const tip = this.tip;
+      tip.hidden = false;
+      const { offsetWidth: wide, offsetHeight: tall } = tip, gap = 14;
+      tip.style.left = Math.max(6, x + gap + wide > innerWidth ? Math.min(x - gap - wide > 0 ? x - gap - wide : innerWidth - wide - 6, innerWidth - wide - 6) : x + gap) + "px";
+      tip.style.top = Math.max(6, y + gap + tall > innerHeight ? y - gap - tall : y + gap) + "px";
+    }
+
+    hide() {
+      this.tip.hidden = true;
+      this.over = -1;
+    }
+
+    // reveal scrolls the box, and nothing else, to a frame.
+    reveal(i) {
+      if (i < 0) return;
+      const y = this.row(i) * high;
+      if (y < this.box.scrollTop) this.box.scrollTop = y - high;
+      else if (y + high > this.box.scrollTop + this.box.clientHeight) this.box.scrollTop = y + 2 * high - this.box.clientHeight;
+    }
+
+    pick(i) {
+      this.hide();
+      this.at = i;
+      onZoom(this.data.id, i === this.data.zoom ? this.data.parents[i] : i);
+    }
+
+    // beside returns the next frame of the same row in view, to the left or to the right.
+    neighbour(i, step) {
+      const { depths, starts } = this.data;
+      let best = -1;
+      for (let k = 0; k < depths.length; k++) {
+        if (depths[k] !== depths[i] || (starts[k] - starts[i]) * step <= 0 || this.place(k)[1] < least) continue;
+        if (best < 0 || (starts[best] - starts[k]) * step > 0) best = k;
+      }
+      return best;
+    }
+
+    key(e) {
+      const data = this.data;
+      if (!data || e.ctrlKey || e.metaKey || e.altKey) return;
+      const first = this.at < 0, i = first ? Math.max(data.zoom, 0) : this.at;
+      let to = -1;
+      const child = () => data.parents.findIndex((p, k) => p === i && this.place(k)[1] >= least);
+      switch (e.key) {
+        case "ArrowDown": to = first ? i : data.up ? data.parents[i] : child(); break;
+        case "ArrowUp": to = first ? i : data.up ? child() : data.parents[i]; break;
+        case "ArrowLeft": to = first ? i : this.neighbour(i, -1); break;
+        case "ArrowRight": to = first ? i : this.neighbour(i, 1); break;
+        case "Home": to = Math.max(data.zoom, 0); break;
+        case "Enter": case " ": e.preventDefault(); if (data.names.length) this.pick(i); return;
+        case "0": if (data.zoom < 0) return; e.preventDefault(); onZoom(data.id, -1); return;
+        case "Escape":
+          if (data.zoom < 0) return;
+          e.preventDefault();
+          onZoom(data.id, data.parents[data.zoom]);
+          return;
+        default: return;
+      }
+      e.preventDefault();
+      if (to < 0 || to >= data.names.length) return;
+      this.at = to;
+      this.reveal(to);
+      this.paint();
+      document.getElementById("live").textContent = onWords(data.id, to);
+      const [x] = this.place(to), box = this.canvas.getBoundingClientRect();
+      this.tell(to);
+      this.beside(box.left + x, box.top + (this.row(to) + 1) * high - this.box.scrollTop);
+    }
+  }
+
+  addEventListener("themechange", () => {
+    for (const host of document.querySelectorAll("sg-flame")) if (host.box) host.paint();
+  });
+
+  window.stackglassFlames = {
+    connect(zoom, about, words) { [onZoom, onAbout, onWords] = [zoom, about, words]; },
+    set(data) {
+      flames.set(data.id, data);
+      for (const host of document.querySelectorAll('sg-flame[flame="' + data.id + '"]')) if (host.box) host.take();
+    },
+    // picture is what is drawn, for charts.js to save.
+    picture(id) {
+      const host = document.querySelector('sg-flame[flame="' + id + '"]');
+      return host && host.data ? { canvas: host.canvas, title: host.data.title, below: "" } : null;
+    },
+  };
+  customElements.define("sg-flame", Flame);
+})();

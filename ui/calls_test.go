@@ -1,0 +1,118 @@
+package ui
+
+import (
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stackglass/stackglass/ui/state"
+)
+
+// openCalls analyses a captured program and goes to the Calls view.
+func openCalls(t *testing.T) *desk {
+	t.Helper()
+	content, err := os.ReadFile("../tools/stackglass/internal/command/testdata/calls/tree.sgt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := newDesk(t)
+	d.app.Offer(Item{File: fileWith("tree.sgt", content)})
+	d.app.Navigate("#" + d.app.Screen.With(state.TabCalls).Hash())
+	d.listed("paths")
+	return d
+}
+
+// listed waits until the answer with a tree is in view.
+func (d *desk) listed(tree string) {
+	d.t.Helper()
+	until(d.t, func() (yes bool) {
+		d.act(func() {
+			calls := d.app.callPaths()
+			yes = calls != nil && calls.Tree(tree) != nil && !d.app.calls.asker.busy()
+		})
+		return yes
+	})
+}
+
+func TestCallsZoom(t *testing.T) {
+	d := openCalls(t)
+	f := d.flames["paths"]
+	if len(f.Names) != 8 || f.Names[0] != "main" || f.Starts[0] != 0 || f.Zoom != -1 || f.Parents[0] != -1 {
+		t.Fatalf("the graph is %+v", f)
+	}
+	d.wants(`id="calls-hint"`, "L1 misses. A call path is as wide as its count, with callees.")
+	twice := slices.Index(f.Names, "twice")
+	for i, parent := range f.Parents {
+		if parent >= 0 && (f.Starts[i] < f.Starts[parent] || f.Starts[i]+f.Weights[i] > f.Starts[parent]+f.Weights[parent]) {
+			t.Errorf("%s is not within %s", f.Names[i], f.Names[parent])
+		}
+	}
+	if where, lines := f.About(twice); where != "tree.c:9, 1 call" || lines[0][0] != "Instructions" || !strings.Contains(f.Words(twice), "twice: ") {
+		t.Errorf("%q %q", where, lines)
+	}
+
+	d.app.ZoomCalls("paths", twice)
+	d.wants("Whole run", `aria-current="location">twice<`, "Callers and callees")
+	if f := d.flames["paths"]; f.Zoom != twice || d.grids["calls-paths"].Selected != twice {
+		t.Errorf("zoom %d, want %d", f.Zoom, twice)
+	}
+	if got := state.ParseScreen(d.hash); got.Frame == "" || got.Frame != d.app.Screen.Frame {
+		t.Errorf("hash %q", d.hash)
+	}
+	sum := twice + 1
+	d.app.ZoomCalls("paths", sum)
+	if page := d.html(); !strings.Contains(page, "Show in Code") {
+		t.Error("no link to the source")
+	}
+	d.back()
+	if got := d.flames["paths"].Zoom; got != twice {
+		t.Errorf("zoom %d after Back, want %d", got, twice)
+	}
+	d.app.ZoomCalls("paths", -1)
+	if got := d.flames["paths"].Zoom; got != -1 || d.app.Screen.Frame != "" {
+		t.Errorf("zoom %d, want all", got)
+	}
+	d.app.PickRow("calls-paths", twice)
+	if got := d.flames["paths"].Zoom; got != twice {
+		t.Errorf("a row of the table zooms to %d, want %d", got, twice)
+	}
+}
+
+func TestCallsDirections(t *testing.T) {
+	d := openCalls(t)
+	f := d.flames["paths"]
+	d.app.ZoomCalls("paths", slices.Index(f.Names, "twice")+1) // the sum below twice
+	d.act(func() { d.app.ReadCalls(state.CallsFunction) })
+	d.listed("callees")
+	up := d.flames["callers"]
+	if up.Names[0] != "sum" || !up.Up || !slices.Contains(up.Names, "twice") || !slices.Contains(up.Names, "main") || up.Weights[0] != d.flames["callees"].Weights[0] {
+		t.Errorf("callers %v", up.Names)
+	}
+	d.wants("Callers of sum", "Callees of sum")
+	d.act(func() { d.app.ReadCalls(state.CallsUp) })
+	until(t, func() (yes bool) {
+		d.act(func() { calls := d.app.callPaths(); yes = calls.Tree("callees") == nil && calls.Tree("callers") != nil })
+		return yes
+	})
+	if up := d.flames["callers"]; up.Up || up.Names[0] != "sum" && up.Names[0] != "ins" {
+		t.Errorf("bottom-up: %v", up.Names)
+	}
+	if s := state.ParseScreen(d.hash); s.Calls != state.CallsUp || s.Root != 0 {
+		t.Errorf("hash %q", d.hash)
+	}
+	d.act(func() { d.app.SearchCalls("twice") })
+	d.wants("match", "% of the L1 misses")
+	if up := d.flames["callers"]; !slices.Contains(up.Matches, true) || up.Matches[0] {
+		t.Errorf("matches %v", up.Matches)
+	}
+	d.act(func() { d.app.SearchCalls("") })
+	d.act(func() { d.app.WeighCalls("bytes") })
+	until(t, func() (yes bool) {
+		d.act(func() { yes = d.app.callPaths().Event == "bytes" })
+		return yes
+	})
+	if s := state.ParseScreen(d.hash); s.Weight != "bytes" {
+		t.Errorf("hash %q", d.hash)
+	}
+}

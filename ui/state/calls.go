@@ -1,0 +1,371 @@
+package state
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/stackglass/stackglass/core/answers"
+	"github.com/stackglass/stackglass/core/hierarchy"
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/report"
+)
+
+// The values of Screen.Calls: how call paths are read.
+const (
+	CallsDown     = ""         // from callers to callees
+	CallsUp       = "callers"  // from callees to callers
+	CallsFunction = "function" // the callers and the callees of one function
+)
+
+// CallDirections returns the ways to read call paths.
+func CallDirections() []Choice {
+	return []Choice{{CallsDown, "Top-down"}, {CallsUp, "Bottom-up"}, {CallsFunction, "One function"}}
+}
+
+// CallsQuestion returns a question about the call paths of a run. function is the key of the
+// function whose callers and callees are wanted, for [CallsFunction]. event is the event by which
+// paths are weighted; "" means the misses of the first level.
+func CallsQuestion(h hierarchy.Hierarchy, direction, function, event string) answers.Question {
+	var args []string
+	switch direction {
+	case CallsUp:
+		args = []string{"by=caller"}
+	case CallsFunction:
+		args = []string{"function=" + function}
+	}
+	if event != "" {
+		args = append(args, "event="+event)
+	}
+	return VerbQuestion("calls", h, args...)
+}
+
+func missingCalls(p *profile.Profile) string {
+	switch {
+	case p.Calls != nil:
+		return ""
+	case p.Sites == nil:
+		return missingSites(p)
+	}
+	return "This analysis does not record calls. Programs that are compiled with “stackglass cc” record them. They are counted for whole traces, not for samples."
+}
+
+// Calls is the answer of "stackglass calls".
+type Calls struct {
+	Trees  []*CallTree // one tree, or the callers and the callees of a function
+	Events []Choice    // the events by which the trees can be weighted
+	Event  string      // the key of the event by which they are weighted
+	Label  string      // its label
+	Total  float64     // the event's count in the whole run
+
+	reply  *answers.Reply
+	paths  []profile.Path
+	colors map[string]int // indices of colours by file, from 1
+}
+
+// CallTree is a tree of calls, weighted by an event. Each row precedes the rows below it, and rows
+// with the same parent are in descending order of their weight.
+type CallTree struct {
+	ID    string // "paths", "callers" or "callees"
+	Title string
+	Up    bool // the rows below a row are its callers
+
+	Names     []string
+	Parents   []int // -1: none
+	Depths    []int
+	Self, All []float64 // counts of the event, without and with callees
+	Weights   []float64 // Self or All; a row's weight includes the weights of the rows below it
+
+	calls *Calls
+	table *report.Table
+}
+
+// NewCalls reads an answer about a profile. Files have colours in the order of the profile, so that
+// a file has the same colour in every tree.
+func NewCalls(p *profile.Profile, reply *answers.Reply) *Calls {
+	c := &Calls{reply: reply, paths: p.Calls.Paths, colors: map[string]int{}}
+	for i := range c.paths {
+		if file := c.paths[i].File; file != "" && c.colors[file] == 0 {
+			c.colors[file] = len(c.colors) + 1
+		}
+	}
+	one := reply.Table("callees") != nil
+	for _, key := range []string{"paths", "callers", "callees"} {
+		t := reply.Table(key)
+		if t == nil {
+			continue
+		}
+		for i := range t.Columns {
+			if event, is := strings.CutSuffix(t.Columns[i].Key, "_share"); is {
+				c.Event = event
+			}
+		}
+		c.Trees = append(c.Trees, c.tree(t, !one && key == "callers"))
+	}
+	if totals := reply.Table("totals"); totals != nil {
+		for i := range totals.Columns {
+			of := &totals.Columns[i]
+			if c.Events = append(c.Events, Choice{of.Key, upper(of.Label)}); of.Key == c.Event {
+				c.Label, c.Total = of.Label, number(totals.Rows[0][i])
+			}
+		}
+	}
+	return c
+}
+
+// tree reads a table. bySelf weights rows by their own counts, without callees.
+func (c *Calls) tree(table *report.Table, bySelf bool) *CallTree {
+	t := &CallTree{ID: table.Key, Up: table.Key == "callers", calls: c, table: table}
+	t.Title, _, _ = strings.Cut(table.Title, ", with ")
+	name, depth, self, all := table.Index("function"), table.Index("depth"), table.Index(c.Event), table.Index(c.Event+"_inclusive")
+	var open []int // the latest row of each depth
+	for i, row := range table.Rows {
+		d := min(int(number(row[depth])), len(open))
+		if open = append(open[:d], i); d == 0 {
+			t.Parents = append(t.Parents, -1)
+		} else {
+			t.Parents = append(t.Parents, open[d-1])
+		}
+		t.Names = append(t.Names, strings.TrimLeft(row[name].Plain(), " "))
+		t.Depths, t.Self, t.All = append(t.Depths, d), append(t.Self, number(row[self])), append(t.All, number(row[all]))
+	}
+	if t.Weights = t.All; bySelf {
+		t.Weights = t.Self
+	}
+	return t
+}
+
+// path returns the first call path of a row's function; 0 if the row stands for several functions.
+func (t *CallTree) path(row int) int {
+	at := int(number(cell(t.table, row, "number")))
+	for n := t.Depths[row]; t.Up && n > 0; n-- {
+		at = int(t.calls.paths[at].Parent)
+	}
+	if t.Names[row] == answers.FurtherCallers {
+		return 0
+	}
+	return at
+}
+
+// Root returns a path by which the URL identifies the function of a row; 0 if there is none.
+func (t *CallTree) Root(row int) int {
+	at := t.path(row)
+	for i := range t.calls.paths[:at] {
+		if key := CallKey(t.calls.paths, i); i > 0 && key == CallKey(t.calls.paths, at) {
+			return i
+		}
+	}
+	return at
+}
+
+// CallKey returns the name by which "stackglass calls --function" finds the function of a path.
+func CallKey(paths []profile.Path, at int) string {
+	return answers.FunctionKey(paths[at].Function, paths[at].File, uint64(paths[at].Line))
+}
+
+// Site returns the first site of a row's function, which identifies the function in the Code view;
+// -1 if the function makes no reference of its own.
+func (t *CallTree) Site(p *profile.Profile, row int) int {
+	of, site := &t.calls.paths[t.path(row)], -1
+	for i := range p.Sites.Code {
+		at := &p.Sites.Code[i]
+		if at.Function == of.Function && (site < 0 || at.File == of.File && p.Sites.Code[site].File != of.File) {
+			site = i
+		}
+	}
+	return site
+}
+
+// Frame returns the name of a row in the URL. It depends neither on the hierarchy nor on the event.
+func (t *CallTree) Frame(row int) string {
+	if row < 0 {
+		return ""
+	}
+	text := cell(t.table, row, "number").Plain() + "-" + strconv.Itoa(t.Depths[row])
+	if t.Up && len(t.calls.Trees) > 1 {
+		text = "up-" + text
+	}
+	return text
+}
+
+// Find returns the tree and the row with a name in the URL; nil and -1 if there is none.
+func (c *Calls) Find(frame string) (*CallTree, int) {
+	for _, t := range c.Trees {
+		for i := range t.Names {
+			if frame != "" && t.Frame(i) == frame {
+				return t, i
+			}
+		}
+	}
+	return nil, -1
+}
+
+// Tree returns the tree with an ID, or nil.
+func (c *Calls) Tree(id string) *CallTree {
+	for _, t := range c.Trees {
+		if t.ID == id {
+			return t
+		}
+	}
+	return nil
+}
+
+// Stack returns a row and the rows above it, beginning at the root.
+func (t *CallTree) Stack(row int) (rows []int) {
+	for ; row >= 0; row = t.Parents[row] {
+		rows = append(rows, row)
+	}
+	slices.Reverse(rows)
+	return rows
+}
+
+// Hottest returns the row with the largest count of its own; -1 if there are no rows.
+func (t *CallTree) Hottest() (best int) {
+	best = -1
+	for i, n := range t.Self {
+		if best < 0 || n > t.Self[best] {
+			best = i
+		}
+	}
+	return best
+}
+
+// matches reports for each row whether its function or file contains the search words; nil if there
+// are no words. It also returns the number of these rows, and their share of the tree's weight, to
+// which a row below another such row adds nothing.
+func (t *CallTree) matches(search string) (list []bool, rows uint64, share float64) {
+	words := strings.Fields(strings.ToLower(search))
+	if len(words) == 0 {
+		return nil, 0, 0
+	}
+	list = make([]bool, len(t.Names))
+	within, all := make([]bool, len(list)), 0.0
+	for i, parent := range t.Parents {
+		text := strings.ToLower(t.Names[i] + " " + cell(t.table, i, "file").Plain())
+		list[i] = !slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(text, w) })
+		if parent < 0 {
+			all += t.Weights[i]
+		} else {
+			within[i] = within[parent]
+		}
+		if list[i] {
+			if rows++; !within[i] {
+				share += t.Weights[i]
+			}
+			within[i] = true
+		}
+	}
+	return list, rows, share / max(all, 1)
+}
+
+// Summary describes the trees, or the result of a search.
+func (c *Calls) Summary(search string) string {
+	if len(c.Trees) == 0 || c.Total == 0 {
+		return "There are no " + c.Label + "."
+	}
+	t := c.Trees[len(c.Trees)-1]
+	if list, n, share := t.matches(search); list != nil {
+		return Plural(n, "frame matches", "frames match") + ": " + Percent(share) + " of the " + c.Label + "."
+	}
+	text := Count(c.Total) + " " + c.Label + ". "
+	switch {
+	case len(c.Trees) > 1:
+		return text + t.Sentence(0)
+	case t.Up:
+		return text + "A function is as wide as its own count, without callees. Its callers are below."
+	}
+	return text + "A call path is as wide as its count, with callees."
+}
+
+// Sentence describes a row: its function with and without callees.
+func (t *CallTree) Sentence(row int) string {
+	c := t.calls
+	return t.Names[row] + ": " + t.text(row, c.Event+"_inclusive") + " " + c.Label + " with callees, " + c.share(t.All[row]) + "; own: " + t.text(row, c.Event) + ", " + c.share(t.Self[row]) + "."
+}
+
+func (c *Calls) share(n float64) string { return Percent(n / max(c.Total, 1)) }
+
+func (t *CallTree) text(row int, key string) string {
+	return cell(t.table, row, key).Shown(answerWords)
+}
+
+// source returns the source location of a row, as in "app.c:17".
+func (t *CallTree) source(row int) string {
+	if file := cell(t.table, row, "file").Plain(); file != "" {
+		return file + ":" + cell(t.table, row, "line").Plain()
+	}
+	return ""
+}
+
+// about describes a row: its source location and number of calls, and for each event the count with
+// callees, the share of the run, the row's own count, and its share of the run.
+func (t *CallTree) about(row int) (where string, lines [][]string) {
+	where = strings.TrimPrefix(t.source(row)+", "+Plural(uint64(number(cell(t.table, row, "calls"))), "call", "calls"), ", ")
+	for _, e := range t.calls.Events {
+		line, total := []string{e.Title}, number(cell(t.calls.reply.Table("totals"), 0, e.Name))
+		for _, key := range [...]string{e.Name + "_inclusive", e.Name} {
+			v := cell(t.table, row, key)
+			line = append(line, v.Shown(answerWords), Percent(number(v)/max(total, 1)))
+		}
+		lines = append(lines, line)
+	}
+	return where, lines
+}
+
+// Flame is a flame graph, drawn by flame.js: a row of the tree is a frame, as wide as its weight,
+// and the rows below it are beside each other on its one side.
+type Flame struct {
+	ID, Title, Summary string
+	Event              string // the event, as in the lines of About
+	Up                 bool   // the frames below a frame are drawn above it
+	Names              []string
+	Parents, Depths    []int
+	Starts, Weights    []float64
+	Colors             []int  // indices of colours from 1; 0: none
+	Matches            []bool // nil: no search
+	Zoom               int    // the row that is as wide as the graph; -1: all
+	About              func(row int) (where string, lines [][]string)
+	Words              func(row int) string // what is announced about a row
+}
+
+// Flame returns the flame graph of a tree. zoom is the row that is zoomed to, or -1.
+func (t *CallTree) Flame(search string, zoom int) *Flame {
+	f := &Flame{
+		ID: t.ID, Title: t.Title + ", width: " + t.calls.Label, Summary: t.calls.Summary(""), Event: upper(t.calls.Label), Up: t.Up && len(t.calls.Trees) > 1,
+		Names: t.Names, Parents: t.Parents, Depths: t.Depths, Weights: t.Weights, Zoom: zoom, About: t.about, Words: t.Sentence,
+	}
+	f.Matches, _, _ = t.matches(search)
+	ends := make([]float64, len(t.Names)+1) // the end of the latest frame with that parent + 1
+	for i, parent := range t.Parents {
+		start := ends[parent+1]
+		ends[parent+1], ends[i+1] = start+t.Weights[i], start
+		f.Starts, f.Colors = append(f.Starts, start), append(f.Colors, t.calls.colors[cell(t.table, i, "file").Plain()])
+	}
+	return f
+}
+
+// Grid returns the tree as a table. Rows with at least a tenth of the run's count are unfolded.
+func (t *CallTree) Grid(selected int) *Grid {
+	c := t.calls
+	table := (&Table{Caption: t.Title, Rows: len(t.Names)}).answered(c.reply, t.ID)
+	table.Columns = []Column{{Name: "function", Words: true}, {Name: c.Label + " with callees"}, {Name: "share"}, {Name: "own " + c.Label}, {Name: "share of own"}, {Name: "calls"}, {Name: "source", Words: true}}
+	table.Row = func(i int) []string {
+		return []string{t.Names[i], t.text(i, c.Event+"_inclusive"), c.share(t.All[i]), t.text(i, c.Event), c.share(t.Self[i]), t.text(i, "calls"), t.source(i)}
+	}
+	g := &Grid{Table: table, ID: "calls-" + t.ID, Order: t.Title + c.Event, Selected: selected}
+	for i, depth := range t.Depths {
+		g.Depths, g.Folded = append(g.Depths, depth+1), append(g.Folded, t.Weights[i] < c.Total/10 || t.Up && len(c.Trees) == 1)
+	}
+	g.Shares = func(i int) []float64 {
+		return []float64{-1, -1, t.All[i] / max(c.Total, 1), -1, t.Self[i] / max(c.Total, 1)}
+	}
+	return g
+}
+
+// Notes returns the warnings of the answer, as sentences.
+func (c *Calls) Notes() (list []string) {
+	for _, note := range c.reply.Notes {
+		list = append(list, Sentence(note))
+	}
+	return list
+}
