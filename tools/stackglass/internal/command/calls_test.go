@@ -11,16 +11,26 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/stackglass/stackglass/core/answers"
+	"github.com/stackglass/stackglass/core/ask"
+	"github.com/stackglass/stackglass/core/hierarchy"
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/ui/state"
 )
 
-const callTrace = "testdata/calls/tree.sgt"
+// callPrograms are captured programs: a tree with recursion and a callback, a parser whose functions
+// call each other in a circle, and two threads.
+var callPrograms = []string{"tree", "parse", "pool"}
+
+func callTrace(program string) string { return "testdata/calls/" + program + ".sgt" }
 
 var callCaches = []string{"--cache", "L1=4KiB,4", "--cache", "L2=64KiB,8"}
 
 // callRows returns the rows that the verb calls prints, keyed by the value of one column.
-func callRows(t *testing.T, key string, args ...string) map[string]map[string]string {
+func callRows(t *testing.T, program, key string, args ...string) map[string]map[string]string {
 	t.Helper()
-	got := stackglass(append(append([]string{"calls", callTrace, "--format", "csv"}, callCaches...), args...)...)
+	got := stackglass(append(append([]string{"calls", callTrace(program), "--format", "csv"}, callCaches...), args...)...)
 	rows, err := csv.NewReader(strings.NewReader(got.stdout)).ReadAll()
 	if err != nil || got.code != exitOK || len(rows) < 2 {
 		t.Fatalf("%v, %v", got, err)
@@ -52,9 +62,9 @@ func callCounts(t *testing.T, rows map[string]map[string]string, column string) 
 	return counts
 }
 
-func exportedCalls(t *testing.T, args ...string) string {
+func exportedCalls(t *testing.T, program string, args ...string) string {
 	t.Helper()
-	got := stackglass(append(append([]string{"export", callTrace, "-o", "-"}, callCaches...), args...)...)
+	got := stackglass(append(append([]string{"export", callTrace(program), "-o", "-"}, callCaches...), args...)...)
 	if got.code != exitOK {
 		t.Fatal(got)
 	}
@@ -65,38 +75,60 @@ var callEvents = []string{"references", "instructions", "L1_misses", "L2_misses"
 
 // TestCallCounts compares the number of calls of each function with Callgrind's.
 func TestCallCounts(t *testing.T) {
-	text, err := os.ReadFile("testdata/calls/tree.calls")
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := map[string]uint64{}
-	for line := range strings.Lines(string(text)) {
-		function, n, _ := strings.Cut(strings.TrimSpace(line), " ")
-		want[function], _ = strconv.ParseUint(n, 10, 64)
-	}
-	if got := callCounts(t, callRows(t, "function", "--by", "function"), "calls"); !maps.Equal(got, want) {
-		t.Errorf("%v, want %v", got, want)
+	for _, program := range callPrograms {
+		text, err := os.ReadFile("testdata/calls/" + program + ".calls")
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := map[string]uint64{}
+		for line := range strings.Lines(string(text)) {
+			function, n, _ := strings.Cut(strings.TrimSpace(line), " ")
+			want[function], _ = strconv.ParseUint(n, 10, 64)
+		}
+		if got := callCounts(t, callRows(t, program, "function", "--by", "function"), "calls"); !maps.Equal(got, want) {
+			t.Errorf("%s: %v, want %v", program, got, want)
+		}
 	}
 }
 
-// TestCallExportsAgree compares the counts of all paths and functions in every format.
+// TestCallExportsAgree compares the counts of all paths and functions in every format, and in the
+// flame graphs of the page.
 func TestCallExportsAgree(t *testing.T) {
-	paths, functions := callRows(t, "path"), callRows(t, "function", "--by", "function")
+	for _, program := range callPrograms {
+		t.Run(program, func(t *testing.T) { callExportsAgree(t, program) })
+	}
+}
+
+func callExportsAgree(t *testing.T, program string) {
+	paths, functions := callRows(t, program, "path"), callRows(t, program, "function", "--by", "function")
+	for _, event := range callEvents {
+		flamesAgree(t, program, event, paths, functions)
+	}
 	var file struct {
-		Shared   struct{ Frames []struct{ Name string } }
+		Shared struct {
+			Frames []struct {
+				Name, File string
+				Line       int
+			}
+		}
 		Profiles []struct {
 			Name    string
 			Samples [][]int
 			Weights []uint64
 		}
 	}
-	if err := json.Unmarshal([]byte(exportedCalls(t, "--to", "speedscope")), &file); err != nil {
+	if err := json.Unmarshal([]byte(exportedCalls(t, program, "--to", "speedscope")), &file); err != nil {
 		t.Fatal(err)
+	}
+	for _, frame := range file.Shared.Frames {
+		if row := functions[frame.Name]; row == nil || row["file"] != frame.File || row["line"] != strconv.Itoa(frame.Line) {
+			t.Errorf("speedscope's frame %+v, want %v", frame, row)
+		}
 	}
 	titles := map[string]string{"references": "references", "instructions": "instructions in the compiler's form", "L1_misses": "misses of L1", "L2_misses": "misses of L2"}
 	for _, event := range callEvents {
 		want, got := callCounts(t, paths, event), map[string]uint64{}
-		for line := range strings.Lines(exportedCalls(t, "--to", "folded", "--event", event)) {
+		for line := range strings.Lines(exportedCalls(t, program, "--to", "folded", "--event", event)) {
 			at := strings.LastIndexByte(line, ' ')
 			got[line[:at]], _ = strconv.ParseUint(strings.TrimSpace(line[at:]), 10, 64)
 		}
@@ -120,25 +152,26 @@ func TestCallExportsAgree(t *testing.T) {
 			t.Errorf("speedscope's stacks of %s: %v, want %v", event, got, want)
 		}
 	}
-	self, all, calls := callgrindSums(t, exportedCalls(t, "--to", "callgrind"))
+	self, all, calls := callgrindSums(t, exportedCalls(t, program, "--to", "callgrind"))
 	for column, got := range map[string]map[string]uint64{"L1_misses": self, "L1_misses_inclusive": all, "calls": calls} {
 		want := callCounts(t, functions, column)
 		if column == "calls" {
-			delete(want, "main") // it has no traced caller
-			delete(want, "cmp")
-			delete(got, "cmp") // its caller is qsort, which main calls
+			for _, untraced := range []string{"main", "cmp", "less", "run"} { // they have no traced caller
+				delete(want, untraced)
+				delete(got, untraced)
+			}
 		}
 		if !maps.Equal(got, want) {
 			t.Errorf("callgrind's %s: %v, want %v", column, got, want)
 		}
 	}
 	out := filepath.Join(t.TempDir(), "tree.pb")
-	if err := os.WriteFile(out, []byte(exportedCalls(t, "--to", "pprof")), 0o644); err != nil {
+	if err := os.WriteFile(out, []byte(exportedCalls(t, program, "--to", "pprof")), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	line := regexp.MustCompile(`(?m)^\s*(\d+)\s+\S+%\s+\S+%\s+(\d+)\s+\S+%\s+(\S+)`)
 	for _, event := range callEvents {
-		top, err := exec.Command("go", "tool", "pprof", "-top", "-nodefraction=0", "-unit=count", "-sample_index="+event, out).Output()
+		top, err := exec.Command("go", "tool", "pprof", "-top", "-nodecount=1000", "-nodefraction=0", "-unit=count", "-sample_index="+event, out).Output()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -155,6 +188,91 @@ func TestCallExportsAgree(t *testing.T) {
 		}
 		if want := callCounts(t, functions, event+"_inclusive"); !maps.Equal(all, want) {
 			t.Errorf("pprof's %s with callees: %v, want %v", event, all, want)
+		}
+	}
+}
+
+// flamesAgree compares the flame graphs of one event with the rows of "calls": from callers to
+// callees, from callees to callers, and around each function. The exclusive count of a frame is the
+// part of its width that no frame below it covers.
+func flamesAgree(t *testing.T, program, event string, paths, functions map[string]map[string]string) {
+	t.Helper()
+	out := filepath.Join(t.TempDir(), "run.sgp")
+	if got := stackglass("analyze", callTrace(program), "--analyses", "sites,blocks,sets,sharing", "--utilisation", "4KiB,4,64KiB,8", "-o", out); got.code != exitOK {
+		t.Fatal(got)
+	}
+	encoded, err := os.ReadFile(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := profile.Decode(encoded)
+	if err != nil {
+		t.Fatal(err)
+	}
+	graphs := func(direction, function string) []*state.Flame {
+		t.Helper()
+		machine := hierarchy.Hierarchy{}
+		for i := 1; i < len(callCaches); i += 2 {
+			if err := machine.Add(callCaches[i]); err != nil {
+				t.Fatal(err)
+			}
+		}
+		q, err := ask.Parse(state.CallsQuestion(machine, direction, function, event).Words)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d, err := ask.NewRun(program, p).Answer(q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var list []*state.Flame
+		for _, tree := range state.NewCalls(p, &answers.Reply{Tables: d.Tables}).Trees {
+			list = append(list, tree.Flame("", -1))
+		}
+		return list
+	}
+	// sums returns the widths of frames, and the parts that no frame below covers, by the names from
+	// the outermost to the frame.
+	sums := func(f *state.Flame) (all, own map[string]uint64) {
+		all, own = map[string]uint64{}, map[string]uint64{}
+		names := make([]string, len(f.Names))
+		for i, parent := range f.Parents {
+			if names[i] = f.Names[i]; parent >= 0 {
+				names[i] = names[parent] + ";" + names[i]
+				own[names[parent]] -= uint64(f.Weights[i])
+				if f.Starts[i] < f.Starts[parent] || f.Starts[i]+f.Weights[i] > f.Starts[parent]+f.Weights[parent] {
+					t.Fatalf("frame %s is not within its parent", names[i])
+				}
+			}
+			all[names[i]] = uint64(f.Weights[i])
+			own[names[i]] += uint64(f.Weights[i])
+		}
+		for _, list := range []map[string]uint64{all, own} {
+			maps.DeleteFunc(list, func(_ string, n uint64) bool { return n == 0 })
+		}
+		return all, own
+	}
+	all, own := sums(graphs(state.CallsDown, "")[0])
+	if want := callCounts(t, paths, event); !maps.Equal(own, want) {
+		t.Errorf("the flame graph of %s has %v, want %v", event, own, want)
+	}
+	if want := callCounts(t, paths, event+"_inclusive"); !maps.Equal(all, want) {
+		t.Errorf("the flame graph of %s with callees has %v, want %v", event, all, want)
+	}
+	all, _ = sums(graphs(state.CallsUp, "")[0])
+	maps.DeleteFunc(all, func(names string, _ uint64) bool { return strings.Contains(names, ";") })
+	if want := callCounts(t, functions, event); !maps.Equal(all, want) {
+		t.Errorf("the outermost frames of callers of %s have %v, want %v", event, all, want)
+	}
+	inclusive := callCounts(t, functions, event+"_inclusive")
+	for name, row := range functions {
+		if row["file"] == "" {
+			continue
+		}
+		for _, f := range graphs(state.CallsFunction, row["file"]+":"+row["line"]+":"+name) {
+			if all, _ := sums(f); all[name] != inclusive[name] {
+				t.Errorf("%s of %s: %d %s, want %d", f.ID, name, all[name], event, inclusive[name])
+			}
 		}
 	}
 }
