@@ -14,6 +14,8 @@ import "github.com/stackglass/stackglass/ui/state"
 
 import "strconv"
 
+import "time"
+
 import "github.com/stackglass/stackglass/core/hierarchy"
 
 import "cmp"
@@ -798,6 +800,12 @@ type Caches struct {
 	controls
 	Curve, Against, Threads, Caveats vugu.Builder
 	Levels, Times, ByCore            vugu.Builder
+
+	// The causes, and what they were computed for.
+	list      []state.Cause
+	of        *state.View
+	machineOf hierarchy.Hierarchy
+	turn      int // the number of changes of the hierarchy
 }
 
 // answer is computed once per render: later calls ask about the same levels.
@@ -831,11 +839,41 @@ func newCaches(a *App) View {
 }
 
 // causes returns the source lines with the most misses in the first level; nil if they are unknown.
+// While a slider moves, they are those of the hierarchy before, because attributing misses takes
+// longer than a move.
 func (c *Caches) causes() []state.Cause {
-	if v := c.App.codeView(); v != nil && c.answer().Problem == "" {
-		return v.Lines.Causes(5)
+	if c.answer().Problem != "" {
+		return nil
 	}
-	return nil
+	if c.of != c.App.result.View {
+		c.attribute()
+	}
+	return c.list
+}
+
+// attribute computes the causes.
+func (c *Caches) attribute() {
+	c.of, c.machineOf, c.list = c.App.result.View, c.machine(), nil
+	if v := c.App.codeView(); v != nil {
+		c.list = v.Lines.Causes(5)
+	}
+}
+
+// settle computes the causes once the hierarchy has not changed for a moment.
+func (c *Caches) settle() {
+	if c.of != c.App.result.View || state.SameMachine(c.machineOf, c.machine()) {
+		return
+	}
+	c.turn++
+	turn := c.turn
+	go func() {
+		time.Sleep(200 * time.Millisecond)
+		c.App.update(func() {
+			if turn == c.turn && c.App.result != nil && c.of == c.App.result.View && c.App.view() == View(c) {
+				c.attribute()
+			}
+		})
+	}()
 }
 
 // Waits implements [View].
@@ -846,6 +884,7 @@ func (c *Caches) Draw() {
 	chart := c.App.result.View.MissCurve(c.App.Levels())
 	c.answer().MarkReal(chart)
 	c.App.draw(chart)
+	c.settle()
 }
 
 // Table implements [View].
@@ -1375,7 +1414,7 @@ func (c *Caches) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 												vgparent := vgn
 												_ = vgparent
 												vgn = addElement(vgparent, "a")
-												vgn.AddAttrInterface("href", c.App.hrefOfPlace(row.Place))
+												vgn.AddAttrInterface("href", c.App.hrefOfPlace(row.ID))
 												vgn.SetInnerHTML(row.Where)
 											}
 											vgn = addElement(vgparent, "td")

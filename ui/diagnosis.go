@@ -131,10 +131,10 @@ func (a *App) hrefOfLine(file string, line uint32) string {
 	return "#" + s.Hash()
 }
 
-// hrefOfPlace returns the address of a source line in the Code view, by its row in the ranking.
-func (a *App) hrefOfPlace(place int) string {
+// hrefOfPlace returns the address of a source line in the Code view, by the ID of its row in the ranking.
+func (a *App) hrefOfPlace(id int) string {
 	s := a.Screen.SummedIn(attribution.Line).With(state.TabCode)
-	s.Picked = a.codeView().Lines.ID(place) + 1
+	s.Picked = id + 1
 	return "#" + s.Hash()
 }
 

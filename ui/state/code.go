@@ -133,7 +133,7 @@ func (c *Code) Ranked(by, search string) []int {
 
 // Cause is a row among those with the most misses in the first level, in words.
 type Cause struct {
-	Place                                      int // the row
+	ID                                         int // of the row
 	Where, Function, References, Misses, Share string
 }
 
@@ -141,7 +141,7 @@ type Cause struct {
 func (c *Code) Causes(count int) (list []Cause) {
 	for _, place := range c.Most(0) {
 		r := &c.rows[place]
-		cause := Cause{Place: place, Function: r.Function, References: Exact(r.References), Misses: c.about(0) + Count(r.Misses[0]),
+		cause := Cause{ID: c.ID(place), Function: r.Function, References: Exact(r.References), Misses: c.about(0) + Count(r.Misses[0]),
 			Share: c.about(0) + Percent(r.Misses[0]/max(c.Levels[0].Level.Misses, 1))}
 		if cause.Where = c.Place(place); r.File != "" && r.Line > 0 {
 			cause.Where = lineName(r.File, r.Line)
