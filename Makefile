@@ -41,6 +41,12 @@ SYSTEM_NEEDS := \
 	'?x86_64-w64-mingw32-ld:binutils-mingw-w64-x86-64:makes a library that older versions of wine lack' \
 	'?qemu-aarch64:qemu-user:runs the command for arm64'
 
+# Browsers other than Chromium, in which make soak uses the page.
+BROWSER_NEEDS := \
+	'?firefox-esr:firefox-esr:runs the page' \
+	'?WebKitWebDriver:webkit2gtk-driver:runs the page in WebKit' \
+	'?Xvfb:xvfb:is the display of WebKit'
+
 # Tools that model processor cores, for comparison.
 PIPELINE_NEEDS := \
 	'llvm-mca-19:llvm-19:has tables of processors, and computes with them' \
@@ -245,8 +251,9 @@ fuzz: ## every fuzzer for FUZZTIME (60s), one after the other
 
 # ---- measure it
 
-soak: build bin/wasmtest race ## tests that take hours: samplers over a hundred seeds and 10^9 accesses, stacks of 10^8 lines in 1 GB, 25,000 loop nests, the blocks of SQLite, every compiler on every traced program, 200 runs with cancelled threads, forty kills of pages and browsers
-	STACKGLASS_E2E=1 STACKGLASS_SOAK=1 $(GO) test -count=1 -timeout=1h -v -run 'TestKilledAtRandom|TestBrowserKilled|TestEightWorkers|TestBudgetIsOfTheWholeTab' ./tools/e2e
+soak: build bin/wasmtest race ## tests that take hours: samplers over a hundred seeds and 10^9 accesses, stacks of 10^8 lines in 1 GB, 25,000 loop nests, the blocks of SQLite, every compiler on every traced program, 200 runs with cancelled threads, forty kills of pages and browsers, the page in Firefox and WebKit
+	@$(NEED) $(BROWSER_NEEDS)
+	STACKGLASS_E2E=1 STACKGLASS_SOAK=1 $(GO) test -count=1 -timeout=1h -v -run 'TestOtherBrowsers|TestKilledAtRandom|TestBrowserKilled|TestEightWorkers|TestBudgetIsOfTheWholeTab' ./tools/e2e
 	STACKGLASS_SOAK=1 $(GO) test -count=1 -timeout=1h -v -run TestKilled ./tools/stackglass/internal/command
 	STACKGLASS_SOAK=1 $(GO) test -count=1 -timeout=3h -v -run 'IntervalsCoverTheTruth|LongRun' ./core/analysis/sample
 	STACKGLASS_SOAK=1 $(GO) test -count=1 -timeout=3h -v -run "Cyclic|Random" ./tools/stackglass/internal/shelf

@@ -1,0 +1,70 @@
+package e2e
+
+import "testing"
+
+// TestOtherBrowsers uses the page in Firefox and in WebKit as TestDrop, TestOffline and
+// TestKilledAtRandom do in Chromium: it opens a demo and a file, reloads the page, uses it without a
+// server, and continues an analysis after the page was closed in the middle. Digests must be those
+// of the command.
+func TestOtherBrowsers(t *testing.T) {
+	for name, start := range otherBrowsers {
+		t.Run(name, func(t *testing.T) {
+			needStage(t)
+			if !soaking {
+				t.Skip("left out: other browsers than Chromium; make soak uses them")
+			}
+			profile := t.TempDir()
+			b, missing := start(t, profile)
+			if b == nil {
+				t.Skip("left out: " + name + ": " + missing)
+			}
+			b.do("WebDriver:SetTimeouts", map[string]any{"script": patience.Milliseconds(), "pageLoad": patience.Milliseconds()})
+			s := serve(t, ":0")
+			b.visit(s.origin + "/")
+			b.ready()
+
+			demo := demos(t)[0]
+			b.click("#demo-" + demo.Name)
+			if got, want := b.finished(), truthOf(t, "demo:"+demo.Name).Digest; got != want {
+				t.Errorf("the demo's digest is %s, the command has %s", got, want)
+			}
+			b.visit(s.origin + "/")
+			b.ready()
+			b.wait("the stored analysis", `document.querySelector("#kept")?.textContent.includes(`+quote(demo.Title)+`)`)
+			b.pick(beginning(t))
+			if got, want := b.finished(), truthOf(t, beginning(t)).Digest; got != want {
+				t.Errorf("the digest of a file is %s, the command has %s", got, want)
+			}
+
+			// The page is left in the middle of an analysis. In WebKitGTK 2.50.6 the resumed analysis
+			// reads the whole trace, but its result does not arrive.
+			if name == "WebKit" {
+				t.Log("left out: resuming an analysis in WebKit, where it does not end")
+			} else {
+				trace := longTrace(t, 30e6)
+				b.visit(s.origin + "/")
+				b.ready()
+				before := b.text("String(" + storedEntries + ")")
+				b.pick(trace)
+				b.wait("a checkpoint", storedEntries+" > "+before)
+				b.visit("about:blank")
+				b.visit(s.origin + "/")
+				b.ready()
+				b.wait("the interrupted analysis", `document.querySelector("#kept .chip.interrupted")`)
+				b.pick(trace)
+				if got, want := b.finished(), truthOf(t, trace).Digest; got != want {
+					t.Errorf("the digest after an interruption is %s, the command has %s", got, want)
+				}
+			}
+
+			b.wait("the site is stored for offline use", `document.getElementById("offline-state").textContent === `+quote(kept))
+			s.stop()
+			b.visit(s.origin + "/")
+			b.ready()
+			b.pick(beginning(t))
+			if got, want := b.finished(), truthOf(t, beginning(t)).Digest; got != want {
+				t.Errorf("the digest without a server is %s, the command has %s", got, want)
+			}
+		})
+	}
+}

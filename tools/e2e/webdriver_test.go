@@ -1,0 +1,354 @@
+package e2e
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// elementKey is the name with which WebDriver marks an element.
+const elementKey = "element-6066-11e4-a52e-4f735466cecf"
+
+// other is a browser that is not Chromium, with one tab. Firefox is driven by Marionette, its own
+// protocol on a TCP connection; WebKit by WebDriver. Both have the same commands.
+type other struct {
+	t    *testing.T
+	send func(command string, parameters any) (json.RawMessage, error)
+	end  func() // kills the browser
+}
+
+// otherBrowsers lists the functions that start each browser with a profile. They return nil and
+// the reason if the browser is not installed. A start with the same profile finds what an earlier
+// one stored.
+var otherBrowsers = map[string]func(t *testing.T, profile string) (*other, string){
+	"Firefox": startFirefox, "WebKit": startWebKit,
+}
+
+// launch starts a program in its own process group, and kills the group when the test ends.
+func launch(t *testing.T, env []string, name string, arguments ...string) (end func()) {
+	t.Helper()
+	cmd := exec.Command(name, arguments...)
+	cmd.Env = append(os.Environ(), env...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	log, err := os.Create(filepath.Join(t.TempDir(), "log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	cmd.Stdout, cmd.Stderr = log, log
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := false
+	end = func() {
+		if !ended {
+			ended = true
+			_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+			_ = cmd.Wait()
+		}
+	}
+	t.Cleanup(end)
+	return end
+}
+
+// freePort returns a port that no program uses at the moment.
+func freePort(t *testing.T) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	return strconv.Itoa(listener.Addr().(*net.TCPAddr).Port)
+}
+
+// startFirefox starts Firefox without a window.
+func startFirefox(t *testing.T, profile string) (*other, string) {
+	path, err := exec.LookPath("firefox-esr")
+	if err != nil {
+		if path, err = exec.LookPath("firefox"); err != nil {
+			return nil, "firefox-esr is not installed"
+		}
+	}
+	port := freePort(t)
+	preferences := `user_pref("marionette.port", ` + port + `);
+user_pref("app.update.enabled", false);
+user_pref("browser.shell.checkDefaultBrowser", false);
+user_pref("browser.aboutwelcome.enabled", false);
+user_pref("datareporting.policy.dataSubmissionEnabled", false);
+user_pref("toolkit.telemetry.reportingpolicy.firstRun", false);
+user_pref("network.captive-portal-service.enabled", false);
+user_pref("network.connectivity-service.enabled", false);
+user_pref("dom.max_script_run_time", 0);
+`
+	if err := os.WriteFile(filepath.Join(profile, "user.js"), []byte(preferences), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	end := launch(t, []string{"MOZ_HEADLESS=1", "HOME=" + profile}, path, "--marionette", "--no-remote", "--profile", profile, "about:blank")
+	var conn net.Conn
+	for late := time.Now().Add(patience); ; time.Sleep(askEvery) {
+		if conn, err = net.Dial("tcp", "127.0.0.1:"+port); err == nil {
+			break
+		}
+		if time.Now().After(late) {
+			t.Fatal("Firefox does not start: ", err)
+		}
+	}
+	t.Cleanup(func() { conn.Close() })
+	m := &marionette{conn: conn, in: bufio.NewReader(conn)}
+	if _, err := m.read(); err != nil { // the greeting
+		t.Fatal(err)
+	}
+	b := &other{t: t, send: m.send, end: end}
+	b.do("WebDriver:NewSession", map[string]any{"capabilities": map[string]any{"alwaysMatch": map[string]any{"unhandledPromptBehavior": "accept"}}})
+	return b, ""
+}
+
+// marionette is a connection to Firefox. A message is the number of its bytes, a colon, and a JSON
+// list: [0, number, command, parameters] or [1, number, error, result].
+type marionette struct {
+	conn   net.Conn
+	in     *bufio.Reader
+	number int
+}
+
+func (m *marionette) read() (json.RawMessage, error) {
+	digits, err := m.in.ReadString(':')
+	if err != nil {
+		return nil, err
+	}
+	n, err := strconv.Atoi(strings.TrimSuffix(digits, ":"))
+	if err != nil {
+		return nil, err
+	}
+	text := make([]byte, n)
+	_, err = io.ReadFull(m.in, text)
+	return text, err
+}
+
+func (m *marionette) send(command string, parameters any) (json.RawMessage, error) {
+	m.number++
+	text, err := json.Marshal([]any{0, m.number, command, parameters})
+	if err != nil {
+		return nil, err
+	}
+	if _, err := fmt.Fprintf(m.conn, "%d:%s", len(text), text); err != nil {
+		return nil, err
+	}
+	answer, err := m.read()
+	if err != nil {
+		return nil, err
+	}
+	var parts [4]json.RawMessage
+	if err := json.Unmarshal(answer, &parts); err != nil {
+		return nil, err
+	}
+	if string(parts[2]) != "null" {
+		return nil, errors.New(string(parts[2]))
+	}
+	var result struct{ Value json.RawMessage }
+	if json.Unmarshal(parts[3], &result) == nil && result.Value != nil {
+		return result.Value, nil
+	}
+	return parts[3], nil
+}
+
+// startWebKit starts WebKitGTK's MiniBrowser in a virtual display.
+func startWebKit(t *testing.T, profile string) (*other, string) {
+	for _, program := range []string{"WebKitWebDriver", "Xvfb"} {
+		if _, err := exec.LookPath(program); err != nil {
+			return nil, program + " is not installed"
+		}
+	}
+	browsers, err := filepath.Glob("/usr/lib/*/webkit2gtk-4.*/MiniBrowser")
+	if err != nil || len(browsers) == 0 {
+		return nil, "MiniBrowser is not installed"
+	}
+	number, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer number.Close()
+	screen := exec.Command("Xvfb", "-displayfd", "3", "-screen", "0", "1440x900x24", "-nolisten", "tcp")
+	screen.ExtraFiles = []*os.File{w}
+	err = screen.Start()
+	w.Close()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = screen.Process.Kill()
+		_ = screen.Wait()
+	})
+	line, err := bufio.NewReader(number).ReadString('\n')
+	if err != nil {
+		t.Fatal("Xvfb does not start: ", err)
+	}
+	port := freePort(t)
+	end := launch(t, []string{
+		"DISPLAY=:" + strings.TrimSpace(line), "HOME=" + profile, "XDG_RUNTIME_DIR=" + t.TempDir(), "LIBGL_ALWAYS_SOFTWARE=1", "GDK_BACKEND=x11",
+		"WEBKIT_DISABLE_SANDBOX_THIS_IS_DANGEROUS=1", // a sandbox cannot be made in a container
+		"WEBKIT_DISABLE_COMPOSITING_MODE=1",
+	}, "WebKitWebDriver", "--host=127.0.0.1", "--port="+port)
+	d := &webDriver{address: "http://127.0.0.1:" + port + "/session"}
+	b := &other{t: t, send: d.send, end: end}
+	var made json.RawMessage
+	for late := time.Now().Add(patience); ; time.Sleep(askEvery) {
+		made, err = d.request("POST", "", map[string]any{"capabilities": map[string]any{"alwaysMatch": map[string]any{
+			"webkitgtk:browserOptions": map[string]any{"binary": browsers[0], "args": []string{"--automation"}},
+		}}})
+		if err == nil {
+			break
+		}
+		if refused := new(net.OpError); !errors.As(err, &refused) || time.Now().After(late) {
+			t.Fatal("WebKit does not start: ", err)
+		}
+	}
+	var session struct{ SessionID string }
+	if err := json.Unmarshal(made, &session); err != nil {
+		t.Fatal(err)
+	}
+	d.address += "/" + session.SessionID
+	return b, ""
+}
+
+// webDriver is a session of WebDriver.
+type webDriver struct{ address string }
+
+func (d *webDriver) request(method, path string, parameters any) (json.RawMessage, error) {
+	text, err := json.Marshal(parameters)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, method, d.address+path, bytes.NewReader(text))
+	if err != nil {
+		return nil, err
+	}
+	request.Header.Set("Content-Type", "application/json")
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close()
+	var answer struct{ Value json.RawMessage }
+	if err := json.NewDecoder(response.Body).Decode(&answer); err != nil {
+		return nil, err
+	}
+	if response.StatusCode != http.StatusOK {
+		return nil, errors.New(string(answer.Value))
+	}
+	return answer.Value, nil
+}
+
+// send translates the names of Marionette's commands.
+func (d *webDriver) send(command string, parameters any) (json.RawMessage, error) {
+	path := map[string]string{
+		"WebDriver:Navigate": "/url", "WebDriver:Refresh": "/refresh", "WebDriver:ExecuteAsyncScript": "/execute/async",
+		"WebDriver:FindElement": "/element", "WebDriver:SetTimeouts": "/timeouts",
+	}[command]
+	if command == "WebDriver:ElementSendKeys" {
+		path = "/element/" + parameters.(map[string]any)["id"].(string) + "/value"
+	}
+	if path == "" {
+		return nil, errors.New("unknown command " + command)
+	}
+	return d.request("POST", path, parameters)
+}
+
+func (b *other) do(command string, parameters any) json.RawMessage {
+	b.t.Helper()
+	result, err := b.send(command, parameters)
+	if err != nil {
+		b.t.Fatalf("%s: %v", command, err)
+	}
+	return result
+}
+
+func (b *other) visit(url string) {
+	b.t.Helper()
+	b.do("WebDriver:Navigate", map[string]any{"url": url})
+}
+
+// try evaluates an expression, which may be a promise, and stores its value in to.
+func (b *other) try(expression string, to any) error {
+	script := `const done = arguments[0]; (async () => JSON.stringify(await (` + expression + `)) ?? "null")().then((v) => done({ v }), (e) => done({ e: String(e) }))`
+	text, err := b.send("WebDriver:ExecuteAsyncScript", map[string]any{"script": script, "args": []any{}})
+	if err != nil {
+		return err
+	}
+	var result struct{ V, E string }
+	if err := json.Unmarshal(text, &result); err != nil {
+		return fmt.Errorf("%s: %w", text, err)
+	}
+	if result.E != "" {
+		return errors.New(result.E)
+	}
+	return json.Unmarshal([]byte(result.V), to)
+}
+
+func (b *other) text(expression string) (value string) {
+	b.t.Helper()
+	if err := b.try(expression, &value); err != nil {
+		b.t.Fatalf("%s: %v", expression, err)
+	}
+	return value
+}
+
+func (b *other) wait(what, expression string) {
+	b.t.Helper()
+	var err error
+	for late := time.Now().Add(patience); time.Now().Before(late); time.Sleep(2 * askEvery) {
+		var yes bool
+		if err = b.try("!!("+expression+")", &yes); err == nil && yes {
+			return
+		}
+	}
+	var screen string
+	_ = b.try(`location.href + "\n" + document.body.innerText.slice(0, 2500)`, &screen)
+	b.t.Fatalf("timeout: %s\n%s\nlast error: %v\n%s", what, expression, err, screen)
+}
+
+func (b *other) ready() {
+	b.t.Helper()
+	b.wait("the program runs", `document.documentElement.dataset.ready === "1"`)
+}
+
+// click clicks an element by a script: whether an element can be hit is the same in all browsers.
+func (b *other) click(selector string) {
+	b.t.Helper()
+	b.wait(selector, `document.querySelector(`+quote(selector)+`)`)
+	b.text(`(document.querySelector(` + quote(selector) + `).click(), "")`)
+}
+
+// pick chooses a file in the file picker.
+func (b *other) pick(path string) {
+	b.t.Helper()
+	found := b.do("WebDriver:FindElement", map[string]any{"using": "css selector", "value": "#file"})
+	var element map[string]string
+	if err := json.Unmarshal(found, &element); err != nil {
+		b.t.Fatalf("%s: %v", found, err)
+	}
+	b.do("WebDriver:ElementSendKeys", map[string]any{"id": element[elementKey], "text": path})
+}
+
+func (b *other) finished() string {
+	b.t.Helper()
+	b.wait("a result with a digest, and no run", `!document.querySelector("[data-running]") && document.querySelector("#digest")?.dataset.digest`)
+	return b.text(`document.getElementById("digest").dataset.digest`)
+}
