@@ -55,7 +55,10 @@ func (c *code) learn(p *trace.Program) {
 	if p == nil {
 		return
 	}
-	c.program = p
+	// A resumed run knows a program before it has read all of its tables again.
+	if c.program == nil || len(p.Blocks) >= len(c.program.Blocks) {
+		c.program = p
+	}
 	for f := len(c.nameOf); f < len(p.Functions); f++ {
 		c.nameOf = append(c.nameOf, c.name(p.Functions[f].Name))
 	}
