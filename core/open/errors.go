@@ -86,7 +86,6 @@ func advice(head []byte) string {
 	for _, known := range []struct{ magic, what string }{
 		{"\xff\xfe", "this is UTF-16 text, as PowerShell writes it: save it as UTF-8"},
 		{"\xfe\xff", "this is UTF-16 text: save it as UTF-8"},
-		{"PK\x03\x04", "this is a ZIP archive: extract the trace from it"},
 		{"BZh", "this is compressed with bzip2: decompress it first, with bunzip2"},
 		{"\x7fELF", "this is a program, not a trace: run it under a tracer"},
 		{"7z\xbc\xaf", "this is a 7z archive: extract the trace from it"},
