@@ -114,7 +114,7 @@ func TestWatchSees(t *testing.T) {
 // are fetched later for offline use.
 func TestInitialTransfer(t *testing.T) {
 	needStage(t)
-	const limit = 1_520_000
+	const limit = 1_600_000
 	between := newCounter(t, serve(t, ":0"), "/sw.js")
 	p := newTab(t, between.server)
 	p.watch.allow("A bad HTTP response code (404) was received when fetching the script.") // sw.js

@@ -122,6 +122,7 @@ func (p *tab) everywhere(look func(state string)) {
 	p.waitFor("#kept .delete")
 	p.countersEverywhere(look)
 	p.codeEverywhere(look)
+	p.callsEverywhere(look)
 	p.loopsEverywhere(look)
 	p.blocksEverywhere(look)
 	p.coresEverywhere(look)
