@@ -3207,7 +3207,7 @@ func (c *CompareView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 				vgn = addElement(vgparent, "h2")
 				vgn.SetInnerHTML(vugu.HTML("Predicted from one thread, and measured"))
 				vgn = addElement(vgparent, "p\x00class\x00summary")
-				vgn.SetInnerHTML(vugu.HTML("A is a run with one thread. The threads of its program are predicted from its trace, and compared with the threads of B. This is meaningful if B is the same program on the same input."))
+				vgn.SetInnerHTML(vugu.HTML("A is a single-threaded run. The threads of its program are predicted from its trace, and compared with the threads of B. This is meaningful if B is the same program on the same input."))
 				vgn = addElement(vgparent, "div\x00class\x00slot")
 				{
 					vgparent := vgn
@@ -3420,7 +3420,7 @@ var _ vjson.RawMessage
 var _ js.Value
 var _ log.Logger
 
-// CoresView shows what several cores would do, predicted from a run with one thread.
+// CoresView shows what several cores would do, predicted from a single-threaded run.
 type CoresView struct {
 	App                                    *App
 	Rates, SpeedUp, RatesOf, Work, CoresOf vugu.Builder
@@ -4592,7 +4592,7 @@ func (c *Facts) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 			vgn = addElement(vgparent, "h3")
 			vgn.SetInnerHTML(vugu.HTML("How it was computed"))
 			vgn = addElement(vgparent, "p\x00class\x00second")
-			vgn.SetInnerHTML(vugu.HTML("The stack distance of every access, the number of other lines used since the last access to the same line, is counted exactly in one pass. A fully associative LRU cache hits if the distance is below its number of lines. Estimates are marked ≈ and name their model."))
+			vgn.SetInnerHTML(vugu.HTML("The stack distance of every access (the number of other lines used since the last access to the same line) is computed exactly in one pass. A fully associative LRU cache hits if the distance is below its number of lines. Estimates are marked ≈ and name their model."))
 		}
 	}
 	return vgout

@@ -24,7 +24,7 @@ func (d *desk) predictedAll() {
 	})
 }
 
-// A run with one thread can be predicted for any number of cores.
+// A single-threaded run can be predicted for any number of cores.
 func TestPredictCores(t *testing.T) {
 	d := alone(t)
 	d.wants(`id="cores-view"`, `id="cores-number"`, "Hit rates over cores", "Speed-up over cores", `id="cores-sentence"`, "Misses with 4 cores, as shares of all accesses: L1 ")

@@ -310,7 +310,7 @@ func TestCompareThreads(t *testing.T) {
 		t.Errorf("the flows of A have %d events, the pairs of source locations have another number", a)
 	}
 
-	// A run with one thread has nothing to compare.
+	// A single-threaded run has nothing to compare.
 	d.app.Navigate("")
 	d.app.Offer(demoItem())
 	d.app.Navigate("#" + state.Screen{Open: first, Other: d.app.Screen.Open, Tab: state.TabThreads}.Hash())

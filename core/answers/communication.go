@@ -311,7 +311,7 @@ func placeColumns(key, label string) []report.Column {
 // place returns the cells that name a site.
 func (c *Communication) place(site uint32) []report.Value {
 	if site == profile.NoSite {
-		return []report.Value{report.TextOf("(not known)"), report.TextOf(""), report.None()}
+		return []report.Value{report.TextOf("(unknown)"), report.TextOf(""), report.None()}
 	}
 	s := &c.Profile.Sites.Code[site]
 	function := s.Function

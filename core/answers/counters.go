@@ -210,7 +210,7 @@ func typeTable(c *profile.Counters) report.Table {
 	for i := range c.Tallies {
 		t := &c.Tallies[i]
 		if kind := kinds[t.Kind]; kind != "" {
-			b.text(kind).text(cmp.Or(t.Name, "not known")).known(uint64(t.Size)).count(t.Count).count(t.Bytes).end()
+			b.text(kind).text(cmp.Or(t.Name, "unknown")).known(uint64(t.Size)).count(t.Count).count(t.Bytes).end()
 		}
 	}
 	return b.t

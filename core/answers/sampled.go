@@ -76,7 +76,7 @@ func IsOfSample(p *profile.Profile) bool { return p.Sampled.Chosen() }
 
 // These are warnings about answers from a sample.
 const (
-	half                  = "; ± is half of the 95 % confidence interval"
+	half                  = "; ± is half the width of the 95 % confidence interval"
 	SitesOfSample         = "references and strides are counted over all accesses; misses by source location and by data are estimated" + half
 	ThreadsOfSample       = "the misses of cores are estimated" + half + "; the causes of changed distances are not counted"
 	CommunicationOfSample = "communication is estimated from the sampled lines" + half + ", but data in few lines, such as a counter, may be missed or overestimated; pages are not counted"

@@ -437,7 +437,7 @@ func AddressOf(s *profile.Site) string {
 	case s.Number != profile.NoSite:
 		return "site " + strconv.FormatUint(uint64(s.Number), 10)
 	}
-	return "(not known)"
+	return "(unknown)"
 }
 
 // part reports whether the numbers are for a part of the run. References, strides and the
@@ -546,7 +546,7 @@ func (s *Sites) Distances(place string) (t report.Table, ok bool) {
 	return t, false
 }
 
-// DistancesOf returns the accesses of a row by stack distance, in bins that are powers of two.
+// DistancesOf returns the accesses of a row by stack distance, in power-of-two bins.
 func (s *Sites) DistancesOf(r *attribution.Row) report.Table {
 	t := report.Table{Key: "distances", Title: "Accesses of " + s.Place(r) + ", by stack distance", Columns: report.Columns("distance (lines)", "count=accesses", "share")}
 	counts, cold := s.Binned(r)

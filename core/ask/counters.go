@@ -34,11 +34,11 @@ var _ = Add(&Verb{
 		t := answers.CountersOf(&profile.Counters{}, by, "")
 		return sortable(&t, column)
 	},
-	Missing: lacks(func(p *profile.Profile) bool { return p.Counters == nil }, "the profile holds no counters"),
+	Missing: lacks(func(p *profile.Profile) bool { return p.Counters == nil }, "the profile contains no counters"),
 	Answer: func(r *Run, q Question, d *report.Document) error {
 		p := r.Profile
 		if p.Counters == nil {
-			return r.Cannot("the profile holds no counters; analyze the trace again with --analyses locality,counters")
+			return r.Cannot("the profile contains no counters; analyze the trace again with --analyses locality,counters")
 		}
 		if d.Input = r.Facts(0); p.Input.Header.Format == ByflFormat {
 			d.Input = d.Input[:2] // results from Byfl do not contain the number of references

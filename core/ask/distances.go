@@ -134,12 +134,12 @@ var _ = Add(&Verb{
 		if why := noDistances(p); why != "" || p.Sampled != nil || p.Locality[0].Sets != nil {
 			return why
 		}
-		return "the profile holds no set tables"
+		return "the profile contains no set tables"
 	},
 	Answer: ofLocality(func(r *Run, q Question, found *profile.Locality, d *report.Document) (t report.Table, _ error) {
 		if found.Sets == nil {
 			if r.Profile.Sampled == nil {
-				return t, &Error{"the profile " + r.Name + " holds no set tables; analyze the trace again, by default or with --analyses sets"}
+				return t, &Error{"the profile " + r.Name + " contains no set tables; analyze the trace again, by default or with --analyses sets"}
 			}
 			modelled := *found
 			modelled.Sets = hierarchy.ModelledSets(found)
@@ -173,7 +173,7 @@ func shapes(t report.Table, brief bool) report.Table {
 }
 
 // noDistances is a function for Verb.Missing: it reports missing stack distances.
-var noDistances = lacks(func(p *profile.Profile) bool { return len(p.Locality) == 0 }, "the profile holds no stack distances")
+var noDistances = lacks(func(p *profile.Profile) bool { return len(p.Locality) == 0 }, "the profile contains no stack distances")
 
 // withBeside returns the stack distances of the run and of the run that it is compared with, if
 // any.
@@ -192,7 +192,7 @@ func (r *Run) Locality(q Question) (*profile.Locality, error) {
 		return found, nil
 	}
 	if len(r.Profile.Locality) == 0 {
-		return nil, &Error{"the profile " + r.Name + " holds no stack distances; analyze the trace again with --analyses locality, or leave the option out"}
+		return nil, &Error{"the profile " + r.Name + " contains no stack distances; analyze the trace again with --analyses locality, or omit the option"}
 	}
 	var have []string
 	for i := range r.Profile.Locality {
@@ -211,11 +211,11 @@ var _ = Add(&Verb{
 	Name:    "footprint",
 	Title:   "Distinct lines in windows of every length",
 	Needs:   needs(analysis.Footprint),
-	Missing: lacks(func(p *profile.Profile) bool { return p.Footprint == nil || p.Footprint.Accesses == 0 }, "the profile holds no footprint"),
+	Missing: lacks(func(p *profile.Profile) bool { return p.Footprint == nil || p.Footprint.Accesses == 0 }, "the profile contains no footprint"),
 	Answer: func(r *Run, q Question, d *report.Document) error {
 		f := r.Profile.Footprint
 		if f == nil {
-			return r.Cannot("the profile holds no footprint; analyse the trace again with --analyses default,footprint")
+			return r.Cannot("the profile contains no footprint; analyse the trace again with --analyses default,footprint")
 		}
 		t := report.Table{Key: "footprint", Title: "Distinct lines in a window, on average", Columns: report.Columns(
 			"window_accesses=window (accesses)", "footprint_lines=footprint (lines)", "footprint_bytes=size",

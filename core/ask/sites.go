@@ -39,7 +39,7 @@ var _ = Add(&Verb{
 		_, err := shareOf(q)
 		return err
 	},
-	Missing: lacks(func(p *profile.Profile) bool { return p.Sites == nil }, "the profile holds no sites"),
+	Missing: lacks(func(p *profile.Profile) bool { return p.Sites == nil }, "the profile contains no sites"),
 	Answer:  (*Run).sites,
 })
 

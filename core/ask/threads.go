@@ -51,9 +51,9 @@ var _ = Add(&Verb{
 		case len(p.Totals.Threads) == 0:
 			return "the trace does not say which thread made a reference"
 		case len(p.Totals.Threads) == 1:
-			return "all references are of one thread"
+			return "all references were made by one thread"
 		}
-		return "the profile holds no per-thread stacks"
+		return "the profile contains no per-thread stacks"
 	},
 	Answer: (*Run).threads,
 })
@@ -114,14 +114,14 @@ func (r *Run) noThreads() error {
 		return r.Cannot("this trace does not say which thread made a reference; curve, sets and what-if treat all references as made by one thread; " +
 			`to record threads, compile the program with "stackglass cc -- clang …" and run it, or run it under "stackglass trace -- PROGRAM"`)
 	case len(p.Totals.Threads) == 1:
-		return r.Cannot("all references are of one thread, " + strconv.FormatUint(uint64(p.Totals.Threads[0]), 10) +
+		return r.Cannot("all references were made by one thread, " + strconv.FormatUint(uint64(p.Totals.Threads[0]), 10) +
 			", so no other thread disturbs its caches; use curve, sets and what-if instead")
 	case r.Analysed && p.Sampled != nil:
 		return r.Cannot("the sample has lines of at most one core; take a larger sample, or a different one with --sample-seed")
 	case r.Analysed:
 		return r.Cannot("--cores " + r.Cores + " puts all threads on one core, so nothing disturbs its caches; use curve, sets and what-if instead")
 	}
-	return r.Cannot("the profile holds no per-thread stacks; analyze the trace again, by default or with --analyses sharing")
+	return r.Cannot("the profile contains no per-thread stacks; analyze the trace again, by default or with --analyses sharing")
 }
 
 // Told returns the warnings of a prediction, except warnings that Doubts also returns in other

@@ -18,7 +18,7 @@ import (
 var _ = Add(&Verb{
 	Name:    "what-if",
 	Use:     "--cache NAME=SIZE,WAYS[,LINE] …",
-	Title:   "Hits and misses of a hierarchy of caches",
+	Title:   "Hits and misses of a cache hierarchy",
 	Machine: AllCaches,
 	Args: []Arg{
 		{Name: "by", Default: "level", Words: []string{"level", "core"}, Help: manual("one row for each `UNIT`: level or core")},

@@ -19,7 +19,7 @@ var _ = Add(&Verb{
 		if why := noDistances(p); why != "" || len(p.Locality[0].Windows.Rows) > 0 {
 			return why
 		}
-		return "the profile holds no windows of the run"
+		return "the profile contains no windows of the run"
 	},
 	Answer: ofLocality(func(r *Run, q Question, found *profile.Locality, _ *report.Document) (t report.Table, _ error) {
 		both, err := r.withBeside(q, found)

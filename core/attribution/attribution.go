@@ -86,7 +86,7 @@ type Ranker struct {
 	paths       []part // call paths; empty if the profile has none
 	asker       *hierarchy.Asker
 	whole       stack    // stack of the whole trace, as if it ran on one core
-	coherent    *stack   // coherent stacks of all cores together; nil: the profile does not split them by site
+	coherent    *stack   // coherent stacks of all cores together; nil if the profile does not split them by site
 	lost        *binning // depths at which lines of the coherent stacks were invalidated, or nil
 
 	estimated bool // the bins are estimates from a sample of lines

@@ -22,7 +22,7 @@
 //     seven of sixteen digits for a loop of 10^9 iterations, and none for three such loops nested
 //     in each other. Here, the pivot is a sum: the block's weight of leaving the function, plus the
 //     weights of its edges to blocks that are not yet eliminated. Sums, products and quotients of
-//     positive numbers lose only the last digits (O'Cinneide, Entrywise perturbation theory and
+//     positive numbers lose accuracy only in the last digits (O'Cinneide, Entrywise perturbation theory and
 //     error analysis for Markov chains, 1993). Blocks are eliminated in postorder of a depth-first
 //     search, so that edges lead only to headers of outer loops. A function with n blocks in loops
 //     that are nested d deep then takes n·d steps. Irreducible graphs take more.

@@ -104,7 +104,7 @@ func words(l string) (list []string, bar, equals int, why string) {
 		if l[0] == '"' {
 			quoted, err := strconv.QuotedPrefix(l)
 			if err != nil {
-				return nil, 0, 0, "a quotation mark is not closed"
+				return nil, 0, 0, "a quotation mark has no closing quotation mark"
 			}
 			word, _ := strconv.Unquote(quoted)
 			list, l = append(list, word), l[len(quoted):]
@@ -141,7 +141,7 @@ func (s *Sheet) line(l string, number int) (why string) {
 	value := list[equals]
 	if equals == 1 && isName(list[0]) {
 		if i, ok := s.named[list[0]]; ok {
-			return "the parameter " + list[0] + " is defined twice, first in line " + strconv.Itoa(s.parameters[i].line) + " before"
+			return "the parameter " + list[0] + " is defined twice, first on line " + strconv.Itoa(s.parameters[i].line) + " before"
 		}
 		s.named[list[0]] = len(s.parameters)
 		e, why := parseExpression(value)

@@ -121,7 +121,7 @@ func TestSheetErrors(t *testing.T) {
 		"n = 1.2.3":                                     `p.txt:1: "1.2.3" is not a number`,
 		"n = (1":                                        `p.txt:1: a parenthesis is not closed`,
 		"n = sin(1)":                                    `p.txt:1: there is no function sin of 1 numbers, want min, max, floor or ceil`,
-		"n = 1\nn = 2":                                  `p.txt:2: the parameter n is defined twice, first in line 1`,
+		"n = 1\nn = 2":                                  `p.txt:2: the parameter n is defined twice, first on line 1`,
 		"what is this = 1":                              `p.txt:1: cannot read this, want NAME = NUMBER`,
 		"enter mian = 1":                                `p.txt:1: the program has no function mian; the file may belong to a different program or build`,
 		"enter main = 1/2":                              `p.txt:1: 1/2 times, want a whole number from 0 to 2^62`,
@@ -140,7 +140,7 @@ func TestSheetErrors(t *testing.T) {
 		"main head0 - | head1 exit = 2^900 : 1":         `its numbers need more than 63 bits as whole numbers; write them with fewer digits`,
 		"main head0 - | head1 exit = trip -1":           `a trip count of -1, want 0 or more`,
 		"main latch0 - | head0 (leaves) = trip 3":       `trip is used for a branch that does not have one successor inside its loop and one outside`,
-		`main "head0 - | head1 exit = 1 : 1`:            `p.txt:1: a quotation mark is not closed`,
+		`main "head0 - | head1 exit = 1 : 1`:            `p.txt:1: a quotation mark has no closing quotation mark`,
 		"main | head1 exit = 1 : 1":                     `p.txt:1: want FUNCTION BLOCK LINE | SUCCESSORS = NUMBERS`,
 	} {
 		_, err := sheetOf(t, p, text)

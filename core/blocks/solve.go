@@ -231,7 +231,7 @@ func (v *solver) recursion(k *component, entries, known []float64) error {
 	}
 	f := &v.s.program.Functions[k.functions[0]]
 	return &Error{
-		Function: f.Name, Block: -1, Place: f.Place, Why: "its recursion is too deep, on average, for floating-point numbers",
+		Function: f.Name, Block: -1, Place: f.Place, Why: "its average recursion depth is too large for floating-point numbers",
 		Do: "use rational numbers",
 	}
 }

@@ -64,9 +64,9 @@ func tool(t *testing.T, content []byte, name string, args ...string) string {
 func TestPprofReadsIt(t *testing.T) {
 	s := sample()
 	want := []map[string]string{
-		{"solve": "150", "operator()(int, char; double)": "7", "libc.so.6+0x1000": "5", "0x1234": "3", "(not known)": "2"},
-		{"solve": "50", "operator()(int, char; double)": "7", "libc.so.6+0x1000": "1", "0x1234": "0", "(not known)": "1"},
-		{"solve": "1333", "operator()(int, char; double)": "0", "libc.so.6+0x1000": "3", "0x1234": "0", "(not known)": "0"},
+		{"solve": "150", "operator()(int, char; double)": "7", "libc.so.6+0x1000": "5", "0x1234": "3", "(unknown)": "2"},
+		{"solve": "50", "operator()(int, char; double)": "7", "libc.so.6+0x1000": "1", "0x1234": "0", "(unknown)": "1"},
+		{"solve": "1333", "operator()(int, char; double)": "0", "libc.so.6+0x1000": "3", "0x1234": "0", "(unknown)": "0"},
 	}
 	for event, wanted := range want {
 		text := tool(t, s.Pprof(), "go", "tool", "pprof", "-top", "-nodefraction=0", "-unit=count", "-sample_index="+s.Events[event].Key)
@@ -108,7 +108,7 @@ func TestCallgrindAnnotateReadsIt(t *testing.T) {
 	for _, want := range []string{
 		"Profiled target: solve -n 7", "Note: one doubt Note: another one",
 		"Accesses L1Misses DistanceSum file:function " + strings.Repeat("-", 80) + " 150 50 1,333 a.c:solve [???] 7 7 0 b b.cc:operator()(int, char; double) [solve] " +
-			"5 1 3 ???:libc.so.6+0x1000 [libc.so.6] 3 0 0 ???:0x1234 [???] 2 1 0 ???:(not known) [???]",
+			"5 1 3 ???:libc.so.6+0x1000 [libc.so.6] 3 0 0 ???:0x1234 [???] 2 1 0 ???:(unknown) [???]",
 		"167 59 1,336 PROGRAM TOTALS",
 	} {
 		if !strings.Contains(text, want) {
@@ -118,7 +118,7 @@ func TestCallgrindAnnotateReadsIt(t *testing.T) {
 }
 
 func TestFolded(t *testing.T) {
-	want := "a.c;solve;line 12 load 40\na.c;solve;line 12 store 10\nb b.cc;operator()(int, char, double);line 3 load 7\nlibc.so.6;libc.so.6+0x1000 1\n(no file);(not known) 1\n"
+	want := "a.c;solve;line 12 load 40\na.c;solve;line 12 store 10\nb b.cc;operator()(int, char, double);line 3 load 7\nlibc.so.6;libc.so.6+0x1000 1\n(no file);(unknown) 1\n"
 	if got := string(sample().Folded(1)); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}

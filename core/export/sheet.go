@@ -71,7 +71,7 @@ func (e *Entry) Name() string {
 	case e.PC != 0:
 		return "0x" + strconv.FormatUint(e.PC, 16)
 	}
-	return "(not known)"
+	return "(unknown)"
 }
 
 // Totals returns the sums of all entries.

@@ -375,7 +375,7 @@ func (a *Asker) parts(h Hierarchy, shares []Share) ([]Cache, error) {
 		case parts[core].SizeBytes > 0:
 			return nil, bad(text, "one part for each core")
 		case share.SizeBytes > left:
-			return nil, bad(text, "parts of no more than the "+FormatSize(h.Levels[level].SizeBytes)+" of "+h.Levels[level].Name)
+			return nil, bad(text, "parts that add up to at most "+FormatSize(h.Levels[level].SizeBytes)+", the size of "+h.Levels[level].Name)
 		}
 		parts[core].SizeBytes = share.SizeBytes
 		left, unnamed = left-share.SizeBytes, unnamed-1

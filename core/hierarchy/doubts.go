@@ -90,7 +90,7 @@ func PredictedDoubt(p *profile.Predicted) string {
 	if p == nil {
 		return ""
 	}
-	return "the threads are predicted: the threads of " + strconv.FormatUint(uint64(p.Cores), 10) + " cores were synthesised from a run with one thread (" + p.How + ")"
+	return "the threads are predicted: the threads of " + strconv.FormatUint(uint64(p.Cores), 10) + " cores were synthesised from a single-threaded run (" + p.How + ")"
 }
 
 func areNames(names []string) string {

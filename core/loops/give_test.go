@@ -8,8 +8,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestGivenTreesExpandToTheTrace checks that the trees that a folder passes on expand, in order, to
-// the original trace, whatever the sizes of the batches are.
+// TestGivenTreesExpandToTheTrace checks that, for batches of any size, expanding the trees passed
+// on by a folder, in order, yields the original trace.
 func TestGivenTreesExpandToTheTrace(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		all, has := drawRows(t)

@@ -301,7 +301,7 @@ func (s *shape) isDear(trips uint64, used bool) bool {
 // leaves.
 const mostDear = 3
 
-// varintBytes returns the length of a difference as a zigzag varint.
+// varintBytes returns the number of bytes that a difference takes as a zigzag varint.
 func varintBytes(d uint64) int { return (bits.Len64(d<<1^uint64(int64(d)>>63)|1) + 6) / 7 }
 
 // isUsed reports whether a shape is used more than once: whether finished nodes have this shape or

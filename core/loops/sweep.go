@@ -128,8 +128,8 @@ func (f *Folder) record(c *rows, first, end int) {
 	}
 }
 
-// repeats compares the rows from i to end with the rows one period before them, except for their
-// addresses. It returns the index of the first row that differs, or end.
+// repeats compares the rows from i to end with the rows one period earlier, ignoring addresses. It
+// returns the index of the first row that differs, or end.
 func (c *rows) repeats(i, end, period int) int {
 	end = repeats(c.Site, i, end, period)
 	end = repeats(c.Kind, i, end, period)

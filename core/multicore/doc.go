@@ -1,8 +1,8 @@
 // Package multicore synthesises the threads of an OpenMP program, for any number of cores, from the
-// trace of a run with one thread. The method is that of PPT-SASMM (Barai, Chennupati, Santhi,
+// trace of a single-threaded run. The method is that of PPT-SASMM (Barai, Chennupati, Santhi,
 // Badawy, Arafa, Eidenbenz, MEMSYS 2020), but avoids most of its error.
 //
-// A run with one thread does all of the program's work. Its trace contains the beginnings and ends
+// A single-threaded run does all of the program's work. Its trace contains the beginnings and ends
 // of parallel regions, the worksharing loops with their schedules, and barriers. The work can
 // therefore be divided afterwards:
 //
@@ -36,7 +36,7 @@
 // Iterations (looprun.go, shape.go) are occurrences of a loop's header in the function that calls
 // the runtime to share the loop. The header is one loop level deeper than the call, or two levels
 // if there is a loop over chunks (in static schedules with a chunk size, and in all schedules in
-// which the runtime hands out chunks). In a run with one thread, all iterations are in one chunk.
+// which the runtime hands out chunks). In a single-threaded run, all iterations are in one chunk.
 // Each core executes the code before and after the iterations once for each of its chunks. If the
 // test for another chunk precedes the chunk (in unoptimised code), the run executed the test twice,
 // once with each outcome. Each core then executes the first of these tests for each of its chunks,

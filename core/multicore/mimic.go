@@ -21,7 +21,7 @@ var ErrThreads error = captureError("the trace comes from a run with several thr
 type captureError string
 
 func (e captureError) Error() string {
-	return string(e) + "; record a run with one thread: stackglass cc -- clang -fopenmp …, then OMP_NUM_THREADS=1 ./program"
+	return string(e) + "; record a single-threaded run: stackglass cc -- clang -fopenmp …, then OMP_NUM_THREADS=1 ./program"
 }
 
 // Reader synthesises the trace of several cores from the trace of one. Thread n runs on core n.

@@ -205,8 +205,8 @@ func (m *Reader) doubts() (list []string) {
 		"reductions: every core adds its partial result to the total, as threads do in teams of up to 4; in larger teams, threads combine their results in pairs.")
 	count(f.tasks, "task: the core that created it executes it.", "tasks: the core that created a task executes it.")
 	say(f.tasks == 0 && f.roles&makesTasks != 0, "The program creates tasks: the core that creates a task executes it.")
-	count(f.allocs, "object was allocated within a parallel region: all predicted cores have it at the same address; real threads would not.",
-		"objects were allocated within parallel regions: all predicted cores have them at the same addresses; real threads would not.")
+	count(f.allocs, "object was allocated within a parallel region: the prediction places it at the same address on every core, which real threads would not do.",
+		"objects were allocated within parallel regions: the prediction places them at the same addresses on every core, which real threads would not do.")
 	say(f.roles&usesNumber != 0, "The program asks for the thread number or the number of threads (omp_get_thread_num, omp_get_num_threads): if it uses them to divide work, every core executes all of this work.")
 	say(f.roles&setsThreads != 0, "The program sets the number of threads: the number of cores is used instead.")
 	say(f.roles&locks != 0, "The program uses locks: the predicted cores do not wait for them.")

@@ -325,7 +325,7 @@ func TestTextCutWithinLine(t *testing.T) {
 	}
 	got := tracetest.Outcomes(t, tr, 0)
 	if len(got) != 2 || got[0].Addr != 8 || got[1].ErrorLine != 2 {
-		t.Errorf("got %+v, want a reference and an error in line 2", got)
+		t.Errorf("got %+v, want a reference and an error on line 2", got)
 	}
 }
 

@@ -29,7 +29,7 @@ const mostBytes = 1 << 20
 // a PPT hardware file. The error is an [*Error].
 func Read(text []byte) (*Processor, error) {
 	if len(text) > mostBytes {
-		return nil, &Error{0, "larger than 1 MiB, which no processor's description needs"}
+		return nil, &Error{0, "larger than 1 MiB, more than any processor description needs"}
 	}
 	if isPPT(string(text)) {
 		return readPPT(string(text))
@@ -131,7 +131,7 @@ func (r *reader) top(key, value string) (err error) {
 			return errors.New("classes before ports, want the ports first")
 		}
 	default:
-		return errors.New("key " + strconv.Quote(clip(key)) + " is not known, want name, title, isa, source, clock_ghz, dispatch, window, scheduler, ports, fuses, transfers, levels, classes or notes")
+		return errors.New("unknown key " + strconv.Quote(clip(key)) + ", want name, title, isa, source, clock_ghz, dispatch, window, scheduler, ports, fuses, transfers, levels, classes or notes")
 	}
 	return err
 }
@@ -274,7 +274,7 @@ func (l *Level) text() string {
 func (r *reader) class(key, value string) error {
 	name, typ, _ := strings.Cut(key, " ")
 	if !isClass(name) {
-		return errors.New("class " + strconv.Quote(clip(name)) + " is not known, want one of " + strings.Join(classNames(), ", "))
+		return errors.New("unknown class " + strconv.Quote(clip(name)) + ", want one of " + strings.Join(classNames(), ", "))
 	}
 	if of := shapeOf(typ); typ != "" && of.String() != typ {
 		return errors.New("type " + strconv.Quote(clip(typ)) + ", want i32, i64, float, double, a vector of 2 to 64 of them (or of i8, i16) such as <4 x float>, or none")
@@ -386,13 +386,13 @@ func classNames() (names []string) {
 func (p *Processor) check() error {
 	switch {
 	case p.Name == "":
-		return &Error{0, "no name: in the description"}
+		return &Error{0, `the entry "name:" is missing`}
 	case len(p.Ports) == 0:
-		return &Error{0, "no ports: in the description, want at least one"}
+		return &Error{0, `the entry "ports:" is missing, want at least one port`}
 	case p.Dispatch == 0:
-		return &Error{0, "no dispatch: in the description, want the number of micro-ops that enter the core per cycle"}
+		return &Error{0, "the entry \"dispatch:\" is missing, want the number of micro-ops that enter the core per cycle"}
 	case len(p.keys) == 0:
-		return &Error{0, "no classes: in the description"}
+		return &Error{0, `the entry "classes:" is missing`}
 	}
 	return nil
 }

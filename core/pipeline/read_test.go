@@ -39,13 +39,13 @@ func TestReadDescriptions(t *testing.T) {
 
 func TestBadDescriptions(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
-		{"", "no name: in the description"},
-		{"name: x\n", "no ports: in the description"},
-		{"name: x\nports: P0\n", "no dispatch: in the description"},
-		{"name: x\nports: P0\ndispatch: 4\n", "no classes: in the description"},
+		{"", `the entry "name:" is missing`},
+		{"name: x\n", `the entry "ports:" is missing`},
+		{"name: x\nports: P0\n", `the entry "dispatch:" is missing`},
+		{"name: x\nports: P0\ndispatch: 4\n", `the entry "classes:" is missing`},
 		{"name x\n", `line 1: "name x", want key: value`},
 		{"name: x\nname: y\n", `line 2: duplicate key "name"`},
-		{"speed: 3\n", `line 1: key "speed" is not known, want name, title`},
+		{"speed: 3\n", `line 1: unknown key "speed", want name, title`},
 		{"dispatch: many\n", `line 1: "many", want 1 to 64 micro-ops per cycle`},
 		{"ports: P0 P0\n", `line 1: duplicate port "P0"`},
 		{"ports:\n", `line 1: 0 ports, want 1 to 64`},
@@ -63,7 +63,7 @@ func TestBadDescriptions(t *testing.T) {
 		{"levels:\n  L1: latency 4, read 0\n", `line 2: "0", want cycles above 0`},
 		{"levels:\n  L1: latency 4, colour 3\n", `line 2: " colour 3", want latency, size, ways`},
 		{"scheduler: 0\n", `line 1: "0", want 1 to 1048576 micro-ops`},
-		{"ports: P0\nclasses:\n  add: latency 1\n", `line 3: class "add" is not known, want one of alu`},
+		{"ports: P0\nclasses:\n  add: latency 1\n", `line 3: unknown class "add", want one of alu`},
 		{"ports: P0\nclasses:\n  iadd i31: latency 1\n", `line 3: type "i31", want i32`},
 		{"ports: P0\nclasses:\n  iadd: uops 1\n", "line 3: iadd has no latency"},
 		{"ports: P0\nclasses:\n  iadd: latency 1, ports P1\n", `line 3: port "P1" is not defined, want one or more of P0`},

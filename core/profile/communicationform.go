@@ -261,7 +261,7 @@ func (p *Profile) checkOwners(c *Communication) error {
 		}
 		for k := range o.Parts {
 			if references.add(o.Parts[k].References); !p.isPart(&o.Parts[k]) {
-				return &CheckError{"its owners of data are unknown threads, or own more than there is"}
+				return &CheckError{"its owners of data are unknown threads, or own more data than there is"}
 			}
 		}
 	}

@@ -441,7 +441,7 @@ func (c *Counters) checkTouched() error {
 	last := uint64(0)
 	for _, n := range c.Usage {
 		if n < last || n > c.UniqueBytes {
-			return &CheckError{"the bytes that hold a share of its accesses are not ascending"}
+			return &CheckError{"the numbers of bytes that receive each share of its accesses are not in ascending order"}
 		}
 		last = n
 	}
@@ -451,7 +451,7 @@ func (c *Counters) checkTouched() error {
 		}
 	}
 	if c.Touched && last != c.UniqueBytes {
-		return &CheckError{"the bytes for 100 % of its accesses differ from the bytes that it touches"}
+		return &CheckError{"the number of bytes that receive 100 % of its accesses differs from the number of bytes that it touches"}
 	}
 	return nil
 }

@@ -296,7 +296,7 @@ func (t *SetTable) check(h *Histogram) error {
 		for d, n := range t.Depths[a] {
 			var carry uint64
 			if sum, carry = bits.Add64(sum, n, 0); carry != 0 || sum > finite {
-				return &CheckError{"a set table counts more accesses than there are"}
+				return &CheckError{"a set table counts more accesses than the trace contains"}
 			}
 			if a > 0 {
 				if before += t.Depths[last][d]; before > sum {

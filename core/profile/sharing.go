@@ -258,7 +258,7 @@ func compareNumbers(x, y *uint32) int { return cmp.Compare(*x, *y) }
 func (c *Core) check(most uint64, estimated bool) error {
 	accesses, ok := c.Private.sum(most)
 	if !ok {
-		return &CheckError{"a core has more accesses than there are"}
+		return &CheckError{"a core has more accesses than the trace contains"}
 	}
 	lost, fits := summed(&c.Coherent.Lost, most)
 	if coherent, ok := c.Coherent.sum(most); !ok || !fits || c.Coherent.Cold != c.Private.Cold || coherent+lost != accesses {
@@ -294,7 +294,7 @@ func (t *SetTable) checkOf(h *Histogram, estimated bool) error {
 
 // checkWithin checks that the counts do not exceed the counts of all accesses.
 func (c *StackCounts) checkWithin(all *Histogram, sets *SetTable, cold uint64, estimated bool) error {
-	more := &CheckError{"there are more accesses to lines that another core touched than accesses"}
+	more := &CheckError{"it has more accesses to lines that another core touched than accesses in all"}
 	if c.Cold > cold {
 		return more
 	}

@@ -13,7 +13,7 @@ type Program struct {
 	// Structures contains the structure types to which sites and objects refer. Each module has its
 	// own, so equal structures may occur several times.
 	Structures []Structure
-	Tags       []string // tags of calipers
+	Tags       []string // caliper tags
 	Threads    []Thread
 	// ThreadCount is the number of threads that make references in the whole trace, according to an
 	// index; 0: unknown. Threads may contain fewer, because it lists only the threads found so far.

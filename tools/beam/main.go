@@ -100,7 +100,7 @@ func resumption(workspace string) string {
 	if workspace == "" {
 		return "interrupted: traces without a profile have to be analysed again; add --workspace FOLDER to be able to resume a job"
 	}
-	return "interrupted: the same command resumes the job with the segments in " + workspace
+	return "interrupted: run the same command again to resume the job with the segments in " + workspace
 }
 
 // ownWords returns the error of a step of the pipeline without Beam's description of the step.

@@ -14,7 +14,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// TestTeamMatchesPrediction checks that package multicore, given a run with one thread, exactly
+// TestTeamMatchesPrediction checks that package multicore, given a single-threaded run, exactly
 // predicts the rows of each thread of a run with several threads, except for their order. The test
 // program has no rows that depend on chance.
 func TestTeamMatchesPrediction(t *testing.T) {

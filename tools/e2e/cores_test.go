@@ -25,7 +25,7 @@ func (p *tab) coresEverywhere(look func(state string)) {
 	p.waitFor("#kept .delete")
 }
 
-// TestCores predicts runs on several cores from a run with one thread. It enters numbers of cores
+// TestCores predicts runs on several cores from a single-threaded run. It enters numbers of cores
 // with the keyboard, changes schedules, and keeps and compares the predicted threads.
 func TestCores(t *testing.T) {
 	needStage(t)

@@ -189,7 +189,7 @@ func median(list []float64) float64 {
 // notes explains the differences for single loops.
 var notes = func() map[string]string {
 	const (
-		folded   = "llvm-mca makes an operation wait longer for a load that is part of it"
+		folded   = "llvm-mca makes an operation wait longer for a load that is folded into it"
 		copies   = "llvm-mca counts a cycle for each register copy, which register renaming eliminates"
 		assigned = "the core assigns ports to micro-ops at dispatch, which is not optimal"
 		divider  = "llvm-mca's tables do not model how long the divider is busy"

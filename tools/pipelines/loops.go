@@ -20,7 +20,7 @@ type loop struct {
 	name     string
 	block    trace.Block // the loop after the compiler's optimiser
 	target   trace.Target
-	assembly string  // the loop after the code generator
+	assembly string  // the loop as the code generator emits it
 	count    float64 // number of iterations with the larger size minus the number with the smaller size
 	measured float64 // cycles per iteration; 0: not measured
 	usual    float64 // median of several rounds; measured is the fastest round

@@ -63,10 +63,10 @@ func TestModelAgainstPeer(t *testing.T) {
 		t.Errorf("%d loops, want at least 40", len(rows))
 	}
 	if m, half := mean(f.steady), median(f.steady); m > 12 || half > 2 {
-		t.Errorf("steady states differ by %.1f %% in the mean and %.1f %% in the median, want at most 12 and 2", m, half)
+		t.Errorf("steady states differ by %.1f %% on average and %.1f %% in the median, want at most 12 and 2", m, half)
 	}
 	if m := mean(f.pass); m > 5 {
-		t.Errorf("one pass differs from one iteration by %.1f %% in the mean, want at most 5", m)
+		t.Errorf("one pass differs from one iteration by %.1f %% on average, want at most 5", m)
 	}
 }
 
@@ -84,7 +84,7 @@ func TestModelOfPlainCode(t *testing.T) {
 			t.Fatal(err)
 		}
 		if f := sum(rows); len(rows) < 60 || mean(f.steady) > c.mean || median(f.steady) > c.mid {
-			t.Errorf("%s: %d loops differ by %.1f %% in the mean and %.1f %% in the median; want at least 60 loops, and at most %v and %v",
+			t.Errorf("%s: %d loops differ by %.1f %% on average and %.1f %% in the median; want at least 60 loops, and at most %v and %v",
 				c.march, len(rows), mean(f.steady), median(f.steady), c.mean, c.mid)
 		}
 		for _, r := range rows {

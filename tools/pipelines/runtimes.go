@@ -276,7 +276,7 @@ The machine is: %[3]s. Its memory, as measured by probes:
 		if math.Abs(e) > far {
 			why = o.size.why
 			if why == "" {
-				why = "not known"
+				why = "unknown"
 			}
 		}
 		fmt.Fprintf(w, "| %s | %d | %s | %s | %.0f | %+.1f %% | %s | %s |\n", o.kernel.name, o.size.n, o.size.level, wholeCycles(o.predicted), o.measured, e, o.by, why)

@@ -72,7 +72,7 @@ func TestPageIsCurrent(t *testing.T) {
 		}
 	}
 	for name, row := range rows { // large errors need an explanation
-		if e, err := strconv.ParseFloat(strings.TrimSuffix(row[3], " %"), 64); err == nil && (e > far || e < -far) && (row[5] == "" || row[5] == "not known") {
+		if e, err := strconv.ParseFloat(strings.TrimSuffix(row[3], " %"), 64); err == nil && (e > far || e < -far) && (row[5] == "" || row[5] == "unknown") {
 			t.Errorf("%s has an error of %v %%, but the page gives no reason", name, e)
 		}
 	}

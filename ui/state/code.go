@@ -17,7 +17,7 @@ import (
 type Code struct {
 	*answers.Sites
 	rows  []attribution.Row
-	most  [MaxLevels][]int          // the rows with most misses, by level, computed on first use
+	most  [MaxLevels][]int          // the rows with the most misses, by level, computed on first use
 	first map[int]int               // row indices by ID
 	names []string                  // names of the rows; computed on the first sort
 	words []string                  // searchable text by row; computed on the first search

@@ -538,8 +538,8 @@ func (v *View) sitesQuestion(by attribution.By, h hierarchy.Hierarchy) ask.Quest
 	return q
 }
 
-// worstLine returns the finding about the source line with most misses in the first level of the
-// current hierarchy.
+// worstLine returns the finding about the source line with the most misses in the first level of
+// the current hierarchy.
 func (v *View) worstLine(h hierarchy.Hierarchy) (Finding, bool) {
 	r := v.Run.Ranker()
 	if r == nil || len(v.Profile.Sites.Code) == 0 {
@@ -563,7 +563,7 @@ func (v *View) worstLine(h hierarchy.Hierarchy) (Finding, bool) {
 			" of " + Bytes(levels[0].Level.Cache.SizeBytes) + ", " + WaysText(levels[0].Level.Cache.Ways) + ": " + c.about(0) + Count(most) + " of " + c.aboutTotal(0) + Count(total) + ". " + why + c.MostWords(0)}, true
 }
 
-// CodeBys lists the groupings of the misses, in the order of the page.
+// CodeBys lists the groupings of the misses in the order in which they appear on the page.
 func CodeBys() []attribution.By {
 	return []attribution.By{attribution.Line, attribution.Site, attribution.Function, attribution.Object}
 }

@@ -379,10 +379,10 @@ func missingLoops(p *profile.Profile) string {
 	case len(p.Loops) > 0:
 		return ""
 	case p.Loops != nil:
-		return "The trace does not compress to loops: its tree of loops exceeded the memory limit. Accesses that depend on data, as in sparse matrices, hash tables and lists, need large trees. " +
+		return "The trace cannot be compressed into loops: its loop tree exceeded the memory limit. Accesses that depend on data, as in sparse matrices, hash tables and lists, need large trees. " +
 			"Try a part of the trace: “stackglass loops --limit 10000000”."
 	}
-	return "This analysis did not compress its trace to loops, which is done only on request. Analyse the trace again with “Fold loops” in the settings, " +
+	return "This analysis did not compress its trace into loops, which is done only on request. Analyse the trace again with “Fold loops” in the settings, " +
 		"or with “stackglass analyze --analyses loops -o file.sgp”, and drop that file here."
 }
 

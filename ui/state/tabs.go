@@ -54,7 +54,7 @@ type TabGroup struct {
 	Tabs []Tab
 }
 
-// TabGroups lists all tabs, in the order of the page.
+// TabGroups lists all tabs in the order in which they appear on the page.
 func TabGroups() []TabGroup {
 	return []TabGroup{
 		{"Diagnosis", []Tab{TabDiagnosis}},

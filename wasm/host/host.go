@@ -149,7 +149,7 @@ func (f traceFile) Close() error {
 	return f.File.Close()
 }
 
-var errNoAttachment = errors.New("no file came with the request; choose it again")
+var errNoAttachment = errors.New("the request contained no file; choose the file again")
 
 func (t *traces) openFile(attachment any) (io.ReadCloser, uint64, error) {
 	blob, ok := attachment.(js.Value)

@@ -11,9 +11,9 @@ import (
 )
 
 // form reads or writes the state of a saved run, in section segc. It contains all fields in the
-// order below, each number as an unsigned LEB128 varint, and each list after its length. Sites and
-// objects are encoded as their index in the profile + 1, or 0. The same functions serve both
-// directions: they write the fields, or set them to the values that they read.
+// order below, each number as an unsigned LEB128 varint, and each list after its length. Each site
+// or object is encoded as its index in the profile plus 1, or as 0 if there is none. The same
+// functions serve both directions: they write the fields, or set them to the values that they read.
 type form struct {
 	*codec.Coder
 	sites   *sites.Analysis
@@ -385,8 +385,8 @@ func (m *memory) again(number uint64, owner uint8, shared bool) bool {
 
 var errState = errors.New("the state of the communication analysis cannot be read; analyse the trace again from its start")
 
-// Restore implements analysis.Analysis. It must be called after the Restore method of package
-// sites' analysis.
+// Restore implements analysis.Analysis. It must be called after Restore has been called on the
+// analysis of package sites.
 func (a *Analysis) Restore(p *profile.Profile) error {
 	switch {
 	case p.Segment.Communication == nil && a.program == nil:

@@ -29,7 +29,7 @@ func accessesOf(b *trace.Batch, lineBytes uint64, coreOf map[uint32]int) (list [
 }
 
 // distancesOn returns the distances of the accesses by some cores, on a list that these cores
-// share. Accesses of other cores have no distance.
+// share. Accesses by other cores have no distance.
 func distancesOn(all []access, has func(core int) bool) []uint32 {
 	var model stacktest.Naive
 	distances := make([]uint32, len(all))

@@ -68,7 +68,7 @@ func count(run counting, l *answers.Loops, c hierarchy.Cache, goOn func() bool) 
 	of.Cache = c
 	cache, ok := CacheOf(c)
 	if !ok {
-		of.Problem = c.Name + " does not choose sets by the low bits of a line's number, so its misses are not counted by loop."
+		of.Problem = c.Name + " does not choose sets by the low bits of the line number, so its misses are not counted by loop."
 		return of, true
 	}
 	r, err := run(l.Tree(), cache, goOn)

@@ -28,7 +28,7 @@ var Blocks = ask.Add(&ask.Verb{
 	Name:  "blocks",
 	Title: "Execution counts of blocks, and branch probabilities",
 	Args: []ask.Arg{
-		{Name: "by", Words: blockTables, Help: "print only this `TABLE`, with all rows: " + strings.Join(blockTables, ", ") + " (csv: function)"},
+		{Name: "by", Words: blockTables, Help: "print only this `TABLE`, with all rows: " + strings.Join(blockTables, ", ") + " (default for csv: function)"},
 		ask.TopRows,
 		{Name: "prof", Kind: ask.Switch, Help: "for LLVM IR: use the weights from a compiler's profile"},
 		{Name: "probabilities", Help: "read branch probabilities from this `FILE`, in the format that --template writes"},
@@ -50,7 +50,7 @@ var Blocks = ask.Add(&ask.Verb{
 	Missing: func(p *profile.Profile) string {
 		switch {
 		case p.Blocks == nil:
-			return "the profile holds no blocks"
+			return "the profile contains no blocks"
 		case len(p.Blocks) == 0:
 			return "the trace contains no blocks"
 		}
@@ -146,7 +146,7 @@ func branchesOf(r *ask.Run, q ask.Question) (*branches, error) {
 	} else {
 		for _, arg := range []string{"prof", "enter"} {
 			if q.Given(arg) {
-				return nil, &ask.Error{Text: "--" + arg + ": " + r.Name + " is a run and not LLVM IR, and contains its branch counts; leave the option out"}
+				return nil, &ask.Error{Text: "--" + arg + ": " + r.Name + " is a run, not LLVM IR, and already contains its branch counts; omit the option"}
 			}
 		}
 	}
@@ -164,7 +164,7 @@ func branchesOf(r *ask.Run, q ask.Question) (*branches, error) {
 func decodeRun(r *ask.Run) (*blocks.Run, error) {
 	switch p := r.Profile; {
 	case p.Blocks == nil:
-		return nil, r.Cannot("the profile holds no blocks; analyze the trace again with --analyses blocks")
+		return nil, r.Cannot("the profile contains no blocks; analyze the trace again with --analyses blocks")
 	case len(p.Blocks) == 0:
 		return nil, r.Cannot("the trace contains no blocks; compile the program with \"stackglass cc -- clang …\", which records them, or use its LLVM IR")
 	}
@@ -196,7 +196,7 @@ func moduleBranches(r *ask.Run, q ask.Question) (*branches, error) {
 // check returns an error if the question needs weights that the module does not have.
 func (b *branches) check(q ask.Question) error {
 	if q.Is("prof") && !slices.ContainsFunc(b.weights, func(w []uint64) bool { return w != nil }) {
-		return &ask.Error{Text: "--prof: " + b.run.Name + " has no weights from a compiler's profile; compile with -fprofile-use, or leave the option out"}
+		return &ask.Error{Text: "--prof: " + b.run.Name + " has no weights from a compiler's profile; compile with -fprofile-use, or omit the option"}
 	}
 	return nil
 }

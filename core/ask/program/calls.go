@@ -41,9 +41,9 @@ var Calls = ask.Add(&ask.Verb{
 	Missing: func(p *profile.Profile) string {
 		switch {
 		case p.Sites == nil:
-			return "the profile holds no sites"
+			return "the profile contains no sites"
 		case p.Calls == nil:
-			return "the profile holds no call paths"
+			return "the profile contains no call paths"
 		}
 		return ""
 	},
@@ -55,7 +55,7 @@ func calls(r *ask.Run, q ask.Question, d *report.Document) error {
 		if r.Analysed {
 			return r.Cannot(`the trace does not record calls; compile the program with "stackglass cc -- clang …" and run it`)
 		}
-		return r.Cannot("the profile holds no call paths; analyze the trace again with --analyses sites,blocks")
+		return r.Cannot("the profile contains no call paths; analyze the trace again with --analyses sites,blocks")
 	}
 	r, err := r.Within(q, d)
 	if err != nil {

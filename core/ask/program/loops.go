@@ -65,7 +65,7 @@ func noLoops(p *profile.Profile) string {
 	case p.Totals.AllReferences() == 0:
 		return ask.NoReference
 	case p.Loops == nil:
-		return "the profile holds no loops"
+		return "the profile contains no loops"
 	case len(p.Loops) == 0:
 		return "the trace does not compress into loops: its loop tree exceeded the memory limit and was discarded"
 	}

@@ -17,7 +17,7 @@ var coreTables = []string{"rates", "speedup", "work", "cores", "loops", "samplin
 var Multicore = ask.Add(&ask.Verb{
 	Name:    "multicore",
 	Use:     "--cores N,… --cache NAME=SIZE,WAYS[,LINE][,PROPERTY…] …",
-	Title:   "Hit ratios and speed-up on more cores, from a one-thread run",
+	Title:   "Hit ratios and speed-up on more cores, predicted from a single-threaded run",
 	Machine: ask.AllCaches,
 	Args: []ask.Arg{
 		{Name: "cores", Default: "1,2,4,8,16", Help: "the `NUMBERS` of cores, each up to 64"},
@@ -29,7 +29,7 @@ var Multicore = ask.Add(&ask.Verb{
 		{Name: "seed", Kind: ask.Number, Default: "0", Help: "the `SEED` of a random order and of random replacement"},
 		{Name: "private", Kind: ask.List, Help: "`ADDRESSES` that are private to each thread, as in 0x7f00-0x7fff (default: stacks; may be repeated)"},
 		{Name: "sdcm", Default: "sample", Help: "add the stack distance cache model, from this `SAMPLE`: sample (some lines), all (slow), windows of each block (as in windows,rate=0.05,least=100), or none"},
-		{Name: "by", Words: coreTables, Help: "print only this `TABLE`: " + strings.Join(coreTables, ", ") + " (csv: rates)"},
+		{Name: "by", Words: coreTables, Help: "print only this `TABLE`: " + strings.Join(coreTables, ", ") + " (default for csv: rates)"},
 	},
 	Check: func(q ask.Question) error {
 		if q.Text("by") == "speedup" && !q.Given("processor") {

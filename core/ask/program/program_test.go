@@ -40,9 +40,9 @@ func question(t *testing.T, words string) ask.Question {
 func TestMissing(t *testing.T) {
 	p := new(profile.Profile)
 	for words, want := range map[string]string{
-		"blocks":                      "a.sgp: the profile holds no blocks; analyze",
-		"pipeline":                    "a.sgp: the profile holds no blocks; analyze",
-		"loops":                       "a.sgp: no reference was analysed",
+		"blocks":                      "a.sgp: the profile contains no blocks; analyze",
+		"pipeline":                    "a.sgp: the profile contains no blocks; analyze",
+		"loops":                       "a.sgp: no references were analysed",
 		"multicore machine=L1=1KiB,2": "a.sgp: the division of work can only be predicted from the trace",
 	} {
 		q := question(t, words)

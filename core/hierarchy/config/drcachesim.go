@@ -210,7 +210,7 @@ func (p *drParser) unit(name token) error {
 		return errorAt(name.line, "more than ", strconv.Itoa(mostUnits), " caches")
 	}
 	if slices.ContainsFunc(p.units, func(u unit) bool { return u.cache.Name == name.text }) {
-		return errorAt(name.line, "cache ", name.text, " a second time")
+		return errorAt(name.line, "duplicate cache ", name.text)
 	}
 	u := unit{line: name.line, core: -1, parent: "memory"}
 	u.cache.Name, u.cache.Inclusion = name.text, hierarchy.NonInclusive

@@ -105,9 +105,9 @@ func (r *reader) object(n Node, what string, fields map[string]func(Node), must 
 		case r.err != nil:
 			return
 		case read == nil:
-			r.err = errorAt(f.Line, "key ", strconv.Quote(f.Key), " is not known in ", what)
+			r.err = errorAt(f.Line, "unknown key ", strconv.Quote(f.Key), " in ", what)
 		case seen[f.Key]:
-			r.err = errorAt(f.Line, "key ", strconv.Quote(f.Key), " a second time")
+			r.err = errorAt(f.Line, "duplicate key ", strconv.Quote(f.Key))
 		default:
 			seen[f.Key] = true
 			read(f.Value)

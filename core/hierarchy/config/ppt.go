@@ -18,7 +18,7 @@ func readPPT(text string) (h hierarchy.Hierarchy, notes []string, err error) {
 	case sizes.Kind == hardware.Unknown && sizes.Line > 0:
 		return h, nil, errorAt(sizes.Line, "cache_sizes is too complex, want only numbers, lists and arithmetic on names assigned earlier")
 	case sizes.Before > 0:
-		return h, nil, errorAt(sizes.Line, "cache_sizes a second time, after line ", strconv.Itoa(sizes.Before), ": want a file with one processor")
+		return h, nil, errorAt(sizes.Line, "duplicate cache_sizes, after line ", strconv.Itoa(sizes.Before), ": want a file with one processor")
 	case sizes.Kind != hardware.List || len(sizes.Numbers) == 0 || len(sizes.Numbers) > mostLevels:
 		return h, nil, errorAt(sizes.Line, "cache_sizes, want a list of 1 to 16 sizes in bytes")
 	}

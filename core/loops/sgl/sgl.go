@@ -248,7 +248,7 @@ type file struct {
 }
 
 var (
-	errFirst  = errors.New("it does not begin as a loop-compressed trace does")
+	errFirst  = errors.New("it does not begin like a loop-compressed trace")
 	errSecond = errors.New("another loop-compressed trace begins here: such files cannot be concatenated; fold the traces together")
 )
 

@@ -428,7 +428,7 @@ func TestErrorBars(t *testing.T) {
 	}
 }
 
-// TestChain tests all steps from a run with one thread to the hit ratios of both levels.
+// TestChain tests all steps from a single-threaded run to the hit ratios of both levels.
 func TestChain(t *testing.T) {
 	p := &trace.Program{
 		Functions: []trace.Function{{Name: "main"}},

@@ -7,11 +7,11 @@
 // The same code simulates the caches, so prediction and truth differ only in the division of the
 // work.
 //
-// The errors of single steps are measured on the predicted threads alone: the stack distance cache
-// model instead of simulated caches; profiles of a sample of each block's windows instead of all
-// windows (package blocksample); block weights from the paper's equations instead of counts; and
-// caches without invalidation by other cores' stores. Together, these steps are the method of
-// PPT-SASMM.
+// The error of each step is measured on the predicted threads alone. One step at a time replaces
+// its exact counterpart: the stack distance cache model replaces simulated caches; profiles of a
+// sample of each block's windows replace profiles of all windows (package blocksample); block
+// weights from the paper's equations replace counts; and caches without invalidation replace caches
+// in which other cores' stores invalidate lines. Together, these steps are the method of PPT-SASMM.
 //
 // Errors are differences of hit ratios in percentage points: predicted minus true. For private
 // caches, the hit ratio is the unweighted mean over the caches (Barai et al., MEMSYS 2020). The hit

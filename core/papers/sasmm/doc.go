@@ -1,7 +1,7 @@
-// Package sasmm synthesises the traces of m cores as printed in the PPT-SASMM paper: Algorithms 1
-// and 2 of Barai, Chennupati, Santhi, Badawy, Arafa, Eidenbenz, PPT-SASMM: Scalable Analytical
-// Shared Memory Model, MEMSYS 2020, §3.2 and §3.3. It is meant for comparison with the division by
-// iterations in package multicore, and for users of PPT's files.
+// Package sasmm synthesises the traces of m cores with Algorithms 1 and 2 exactly as printed in the
+// PPT-SASMM paper (Barai, Chennupati, Santhi, Badawy, Arafa, Eidenbenz, PPT-SASMM: Scalable
+// Analytical Shared Memory Model, MEMSYS 2020, §3.2 and §3.3). It is meant for comparison with the
+// division by iterations in package multicore, and for users of PPT's files.
 //
 // The unit is the execution of a basic block, which the paper calls a window. There are no
 // iterations, loop schedules or barriers:

@@ -63,7 +63,7 @@ func NewWriter(w io.Writer, pointerBits uint64, facts []trace.Fact) *Writer {
 	return &Writer{out: w, pointerBits: pointerBits, facts: facts, full: usualChunks, threads: map[uint32]*openChunk{}, packer: lz4.NewWriter(nil)}
 }
 
-// begin writes the first frame unless it has been written.
+// begin writes the first frame unless it has already been written.
 func (w *Writer) begin() {
 	if w.at > 0 {
 		return
@@ -142,7 +142,7 @@ func appendThread(dst []byte, t trace.Thread) []byte {
 	return binary.AppendUvarint(binary.AppendUvarint(dst, t.StackLow), t.StackHigh)
 }
 
-// Tags writes tags of calipers, whose numbers start at first.
+// Tags writes caliper tags, whose numbers start at first.
 func (w *Writer) Tags(first int, tags []string) {
 	w.put(tagTags, appendTags(nil, first, tags))
 }

@@ -527,7 +527,7 @@ void __sg_lanes(const struct __sg_block *b, const uint64_t *addresses, uint64_t 
 			range_step(b, addresses[i], lane_bytes);
 }
 
-// ---- tags of calipers
+// ---- caliper tags
 
 static struct {
 	char *text; // all texts, each followed by a zero

@@ -37,7 +37,7 @@ func main() {
 func openTrace(name, format string, attachment any) (trace.Reader, io.Closer, error) {
 	blob, ok := attachment.(js.Value)
 	if !ok {
-		return nil, nil, errors.New("no file came with the question; choose it again")
+		return nil, nil, errors.New("the request contained no file; choose the file again")
 	}
 	f, err := file.Open(blob)
 	if err != nil {

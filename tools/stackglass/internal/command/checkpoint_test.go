@@ -171,7 +171,7 @@ func interruptAnalysis(t *testing.T, more ...string) {
 	stdin := &interrupting{Reader: bytes.NewReader(content), at: len(content) / 2, interrupt: interrupt, over: over}
 	var stdout, stderr bytes.Buffer
 	code := run(ctx, append([]string{"analyze", "-", "--checkpoint", "kept"}, more...), stdin, &stdout, &stderr)
-	expect(t, answer{stdout.String(), stderr.String(), code}, exitInterrupted, "the same command resumes from the checkpoint in kept", "interrupted")
+	expect(t, answer{stdout.String(), stderr.String(), code}, exitInterrupted, "run the same command again to resume from the checkpoint in kept", "interrupted")
 	if len(files(t, "kept")) != 1 {
 		t.Fatalf("the folder contains %q, want one checkpoint", files(t, "kept"))
 	}

@@ -75,7 +75,7 @@ func expect(t *testing.T, got answer, code int, words ...string) {
 func TestUsageErrors(t *testing.T) {
 	in(t, map[string]string{"a.din": "0 1000\n"})
 	for line, words := range map[string]string{
-		"frobnicate":                          "no verb \"frobnicate\"; there are analyze,",
+		"frobnicate":                          "no verb \"frobnicate\"; the verbs are analyze,",
 		"cruve a.din":                         "did you mean `stackglass curve`?\n",
 		"help frobnicate":                     "no verb \"frobnicate\"",
 		"version x":                           "version takes only options",
@@ -115,9 +115,9 @@ func TestUsageErrors(t *testing.T) {
 		"diagnose a.din --fail-if findings.kin>1":               "a table and a column",
 		"diagnose a.din --fail-if findings>1":                   "a table and a column",
 		"diagnose a.din --fail-if findings.saved_share>1O%":     "a table and a column",
-		"demo nothing":                "no demo nothing; there are matmul-naive",
-		"curve demo:nothing":          "no demo nothing; there are matmul-naive",
-		"info demo:nothing":           "no demo nothing; there are matmul-naive",
+		"demo nothing":                "no demo nothing; the demos are matmul-naive",
+		"curve demo:nothing":          "no demo nothing; the demos are matmul-naive",
+		"info demo:nothing":           "no demo nothing; the demos are matmul-naive",
 		"serve --http 0.0.0.0:8080":   "other machines",
 		"serve --http 192.168.1.2:80": "other machines",
 		"serve --http :8080":          "other machines",
@@ -347,7 +347,7 @@ func TestAnalyzeSameNames(t *testing.T) {
 func TestNothingAnalysed(t *testing.T) {
 	in(t, map[string]string{"a.din": "0 1\n"})
 	for _, option := range []string{"--kinds=modify", "--skip=5"} {
-		expect(t, stackglass("curve", "a.din", option), exitOK, "no reference was analysed")
+		expect(t, stackglass("curve", "a.din", option), exitOK, "no references were analysed")
 	}
 }
 

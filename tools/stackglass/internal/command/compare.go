@@ -126,7 +126,7 @@ func (c *comparing) question() (q ask.Question, err error) {
 		switch {
 		case !flag.Changed:
 		case !option.has(v):
-			return q, usagef("--", option.name, " applies to --on ", strings.Join(verbNames(option.has), ", "), ", not for --on ", v.Name)
+			return q, usagef("--", option.name, " applies to --on ", strings.Join(verbNames(option.has), ", "), ", not to --on ", v.Name)
 		case v.Arg(option.name) != nil:
 			q = q.With(option.name, flag.Value.String())
 		}

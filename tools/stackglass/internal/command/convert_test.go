@@ -134,7 +134,7 @@ func TestConvertUsage(t *testing.T) {
 		expect(t, stackglass(strings.Fields(line)...), exitUsage, words)
 	}
 	expect(t, stackglass("convert", "none.csv", "-o", "b.sgt"), exitOK, "no reference was written")
-	expect(t, stackglass("curve", "b.sgt", "--format", "csv"), exitOK, "no reference was analysed")
+	expect(t, stackglass("curve", "b.sgt", "--format", "csv"), exitOK, "no references were analysed")
 	expect(t, stackglass("analyze", "a.lz4", "-o", "a.sgp"), exitOK)
 	expect(t, stackglass("convert", "a.sgp", "-o", "b.sgt"), exitUsage, "is a profile")
 	expect(t, stackglass("check", "a.sgp"), exitOK)

@@ -64,10 +64,10 @@ func TestCountersMessages(t *testing.T) {
 		code int
 		says string
 	}{
-		{"counters " + none, 2, "holds no counters; analyze the trace again with --analyses locality,counters"},
+		{"counters " + none, 2, "contains no counters; analyze the trace again with --analyses locality,counters"},
 		{"counters " + few, 0, "unique bytes and memory usage were not counted"},
 		{"counters " + alone, 0, "bytes per flop"},
-		{"curve " + alone, 2, "holds no stack distances"},
+		{"curve " + alone, 2, "contains no stack distances"},
 		{"counters " + cut, 3, "cut.byfl, byte 10: the file ends too early"},
 		{"counters --limit 5 ../../../../core/byfl/testdata/table2.byfl", 2, "is a result of Byfl"},
 		{"curve ../../../../core/byfl/testdata/table2.byfl", 3, "stackglass counters"},

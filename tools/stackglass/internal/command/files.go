@@ -243,7 +243,7 @@ func (c *checkpoints) end(a *app, l *answerable, err error) error {
 			a.warn(l.name + ": the last checkpoint could not be saved in " + c.dir + ": " + reason(l.Unsaved))
 		}
 		if errors.Is(l.Stopped, pass.ErrInterrupted) {
-			a.warn(l.name + ": the same command resumes from the checkpoint in " + c.dir)
+			a.warn(l.name + ": run the same command again to resume from the checkpoint in " + c.dir)
 		}
 	default:
 		if l.Unsaved != nil {

@@ -45,7 +45,7 @@ func (a *app) multicore(cmd *cobra.Command, o *asking) {
 	m := &multicoreOptions{r: o.r}
 	f := cmd.Flags()
 	f.StringVar(&m.at, "at", "", "predict this `INPUT`, as in n=512, from runs with smaller inputs: n=64:FILE n=96:FILE …")
-	f.StringVar(&m.check, "check", "", "compare with a run of the input of --at: `FILE` is its trace, with one thread")
+	f.StringVar(&m.check, "check", "", "compare with a run with the input that --at names: `FILE` is its single-threaded trace")
 	f.StringVarP(&m.output, "output", "o", "", "write the profile of the synthesised threads to this `FILE`, for one number of cores")
 	f.StringVar(&m.analyses, "analyses", "default", "a `LIST` of analyses for this profile, as in analyze")
 	m.ppt.flags(f)

@@ -85,7 +85,7 @@ func addOptions(cmd *cobra.Command, analyses bool) *reading {
 	f.BoolVar(&r.strict, "strict", false, "stop at the first chunk of a container that cannot be read, instead of skipping it")
 	if analyses {
 		f.StringVar(&r.sample, "sample", "", "estimate from a `SAMPLE`: space=RATE or lines=COUNT of the lines, time=N (one access in N), onoff=ON/PERIOD references")
-		f.Uint64Var(&r.seed, "sample-seed", 0, "seed of the sample: another `NUMBER` selects another sample")
+		f.Uint64Var(&r.seed, "sample-seed", 0, "the `NUMBER` that selects the sample")
 	}
 	f.StringVar(&r.memory, "memory", "", "use at most this `SIZE` of memory, as in 4GiB, and stop with a partial result if it is not enough (default: half of the free memory)")
 	if analyses {
@@ -297,7 +297,7 @@ func (r *reading) refuseForProfile(name string) error { return r.refuseForResult
 // refuseForResult rejects options that do not apply to the result of a pass.
 func (r *reading) refuseForResult(name, what string) error {
 	if option := r.changed(slices.Concat(traceOptions, r.lineOptions)...); option != "" {
-		return usagef("--", option, ": ", name, " is ", what, ", whose contents were chosen when its trace was read; give the trace, or leave the option out")
+		return usagef("--", option, ": ", name, " is ", what, ", whose contents were chosen when its trace was read; give the trace, or omit the option")
 	}
 	return nil
 }

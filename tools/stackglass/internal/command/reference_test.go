@@ -174,7 +174,7 @@ func outputPage(t *testing.T) string {
 - ` + "`input`" + ` contains facts about the file. If ` + "`complete`" + ` is false, the trace or the pass ended early.
 - Every other member is a table: a list of rows, or one object.
 - Units are in the names: ` + "`_bytes`, `_lines`, `_cycles`, `_ns`, `_ghz`" + `. A share, ` + "such as `miss_ratio`" + `, is between 0
-  and 1. Counts have no unit. ` + "`null`" + ` means that the number does not exist or is not known.
+  and 1. Counts have no unit. ` + "`null`" + ` means that the number does not exist or is unknown.
 - Numbers that come from a model are not whole numbers; ` + "`method`" + ` names the model. The last of their 16 digits may
   differ between processor architectures; profiles are the same bytes everywhere.
 

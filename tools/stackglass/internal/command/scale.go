@@ -60,7 +60,7 @@ func (a *app) scale() *cobra.Command {
 	f.StringVar(&o.processor, "processor", "znver4", "the processor: a name, or a `FILE` that describes one")
 	o.addMachine(cmd, cacheUsage)
 	f.StringVar(&o.module, "module", "", "a `FILE` with the LLVM IR of the traced program")
-	f.StringVar(&o.by, "by", "", "print only this `TABLE`, with all rows: "+strings.Join(scaleTables, ", ")+" (csv: law)")
+	f.StringVar(&o.by, "by", "", "print only this `TABLE`, with all rows: "+strings.Join(scaleTables, ", ")+" (default for csv: law)")
 	f.IntVar(&o.top, "top", 10, "print the first `N` rows of each table (0: all; csv and json have all)")
 	hide(cmd, "sample", "sample-seed", "skip", "limit", "threads")
 	complete(cmd, "by", scaleTables)

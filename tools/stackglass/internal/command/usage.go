@@ -77,13 +77,13 @@ func nothing(cmd *cobra.Command, args []string) error {
 func unknownVerb(root *cobra.Command, args []string) error {
 	at := slices.IndexFunc(args, func(arg string) bool { return !strings.HasPrefix(arg, "-") })
 	if at < 0 {
-		return usagef("no verb; there are ", strings.Join(verbs(root), ", "))
+		return usagef("no verb; the verbs are ", strings.Join(verbs(root), ", "))
 	}
 	said := "there is no verb " + strconv.Quote(args[at])
 	if near := root.SuggestionsFor(args[at]); len(near) > 0 {
 		return usagef(said, "; did you mean `stackglass ", strings.Join(near, "` or `stackglass "), "`?")
 	}
-	return usagef(said, "; there are ", strings.Join(verbs(root), ", "))
+	return usagef(said, "; the verbs are ", strings.Join(verbs(root), ", "))
 }
 
 func verbs(root *cobra.Command) (names []string) {

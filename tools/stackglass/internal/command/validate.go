@@ -31,16 +31,16 @@ func (a *app) validate() *cobra.Command {
 			case o.on && len(args) == 0, m.on && len(args) > 1:
 				return nil
 			case m.on:
-				return usagef("--multicore: give the trace of a run with one thread, and traces of runs with several threads, as in: stackglass validate --multicore one.sgt 2=two.sgt 4=four.sgt --cache L1=8KiB,8")
+				return usagef("--multicore: give the trace of a single-threaded run, and traces of multi-threaded runs, as in: stackglass validate --multicore one.sgt 2=two.sgt 4=four.sgt --cache L1=8KiB,8")
 			}
 			return oneFile(cmd, args)
 		},
 		RunE: func(_ *cobra.Command, args []string) error {
 			switch sampling := len(*samples) > 0; {
 			case o.on && sampling:
-				return usagef("--loops and --sampling cannot be combined: each validates something else")
+				return usagef("--loops and --sampling cannot be combined: they validate different things")
 			case m.on && (o.on || sampling):
-				return usagef("--multicore, --loops and --sampling cannot be combined: each validates something else")
+				return usagef("--multicore, --loops and --sampling cannot be combined: they validate different things")
 			case m.on:
 				return a.runValidateMulticore(s, m, args)
 			case o.on:

@@ -35,8 +35,8 @@ type multicoreValidation struct {
 func addMulticoreValidation(s *simulation) *multicoreValidation {
 	o := &multicoreValidation{}
 	f := s.r.cmd.Flags()
-	f.BoolVar(&o.on, "multicore", false, "compare predictions for several cores, made from a run with one thread, with runs with several threads")
-	f.StringVar(&o.division, "division", multicore.ByIterations.String(), "how --multicore divides work: a `WAY`: iterations, region or printed")
+	f.BoolVar(&o.on, "multicore", false, "compare predictions for several cores, made from a single-threaded run, with multi-threaded runs")
+	f.StringVar(&o.division, "division", multicore.ByIterations.String(), "the `WAY` in which --multicore divides work: iterations, region or printed")
 	f.StringVar(&o.interleave, "interleave", interleave.RoundRobin.String(), "the `ORDER` of references for --multicore: round-robin, uniform, block or time")
 	f.StringVar(&o.windows, "windows", "rate=0.01", "the `SAMPLE` of block executions for --multicore, as in rate=0.05,least=100,weights=corrected, or none")
 	f.StringArrayVar(&o.cachegrind, "cachegrind", nil, "`N=FILE` with Cachegrind's counts of a run with N threads, for --multicore (may be repeated)")
@@ -58,7 +58,7 @@ func parseNumbered(text string) numbered {
 	return numbered{0, text}
 }
 
-// runValidateMulticore runs validate --multicore. names lists the trace of a run with one thread,
+// runValidateMulticore runs validate --multicore. names lists the trace of a single-threaded run,
 // then traces of runs with several threads.
 func (a *app) runValidateMulticore(s *simulation, o *multicoreValidation, names []string) error {
 	if s.r.changed("fail-if", "cores", "sample") != "" {

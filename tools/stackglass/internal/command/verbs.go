@@ -162,7 +162,7 @@ func (a *app) loops(cmd *cobra.Command, o *asking) {
 		case l.folded == nil:
 			return symbolized(l, run, symbols)
 		case len(symbols) > 0:
-			return usagef("--symbols: ", l.name, " is a loop-compressed trace, whose instructions cannot be named; expand it first with convert, or leave the option out")
+			return usagef("--symbols: ", l.name, " is a loop-compressed trace, whose instructions cannot be named; expand it first with convert, or omit the option")
 		}
 		return nil
 	}
@@ -227,7 +227,7 @@ func (a *app) pipeline(cmd *cobra.Command, _ *asking) {
 // loadModule reads LLVM IR.
 func (r *reading) loadModule(in *pass.Input) (*answerable, error) {
 	if option := r.changed(slices.Concat(traceOptions, []string{"workers", "memory", "windows"})...); option != "" {
-		return nil, usagef("--", option, ": ", in.Name, " is LLVM IR, which contains no references; leave the option out")
+		return nil, usagef("--", option, ": ", in.Name, " is LLVM IR, which contains no references; omit the option")
 	}
 	text, err := io.ReadAll(in)
 	return &answerable{Result: &pass.Result{}, name: in.Name, module: text}, err

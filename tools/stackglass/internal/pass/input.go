@@ -229,7 +229,7 @@ type DemoError struct {
 }
 
 func (e *DemoError) Error() string {
-	return "there is no demo " + e.Name + "; there are " + strings.Join(e.Have, ", ")
+	return "there is no demo " + e.Name + "; the demos are " + strings.Join(e.Have, ", ")
 }
 
 // Rows is an open trace that is read in batches of rows.
