@@ -21,7 +21,7 @@ var Timeline = ask.Add(&ask.Verb{
 	Groups:  true, Places: true,
 	Missing: func(p *profile.Profile) string {
 		if p.Timeline == nil {
-			return "the profile holds no timeline"
+			return "the profile contains no timeline"
 		}
 		return ""
 	},
