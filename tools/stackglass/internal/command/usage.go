@@ -79,11 +79,14 @@ func unknownVerb(root *cobra.Command, args []string) error {
 	if at < 0 {
 		return usagef("no verb; the verbs are ", strings.Join(verbs(root), ", "))
 	}
-	said := "there is no verb " + strconv.Quote(args[at])
+	said, listed := "there is no verb "+strconv.Quote(args[at]), strings.Join(verbs(root), ", ")
+	for _, c := range root.Commands() {
+		c.Hidden = false // Cobra suggests only visible verbs, and the tables of locality have hidden ones
+	}
 	if near := root.SuggestionsFor(args[at]); len(near) > 0 {
 		return usagef(said, "; did you mean `stackglass ", strings.Join(near, "` or `stackglass "), "`?")
 	}
-	return usagef(said, "; the verbs are ", strings.Join(verbs(root), ", "))
+	return usagef(said, "; the verbs are ", listed)
 }
 
 func verbs(root *cobra.Command) (names []string) {
