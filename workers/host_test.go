@@ -630,7 +630,7 @@ type panicking struct{}
 func (panicking) Read([]byte) (int, error) { panic("a bug in a reader") }
 func (panicking) Close() error             { return nil }
 
-func TestPanicEndsTheJobOnly(t *testing.T) {
+func TestPanicEndsOnlyTheJob(t *testing.T) {
 	b := din(1000)
 	f := newFixture(t)
 	f.serve()

@@ -237,7 +237,7 @@ func operations(k *trace.Block) string {
 // influence on the number of instructions. It fails if the system has no solution.
 func (b *Blocks) Branches(most int) (report.Table, error) {
 	t := report.Table{Key: "branches", Title: "Branches, by their effect on the number of instructions", Columns: report.Columns(
-		"function", "block", "file", "line", "to=goes on to", "taken", "probability", "sensitivity")}
+		"function", "block", "file", "line", "to=continues to", "taken", "probability", "sensitivity")}
 	list, _, err := b.System.Sensitivity(b.Solution, b.Work.Costs(profile.Instructions))
 	if err != nil {
 		return t, err

@@ -94,7 +94,7 @@ func (r *Run) noCommunication() error {
 	case len(p.Totals.Threads) == 0:
 		return r.Cannot(`the trace has no thread numbers, so nothing is known about data that threads share; compile the program with "stackglass cc -- clang …" and run it; sites and counters need no thread numbers`)
 	case len(p.Totals.Threads) == 1:
-		return r.Cannot("all references were made by one thread, " + strconv.FormatUint(uint64(p.Totals.Threads[0]), 10) + ", so threads exchange no data")
+		return r.Cannot("all references were made by one thread, " + strconv.FormatUint(uint64(p.Totals.Threads[0]), 10) + ", so no data is exchanged between threads")
 	case answers.IsOfSample(p):
 		return r.Cannot("the sample has lines of at most one thread; take a larger sample, or a different one with --sample-seed")
 	}

@@ -115,11 +115,11 @@ func (r *Run) noThreads() error {
 			`to record threads, compile the program with "stackglass cc -- clang …" and run it, or run it under "stackglass trace -- PROGRAM"`)
 	case len(p.Totals.Threads) == 1:
 		return r.Cannot("all references were made by one thread, " + strconv.FormatUint(uint64(p.Totals.Threads[0]), 10) +
-			", so no other thread disturbs its caches; use curve, sets and what-if instead")
+			", so no other thread affects its caches; use curve, sets and what-if instead")
 	case r.Analysed && p.Sampled != nil:
 		return r.Cannot("the sample has lines of at most one core; take a larger sample, or a different one with --sample-seed")
 	case r.Analysed:
-		return r.Cannot("--cores " + r.Cores + " puts all threads on one core, so nothing disturbs its caches; use curve, sets and what-if instead")
+		return r.Cannot("--cores " + r.Cores + " puts all threads on one core, so no other core affects its caches; use curve, sets and what-if instead")
 	}
 	return r.Cannot("the profile contains no per-thread stacks; analyze the trace again, by default or with --analyses sharing")
 }

@@ -121,7 +121,7 @@ func (f *formula) atom() *expression {
 
 func (f *formula) close() {
 	if f.peek() != ')' {
-		f.fail("a parenthesis is not closed")
+		f.fail("a parenthesis has no closing parenthesis")
 		return
 	}
 	f.at++

@@ -119,7 +119,7 @@ func TestSheetErrors(t *testing.T) {
 		"main head0 - | head1 exit":                     `p.txt:1: there is no = with blanks around it, want a parameter, an entry or a branch`,
 		"\n\nn = 1 +":                                   `p.txt:3: the expression ends where a number was expected`,
 		"n = 1.2.3":                                     `p.txt:1: "1.2.3" is not a number`,
-		"n = (1":                                        `p.txt:1: a parenthesis is not closed`,
+		"n = (1":                                        `p.txt:1: a parenthesis has no closing parenthesis`,
 		"n = sin(1)":                                    `p.txt:1: there is no function sin of 1 numbers, want min, max, floor or ceil`,
 		"n = 1\nn = 2":                                  `p.txt:2: the parameter n is defined twice, first on line 1`,
 		"what is this = 1":                              `p.txt:1: cannot read this, want NAME = NUMBER`,

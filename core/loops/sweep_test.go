@@ -8,10 +8,10 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestSweepsEqualRowByRow checks that a folder that compares whole iterations reaches the same tree
+// TestSweepsMatchRowByRow checks that a folder that compares whole iterations reaches the same tree
 // and the same state as a folder that receives its rows one by one and therefore cannot compare
 // whole iterations.
-func TestSweepsEqualRowByRow(t *testing.T) {
+func TestSweepsMatchRowByRow(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		all := drawIterations(t)
 		has := columns{thread: rapid.Bool().Draw(t, "threads"), pc: rapid.Bool().Draw(t, "PCs"), site: true, arg: rapid.Bool().Draw(t, "args")}

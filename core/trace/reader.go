@@ -74,8 +74,9 @@ func (h *Header) Join(other Header) {
 // Describer is a [Reader] that can return a [Header].
 type Describer interface{ Header() Header }
 
-// Selector is a [Reader] that can return events in addition to references. Select chooses the kinds
-// of rows, and must be called before the first Next. By default, a reader returns only references.
+// Selector is a [Reader] that can return events in addition to references. Select chooses which
+// kinds of rows are read; it must be called before the first call to Next. By default, a reader
+// returns only references.
 type Selector interface{ Select(Kinds) }
 
 // Position is a position between two rows of a trace that is stored in chunks. The number of rows

@@ -30,12 +30,12 @@ func (p *tab) wideTrace() string {
 	return p.write("wide.din", b)
 }
 
-// TestBudgetIsOfTheWholeTab analyses random references to many more lines than fit in the memory of
+// TestBudgetCoversTheWholeTab analyses random references to many more lines than fit in the memory of
 // the run, so that all distances occur. It checks that the process of the tab stays within the
 // memory budget plus half a gigabyte. The process includes the page, its workers and the data that
 // the page passes to the browser. Most of the extra half gigabyte is needed by the compiled
 // programs and the browser itself.
-func TestBudgetIsOfTheWholeTab(t *testing.T) {
+func TestBudgetCoversTheWholeTab(t *testing.T) {
 	if !soaking {
 		t.Skip("skipped: it takes minutes; set STACKGLASS_SOAK=1 to run it")
 	}
