@@ -68,7 +68,7 @@ func TestEveryFormIsAnswered(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.Sites = nil
+	p.Sites, p.Timeline = nil, nil
 	r.Profile = p.Encode()
 	if _, err := r.Answer(); err == nil || !strings.Contains(err.Error(), "source locations") {
 		t.Errorf("for a profile without sites: %v", err)

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/stackglass/stackglass/core/analysis"
 	"github.com/stackglass/stackglass/core/attribution"
@@ -404,7 +405,7 @@ func TestSourceGrid(t *testing.T) {
 	}
 	view.Loops = func(_ string, line uint32) string { return map[uint32]string{20: "loop of 32"}[line] }
 	g = view.SourceGrid(&Source{Name: "matmul-naive.c", Lines: lines}, "matmul-naive.c", 20)
-	if !strings.HasPrefix(g.After(19), "loop of 32; b constant") || g.After(18) != "" || g.Longest < len(g.After(19)) {
+	if !strings.HasPrefix(g.After(19), "loop of 32; b constant") || g.After(18) != "" || g.Longest < utf8.RuneCountInString(g.After(19)) {
 		t.Errorf("with a loop in line 20: %q, %q, up to %d characters", g.After(18), g.After(19), g.Longest)
 	}
 	if hot := view.Hot("matmul-naive.c"); !slices.Equal(hot, []uint32{20, 21}) {
