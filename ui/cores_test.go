@@ -158,7 +158,7 @@ func TestKeepCores(t *testing.T) {
 			t.Fatal("no comparison of predicted and measured threads")
 		}
 		for i := range table.Rows {
-			if row := table.Row(i); row[0] == "L1" && row[4] != row[5] {
+			if row := table.Row(i); row[0] == "L1" && row[2] != row[3] {
 				t.Errorf("equal threads differ in the first level: %q", row)
 			}
 		}

@@ -115,7 +115,7 @@ func TestLoopsThatCannotBeShown(t *testing.T) {
 	for _, c := range []struct {
 		loops []byte
 		want  string
-	}{{[]byte{7, 7, 7}, "are damaged"}, {[]byte{}, "does not compress to loops"}} {
+	}{{[]byte{7, 7, 7}, "are damaged"}, {[]byte{}, "cannot be compressed into loops"}} {
 		damaged := *good
 		damaged.Loops = c.loops
 		d.app.Offer(Item{File: fileWith("damaged.sgp", damaged.Encode())})
