@@ -1044,8 +1044,9 @@ func TestCommunicationAllocatesNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := testing.AllocsPerRun(5, func() { _ = r.Step() }); n > 0 {
-		t.Errorf("%v allocations per batch in steady state, want none", n)
+	// The timeline stores each window that ends, which takes a few allocations.
+	if n := testing.AllocsPerRun(5, func() { _ = r.Step() }); n > 8 {
+		t.Errorf("%v allocations per batch in steady state, want none but for windows that end", n)
 	}
 }
 

@@ -379,7 +379,7 @@ func TestFewEventsDoNotChangeResults(t *testing.T) {
 	if got.Counters == nil || got.Counters.Program()[profile.Flops] != 2*40*40*40 {
 		t.Errorf("counters %+v", got.Counters)
 	}
-	got.Counters, got.Sites = nil, nil
+	got.Counters, got.Sites, got.Timeline = nil, nil, nil
 	if !bytes.Equal(got.Encode(), want.Encode()) {
 		t.Error("the result differs if the trace has a few events")
 	}

@@ -14,6 +14,7 @@ import (
 // TestApp checks that the browser offers to install the page, that the installed page opens the
 // files that the system launches it with, and that it receives shared files.
 func TestApp(t *testing.T) {
+	needStage(t)
 	trace := absolute(t, filepath.Join(root, "site", "demos", "matmul-naive.sgt"))
 	want := truthOf(t, trace)
 	p := openPage(t)
