@@ -39,7 +39,7 @@ func TestAnalysesOfVerbs(t *testing.T) {
 		"compare one.din one.din --on what-if --cache L1=1KiB,full": "locality,operations",
 		"compare one.din one.din --on sets":                         "sets",
 		"compare one.din one.din":                                   "default",
-		"export demo:matmul-naive --to folded":                      "sites,blocks",
+		"export demo:matmul-naive --to folded":                      "sites,sets,sharing,blocks",
 		"export demo:matmul-naive --to pprof --cache L1=32KiB,8":    "sites,sets,sharing,blocks",
 		"export demo:matmul-naive --to json":                        analysis.Usual.String(), // so that every table is written, and the digest is the same as with analyze
 		"demo matmul-naive":                                         "locality",

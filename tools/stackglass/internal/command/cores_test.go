@@ -134,7 +134,7 @@ func captured(t *testing.T, name string) (path string) {
 func TestCoresRefused(t *testing.T) {
 	in(t, map[string]string{"a.din": "0 1000\n"})
 	for line, word := range map[string]string{
-		"simulate a.din --cache L1=1KiB,4 --protocol moesi":        "mesi or msi",
+		"simulate a.din --cache L1=1KiB,4 --protocol moesi":        "want mesi, msi or none",
 		"simulate a.din --cache L1=1KiB,4 --cores 0/0,1":           "each thread on one core",
 		"what-if a.din --cache L1=1KiB,4 --by thread":              "want level, core",
 		"what-if a.din --cache L1=1KiB,4,shared=all --share 0":     "0=4MiB",
@@ -151,7 +151,7 @@ func TestSharesAndGroupsRefused(t *testing.T) {
 		"what-if " + kernels + "stencil.sgt --cache L1=512,2 --share 1=256":                  "a level that several cores share",
 		"what-if " + kernels + "stencil.sgt --cache L1=512,2,shared=all --share 9=256":       "a thread of the trace",
 		"what-if " + kernels + "stencil.sgt --cache L1=512,2,shared=all --share 1=256,1=128": "one part for each core",
-		"what-if " + kernels + "stencil.sgt --cache L1=512,2,shared=all --share 1=1KiB":      "no more than the 512",
+		"what-if " + kernels + "stencil.sgt --cache L1=512,2,shared=all --share 1=1KiB":      "at most 512",
 		"simulate " + kernels + "stencil.sgt --cache L1=1KiB,2,shared=2 --cache L2=4KiB,2":   "shared= a multiple of the 2",
 	} {
 		expect(t, stackglass(words(line)...), exitUsage, word)
