@@ -127,7 +127,7 @@ func (a *App) zoomCalls(tree string, row int) {
 }
 
 // ReadCalls reads call paths in another direction. If that needs a function, it is the function in
-// view, or the one with the largest count of its own.
+// view, or else the function with the largest exclusive count.
 func (a *App) ReadCalls(direction string) {
 	root := 0
 	if direction == state.CallsFunction {

@@ -72,7 +72,7 @@ func TestTimeline(t *testing.T) {
 		t.Errorf("the curve has %d accesses", v.Curve.Accesses)
 	}
 
-	// A view that cannot show a part says so.
+	// A view that cannot show a range has a note.
 	d.app.Navigate("#" + d.app.Screen.With(state.TabLocality).Hash())
 	d.wants(`id="timeline-whole-view"`, "This view shows the whole run")
 	// Choosing a phase leads to its lines.

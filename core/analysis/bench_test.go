@@ -146,12 +146,17 @@ type copier struct {
 	rows *trace.Batch
 	p    *trace.Program
 	next int
+
+	endless bool // the rows are read again and again
 }
 
 func (c *copier) Header() trace.Header { return trace.Header{Program: c.p} }
 
 func (c *copier) Next(b *trace.Batch) error {
 	b.Reset()
+	if c.endless && c.next == c.rows.Len() {
+		c.next = 0
+	}
 	hi := min(c.next+b.Cap(), c.rows.Len())
 	if c.next == hi {
 		return io.EOF

@@ -87,7 +87,7 @@ func NewCalls(p *profile.Profile, levels []attribution.Attribution, name func(sy
 
 // AddCycles adds an event with the estimated cycles of memory accesses: the hits in each level, and
 // the accesses to memory, times their latencies (MODELS §13.1). It adds nothing if a latency is
-// unknown. levels are the ones that were passed to NewCalls, and memory is the latency of memory.
+// unknown. levels must be the argument of NewCalls; memory is the latency of memory.
 func (c *Calls) AddCycles(levels []attribution.Attribution, memory float64) {
 	latencies := make([]float64, 0, len(levels)+1)
 	for i := range levels {

@@ -101,7 +101,7 @@ type Where struct {
 	First, Last uint32 // line numbers; 0: unknown
 }
 
-// Where returns the source location of a loop. The function is that of the first reference whose
+// Where returns the source location of a loop. The function is taken from the first reference whose
 // function is known. The lines cover all references of the loop in the same file.
 func (l *Loops) Where(loop int) (w Where) {
 	for _, r := range l.Refs(loop) {

@@ -61,7 +61,7 @@ func (r *Ranker) Reuse(by By, index int) *profile.Reuse {
 	return r.sites[index].reuse
 }
 
-// within replaces the numbers of the whole run by those of the windows.
+// within replaces the numbers of the whole run by the numbers of the selected windows.
 func (r *Ranker) within(list []Attribution) {
 	own, all := float64(r.Accesses()), float64(r.of.Accesses())
 	accesses := own

@@ -13,8 +13,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// In every hierarchy, the windows together have the misses of the whole run: of each site, data
-// object and level. The numbers over time are those of the windows.
+// TestWindowsAddUpToTheRun checks that, for each site, data object and level of random hierarchies, the
+// misses of all windows add up to the misses of the run, and that the numbers over time match them.
 func TestWindowsAddUpToTheRun(t *testing.T) {
 	windows := 0
 	rapid.Check(t, func(t *rapid.T) {

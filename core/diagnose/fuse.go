@@ -35,7 +35,7 @@ func (r *run) fusedWork(n *loops.Nest, by change.Change, g *group) float64 {
 	if hasLoop(a.Body) || hasLoop(b.Body) {
 		return 0
 	}
-	// Vectors in the fused loop have as many elements as those of the loop whose vectors have fewer.
+	// The fused loop uses the shorter of the two loops' vectors.
 	lanesOfA, lanesOfB := r.lanes(a, depth)+1, r.lanes(b, depth)+1
 	fewest := min(lanesOfA, lanesOfB)
 	fused := r.operationsOf(a, lanesOfA/fewest, func(k *trace.Block, i int) bool {

@@ -58,7 +58,7 @@ const (
 	numTimeStacks
 )
 
-// ColdSiteBin stands for first accesses in a TimeKey.
+// ColdSiteBin is the bin of first accesses in a TimeKey.
 const ColdSiteBin = SiteBins
 
 const (
@@ -82,7 +82,7 @@ func (k TimeKey) Index() uint32 { return uint32(k >> (timeBinBits + timeStackBit
 // Stack returns the list of counts.
 func (k TimeKey) Stack() TimeStack { return TimeStack(k>>timeBinBits) & (1<<timeStackBits - 1) }
 
-// Bin returns the bin: see [SiteBin]. ColdSiteBin stands for first accesses.
+// Bin returns the bin: see [SiteBin], or ColdSiteBin for first accesses.
 func (k TimeKey) Bin() int { return int(k & (1<<timeBinBits - 1)) }
 
 const (
@@ -242,8 +242,7 @@ func (p *Profile) Within(from, to int) (s Span, ok bool) {
 	return s, true
 }
 
-// SumTimes sorts counts by their keys, adds the counts with the same key, and removes those that are
-// then zero. Sums are modulo 2^64. The result shares memory with counts.
+// SumTimes sorts counts by key, adds up counts with the same key, and removes counts of zero. Sums are modulo 2^64. The result shares memory with counts.
 func SumTimes(counts []TimeCount) []TimeCount {
 	slices.SortFunc(counts, func(a, b TimeCount) int { return cmp.Compare(a.Key, b.Key) })
 	sums := counts[:0]
@@ -257,7 +256,7 @@ func SumTimes(counts []TimeCount) []TimeCount {
 	return slices.DeleteFunc(sums, func(c TimeCount) bool { return c.Count == 0 })
 }
 
-// equal reports whether the counts are those of the whole run.
+// equal reports whether the counts equal the counts of the whole run.
 func (s *Span) equal(p *Profile) bool {
 	c := p.Sites.Coherent
 	same := func(at *CoherentSpan, reuse *Reuse, onCores *CoherentReuse) bool {

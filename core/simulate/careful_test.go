@@ -21,8 +21,8 @@ func consume(t *rapid.T, h hierarchy.Hierarchy, o Options, batches ...*trace.Bat
 	return s.Result()
 }
 
-// With a warm-up, the counts are those of the whole run minus those of the warm-up. With a limit, they
-// are those of the references before the limit.
+// With a warm-up, the counts equal the difference between a run with and a run of only the warm-up. With
+// a limit, they equal the counts of a run that ends there.
 func TestWarmupAndLimit(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		h, b := drawHierarchy(t), drawBatch(t)
@@ -64,7 +64,7 @@ func TestWarmupShare(t *testing.T) {
 	}
 }
 
-// After each flush, the caches are empty: the misses are those of separate runs.
+// After each flush, the caches are empty: the misses equal the misses of separate runs.
 func TestFlushEvery(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		h, b := drawHierarchy(t), drawBatch(t)

@@ -279,7 +279,7 @@ func lineShift(lineBytes uint32) uint { return uint(bits.TrailingZeros32(lineByt
 
 // addInstructions adds an instruction cache at depth i. Core c is the first core that uses it.
 func (s *Simulator) addInstructions(c *core, i int) {
-	const own = 1 << 62 // makes the seeds different from those of Levels
+	const own = 1 << 62 // distinguishes these seeds from the seeds of Levels
 	l := s.newLevel(s.h.Instructions[i], i, own+s.options.Seed+uint64(i)+uint64(len(s.icaches[i]))<<32)
 	s.icaches[i] = append(s.icaches[i], l)
 	if i+1 < len(c.fetches) {

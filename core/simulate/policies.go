@@ -49,8 +49,8 @@ type ranked struct {
 	policy   hierarchy.Replacement
 	rank     []uint32 // one number for each way, set by set
 	inserts  uint64   // number of lines inserted under BRRIP
-	selector int      // grows with the misses in sets that lead for SRRIP, and falls with those that lead for BRRIP
-	group    uint64   // of each group of so many sets, the first leads for SRRIP and the last for BRRIP
+	selector int      // increases with each miss in a set that leads for SRRIP; decreases with each miss in a set that leads for BRRIP
+	group    uint64   // number of sets in a group: the first leads for SRRIP, and the last for BRRIP
 }
 
 func newRanked(where index, ways uint64, policy hierarchy.Replacement) *ranked {

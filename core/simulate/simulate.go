@@ -91,7 +91,7 @@
 //
 // # Prefetchers
 //
-// After an access, a level's prefetcher may look lines up, and insert those that are absent:
+// After an access, a level's prefetcher may insert lines that are absent:
 //
 //   - next-line: after a miss, the next lines. DineroIV calls it miss prefetch, drcachesim nextline.
 //   - tagged: also after the first demand access to a prefetched line. always: after every access.

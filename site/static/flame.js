@@ -40,7 +40,7 @@
       this.canvas = make("canvas", this.tall, {});
       this.tip = make("div", this, { className: "flame-tip", hidden: true });
       this.tip.setAttribute("aria-hidden", "true"); // the same is announced
-      this.at = this.over = -1; // the frame that the keys are at, and the one below the pointer
+      this.at = this.over = -1; // the frame selected by keys, and the frame below the pointer
       this.zoom = -2; // not drawn yet
       this.box.addEventListener("scroll", () => this.draw());
       this.box.addEventListener("pointermove", (e) => { if (e.pointerType !== "touch") this.point(e); });
@@ -165,7 +165,7 @@
       ctx.strokeRect(x + wide / 2, this.row(i) * high - top + wide / 2, Math.max(w - 1 - wide, 1), high - 1 - wide);
     }
 
-    // isAbove tells whether a frame lies on the way to the frame that is zoomed to.
+    // isAbove reports whether a frame is a caller of the zoomed frame.
     isAbove(i) {
       if (this.data.depths[i] >= this.data.depths[this.data.zoom]) return false;
       for (let at = this.data.parents[this.data.zoom]; at >= 0; at = this.data.parents[at]) if (at === i) return true;

@@ -133,7 +133,7 @@
       }
     }
 
-    // bands are the phases; one that returns has the same colour.
+    // bands draws the phases. A phase that occurs again has the same colour.
     bands(ctx, height, em, family) {
       const hues = ["level1", "level3", "side-b", "side-a", "level2", "memory"];
       ctx.textBaseline = "middle";

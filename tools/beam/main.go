@@ -95,7 +95,7 @@ const (
 	exitInterrupted = 130 // the user interrupted the job
 )
 
-// resumption tells the user who interrupted a job how to resume it.
+// resumption returns a message that says how to resume an interrupted job.
 func resumption(workspace string) string {
 	if workspace == "" {
 		return "interrupted: traces without a profile have to be analysed again; add --workspace FOLDER to be able to resume a job"

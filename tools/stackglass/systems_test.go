@@ -122,7 +122,7 @@ func wine(t *testing.T) (start, string) {
 	}, ""
 }
 
-// forward makes a library for Windows with one function, which is that of another library.
+// forward builds a library for Windows whose only function forwards to another library.
 func forward(t *testing.T, library, name, to string) (missing string) {
 	const tools = "x86_64-w64-mingw32-"
 	definition, exports := filepath.Join(t.TempDir(), "a.def"), filepath.Join(t.TempDir(), "a.exp")
@@ -193,7 +193,7 @@ func (s *elsewhere) same(one, other string) {
 	}
 }
 
-// analyses compares profiles and answers with those of this system. Profiles are the same bytes.
+// analyses compares profiles and answers with the results on this system. Profiles have the same bytes.
 // Answers are the same text, but the 16th digit of a number in CSV or JSON may differ, because
 // processors and their mathematical functions round differently.
 func (s *elsewhere) analyses() {

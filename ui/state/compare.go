@@ -204,11 +204,11 @@ func (c *Comparison) SetsMap(cell Cell, levels []hierarchy.Cache) *HeatMap {
 	a.Title, a.Signed, a.Says = "Miss ratio by sets and ways, B − A"+cmp.Or(c.A.oneCache(), c.B.oneCache()), true, "of accesses; below zero: B misses less"
 	a.Least, a.Most = 0, 0
 	for i := range a.Values {
-		a.Values[i] = b.Values[i] - a.Values[i] // not a number if one of them was not counted
+		a.Values[i] = b.Values[i] - a.Values[i] // NaN if A or B was not counted
 		a.Least, a.Most = min(a.Least, orZero(a.Values[i])), max(a.Most, orZero(a.Values[i]))
 	}
 	a.Summary = "B misses at most " + Percent(-a.Least) + " of accesses less than A in a cache of the same sets and ways, and at most " + Percent(a.Most) + " more."
-	for i := range a.Marks { // the conflict misses are those of A
+	for i := range a.Marks { // the marks come from A, so remove its conflict misses
 		a.Marks[i].Label, _, _ = strings.Cut(a.Marks[i].Label, ":")
 	}
 	return a

@@ -57,7 +57,7 @@ type Screen struct {
 	Model      string // the input of SDCM (see Models); "": a few lines
 
 	Calls  string // how call paths are read; see CallDirections
-	Root   int    // for CallsFunction: the first path of the function, as numbered in the profile; 0: the one with the most misses of its own
+	Root   int    // for CallsFunction: the first path of the function, as numbered in the profile; 0: the function with the most exclusive misses
 	Weight string // the event by which call paths are weighted; "": misses of the first level
 	Frame  string // the call path that is zoomed to, in the format of [CallTree.Frame]; "": all
 

@@ -113,7 +113,7 @@ func (s *Sources) Remove(f *Source) {
 	s.files[f.Name] = slices.DeleteFunc(s.files[f.Name], func(x *Source) bool { return x == f })
 }
 
-// Add adds a file, unless an identical one is already there, and returns the one that is there.
+// Add adds a file and returns it. If an identical file exists, Add returns that file instead.
 func (s *Sources) Add(f *Source) *Source {
 	if s.files == nil {
 		s.files = map[string][]*Source{}

@@ -15,9 +15,9 @@ import (
 	"github.com/stackglass/stackglass/wasm/file"
 )
 
-// folderLine begins the one file that boot.js makes of a dropped folder with a DynamoRIO trace. One
-// line for each file follows, with its size in bytes and its name, then an empty line, and then the
-// files' contents.
+// folderLine is the first line of the file into which boot.js joins the files of a dropped DynamoRIO
+// folder. The next lines contain the size in bytes and the name of each file. After an empty line, the
+// contents follow.
 const folderLine = "stackglass folder"
 
 // mostParts limits the files of a folder. Each file that is compressed needs a decompressor of its

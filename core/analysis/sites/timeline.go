@@ -1,7 +1,6 @@
 package sites
 
 import (
-	"cmp"
 	"slices"
 
 	"github.com/stackglass/stackglass/core/analysis/locality"
@@ -50,11 +49,8 @@ type timeWindow struct {
 	places int // 0: not counted yet
 }
 
-// binDelta is a count of a bin, which is identified by its index in bins.counts.
-type binDelta struct {
-	at    uint32
-	count uint64
-}
+// binDelta is a count of a bin. Its key is the index in bins.counts until the result is computed.
+type binDelta = profile.TimeCount
 
 func newTimeline(o Options) *timeline {
 	if o.TimelinePlaces == 0 {
@@ -124,7 +120,7 @@ func (b *bins) since(known *[]uint64, list []binDelta) []binDelta {
 		}
 		for i, n := range now {
 			if n != then[i] {
-				list = append(list, binDelta{uint32(g + i), n - then[i]})
+				list = append(list, binDelta{Key: profile.TimeKey(g + i), Count: n - then[i]})
 			}
 		}
 		*then = *now
@@ -144,30 +140,16 @@ func merged(a, b []binDelta) []binDelta {
 	sum := make([]binDelta, 0, len(a)+len(b))
 	for len(a) > 0 && len(b) > 0 {
 		switch {
-		case a[0].at < b[0].at:
+		case a[0].Key < b[0].Key:
 			sum, a = append(sum, a[0]), a[1:]
-		case a[0].at > b[0].at:
+		case a[0].Key > b[0].Key:
 			sum, b = append(sum, b[0]), b[1:]
 		default:
-			sum = append(sum, binDelta{a[0].at, a[0].count + b[0].count})
+			sum = append(sum, binDelta{Key: a[0].Key, Count: a[0].Count + b[0].Count})
 			a, b = a[1:], b[1:]
 		}
 	}
 	return append(append(sum, a...), b...)
-}
-
-// sorted sorts counts, adds up the counts of the same bin, and removes those that are then zero.
-func sorted(list []binDelta) []binDelta {
-	slices.SortFunc(list, func(a, b binDelta) int { return cmp.Compare(a.at, b.at) })
-	sum := list[:0]
-	for _, d := range list {
-		if n := len(sum); n > 0 && sum[n-1].at == d.at {
-			sum[n-1].count += d.count
-		} else {
-			sum = append(sum, d)
-		}
-	}
-	return slices.DeleteFunc(sum, func(d binDelta) bool { return d.count == 0 })
 }
 
 func (w *timeWindow) add(other *timeWindow) {
@@ -250,7 +232,7 @@ func (t *timeline) count(a *Analysis, w *timeWindow) (places int) {
 		}
 	}
 	for _, d := range w.counts[profile.TimeWhole] {
-		list, _ := a.bins.owner(d.at)
+		list, _ := a.bins.owner(uint32(d.Key))
 		p, path := a.pairs[list], a.paths.pathOf(list)
 		if p.slot != noSlot {
 			mark(profile.TimeSite, p.slot)
@@ -342,7 +324,7 @@ func (t *timeline) read(f *form, p *profile.Profile) {
 	}
 }
 
-// add adds the counts of one stack to those of another.
+// add adds the counts of the stack from of the segment to the stack to.
 func (n *nextTimeline) add(f *form, from, to profile.TimeStack) {
 	b := f.a.stacks()[to]
 	for i, counts := range n.of.Windows {
@@ -371,7 +353,7 @@ func (n *nextTimeline) add(f *form, from, to profile.TimeStack) {
 // count adds to a count of a window. Counts are modulo 2^64.
 func (n *nextTimeline) count(b *bins, window int, s profile.TimeStack, list uint32, bin int, count uint64) {
 	counts := &n.windows[window].counts[s]
-	*counts = append(*counts, binDelta{b.index(list, bin), count})
+	*counts = append(*counts, binDelta{Key: profile.TimeKey(b.index(list, bin)), Count: count})
 }
 
 // resolve corrects a first touch of the segment, which is an access at this distance.
@@ -384,8 +366,8 @@ func (n *nextTimeline) resolve(b *bins, window int, s profile.TimeStack, list, d
 func (n *nextTimeline) window(reference uint64) int { return int(reference/n.size - n.first) }
 
 // joinCores adds the counts of the segment on the coherent stacks of the cores, and resolves the
-// first touches of the cores. The arguments are those of cores.join; the first touches of several
-// lists are in the same order.
+// first touches of the cores. It has the arguments of cores.join. The lists in firsts contain the first
+// touches in the same order.
 func (n *nextTimeline) joinCores(f *form, depths, lostAt []uint32, firsts ...[]uint32) {
 	stack := profile.TimeFound
 	if !f.several {
@@ -396,7 +378,7 @@ func (n *nextTimeline) joinCores(f *form, depths, lostAt []uint32, firsts ...[]u
 	n.add(f, stack, profile.TimeFound)
 	c, at := f.a.cores, 0
 	for i, counts := range n.of.Windows {
-		cold := uint64(0) // first touches in this window, which come after those of earlier windows
+		cold := uint64(0) // number of first touches in this window; they follow the first touches of earlier windows
 		for _, k := range counts {
 			if k.Key.Part() == profile.TimeSite && k.Key.Stack() == stack && k.Key.Bin() == profile.ColdSiteBin {
 				cold += k.Count
@@ -434,7 +416,7 @@ func (t *timeline) settle(a *Analysis) {
 	}
 	for i := range next.windows {
 		for s := range next.windows[i].counts {
-			next.windows[i].counts[s] = sorted(next.windows[i].counts[s])
+			next.windows[i].counts[s] = profile.SumTimes(next.windows[i].counts[s])
 		}
 	}
 	t.grow(a, next.size)
@@ -474,16 +456,16 @@ func (t *timeline) result(s *summary, p *profile.Profile) *profile.Timeline {
 				continue
 			}
 			for _, d := range t.windows[i].counts[stack] {
-				list, bin := b.owner(d.at)
+				list, bin := b.owner(uint32(d.Key))
 				at, path := a.pairs[list], a.paths.pathOf(list)
 				if at.slot != noSlot {
-					sums.add(stack, int(s.codeAt[at.slot])-1, bin, d.count)
+					sums.add(stack, int(s.codeAt[at.slot])-1, bin, d.Count)
 				}
 				if at.object != noObject && s.dataAt[at.object] > 0 && p.Sites.Data != nil {
-					sums.add(stack, sums.code+int(s.dataAt[at.object])-1, bin, d.count)
+					sums.add(stack, sums.code+int(s.dataAt[at.object])-1, bin, d.Count)
 				}
 				if path >= 0 && path < len(paths) {
-					sums.add(stack, sums.code+sums.data+int(paths[path]), bin, d.count)
+					sums.add(stack, sums.code+sums.data+int(paths[path]), bin, d.Count)
 				}
 			}
 		}

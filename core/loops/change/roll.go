@@ -139,11 +139,11 @@ type element struct {
 // loop.
 type class struct {
 	code     Code
-	like     loops.Item // one of the references; its size is that of an element
+	like     loops.Item // one of the references, with the size of an element
 	elements []element
 }
 
-// sized returns a leaf whose size is that of an element, and the number of its elements.
+// sized returns a leaf with the size of an element, and the number of elements that it accesses.
 func (w *roller) sized(it loops.Item) (one loops.Item, code Code, lanes uint64) {
 	code, lanes = w.code(it.Ref), 1
 	if n := code.Elements(); uint64(it.Ref.Bytes)%n == 0 {

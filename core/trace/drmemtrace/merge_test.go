@@ -185,7 +185,7 @@ func FuzzMerge(f *testing.F) {
 			}
 		}
 		if records != want || len(merged) > 0 {
-			t.Errorf("%d records without those of threads, want %d", records, want)
+			t.Errorf("%d records other than thread records, want %d", records, want)
 		}
 	})
 }

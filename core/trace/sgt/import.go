@@ -253,8 +253,8 @@ func instrsWith(b trace.Block, sites []uint32) []trace.Instr {
 	return instrs
 }
 
-// structureOf adds a structure of the trace to the new table. Both numbers are those of
-// [trace.Site.Structure].
+// structureOf adds a structure of the trace to the new table. The argument and the result have the
+// meaning of [trace.Site.Structure].
 func (m *Importer) structureOf(s uint32) uint32 {
 	if s == 0 {
 		return 0

@@ -106,7 +106,7 @@ func factsOf(p *profile.Profile) []Fact {
 	return facts
 }
 
-// reported lists the fully associative LRU caches in the report. Their sizes are those of a first
+// reported lists the fully associative LRU caches in the report. They are as large as a first
 // level, a larger private level, a core's share of a last level, and a socket's last level.
 var reported = []struct {
 	name  string

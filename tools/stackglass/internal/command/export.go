@@ -139,7 +139,7 @@ func (e *exporting) ofSites() bool {
 	return slices.Contains([]string{"pprof", "callgrind", "folded", "speedscope"}, e.to)
 }
 
-// sayWeight tells the user which misses the file counts, if the options do not say so.
+// sayWeight prints which misses the file counts, unless the options specify them.
 func (e *exporting) sayWeight(a *app) {
 	if !e.usual {
 		return

@@ -369,7 +369,7 @@ func boundTable(levels []simulate.Level) report.Table {
 	return t
 }
 
-// prefetchTable counts the prefetches of each level, and those that it receives.
+// prefetchTable lists the prefetches that each level issues and receives.
 func prefetchTable(levels []simulate.Level) report.Table {
 	t := report.Table{Key: "prefetch", Title: "Prefetches", Columns: report.Columns(
 		"name=level", "prefetcher", "issued", "present=already present", "inserted", "dropped", "useful", "unused=evicted unused",
