@@ -1610,43 +1610,45 @@ func (c *CallsView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 				addListener(vgn, "input", func(event vugu.DOMEvent) { c.App.SearchCalls(event.PropString("target", "value")) })
 			}
 			addText(vgparent, "\n\t\t")
-			vgn = addElement(vgparent, "span\x00class\x00actions")
-			{
-				vgparent := vgn
-				_ = vgparent
-				addText(vgparent, "\n\t\t\t")
-				vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00id\x00calls-copy")
-				addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.CopyCSV("calls") })
+			if c.calls() != nil {
+				vgn = addElement(vgparent, "span\x00class\x00actions")
 				{
 					vgparent := vgn
 					_ = vgparent
-					addText(vgparent, "copy")
+					addText(vgparent, "\n\t\t\t")
+					vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00id\x00calls-copy")
+					addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.CopyCSV("calls") })
+					{
+						vgparent := vgn
+						_ = vgparent
+						addText(vgparent, "copy")
+					}
+					addText(vgparent, "\n\t\t\t")
+					vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00id\x00calls-csv")
+					addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.SaveCSV("calls") })
+					{
+						vgparent := vgn
+						_ = vgparent
+						addText(vgparent, "CSV")
+					}
+					addText(vgparent, "\n\t\t\t")
+					vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00id\x00calls-json")
+					addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.SaveJSON("calls") })
+					{
+						vgparent := vgn
+						_ = vgparent
+						addText(vgparent, "JSON")
+					}
+					addText(vgparent, "\n\t\t\t")
+					vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00id\x00calls-png")
+					addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.Port.SavePicture(c.last(), FileName(c.App.result.Name)+"-calls.png") })
+					{
+						vgparent := vgn
+						_ = vgparent
+						addText(vgparent, "PNG")
+					}
+					addText(vgparent, "\n\t\t")
 				}
-				addText(vgparent, "\n\t\t\t")
-				vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00id\x00calls-csv")
-				addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.SaveCSV("calls") })
-				{
-					vgparent := vgn
-					_ = vgparent
-					addText(vgparent, "CSV")
-				}
-				addText(vgparent, "\n\t\t\t")
-				vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00id\x00calls-json")
-				addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.SaveJSON("calls") })
-				{
-					vgparent := vgn
-					_ = vgparent
-					addText(vgparent, "JSON")
-				}
-				addText(vgparent, "\n\t\t\t")
-				vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00id\x00calls-png")
-				addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.Port.SavePicture(c.last(), FileName(c.App.result.Name)+"-calls.png") })
-				{
-					vgparent := vgn
-					_ = vgparent
-					addText(vgparent, "PNG")
-				}
-				addText(vgparent, "\n\t\t")
 			}
 		}
 		vgn = addElement(vgparent, "div\x00class\x00slot")

@@ -18,7 +18,7 @@ func TestKeyboard(t *testing.T) {
 		t.Errorf("digest %s, want %s", got, want)
 	}
 	p.wait("the focus is on the result", `document.activeElement.id === "result-title"`)
-	for _, next := range []struct{ key, view string }{{"1", "diagnosis"}, {"2", "code"}, {"2", "loops"}, {"2", "code"}, {"5", "blocks"}, {"3", "caches"}, {"3", "locality"}, {"3", "associativity"}, {"3", "caches"}} {
+	for _, next := range []struct{ key, view string }{{"1", "diagnosis"}, {"2", "code"}, {"2", "calls"}, {"2", "loops"}, {"2", "code"}, {"5", "blocks"}, {"3", "caches"}, {"3", "locality"}, {"3", "associativity"}, {"3", "caches"}} {
 		p.press(next.key)
 		p.wait("view "+next.view, inView(next.view)+` && document.querySelectorAll("[aria-current=page]").length === 1 && document.querySelector('[data-key="`+next.key+`"]').ariaCurrent`)
 	}

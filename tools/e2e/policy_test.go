@@ -143,7 +143,7 @@ func (p *tab) everyView(there func()) {
 	p.t.Helper()
 	for _, view := range state.Tabs() {
 		eval[any](p, toView(view.Slug()))
-		p.wait(view.Name(), inView(view.Slug())+` && document.querySelector("main")`)
+		p.wait(view.Name(), inView(view.Slug())+` && document.querySelector("main") && !document.querySelector("main [id$=pending]")`)
 		p.drawn()
 		there()
 	}
