@@ -10,6 +10,7 @@ import (
 	"github.com/stackglass/stackglass/core/analysis/nests"
 	"github.com/stackglass/stackglass/core/analysis/sharing"
 	"github.com/stackglass/stackglass/core/analysis/sites"
+	"github.com/stackglass/stackglass/core/analysis/structures"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/trace"
 )
@@ -37,6 +38,7 @@ const (
 	Operations                         // the cheap counters, as in Default
 	Footprint                          // average number of distinct lines in windows of any length; only together with Default
 	Regular                            // option of Loops: stop early on a trace that does not compress or has no code
+	Data                               // lives of memory blocks, members of structures, and maps of addresses and time; only together with Default
 )
 
 // Usual selects the analyses that the page and the command run unless the user chooses others:
@@ -143,6 +145,17 @@ func registrations() []registration {
 					return nil // the analysis reads the rows when the part is appended
 				}
 				return footprint.New(m.spec.LineBytes[0])
+			},
+		},
+		{
+			tag: Data, name: "data", beside: true, byLine: true,
+			inOrder:  "the lives of memory blocks must be followed over the whole trace, in order",
+			inSample: func(Sampling) bool { return false },
+			make: func(m *maker) Analysis {
+				if m.part.is || !m.spec.has(Sites) {
+					return nil // the analysis reads the rows when the part is appended
+				}
+				return structures.New(m.spec.SiteLineBytes(), m.program)
 			},
 		},
 	}

@@ -39,6 +39,7 @@ type Profile struct {
 	Footprint       *Footprint
 	Calls           *Calls    // nil without Sites or Blocks
 	Timeline        *Timeline // Sites and Calls over time; nil without Sites, and in profiles of earlier versions and of samples
+	Data            *Data
 
 	Sources []trace.SourceFile // source files of the program, for the lines that sites refer to; not part of the digest
 
@@ -229,6 +230,7 @@ type Segment struct {
 	Kept          []byte         // analysis/sample: analyses of the lines of a sample
 	Shelved       []byte         // stack: positions of the stacks in the spill store; nil if Lines contains the stacks
 	LastUses      []byte         // analysis/footprint: the last accesses to lines
+	Structures    []byte         // analysis/structures: blocks, visits and the stack
 }
 
 // SegmentLines is the state of one line size at the end of a segment.

@@ -91,6 +91,16 @@ package profile
 //	      1 coherent stacks, 2 coherence misses; 7 bits: the bin, or 124 for first
 //	      accesses. List of threads in TOTL, if there are several, each: its
 //	      accesses in each window
+//	DATA  line bytes; references a column of maps; list of strings, which are their index below;
+//	      list of structures, each: name; bytes; list of members, each: name; offset; bytes;
+//	      type; list of data structures, each: index in SITE - (previous + 1); blocks released,
+//	      kept, and their bytes; most bytes at once; list of (bin - (previous + 1), count) of
+//	      lifetimes; longest; blocks never read; of these, released; bytes never read; never
+//	      written; list of elements, each: structure - (previous + 1); visits; list of visits by
+//	      offset in the line; of each member, and of the rest, loads; stores; visits; cold; list of
+//	      (bin - (previous + 1), count); of each pair of members visits to both; and a map: bytes
+//	      of a row; rows; list of cells, each: 64 column + row - (previous + 1); list of
+//	      (class of distances - (previous + 1), count)
 //	smpi  of a sample, halves of intervals and intervals, each a list of its own
 //	      length: of each core in SHAR 0, or 1 + list of (low, high) of its private
 //	      misses; of coherent ones; first accesses; coherence misses; invalidations;
@@ -117,6 +127,8 @@ package profile
 //	segk  analyses of the sampled lines, in the format of package analysis/sample
 //	segf  positions of the stacks in the spill store, in the format of package stack
 //	segl  when lines were last used, in the format of package analysis/footprint
+//	segd  blocks of memory, visits to elements and the stack, in the format of package
+//	      analysis/structures
 //	END.  32 bytes: the digest
 //
 // A section whose tag begins in lower case is optional: readers may skip it and the digest does not
@@ -215,6 +227,7 @@ var forms = []form{
 	optional("FOOT", func(p *Profile) **Footprint { return &p.Footprint }),
 	optional("CALL", func(p *Profile) **Calls { return &p.Calls }),
 	optional("TIME", func(p *Profile) **Timeline { return &p.Timeline }),
+	optional("DATA", func(p *Profile) **Data { return &p.Data }),
 }
 
 const onceSections = 3
@@ -236,6 +249,7 @@ var states = []stateForm{
 	{"segk", func(s *Segment) *[]byte { return &s.Kept }},
 	{"segf", func(s *Segment) *[]byte { return &s.Shelved }},
 	{"segl", func(s *Segment) *[]byte { return &s.LastUses }},
+	{"segd", func(s *Segment) *[]byte { return &s.Structures }},
 }
 
 func (p *Profile) writeLocality(w *writer) {

@@ -65,7 +65,8 @@ var inside = map[string]map[string][]string{
 		"sites":         {"branches", "contract", "index", "locality"},
 		"sharing":       {"contract", "locality"},
 		"communication": {"contract", "index", "sharing", "sites"},
-		".":             {"branches", "communication", "contract", "counters", "footprint", "index", "locality", "nests", "sharing", "sites"},
+		"structures":    {"contract", "index", "sites"},
+		".":             {"branches", "communication", "contract", "counters", "footprint", "index", "locality", "nests", "sharing", "sites", "structures"},
 		"sample":        {".", "communication", "contract", "locality", "sharing", "sites"},
 	},
 	"core/loops": {

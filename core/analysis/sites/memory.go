@@ -29,6 +29,8 @@ type memory struct {
 
 	globals, threads int      // number of the program's variables and threads that were added
 	stacks           []extent // stacks of threads
+
+	watcher Watcher // or nil
 }
 
 type block struct {
@@ -227,7 +229,11 @@ func (m *memory) place(of uint32, addr trace.Addr, bytes uint64) {
 		m.remove(n)
 	}
 	m.closeGaps()
-	m.placed.insert(addr, m.newBlock(of, addr, bytes))
+	n := m.newBlock(of, addr, bytes)
+	m.placed.insert(addr, n)
+	if m.watcher != nil {
+		m.watcher.Placed(n)
+	}
 }
 
 // lastIn returns the last block with an address in [addr, end).
@@ -256,6 +262,9 @@ func (m *memory) free(addr trace.Addr) {
 }
 
 func (m *memory) remove(n uint32) {
+	if m.watcher != nil {
+		m.watcher.Removed(n)
+	}
 	m.granules.forget(m.blocks[n])
 	m.placed.remove(m.blocks[n].from)
 	m.drop(n)

@@ -22,7 +22,7 @@ var groups = []struct {
 	{"Record", []string{"cc", "trace"}},
 	{"Analyse", []string{"diagnose", "analyze", "compare", "locality"}},
 	{"Caches", []string{"what-if", "simulate", "validate"}},
-	{"Code", []string{"sites", "calls", "timeline", "loops", "blocks", "counters"}},
+	{"Code", []string{"sites", "data", "calls", "timeline", "loops", "blocks", "counters"}},
 	{"Threads", []string{"threads", "communication"}},
 	{"Predict", []string{"multicore", "pipeline", "scale"}},
 	{"Files", []string{"info", "convert", "export"}},

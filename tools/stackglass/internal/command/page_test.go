@@ -88,7 +88,7 @@ func openPagedWith(t *testing.T, trace string, settings state.Settings, hierarch
 	if err != nil {
 		t.Fatal(err)
 	}
-	spec.Analyses |= analysis.Footprint
+	spec.Analyses |= analysis.Footprint | analysis.Data
 	for _, h := range hierarchies {
 		state.Measure(&spec, h.Levels)
 	}

@@ -3,5 +3,10 @@
 cd "$(dirname "$0")" || exit 1
 for source in *.c; do
     program=${source%.c}
-    ../../../../../../bin/stackglass cc -- clang-19 -O2 -g "$source" -o "$program" && ./"$program" && rm "$program"
+    case $program in
+    particles) options='-fdebug-compilation-dir=.' ;;
+    *) options= ;;
+    esac
+    # shellcheck disable=SC2086
+    ../../../../../../bin/stackglass cc -- clang-19 -O2 -g $options "$source" -o "$program" && ./"$program" && rm "$program"
 done

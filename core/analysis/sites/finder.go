@@ -1,0 +1,145 @@
+package sites
+
+import (
+	"github.com/stackglass/stackglass/core/codec"
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// Finder finds the data structures to which references belong, as this analysis does, for other
+// analyses that read all rows. Its numbers of blocks and data structures are its own.
+type Finder struct {
+	a     *Analysis
+	slots []uint32
+}
+
+// Nowhere is the block of references that belong to no block: to local variables that the code
+// names, and to addresses outside of all data structures.
+const Nowhere = everywhere
+
+// Watcher is told about the lives of blocks.
+type Watcher interface {
+	// Placed is called after the given block was added, and Removed before it is removed. Numbers of
+	// removed blocks are used again.
+	Placed(block uint32)
+	Removed(block uint32)
+}
+
+// NewFinder returns a finder. program returns the part of the code that the trace has described so
+// far, or nil. w may be nil.
+func NewFinder(program func() *trace.Program, w Watcher) *Finder {
+	f := &Finder{a: New(Options{}, program)}
+	f.a.memory.watcher = w
+	return f
+}
+
+// Begin prepares for the rows of a batch that has the column Site.
+func (f *Finder) Begin(b *trace.Batch) error {
+	f.a.learn()
+	if len(f.slots) < b.Len() {
+		f.slots = make([]uint32, b.Len())
+	}
+	if err := f.a.code.find(b, f.slots[:b.Len()]); err != nil {
+		return err
+	}
+	for len(f.a.near) < len(f.a.code.list) {
+		f.a.near = append(f.a.near, near{})
+	}
+	return nil
+}
+
+// Event processes the allocation or release in row i of the batch.
+func (f *Finder) Event(b *trace.Batch, i int) { f.a.event(b, i, true) }
+
+// Find returns the data structure and the memory block of the reference in row i, which is at this
+// address.
+func (f *Finder) Find(i int, addr trace.Addr) (object, block uint32) {
+	slot, m := f.slots[i], &f.a.memory
+	at := &f.a.near[slot]
+	if !m.holds(at.block, addr) {
+		at.block, at.object = m.find(addr, &f.a.code.list[slot].hint)
+	}
+	return at.object, at.block
+}
+
+// Slot returns the number of the site of row i. Numbers are consecutive from 1.
+func (f *Finder) Slot(i int) uint32 { return f.slots[i] }
+
+// Block returns the addresses of a block, and its data structure.
+func (f *Finder) Block(block uint32) (from trace.Addr, bytes uint64, object uint32) {
+	b := &f.a.memory.blocks[block]
+	return b.from, b.bytes, f.a.memory.objectOf[block]
+}
+
+// Each calls visit for each current block, in ascending order of addresses.
+func (f *Finder) Each(visit func(block uint32)) {
+	for _, piece := range f.a.memory.placed.pieces {
+		for _, p := range piece {
+			visit(p.block)
+		}
+	}
+}
+
+// Objects returns an upper limit of the numbers of data structures.
+func (f *Finder) Objects() int { return len(f.a.memory.objects) }
+
+// Describe returns the kind of a data structure, and the number of its allocating site or of its
+// variable in the trace's tables, or profile.NoSite.
+func (f *Finder) Describe(object uint32) (kind profile.ObjectKind, number uint32) {
+	o := &f.a.memory.objects[object]
+	return o.kind, o.number
+}
+
+// IndexIn returns the index of each data structure in the list of a profile's data structures, or
+// profile.NoSite.
+func (f *Finder) IndexIn(list []profile.DataObject) []uint32 {
+	at := make([]uint32, len(f.a.memory.objects))
+	for i := range at {
+		at[i] = profile.NoSite
+	}
+	for i := range list {
+		if n, known := f.a.memory.number[keyOf(&list[i])]; known {
+			at[n] = uint32(i)
+		}
+	}
+	return at
+}
+
+// Object returns the number of a data structure of a profile.
+func (f *Finder) Object(of *profile.DataObject) uint32 { return f.a.memory.object(keyOf(of)) }
+
+// Code writes or reads the current blocks, except for declared variables. objects contains, when
+// writing, the index of each data structure in a profile, and when reading, the data structure at
+// each index. each writes or reads further facts about a block.
+func (f *Finder) Code(c *codec.Coder, objects []uint32, each func(block uint32)) {
+	m := &f.a.memory
+	var list []placedBlock
+	if !c.Reads() {
+		list = (&summary{a: f.a}).placed()
+	}
+	codec.Slice(c, &list, 1+8+1+1, func(b *placedBlock) {
+		object := b.object
+		if !c.Reads() {
+			object = objects[object]
+		}
+		c.U32(&object)
+		c.Word(&b.from)
+		c.U64(&b.bytes)
+		if c.Reads() {
+			ok := uint64(object) < uint64(len(objects)) && b.bytes > 0 && b.from+b.bytes > b.from
+			if ok {
+				kind := m.objects[objects[object]].kind
+				ok = kind == profile.HeapObject || kind == profile.StackObject
+			}
+			if c.Check(ok, "a block of unknown memory"); c.Failed() {
+				return
+			}
+			m.place(objects[object], b.from, b.bytes)
+		}
+		if n, _ := m.placed.around(b.from); m.holds(n, b.from) {
+			each(n)
+		} else {
+			c.Check(false, "overlapping blocks")
+		}
+	})
+}

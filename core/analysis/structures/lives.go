@@ -1,0 +1,178 @@
+package structures
+
+import (
+	"math"
+	"math/bits"
+
+	"github.com/stackglass/stackglass/core/analysis/index"
+	"github.com/stackglass/stackglass/core/analysis/sites"
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// lives follows the memory blocks from their allocation to their release.
+type lives struct {
+	born  []uint64 // by block: the number of references before its allocation
+	at    index.Cached
+	pages []page
+	last  uint32 // the page that was used last
+}
+
+// page records which bytes of allocated blocks were read and written.
+type page struct {
+	number        uint64
+	read, written [pageBytes / 64]uint64
+}
+
+const (
+	pageBits  = 12
+	pageBytes = 1 << pageBits
+)
+
+// watcher lets the analysis follow the blocks of its finder.
+type watcher Analysis
+
+// Placed implements [sites.Watcher].
+func (w *watcher) Placed(block uint32) {
+	a := (*Analysis)(w)
+	from, bytes, object := a.finder.Block(block)
+	u := a.useOf(object)
+	if !u.heap {
+		return
+	}
+	for uint64(block) >= uint64(len(a.lives.born)) {
+		a.lives.born = append(a.lives.born, 0)
+	}
+	a.lives.born[block] = a.now
+	a.lives.clear(from, bytes)
+	u.bytes += bytes
+	u.lives.PeakBytes = max(u.lives.PeakBytes, u.bytes)
+}
+
+// Removed implements [sites.Watcher].
+func (w *watcher) Removed(block uint32) {
+	a := (*Analysis)(w)
+	from, bytes, object := a.finder.Block(block)
+	u := a.useOf(object)
+	if !u.heap {
+		return
+	}
+	u.bytes -= bytes
+	age := a.now - a.lives.born[block]
+	if u.ages == nil {
+		u.ages = make([]uint64, profile.SiteBins)
+	}
+	u.ages[profile.SiteBin(uint32(min(age, math.MaxUint32)))]++
+	u.lives.Freed++
+	u.lives.Longest = max(u.lives.Longest, age)
+	if a.lives.end(from, bytes, &u.lives, 1) {
+		u.lives.UnreadFreed++
+	}
+}
+
+// end adds the bytes of a block that were not read or not written, or subtracts them if sign is -1.
+// It reports whether no byte was read.
+func (l *lives) end(from trace.Addr, bytes uint64, to *profile.BlockLives, sign int64) (unread bool) {
+	read, written := uint64(0), uint64(0)
+	l.each(from, bytes, func(p *page, word int, mask uint64) {
+		read += uint64(bits.OnesCount64(p.read[word] & mask))
+		written += uint64(bits.OnesCount64(p.written[word] & mask))
+	})
+	to.Unread += uint64(sign) * (bytes - read)
+	to.Unwritten += uint64(sign) * (bytes - written)
+	if read == 0 {
+		to.UnreadBlocks += uint64(sign)
+	}
+	return read == 0
+}
+
+// clear forgets which bytes of a block were used.
+func (l *lives) clear(from trace.Addr, bytes uint64) {
+	l.each(from, bytes, func(p *page, word int, mask uint64) {
+		p.read[word] &^= mask
+		p.written[word] &^= mask
+	})
+}
+
+// note records a reference to a heap block. Bytes outside of the block do not count.
+func (l *lives) note(f *sites.Finder, block uint32, addr trace.Addr, bytes uint64, kind trace.Kind) {
+	from, size, _ := f.Block(block)
+	if addr < from || addr-from >= size {
+		return
+	}
+	bytes = min(bytes, size-(addr-from))
+	reads := kind != trace.Store && kind != trace.RangeWrite
+	writes := kind == trace.Store || kind == trace.RangeWrite || kind == trace.Modify
+	if number := addr >> pageBits; (addr+bytes-1)>>6 == addr>>6 { // most references lie within one word of a page
+		p := l.page(number)
+		mask := ^uint64(0) >> (64 - bytes) << (addr & 63)
+		word := addr >> 6 % uint64(len(p.read))
+		if reads {
+			p.read[word] |= mask
+		}
+		if writes {
+			p.written[word] |= mask
+		}
+		return
+	}
+	for number := addr >> pageBits; number <= (addr+bytes-1)>>pageBits; number++ {
+		l.page(number)
+	}
+	l.each(addr, bytes, func(p *page, word int, mask uint64) {
+		if reads {
+			p.read[word] |= mask
+		}
+		if writes {
+			p.written[word] |= mask
+		}
+	})
+}
+
+// page returns a page, and creates it if necessary.
+func (l *lives) page(number uint64) *page {
+	if uint64(l.last) < uint64(len(l.pages)) && l.pages[l.last].number == number {
+		return &l.pages[l.last]
+	}
+	n, known := l.at.Find(number)
+	if !known {
+		n = uint32(len(l.pages))
+		l.at.Add(number, n)
+		l.pages = append(l.pages, page{number: number})
+	}
+	l.last = n
+	return &l.pages[n]
+}
+
+// each calls visit for each word of the existing pages with bytes in a range, with a mask of these
+// bytes.
+func (l *lives) each(from trace.Addr, bytes uint64, visit func(p *page, word int, mask uint64)) {
+	if bytes == 0 {
+		return
+	}
+	last := from + bytes - 1
+	in := func(p *page) {
+		low, high := p.number<<pageBits, p.number<<pageBits|(pageBytes-1)
+		low, high = max(low, from), min(high, last)
+		for at := low; ; at = (at | 63) + 1 {
+			end := min(high, at|63)
+			visit(p, int(at>>6%(pageBytes/64)), ^uint64(0)>>(63-(end-at))<<(at&63))
+			if end == high {
+				return
+			}
+		}
+	}
+	first, final := from>>pageBits, last>>pageBits
+	if final-first >= uint64(len(l.pages)) {
+		for i := range l.pages {
+			if p := &l.pages[i]; p.number >= first && p.number <= final {
+				in(p)
+			}
+		}
+		return
+	}
+	for number := first; number <= final; number++ {
+		if n, known := l.at.Find(number); known {
+			in(&l.pages[n])
+		}
+	}
+}

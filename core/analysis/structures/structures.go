@@ -1,0 +1,406 @@
+// Package structures measures how a run uses its data structures (MODELS §15.3): the lives of
+// memory blocks, the accesses to each member of structures, which members are used together, and
+// the accesses to each data structure by address and time.
+//
+// It reads every row in order: see [contract.RowAppender]. So it needs no code to join segments,
+// but has its own LRU stack.
+//
+//   - structures.go: the loop over rows
+//   - lives.go: the lives of memory blocks, and which of their bytes were read and written
+//   - visits.go: which members of an element are used together
+//   - maps.go: accesses by address and time
+//   - result.go: the result, and saved runs
+package structures
+
+import (
+	"math/bits"
+
+	"github.com/stackglass/stackglass/core/analysis/contract"
+	"github.com/stackglass/stackglass/core/analysis/sites"
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/stack"
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// Analysis measures the use of data structures for one line size. Use [New] to create one; the zero
+// value is not usable.
+type Analysis struct {
+	lineBytes uint32
+	shift     uint
+	program   func() *trace.Program
+	finder    *sites.Finder
+	absent    bool   // rows have no sites
+	now       uint64 // number of references so far
+
+	structures []structure // distinct structures
+	canonical  []uint32    // for each structure of the program: 1 + its index in structures
+	roles      []role      // by slot of the finder
+
+	uses     []use // by number of the data structure
+	elements []elements
+	lives    lives
+	visits   visits
+	maps     maps
+
+	model     *stack.Exact
+	lines     []trace.Line // line accesses whose distances are not known yet
+	owners    []owner      // for each of them
+	distances []uint32
+}
+
+// structure is a structure type, with the member to which each of its bytes belongs.
+type structure struct {
+	trace.Structure
+	memberAt []uint16 // len(Members) stands for padding
+}
+
+// role is what the code says about the references of a site, and what was found for its last one.
+type role struct {
+	structure, offset uint32 // 1 + the structure to which the site refers, or 0; and the offset in it
+
+	object, of, elements uint32 // elements is 1 + the index of the elements of this object and structure
+}
+
+// use is the use of one data structure.
+type use struct {
+	known    bool
+	heap     bool
+	looked   bool   // declared is known
+	declared uint32 // 1 + the structure of its elements according to the program, or 0
+	lives    profile.BlockLives
+	bytes    uint64   // bytes that are currently allocated
+	ages     []uint64 // released blocks by the bin of their lifetime
+	elements []uint32 // indices of its elements
+}
+
+// elements counts the accesses to the elements of one structure type in one data structure.
+type elements struct {
+	object, structure uint32 // index in Analysis.structures
+	starts            []uint64
+	visits            uint64
+	members           []member
+	together          []uint64
+}
+
+type member struct {
+	loads, stores, visits uint64
+	bins                  *bins // nil: no line access yet
+}
+
+// bins counts line accesses by profile.SiteBin. The last bin contains cold accesses.
+type bins [profile.SiteBins + 1]uint64
+
+// owner says where a line access is counted: 1 + the index of its elements, or 0, and the member;
+// and the row of a map.
+type owner struct {
+	elements uint32
+	member   uint16
+	cell     cell
+}
+
+const pending = 4096 // the number of line accesses whose distances are computed at once
+
+var (
+	_ contract.Analysis    = (*Analysis)(nil)
+	_ contract.RowAppender = (*Analysis)(nil)
+)
+
+// New returns an analysis for a line size in bytes, which must be a power of two. program returns
+// the part of the code that the trace has described so far, or nil.
+func New(lineBytes uint32, program func() *trace.Program) *Analysis {
+	a := &Analysis{
+		lineBytes: lineBytes, shift: uint(bits.TrailingZeros32(lineBytes)), program: program,
+		model: stack.NewExact(), distances: make([]uint32, pending),
+	}
+	a.finder = sites.NewFinder(program, (*watcher)(a))
+	a.visits.init()
+	a.maps.init()
+	return a
+}
+
+// Takes implements [contract.Analysis].
+func (a *Analysis) Takes() (events trace.Kinds, sites, pcs bool) {
+	return contract.LayoutEvents, true, true
+}
+
+// Reads implements [contract.RowAppender].
+func (a *Analysis) Reads() bool { return true }
+
+// AppendRows implements [contract.RowAppender].
+func (a *Analysis) AppendRows(b *trace.Batch) error { return a.Consume(b) }
+
+// Append does nothing, because AppendRows receives the rows of the segment.
+func (a *Analysis) Append(*profile.Profile) error { return nil }
+
+// Close does nothing, because the result needs all data.
+func (a *Analysis) Close() {}
+
+// Consume implements [contract.Analysis].
+func (a *Analysis) Consume(b *trace.Batch) error {
+	if a.absent = a.absent || b.Site == nil; a.absent {
+		return nil
+	}
+	a.learn()
+	if err := a.finder.Begin(b); err != nil {
+		return err
+	}
+	for i, kind := range b.Kind {
+		switch {
+		case kind.IsReference():
+			a.reference(b, i, kind)
+		case contract.LayoutEvents.Has(kind):
+			a.finder.Event(b, i)
+		}
+	}
+	a.settle()
+	return nil
+}
+
+// learn adds the structures that the trace has described since the last call.
+func (a *Analysis) learn() {
+	p := a.program()
+	if p == nil {
+		return
+	}
+	for n := len(a.canonical); n < len(p.Structures); n++ {
+		a.canonical = append(a.canonical, a.structure(p.Structures[n])+1)
+	}
+}
+
+// structure returns the index of a structure, and adds it if it is new.
+func (a *Analysis) structure(s trace.Structure) uint32 {
+	for i := range a.structures {
+		if a.structures[i].Equal(s) {
+			return uint32(i)
+		}
+	}
+	of := structure{Structure: s, memberAt: make([]uint16, min(s.Bytes, mostBytes))}
+	for i := range of.memberAt {
+		of.memberAt[i] = uint16(len(s.Members))
+	}
+	for i, m := range s.Members {
+		for at := m.Offset; at < m.Offset+m.Bytes && uint64(at) < uint64(len(of.memberAt)); at++ {
+			if of.memberAt[at] == uint16(len(s.Members)) {
+				of.memberAt[at] = uint16(i)
+			}
+		}
+	}
+	a.structures = append(a.structures, of)
+	return uint32(len(a.structures) - 1)
+}
+
+// mostBytes is the size of the largest structure whose members are counted.
+const mostBytes = 1 << 16
+
+// usable returns 1 + the index of a structure whose members are counted, given 1 + its number in
+// the program, or 0.
+func (a *Analysis) usable(number uint32) uint32 {
+	if number == 0 || uint64(number) > uint64(len(a.canonical)) {
+		return 0
+	}
+	n := a.canonical[number-1]
+	if s := &a.structures[n-1]; s.Bytes == 0 || s.Bytes > mostBytes || len(s.Members) == 0 || len(s.Members) >= mostBytes {
+		return 0
+	}
+	return n
+}
+
+// roleOf returns what is known about the site of row i.
+func (a *Analysis) roleOf(b *trace.Batch, i int) *role {
+	slot := a.finder.Slot(i)
+	for uint64(slot) >= uint64(len(a.roles)) {
+		a.roles = append(a.roles, role{object: profile.NoSite})
+	}
+	r := &a.roles[slot]
+	if r.object == profile.NoSite {
+		r.object = 0
+		if p := a.program(); p != nil && uint64(b.Site[i]) < uint64(len(p.Sites)) {
+			r.structure, r.offset = a.usable(p.Sites[b.Site[i]].Structure), p.Sites[b.Site[i]].Offset
+		}
+	}
+	return r
+}
+
+// useOf returns the use of a data structure.
+func (a *Analysis) useOf(object uint32) *use {
+	for uint64(object) >= uint64(len(a.uses)) {
+		a.uses = append(a.uses, make([]use, a.finder.Objects()-len(a.uses))...)
+	}
+	u := &a.uses[object]
+	if !u.looked {
+		a.look(u, object)
+	}
+	return u
+}
+
+// look finds the structure of the elements of a data structure. When a saved run is restored, the
+// program is not known yet.
+func (a *Analysis) look(u *use, object uint32) {
+	kind, number := a.finder.Describe(object)
+	u.known, u.heap = true, kind == profile.HeapObject
+	p := a.program()
+	if p == nil {
+		return
+	}
+	a.learn()
+	switch {
+	case u.heap && uint64(number) < uint64(len(p.Sites)):
+		u.declared = a.usable(p.Sites[number].Structure)
+	case kind == profile.GlobalObject && uint64(number) < uint64(len(p.Objects)):
+		u.declared = a.usable(p.Objects[number].Structure)
+	case number != profile.NoSite:
+		return
+	}
+	u.looked = true
+}
+
+// reference counts the reference in row i.
+func (a *Analysis) reference(b *trace.Batch, i int, kind trace.Kind) {
+	addr, bytes := b.Addr[i], uint64(max(b.Bytes[i], 1))
+	if addr+bytes < addr {
+		bytes = 1
+	}
+	object, block := a.finder.Find(i, addr)
+	u := a.useOf(object)
+	if a.now++; a.maps.full(a.now) {
+		a.settle() // counts in the column that ends
+		a.maps.nextColumn()
+	}
+	if u.heap && block != sites.Nowhere {
+		a.lives.note(a.finder, block, addr, bytes, kind)
+	}
+	base, of := a.elementAt(a.roleOf(b, i), u, object, block, addr)
+	if of != 0 {
+		a.access(of-1, base, addr, bytes, kind)
+	} else {
+		a.visits.pass(a)
+	}
+	last := (addr + bytes - 1) >> a.shift
+	for line := addr >> a.shift; ; line++ {
+		if len(a.lines) == pending {
+			a.settle()
+		}
+		first := max(addr, line<<a.shift)
+		to := owner{elements: of, cell: a.maps.at(a, object, first)}
+		if of != 0 {
+			to.member = a.structures[a.elements[of-1].structure].member(first - base)
+		}
+		a.lines, a.owners = append(a.lines, line), append(a.owners, to)
+		if line == last {
+			return
+		}
+	}
+}
+
+// elementAt returns the address of the element to which a reference belongs, and 1 + the index of
+// its elements, or 0. If the program declares the structure of a block's elements, the address
+// decides; otherwise the code.
+func (a *Analysis) elementAt(r *role, u *use, object, block uint32, addr trace.Addr) (base trace.Addr, of uint32) {
+	n := uint32(0)
+	if u.declared != 0 && block != sites.Nowhere {
+		size := a.structures[u.declared-1].Bytes
+		if from, bytes, _ := a.finder.Block(block); bytes%size == 0 {
+			n, base = u.declared, addr-(addr-from)%size
+		}
+	}
+	if n == 0 {
+		if r.structure == 0 {
+			return 0, 0
+		}
+		n, base = r.structure, addr-trace.Addr(r.offset)
+	}
+	if r.elements == 0 || r.object != object || r.of != n {
+		r.object, r.of, r.elements = object, n, a.elementsOf(u, object, n-1)+1
+	}
+	return base, r.elements
+}
+
+// elementsOf returns the index of the elements of a structure in a data structure.
+func (a *Analysis) elementsOf(u *use, object, structure uint32) uint32 {
+	for _, n := range u.elements {
+		if a.elements[n].structure == structure {
+			return n
+		}
+	}
+	s := &a.structures[structure]
+	a.elements = append(a.elements, elements{
+		object: object, structure: structure,
+		starts: make([]uint64, a.lineBytes/profile.StartBytes), members: make([]member, len(s.Members)+1),
+		together: make([]uint64, profile.Pairs(min(len(s.Members), profile.MostPaired))),
+	})
+	n := uint32(len(a.elements) - 1)
+	u.elements = append(u.elements, n)
+	return n
+}
+
+// member returns the member at an offset, or the number of members if there is none.
+func (s *structure) member(offset uint64) uint16 {
+	if offset < uint64(len(s.memberAt)) {
+		return s.memberAt[offset]
+	}
+	return uint16(len(s.Members))
+}
+
+// access counts a reference to an element. A reference to several members counts for each of them.
+func (a *Analysis) access(n uint32, base, addr trace.Addr, bytes uint64, kind trace.Kind) {
+	e := &a.elements[n]
+	s := &a.structures[e.structure]
+	offset, rest := addr-base, len(s.Members)
+	if offset >= s.Bytes || bytes > s.Bytes-offset { // several elements, or none
+		e.members[rest].count(kind)
+		a.visits.pass(a)
+		return
+	}
+	var used memberSet
+	to := int(s.memberAt[offset])
+	if to == rest || offset+bytes > uint64(s.Members[to].Offset)+uint64(s.Members[to].Bytes) {
+		for i := range s.Members {
+			if m := &s.Members[i]; offset < uint64(m.Offset)+uint64(m.Bytes) && uint64(m.Offset) < offset+bytes {
+				e.members[i].count(kind)
+				used.add(i)
+				to = i
+			}
+		}
+	} else {
+		used.add(to)
+		e.members[to].count(kind)
+	}
+	if to == rest { // padding
+		e.members[rest].count(kind)
+	}
+	a.visits.access(a, n, base, used)
+}
+
+func (m *member) count(kind trace.Kind) {
+	switch kind {
+	case trace.Store, trace.RangeWrite:
+		m.stores++
+	case trace.Modify:
+		m.loads++
+		m.stores++
+	default:
+		m.loads++
+	}
+}
+
+// settle computes the distances of the pending line accesses, and counts them.
+func (a *Analysis) settle() {
+	distances := a.distances[:len(a.lines)]
+	a.model.Distances(a.lines, distances)
+	for i, d := range distances {
+		o := &a.owners[i]
+		if o.elements != 0 {
+			m := &a.elements[o.elements-1].members[o.member]
+			if m.bins == nil {
+				m.bins = new(bins)
+			}
+			if d == stack.Cold {
+				m.bins[profile.SiteBins]++
+			} else {
+				m.bins[profile.SiteBin(d)]++
+			}
+		}
+		a.maps.count(o.cell, d)
+	}
+	a.lines, a.owners = a.lines[:0], a.owners[:0]
+}

@@ -1,0 +1,140 @@
+package structures
+
+import (
+	"math/bits"
+
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// visits finds the members of an element that are used together. A visit to an element ends when
+// profile.VisitReferences references have passed since the last access to it. So at most that many
+// visits continue at the same time.
+type visits struct {
+	list   [window]visit // continuing visits; the others have no elements
+	free   []uint8
+	recent [window]uint8     // 1 + the visit of each of the last references, by number of the reference; 0: none
+	table  [tableSlots]uint8 // 1 + the visits, by the hash of their element; 0: none
+	now    uint64            // number of the last reference
+	shared [profile.MostPaired]uint8
+}
+
+type visit struct {
+	base     trace.Addr
+	elements uint32 // 1 + their index
+	used     memberSet
+	last     uint64 // number of the last reference to the element
+}
+
+const (
+	window     = profile.VisitReferences
+	tableSlots = 4 * window
+	tableMask  = tableSlots - 1
+)
+
+// memberSet is a set of members.
+type memberSet [4]uint64
+
+func (s *memberSet) add(member int) {
+	if member < 256 {
+		s[member>>6] |= 1 << (member & 63)
+	}
+}
+
+func (s *memberSet) unite(with memberSet) {
+	for i, word := range with {
+		s[i] |= word
+	}
+}
+
+func (v *visits) init() {
+	for i := range v.list {
+		v.free = append(v.free, uint8(len(v.list)-1-i))
+	}
+}
+
+// pass notes a reference that belongs to no element.
+func (v *visits) pass(a *Analysis) { v.recent[v.step(a)] = 0 }
+
+// step begins the next reference, and ends the visit to which the reference belongs that is now
+// outside of the window.
+func (v *visits) step(a *Analysis) (at uint64) {
+	v.now++
+	at = v.now % window
+	if n := v.recent[at]; n != 0 {
+		if x := &v.list[n-1]; x.elements != 0 && v.now-x.last >= window {
+			a.end(x, 1)
+			v.remove(n)
+		}
+	}
+	return at
+}
+
+// access notes a reference to members of the element at base.
+func (v *visits) access(a *Analysis, elements uint32, base trace.Addr, used memberSet) {
+	at := v.step(a)
+	slot := hash(base, elements+1)
+	for ; v.table[slot] != 0; slot = (slot + 1) & tableMask {
+		if x := &v.list[v.table[slot]-1]; x.base == base && x.elements == elements+1 {
+			break
+		}
+	}
+	n := v.table[slot]
+	if n == 0 {
+		n = v.free[len(v.free)-1] + 1
+		v.free = v.free[:len(v.free)-1]
+		v.table[slot] = n
+		v.list[n-1] = visit{base: base, elements: elements + 1}
+	}
+	x := &v.list[n-1]
+	x.used.unite(used)
+	x.last = v.now
+	v.recent[at] = n
+}
+
+func hash(base trace.Addr, elements uint32) uint64 {
+	h := (base ^ uint64(elements)<<48) * 0x9e3779b97f4a7c15
+	return h >> 40 & tableMask
+}
+
+// remove removes a visit from the table, and moves the entries behind it forward.
+func (v *visits) remove(n uint8) {
+	x := &v.list[n-1]
+	slot := hash(x.base, x.elements)
+	for v.table[slot] != n {
+		slot = (slot + 1) & tableMask
+	}
+	for next := (slot + 1) & tableMask; v.table[next] != 0; next = (next + 1) & tableMask {
+		y := &v.list[v.table[next]-1]
+		if home := hash(y.base, y.elements); (next-home)&tableMask >= (next-slot)&tableMask {
+			v.table[slot], slot = v.table[next], next
+		}
+	}
+	v.table[slot] = 0
+	x.elements = 0
+	v.free = append(v.free, n-1)
+}
+
+// end counts a visit that ends, or removes it from the counts if sign is -1.
+func (a *Analysis) end(x *visit, sign int64) {
+	e, one := &a.elements[x.elements-1], uint64(sign)
+	e.visits += one
+	e.starts[x.base%uint64(a.lineBytes)/profile.StartBytes] += one
+	list := a.visits.shared[:0]
+	for word, set := range x.used {
+		for ; set != 0; set &= set - 1 {
+			m := word<<6 | bits.TrailingZeros64(set)
+			if m >= len(e.members)-1 {
+				continue
+			}
+			e.members[m].visits += one
+			if m >= profile.MostPaired {
+				continue
+			}
+			for _, other := range list {
+				e.together[profile.Pairs(m)+int(other)] += one
+			}
+			list = append(list, uint8(m))
+		}
+	}
+}

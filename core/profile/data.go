@@ -1,0 +1,305 @@
+package profile
+
+import (
+	"math/bits"
+
+	"github.com/stackglass/stackglass/core/codec"
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// Data describes how a run uses its data structures: the lives of memory blocks, the members of
+// structures, and the accesses by address and time (MODELS §15.3). Package analysis/structures
+// computes it.
+type Data struct {
+	LineBytes uint32
+	// ColumnReferences is the number of references in a column of every map: a power of two.
+	ColumnReferences uint64
+	Structures       []trace.Structure // the structures to which Uses refer
+	Uses             []DataUse         // ascending by object
+}
+
+// DataUse describes the use of one data structure.
+type DataUse struct {
+	Object   uint32       // index in Sites.Data
+	Lives    BlockLives   // all zero except for heap blocks
+	Elements []ElementUse // ascending by structure
+	Map      AddressMap   // without rows if the run has too many data structures: see MostMaps
+}
+
+// BlockLives describes the lives of the memory blocks that one site allocated. A lifetime is the
+// number of references of the run from the allocation of a block to its release.
+type BlockLives struct {
+	Freed     uint64     // number of blocks that were released
+	Kept      uint64     // number of blocks that were never released
+	KeptBytes uint64     // their bytes
+	PeakBytes uint64     // largest number of bytes allocated at the same time
+	Lifetimes []BinCount // released blocks by lifetime, in the bins of [SiteBin]
+	Longest   uint64     // longest lifetime of a released block
+
+	UnreadBlocks uint64 // number of blocks of which no byte was read
+	UnreadFreed  uint64 // the number of these blocks that were released
+	Unread       uint64 // number of bytes of all blocks that were never read
+	Unwritten    uint64 // number of bytes of all blocks that were never written
+}
+
+// Median returns the median lifetime of the released blocks, rounded down to the beginning of its
+// bin.
+func (l *BlockLives) Median() uint64 {
+	n := uint64(0)
+	if l.Freed == 1 {
+		return l.Longest
+	}
+	for _, b := range l.Lifetimes {
+		if n += b.Count; 2*n >= l.Freed {
+			return SiteBinFrom(int(b.Bin))
+		}
+	}
+	return 0
+}
+
+// ElementUse describes how the elements of one structure type are used within a data structure. A
+// visit is a sequence of accesses to one element in which each access follows the previous access
+// within [VisitReferences] references of the run.
+type ElementUse struct {
+	Structure uint32   // index in Data.Structures
+	Visits    uint64   // number of visits to elements
+	Starts    []uint64 // visits by the offset of the element's beginning in its line, divided by StartBytes
+	// Members counts the accesses of each member. The last element counts references to padding, and
+	// to several elements at once.
+	Members []MemberUse
+	// Together counts the visits that access both members of a pair, for the first [MostPaired]
+	// members: the pairs (0, 1), (0, 2), (1, 2), (0, 3), and so on; see [ElementUse.Both].
+	Together []uint64
+}
+
+// These are parameters of the analysis of structures.
+const (
+	VisitReferences = 64
+	StartBytes      = 4
+	MostPaired      = 64
+)
+
+// MemberUse counts the accesses to one member of all elements.
+type MemberUse struct {
+	Loads, Stores uint64 // references; a modify counts as both, and a reference to several members for each of them
+	Visits        uint64 // visits that access the member
+	Reuse         Reuse  // line accesses that begin in the member, by stack distance; only Cold and Bins are set
+}
+
+// References returns the number of loads and stores.
+func (m *MemberUse) References() uint64 { return m.Loads + m.Stores }
+
+// Pairs returns the number of pairs of n members.
+func Pairs(n int) int { return n * (n - 1) / 2 }
+
+// Both returns the number of visits that access both of two different members, or 0 if pairs of
+// these members are not counted.
+func (e *ElementUse) Both(i, j int) uint64 {
+	if i > j {
+		i, j = j, i
+	}
+	if at := Pairs(j) + i; i < j && at < len(e.Together) {
+		return e.Together[at]
+	}
+	return 0
+}
+
+// AddressMap counts the line accesses to a data structure by address and time.
+type AddressMap struct {
+	RowBytes uint64 // number of bytes in a row: a power of two
+	Rows     uint32 // number of rows, at most MapRows
+	Cells    []MapCell
+}
+
+// MapCell is one cell of a map that has accesses. Cells are ascending by column, then by row.
+type MapCell struct {
+	Column, Row uint8
+	// Counts contains the line accesses by the logarithm of their stack distance: see [MapClass].
+	Counts []BinCount
+}
+
+// These are the limits of maps.
+const (
+	MapRows    = 64
+	MapColumns = 128
+	MostMaps   = 128 // the maximum number of data structures with a map
+)
+
+// MapClasses is the number of classes of distances in maps. The last class contains cold accesses.
+const MapClasses = 22
+
+// mapFrom is the logarithm of the first boundary between classes.
+const mapFrom = 4
+
+// MapClass returns the class of a stack distance in maps. Class 0 contains the distances below 16,
+// and each further class the distances up to the next power of two. The second but last class also
+// contains all longer distances.
+func MapClass(distance uint32) int { return min(bits.Len32(distance>>mapFrom), MapClasses-2) }
+
+// MapClassFrom returns the smallest distance in a class. It is larger than every distance for the
+// class of cold accesses.
+func MapClassFrom(class int) uint64 {
+	switch {
+	case class == 0:
+		return 0
+	case class >= MapClasses-1:
+		return 1 << 32
+	}
+	return 1 << (mapFrom + class - 1)
+}
+
+// Accesses returns the number of line accesses in the cell.
+func (m *MapCell) Accesses() uint64 { return counted(m.Counts) }
+
+// Cold returns the number of first accesses to lines.
+func (m *MapCell) Cold() uint64 {
+	if last := len(m.Counts) - 1; last >= 0 && m.Counts[last].Bin == MapClasses-1 {
+		return m.Counts[last].Count
+	}
+	return 0
+}
+
+// Misses returns the number of these accesses that miss in a fully associative LRU cache. The
+// number is exact if the number of lines is a power of two from 16 to 2^23, and otherwise slightly
+// too high.
+func (m *MapCell) Misses(lines uint64) (n uint64) {
+	for _, c := range m.Counts {
+		if MapClassFrom(int(c.Bin)+1) > lines {
+			n += c.Count
+		}
+	}
+	return n
+}
+
+func (d *Data) code(c *coder) {
+	c.U32(&d.LineBytes)
+	c.U64(&d.ColumnReferences)
+	c.named(func() {
+		codec.Slice(c.Coder, &d.Structures, 3, func(s *trace.Structure) {
+			c.name(&s.Name)
+			c.U64(&s.Bytes)
+			codec.Slice(c.Coder, &s.Members, 4, func(m *trace.Member) {
+				c.name(&m.Name)
+				c.U32(&m.Offset)
+				c.U32(&m.Bytes)
+				c.name(&m.Type)
+			})
+		})
+		next := uint64(0)
+		codec.Slice(c.Coder, &d.Uses, 16, func(u *DataUse) {
+			codec.Next(c.Coder, &u.Object, &next, 1<<32)
+			u.Lives.code(c)
+			next := uint64(0)
+			codec.Slice(c.Coder, &u.Elements, 5, func(e *ElementUse) {
+				codec.Next(c.Coder, &e.Structure, &next, 1<<32)
+				d.codeElements(c, e)
+			})
+			u.Map.code(c)
+		})
+	})
+}
+
+func (l *BlockLives) code(c *coder) {
+	c.U64s(&l.Freed, &l.Kept, &l.KeptBytes, &l.PeakBytes)
+	c.binCounts(&l.Lifetimes)
+	c.U64s(&l.Longest, &l.UnreadBlocks, &l.UnreadFreed, &l.Unread, &l.Unwritten)
+}
+
+func (d *Data) codeElements(c *coder, e *ElementUse) {
+	if c.Check(uint64(e.Structure) < uint64(len(d.Structures)), "elements of an unknown structure"); c.Failed() {
+		return
+	}
+	c.U64(&e.Visits)
+	codec.Bounded(c.Coder, &e.Starts, int(MaxLineBytes/StartBytes), c.U64)
+	codec.Members(c.Coder, &e.Members, len(d.Structures[e.Structure].Members)+1, func(m *MemberUse) {
+		c.U64s(&m.Loads, &m.Stores, &m.Visits, &m.Reuse.Cold)
+		c.binCounts(&m.Reuse.Bins)
+	})
+	codec.Members(c.Coder, &e.Together, Pairs(min(len(d.Structures[e.Structure].Members), MostPaired)), c.U64)
+}
+
+func (m *AddressMap) code(c *coder) {
+	c.U64(&m.RowBytes)
+	c.U32(&m.Rows)
+	next := uint64(0)
+	codec.Slice(c.Coder, &m.Cells, 3, func(cell *MapCell) {
+		at := uint64(cell.Column)*MapRows + uint64(cell.Row)
+		codec.Next(c.Coder, &at, &next, MapColumns*MapRows)
+		cell.Column, cell.Row = uint8(at/MapRows), uint8(at%MapRows)
+		c.binCounts(&cell.Counts)
+	})
+}
+
+// checkData checks that the counts belong to data objects of the profile, and do not contradict
+// each other.
+func (p *Profile) checkData() error {
+	d := p.Data
+	if d == nil {
+		return nil
+	}
+	if p.Sites == nil || d.LineBytes != p.Sites.LineBytes || bits.OnesCount64(d.ColumnReferences) != 1 {
+		return &CheckError{"its use of data structures has no data structures, another line size or no columns"}
+	}
+	for i := range d.Structures {
+		if !validMembers(&d.Structures[i]) {
+			return &CheckError{"a structure has members outside of it"}
+		}
+	}
+	for i := range d.Uses {
+		u := &d.Uses[i]
+		if int64(u.Object) >= int64(len(p.Sites.Data)) || i > 0 && d.Uses[i-1].Object >= u.Object {
+			return &CheckError{"its use of data structures refers to unknown data structures"}
+		}
+		if !u.Lives.fits(&p.Sites.Data[u.Object]) || !u.Map.fits() {
+			return &CheckError{"the lives of memory blocks or a map contradict the number of blocks or accesses"}
+		}
+		for k := range u.Elements {
+			e := &u.Elements[k]
+			if len(e.Starts) != int(d.LineBytes/StartBytes) || sum(e.Starts) != e.Visits || k > 0 && u.Elements[k-1].Structure >= e.Structure || !e.fits() {
+				return &CheckError{"the visits to a structure's members are impossible"}
+			}
+		}
+	}
+	return nil
+}
+
+func validMembers(s *trace.Structure) bool {
+	for i, m := range s.Members {
+		if m.Bytes == 0 || uint64(m.Offset)+uint64(m.Bytes) > s.Bytes || i > 0 && m.Offset < s.Members[i-1].Offset {
+			return false
+		}
+	}
+	return true
+}
+
+func (l *BlockLives) fits(o *DataObject) bool {
+	return counted(l.Lifetimes) == l.Freed && l.Freed <= o.Blocks && l.Kept <= o.Blocks-l.Freed && l.KeptBytes <= o.Bytes &&
+		l.PeakBytes <= o.Bytes && l.UnreadFreed <= l.UnreadBlocks && l.UnreadBlocks <= l.Freed+l.Kept && l.Unread <= o.Bytes && l.Unwritten <= o.Bytes
+}
+
+func (m *AddressMap) fits() bool {
+	if m.Rows > MapRows || m.Rows > 0 && bits.OnesCount64(m.RowBytes) != 1 {
+		return false
+	}
+	for i := range m.Cells {
+		c := &m.Cells[i]
+		if uint32(c.Row) >= m.Rows || len(c.Counts) == 0 || c.Counts[len(c.Counts)-1].Bin >= MapClasses {
+			return false
+		}
+	}
+	return true
+}
+
+func (e *ElementUse) fits() bool {
+	for i := range e.Members {
+		if e.Members[i].Visits > e.Visits {
+			return false
+		}
+	}
+	for _, n := range e.Together {
+		if n > e.Visits {
+			return false
+		}
+	}
+	return true
+}
