@@ -4304,6 +4304,269 @@ var _ vjson.RawMessage
 var _ js.Value
 var _ log.Logger
 
+// Data shows the data structures of a run, their members, the accesses to them by address and time,
+// and the lives of memory blocks.
+type Data struct {
+	App                          *App
+	Map, Members, Together, Heap vugu.Builder
+}
+
+func (c *Data) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
+
+	vgout = &vugu.BuildOut{}
+
+	var vgiterkey interface{}
+	_ = vgiterkey
+	var vgn *vugu.VGNode
+	vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "data-view"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "data"}}}
+	vgout.Out = append(vgout.Out, vgn) // root for output
+	vgn.AddAttrInterface("aria-busy", c.busy())
+	{
+		vgparent := vgn
+		_ = vgparent
+		vgn = addElement(vgparent, "div\x00class\x00data-beside")
+		{
+			vgparent := vgn
+			_ = vgparent
+			vgn = addElement(vgparent, "section\x00aria-label\x00Ranking")
+			{
+				vgparent := vgn
+				_ = vgparent
+				vgn = addElement(vgparent, "div\x00class\x00figure-head")
+				{
+					vgparent := vgn
+					_ = vgparent
+					vgn = addElement(vgparent, "h2")
+					vgn.SetInnerHTML(vugu.HTML("Data structures"))
+					vgn = addElement(vgparent, "span\x00class\x00actions")
+					{
+						vgparent := vgn
+						_ = vgparent
+						addText(vgparent, "\n\t\t\t\t\t")
+						vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00id\x00data-copy\x00aria-label\x00copy the ranking")
+						addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.CopyCSV("data") })
+						{
+							vgparent := vgn
+							_ = vgparent
+							addText(vgparent, "copy")
+						}
+						addText(vgparent, "\n\t\t\t\t\t")
+						vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00id\x00data-csv\x00aria-label\x00CSV of the ranking")
+						addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.SaveCSV("data") })
+						{
+							vgparent := vgn
+							_ = vgparent
+							addText(vgparent, "CSV")
+						}
+						addText(vgparent, "\n\t\t\t\t\t")
+						vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00id\x00data-json\x00aria-label\x00JSON of the ranking")
+						addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.SaveJSON("data") })
+						{
+							vgparent := vgn
+							_ = vgparent
+							addText(vgparent, "JSON")
+						}
+						addText(vgparent, "\n\t\t\t\t")
+					}
+				}
+				vgn = addElement(vgparent, "sg-table\x00rows\x0014")
+				vgn.AddAttrInterface("id", "table-data")
+				vgn.AddAttrInterface("table", "data")
+			}
+			vgn = addElement(vgparent, "section\x00aria-labelledby\x00data-title")
+			{
+				vgparent := vgn
+				_ = vgparent
+				vgn = addElement(vgparent, "h2\x00id\x00data-title")
+				vgn.SetInnerHTML(c.ranking().Place(c.place()))
+				vgn = addElement(vgparent, "p\x00class\x00summary")
+				{
+					vgparent := vgn
+					_ = vgparent
+					vgn = addElement(vgparent, "span\x00id\x00data-sentence")
+					vgn.SetInnerHTML(c.ranking().Sentence(c.place()))
+					addText(vgparent, " ")
+					vgn = addElement(vgparent, "a\x00id\x00data-code")
+					vgn.AddAttrInterface("href", c.where())
+					{
+						vgparent := vgn
+						_ = vgparent
+						addText(vgparent, "See Code")
+					}
+				}
+				vgn = addElement(vgparent, "div\x00class\x00slot")
+				{
+					vgparent := vgn
+					_ = vgparent
+					if c.status() != "" {
+						vgn = addElement(vgparent, "p\x00class\x00second\x00id\x00data-status")
+						vgn.SetInnerHTML(c.status())
+					}
+					if len(c.advice()) > 0 {
+						vgn = addElement(vgparent, "div\x00class\x00finding\x00id\x00data-advice")
+						{
+							vgparent := vgn
+							_ = vgparent
+							for vgiterkeyt, x := range c.advice() {
+								var vgiterkey interface{} = vgiterkeyt
+								_ = vgiterkey
+								x := x
+								_ = x
+								vgn = addElement(vgparent, "p")
+								{
+									vgparent := vgn
+									_ = vgparent
+									vgn = addElement(vgparent, "b")
+									vgn.SetInnerHTML(x.Change)
+									addText(vgparent, " ")
+									vgn = addElement(vgparent, "span")
+									vgn.SetInnerHTML(x.Members)
+									addText(vgparent, " ")
+									vgn = addElement(vgparent, "span\x00class\x00second")
+									vgn.SetInnerHTML(x.Why)
+								}
+							}
+						}
+					}
+				}
+				vgn = addElement(vgparent, "div\x00class\x00slot")
+				{
+					vgparent := vgn
+					_ = vgparent
+					if len(c.shades()) > 1 {
+						vgn = addElement(vgparent, "fieldset\x00class\x00choices\x00id\x00data-shades")
+						{
+							vgparent := vgn
+							_ = vgparent
+							vgn = addElement(vgparent, "legend")
+							vgn.SetInnerHTML(vugu.HTML("Shade by"))
+							for vgiterkeyt, key := range c.shades() {
+								var vgiterkey interface{} = vgiterkeyt
+								_ = vgiterkey
+								key := key
+								_ = key
+								vgn = addElement(vgparent, "label")
+								{
+									vgparent := vgn
+									_ = vgparent
+									vgn = addElement(vgparent, "input\x00type\x00radio\x00name\x00data-shade")
+									vgn.AddAttrInterface("id", "shade-"+key)
+									addProperty(vgn, "checked", c.view().Shade() == key)
+									addListener(vgn, "change", func(event vugu.DOMEvent) { c.App.ShadeBy(key) })
+									addText(vgparent, " ")
+									vgn = addElement(vgparent, "span")
+									vgn.SetInnerHTML(state.ShadeName(key))
+								}
+							}
+						}
+					}
+				}
+				vgn = addElement(vgparent, "div\x00class\x00slot")
+				{
+					vgparent := vgn
+					_ = vgparent
+					if c.drawn("fields") {
+						vgn = addElement(vgparent, "div\x00class\x00figure\x00id\x00figure-fields")
+						{
+							vgparent := vgn
+							_ = vgparent
+							vgn = addElement(vgparent, "h3\x00id\x00fields-title")
+							vgn.SetInnerHTML(c.chart("fields").Title)
+							vgn = addElement(vgparent, "sg-matrix")
+							vgn.AddAttrInterface("chart", "fields")
+							vgn.AddAttrInterface("id", "chart-fields")
+							vgn = addElement(vgparent, "p\x00class\x00summary\x00id\x00fields-summary")
+							vgn.SetInnerHTML(c.chart("fields").Summary)
+						}
+					}
+				}
+				vgn = addElement(vgparent, "div\x00class\x00slot")
+				{
+					vgparent := vgn
+					_ = vgparent
+					if c.has("members") {
+						{
+							var vgcomp vugu.Builder = c.Members
+							if vgcomp != nil {
+								addComponent(vgin, vgout, vgparent, vgcomp)
+							}
+						}
+					}
+				}
+				vgn = addElement(vgparent, "div\x00class\x00slot")
+				{
+					vgparent := vgn
+					_ = vgparent
+					if c.drawn("map") {
+						{
+							var vgcomp vugu.Builder = c.Map
+							if vgcomp != nil {
+								addComponent(vgin, vgout, vgparent, vgcomp)
+							}
+						}
+					}
+				}
+				vgn = addElement(vgparent, "div\x00class\x00slot")
+				{
+					vgparent := vgn
+					_ = vgparent
+					if c.has("together") {
+						{
+							var vgcomp vugu.Builder = c.Together
+							if vgcomp != nil {
+								addComponent(vgin, vgout, vgparent, vgcomp)
+							}
+						}
+					}
+				}
+			}
+		}
+		vgn = addElement(vgparent, "div\x00class\x00slot")
+		{
+			vgparent := vgn
+			_ = vgparent
+			if c.has("heap") {
+				{
+					var vgcomp vugu.Builder = c.Heap
+					if vgcomp != nil {
+						addComponent(vgin, vgout, vgparent, vgcomp)
+					}
+				}
+			}
+		}
+		vgn = addElement(vgparent, "div\x00class\x00slot")
+		{
+			vgparent := vgn
+			_ = vgparent
+			if len(c.notes()) > 0 {
+				vgn = addElement(vgparent, "details\x00id\x00data-notes")
+				{
+					vgparent := vgn
+					_ = vgparent
+					vgn = addElement(vgparent, "summary")
+					vgn.SetInnerHTML(vugu.HTML("Caveats"))
+					for vgiterkeyt, note := range c.notes() {
+						var vgiterkey interface{} = vgiterkeyt
+						_ = vgiterkey
+						note := note
+						_ = note
+						vgn = addElement(vgparent, "p\x00class\x00second")
+						vgn.SetInnerHTML(note)
+					}
+				}
+			}
+		}
+	}
+	return vgout
+}
+
+// 'fix' unused imports
+var _ fmt.Stringer
+var _ reflect.Type
+var _ vjson.RawMessage
+var _ js.Value
+var _ log.Logger
+
 // Diagnosis shows the problems of the run in view and their fixes, above the facts.
 // While the trace is being read, it shows only the facts.
 type Diagnosis struct {

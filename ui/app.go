@@ -67,6 +67,7 @@ type App struct {
 	calls     callState
 	nests     loopState
 	diagnosis diagnosisState
+	data      dataState
 	diagnoses diagnosesState
 	models    modelState
 	pair      pairState

@@ -179,6 +179,9 @@ func (a *App) PickRow(grid string, row int) {
 		case "loops":
 			a.pickLoop(row)
 			return
+		case "data":
+			a.pickData(row)
+			return
 		case "functions", "blocks":
 			a.pickModel(grid, row)
 			return

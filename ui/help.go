@@ -26,6 +26,8 @@ const (
 		"Shared is one stack for the accesses of all threads, in the order of the trace. All are counted exactly."
 	helpFlows = "Rows are the threads that write values, columns the threads that use them. An event is a reference to a word, line or page whose last writer is another thread; " +
 		"a transfer is the first load of a value since another thread wrote it, and its bytes are the minimum amount of data to move. On lines and pages, values that are merely close to each other count, too. All counts are exact, in the order of the trace."
+	helpMap = "The line accesses to the data structure by address and time. Addresses are offsets from its lowest address, and time is counted in references of the run. " +
+		"A miss is counted in a fully associative LRU cache of the level's size. Drag over a part, or press +, to see it enlarged; Esc shows the whole map."
 	helpOwners = "The data structure is divided into equal parts. The upper row shows the thread that touched each part first: many systems place the part near this thread. The lower row shows the thread that refers to the part most often (after Kulkarni and others). " +
 		"Numbers, colours and hatching identify threads."
 	helpFootprint = "The number of distinct lines accessed in a window, times the line size: the mean over all windows of that length in the run, " +

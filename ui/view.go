@@ -50,6 +50,7 @@ var views = map[state.Tab]func(*App) View{
 	state.TabBlocks:        newBlocks,
 	state.TabCounters:      newCounters,
 	state.TabFootprint:     newFootprint,
+	state.TabData:          newData,
 }
 
 // view returns the chosen view, of one result or of two that are compared.

@@ -98,7 +98,9 @@ func (v *CodeView) columns() (list []column) {
 		if answer(by, "", ""); by == v.levelName(l)+"_misses" {
 			list[1].level, list[1].Name = l, v.levelName(l)+" misses"
 		}
-		share(l)
+		if share(l); v.By == attribution.Object {
+			answer("bytes", "", "")
+		}
 		return list
 	}
 	answer("kind", "kind", "")

@@ -164,6 +164,13 @@ type Matrix struct {
 	// Letters holds one letter for each value from 1 on. The letter selects a color of app.css. If
 	// it is nil, values are drawn as shades. A value of 0 is not drawn.
 	Letters []string
+	// Map draws a map: cells without gaps and texts. The texts are for reading out. A value of -1 is
+	// not drawn, and a value of -2 is hatched.
+	Map  bool
+	Zoom bool // the user can zoom into the map
+	// Names contains the name of the area to which each cell of a map belongs. Cells of a row with
+	// the same name are drawn as one area. If it is nil, there are no areas.
+	Names []string
 }
 
 // FlowMatrix draws flows between threads. If the matrix has not changed, the same pointer is

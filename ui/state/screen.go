@@ -48,6 +48,8 @@ type Screen struct {
 	Window  int         // the window of the run, from 1; 0: the whole run
 	Flow    [2]int      // selected row and column of the matrix, from 1; 0: none
 	Owner   int         // the data structure whose owners are shown, from 1; 0: the first
+	Data    int         // the data structure of the Data view, from 1; 0: the first of the ranking
+	Shade   string      // what shades members and maps in the Data view; "": accesses
 	Loop    int         // the selected loop, from 1; 0: the one with the most references outside its inner loops
 
 	Cores      int    // the number of cores to predict, from 1; 0: 4
@@ -164,6 +166,8 @@ var settings = []setting{
 	counted("from", 16, func(s *Screen) *int { return &s.Flow[0] }),
 	counted("to", 16, func(s *Screen) *int { return &s.Flow[1] }),
 	counted("owner", 16, func(s *Screen) *int { return &s.Owner }),
+	counted("data", 31, func(s *Screen) *int { return &s.Data }),
+	{"shade", func(s *Screen) string { return safeKey(s.Shade) }, func(s *Screen, text string) { s.Shade = safeKey(text) }},
 	counted("loop", 31, func(s *Screen) *int { return &s.Loop }),
 	counted("function", 31, func(s *Screen) *int { return &s.Function }),
 	counted("block", 31, func(s *Screen) *int { return &s.Block }),

@@ -23,6 +23,7 @@ const (
 	TabBlocks
 	TabCounters
 	TabFootprint
+	TabData
 	numTabs
 )
 
@@ -46,6 +47,7 @@ var tabs = [numTabs]struct {
 	TabBlocks:        {"Blocks and runtime", "blocks", missingBlocks, ""},
 	TabCounters:      {"Counters", "counters", missingInstructions, ""},
 	TabFootprint:     {"Footprint", "footprint", missingFootprint, ""},
+	TabData:          {"Data", "data", missingData, "Data structures of two runs cannot be compared here yet: look at A alone and at B alone, or run “stackglass compare A B --on data”."},
 }
 
 // TabGroup is a group of views on one subject. The digit key of its position in TabGroups opens it.
@@ -62,6 +64,7 @@ func TabGroups() []TabGroup {
 		{"Memory", []Tab{TabCaches, TabLocality, TabAssociativity, TabFootprint}},
 		{"Threads", []Tab{TabThreads, TabCommunication}},
 		{"Compute", []Tab{TabBlocks, TabCounters}},
+		{"Data", []Tab{TabData}},
 	}
 }
 

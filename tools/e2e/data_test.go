@@ -1,0 +1,81 @@
+package e2e
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+)
+
+// TestData analyses a trace including its data structures, and reads members, a map and memory
+// blocks with the mouse and with keys.
+func TestData(t *testing.T) {
+	needStage(t)
+	p := openPage(t)
+	path, err := filepath.Abs(filepath.Join(root, "tools", "stackglass", "internal", "command", "testdata", "manual", "particles.sgt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.drop(path)
+	p.finished()
+	p.press("6")
+	p.click("#data-again")
+	p.waitFor("#chart-fields canvas[data-ready]")
+	p.waitFor("#chart-map canvas[data-ready]")
+	p.shoot("data")
+	if title := p.text("#data-title"); !strings.HasPrefix(title, "all") {
+		t.Errorf("the data structure with the most misses is %q", title)
+	}
+	if advice := p.text("#data-advice"); !strings.Contains(advice, "Move to a second structure: kind, name") {
+		t.Errorf("the advice is %q", advice)
+	}
+
+	// Arrow keys go from member to member.
+	p.tabTo("the members", `document.activeElement === document.querySelector("#chart-fields .plot")`)
+	p.press(kb.ArrowRight)
+	p.press(kb.ArrowRight)
+	p.wait("the second member is announced", `document.getElementById("live").textContent.startsWith("y (double")`)
+
+	// Shades show misses instead of accesses.
+	p.click("#shade-L1_misses")
+	p.wait("misses in the map", `document.querySelector("#figure-map h2").textContent.startsWith("L1 misses")`)
+
+	// Dragging over a part of the map enlarges it, and so does the key +.
+	eval[any](p, `document.querySelector("#chart-map").scrollIntoView({ block: "center" })`)
+	box := eval[[]float64](p, `(() => { const b = document.querySelector("#chart-map canvas").getBoundingClientRect(); return [b.left, b.top, b.width, b.height]; })()`)
+	at := func(x, y float64) (float64, float64) { return box[0] + x*box[2], box[1] + y*box[3] }
+	p.drag(at(0.3, 0.3))(at(0.6, 0.7))
+	p.wait("a part of the map", `!document.querySelector("#chart-map .whole").hidden`)
+	p.shoot("data-part")
+	p.click("#chart-map .whole")
+	p.wait("the whole map", `document.querySelector("#chart-map .whole").hidden`)
+	p.press(kb.ArrowDown)
+	p.press("+")
+	p.wait("half of the map", `!document.querySelector("#chart-map .whole").hidden`)
+	p.press(kb.Escape)
+	p.wait("the whole map again", `document.querySelector("#chart-map .whole").hidden && location.hash.includes("view=data")`)
+
+	// The second row is a list, whose payload is never read.
+	p.click("#table-data tbody tr:nth-child(2)")
+	p.wait("the list", `document.querySelector("#fields-title")?.textContent.includes("node") && document.querySelector("#data-title").textContent.startsWith("n")`)
+	if heap := p.text("#table-heap"); !strings.Contains(heap, "28.1") {
+		t.Errorf("the memory blocks are %q", heap)
+	}
+	p.reload()
+	p.waitFor("#chart-fields canvas[data-ready]")
+	if title := p.text("#data-title"); !strings.HasPrefix(title, "n") {
+		t.Errorf("after a reload, %q is selected", title)
+	}
+}
+
+// drag presses the mouse at a point, and returns a function that moves it to another point and
+// releases it there.
+func (p *tab) drag(x, y float64) func(x, y float64) {
+	p.t.Helper()
+	p.do("press the mouse", chromedp.MouseEvent("mousePressed", x, y, chromedp.ButtonLeft))
+	return func(x, y float64) {
+		p.do("drag", chromedp.MouseEvent("mouseMoved", x, y, chromedp.ButtonLeft), chromedp.MouseEvent("mouseReleased", x, y, chromedp.ButtonLeft))
+	}
+}
