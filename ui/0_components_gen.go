@@ -87,8 +87,7 @@ func (c *Associativity) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 	var vgiterkey interface{}
 	_ = vgiterkey
 	var vgn *vugu.VGNode
-	vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "columns"}}}
-	vgout.Out = append(vgout.Out, vgn) // root for output
+	vgn = addRoot(vgout, "div\x00class\x00columns")
 	{
 		vgparent := vgn
 		_ = vgparent
@@ -100,8 +99,7 @@ func (c *Associativity) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 			{
 				vgparent := vgn
 				_ = vgparent
-				vgn = addElement(vgparent, "legend")
-				vgn.SetInnerHTML(vugu.HTML("Show"))
+				addElement(vgparent, "legend\x00Show")
 				vgn = addElement(vgparent, "label")
 				{
 					vgparent := vgn
@@ -109,80 +107,61 @@ func (c *Associativity) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					vgn = addElement(vgparent, "input\x00type\x00radio\x00name\x00map\x00id\x00map-ratio")
 					addProperty(vgn, "checked", !c.App.Screen.Conflicts)
 					addListener(vgn, "change", func(event vugu.DOMEvent) { c.App.ShowConflicts(false) })
-					addText(vgparent, " ")
-					vgn = addElement(vgparent, "span")
-					vgn.SetInnerHTML(vugu.HTML("miss ratio"))
+					addElement(vgparent, " span\x00miss ratio")
 				}
-				addText(vgparent, "\n\t\t\t")
-				vgn = addElement(vgparent, "label")
+				vgn = addElement(vgparent, " label")
 				{
 					vgparent := vgn
 					_ = vgparent
 					vgn = addElement(vgparent, "input\x00type\x00radio\x00name\x00map\x00id\x00map-conflicts")
 					addProperty(vgn, "checked", c.App.Screen.Conflicts)
 					addListener(vgn, "change", func(event vugu.DOMEvent) { c.App.ShowConflicts(true) })
-					addText(vgparent, " ")
-					vgn = addElement(vgparent, "span")
-					vgn.SetInnerHTML(vugu.HTML("conflict misses"))
+					addElement(vgparent, " span\x00conflict misses")
 				}
 			}
-			{
-				var vgcomp vugu.Builder = c.Map
-				if vgcomp != nil {
-					addComponent(vgin, vgout, vgparent, vgcomp)
-				}
-			}
+			addComponent(vgin, vgout, vgparent, c.Map)
 		}
 		vgn = addElement(vgparent, "section\x00class\x00answers\x00aria-labelledby\x00cell-title")
 		{
 			vgparent := vgn
 			_ = vgparent
 			vgn = addElement(vgparent, "h2\x00id\x00cell-title")
-			vgn.SetInnerHTML(c.title())
+			setText(vgn, c.title())
 			vgn = addElement(vgparent, "p\x00class\x00second")
-			vgn.SetInnerHTML(c.size())
+			setText(vgn, c.size())
 			vgn = addElement(vgparent, "dl\x00class\x00numbers\x00id\x00cell")
 			{
 				vgparent := vgn
 				_ = vgparent
-				for vgiterkeyt, f := range c.facts() {
-					var vgiterkey interface{} = vgiterkeyt
-					_ = vgiterkey
-					f := f
+				for _, f := range c.facts() {
 					_ = f
 					vgn = addElement(vgparent, "div")
-					vgn.AddAttrInterface("id", "cell-"+f.ID)
+					setAttribute(vgn, "id", "cell-"+f.ID)
 					{
 						vgparent := vgn
 						_ = vgparent
 						vgn = addElement(vgparent, "dt")
-						vgn.SetInnerHTML(f.Name)
+						setText(vgn, f.Name)
 						vgn = addElement(vgparent, "dd")
 						{
 							vgparent := vgn
 							_ = vgparent
 							vgn = addElement(vgparent, "span")
-							vgn.SetInnerHTML(f.Value)
-							addText(vgparent, " ")
-							vgn = addElement(vgparent, "b\x00class\x00share")
-							vgn.SetInnerHTML(f.Share)
+							setText(vgn, f.Value)
+							vgn = addElement(vgparent, " b\x00class\x00share")
+							setText(vgn, f.Share)
 						}
 					}
 				}
 			}
 			vgn = addElement(vgparent, "p\x00class\x00second\x00id\x00cell-says")
-			vgn.SetInnerHTML(c.says())
+			setText(vgn, c.says())
 			vgn = addElement(vgparent, "p\x00class\x00actions")
 			{
 				vgparent := vgn
 				_ = vgparent
-				vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00id\x00cell-ask")
+				vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00id\x00cell-ask\x00use it as the first level")
 				addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.AskCell() })
-				{
-					vgparent := vgn
-					_ = vgparent
-					addText(vgparent, "use it as the first level")
-				}
 			}
 		}
 	}
@@ -236,69 +215,59 @@ func (c *Bar) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 	var vgiterkey interface{}
 	_ = vgiterkey
 	var vgn *vugu.VGNode
-	vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "section", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "bar"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "run"}, vugu.VGAttribute{Namespace: "", Key: "aria-label", Val: "Running analysis"}, vugu.VGAttribute{Namespace: "", Key: "data-running", Val: "1"}}}
-	vgout.Out = append(vgout.Out, vgn) // root for output
+	vgn = addRoot(vgout, "section\x00class\x00bar\x00id\x00run\x00aria-label\x00Running analysis\x00data-running\x001")
 	{
 		vgparent := vgn
 		_ = vgparent
 		vgn = addElement(vgparent, "progress\x00id\x00run-progress\x00max\x001")
-		vgn.AddAttrInterface("aria-label", "Share of "+c.App.run.name+" that has been read")
-		vgn.AddAttrInterface("value", c.value())
+		setAttribute(vgn, "aria-label", "Share of "+c.App.run.name+" that has been read")
+		setAttribute(vgn, "value", c.value())
 		vgn = addElement(vgparent, "div\x00class\x00bar-line")
 		{
 			vgparent := vgn
 			_ = vgparent
 			vgn = addElement(vgparent, "a\x00id\x00run-name")
-			vgn.AddAttrInterface("href", c.href())
-			vgn.SetInnerHTML(c.App.run.name)
-			addText(vgparent, "\n\t\t")
-			vgn = addElement(vgparent, "strong\x00id\x00run-percent")
-			vgn.SetInnerHTML(c.bar().Percent)
-			addText(vgparent, "\n\t\t")
-			vgn = addElement(vgparent, "span\x00class\x00facts")
+			setAttribute(vgn, "href", c.href())
+			setText(vgn, c.App.run.name)
+			vgn = addElement(vgparent, " strong\x00id\x00run-percent")
+			setText(vgn, c.bar().Percent)
+			vgn = addElement(vgparent, " span\x00class\x00facts")
 			{
 				vgparent := vgn
 				_ = vgparent
 				addText(vgparent, "\n\t\t\t")
-				for vgiterkeyt, f := range c.bar().Facts {
-					var vgiterkey interface{} = vgiterkeyt
-					_ = vgiterkey
-					f := f
+				for _, f := range c.bar().Facts {
 					_ = f
 					vgn = addElement(vgparent, "span\x00class\x00fact")
 					{
 						vgparent := vgn
 						_ = vgparent
 						vgn = addElement(vgparent, "span\x00class\x00second")
-						vgn.SetInnerHTML(f.Name)
-						addText(vgparent, " ")
-						vgn = addElement(vgparent, "b")
-						vgn.AddAttrInterface("id", "run-"+f.ID)
-						vgn.SetInnerHTML(f.Value)
+						setText(vgn, f.Name)
+						vgn = addElement(vgparent, " b")
+						setAttribute(vgn, "id", "run-"+f.ID)
+						setText(vgn, f.Value)
 						addText(vgparent, " ")
 						if f.Share != "" {
 							vgn = addElement(vgparent, "meter\x00max\x001")
-							vgn.AddAttrInterface("aria-label", "Share of the allowed "+f.Name)
-							vgn.AddAttrInterface("value", f.Share)
+							setAttribute(vgn, "aria-label", "Share of the allowed "+f.Name)
+							setAttribute(vgn, "value", f.Share)
 						}
 					}
 				}
 				addText(vgparent, "\n\t\t")
 			}
-			addText(vgparent, "\n\t\t")
-			vgn = addElement(vgparent, "span\x00class\x00actions")
+			vgn = addElement(vgparent, " span\x00class\x00actions")
 			{
 				vgparent := vgn
 				_ = vgparent
-				addText(vgparent, "\n\t\t\t")
-				vgn = addElement(vgparent, "button\x00type\x00button\x00id\x00run-pause")
-				vgn.AddAttrInterface("disabled", c.App.run.pausing || c.App.run.carrier == nil)
-				vgn.SetInnerHTML(c.pauseWord())
+				vgn = addElement(vgparent, " button\x00type\x00button\x00id\x00run-pause")
+				setAttribute(vgn, "disabled", c.App.run.pausing || c.App.run.carrier == nil)
+				setText(vgn, c.pauseWord())
 				addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.PauseOrResume() })
-				addText(vgparent, "\n\t\t\t")
-				vgn = addElement(vgparent, "button\x00type\x00button\x00id\x00run-cancel")
-				vgn.AddAttrInterface("disabled", c.App.run.stopping || c.App.run.carrier == nil && !c.watching())
-				vgn.SetInnerHTML(c.cancelWords())
+				vgn = addElement(vgparent, " button\x00type\x00button\x00id\x00run-cancel")
+				setAttribute(vgn, "disabled", c.App.run.stopping || c.App.run.carrier == nil && !c.watching())
+				setText(vgn, c.cancelWords())
 				addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.Cancel() })
 				addText(vgparent, "\n\t\t")
 			}
@@ -372,8 +341,7 @@ func (c *BlocksView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 	var vgiterkey interface{}
 	_ = vgiterkey
 	var vgn *vugu.VGNode
-	vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "blocks-view"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "blocks"}}}
-	vgout.Out = append(vgout.Out, vgn) // root for output
+	vgn = addRoot(vgout, "div\x00class\x00blocks-view\x00id\x00blocks")
 	{
 		vgparent := vgn
 		_ = vgparent
@@ -387,18 +355,13 @@ func (c *BlocksView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					vgparent := vgn
 					_ = vgparent
 					vgn = addElement(vgparent, "p")
-					vgn.SetInnerHTML(c.problem())
+					setText(vgn, c.problem())
 					vgn = addElement(vgparent, "p\x00class\x00actions")
 					{
 						vgparent := vgn
 						_ = vgparent
-						vgn = addElement(vgparent, "button\x00type\x00button\x00id\x00blocks-again")
+						vgn = addElement(vgparent, "button\x00type\x00button\x00id\x00blocks-again\x00Try again")
 						addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.AskAgain() })
-						{
-							vgparent := vgn
-							_ = vgparent
-							addText(vgparent, "Try again")
-						}
 					}
 				}
 			}
@@ -407,12 +370,7 @@ func (c *BlocksView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 				{
 					vgparent := vgn
 					_ = vgparent
-					vgn = addElement(vgparent, "p")
-					{
-						vgparent := vgn
-						_ = vgparent
-						addText(vgparent, "Loading the models …")
-					}
+					addElement(vgparent, "p\x00Loading the models …")
 				}
 			}
 		}
@@ -430,7 +388,7 @@ func (c *BlocksView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 						vgparent := vgn
 						_ = vgparent
 						vgn = addElement(vgparent, "p\x00class\x00summary\x00id\x00blocks-summary")
-						vgn.SetInnerHTML(c.blocks().Summary())
+						setText(vgn, c.blocks().Summary())
 					}
 					vgn = addElement(vgparent, "div\x00class\x00slot")
 					{
@@ -441,60 +399,43 @@ func (c *BlocksView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 							{
 								vgparent := vgn
 								_ = vgparent
-								vgn = addElement(vgparent, "strong")
-								vgn.SetInnerHTML(vugu.HTML("Note."))
-								addText(vgparent, " ")
-								vgn = addElement(vgparent, "span")
-								vgn.SetInnerHTML(c.blocks().Problem)
+								addElement(vgparent, "strong\x00Note.")
+								vgn = addElement(vgparent, " span")
+								setText(vgn, c.blocks().Problem)
 							}
 						}
 					}
-					{
-						var vgcomp vugu.Builder = c.Caveats
-						if vgcomp != nil {
-							addComponent(vgin, vgout, vgparent, vgcomp)
-						}
-					}
+					addComponent(vgin, vgout, vgparent, c.Caveats)
 					vgn = addElement(vgparent, "fieldset\x00class\x00choices\x00id\x00parameters")
 					{
 						vgparent := vgn
 						_ = vgparent
-						vgn = addElement(vgparent, "legend\x00class\x00visually-hidden")
-						vgn.SetInnerHTML(vugu.HTML("Parameters"))
-						for vgiterkeyt, p := range c.blocks().Parameters() {
-							var vgiterkey interface{} = vgiterkeyt
-							_ = vgiterkey
-							p := p
+						addElement(vgparent, "legend\x00class\x00visually-hidden\x00Parameters")
+						for _, p := range c.blocks().Parameters() {
 							_ = p
 							vgn = addElement(vgparent, "label")
 							{
 								vgparent := vgn
 								_ = vgparent
 								vgn = addElement(vgparent, "span")
-								vgn.SetInnerHTML(p.Name)
-								addText(vgparent, " ")
-								vgn = addElement(vgparent, "input\x00type\x00text\x00class\x00short")
-								vgn.AddAttrInterface("id", "parameter-"+p.Name)
+								setText(vgn, p.Name)
+								vgn = addElement(vgparent, " input\x00type\x00text\x00class\x00short")
+								setAttribute(vgn, "id", "parameter-"+p.Name)
 								addProperty(vgn, "value", p.Title)
 								addListener(vgn, "change", func(event vugu.DOMEvent) { c.App.SetParameter(p.Name, event.PropString("target", "value")) })
 							}
 						}
-						addText(vgparent, "\n\t\t")
-						vgn = addElement(vgparent, "label")
+						vgn = addElement(vgparent, " label")
 						{
 							vgparent := vgn
 							_ = vgparent
-							vgn = addElement(vgparent, "span\x00class\x00second")
-							vgn.SetInnerHTML(vugu.HTML("parameter"))
-							addText(vgparent, " ")
-							vgn = addElement(vgparent, "input\x00type\x00text\x00id\x00parameter-new\x00placeholder\x00n = 1000")
+							addElement(vgparent, "span\x00class\x00second\x00parameter")
+							vgn = addElement(vgparent, " input\x00type\x00text\x00id\x00parameter-new\x00placeholder\x00n = 1000")
 							addProperty(vgn, "value", c.App.models.named)
 							addListener(vgn, "change", func(event vugu.DOMEvent) { c.App.NameNumber(event.PropString("target", "value")) })
 						}
 					}
-					vgn = addElement(vgparent, "sg-table")
-					vgn.AddAttrInterface("id", "table-functions")
-					vgn.AddAttrInterface("table", "functions")
+					addElement(vgparent, "sg-table\x00id\x00table-functions\x00table\x00functions")
 					vgn = addElement(vgparent, "section\x00id\x00function\x00aria-labelledby\x00function-title")
 					{
 						vgparent := vgn
@@ -504,52 +445,23 @@ func (c *BlocksView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 							vgparent := vgn
 							_ = vgparent
 							vgn = addElement(vgparent, "h2\x00id\x00function-title")
-							vgn.SetInnerHTML("Function " + c.blocks().FunctionName())
+							setText(vgn, "Function "+c.blocks().FunctionName())
 							vgn = addElement(vgparent, "span\x00class\x00actions")
 							{
 								vgparent := vgn
 								_ = vgparent
-								addText(vgparent, "\n\t\t\t\t")
-								vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00id\x00blocks-csv")
+								vgn = addElement(vgparent, " button\x00type\x00button\x00class\x00plain\x00id\x00blocks-csv\x00CSV")
 								addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.SaveCSV("blocks") })
-								{
-									vgparent := vgn
-									_ = vgparent
-									addText(vgparent, "CSV")
-								}
-								addText(vgparent, "\n\t\t\t\t")
-								vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00id\x00blocks-json")
+								vgn = addElement(vgparent, " button\x00type\x00button\x00class\x00plain\x00id\x00blocks-json\x00JSON")
 								addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.SaveJSON("blocks") })
-								{
-									vgparent := vgn
-									_ = vgparent
-									addText(vgparent, "JSON")
-								}
-								addText(vgparent, "\n\t\t\t\t")
-								vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00id\x00functions-csv")
+								vgn = addElement(vgparent, " button\x00type\x00button\x00class\x00plain\x00id\x00functions-csv\x00CSV of functions")
 								addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.SaveCSV("functions") })
-								{
-									vgparent := vgn
-									_ = vgparent
-									addText(vgparent, "CSV of functions")
-								}
-								addText(vgparent, "\n\t\t\t\t")
-								vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00id\x00probabilities-save")
+								vgn = addElement(vgparent, " button\x00type\x00button\x00class\x00plain\x00id\x00probabilities-save\x00save probabilities")
 								addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.SaveProbabilities() })
-								{
-									vgparent := vgn
-									_ = vgparent
-									addText(vgparent, "save probabilities")
-								}
 								addText(vgparent, "\n\t\t\t\t")
 								if c.App.Edited() {
-									vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00id\x00probabilities-forget")
+									vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00id\x00probabilities-forget\x00undo all changes")
 									addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.ForgetBranches() })
-									{
-										vgparent := vgn
-										_ = vgparent
-										addText(vgparent, "undo all changes")
-									}
 								}
 								addText(vgparent, "\n\t\t\t")
 							}
@@ -567,18 +479,11 @@ func (c *BlocksView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 									vgparent := vgn
 									_ = vgparent
 									if c.blocks().Graph != nil {
-										vgn = addElement(vgparent, "sg-graph")
-										vgn.AddAttrInterface("graph", "function")
-										vgn.AddAttrInterface("id", "graph-function")
+										addElement(vgparent, "sg-graph\x00graph\x00function\x00id\x00graph-function")
 									}
 									addText(vgparent, "\n\t\t\t\t\t")
 									if c.blocks().Graph == nil {
-										vgn = addElement(vgparent, "p\x00class\x00second\x00id\x00graph-none")
-										{
-											vgparent := vgn
-											_ = vgparent
-											addText(vgparent, "This function has too many blocks to draw. The table lists them.")
-										}
+										addElement(vgparent, "p\x00class\x00second\x00id\x00graph-none\x00This function has too many blocks to draw. The table lists them.")
 									}
 								}
 							}
@@ -591,12 +496,7 @@ func (c *BlocksView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 									vgparent := vgn
 									_ = vgparent
 									if len(c.rows()) == 0 {
-										vgn = addElement(vgparent, "p\x00class\x00second\x00id\x00branches-none")
-										{
-											vgparent := vgn
-											_ = vgparent
-											addText(vgparent, "This function has no conditional branches.")
-										}
+										addElement(vgparent, "p\x00class\x00second\x00id\x00branches-none\x00This function has no conditional branches.")
 									}
 									if len(c.rows()) > 0 {
 										vgn = addElement(vgparent, "div\x00class\x00scroll\x00tabindex\x000\x00role\x00region\x00aria-label\x00Branches")
@@ -607,50 +507,45 @@ func (c *BlocksView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 											{
 												vgparent := vgn
 												_ = vgparent
-												vgn = addElement(vgparent, "thead")
-												vgn.SetInnerHTML(vugu.HTML("\x3Ctr\x3E\x3Cth scope=\"col\"\x3Ebranch\x3C/th\x3E\x3Cth scope=\"col\"\x3Ehow often\x3C/th\x3E\x3Cth scope=\"col\"\x3Eto\x3C/th\x3E\x3Cth scope=\"col\" class=\"number\"\x3Eshare\x3C/th\x3E\x3Cth scope=\"col\"\x3E\x3Cspan class=\"visually-hidden\"\x3Eslider\x3C/span\x3E\x3C/th\x3E\x3C/tr\x3E"))
+												addElement(vgparent, "thead\x00\x3Ctr\x3E\x3Cth scope=\"col\"\x3Ebranch\x3C/th\x3E\x3Cth scope=\"col\"\x3Ehow often\x3C/th\x3E\x3Cth scope=\"col\"\x3Eto\x3C/th\x3E\x3Cth scope=\"col\" class=\"number\"\x3Eshare\x3C/th\x3E\x3Cth scope=\"col\"\x3E\x3Cspan class=\"visually-hidden\"\x3Eslider\x3C/span\x3E\x3C/th\x3E\x3C/tr\x3E")
 												vgn = addElement(vgparent, "tbody")
 												{
 													vgparent := vgn
 													_ = vgparent
 													for i, r := range c.rows() {
-														var vgiterkey interface{} = i
-														_ = vgiterkey
-														i := i
 														_ = i
-														r := r
 														_ = r
 														vgn = addElement(vgparent, "tr")
 														{
 															vgparent := vgn
 															_ = vgparent
 															vgn = addElement(vgparent, "td\x00class\x00words")
-															vgn.SetInnerHTML(r.Head)
+															setText(vgn, r.Head)
 															vgn = addElement(vgparent, "td")
 															{
 																vgparent := vgn
 																_ = vgparent
 																if r.Way == 0 {
 																	vgn = addElement(vgparent, "input\x00type\x00text\x00class\x00short")
-																	vgn.AddAttrInterface("aria-invalid", c.invalid(r))
-																	vgn.AddAttrInterface("aria-label", "how often each outcome of "+r.Title)
-																	vgn.AddAttrInterface("id", c.id("often", i))
+																	setAttribute(vgn, "aria-invalid", c.invalid(r))
+																	setAttribute(vgn, "aria-label", "how often each outcome of "+r.Title)
+																	setAttribute(vgn, "id", c.id("often", i))
 																	addProperty(vgn, "value", c.said(r))
 																	addListener(vgn, "change", func(event vugu.DOMEvent) { c.set(r, event.PropString("target", "value")) })
 																}
 															}
 															vgn = addElement(vgparent, "td\x00class\x00words")
-															vgn.SetInnerHTML(r.To)
+															setText(vgn, r.To)
 															vgn = addElement(vgparent, "td\x00class\x00number")
-															vgn.SetInnerHTML(state.Percent(r.Share))
+															setText(vgn, state.Percent(r.Share))
 															vgn = addElement(vgparent, "td")
 															{
 																vgparent := vgn
 																_ = vgparent
 																vgn = addElement(vgparent, "input\x00type\x00range\x00min\x000\x00max\x001000\x00step\x001")
-																vgn.AddAttrInterface("aria-label", "share of "+r.Title)
-																vgn.AddAttrInterface("aria-valuetext", state.Percent(r.Share))
-																vgn.AddAttrInterface("id", c.id("slider", i))
+																setAttribute(vgn, "aria-label", "share of "+r.Title)
+																setAttribute(vgn, "aria-valuetext", state.Percent(r.Share))
+																setAttribute(vgn, "id", c.id("slider", i))
 																addProperty(vgn, "value", c.slider(r))
 																addListener(vgn, "input", func(event vugu.DOMEvent) { c.slide(r, event.PropString("target", "value")) })
 															}
@@ -663,20 +558,18 @@ func (c *BlocksView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 								}
 								if c.more() != "" {
 									vgn = addElement(vgparent, "p\x00class\x00second")
-									vgn.SetInnerHTML(c.more())
+									setText(vgn, c.more())
 								}
 							}
 						}
-						vgn = addElement(vgparent, "sg-table")
-						vgn.AddAttrInterface("id", "table-blocks")
-						vgn.AddAttrInterface("table", "blocks")
+						addElement(vgparent, "sg-table\x00id\x00table-blocks\x00table\x00blocks")
 					}
 					vgn = addElement(vgparent, "section\x00id\x00block\x00aria-labelledby\x00block-title")
 					{
 						vgparent := vgn
 						_ = vgparent
 						vgn = addElement(vgparent, "h2\x00id\x00block-title")
-						vgn.SetInnerHTML("Block " + c.blocks().BlockName())
+						setText(vgn, "Block "+c.blocks().BlockName())
 						vgn = addElement(vgparent, "div\x00class\x00columns halves")
 						{
 							vgparent := vgn
@@ -690,12 +583,7 @@ func (c *BlocksView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 									vgparent := vgn
 									_ = vgparent
 									if c.Table("schedule") != nil {
-										{
-											var vgcomp vugu.Builder = c.Schedule
-											if vgcomp != nil {
-												addComponent(vgin, vgout, vgparent, vgcomp)
-											}
-										}
+										addComponent(vgin, vgout, vgparent, c.Schedule)
 									}
 								}
 							}
@@ -708,12 +596,7 @@ func (c *BlocksView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 									vgparent := vgn
 									_ = vgparent
 									if c.Table("bounds") != nil {
-										{
-											var vgcomp vugu.Builder = c.Bounds
-											if vgcomp != nil {
-												addComponent(vgin, vgout, vgparent, vgcomp)
-											}
-										}
+										addComponent(vgin, vgout, vgparent, c.Bounds)
 									}
 								}
 								vgn = addElement(vgparent, "div\x00class\x00slot")
@@ -721,9 +604,7 @@ func (c *BlocksView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 									vgparent := vgn
 									_ = vgparent
 									if c.App.blockSource() != nil {
-										vgn = addElement(vgparent, "sg-table")
-										vgn.AddAttrInterface("id", "block-source-rows")
-										vgn.AddAttrInterface("table", "block-source")
+										addElement(vgparent, "sg-table\x00id\x00block-source-rows\x00table\x00block-source")
 									}
 								}
 							}
@@ -734,10 +615,8 @@ func (c *BlocksView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 						{
 							vgparent := vgn
 							_ = vgparent
-							vgn = addElement(vgparent, "h2\x00id\x00executed-title")
-							vgn.SetInnerHTML(vugu.HTML("Instructions executed in the run"))
-							vgn = addElement(vgparent, "p\x00class\x00second")
-							vgn.SetInnerHTML(vugu.HTML("These are the counts of the traced run; the sliders above do not change them. At sensitivity 1, changing a branch\x26#39;s trip count or odds by 1 % changes the number of instructions by 1 %."))
+							addElement(vgparent, "h2\x00id\x00executed-title\x00Instructions executed in the run")
+							addElement(vgparent, "p\x00class\x00second\x00These are the counts of the traced run; the sliders above do not change them. At sensitivity 1, changing a branch\x26#39;s trip count or odds by 1 % changes the number of instructions by 1 %.")
 							vgn = addElement(vgparent, "div\x00class\x00columns")
 							{
 								vgparent := vgn
@@ -751,12 +630,7 @@ func (c *BlocksView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 										vgparent := vgn
 										_ = vgparent
 										if c.Table("branches") != nil {
-											{
-												var vgcomp vugu.Builder = c.Branches
-												if vgcomp != nil {
-													addComponent(vgin, vgout, vgparent, vgcomp)
-												}
-											}
+											addComponent(vgin, vgout, vgparent, c.Branches)
 										}
 									}
 								}
@@ -769,12 +643,7 @@ func (c *BlocksView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 										vgparent := vgn
 										_ = vgparent
 										if c.Table("opcodes") != nil {
-											{
-												var vgcomp vugu.Builder = c.Opcodes
-												if vgcomp != nil {
-													addComponent(vgin, vgout, vgparent, vgcomp)
-												}
-											}
+											addComponent(vgin, vgout, vgparent, c.Opcodes)
 										}
 									}
 								}
@@ -913,8 +782,7 @@ func (c *Caches) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 	var vgiterkey interface{}
 	_ = vgiterkey
 	var vgn *vugu.VGNode
-	vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "columns"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "caches"}}}
-	vgout.Out = append(vgout.Out, vgn) // root for output
+	vgn = addRoot(vgout, "div\x00class\x00columns\x00id\x00caches")
 	{
 		vgparent := vgn
 		_ = vgparent
@@ -922,23 +790,13 @@ func (c *Caches) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 		{
 			vgparent := vgn
 			_ = vgparent
-			{
-				var vgcomp vugu.Builder = c.Curve
-				if vgcomp != nil {
-					addComponent(vgin, vgout, vgparent, vgcomp)
-				}
-			}
+			addComponent(vgin, vgout, vgparent, c.Curve)
 			vgn = addElement(vgparent, "div\x00class\x00slot")
 			{
 				vgparent := vgn
 				_ = vgparent
 				if c.App.Screen.Beside != nil {
-					{
-						var vgcomp vugu.Builder = c.Against
-						if vgcomp != nil {
-							addComponent(vgin, vgout, vgparent, vgcomp)
-						}
-					}
+					addComponent(vgin, vgout, vgparent, c.Against)
 				}
 			}
 		}
@@ -950,72 +808,44 @@ func (c *Caches) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 			{
 				vgparent := vgn
 				_ = vgparent
-				vgn = addElement(vgparent, "h2\x00id\x00hierarchy-title")
-				vgn.SetInnerHTML(vugu.HTML("Hierarchy"))
+				addElement(vgparent, "h2\x00id\x00hierarchy-title\x00Hierarchy")
 				vgn = addElement(vgparent, "span\x00class\x00actions")
 				{
 					vgparent := vgn
 					_ = vgparent
-					addText(vgparent, "\n\t\t\t\t")
-					vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00id\x00machine-file")
+					vgn = addElement(vgparent, " button\x00type\x00button\x00class\x00plain\x00id\x00machine-file\x00load …")
 					addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.PickMachine() })
-					{
-						vgparent := vgn
-						_ = vgparent
-						addText(vgparent, "load …")
-					}
-					addText(vgparent, "\n\t\t\t\t")
-					vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00id\x00machine-keep")
-					vgn.SetInnerHTML(c.keepWords())
+					vgn = addElement(vgparent, " button\x00type\x00button\x00class\x00plain\x00id\x00machine-keep")
+					setText(vgn, c.keepWords())
 					addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.KeepBeside(false) })
 					addText(vgparent, "\n\t\t\t\t")
 					if c.App.Screen.Beside != nil {
-						vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00id\x00machine-drop")
+						vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00id\x00machine-drop\x00A alone")
 						addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.KeepBeside(true) })
-						{
-							vgparent := vgn
-							_ = vgparent
-							addText(vgparent, "A alone")
-						}
 					}
 					addText(vgparent, "\n\t\t\t")
 				}
 			}
-			{
-				var vgcomp vugu.Builder = c.Threads
-				if vgcomp != nil {
-					addComponent(vgin, vgout, vgparent, vgcomp)
-				}
-			}
+			addComponent(vgin, vgout, vgparent, c.Threads)
 			vgn = addElement(vgparent, "div\x00class\x00slot\x00id\x00access-time")
 			{
 				vgparent := vgn
 				_ = vgparent
 				if c.answer().Problem != "" {
 					vgn = addElement(vgparent, "p\x00class\x00note problem\x00id\x00caches-problem")
-					vgn.SetInnerHTML(c.answer().Problem)
+					setText(vgn, c.answer().Problem)
 				}
 				if c.answer().Missing != nil && c.App.CanRepeat() {
 					vgn = addElement(vgparent, "p\x00class\x00actions")
 					{
 						vgparent := vgn
 						_ = vgparent
-						vgn = addElement(vgparent, "button\x00type\x00button\x00id\x00groups-missing")
+						vgn = addElement(vgparent, "button\x00type\x00button\x00id\x00groups-missing\x00Analyse again with these groups")
 						addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.RepeatFor(c.answer().Missing) })
-						{
-							vgparent := vgn
-							_ = vgparent
-							addText(vgparent, "Analyse again with these groups")
-						}
 					}
 				}
 				if c.answer().Missing != nil && !c.App.CanRepeat() {
-					vgn = addElement(vgparent, "p\x00class\x00second")
-					{
-						vgparent := vgn
-						_ = vgparent
-						addText(vgparent, "The trace is no longer available. Go back and drop it again.")
-					}
+					addElement(vgparent, "p\x00class\x00second\x00The trace is no longer available. Go back and drop it again.")
 				}
 				if c.answer().Average != "" {
 					vgn = addElement(vgparent, "p\x00id\x00average")
@@ -1023,15 +853,13 @@ func (c *Caches) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 						vgparent := vgn
 						_ = vgparent
 						vgn = addElement(vgparent, "b")
-						vgn.SetInnerHTML(c.answer().Average)
-						addText(vgparent, " ")
-						vgn = addElement(vgparent, "span\x00class\x00second")
-						vgn.SetInnerHTML(vugu.HTML("average access time"))
+						setText(vgn, c.answer().Average)
+						addElement(vgparent, " span\x00class\x00second\x00average access time")
 					}
 				}
 				if c.answer().Unknown != "" {
 					vgn = addElement(vgparent, "p\x00id\x00average-unknown\x00class\x00second")
-					vgn.SetInnerHTML("Average access time: " + c.answer().Unknown + ".")
+					setText(vgn, "Average access time: "+c.answer().Unknown+".")
 				}
 			}
 			vgn = addElement(vgparent, "div\x00class\x00slot")
@@ -1039,14 +867,10 @@ func (c *Caches) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 				vgparent := vgn
 				_ = vgparent
 				for i, l := range c.answer().Levels {
-					var vgiterkey interface{} = i
-					_ = vgiterkey
-					i := i
 					_ = i
-					l := l
 					_ = l
 					vgn = addElement(vgparent, "div\x00class\x00level")
-					vgn.AddAttrInterface("id", c.id("level", i))
+					setAttribute(vgn, "id", c.id("level", i))
 					{
 						vgparent := vgn
 						_ = vgparent
@@ -1055,30 +879,22 @@ func (c *Caches) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 							vgparent := vgn
 							_ = vgparent
 							vgn = addElement(vgparent, "span\x00aria-hidden\x00true")
-							vgn.AddAttrInterface("class", "square "+state.LevelColor(i))
-							addText(vgparent, " ")
-							vgn = addElement(vgparent, "span")
-							vgn.SetInnerHTML(l.Cache.Name)
-							addText(vgparent, " ")
-							vgn = addElement(vgparent, "span\x00class\x00second")
-							vgn.AddAttrInterface("title", c.linesText(l.Cache))
-							vgn.SetInnerHTML(state.Bytes(l.Cache.SizeBytes))
-							addText(vgparent, " ")
-							vgn = addElement(vgparent, "span")
-							vgn.AddAttrInterface("class", "chip "+l.Chip)
-							vgn.AddAttrInterface("title", l.Method)
-							vgn.SetInnerHTML(l.Chip)
+							setAttribute(vgn, "class", "square "+state.LevelColor(i))
+							vgn = addElement(vgparent, " span")
+							setText(vgn, l.Cache.Name)
+							vgn = addElement(vgparent, " span\x00class\x00second")
+							setAttribute(vgn, "title", c.linesText(l.Cache))
+							setText(vgn, state.Bytes(l.Cache.SizeBytes))
+							vgn = addElement(vgparent, " span")
+							setAttribute(vgn, "class", "chip "+l.Chip)
+							setAttribute(vgn, "title", l.Method)
+							setText(vgn, l.Chip)
 							addText(vgparent, "\n\t\t\t\t\t")
 							if len(c.answer().Levels) > 1 {
-								vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain remove")
-								vgn.AddAttrInterface("aria-label", "remove "+l.Cache.Name)
-								vgn.AddAttrInterface("id", c.id("remove", i))
+								vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain remove\x00remove")
+								setAttribute(vgn, "aria-label", "remove "+l.Cache.Name)
+								setAttribute(vgn, "id", c.id("remove", i))
 								addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.RemoveLevel(i + 1) })
-								{
-									vgparent := vgn
-									_ = vgparent
-									addText(vgparent, "remove")
-								}
 							}
 						}
 						if l.Numbers != nil {
@@ -1086,20 +902,17 @@ func (c *Caches) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 							{
 								vgparent := vgn
 								_ = vgparent
-								for vgiterkeyt, f := range l.Numbers {
-									var vgiterkey interface{} = vgiterkeyt
-									_ = vgiterkey
-									f := f
+								for _, f := range l.Numbers {
 									_ = f
 									vgn = addElement(vgparent, "div")
 									{
 										vgparent := vgn
 										_ = vgparent
 										vgn = addElement(vgparent, "dt")
-										vgn.SetInnerHTML(f.Name)
+										setText(vgn, f.Name)
 										vgn = addElement(vgparent, "dd")
-										vgn.AddAttrInterface("class", f.ID)
-										vgn.SetInnerHTML(f.Value)
+										setAttribute(vgn, "class", f.ID)
+										setText(vgn, f.Value)
 									}
 								}
 							}
@@ -1109,57 +922,40 @@ func (c *Caches) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 							vgparent := vgn
 							_ = vgparent
 							vgn = addElement(vgparent, "input\x00type\x00range\x00min\x000\x00step\x001")
-							vgn.AddAttrInterface("aria-label", l.Cache.Name+" size")
-							vgn.AddAttrInterface("aria-valuetext", state.Bytes(l.Cache.SizeBytes))
-							vgn.AddAttrInterface("id", c.id("size", i))
-							vgn.AddAttrInterface("max", c.last(l.Cache))
+							setAttribute(vgn, "aria-label", l.Cache.Name+" size")
+							setAttribute(vgn, "aria-valuetext", state.Bytes(l.Cache.SizeBytes))
+							setAttribute(vgn, "id", c.id("size", i))
+							setAttribute(vgn, "max", c.last(l.Cache))
 							addProperty(vgn, "value", c.index(l.Cache))
 							addListener(vgn, "input", func(event vugu.DOMEvent) { c.size(i, event.PropString("target", "value")) })
-							addText(vgparent, "\n\t\t\t\t\t")
-							vgn = addElement(vgparent, "span\x00class\x00stepper\x00role\x00group")
-							vgn.AddAttrInterface("aria-label", l.Cache.Name+" associativity")
+							vgn = addElement(vgparent, " span\x00class\x00stepper\x00role\x00group")
+							setAttribute(vgn, "aria-label", l.Cache.Name+" associativity")
 							{
 								vgparent := vgn
 								_ = vgparent
-								addText(vgparent, "\n\t\t\t\t\t\t")
-								vgn = addElement(vgparent, "button\x00type\x00button\x00aria-label\x00fewer ways")
-								vgn.AddAttrInterface("aria-disabled", c.spent(c.canWays(l.Cache, -1)))
-								vgn.AddAttrInterface("id", c.id("ways-less", i))
+								vgn = addElement(vgparent, " button\x00type\x00button\x00aria-label\x00fewer ways\x00−")
+								setAttribute(vgn, "aria-disabled", c.spent(c.canWays(l.Cache, -1)))
+								setAttribute(vgn, "id", c.id("ways-less", i))
 								addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.StepWays(i+1, -1) })
-								{
-									vgparent := vgn
-									_ = vgparent
-									addText(vgparent, "−")
-								}
-								addText(vgparent, "\n\t\t\t\t\t\t")
-								vgn = addElement(vgparent, "output")
-								vgn.AddAttrInterface("id", c.id("ways", i))
-								vgn.SetInnerHTML(state.WaysText(l.Cache.Ways))
-								addText(vgparent, "\n\t\t\t\t\t\t")
-								vgn = addElement(vgparent, "button\x00type\x00button\x00aria-label\x00more ways")
-								vgn.AddAttrInterface("aria-disabled", c.spent(c.canWays(l.Cache, 1)))
-								vgn.AddAttrInterface("id", c.id("ways-more", i))
+								vgn = addElement(vgparent, " output")
+								setAttribute(vgn, "id", c.id("ways", i))
+								setText(vgn, state.WaysText(l.Cache.Ways))
+								vgn = addElement(vgparent, " button\x00type\x00button\x00aria-label\x00more ways\x00+")
+								setAttribute(vgn, "aria-disabled", c.spent(c.canWays(l.Cache, 1)))
+								setAttribute(vgn, "id", c.id("ways-more", i))
 								addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.StepWays(i+1, 1) })
-								{
-									vgparent := vgn
-									_ = vgparent
-									addText(vgparent, "+")
-								}
 								addText(vgparent, "\n\t\t\t\t\t")
 							}
-							addText(vgparent, "\n\t\t\t\t\t")
-							vgn = addElement(vgparent, "label\x00class\x00latency")
+							vgn = addElement(vgparent, " label\x00class\x00latency")
 							{
 								vgparent := vgn
 								_ = vgparent
 								vgn = addElement(vgparent, "input\x00type\x00text\x00inputmode\x00decimal\x00size\x005")
-								vgn.AddAttrInterface("aria-label", l.Cache.Name+" latency in cycles")
-								vgn.AddAttrInterface("id", c.id("latency", i))
+								setAttribute(vgn, "aria-label", l.Cache.Name+" latency in cycles")
+								setAttribute(vgn, "id", c.id("latency", i))
 								addProperty(vgn, "value", state.Typed(l.Cache.LatencyCycles))
 								addListener(vgn, "change", func(event vugu.DOMEvent) { c.App.SetLatency(i+1, event.PropString("target", "value")) })
-								addText(vgparent, " ")
-								vgn = addElement(vgparent, "span\x00class\x00second")
-								vgn.SetInnerHTML(vugu.HTML("cycles"))
+								addElement(vgparent, " span\x00class\x00second\x00cycles")
 							}
 						}
 						vgn = addElement(vgparent, "div\x00class\x00slot")
@@ -1172,34 +968,21 @@ func (c *Caches) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 									vgparent := vgn
 									_ = vgparent
 									vgn = addElement(vgparent, "span\x00class\x00stepper\x00role\x00group")
-									vgn.AddAttrInterface("aria-label", l.Cache.Name+" line size")
+									setAttribute(vgn, "aria-label", l.Cache.Name+" line size")
 									{
 										vgparent := vgn
 										_ = vgparent
-										addText(vgparent, "\n\t\t\t\t\t\t")
-										vgn = addElement(vgparent, "button\x00type\x00button\x00aria-label\x00shorter lines")
-										vgn.AddAttrInterface("aria-disabled", c.spent(c.canLine(l.Cache, -1)))
-										vgn.AddAttrInterface("id", c.id("line-less", i))
+										vgn = addElement(vgparent, " button\x00type\x00button\x00aria-label\x00shorter lines\x00−")
+										setAttribute(vgn, "aria-disabled", c.spent(c.canLine(l.Cache, -1)))
+										setAttribute(vgn, "id", c.id("line-less", i))
 										addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.StepLine(i+1, -1) })
-										{
-											vgparent := vgn
-											_ = vgparent
-											addText(vgparent, "−")
-										}
-										addText(vgparent, "\n\t\t\t\t\t\t")
-										vgn = addElement(vgparent, "output")
-										vgn.AddAttrInterface("id", c.id("line", i))
-										vgn.SetInnerHTML(strconv.Itoa(int(l.Cache.LineBytes)) + "-byte lines")
-										addText(vgparent, "\n\t\t\t\t\t\t")
-										vgn = addElement(vgparent, "button\x00type\x00button\x00aria-label\x00longer lines")
-										vgn.AddAttrInterface("aria-disabled", c.spent(c.canLine(l.Cache, 1)))
-										vgn.AddAttrInterface("id", c.id("line-more", i))
+										vgn = addElement(vgparent, " output")
+										setAttribute(vgn, "id", c.id("line", i))
+										setText(vgn, strconv.Itoa(int(l.Cache.LineBytes))+"-byte lines")
+										vgn = addElement(vgparent, " button\x00type\x00button\x00aria-label\x00longer lines\x00+")
+										setAttribute(vgn, "aria-disabled", c.spent(c.canLine(l.Cache, 1)))
+										setAttribute(vgn, "id", c.id("line-more", i))
 										addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.StepLine(i+1, 1) })
-										{
-											vgparent := vgn
-											_ = vgparent
-											addText(vgparent, "+")
-										}
 										addText(vgparent, "\n\t\t\t\t\t")
 									}
 								}
@@ -1211,7 +994,7 @@ func (c *Caches) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 							_ = vgparent
 							if l.Note != "" {
 								vgn = addElement(vgparent, "p\x00class\x00note line-note")
-								vgn.SetInnerHTML(l.Note)
+								setText(vgn, l.Note)
 							}
 						}
 					}
@@ -1226,26 +1009,22 @@ func (c *Caches) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					{
 						vgparent := vgn
 						_ = vgparent
-						vgn = addElement(vgparent, "h3")
-						vgn.SetInnerHTML(vugu.HTML("\x3Cspan class=\"square memory\" aria-hidden=\"true\"\x3E\x3C/span\x3E Memory"))
+						addElement(vgparent, "h3\x00\x3Cspan class=\"square memory\" aria-hidden=\"true\"\x3E\x3C/span\x3E Memory")
 						vgn = addElement(vgparent, "dl\x00class\x00numbers")
 						{
 							vgparent := vgn
 							_ = vgparent
-							for vgiterkeyt, f := range c.answer().Memory {
-								var vgiterkey interface{} = vgiterkeyt
-								_ = vgiterkey
-								f := f
+							for _, f := range c.answer().Memory {
 								_ = f
 								vgn = addElement(vgparent, "div")
 								{
 									vgparent := vgn
 									_ = vgparent
 									vgn = addElement(vgparent, "dt")
-									vgn.SetInnerHTML(f.Name)
+									setText(vgn, f.Name)
 									vgn = addElement(vgparent, "dd")
-									vgn.AddAttrInterface("class", f.ID)
-									vgn.SetInnerHTML(f.Value)
+									setAttribute(vgn, "class", f.ID)
+									setText(vgn, f.Value)
 								}
 							}
 						}
@@ -1257,30 +1036,21 @@ func (c *Caches) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 							{
 								vgparent := vgn
 								_ = vgparent
-								vgn = addElement(vgparent, "span\x00class\x00second")
-								vgn.SetInnerHTML(vugu.HTML("latency"))
-								addText(vgparent, " ")
-								vgn = addElement(vgparent, "input\x00type\x00text\x00inputmode\x00decimal\x00size\x005\x00id\x00memory-latency\x00aria-label\x00memory latency in cycles")
+								addElement(vgparent, "span\x00class\x00second\x00latency")
+								vgn = addElement(vgparent, " input\x00type\x00text\x00inputmode\x00decimal\x00size\x005\x00id\x00memory-latency\x00aria-label\x00memory latency in cycles")
 								addProperty(vgn, "value", state.Typed(c.machine().Memory.LatencyCycles))
 								addListener(vgn, "change", func(event vugu.DOMEvent) { c.memory(event.PropString("target", "value")) })
-								addText(vgparent, " ")
-								vgn = addElement(vgparent, "span\x00class\x00second")
-								vgn.SetInnerHTML(vugu.HTML("cycles"))
+								addElement(vgparent, " span\x00class\x00second\x00cycles")
 							}
-							addText(vgparent, "\n\t\t\t\t\t")
-							vgn = addElement(vgparent, "label\x00class\x00latency")
+							vgn = addElement(vgparent, " label\x00class\x00latency")
 							{
 								vgparent := vgn
 								_ = vgparent
-								vgn = addElement(vgparent, "span\x00class\x00second")
-								vgn.SetInnerHTML(vugu.HTML("clock"))
-								addText(vgparent, " ")
-								vgn = addElement(vgparent, "input\x00type\x00text\x00inputmode\x00decimal\x00size\x004\x00id\x00clock\x00aria-label\x00clock in GHz")
+								addElement(vgparent, "span\x00class\x00second\x00clock")
+								vgn = addElement(vgparent, " input\x00type\x00text\x00inputmode\x00decimal\x00size\x004\x00id\x00clock\x00aria-label\x00clock in GHz")
 								addProperty(vgn, "value", state.Typed(c.machine().ClockGHz))
 								addListener(vgn, "change", func(event vugu.DOMEvent) { c.clock(event.PropString("target", "value")) })
-								addText(vgparent, " ")
-								vgn = addElement(vgparent, "span\x00class\x00second")
-								vgn.SetInnerHTML(vugu.HTML("GHz"))
+								addElement(vgparent, " span\x00class\x00second\x00GHz")
 							}
 						}
 					}
@@ -1295,13 +1065,8 @@ func (c *Caches) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					{
 						vgparent := vgn
 						_ = vgparent
-						vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00id\x00level-add")
+						vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00id\x00level-add\x00add a level")
 						addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.AddLevel() })
-						{
-							vgparent := vgn
-							_ = vgparent
-							addText(vgparent, "add a level")
-						}
 					}
 				}
 			}
@@ -1319,40 +1084,31 @@ func (c *Caches) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 							vgparent := vgn
 							_ = vgparent
 							vgn = addElement(vgparent, "span")
-							vgn.SetInnerHTML(c.machine().Title)
+							setText(vgn, c.machine().Title)
 							addText(vgparent, ". ")
 							vgn = addElement(vgparent, "span")
-							vgn.SetInnerHTML(c.machine().About)
+							setText(vgn, c.machine().About)
 						}
 						vgn = addElement(vgparent, "details")
 						{
 							vgparent := vgn
 							_ = vgparent
-							vgn = addElement(vgparent, "summary")
-							vgn.SetInnerHTML(vugu.HTML("Sources of these numbers"))
+							addElement(vgparent, "summary\x00Sources of these numbers")
 							vgn = addElement(vgparent, "ul\x00class\x00second")
 							{
 								vgparent := vgn
 								_ = vgparent
-								for vgiterkeyt, s := range c.machine().Sources {
-									var vgiterkey interface{} = vgiterkeyt
-									_ = vgiterkey
-									s := s
+								for _, s := range c.machine().Sources {
 									_ = s
 									vgn = addElement(vgparent, "li")
-									vgn.SetInnerHTML(s)
+									setText(vgn, s)
 								}
 							}
 						}
 					}
 				}
 			}
-			{
-				var vgcomp vugu.Builder = c.Caveats
-				if vgcomp != nil {
-					addComponent(vgin, vgout, vgparent, vgcomp)
-				}
-			}
+			addComponent(vgin, vgout, vgparent, c.Caveats)
 		}
 		vgn = addElement(vgparent, "section\x00class\x00tables\x00aria-label\x00Tables")
 		{
@@ -1372,18 +1128,13 @@ func (c *Caches) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 							vgparent := vgn
 							_ = vgparent
 							vgn = addElement(vgparent, "h2\x00id\x00causes-title")
-							vgn.SetInnerHTML("Where the misses of " + c.answer().Levels[0].Cache.Name + " come from")
+							setText(vgn, "Where the misses of "+c.answer().Levels[0].Cache.Name+" come from")
 							vgn = addElement(vgparent, "span\x00class\x00actions")
 							{
 								vgparent := vgn
 								_ = vgparent
-								vgn = addElement(vgparent, "a")
-								vgn.AddAttrInterface("href", c.App.hrefOf(state.TabCode))
-								{
-									vgparent := vgn
-									_ = vgparent
-									addText(vgparent, "all in Code")
-								}
+								vgn = addElement(vgparent, "a\x00all in Code")
+								setAttribute(vgn, "href", c.App.hrefOf(state.TabCode))
 							}
 						}
 						vgn = addElement(vgparent, "div\x00class\x00scroll\x00tabindex\x000\x00role\x00region\x00aria-labelledby\x00causes-title")
@@ -1394,16 +1145,12 @@ func (c *Caches) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 							{
 								vgparent := vgn
 								_ = vgparent
-								vgn = addElement(vgparent, "thead")
-								vgn.SetInnerHTML(vugu.HTML("\x3Ctr\x3E\x3Cth scope=\"col\"\x3Esource line\x3C/th\x3E\x3Cth scope=\"col\"\x3Efunction\x3C/th\x3E\x3Cth scope=\"col\" class=\"number\"\x3Ereferences\x3C/th\x3E\x3Cth scope=\"col\" class=\"number\"\x3Emisses\x3C/th\x3E\x3Cth scope=\"col\" class=\"number\"\x3Eshare\x3C/th\x3E\x3C/tr\x3E"))
+								addElement(vgparent, "thead\x00\x3Ctr\x3E\x3Cth scope=\"col\"\x3Esource line\x3C/th\x3E\x3Cth scope=\"col\"\x3Efunction\x3C/th\x3E\x3Cth scope=\"col\" class=\"number\"\x3Ereferences\x3C/th\x3E\x3Cth scope=\"col\" class=\"number\"\x3Emisses\x3C/th\x3E\x3Cth scope=\"col\" class=\"number\"\x3Eshare\x3C/th\x3E\x3C/tr\x3E")
 								vgn = addElement(vgparent, "tbody")
 								{
 									vgparent := vgn
 									_ = vgparent
-									for vgiterkeyt, row := range c.causes() {
-										var vgiterkey interface{} = vgiterkeyt
-										_ = vgiterkey
-										row := row
+									for _, row := range c.causes() {
 										_ = row
 										vgn = addElement(vgparent, "tr")
 										{
@@ -1414,17 +1161,17 @@ func (c *Caches) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 												vgparent := vgn
 												_ = vgparent
 												vgn = addElement(vgparent, "a")
-												vgn.AddAttrInterface("href", c.App.hrefOfPlace(row.ID))
-												vgn.SetInnerHTML(row.Where)
+												setAttribute(vgn, "href", c.App.hrefOfPlace(row.ID))
+												setText(vgn, row.Where)
 											}
 											vgn = addElement(vgparent, "td")
-											vgn.SetInnerHTML(row.Function)
+											setText(vgn, row.Function)
 											vgn = addElement(vgparent, "td\x00class\x00number")
-											vgn.SetInnerHTML(row.References)
+											setText(vgn, row.References)
 											vgn = addElement(vgparent, "td\x00class\x00number")
-											vgn.SetInnerHTML(row.Misses)
+											setText(vgn, row.Misses)
 											vgn = addElement(vgparent, "td\x00class\x00number")
-											vgn.SetInnerHTML(row.Share)
+											setText(vgn, row.Share)
 										}
 									}
 								}
@@ -1438,12 +1185,7 @@ func (c *Caches) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 				vgparent := vgn
 				_ = vgparent
 				if c.answer().Problem == "" {
-					{
-						var vgcomp vugu.Builder = c.Levels
-						if vgcomp != nil {
-							addComponent(vgin, vgout, vgparent, vgcomp)
-						}
-					}
+					addComponent(vgin, vgout, vgparent, c.Levels)
 				}
 			}
 			vgn = addElement(vgparent, "div\x00class\x00slot")
@@ -1451,12 +1193,7 @@ func (c *Caches) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 				vgparent := vgn
 				_ = vgparent
 				if c.Table("times") != nil {
-					{
-						var vgcomp vugu.Builder = c.Times
-						if vgcomp != nil {
-							addComponent(vgin, vgout, vgparent, vgcomp)
-						}
-					}
+					addComponent(vgin, vgout, vgparent, c.Times)
 				}
 			}
 			vgn = addElement(vgparent, "div\x00class\x00slot")
@@ -1464,12 +1201,7 @@ func (c *Caches) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 				vgparent := vgn
 				_ = vgparent
 				if c.answer().Prediction.Cores != nil {
-					{
-						var vgcomp vugu.Builder = c.ByCore
-						if vgcomp != nil {
-							addComponent(vgin, vgout, vgparent, vgcomp)
-						}
-					}
+					addComponent(vgin, vgout, vgparent, c.ByCore)
 				}
 			}
 		}
@@ -1540,8 +1272,7 @@ func (c *CallsView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 	var vgiterkey interface{}
 	_ = vgiterkey
 	var vgn *vugu.VGNode
-	vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "calls-view"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "calls"}}}
-	vgout.Out = append(vgout.Out, vgn) // root for output
+	vgn = addRoot(vgout, "div\x00class\x00calls-view\x00id\x00calls")
 	{
 		vgparent := vgn
 		_ = vgparent
@@ -1553,25 +1284,20 @@ func (c *CallsView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 			{
 				vgparent := vgn
 				_ = vgparent
-				vgn = addElement(vgparent, "legend")
-				vgn.SetInnerHTML(vugu.HTML("Call paths"))
-				for vgiterkeyt, by := range state.CallDirections() {
-					var vgiterkey interface{} = vgiterkeyt
-					_ = vgiterkey
-					by := by
+				addElement(vgparent, "legend\x00Call paths")
+				for _, by := range state.CallDirections() {
 					_ = by
 					vgn = addElement(vgparent, "label")
 					{
 						vgparent := vgn
 						_ = vgparent
 						vgn = addElement(vgparent, "input\x00type\x00radio\x00name\x00calls-by")
-						vgn.AddAttrInterface("id", "calls-by-"+c.id(by.Name))
-						vgn.AddAttrInterface("value", by.Name)
+						setAttribute(vgn, "id", "calls-by-"+c.id(by.Name))
+						setAttribute(vgn, "value", by.Name)
 						addProperty(vgn, "checked", c.chosen(by.Name))
 						addListener(vgn, "change", func(event vugu.DOMEvent) { c.App.ReadCalls(by.Name) })
-						addText(vgparent, " ")
-						vgn = addElement(vgparent, "span")
-						vgn.SetInnerHTML(by.Title)
+						vgn = addElement(vgparent, " span")
+						setText(vgn, by.Title)
 					}
 				}
 			}
@@ -1579,34 +1305,27 @@ func (c *CallsView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 			{
 				vgparent := vgn
 				_ = vgparent
-				vgn = addElement(vgparent, "span")
-				vgn.SetInnerHTML(vugu.HTML("Width"))
+				addElement(vgparent, "span\x00Width")
 				vgn = addElement(vgparent, "select\x00id\x00calls-weight")
 				addListener(vgn, "change", func(event vugu.DOMEvent) { c.App.WeighCalls(event.PropString("target", "value")) })
 				{
 					vgparent := vgn
 					_ = vgparent
-					for vgiterkeyt, e := range c.events() {
-						var vgiterkey interface{} = vgiterkeyt
-						_ = vgiterkey
-						e := e
+					for _, e := range c.events() {
 						_ = e
 						vgn = addElement(vgparent, "option")
-						vgn.AddAttrInterface("value", e.Name)
+						setAttribute(vgn, "value", e.Name)
 						addProperty(vgn, "selected", e.Name == c.event())
-						vgn.SetInnerHTML(e.Title)
+						setText(vgn, e.Title)
 					}
 				}
 			}
-			addText(vgparent, "\n\t\t")
-			vgn = addElement(vgparent, "label\x00class\x00search")
+			vgn = addElement(vgparent, " label\x00class\x00search")
 			{
 				vgparent := vgn
 				_ = vgparent
-				vgn = addElement(vgparent, "span")
-				vgn.SetInnerHTML(vugu.HTML("Search"))
-				addText(vgparent, " ")
-				vgn = addElement(vgparent, "input\x00type\x00search\x00id\x00calls-search\x00data-key-search\x001\x00placeholder\x00function, file\x00title\x00/\x00autocomplete\x00off\x00spellcheck\x00false")
+				addElement(vgparent, "span\x00Search")
+				vgn = addElement(vgparent, " input\x00type\x00search\x00id\x00calls-search\x00data-key-search\x001\x00placeholder\x00function, file\x00title\x00/\x00autocomplete\x00off\x00spellcheck\x00false")
 				addListener(vgn, "input", func(event vugu.DOMEvent) { c.App.SearchCalls(event.PropString("target", "value")) })
 			}
 			addText(vgparent, "\n\t\t")
@@ -1615,38 +1334,14 @@ func (c *CallsView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 				{
 					vgparent := vgn
 					_ = vgparent
-					addText(vgparent, "\n\t\t\t")
-					vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00id\x00calls-copy")
+					vgn = addElement(vgparent, " button\x00type\x00button\x00class\x00plain\x00id\x00calls-copy\x00copy")
 					addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.CopyCSV("calls") })
-					{
-						vgparent := vgn
-						_ = vgparent
-						addText(vgparent, "copy")
-					}
-					addText(vgparent, "\n\t\t\t")
-					vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00id\x00calls-csv")
+					vgn = addElement(vgparent, " button\x00type\x00button\x00class\x00plain\x00id\x00calls-csv\x00CSV")
 					addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.SaveCSV("calls") })
-					{
-						vgparent := vgn
-						_ = vgparent
-						addText(vgparent, "CSV")
-					}
-					addText(vgparent, "\n\t\t\t")
-					vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00id\x00calls-json")
+					vgn = addElement(vgparent, " button\x00type\x00button\x00class\x00plain\x00id\x00calls-json\x00JSON")
 					addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.SaveJSON("calls") })
-					{
-						vgparent := vgn
-						_ = vgparent
-						addText(vgparent, "JSON")
-					}
-					addText(vgparent, "\n\t\t\t")
-					vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00id\x00calls-png")
+					vgn = addElement(vgparent, " button\x00type\x00button\x00class\x00plain\x00id\x00calls-png\x00PNG")
 					addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.Port.SavePicture(c.last(), FileName(c.App.result.Name)+"-calls.png") })
-					{
-						vgparent := vgn
-						_ = vgparent
-						addText(vgparent, "PNG")
-					}
 					addText(vgparent, "\n\t\t")
 				}
 			}
@@ -1656,12 +1351,7 @@ func (c *CallsView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 			vgparent := vgn
 			_ = vgparent
 			if c.calls() == nil {
-				vgn = addElement(vgparent, "p\x00class\x00empty\x00id\x00calls-pending")
-				{
-					vgparent := vgn
-					_ = vgparent
-					addText(vgparent, "Listing the call paths …")
-				}
+				addElement(vgparent, "p\x00class\x00empty\x00id\x00calls-pending\x00Listing the call paths …")
 			}
 			if c.calls() != nil {
 				vgn = addElement(vgparent, "div")
@@ -1669,7 +1359,7 @@ func (c *CallsView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					vgparent := vgn
 					_ = vgparent
 					vgn = addElement(vgparent, "p\x00class\x00summary\x00id\x00calls-summary")
-					vgn.SetInnerHTML(c.calls().Summary(c.App.calls.search))
+					setText(vgn, c.calls().Summary(c.App.calls.search))
 					vgn = addElement(vgparent, "div\x00class\x00calls-zoom")
 					{
 						vgparent := vgn
@@ -1686,15 +1376,14 @@ func (c *CallsView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 									for _, at := range c.crumbs() {
 										var vgiterkey interface{} = at.Row
 										_ = vgiterkey
-										at := at
 										_ = at
 										vgn = addElement(vgparent, "li")
 										{
 											vgparent := vgn
 											_ = vgparent
 											vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain")
-											vgn.AddAttrInterface("aria-current", c.current(at.Row))
-											vgn.SetInnerHTML(at.Name)
+											setAttribute(vgn, "aria-current", c.current(at.Row))
+											setText(vgn, at.Name)
 											addListener(vgn, "click", func(event vugu.DOMEvent) { c.zoom(at.Row) })
 										}
 									}
@@ -1703,37 +1392,21 @@ func (c *CallsView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 						}
 						addText(vgparent, "\n\t\t\t\t")
 						if len(c.crumbs()) == 0 {
-							vgn = addElement(vgparent, "p\x00class\x00second\x00id\x00calls-hint")
-							{
-								vgparent := vgn
-								_ = vgparent
-								addText(vgparent, "Click a frame to zoom in, or press Enter. Escape and Back zoom out.")
-							}
+							addElement(vgparent, "p\x00class\x00second\x00id\x00calls-hint\x00Click a frame to zoom in, or press Enter. Escape and Back zoom out.")
 						}
-						addText(vgparent, "\n\t\t\t\t")
-						vgn = addElement(vgparent, "span\x00class\x00actions")
+						vgn = addElement(vgparent, " span\x00class\x00actions")
 						{
 							vgparent := vgn
 							_ = vgparent
 							addText(vgparent, "\n\t\t\t\t\t")
 							if c.source() != "" {
-								vgn = addElement(vgparent, "a\x00id\x00calls-source")
-								vgn.AddAttrInterface("href", c.source())
-								{
-									vgparent := vgn
-									_ = vgparent
-									addText(vgparent, "Show in Code")
-								}
+								vgn = addElement(vgparent, "a\x00id\x00calls-source\x00Show in Code")
+								setAttribute(vgn, "href", c.source())
 							}
 							addText(vgparent, "\n\t\t\t\t\t")
 							if c.around() != "" {
-								vgn = addElement(vgparent, "a\x00id\x00calls-around")
-								vgn.AddAttrInterface("href", c.around())
-								{
-									vgparent := vgn
-									_ = vgparent
-									addText(vgparent, "Callers and callees")
-								}
+								vgn = addElement(vgparent, "a\x00id\x00calls-around\x00Callers and callees")
+								setAttribute(vgn, "href", c.around())
 							}
 							addText(vgparent, "\n\t\t\t\t")
 						}
@@ -1741,47 +1414,39 @@ func (c *CallsView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					for _, t := range c.calls().Trees {
 						var vgiterkey interface{} = t.ID
 						_ = vgiterkey
-						t := t
 						_ = t
 						vgn = addElement(vgparent, "section")
-						vgn.AddAttrInterface("aria-label", t.Title)
-						vgn.AddAttrInterface("id", "calls-"+t.ID)
+						setAttribute(vgn, "aria-label", t.Title)
+						setAttribute(vgn, "id", "calls-"+t.ID)
 						{
 							vgparent := vgn
 							_ = vgparent
 							if len(c.calls().Trees) > 1 {
 								vgn = addElement(vgparent, "h2")
-								vgn.SetInnerHTML(t.Title)
+								setText(vgn, t.Title)
 							}
-							addText(vgparent, "\n\t\t\t\t")
-							vgn = addElement(vgparent, "sg-flame")
-							vgn.AddAttrInterface("flame", t.ID)
-							vgn.AddAttrInterface("id", "flame-"+t.ID)
+							vgn = addElement(vgparent, " sg-flame")
+							setAttribute(vgn, "flame", t.ID)
+							setAttribute(vgn, "id", "flame-"+t.ID)
 						}
 					}
 					for _, t := range c.calls().Trees {
 						var vgiterkey interface{} = t.ID
 						_ = vgiterkey
-						t := t
 						_ = t
 						vgn = addElement(vgparent, "section\x00class\x00calls-table")
-						vgn.AddAttrInterface("aria-label", "Table: "+t.Title)
+						setAttribute(vgn, "aria-label", "Table: "+t.Title)
 						{
 							vgparent := vgn
 							_ = vgparent
 							vgn = addElement(vgparent, "h2")
-							vgn.SetInnerHTML(t.Title)
+							setText(vgn, t.Title)
 							vgn = addElement(vgparent, "sg-table")
-							vgn.AddAttrInterface("id", "table-calls-"+t.ID)
-							vgn.AddAttrInterface("table", "calls-"+t.ID)
+							setAttribute(vgn, "id", "table-calls-"+t.ID)
+							setAttribute(vgn, "table", "calls-"+t.ID)
 						}
 					}
-					{
-						var vgcomp vugu.Builder = c.Caveats
-						if vgcomp != nil {
-							addComponent(vgin, vgout, vgparent, vgcomp)
-						}
-					}
+					addComponent(vgin, vgout, vgparent, c.Caveats)
 				}
 			}
 		}
@@ -1820,30 +1485,26 @@ func (c *Caveats) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 	var vgiterkey interface{}
 	_ = vgiterkey
 	var vgn *vugu.VGNode
-	vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "slot"}}}
-	vgout.Out = append(vgout.Out, vgn) // root for output
+	vgn = addRoot(vgout, "div\x00class\x00slot")
 	{
 		vgparent := vgn
 		_ = vgparent
 		if len(c.list) > 0 {
 			vgn = addElement(vgparent, "details\x00class\x00caveats")
-			vgn.AddAttrInterface("id", c.ID)
+			setAttribute(vgn, "id", c.ID)
 			{
 				vgparent := vgn
 				_ = vgparent
 				vgn = addElement(vgparent, "summary")
-				vgn.SetInnerHTML(c.words())
+				setText(vgn, c.words())
 				vgn = addElement(vgparent, "ul")
 				{
 					vgparent := vgn
 					_ = vgparent
-					for vgiterkeyt, n := range c.list {
-						var vgiterkey interface{} = vgiterkeyt
-						_ = vgiterkey
-						n := n
+					for _, n := range c.list {
 						_ = n
 						vgn = addElement(vgparent, "li")
-						vgn.SetInnerHTML(n)
+						setText(vgn, n)
 					}
 				}
 			}
@@ -1946,8 +1607,7 @@ func (c *CodeView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 	var vgiterkey interface{}
 	_ = vgiterkey
 	var vgn *vugu.VGNode
-	vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "code-view"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "code"}}}
-	vgout.Out = append(vgout.Out, vgn) // root for output
+	vgn = addRoot(vgout, "div\x00class\x00code-view\x00id\x00code")
 	{
 		vgparent := vgn
 		_ = vgparent
@@ -1959,25 +1619,20 @@ func (c *CodeView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 			{
 				vgparent := vgn
 				_ = vgparent
-				vgn = addElement(vgparent, "legend")
-				vgn.SetInnerHTML(vugu.HTML("Group by"))
-				for vgiterkeyt, by := range c.choices() {
-					var vgiterkey interface{} = vgiterkeyt
-					_ = vgiterkey
-					by := by
+				addElement(vgparent, "legend\x00Group by")
+				for _, by := range c.choices() {
 					_ = by
 					vgn = addElement(vgparent, "label")
 					{
 						vgparent := vgn
 						_ = vgparent
 						vgn = addElement(vgparent, "input\x00type\x00radio\x00name\x00code-by")
-						vgn.AddAttrInterface("id", "code-by-"+string(by))
-						vgn.AddAttrInterface("value", string(by))
+						setAttribute(vgn, "id", "code-by-"+string(by))
+						setAttribute(vgn, "value", string(by))
 						addProperty(vgn, "checked", c.chosen(by))
 						addListener(vgn, "change", func(event vugu.DOMEvent) { c.App.SumCodeBy(by) })
-						addText(vgparent, " ")
-						vgn = addElement(vgparent, "span")
-						vgn.SetInnerHTML(state.PlaceName(by))
+						vgn = addElement(vgparent, " span")
+						setText(vgn, state.PlaceName(by))
 					}
 				}
 			}
@@ -1985,59 +1640,33 @@ func (c *CodeView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 			{
 				vgparent := vgn
 				_ = vgparent
-				vgn = addElement(vgparent, "span")
-				vgn.SetInnerHTML(vugu.HTML("Search"))
-				addText(vgparent, " ")
-				vgn = addElement(vgparent, "input\x00type\x00search\x00id\x00code-search\x00data-key-search\x001\x00title\x00/\x00placeholder\x00file, function, variable\x00autocomplete\x00off\x00spellcheck\x00false")
+				addElement(vgparent, "span\x00Search")
+				vgn = addElement(vgparent, " input\x00type\x00search\x00id\x00code-search\x00data-key-search\x001\x00title\x00/\x00placeholder\x00file, function, variable\x00autocomplete\x00off\x00spellcheck\x00false")
 				addListener(vgn, "input", func(event vugu.DOMEvent) { c.App.Search(event.PropString("target", "value")) })
 			}
-			addText(vgparent, "\n\t\t")
-			vgn = addElement(vgparent, "span\x00class\x00actions")
+			vgn = addElement(vgparent, " span\x00class\x00actions")
 			{
 				vgparent := vgn
 				_ = vgparent
 				addText(vgparent, "\n\t\t\t")
 				if c.sourced() {
-					vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00id\x00code-wide\x00data-key-table\x001\x00title\x00t")
-					vgn.AddAttrInterface("aria-pressed", c.wide())
+					vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00id\x00code-wide\x00data-key-table\x001\x00title\x00t\x00all columns")
+					setAttribute(vgn, "aria-pressed", c.wide())
 					addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.ShowAllColumns() })
-					{
-						vgparent := vgn
-						_ = vgparent
-						addText(vgparent, "all columns")
-					}
 				}
-				addText(vgparent, "\n\t\t\t")
-				vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00id\x00code-copy")
+				vgn = addElement(vgparent, " button\x00type\x00button\x00class\x00plain\x00id\x00code-copy\x00copy")
 				addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.CopyCSV("code") })
-				{
-					vgparent := vgn
-					_ = vgparent
-					addText(vgparent, "copy")
-				}
-				addText(vgparent, "\n\t\t\t")
-				vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00id\x00code-csv")
+				vgn = addElement(vgparent, " button\x00type\x00button\x00class\x00plain\x00id\x00code-csv\x00CSV")
 				addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.SaveCSV("code") })
-				{
-					vgparent := vgn
-					_ = vgparent
-					addText(vgparent, "CSV")
-				}
-				addText(vgparent, "\n\t\t\t")
-				vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00id\x00code-json")
+				vgn = addElement(vgparent, " button\x00type\x00button\x00class\x00plain\x00id\x00code-json\x00JSON")
 				addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.SaveJSON("code") })
-				{
-					vgparent := vgn
-					_ = vgparent
-					addText(vgparent, "JSON")
-				}
 				addText(vgparent, "\n\t\t")
 			}
 		}
 		vgn = addElement(vgparent, "p\x00class\x00summary\x00id\x00code-summary")
-		vgn.SetInnerHTML(c.view().Summary())
+		setText(vgn, c.view().Summary())
 		vgn = addElement(vgparent, "div")
-		vgn.AddAttrInterface("class", c.shape())
+		setAttribute(vgn, "class", c.shape())
 		{
 			vgparent := vgn
 			_ = vgparent
@@ -2045,9 +1674,7 @@ func (c *CodeView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 			{
 				vgparent := vgn
 				_ = vgparent
-				vgn = addElement(vgparent, "sg-table")
-				vgn.AddAttrInterface("id", "table-code")
-				vgn.AddAttrInterface("table", "code")
+				addElement(vgparent, "sg-table\x00id\x00table-code\x00table\x00code")
 			}
 			vgn = addElement(vgparent, "section\x00aria-label\x00Source\x00class\x00code-source")
 			{
@@ -2062,12 +1689,7 @@ func (c *CodeView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 						{
 							vgparent := vgn
 							_ = vgparent
-							vgn = addElement(vgparent, "p")
-							{
-								vgparent := vgn
-								_ = vgparent
-								addText(vgparent, "The trace does not name the source file. Compile with -g to record it.")
-							}
+							addElement(vgparent, "p\x00The trace does not name the source file. Compile with -g to record it.")
 						}
 					}
 					if c.file() != "" && !c.shown() {
@@ -2081,20 +1703,15 @@ func (c *CodeView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 								_ = vgparent
 								addText(vgparent, "Drop ")
 								vgn = addElement(vgparent, "b")
-								vgn.SetInnerHTML(c.file())
+								setText(vgn, c.file())
 								addText(vgparent, " here to see the line and the misses of its neighbours. Programs compiled with “stackglass cc” record their own source.")
 							}
 							vgn = addElement(vgparent, "p")
 							{
 								vgparent := vgn
 								_ = vgparent
-								vgn = addElement(vgparent, "button\x00type\x00button\x00id\x00source-pick")
+								vgn = addElement(vgparent, "button\x00type\x00button\x00id\x00source-pick\x00Choose the file")
 								addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.Port.Pick() })
-								{
-									vgparent := vgn
-									_ = vgparent
-									addText(vgparent, "Choose the file")
-								}
 							}
 						}
 					}
@@ -2108,77 +1725,51 @@ func (c *CodeView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 								vgparent := vgn
 								_ = vgparent
 								vgn = addElement(vgparent, "b\x00id\x00source-name")
-								vgn.SetInnerHTML(c.file())
+								setText(vgn, c.file())
 								addText(vgparent, "\n\t\t\t\t\t\t")
 								if len(c.files()) > 1 {
 									vgn = addElement(vgparent, "label\x00class\x00choices")
 									{
 										vgparent := vgn
 										_ = vgparent
-										vgn = addElement(vgparent, "span")
-										vgn.SetInnerHTML(vugu.HTML("Which version was compiled?"))
+										addElement(vgparent, "span\x00Which version was compiled?")
 										vgn = addElement(vgparent, "select\x00id\x00source-which")
 										addListener(vgn, "change", func(event vugu.DOMEvent) { c.choose(event.PropString("target", "value")) })
 										{
 											vgparent := vgn
 											_ = vgparent
 											for i, f := range c.files() {
-												var vgiterkey interface{} = i
-												_ = vgiterkey
-												i := i
 												_ = i
-												f := f
 												_ = f
 												vgn = addElement(vgparent, "option")
-												vgn.AddAttrInterface("value", i)
+												setAttribute(vgn, "value", i)
 												addProperty(vgn, "selected", c.isChosen(i))
-												vgn.SetInnerHTML(f.Label(i + 1))
+												setText(vgn, f.Label(i+1))
 											}
 										}
 									}
 								}
-								addText(vgparent, "\n\t\t\t\t\t\t")
-								vgn = addElement(vgparent, "span\x00class\x00actions")
+								vgn = addElement(vgparent, " span\x00class\x00actions")
 								{
 									vgparent := vgn
 									_ = vgparent
 									addText(vgparent, "\n\t\t\t\t\t\t\t")
 									if c.removable() {
-										vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00id\x00source-remove")
+										vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00id\x00source-remove\x00remove the file")
 										addListener(vgn, "click", func(event vugu.DOMEvent) { c.remove() })
-										{
-											vgparent := vgn
-											_ = vgparent
-											addText(vgparent, "remove the file")
-										}
 									}
-									addText(vgparent, "\n\t\t\t\t\t\t\t")
-									vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00id\x00hot-before\x00data-key-hot\x00p\x00title\x00p")
+									vgn = addElement(vgparent, " button\x00type\x00button\x00class\x00plain\x00id\x00hot-before\x00data-key-hot\x00p\x00title\x00p\x00↑ previous hot line")
 									addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.NextHot(false) })
-									{
-										vgparent := vgn
-										_ = vgparent
-										addText(vgparent, "↑ previous hot line")
-									}
-									addText(vgparent, "\n\t\t\t\t\t\t\t")
-									vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00id\x00hot-next\x00data-key-hot\x00n\x00title\x00n")
+									vgn = addElement(vgparent, " button\x00type\x00button\x00class\x00plain\x00id\x00hot-next\x00data-key-hot\x00n\x00title\x00n\x00↓ next hot line")
 									addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.NextHot(true) })
-									{
-										vgparent := vgn
-										_ = vgparent
-										addText(vgparent, "↓ next hot line")
-									}
 									addText(vgparent, "\n\t\t\t\t\t\t")
 								}
 							}
 							if c.tooShort() != "" {
 								vgn = addElement(vgparent, "p\x00class\x00note\x00id\x00source-short")
-								vgn.SetInnerHTML(c.tooShort())
+								setText(vgn, c.tooShort())
 							}
-							addText(vgparent, "\n\t\t\t\t\t")
-							vgn = addElement(vgparent, "sg-table\x00rows\x0026")
-							vgn.AddAttrInterface("id", "table-source")
-							vgn.AddAttrInterface("table", "source")
+							addElement(vgparent, " sg-table\x00rows\x0026\x00id\x00table-source\x00table\x00source")
 						}
 					}
 				}
@@ -2194,27 +1785,20 @@ func (c *CodeView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					vgparent := vgn
 					_ = vgparent
 					vgn = addElement(vgparent, "h2\x00id\x00place-title")
-					vgn.SetInnerHTML(c.view().Place(c.place()))
+					setText(vgn, c.view().Place(c.place()))
 					vgn = addElement(vgparent, "p\x00class\x00summary\x00id\x00place-sentence")
-					vgn.SetInnerHTML(c.view().Sentence(c.place()))
+					setText(vgn, c.view().Sentence(c.place()))
 					if c.advice() != nil {
 						vgn = addElement(vgparent, "p\x00class\x00hint\x00id\x00place-advice")
 						{
 							vgparent := vgn
 							_ = vgparent
 							vgn = addElement(vgparent, "b")
-							vgn.SetInnerHTML(c.advice().Rank + ". " + c.advice().Kind + ": " + c.advice().Saves + ".")
-							addText(vgparent, " ")
-							vgn = addElement(vgparent, "span")
-							vgn.SetInnerHTML("Fix: " + c.advice().Fix)
-							addText(vgparent, " ")
-							vgn = addElement(vgparent, "a")
-							vgn.AddAttrInterface("href", c.App.hrefOf(state.TabDiagnosis))
-							{
-								vgparent := vgn
-								_ = vgparent
-								addText(vgparent, "See Diagnosis")
-							}
+							setText(vgn, c.advice().Rank+". "+c.advice().Kind+": "+c.advice().Saves+".")
+							vgn = addElement(vgparent, " span")
+							setText(vgn, "Fix: "+c.advice().Fix)
+							vgn = addElement(vgparent, " a\x00See Diagnosis")
+							setAttribute(vgn, "href", c.App.hrefOf(state.TabDiagnosis))
 						}
 					}
 					vgn = addElement(vgparent, "div\x00class\x00columns even")
@@ -2230,12 +1814,7 @@ func (c *CodeView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 								vgparent := vgn
 								_ = vgparent
 								if c.Table("operands") != nil {
-									{
-										var vgcomp vugu.Builder = c.Operands
-										if vgcomp != nil {
-											addComponent(vgin, vgout, vgparent, vgcomp)
-										}
-									}
+									addComponent(vgin, vgout, vgparent, c.Operands)
 								}
 							}
 							vgn = addElement(vgparent, "div\x00class\x00slot")
@@ -2243,20 +1822,10 @@ func (c *CodeView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 								vgparent := vgn
 								_ = vgparent
 								if c.Table("before") != nil {
-									{
-										var vgcomp vugu.Builder = c.Before
-										if vgcomp != nil {
-											addComponent(vgin, vgout, vgparent, vgcomp)
-										}
-									}
+									addComponent(vgin, vgout, vgparent, c.Before)
 								}
 								if c.Table("before") == nil {
-									vgn = addElement(vgparent, "p\x00class\x00second\x00id\x00before-missing")
-									{
-										vgparent := vgn
-										_ = vgparent
-										addText(vgparent, "This analysis did not record which code accessed the line before. Turn on “Record who accessed a line before” in the settings, and analyse again.")
-									}
+									addElement(vgparent, "p\x00class\x00second\x00id\x00before-missing\x00This analysis did not record which code accessed the line before. Turn on “Record who accessed a line before” in the settings, and analyse again.")
 								}
 							}
 						}
@@ -2264,19 +1833,14 @@ func (c *CodeView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 						{
 							vgparent := vgn
 							_ = vgparent
-							{
-								var vgcomp vugu.Builder = c.Distances
-								if vgcomp != nil {
-									addComponent(vgin, vgout, vgparent, vgcomp)
-								}
-							}
+							addComponent(vgin, vgout, vgparent, c.Distances)
 						}
 					}
 				}
 			}
 		}
 		vgn = addElement(vgparent, "p\x00class\x00second\x00id\x00code-method")
-		vgn.SetInnerHTML(c.view().Method())
+		setText(vgn, c.view().Method())
 		vgn = addElement(vgparent, "div\x00class\x00slot")
 		{
 			vgparent := vgn
@@ -2287,35 +1851,20 @@ func (c *CodeView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					vgparent := vgn
 					_ = vgparent
 					vgn = addElement(vgparent, "span")
-					vgn.SetInnerHTML(c.view().Estimates())
+					setText(vgn, c.view().Estimates())
 					addText(vgparent, "\n\t\t\t")
 					if c.App.CanRepeat() {
-						vgn = addElement(vgparent, "button\x00type\x00button\x00id\x00code-again")
+						vgn = addElement(vgparent, "button\x00type\x00button\x00id\x00code-again\x00Analyse again with this hierarchy")
 						addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.Repeat() })
-						{
-							vgparent := vgn
-							_ = vgparent
-							addText(vgparent, "Analyse again with this hierarchy")
-						}
 					}
 					addText(vgparent, "\n\t\t\t")
 					if !c.App.CanRepeat() {
-						vgn = addElement(vgparent, "span")
-						{
-							vgparent := vgn
-							_ = vgparent
-							addText(vgparent, "Drop the trace here again to analyse it with this hierarchy and count these misses exactly.")
-						}
+						addElement(vgparent, "span\x00Drop the trace here again to analyse it with this hierarchy and count these misses exactly.")
 					}
 				}
 			}
 		}
-		{
-			var vgcomp vugu.Builder = c.Caveats
-			if vgcomp != nil {
-				addComponent(vgin, vgout, vgparent, vgcomp)
-			}
-		}
+		addComponent(vgin, vgout, vgparent, c.Caveats)
 	}
 	return vgout
 }
@@ -2387,8 +1936,7 @@ func (c *Communication) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 	var vgiterkey interface{}
 	_ = vgiterkey
 	var vgn *vugu.VGNode
-	vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "columns"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "communication"}}}
-	vgout.Out = append(vgout.Out, vgn) // root for output
+	vgn = addRoot(vgout, "div\x00class\x00columns\x00id\x00communication")
 	{
 		vgparent := vgn
 		_ = vgparent
@@ -2397,35 +1945,25 @@ func (c *Communication) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 			vgparent := vgn
 			_ = vgparent
 			vgn = addElement(vgparent, "p\x00class\x00summary\x00id\x00communication-sentence")
-			vgn.SetInnerHTML(c.view().Sentence())
-			{
-				var vgcomp vugu.Builder = c.Caveats
-				if vgcomp != nil {
-					addComponent(vgin, vgout, vgparent, vgcomp)
-				}
-			}
+			setText(vgn, c.view().Sentence())
+			addComponent(vgin, vgout, vgparent, c.Caveats)
 			vgn = addElement(vgparent, "fieldset\x00class\x00choices\x00id\x00flow-measures")
 			{
 				vgparent := vgn
 				_ = vgparent
-				vgn = addElement(vgparent, "legend")
-				vgn.SetInnerHTML(vugu.HTML("Count"))
-				for vgiterkeyt, m := range state.FlowMeasures() {
-					var vgiterkey interface{} = vgiterkeyt
-					_ = vgiterkey
-					m := m
+				addElement(vgparent, "legend\x00Count")
+				for _, m := range state.FlowMeasures() {
 					_ = m
 					vgn = addElement(vgparent, "label")
 					{
 						vgparent := vgn
 						_ = vgparent
 						vgn = addElement(vgparent, "input\x00type\x00radio\x00name\x00measure")
-						vgn.AddAttrInterface("id", "measure-"+string(m))
+						setAttribute(vgn, "id", "measure-"+string(m))
 						addProperty(vgn, "checked", c.App.measure() == m)
 						addListener(vgn, "change", func(event vugu.DOMEvent) { c.App.ShowMeasure(m) })
-						addText(vgparent, " ")
-						vgn = addElement(vgparent, "span")
-						vgn.SetInnerHTML(string(m))
+						vgn = addElement(vgparent, " span")
+						setText(vgn, string(m))
 					}
 				}
 			}
@@ -2433,24 +1971,19 @@ func (c *Communication) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 			{
 				vgparent := vgn
 				_ = vgparent
-				vgn = addElement(vgparent, "legend")
-				vgn.SetInnerHTML(vugu.HTML("By"))
+				addElement(vgparent, "legend\x00By")
 				for i := range c.view().Granules {
-					var vgiterkey interface{} = i
-					_ = vgiterkey
-					i := i
 					_ = i
 					vgn = addElement(vgparent, "label")
 					{
 						vgparent := vgn
 						_ = vgparent
 						vgn = addElement(vgparent, "input\x00type\x00radio\x00name\x00granule")
-						vgn.AddAttrInterface("id", "granule-"+strconv.Itoa(i))
+						setAttribute(vgn, "id", "granule-"+strconv.Itoa(i))
 						addProperty(vgn, "checked", c.App.granule() == i)
 						addListener(vgn, "change", func(event vugu.DOMEvent) { c.App.ShowGranule(i) })
-						addText(vgparent, " ")
-						vgn = addElement(vgparent, "span")
-						vgn.SetInnerHTML(c.view().GranuleName(i))
+						vgn = addElement(vgparent, " span")
+						setText(vgn, c.view().GranuleName(i))
 					}
 				}
 			}
@@ -2463,36 +1996,22 @@ func (c *Communication) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					{
 						vgparent := vgn
 						_ = vgparent
-						vgn = addElement(vgparent, "label\x00for\x00flow-window\x00class\x00second")
-						vgn.SetInnerHTML(vugu.HTML("part of the run"))
-						addText(vgparent, " ")
-						vgn = addElement(vgparent, "input\x00type\x00range\x00min\x000\x00step\x001\x00id\x00flow-window")
-						vgn.AddAttrInterface("aria-valuetext", c.windowName())
-						vgn.AddAttrInterface("max", len(c.view().Windows))
+						addElement(vgparent, "label\x00for\x00flow-window\x00class\x00second\x00part of the run")
+						vgn = addElement(vgparent, " input\x00type\x00range\x00min\x000\x00step\x001\x00id\x00flow-window")
+						setAttribute(vgn, "aria-valuetext", c.windowName())
+						setAttribute(vgn, "max", len(c.view().Windows))
 						addProperty(vgn, "value", c.App.window())
 						addListener(vgn, "input", func(event vugu.DOMEvent) { c.window(event.PropString("target", "value")) })
-						addText(vgparent, " ")
-						vgn = addElement(vgparent, "output")
-						vgn.SetInnerHTML(c.windowName())
+						vgn = addElement(vgparent, " output")
+						setText(vgn, c.windowName())
 					}
 				}
 			}
-			{
-				var vgcomp vugu.Builder = c.Flows
-				if vgcomp != nil {
-					addComponent(vgin, vgout, vgparent, vgcomp)
-				}
-			}
-			vgn = addElement(vgparent, "h2\x00id\x00pairs-title")
-			vgn.SetInnerHTML(vugu.HTML("Which code writes values that other threads use"))
+			addComponent(vgin, vgout, vgparent, c.Flows)
+			addElement(vgparent, "h2\x00id\x00pairs-title\x00Which code writes values that other threads use")
 			vgn = addElement(vgparent, "p\x00class\x00summary\x00id\x00flow-sentence")
-			vgn.SetInnerHTML(c.view().FlowSentence(c.App.granule(), c.App.window(), c.App.flow()))
-			{
-				var vgcomp vugu.Builder = c.Pairs
-				if vgcomp != nil {
-					addComponent(vgin, vgout, vgparent, vgcomp)
-				}
-			}
+			setText(vgn, c.view().FlowSentence(c.App.granule(), c.App.window(), c.App.flow()))
+			addComponent(vgin, vgout, vgparent, c.Pairs)
 			vgn = addElement(vgparent, "div\x00class\x00slot")
 			{
 				vgparent := vgn
@@ -2506,43 +2025,27 @@ func (c *Communication) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 						{
 							vgparent := vgn
 							_ = vgparent
-							vgn = addElement(vgparent, "span")
-							vgn.SetInnerHTML(vugu.HTML("Data structure"))
+							addElement(vgparent, "span\x00Data structure")
 							vgn = addElement(vgparent, "select\x00id\x00owner-object")
 							addListener(vgn, "change", func(event vugu.DOMEvent) { c.owners(event.PropString("target", "value")) })
 							{
 								vgparent := vgn
 								_ = vgparent
-								for vgiterkeyt, i := range c.view().Objects() {
-									var vgiterkey interface{} = vgiterkeyt
-									_ = vgiterkey
-									i := i
+								for _, i := range c.view().Objects() {
 									_ = i
 									vgn = addElement(vgparent, "option")
-									vgn.AddAttrInterface("value", i)
+									setAttribute(vgn, "value", i)
 									addProperty(vgn, "selected", i == c.App.owner())
-									vgn.SetInnerHTML(c.view().OwnerName(i))
+									setText(vgn, c.view().OwnerName(i))
 								}
 							}
 						}
-						addText(vgparent, "\n\t\t\t\t")
-						{
-							var vgcomp vugu.Builder = c.Owners
-							if vgcomp != nil {
-								addComponent(vgin, vgout, vgparent, vgcomp)
-							}
-						}
+						addComponent(vgin, vgout, vgparent, c.Owners)
 					}
 				}
 			}
-			vgn = addElement(vgparent, "h2\x00id\x00classes-title")
-			vgn.SetInnerHTML(vugu.HTML("How memory is shared"))
-			{
-				var vgcomp vugu.Builder = c.Classes
-				if vgcomp != nil {
-					addComponent(vgin, vgout, vgparent, vgcomp)
-				}
-			}
+			addElement(vgparent, "h2\x00id\x00classes-title\x00How memory is shared")
+			addComponent(vgin, vgout, vgparent, c.Classes)
 		}
 		vgn = addElement(vgparent, "section\x00class\x00answers")
 		{
@@ -2552,10 +2055,9 @@ func (c *Communication) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 			{
 				vgparent := vgn
 				_ = vgparent
-				vgn = addElement(vgparent, "h2\x00id\x00false-title")
-				vgn.SetInnerHTML(vugu.HTML("False sharing"))
+				addElement(vgparent, "h2\x00id\x00false-title\x00False sharing")
 				vgn = addElement(vgparent, "p\x00class\x00summary\x00id\x00false-sentence")
-				vgn.SetInnerHTML(c.view().FalseSentence())
+				setText(vgn, c.view().FalseSentence())
 				vgn = addElement(vgparent, "div\x00class\x00slot")
 				{
 					vgparent := vgn
@@ -2566,25 +2068,25 @@ func (c *Communication) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 							vgparent := vgn
 							_ = vgparent
 							vgn = addElement(vgparent, "h3")
-							vgn.SetInnerHTML(c.worst().Name)
+							setText(vgn, c.worst().Name)
 							vgn = addElement(vgparent, "p")
-							vgn.SetInnerHTML(c.worst().Text)
+							setText(vgn, c.worst().Text)
 							vgn = addElement(vgparent, "p\x00class\x00hint")
-							vgn.SetInnerHTML("To fix it, " + c.worst().Fix + ".")
+							setText(vgn, "To fix it, "+c.worst().Fix+".")
 							vgn = addElement(vgparent, "p\x00class\x00actions")
 							{
 								vgparent := vgn
 								_ = vgparent
 								if c.named(c.worst().Sites[0]) {
 									vgn = addElement(vgparent, "a")
-									vgn.AddAttrInterface("href", c.code(c.worst().Sites[0]))
-									vgn.SetInnerHTML("the store in Code")
+									setAttribute(vgn, "href", c.code(c.worst().Sites[0]))
+									setText(vgn, "the store in Code")
 								}
 								addText(vgparent, " ")
 								if c.named(c.worst().Sites[1]) && c.worst().Sites[1] != c.worst().Sites[0] {
 									vgn = addElement(vgparent, "a")
-									vgn.AddAttrInterface("href", c.code(c.worst().Sites[1]))
-									vgn.SetInnerHTML("the other store in Code")
+									setAttribute(vgn, "href", c.code(c.worst().Sites[1]))
+									setText(vgn, "the other store in Code")
 								}
 							}
 						}
@@ -2595,12 +2097,7 @@ func (c *Communication) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					vgparent := vgn
 					_ = vgparent
 					if len(c.view().FalseFindings()) > 0 {
-						{
-							var vgcomp vugu.Builder = c.False
-							if vgcomp != nil {
-								addComponent(vgin, vgout, vgparent, vgcomp)
-							}
-						}
+						addComponent(vgin, vgout, vgparent, c.False)
 					}
 				}
 			}
@@ -2608,23 +2105,21 @@ func (c *Communication) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 			{
 				vgparent := vgn
 				_ = vgparent
-				vgn = addElement(vgparent, "h2\x00id\x00sources-title")
-				vgn.SetInnerHTML(vugu.HTML("Lines from other caches or from memory"))
+				addElement(vgparent, "h2\x00id\x00sources-title\x00Lines from other caches or from memory")
 				vgn = addElement(vgparent, "div\x00class\x00level-set")
 				{
 					vgparent := vgn
 					_ = vgparent
 					vgn = addElement(vgparent, "input\x00type\x00range\x00min\x000\x00step\x001\x00id\x00source-size\x00aria-label\x00size of each thread's cache")
-					vgn.AddAttrInterface("aria-valuetext", state.Bytes(c.App.ownBytes()))
-					vgn.AddAttrInterface("max", c.last())
+					setAttribute(vgn, "aria-valuetext", state.Bytes(c.App.ownBytes()))
+					setAttribute(vgn, "max", c.last())
 					addProperty(vgn, "value", c.index())
 					addListener(vgn, "input", func(event vugu.DOMEvent) { c.size(event.PropString("target", "value")) })
-					addText(vgparent, " ")
-					vgn = addElement(vgparent, "output")
-					vgn.SetInnerHTML(state.Bytes(c.App.ownBytes()))
+					vgn = addElement(vgparent, " output")
+					setText(vgn, state.Bytes(c.App.ownBytes()))
 				}
 				vgn = addElement(vgparent, "p\x00class\x00summary\x00id\x00source-sentence")
-				vgn.SetInnerHTML(c.view().SourceSentence(c.App.ownBytes()))
+				setText(vgn, c.view().SourceSentence(c.App.ownBytes()))
 			}
 		}
 	}
@@ -2762,8 +2257,7 @@ func (c *CompareView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 	var vgiterkey interface{}
 	_ = vgiterkey
 	var vgn *vugu.VGNode
-	vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "id", Val: "compare"}}}
-	vgout.Out = append(vgout.Out, vgn) // root for output
+	vgn = addRoot(vgout, "div\x00id\x00compare")
 	{
 		vgparent := vgn
 		_ = vgparent
@@ -2777,83 +2271,60 @@ func (c *CompareView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					vgparent := vgn
 					_ = vgparent
 					vgn = addElement(vgparent, "p\x00class\x00verdict\x00id\x00headline")
-					vgn.SetInnerHTML(c.App.compareDiagnoses().headline)
+					setText(vgn, c.App.compareDiagnoses().headline)
 					vgn = addElement(vgparent, "div\x00class\x00slot")
 					{
 						vgparent := vgn
 						_ = vgparent
 						if c.App.table("problems") != nil {
-							{
-								var vgcomp vugu.Builder = c.Problems
-								if vgcomp != nil {
-									addComponent(vgin, vgout, vgparent, vgcomp)
-								}
-							}
+							addComponent(vgin, vgout, vgparent, c.Problems)
 						}
 					}
-					{
-						var vgcomp vugu.Builder = c.Assumptions
-						if vgcomp != nil {
-							addComponent(vgin, vgout, vgparent, vgcomp)
-						}
-					}
+					addComponent(vgin, vgout, vgparent, c.Assumptions)
 					vgn = addElement(vgparent, "dl\x00class\x00findings\x00id\x00differences")
 					{
 						vgparent := vgn
 						_ = vgparent
-						for vgiterkeyt, f := range c.findings() {
-							var vgiterkey interface{} = vgiterkeyt
-							_ = vgiterkey
-							f := f
+						for _, f := range c.findings() {
 							_ = f
 							vgn = addElement(vgparent, "div\x00class\x00finding")
-							vgn.AddAttrInterface("id", "difference-"+f.ID)
+							setAttribute(vgn, "id", "difference-"+f.ID)
 							{
 								vgparent := vgn
 								_ = vgparent
 								vgn = addElement(vgparent, "dt")
-								vgn.SetInnerHTML(f.Title)
+								setText(vgn, f.Title)
 								vgn = addElement(vgparent, "dd")
 								{
 									vgparent := vgn
 									_ = vgparent
 									vgn = addElement(vgparent, "span")
-									vgn.SetInnerHTML(f.Text)
+									setText(vgn, f.Text)
 									addText(vgparent, " ")
 									if f.Tab != state.TabDiagnosis {
 										vgn = addElement(vgparent, "a")
-										vgn.AddAttrInterface("aria-label", f.Title+": see "+f.Tab.Name())
-										vgn.AddAttrInterface("href", c.href(f.Tab))
-										vgn.SetInnerHTML(f.Tab.Name())
+										setAttribute(vgn, "aria-label", f.Title+": see "+f.Tab.Name())
+										setAttribute(vgn, "href", c.href(f.Tab))
+										setText(vgn, f.Tab.Name())
 									}
 								}
 							}
 						}
 					}
-					{
-						var vgcomp vugu.Builder = c.Facts
-						if vgcomp != nil {
-							addComponent(vgin, vgout, vgparent, vgcomp)
-						}
-					}
+					addComponent(vgin, vgout, vgparent, c.Facts)
 					vgn = addElement(vgparent, "div\x00class\x00slot")
 					{
 						vgparent := vgn
 						_ = vgparent
-						for vgiterkeyt, w := range c.App.comparison().Mismatches() {
-							var vgiterkey interface{} = vgiterkeyt
-							_ = vgiterkey
-							w := w
+						for _, w := range c.App.comparison().Mismatches() {
 							_ = w
 							vgn = addElement(vgparent, "p\x00class\x00note warning")
 							{
 								vgparent := vgn
 								_ = vgparent
-								vgn = addElement(vgparent, "strong")
-								vgn.SetInnerHTML(vugu.HTML("Note."))
-								addText(vgparent, " ")
-								vgn = addElement(vgparent, "span")
-								vgn.SetInnerHTML(w)
+								addElement(vgparent, "strong\x00Note.")
+								vgn = addElement(vgparent, " span")
+								setText(vgn, w)
 							}
 						}
 					}
@@ -2862,12 +2333,7 @@ func (c *CompareView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 				{
 					vgparent := vgn
 					_ = vgparent
-					{
-						var vgcomp vugu.Builder = c.Curve
-						if vgcomp != nil {
-							addComponent(vgin, vgout, vgparent, vgcomp)
-						}
-					}
+					addComponent(vgin, vgout, vgparent, c.Curve)
 				}
 			}
 		}
@@ -2880,44 +2346,29 @@ func (c *CompareView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 				{
 					vgparent := vgn
 					_ = vgparent
-					{
-						var vgcomp vugu.Builder = c.Histogram
-						if vgcomp != nil {
-							addComponent(vgin, vgout, vgparent, vgcomp)
-						}
-					}
+					addComponent(vgin, vgout, vgparent, c.Histogram)
 				}
 				vgn = addElement(vgparent, "section")
 				{
 					vgparent := vgn
 					_ = vgparent
-					{
-						var vgcomp vugu.Builder = c.Time
-						if vgcomp != nil {
-							addComponent(vgin, vgout, vgparent, vgcomp)
-						}
-					}
-					addText(vgparent, "\n\t\t\t")
+					addComponent(vgin, vgout, vgparent, c.Time)
 					vgn = addElement(vgparent, "label\x00class\x00choices")
 					{
 						vgparent := vgn
 						_ = vgparent
-						vgn = addElement(vgparent, "span")
-						vgn.SetInnerHTML(vugu.HTML("Cache size"))
+						addElement(vgparent, "span\x00Cache size")
 						vgn = addElement(vgparent, "select\x00id\x00compare-capacity")
 						addListener(vgn, "change", func(event vugu.DOMEvent) { c.capacity(event.PropString("target", "value")) })
 						{
 							vgparent := vgn
 							_ = vgparent
-							for vgiterkeyt, k := range c.App.result.View.Log2Lines() {
-								var vgiterkey interface{} = vgiterkeyt
-								_ = vgiterkey
-								k := k
+							for _, k := range c.App.result.View.Log2Lines() {
 								_ = k
 								vgn = addElement(vgparent, "option")
-								vgn.AddAttrInterface("value", k)
+								setAttribute(vgn, "value", k)
 								addProperty(vgn, "selected", k == c.App.comparedCapacity())
-								vgn.SetInnerHTML(state.Bytes(c.App.result.View.CapacityBytes(k)))
+								setText(vgn, state.Bytes(c.App.result.View.CapacityBytes(k)))
 							}
 						}
 					}
@@ -2933,24 +2384,9 @@ func (c *CompareView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 				{
 					vgparent := vgn
 					_ = vgparent
-					{
-						var vgcomp vugu.Builder = c.Curve
-						if vgcomp != nil {
-							addComponent(vgin, vgout, vgparent, vgcomp)
-						}
-					}
-					{
-						var vgcomp vugu.Builder = c.Levels
-						if vgcomp != nil {
-							addComponent(vgin, vgout, vgparent, vgcomp)
-						}
-					}
-					{
-						var vgcomp vugu.Builder = c.Caveats
-						if vgcomp != nil {
-							addComponent(vgin, vgout, vgparent, vgcomp)
-						}
-					}
+					addComponent(vgin, vgout, vgparent, c.Curve)
+					addComponent(vgin, vgout, vgparent, c.Levels)
+					addComponent(vgin, vgout, vgparent, c.Caveats)
 				}
 				vgn = addElement(vgparent, "section\x00class\x00answers\x00aria-label\x00Levels")
 				{
@@ -2960,69 +2396,45 @@ func (c *CompareView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					{
 						vgparent := vgn
 						_ = vgparent
-						vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00id\x00compare-machine-file")
+						vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00id\x00compare-machine-file\x00load from a file …")
 						addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.PickMachine() })
-						{
-							vgparent := vgn
-							_ = vgparent
-							addText(vgparent, "load from a file …")
-						}
 					}
 					vgn = addElement(vgparent, "div\x00class\x00slot")
 					{
 						vgparent := vgn
 						_ = vgparent
 						for i, l := range c.App.Levels() {
-							var vgiterkey interface{} = i
-							_ = vgiterkey
-							i := i
 							_ = i
-							l := l
 							_ = l
 							vgn = addElement(vgparent, "div\x00class\x00level-set")
 							{
 								vgparent := vgn
 								_ = vgparent
 								vgn = addElement(vgparent, "span")
-								vgn.SetInnerHTML(l.Name + " " + state.Bytes(l.SizeBytes))
-								addText(vgparent, "\n\t\t\t\t\t")
-								vgn = addElement(vgparent, "input\x00type\x00range\x00min\x000\x00step\x001")
-								vgn.AddAttrInterface("aria-label", l.Name+" size")
-								vgn.AddAttrInterface("aria-valuetext", state.Bytes(l.SizeBytes))
-								vgn.AddAttrInterface("id", c.id("size", i))
-								vgn.AddAttrInterface("max", c.last(l))
+								setText(vgn, l.Name+" "+state.Bytes(l.SizeBytes))
+								vgn = addElement(vgparent, " input\x00type\x00range\x00min\x000\x00step\x001")
+								setAttribute(vgn, "aria-label", l.Name+" size")
+								setAttribute(vgn, "aria-valuetext", state.Bytes(l.SizeBytes))
+								setAttribute(vgn, "id", c.id("size", i))
+								setAttribute(vgn, "max", c.last(l))
 								addProperty(vgn, "value", c.index(l))
 								addListener(vgn, "input", func(event vugu.DOMEvent) { c.size(i, event.PropString("target", "value")) })
-								addText(vgparent, "\n\t\t\t\t\t")
-								vgn = addElement(vgparent, "span\x00class\x00stepper\x00role\x00group")
-								vgn.AddAttrInterface("aria-label", l.Name+" associativity")
+								vgn = addElement(vgparent, " span\x00class\x00stepper\x00role\x00group")
+								setAttribute(vgn, "aria-label", l.Name+" associativity")
 								{
 									vgparent := vgn
 									_ = vgparent
-									addText(vgparent, "\n\t\t\t\t\t\t")
-									vgn = addElement(vgparent, "button\x00type\x00button\x00aria-label\x00fewer ways")
-									vgn.AddAttrInterface("aria-disabled", c.spent(c.canWays(l, -1)))
-									vgn.AddAttrInterface("id", c.id("ways-less", i))
+									vgn = addElement(vgparent, " button\x00type\x00button\x00aria-label\x00fewer ways\x00−")
+									setAttribute(vgn, "aria-disabled", c.spent(c.canWays(l, -1)))
+									setAttribute(vgn, "id", c.id("ways-less", i))
 									addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.StepWays(i+1, -1) })
-									{
-										vgparent := vgn
-										_ = vgparent
-										addText(vgparent, "−")
-									}
-									addText(vgparent, "\n\t\t\t\t\t\t")
-									vgn = addElement(vgparent, "output")
-									vgn.AddAttrInterface("id", c.id("ways", i))
-									vgn.SetInnerHTML(state.WaysText(l.Ways))
-									addText(vgparent, "\n\t\t\t\t\t\t")
-									vgn = addElement(vgparent, "button\x00type\x00button\x00aria-label\x00more ways")
-									vgn.AddAttrInterface("aria-disabled", c.spent(c.canWays(l, 1)))
-									vgn.AddAttrInterface("id", c.id("ways-more", i))
+									vgn = addElement(vgparent, " output")
+									setAttribute(vgn, "id", c.id("ways", i))
+									setText(vgn, state.WaysText(l.Ways))
+									vgn = addElement(vgparent, " button\x00type\x00button\x00aria-label\x00more ways\x00+")
+									setAttribute(vgn, "aria-disabled", c.spent(c.canWays(l, 1)))
+									setAttribute(vgn, "id", c.id("ways-more", i))
 									addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.StepWays(i+1, 1) })
-									{
-										vgparent := vgn
-										_ = vgparent
-										addText(vgparent, "+")
-									}
 									addText(vgparent, "\n\t\t\t\t\t")
 								}
 							}
@@ -3040,40 +2452,25 @@ func (c *CompareView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 				{
 					vgparent := vgn
 					_ = vgparent
-					vgn = addElement(vgparent, "legend")
-					vgn.SetInnerHTML(vugu.HTML("Group by"))
-					for vgiterkeyt, by := range state.CodeBys() {
-						var vgiterkey interface{} = vgiterkeyt
-						_ = vgiterkey
-						by := by
+					addElement(vgparent, "legend\x00Group by")
+					for _, by := range state.CodeBys() {
 						_ = by
 						vgn = addElement(vgparent, "label")
 						{
 							vgparent := vgn
 							_ = vgparent
 							vgn = addElement(vgparent, "input\x00type\x00radio\x00name\x00compare-code-by")
-							vgn.AddAttrInterface("id", "compare-code-by-"+string(by))
-							vgn.AddAttrInterface("value", string(by))
+							setAttribute(vgn, "id", "compare-code-by-"+string(by))
+							setAttribute(vgn, "value", string(by))
 							addProperty(vgn, "checked", c.App.table("code-compared").By == by)
 							addListener(vgn, "change", func(event vugu.DOMEvent) { c.App.SumCodeBy(by) })
-							addText(vgparent, " ")
-							vgn = addElement(vgparent, "span")
-							vgn.SetInnerHTML(state.PlaceName(by))
+							vgn = addElement(vgparent, " span")
+							setText(vgn, state.PlaceName(by))
 						}
 					}
 				}
-				{
-					var vgcomp vugu.Builder = c.Code
-					if vgcomp != nil {
-						addComponent(vgin, vgout, vgparent, vgcomp)
-					}
-				}
-				{
-					var vgcomp vugu.Builder = c.CodeCaveats
-					if vgcomp != nil {
-						addComponent(vgin, vgout, vgparent, vgcomp)
-					}
-				}
+				addComponent(vgin, vgout, vgparent, c.Code)
+				addComponent(vgin, vgout, vgparent, c.CodeCaveats)
 			}
 		}
 		if c.tab() == state.TabAssociativity {
@@ -3081,12 +2478,7 @@ func (c *CompareView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 			{
 				vgparent := vgn
 				_ = vgparent
-				{
-					var vgcomp vugu.Builder = c.Sets
-					if vgcomp != nil {
-						addComponent(vgin, vgout, vgparent, vgcomp)
-					}
-				}
+				addComponent(vgin, vgout, vgparent, c.Sets)
 			}
 		}
 		if c.tab() == state.TabFootprint {
@@ -3094,12 +2486,7 @@ func (c *CompareView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 			{
 				vgparent := vgn
 				_ = vgparent
-				{
-					var vgcomp vugu.Builder = c.Footprint
-					if vgcomp != nil {
-						addComponent(vgin, vgout, vgparent, vgcomp)
-					}
-				}
+				addComponent(vgin, vgout, vgparent, c.Footprint)
 			}
 		}
 		if c.tab() == state.TabLoops {
@@ -3109,19 +2496,14 @@ func (c *CompareView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 				_ = vgparent
 				if c.App.table("loops-compared") == nil {
 					vgn = addElement(vgparent, "p\x00class\x00second\x00id\x00compare-loops-pending")
-					vgn.SetInnerHTML(c.App.repliesWait())
+					setText(vgn, c.App.repliesWait())
 				}
 				vgn = addElement(vgparent, "div\x00class\x00slot")
 				{
 					vgparent := vgn
 					_ = vgparent
 					if c.App.table("loop-misses-compared") != nil {
-						{
-							var vgcomp vugu.Builder = c.LoopMisses
-							if vgcomp != nil {
-								addComponent(vgin, vgout, vgparent, vgcomp)
-							}
-						}
+						addComponent(vgin, vgout, vgparent, c.LoopMisses)
 					}
 				}
 				vgn = addElement(vgparent, "div\x00class\x00slot")
@@ -3129,76 +2511,57 @@ func (c *CompareView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					vgparent := vgn
 					_ = vgparent
 					if c.App.table("loops-compared") != nil {
-						{
-							var vgcomp vugu.Builder = c.Loops
-							if vgcomp != nil {
-								addComponent(vgin, vgout, vgparent, vgcomp)
-							}
-						}
+						addComponent(vgin, vgout, vgparent, c.Loops)
 					}
 				}
 			}
 		}
 		if c.tab().Alone() != "" {
 			vgn = addElement(vgparent, "p\x00class\x00empty")
-			vgn.AddAttrInterface("id", "compare-"+c.tab().Slug())
-			vgn.SetInnerHTML(c.tab().Alone())
+			setAttribute(vgn, "id", "compare-"+c.tab().Slug())
+			setText(vgn, c.tab().Alone())
 		}
 		if c.tab() == state.TabThreads && c.App.table("own-compared") != nil {
 			vgn = addElement(vgparent, "div\x00id\x00compare-threads")
 			{
 				vgparent := vgn
 				_ = vgparent
-				vgn = addElement(vgparent, "h2")
-				vgn.SetInnerHTML(vugu.HTML("A cache for each thread"))
+				addElement(vgparent, "h2\x00A cache for each thread")
 				vgn = addElement(vgparent, "div\x00class\x00level-set")
 				{
 					vgparent := vgn
 					_ = vgparent
 					vgn = addElement(vgparent, "input\x00type\x00range\x00min\x000\x00step\x001\x00id\x00compare-own\x00aria-label\x00size of each thread's cache")
-					vgn.AddAttrInterface("aria-valuetext", state.Bytes(c.App.ownBytes()))
-					vgn.AddAttrInterface("max", len(state.Sizes(c.App.ownBytes()))-1)
+					setAttribute(vgn, "aria-valuetext", state.Bytes(c.App.ownBytes()))
+					setAttribute(vgn, "max", len(state.Sizes(c.App.ownBytes()))-1)
 					addProperty(vgn, "value", c.sizeIndex(c.App.ownBytes()))
 					addListener(vgn, "input", func(event vugu.DOMEvent) {
 						c.resize(event.PropString("target", "value"), c.App.ownBytes(), c.App.SetOwn)
 					})
-					addText(vgparent, " ")
-					vgn = addElement(vgparent, "output")
-					vgn.SetInnerHTML(state.Bytes(c.App.ownBytes()))
+					vgn = addElement(vgparent, " output")
+					setText(vgn, state.Bytes(c.App.ownBytes()))
 				}
 				vgn = addElement(vgparent, "p\x00class\x00summary")
-				vgn.SetInnerHTML(c.App.comparison().OwnSentence(c.App.ownBytes()))
-				{
-					var vgcomp vugu.Builder = c.Own
-					if vgcomp != nil {
-						addComponent(vgin, vgout, vgparent, vgcomp)
-					}
-				}
-				vgn = addElement(vgparent, "h2")
-				vgn.SetInnerHTML(vugu.HTML("A cache that all threads share"))
+				setText(vgn, c.App.comparison().OwnSentence(c.App.ownBytes()))
+				addComponent(vgin, vgout, vgparent, c.Own)
+				addElement(vgparent, "h2\x00A cache that all threads share")
 				vgn = addElement(vgparent, "div\x00class\x00level-set")
 				{
 					vgparent := vgn
 					_ = vgparent
 					vgn = addElement(vgparent, "input\x00type\x00range\x00min\x000\x00step\x001\x00id\x00compare-shared\x00aria-label\x00size of the shared cache")
-					vgn.AddAttrInterface("aria-valuetext", state.Bytes(c.App.sharedBytes()))
-					vgn.AddAttrInterface("max", len(state.Sizes(c.App.sharedBytes()))-1)
+					setAttribute(vgn, "aria-valuetext", state.Bytes(c.App.sharedBytes()))
+					setAttribute(vgn, "max", len(state.Sizes(c.App.sharedBytes()))-1)
 					addProperty(vgn, "value", c.sizeIndex(c.App.sharedBytes()))
 					addListener(vgn, "input", func(event vugu.DOMEvent) {
 						c.resize(event.PropString("target", "value"), c.App.sharedBytes(), c.App.SetShared)
 					})
-					addText(vgparent, " ")
-					vgn = addElement(vgparent, "output")
-					vgn.SetInnerHTML(state.Bytes(c.App.sharedBytes()))
+					vgn = addElement(vgparent, " output")
+					setText(vgn, state.Bytes(c.App.sharedBytes()))
 				}
 				vgn = addElement(vgparent, "p\x00class\x00summary")
-				vgn.SetInnerHTML(c.App.comparison().SharedSentence(c.App.sharedBytes()))
-				{
-					var vgcomp vugu.Builder = c.Shared
-					if vgcomp != nil {
-						addComponent(vgin, vgout, vgparent, vgcomp)
-					}
-				}
+				setText(vgn, c.App.comparison().SharedSentence(c.App.sharedBytes()))
+				addComponent(vgin, vgout, vgparent, c.Shared)
 			}
 		}
 		if c.tab() == state.TabThreads && c.App.measuredThreads() != nil {
@@ -3206,21 +2569,14 @@ func (c *CompareView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 			{
 				vgparent := vgn
 				_ = vgparent
-				vgn = addElement(vgparent, "h2")
-				vgn.SetInnerHTML(vugu.HTML("Predicted from one thread, and measured"))
-				vgn = addElement(vgparent, "p\x00class\x00summary")
-				vgn.SetInnerHTML(vugu.HTML("A is a single-threaded run. The threads of its program are predicted from its trace, and compared with the threads of B. This is meaningful if B is the same program on the same input."))
+				addElement(vgparent, "h2\x00Predicted from one thread, and measured")
+				addElement(vgparent, "p\x00class\x00summary\x00A is a single-threaded run. The threads of its program are predicted from its trace, and compared with the threads of B. This is meaningful if B is the same program on the same input.")
 				vgn = addElement(vgparent, "div\x00class\x00slot")
 				{
 					vgparent := vgn
 					_ = vgparent
 					if c.App.table("cores-compared") != nil {
-						{
-							var vgcomp vugu.Builder = c.Cores
-							if vgcomp != nil {
-								addComponent(vgin, vgout, vgparent, vgcomp)
-							}
-						}
+						addComponent(vgin, vgout, vgparent, c.Cores)
 					}
 				}
 				vgn = addElement(vgparent, "div\x00class\x00slot")
@@ -3229,11 +2585,10 @@ func (c *CompareView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					_ = vgparent
 					if c.App.table("cores-compared") == nil {
 						vgn = addElement(vgparent, "p\x00class\x00second\x00id\x00cores-compared-waits")
-						vgn.SetInnerHTML(c.coresWait())
+						setText(vgn, c.coresWait())
 					}
 				}
-				vgn = addElement(vgparent, "p\x00class\x00second")
-				vgn.SetInnerHTML(vugu.HTML("The threads of A are predicted: the cores take turns, one reference each. The threads of B ran in the recorded order. Both use the same caches, so all differences come from the threads."))
+				addElement(vgparent, "p\x00class\x00second\x00The threads of A are predicted: the cores take turns, one reference each. The threads of B ran in the recorded order. Both use the same caches, so all differences come from the threads.")
 			}
 		}
 		if c.tab() == state.TabCommunication && c.App.table("flows-compared") != nil {
@@ -3241,34 +2596,16 @@ func (c *CompareView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 			{
 				vgparent := vgn
 				_ = vgparent
-				vgn = addElement(vgparent, "h2")
-				vgn.SetInnerHTML(vugu.HTML("From thread to thread"))
+				addElement(vgparent, "h2\x00From thread to thread")
 				vgn = addElement(vgparent, "p\x00class\x00summary")
-				vgn.SetInnerHTML(c.App.comparison().FlowSentence())
-				{
-					var vgcomp vugu.Builder = c.Flows
-					if vgcomp != nil {
-						addComponent(vgin, vgout, vgparent, vgcomp)
-					}
-				}
-				vgn = addElement(vgparent, "h2")
-				vgn.SetInnerHTML(vugu.HTML("Which code writes values that other threads use"))
-				{
-					var vgcomp vugu.Builder = c.Pairs
-					if vgcomp != nil {
-						addComponent(vgin, vgout, vgparent, vgcomp)
-					}
-				}
-				{
-					var vgcomp vugu.Builder = c.PairsCaveats
-					if vgcomp != nil {
-						addComponent(vgin, vgout, vgparent, vgcomp)
-					}
-				}
-				vgn = addElement(vgparent, "h2")
-				vgn.SetInnerHTML(vugu.HTML("False sharing"))
+				setText(vgn, c.App.comparison().FlowSentence())
+				addComponent(vgin, vgout, vgparent, c.Flows)
+				addElement(vgparent, "h2\x00Which code writes values that other threads use")
+				addComponent(vgin, vgout, vgparent, c.Pairs)
+				addComponent(vgin, vgout, vgparent, c.PairsCaveats)
+				addElement(vgparent, "h2\x00False sharing")
 				vgn = addElement(vgparent, "p\x00class\x00summary\x00id\x00compare-false")
-				vgn.SetInnerHTML(c.App.comparison().FalseSentence())
+				setText(vgn, c.App.comparison().FalseSentence())
 			}
 		}
 		if c.tab() == state.TabBlocks {
@@ -3282,25 +2619,20 @@ func (c *CompareView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					_ = vgparent
 					if c.blocks() == nil {
 						vgn = addElement(vgparent, "p\x00class\x00empty\x00id\x00compare-blocks-pending")
-						vgn.SetInnerHTML(c.blocksWait())
+						setText(vgn, c.blocksWait())
 					}
 					if c.App.pair.problem != "" {
 						vgn = addElement(vgparent, "p\x00class\x00actions")
 						{
 							vgparent := vgn
 							_ = vgparent
-							vgn = addElement(vgparent, "button\x00type\x00button\x00id\x00compare-blocks-again")
+							vgn = addElement(vgparent, "button\x00type\x00button\x00id\x00compare-blocks-again\x00Try again")
 							addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.AskPairAgain() })
-							{
-								vgparent := vgn
-								_ = vgparent
-								addText(vgparent, "Try again")
-							}
 						}
 					}
 					if c.blocks() != nil {
 						vgn = addElement(vgparent, "p\x00class\x00summary\x00id\x00compare-blocks-sentence")
-						vgn.SetInnerHTML(c.blocks().Sentence())
+						setText(vgn, c.blocks().Sentence())
 					}
 				}
 				vgn = addElement(vgparent, "div\x00class\x00slot")
@@ -3312,33 +2644,23 @@ func (c *CompareView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 						{
 							vgparent := vgn
 							_ = vgparent
-							{
-								var vgcomp vugu.Builder = c.Functions
-								if vgcomp != nil {
-									addComponent(vgin, vgout, vgparent, vgcomp)
-								}
-							}
-							addText(vgparent, "\n\t\t\t")
+							addComponent(vgin, vgout, vgparent, c.Functions)
 							vgn = addElement(vgparent, "label\x00class\x00choices")
 							{
 								vgparent := vgn
 								_ = vgparent
-								vgn = addElement(vgparent, "span")
-								vgn.SetInnerHTML(vugu.HTML("function"))
+								addElement(vgparent, "span\x00function")
 								vgn = addElement(vgparent, "select\x00id\x00compare-function")
 								addListener(vgn, "change", func(event vugu.DOMEvent) { c.App.PickFunction(event.PropString("target", "value")) })
 								{
 									vgparent := vgn
 									_ = vgparent
-									for vgiterkeyt, f := range c.blocks().Choices() {
-										var vgiterkey interface{} = vgiterkeyt
-										_ = vgiterkey
-										f := f
+									for _, f := range c.blocks().Choices() {
 										_ = f
 										vgn = addElement(vgparent, "option")
-										vgn.AddAttrInterface("value", f.Name)
+										setAttribute(vgn, "value", f.Name)
 										addProperty(vgn, "selected", f.Title == c.blocks().A.FunctionName())
-										vgn.SetInnerHTML(f.Title)
+										setText(vgn, f.Title)
 									}
 								}
 							}
@@ -3347,20 +2669,10 @@ func (c *CompareView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 								vgparent := vgn
 								_ = vgparent
 								if c.App.table("blocks-compared") != nil {
-									{
-										var vgcomp vugu.Builder = c.Blocks
-										if vgcomp != nil {
-											addComponent(vgin, vgout, vgparent, vgcomp)
-										}
-									}
+									addComponent(vgin, vgout, vgparent, c.Blocks)
 								}
 							}
-							{
-								var vgcomp vugu.Builder = c.BlocksCaveats
-								if vgcomp != nil {
-									addComponent(vgin, vgout, vgparent, vgcomp)
-								}
-							}
+							addComponent(vgin, vgout, vgparent, c.BlocksCaveats)
 						}
 					}
 				}
@@ -3375,40 +2687,25 @@ func (c *CompareView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 				{
 					vgparent := vgn
 					_ = vgparent
-					vgn = addElement(vgparent, "legend")
-					vgn.SetInnerHTML(vugu.HTML("Group by"))
-					for vgiterkeyt, by := range c.choices() {
-						var vgiterkey interface{} = vgiterkeyt
-						_ = vgiterkey
-						by := by
+					addElement(vgparent, "legend\x00Group by")
+					for _, by := range c.choices() {
 						_ = by
 						vgn = addElement(vgparent, "label")
 						{
 							vgparent := vgn
 							_ = vgparent
 							vgn = addElement(vgparent, "input\x00type\x00radio\x00name\x00compare-by")
-							vgn.AddAttrInterface("id", "compare-by-"+by)
-							vgn.AddAttrInterface("value", by)
+							setAttribute(vgn, "id", "compare-by-"+by)
+							setAttribute(vgn, "value", by)
 							addProperty(vgn, "checked", c.chosen(by))
 							addListener(vgn, "change", func(event vugu.DOMEvent) { c.choose(by) })
-							addText(vgparent, " ")
-							vgn = addElement(vgparent, "span")
-							vgn.SetInnerHTML(by)
+							vgn = addElement(vgparent, " span")
+							setText(vgn, by)
 						}
 					}
 				}
-				{
-					var vgcomp vugu.Builder = c.Counters
-					if vgcomp != nil {
-						addComponent(vgin, vgout, vgparent, vgcomp)
-					}
-				}
-				{
-					var vgcomp vugu.Builder = c.CountersCaveats
-					if vgcomp != nil {
-						addComponent(vgin, vgout, vgparent, vgcomp)
-					}
-				}
+				addComponent(vgin, vgout, vgparent, c.Counters)
+				addComponent(vgin, vgout, vgparent, c.CountersCaveats)
 			}
 		}
 	}
@@ -3505,8 +2802,7 @@ func (c *CoresView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 	var vgiterkey interface{}
 	_ = vgiterkey
 	var vgn *vugu.VGNode
-	vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "columns even"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "cores-view"}}}
-	vgout.Out = append(vgout.Out, vgn) // root for output
+	vgn = addRoot(vgout, "div\x00class\x00columns even\x00id\x00cores-view")
 	{
 		vgparent := vgn
 		_ = vgparent
@@ -3519,23 +2815,16 @@ func (c *CoresView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 				vgparent := vgn
 				_ = vgparent
 				if !c.App.canPredict() {
-					vgn = addElement(vgparent, "p\x00class\x00note\x00id\x00cores-gone")
-					{
-						vgparent := vgn
-						_ = vgparent
-						addText(vgparent, "This run had one thread, and its program has parallel regions. Predictions for several cores need its trace, which is no longer available. Go back and drop the trace again.")
-					}
+					addElement(vgparent, "p\x00class\x00note\x00id\x00cores-gone\x00This run had one thread, and its program has parallel regions. Predictions for several cores need its trace, which is no longer available. Go back and drop the trace again.")
 				}
 				if c.failed() != "" {
 					vgn = addElement(vgparent, "p\x00class\x00note warning\x00id\x00cores-failed")
 					{
 						vgparent := vgn
 						_ = vgparent
-						vgn = addElement(vgparent, "strong")
-						vgn.SetInnerHTML(vugu.HTML("Note."))
-						addText(vgparent, " ")
-						vgn = addElement(vgparent, "span")
-						vgn.SetInnerHTML(c.failed())
+						addElement(vgparent, "strong\x00Note.")
+						vgn = addElement(vgparent, " span")
+						setText(vgn, c.failed())
 					}
 				}
 				if c.waits() {
@@ -3544,22 +2833,12 @@ func (c *CoresView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 						vgparent := vgn
 						_ = vgparent
 						addText(vgparent, "This run had one thread, and its program has parallel regions. To predict a run on several cores, the page reads the trace again, once for each number of cores. ")
-						vgn = addElement(vgparent, "button\x00type\x00button\x00id\x00predict-cores")
+						vgn = addElement(vgparent, "button\x00type\x00button\x00id\x00predict-cores\x00Predict cores")
 						addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.PredictCores() })
-						{
-							vgparent := vgn
-							_ = vgparent
-							addText(vgparent, "Predict cores")
-						}
 					}
 				}
 				if c.pending() {
-					vgn = addElement(vgparent, "p\x00class\x00second\x00id\x00cores-pending")
-					{
-						vgparent := vgn
-						_ = vgparent
-						addText(vgparent, "Reading the trace again …")
-					}
+					addElement(vgparent, "p\x00class\x00second\x00id\x00cores-pending\x00Reading the trace again …")
 				}
 			}
 			vgn = addElement(vgparent, "div\x00class\x00slot")
@@ -3567,12 +2846,7 @@ func (c *CoresView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 				vgparent := vgn
 				_ = vgparent
 				if c.known() != nil {
-					{
-						var vgcomp vugu.Builder = c.Rates
-						if vgcomp != nil {
-							addComponent(vgin, vgout, vgparent, vgcomp)
-						}
-					}
+					addComponent(vgin, vgout, vgparent, c.Rates)
 				}
 			}
 			vgn = addElement(vgparent, "div\x00class\x00slot")
@@ -3580,12 +2854,7 @@ func (c *CoresView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 				vgparent := vgn
 				_ = vgparent
 				if c.timed() {
-					{
-						var vgcomp vugu.Builder = c.SpeedUp
-						if vgcomp != nil {
-							addComponent(vgin, vgout, vgparent, vgcomp)
-						}
-					}
+					addComponent(vgin, vgout, vgparent, c.SpeedUp)
 				}
 			}
 		}
@@ -3597,25 +2866,20 @@ func (c *CoresView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 			{
 				vgparent := vgn
 				_ = vgparent
-				vgn = addElement(vgparent, "h2\x00id\x00cores-title")
-				vgn.SetInnerHTML(vugu.HTML("Predict several cores"))
-				vgn = addElement(vgparent, "p\x00class\x00second")
-				vgn.SetInnerHTML(vugu.HTML("One thread did all the work. The page divides the work among the cores as OpenMP would, and interleaves their references."))
+				addElement(vgparent, "h2\x00id\x00cores-title\x00Predict several cores")
+				addElement(vgparent, "p\x00class\x00second\x00One thread did all the work. The page divides the work among the cores as OpenMP would, and interleaves their references.")
 				vgn = addElement(vgparent, "div\x00class\x00level-set")
 				{
 					vgparent := vgn
 					_ = vgparent
-					vgn = addElement(vgparent, "label\x00for\x00cores-number")
-					vgn.SetInnerHTML(vugu.HTML("cores"))
-					addText(vgparent, " ")
-					vgn = addElement(vgparent, "input\x00type\x00range\x00min\x001\x00step\x001\x00id\x00cores-number")
-					vgn.AddAttrInterface("aria-valuetext", state.Plural(uint64(c.App.coresAsked()), "core", "cores"))
-					vgn.AddAttrInterface("max", state.MostPredicted)
+					addElement(vgparent, "label\x00for\x00cores-number\x00cores")
+					vgn = addElement(vgparent, " input\x00type\x00range\x00min\x001\x00step\x001\x00id\x00cores-number")
+					setAttribute(vgn, "aria-valuetext", state.Plural(uint64(c.App.coresAsked()), "core", "cores"))
+					setAttribute(vgn, "max", state.MostPredicted)
 					addProperty(vgn, "value", strconv.Itoa(c.App.coresAsked()))
 					addListener(vgn, "input", func(event vugu.DOMEvent) { c.cores(event.PropString("target", "value")) })
-					addText(vgparent, " ")
-					vgn = addElement(vgparent, "output\x00id\x00cores-asked")
-					vgn.SetInnerHTML(strconv.Itoa(c.App.coresAsked()))
+					vgn = addElement(vgparent, " output\x00id\x00cores-asked")
+					setText(vgn, strconv.Itoa(c.App.coresAsked()))
 				}
 				vgn = addElement(vgparent, "div\x00class\x00choices")
 				{
@@ -3625,107 +2889,85 @@ func (c *CoresView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					{
 						vgparent := vgn
 						_ = vgparent
-						vgn = addElement(vgparent, "span")
-						vgn.SetInnerHTML(vugu.HTML("schedule"))
+						addElement(vgparent, "span\x00schedule")
 						vgn = addElement(vgparent, "select\x00id\x00cores-schedule")
 						addListener(vgn, "change", func(event vugu.DOMEvent) { c.schedule(event.PropString("target", "value")) })
 						{
 							vgparent := vgn
 							_ = vgparent
-							for vgiterkeyt, o := range state.Schedules() {
-								var vgiterkey interface{} = vgiterkeyt
-								_ = vgiterkey
-								o := o
+							for _, o := range state.Schedules() {
 								_ = o
 								vgn = addElement(vgparent, "option")
-								vgn.AddAttrInterface("value", o.Name)
+								setAttribute(vgn, "value", o.Name)
 								addProperty(vgn, "selected", o.Name == c.kind())
-								vgn.SetInnerHTML(o.Title)
+								setText(vgn, o.Title)
 							}
 						}
 					}
-					addText(vgparent, "\n\t\t\t\t")
-					vgn = addElement(vgparent, "label")
+					vgn = addElement(vgparent, " label")
 					{
 						vgparent := vgn
 						_ = vgparent
-						vgn = addElement(vgparent, "span")
-						vgn.SetInnerHTML(vugu.HTML("chunk"))
-						addText(vgparent, " ")
-						vgn = addElement(vgparent, "input\x00type\x00number\x00min\x000\x00max\x001000000\x00class\x00short\x00id\x00cores-chunk\x00placeholder\x00usual")
-						vgn.AddAttrInterface("disabled", c.kind() == "")
+						addElement(vgparent, "span\x00chunk")
+						vgn = addElement(vgparent, " input\x00type\x00number\x00min\x000\x00max\x001000000\x00class\x00short\x00id\x00cores-chunk\x00placeholder\x00usual")
+						setAttribute(vgn, "disabled", c.kind() == "")
 						addProperty(vgn, "value", c.chunk())
 						addListener(vgn, "change", func(event vugu.DOMEvent) { c.chunked(event.PropString("target", "value")) })
 					}
-					addText(vgparent, "\n\t\t\t\t")
-					vgn = addElement(vgparent, "label")
+					vgn = addElement(vgparent, " label")
 					{
 						vgparent := vgn
 						_ = vgparent
-						vgn = addElement(vgparent, "span")
-						vgn.SetInnerHTML(vugu.HTML("order"))
+						addElement(vgparent, "span\x00order")
 						vgn = addElement(vgparent, "select\x00id\x00cores-interleave")
 						addListener(vgn, "change", func(event vugu.DOMEvent) { c.App.SetInterleave(event.PropString("target", "value")) })
 						{
 							vgparent := vgn
 							_ = vgparent
-							for vgiterkeyt, o := range state.Interleavings(c.clocks()) {
-								var vgiterkey interface{} = vgiterkeyt
-								_ = vgiterkey
-								o := o
+							for _, o := range state.Interleavings(c.clocks()) {
 								_ = o
 								vgn = addElement(vgparent, "option")
-								vgn.AddAttrInterface("value", o.Name)
+								setAttribute(vgn, "value", o.Name)
 								addProperty(vgn, "selected", o.Name == c.App.Screen.Interleave)
-								vgn.SetInnerHTML(o.Title)
+								setText(vgn, o.Title)
 							}
 						}
 					}
-					addText(vgparent, "\n\t\t\t\t")
-					vgn = addElement(vgparent, "label")
+					vgn = addElement(vgparent, " label")
 					{
 						vgparent := vgn
 						_ = vgparent
-						vgn = addElement(vgparent, "span")
-						vgn.SetInnerHTML(vugu.HTML("division"))
+						addElement(vgparent, "span\x00division")
 						vgn = addElement(vgparent, "select\x00id\x00cores-division")
 						addListener(vgn, "change", func(event vugu.DOMEvent) { c.App.SetDivision(event.PropString("target", "value")) })
 						{
 							vgparent := vgn
 							_ = vgparent
-							for vgiterkeyt, o := range state.Divisions() {
-								var vgiterkey interface{} = vgiterkeyt
-								_ = vgiterkey
-								o := o
+							for _, o := range state.Divisions() {
 								_ = o
 								vgn = addElement(vgparent, "option")
-								vgn.AddAttrInterface("value", o.Name)
+								setAttribute(vgn, "value", o.Name)
 								addProperty(vgn, "selected", o.Name == c.App.Screen.Division)
-								vgn.SetInnerHTML(o.Title)
+								setText(vgn, o.Title)
 							}
 						}
 					}
-					addText(vgparent, "\n\t\t\t\t")
-					vgn = addElement(vgparent, "label")
+					vgn = addElement(vgparent, " label")
 					{
 						vgparent := vgn
 						_ = vgparent
-						vgn = addElement(vgparent, "span")
-						vgn.SetInnerHTML(vugu.HTML("SDCM of"))
+						addElement(vgparent, "span\x00SDCM of")
 						vgn = addElement(vgparent, "select\x00id\x00cores-model")
 						addListener(vgn, "change", func(event vugu.DOMEvent) { c.App.SetModel(event.PropString("target", "value")) })
 						{
 							vgparent := vgn
 							_ = vgparent
-							for vgiterkeyt, o := range state.Models() {
-								var vgiterkey interface{} = vgiterkeyt
-								_ = vgiterkey
-								o := o
+							for _, o := range state.Models() {
 								_ = o
 								vgn = addElement(vgparent, "option")
-								vgn.AddAttrInterface("value", o.Name)
+								setAttribute(vgn, "value", o.Name)
 								addProperty(vgn, "selected", o.Name == c.App.Screen.Model)
-								vgn.SetInnerHTML(o.Title)
+								setText(vgn, o.Title)
 							}
 						}
 					}
@@ -3736,7 +2978,7 @@ func (c *CoresView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					_ = vgparent
 					if c.known() != nil {
 						vgn = addElement(vgparent, "p\x00class\x00summary\x00id\x00cores-sentence")
-						vgn.SetInnerHTML(c.sentence())
+						setText(vgn, c.sentence())
 					}
 				}
 				vgn = addElement(vgparent, "div\x00class\x00slot")
@@ -3744,12 +2986,7 @@ func (c *CoresView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					vgparent := vgn
 					_ = vgparent
 					if c.App.coresTable("rates-of") != nil {
-						{
-							var vgcomp vugu.Builder = c.RatesOf
-							if vgcomp != nil {
-								addComponent(vgin, vgout, vgparent, vgcomp)
-							}
-						}
+						addComponent(vgin, vgout, vgparent, c.RatesOf)
 					}
 				}
 				vgn = addElement(vgparent, "div\x00class\x00slot")
@@ -3758,7 +2995,7 @@ func (c *CoresView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					_ = vgparent
 					if c.sampled() != "" {
 						vgn = addElement(vgparent, "p\x00class\x00second\x00id\x00cores-sampled")
-						vgn.SetInnerHTML(c.sampled())
+						setText(vgn, c.sampled())
 					}
 				}
 				vgn = addElement(vgparent, "div\x00class\x00slot")
@@ -3771,31 +3008,24 @@ func (c *CoresView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 							vgparent := vgn
 							_ = vgparent
 							vgn = addElement(vgparent, "button\x00type\x00button\x00id\x00cores-keep")
-							vgn.SetInnerHTML(c.keepWord())
+							setText(vgn, c.keepWord())
 							addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.KeepCores() })
 						}
 					}
 				}
-				vgn = addElement(vgparent, "p\x00class\x00second")
-				vgn.SetInnerHTML(vugu.HTML("Private and shared levels are simulated with MESI coherence, exactly for the synthesised threads. For comparison, SDCM is the model of PPT-SASMM, with a sample of at least 30 executions of each block. Compare the result with a run that has this number of threads."))
+				addElement(vgparent, "p\x00class\x00second\x00Private and shared levels are simulated with MESI coherence, exactly for the synthesised threads. For comparison, SDCM is the model of PPT-SASMM, with a sample of at least 30 executions of each block. Compare the result with a run that has this number of threads.")
 			}
 			vgn = addElement(vgparent, "section\x00class\x00level\x00aria-labelledby\x00cores-work-title")
 			{
 				vgparent := vgn
 				_ = vgparent
-				vgn = addElement(vgparent, "h2\x00id\x00cores-work-title")
-				vgn.SetInnerHTML(vugu.HTML("Work of each core"))
+				addElement(vgparent, "h2\x00id\x00cores-work-title\x00Work of each core")
 				vgn = addElement(vgparent, "div\x00class\x00slot")
 				{
 					vgparent := vgn
 					_ = vgparent
 					if c.App.coresTable("work") != nil {
-						{
-							var vgcomp vugu.Builder = c.Work
-							if vgcomp != nil {
-								addComponent(vgin, vgout, vgparent, vgcomp)
-							}
-						}
+						addComponent(vgin, vgout, vgparent, c.Work)
 					}
 				}
 				vgn = addElement(vgparent, "div\x00class\x00slot")
@@ -3803,20 +3033,10 @@ func (c *CoresView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					vgparent := vgn
 					_ = vgparent
 					if c.App.coresTable("cores-of") != nil {
-						{
-							var vgcomp vugu.Builder = c.CoresOf
-							if vgcomp != nil {
-								addComponent(vgin, vgout, vgparent, vgcomp)
-							}
-						}
+						addComponent(vgin, vgout, vgparent, c.CoresOf)
 					}
 				}
-				{
-					var vgcomp vugu.Builder = c.Caveats
-					if vgcomp != nil {
-						addComponent(vgin, vgout, vgparent, vgcomp)
-					}
-				}
+				addComponent(vgin, vgout, vgparent, c.Caveats)
 			}
 		}
 	}
@@ -3907,9 +3127,8 @@ func (c *Counters) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 	var vgiterkey interface{}
 	_ = vgiterkey
 	var vgn *vugu.VGNode
-	vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "id", Val: "counters"}}}
-	vgout.Out = append(vgout.Out, vgn) // root for output
-	vgn.AddAttrInterface("class", c.layout())
+	vgn = addRoot(vgout, "div\x00id\x00counters")
+	setAttribute(vgn, "class", c.layout())
 	{
 		vgparent := vgn
 		_ = vgparent
@@ -3921,25 +3140,20 @@ func (c *Counters) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 			{
 				vgparent := vgn
 				_ = vgparent
-				vgn = addElement(vgparent, "legend")
-				vgn.SetInnerHTML(vugu.HTML("Group by"))
-				for vgiterkeyt, by := range c.choices() {
-					var vgiterkey interface{} = vgiterkeyt
-					_ = vgiterkey
-					by := by
+				addElement(vgparent, "legend\x00Group by")
+				for _, by := range c.choices() {
 					_ = by
 					vgn = addElement(vgparent, "label")
 					{
 						vgparent := vgn
 						_ = vgparent
 						vgn = addElement(vgparent, "input\x00type\x00radio\x00name\x00counters-by")
-						vgn.AddAttrInterface("id", "by-"+by)
-						vgn.AddAttrInterface("value", by)
+						setAttribute(vgn, "id", "by-"+by)
+						setAttribute(vgn, "value", by)
 						addProperty(vgn, "checked", c.chosen(by))
 						addListener(vgn, "change", func(event vugu.DOMEvent) { c.choose(by) })
-						addText(vgparent, " ")
-						vgn = addElement(vgparent, "span")
-						vgn.SetInnerHTML(by)
+						vgn = addElement(vgparent, " span")
+						setText(vgn, by)
 					}
 				}
 			}
@@ -3947,21 +3161,13 @@ func (c *Counters) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 			{
 				vgparent := vgn
 				_ = vgparent
-				for vgiterkeyt, key := range c.keys(false) {
-					var vgiterkey interface{} = vgiterkeyt
-					_ = vgiterkey
-					key := key
+				for _, key := range c.keys(false) {
 					_ = key
 					vgn = addElement(vgparent, "div")
 					{
 						vgparent := vgn
 						_ = vgparent
-						{
-							var vgcomp vugu.Builder = c.Tables[key]
-							if vgcomp != nil {
-								addComponent(vgin, vgout, vgparent, vgcomp)
-							}
-						}
+						addComponent(vgin, vgout, vgparent, c.Tables[key])
 					}
 				}
 			}
@@ -3970,31 +3176,18 @@ func (c *Counters) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 		{
 			vgparent := vgn
 			_ = vgparent
-			{
-				var vgcomp vugu.Builder = c.Caveats
-				if vgcomp != nil {
-					addComponent(vgin, vgout, vgparent, vgcomp)
-				}
-			}
+			addComponent(vgin, vgout, vgparent, c.Caveats)
 			vgn = addElement(vgparent, "div\x00class\x00slot")
 			{
 				vgparent := vgn
 				_ = vgparent
-				for vgiterkeyt, key := range c.keys(true) {
-					var vgiterkey interface{} = vgiterkeyt
-					_ = vgiterkey
-					key := key
+				for _, key := range c.keys(true) {
 					_ = key
 					vgn = addElement(vgparent, "div")
 					{
 						vgparent := vgn
 						_ = vgparent
-						{
-							var vgcomp vugu.Builder = c.Tables[key]
-							if vgcomp != nil {
-								addComponent(vgin, vgout, vgparent, vgcomp)
-							}
-						}
+						addComponent(vgin, vgout, vgparent, c.Tables[key])
 					}
 				}
 			}
@@ -4002,14 +3195,8 @@ func (c *Counters) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 			{
 				vgparent := vgn
 				_ = vgparent
-				vgn = addElement(vgparent, "summary")
-				vgn.SetInnerHTML(vugu.HTML("Definitions"))
-				{
-					var vgcomp vugu.Builder = c.Definitions
-					if vgcomp != nil {
-						addComponent(vgin, vgout, vgparent, vgcomp)
-					}
-				}
+				addElement(vgparent, "summary\x00Definitions")
+				addComponent(vgin, vgout, vgparent, c.Definitions)
 			}
 		}
 	}
@@ -4106,9 +3293,8 @@ func (c *DataTable) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 	var vgiterkey interface{}
 	_ = vgiterkey
 	var vgn *vugu.VGNode
-	vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "datatable"}}}
-	vgout.Out = append(vgout.Out, vgn) // root for output
-	vgn.AddAttrInterface("id", "table-"+c.Chart)
+	vgn = addRoot(vgout, "div\x00class\x00datatable")
+	setAttribute(vgn, "id", "table-"+c.Chart)
 	{
 		vgparent := vgn
 		_ = vgparent
@@ -4117,53 +3303,35 @@ func (c *DataTable) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 			vgparent := vgn
 			_ = vgparent
 			vgn = addElement(vgparent, "p\x00class\x00caption")
-			vgn.SetInnerHTML(c.table.Caption)
+			setText(vgn, c.table.Caption)
 			if !c.Inside && c.table.Exports() {
 				vgn = addElement(vgparent, "span\x00class\x00actions")
 				{
 					vgparent := vgn
 					_ = vgparent
-					addText(vgparent, "\n\t\t\t")
-					vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain")
-					vgn.AddAttrInterface("aria-label", "copy "+c.table.Caption)
-					vgn.AddAttrInterface("id", c.Chart+"-copy")
+					vgn = addElement(vgparent, " button\x00type\x00button\x00class\x00plain\x00copy")
+					setAttribute(vgn, "aria-label", "copy "+c.table.Caption)
+					setAttribute(vgn, "id", c.Chart+"-copy")
 					addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.CopyCSV(c.Chart) })
-					{
-						vgparent := vgn
-						_ = vgparent
-						addText(vgparent, "copy")
-					}
-					addText(vgparent, "\n\t\t\t")
-					vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain")
-					vgn.AddAttrInterface("aria-label", "CSV of "+c.table.Caption)
-					vgn.AddAttrInterface("id", c.Chart+"-csv")
+					vgn = addElement(vgparent, " button\x00type\x00button\x00class\x00plain\x00CSV")
+					setAttribute(vgn, "aria-label", "CSV of "+c.table.Caption)
+					setAttribute(vgn, "id", c.Chart+"-csv")
 					addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.SaveCSV(c.Chart) })
-					{
-						vgparent := vgn
-						_ = vgparent
-						addText(vgparent, "CSV")
-					}
-					addText(vgparent, "\n\t\t\t")
-					vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain")
-					vgn.AddAttrInterface("aria-label", "JSON of "+c.table.Caption)
-					vgn.AddAttrInterface("id", c.Chart+"-json")
+					vgn = addElement(vgparent, " button\x00type\x00button\x00class\x00plain\x00JSON")
+					setAttribute(vgn, "aria-label", "JSON of "+c.table.Caption)
+					setAttribute(vgn, "id", c.Chart+"-json")
 					addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.SaveJSON(c.Chart) })
-					{
-						vgparent := vgn
-						_ = vgparent
-						addText(vgparent, "JSON")
-					}
 					addText(vgparent, "\n\t\t")
 				}
 			}
 		}
 		vgn = addElement(vgparent, "div\x00class\x00scroll\x00tabindex\x000\x00role\x00region")
-		vgn.AddAttrInterface("aria-label", c.table.Caption)
+		setAttribute(vgn, "aria-label", c.table.Caption)
 		{
 			vgparent := vgn
 			_ = vgparent
 			vgn = addElement(vgparent, "table")
-			vgn.AddAttrInterface("aria-label", c.table.Caption)
+			setAttribute(vgn, "aria-label", c.table.Caption)
 			{
 				vgparent := vgn
 				_ = vgparent
@@ -4176,31 +3344,26 @@ func (c *DataTable) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 						vgparent := vgn
 						_ = vgparent
 						for i, col := range c.table.Columns {
-							var vgiterkey interface{} = i
-							_ = vgiterkey
-							i := i
 							_ = i
-							col := col
 							_ = col
 							vgn = addElement(vgparent, "th\x00scope\x00col")
-							vgn.AddAttrInterface("aria-sort", c.sorted(col))
-							vgn.AddAttrInterface("class", c.class(i))
+							setAttribute(vgn, "aria-sort", c.sorted(col))
+							setAttribute(vgn, "class", c.class(i))
 							{
 								vgparent := vgn
 								_ = vgparent
 								if col.Key != "" {
 									vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain sort")
-									vgn.AddAttrInterface("data-sort", col.Key)
-									vgn.SetInnerHTML(col.Name)
+									setAttribute(vgn, "data-sort", col.Key)
+									setText(vgn, col.Name)
 									addListener(vgn, "click", func(event vugu.DOMEvent) { c.sort(col) })
 								}
 								if col.Key == "" {
 									vgn = addElement(vgparent, "span")
-									vgn.SetInnerHTML(col.Name)
+									setText(vgn, col.Name)
 								}
-								addText(vgparent, " ")
-								vgn = addElement(vgparent, "span\x00class\x00second")
-								vgn.SetInnerHTML(c.unit(col))
+								vgn = addElement(vgparent, " span\x00class\x00second")
+								setText(vgn, c.unit(col))
 							}
 						}
 						if c.table.Bar != nil {
@@ -4213,26 +3376,18 @@ func (c *DataTable) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					vgparent := vgn
 					_ = vgparent
 					for r, row := range c.rows() {
-						var vgiterkey interface{} = r
-						_ = vgiterkey
-						r := r
 						_ = r
-						row := row
 						_ = row
 						vgn = addElement(vgparent, "tr")
 						{
 							vgparent := vgn
 							_ = vgparent
 							for i, cell := range row {
-								var vgiterkey interface{} = i
-								_ = vgiterkey
-								i := i
 								_ = i
-								cell := cell
 								_ = cell
 								vgn = addElement(vgparent, "td")
-								vgn.AddAttrInterface("class", c.class(i))
-								vgn.SetInnerHTML(cell)
+								setAttribute(vgn, "class", c.class(i))
+								setText(vgn, cell)
 							}
 							if c.table.Bar != nil {
 								vgn = addElement(vgparent, "td\x00class\x00bar-of")
@@ -4240,7 +3395,7 @@ func (c *DataTable) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 									vgparent := vgn
 									_ = vgparent
 									vgn = addElement(vgparent, "meter\x00max\x001\x00aria-hidden\x00true")
-									vgn.AddAttrInterface("value", c.bar(r))
+									setAttribute(vgn, "value", c.bar(r))
 								}
 							}
 						}
@@ -4253,44 +3408,20 @@ func (c *DataTable) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 			{
 				vgparent := vgn
 				_ = vgparent
-				vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00page-first")
-				vgn.AddAttrInterface("disabled", c.page() == 0)
+				vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00page-first\x00first")
+				setAttribute(vgn, "disabled", c.page() == 0)
 				addListener(vgn, "click", func(event vugu.DOMEvent) { c.turn(-c.page()) })
-				{
-					vgparent := vgn
-					_ = vgparent
-					addText(vgparent, "first")
-				}
-				addText(vgparent, "\n\t\t")
-				vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00page-back")
-				vgn.AddAttrInterface("disabled", c.page() == 0)
+				vgn = addElement(vgparent, " button\x00type\x00button\x00class\x00page-back\x00previous")
+				setAttribute(vgn, "disabled", c.page() == 0)
 				addListener(vgn, "click", func(event vugu.DOMEvent) { c.turn(-1) })
-				{
-					vgparent := vgn
-					_ = vgparent
-					addText(vgparent, "previous")
-				}
-				addText(vgparent, "\n\t\t")
-				vgn = addElement(vgparent, "span\x00class\x00second")
-				vgn.SetInnerHTML(c.where())
-				addText(vgparent, "\n\t\t")
-				vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00page-on")
-				vgn.AddAttrInterface("disabled", c.page() >= c.pages()-1)
+				vgn = addElement(vgparent, " span\x00class\x00second")
+				setText(vgn, c.where())
+				vgn = addElement(vgparent, " button\x00type\x00button\x00class\x00page-on\x00next")
+				setAttribute(vgn, "disabled", c.page() >= c.pages()-1)
 				addListener(vgn, "click", func(event vugu.DOMEvent) { c.turn(1) })
-				{
-					vgparent := vgn
-					_ = vgparent
-					addText(vgparent, "next")
-				}
-				addText(vgparent, "\n\t\t")
-				vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00page-last")
-				vgn.AddAttrInterface("disabled", c.page() >= c.pages()-1)
+				vgn = addElement(vgparent, " button\x00type\x00button\x00class\x00page-last\x00last")
+				setAttribute(vgn, "disabled", c.page() >= c.pages()-1)
 				addListener(vgn, "click", func(event vugu.DOMEvent) { c.turn(c.pages()) })
-				{
-					vgparent := vgn
-					_ = vgparent
-					addText(vgparent, "last")
-				}
 			}
 		}
 	}
@@ -4318,9 +3449,8 @@ func (c *Data) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 	var vgiterkey interface{}
 	_ = vgiterkey
 	var vgn *vugu.VGNode
-	vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "data-view"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "data"}}}
-	vgout.Out = append(vgout.Out, vgn) // root for output
-	vgn.AddAttrInterface("aria-busy", c.busy())
+	vgn = addRoot(vgout, "div\x00class\x00data-view\x00id\x00data")
+	setAttribute(vgn, "aria-busy", c.busy())
 	{
 		vgparent := vgn
 		_ = vgparent
@@ -4336,63 +3466,36 @@ func (c *Data) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 				{
 					vgparent := vgn
 					_ = vgparent
-					vgn = addElement(vgparent, "h2")
-					vgn.SetInnerHTML(vugu.HTML("Data structures"))
+					addElement(vgparent, "h2\x00Data structures")
 					vgn = addElement(vgparent, "span\x00class\x00actions")
 					{
 						vgparent := vgn
 						_ = vgparent
-						addText(vgparent, "\n\t\t\t\t\t")
-						vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00id\x00data-copy\x00aria-label\x00copy the ranking")
+						vgn = addElement(vgparent, " button\x00type\x00button\x00class\x00plain\x00id\x00data-copy\x00aria-label\x00copy the ranking\x00copy")
 						addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.CopyCSV("data") })
-						{
-							vgparent := vgn
-							_ = vgparent
-							addText(vgparent, "copy")
-						}
-						addText(vgparent, "\n\t\t\t\t\t")
-						vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00id\x00data-csv\x00aria-label\x00CSV of the ranking")
+						vgn = addElement(vgparent, " button\x00type\x00button\x00class\x00plain\x00id\x00data-csv\x00aria-label\x00CSV of the ranking\x00CSV")
 						addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.SaveCSV("data") })
-						{
-							vgparent := vgn
-							_ = vgparent
-							addText(vgparent, "CSV")
-						}
-						addText(vgparent, "\n\t\t\t\t\t")
-						vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00id\x00data-json\x00aria-label\x00JSON of the ranking")
+						vgn = addElement(vgparent, " button\x00type\x00button\x00class\x00plain\x00id\x00data-json\x00aria-label\x00JSON of the ranking\x00JSON")
 						addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.SaveJSON("data") })
-						{
-							vgparent := vgn
-							_ = vgparent
-							addText(vgparent, "JSON")
-						}
 						addText(vgparent, "\n\t\t\t\t")
 					}
 				}
-				vgn = addElement(vgparent, "sg-table\x00rows\x0014")
-				vgn.AddAttrInterface("id", "table-data")
-				vgn.AddAttrInterface("table", "data")
+				addElement(vgparent, "sg-table\x00rows\x0014\x00id\x00table-data\x00table\x00data")
 			}
 			vgn = addElement(vgparent, "section\x00aria-labelledby\x00data-title")
 			{
 				vgparent := vgn
 				_ = vgparent
 				vgn = addElement(vgparent, "h2\x00id\x00data-title")
-				vgn.SetInnerHTML(c.ranking().Place(c.place()))
+				setText(vgn, c.ranking().Place(c.place()))
 				vgn = addElement(vgparent, "p\x00class\x00summary")
 				{
 					vgparent := vgn
 					_ = vgparent
 					vgn = addElement(vgparent, "span\x00id\x00data-sentence")
-					vgn.SetInnerHTML(c.ranking().Sentence(c.place()))
-					addText(vgparent, " ")
-					vgn = addElement(vgparent, "a\x00id\x00data-code")
-					vgn.AddAttrInterface("href", c.where())
-					{
-						vgparent := vgn
-						_ = vgparent
-						addText(vgparent, "See Code")
-					}
+					setText(vgn, c.ranking().Sentence(c.place()))
+					vgn = addElement(vgparent, " a\x00id\x00data-code\x00See Code")
+					setAttribute(vgn, "href", c.where())
 				}
 				vgn = addElement(vgparent, "div\x00class\x00slot")
 				{
@@ -4400,30 +3503,25 @@ func (c *Data) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					_ = vgparent
 					if c.status() != "" {
 						vgn = addElement(vgparent, "p\x00class\x00second\x00id\x00data-status")
-						vgn.SetInnerHTML(c.status())
+						setText(vgn, c.status())
 					}
 					if len(c.advice()) > 0 {
 						vgn = addElement(vgparent, "div\x00class\x00finding\x00id\x00data-advice")
 						{
 							vgparent := vgn
 							_ = vgparent
-							for vgiterkeyt, x := range c.advice() {
-								var vgiterkey interface{} = vgiterkeyt
-								_ = vgiterkey
-								x := x
+							for _, x := range c.advice() {
 								_ = x
 								vgn = addElement(vgparent, "p")
 								{
 									vgparent := vgn
 									_ = vgparent
 									vgn = addElement(vgparent, "b")
-									vgn.SetInnerHTML(x.Change)
-									addText(vgparent, " ")
-									vgn = addElement(vgparent, "span")
-									vgn.SetInnerHTML(x.Members)
-									addText(vgparent, " ")
-									vgn = addElement(vgparent, "span\x00class\x00second")
-									vgn.SetInnerHTML(x.Why)
+									setText(vgn, x.Change)
+									vgn = addElement(vgparent, " span")
+									setText(vgn, x.Members)
+									vgn = addElement(vgparent, " span\x00class\x00second")
+									setText(vgn, x.Why)
 								}
 							}
 						}
@@ -4438,24 +3536,19 @@ func (c *Data) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 						{
 							vgparent := vgn
 							_ = vgparent
-							vgn = addElement(vgparent, "legend")
-							vgn.SetInnerHTML(vugu.HTML("Shade by"))
-							for vgiterkeyt, key := range c.shades() {
-								var vgiterkey interface{} = vgiterkeyt
-								_ = vgiterkey
-								key := key
+							addElement(vgparent, "legend\x00Shade by")
+							for _, key := range c.shades() {
 								_ = key
 								vgn = addElement(vgparent, "label")
 								{
 									vgparent := vgn
 									_ = vgparent
 									vgn = addElement(vgparent, "input\x00type\x00radio\x00name\x00data-shade")
-									vgn.AddAttrInterface("id", "shade-"+key)
+									setAttribute(vgn, "id", "shade-"+key)
 									addProperty(vgn, "checked", c.view().Shade() == key)
 									addListener(vgn, "change", func(event vugu.DOMEvent) { c.App.ShadeBy(key) })
-									addText(vgparent, " ")
-									vgn = addElement(vgparent, "span")
-									vgn.SetInnerHTML(state.ShadeName(key))
+									vgn = addElement(vgparent, " span")
+									setText(vgn, state.ShadeName(key))
 								}
 							}
 						}
@@ -4471,12 +3564,10 @@ func (c *Data) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 							vgparent := vgn
 							_ = vgparent
 							vgn = addElement(vgparent, "h3\x00id\x00fields-title")
-							vgn.SetInnerHTML(c.chart("fields").Title)
-							vgn = addElement(vgparent, "sg-matrix")
-							vgn.AddAttrInterface("chart", "fields")
-							vgn.AddAttrInterface("id", "chart-fields")
+							setText(vgn, c.chart("fields").Title)
+							addElement(vgparent, "sg-matrix\x00chart\x00fields\x00id\x00chart-fields")
 							vgn = addElement(vgparent, "p\x00class\x00summary\x00id\x00fields-summary")
-							vgn.SetInnerHTML(c.chart("fields").Summary)
+							setText(vgn, c.chart("fields").Summary)
 						}
 					}
 				}
@@ -4485,12 +3576,7 @@ func (c *Data) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					vgparent := vgn
 					_ = vgparent
 					if c.has("members") {
-						{
-							var vgcomp vugu.Builder = c.Members
-							if vgcomp != nil {
-								addComponent(vgin, vgout, vgparent, vgcomp)
-							}
-						}
+						addComponent(vgin, vgout, vgparent, c.Members)
 					}
 				}
 				vgn = addElement(vgparent, "div\x00class\x00slot")
@@ -4498,12 +3584,7 @@ func (c *Data) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					vgparent := vgn
 					_ = vgparent
 					if c.drawn("map") {
-						{
-							var vgcomp vugu.Builder = c.Map
-							if vgcomp != nil {
-								addComponent(vgin, vgout, vgparent, vgcomp)
-							}
-						}
+						addComponent(vgin, vgout, vgparent, c.Map)
 					}
 				}
 				vgn = addElement(vgparent, "div\x00class\x00slot")
@@ -4511,12 +3592,7 @@ func (c *Data) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					vgparent := vgn
 					_ = vgparent
 					if c.has("together") {
-						{
-							var vgcomp vugu.Builder = c.Together
-							if vgcomp != nil {
-								addComponent(vgin, vgout, vgparent, vgcomp)
-							}
-						}
+						addComponent(vgin, vgout, vgparent, c.Together)
 					}
 				}
 			}
@@ -4526,12 +3602,7 @@ func (c *Data) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 			vgparent := vgn
 			_ = vgparent
 			if c.has("heap") {
-				{
-					var vgcomp vugu.Builder = c.Heap
-					if vgcomp != nil {
-						addComponent(vgin, vgout, vgparent, vgcomp)
-					}
-				}
+				addComponent(vgin, vgout, vgparent, c.Heap)
 			}
 		}
 		vgn = addElement(vgparent, "div\x00class\x00slot")
@@ -4543,15 +3614,11 @@ func (c *Data) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 				{
 					vgparent := vgn
 					_ = vgparent
-					vgn = addElement(vgparent, "summary")
-					vgn.SetInnerHTML(vugu.HTML("Caveats"))
-					for vgiterkeyt, note := range c.notes() {
-						var vgiterkey interface{} = vgiterkeyt
-						_ = vgiterkey
-						note := note
+					addElement(vgparent, "summary\x00Caveats")
+					for _, note := range c.notes() {
 						_ = note
 						vgn = addElement(vgparent, "p\x00class\x00second")
-						vgn.SetInnerHTML(note)
+						setText(vgn, note)
 					}
 				}
 			}
@@ -4584,27 +3651,21 @@ func (c *Diagnosis) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 	var vgiterkey interface{}
 	_ = vgiterkey
 	var vgn *vugu.VGNode
-	vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "overviewed"}}}
-	vgout.Out = append(vgout.Out, vgn) // root for output
+	vgn = addRoot(vgout, "div\x00class\x00overviewed")
 	{
 		vgparent := vgn
 		_ = vgparent
 		if c.live() {
-			{
-				var vgcomp vugu.Builder = c.Facts
-				if vgcomp != nil {
-					addComponent(vgin, vgout, vgparent, vgcomp)
-				}
-			}
+			addComponent(vgin, vgout, vgparent, c.Facts)
 		}
 		if !c.live() {
 			vgn = addElement(vgparent, "section\x00class\x00diagnosis\x00id\x00diagnosis\x00aria-label\x00Diagnosis")
-			vgn.AddAttrInterface("aria-busy", c.busy())
+			setAttribute(vgn, "aria-busy", c.busy())
 			{
 				vgparent := vgn
 				_ = vgparent
 				vgn = addElement(vgparent, "p\x00class\x00verdict\x00id\x00verdict")
-				vgn.SetInnerHTML(c.verdict())
+				setText(vgn, c.verdict())
 				if len(c.advice()) > 0 {
 					vgn = addElement(vgparent, "ol")
 					{
@@ -4613,10 +3674,9 @@ func (c *Diagnosis) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 						for _, p := range c.advice() {
 							var vgiterkey interface{} = p.Rank
 							_ = vgiterkey
-							p := p
 							_ = p
 							vgn = addElement(vgparent, "li\x00class\x00advice")
-							vgn.AddAttrInterface("id", "advice-"+p.Rank)
+							setAttribute(vgn, "id", "advice-"+p.Rank)
 							{
 								vgparent := vgn
 								_ = vgparent
@@ -4625,52 +3685,48 @@ func (c *Diagnosis) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 									vgparent := vgn
 									_ = vgparent
 									vgn = addElement(vgparent, "span\x00class\x00kind")
-									vgn.SetInnerHTML(p.Rank + ". " + p.Kind)
-									addText(vgparent, " ")
-									vgn = addElement(vgparent, "a\x00class\x00where")
-									vgn.AddAttrInterface("href", c.App.hrefOfLine(p.File, p.Line))
-									vgn.SetInnerHTML(p.Where)
-									addText(vgparent, " ")
-									vgn = addElement(vgparent, "span\x00class\x00saves")
-									vgn.SetInnerHTML(p.Saves)
+									setText(vgn, p.Rank+". "+p.Kind)
+									vgn = addElement(vgparent, " a\x00class\x00where")
+									setAttribute(vgn, "href", c.App.hrefOfLine(p.File, p.Line))
+									setText(vgn, p.Where)
+									vgn = addElement(vgparent, " span\x00class\x00saves")
+									setText(vgn, p.Saves)
 								}
 								if c.App.sourceLine(p.File, p.Line) != "" {
 									vgn = addElement(vgparent, "pre\x00class\x00source")
-									vgn.SetInnerHTML(c.App.sourceLine(p.File, p.Line))
+									setText(vgn, c.App.sourceLine(p.File, p.Line))
 								}
 								vgn = addElement(vgparent, "p")
-								vgn.SetInnerHTML(p.Why)
+								setText(vgn, p.Why)
 								vgn = addElement(vgparent, "p\x00class\x00fix")
 								{
 									vgparent := vgn
 									_ = vgparent
-									vgn = addElement(vgparent, "strong")
-									vgn.SetInnerHTML(vugu.HTML("Fix:"))
-									addText(vgparent, " ")
-									vgn = addElement(vgparent, "span")
-									vgn.SetInnerHTML(p.Fix)
+									addElement(vgparent, "strong\x00Fix:")
+									vgn = addElement(vgparent, " span")
+									setText(vgn, p.Fix)
 								}
 								if p.Misses != "" {
 									vgn = addElement(vgparent, "p\x00class\x00second")
-									vgn.SetInnerHTML(p.Misses)
+									setText(vgn, p.Misses)
 								}
 								vgn = addElement(vgparent, "p\x00class\x00second")
 								{
 									vgparent := vgn
 									_ = vgparent
 									vgn = addElement(vgparent, "span")
-									vgn.SetInnerHTML(p.How)
+									setText(vgn, p.How)
 									addText(vgparent, " ")
 									if p.Illegal != "" {
 										vgn = addElement(vgparent, "span")
-										vgn.SetInnerHTML(p.Illegal)
+										setText(vgn, p.Illegal)
 									}
 									addText(vgparent, " ")
 									if p.Tab != state.TabDiagnosis {
 										vgn = addElement(vgparent, "a")
-										vgn.AddAttrInterface("aria-label", p.Kind+": see "+p.Tab.Name())
-										vgn.AddAttrInterface("href", c.App.hrefOf(p.Tab))
-										vgn.SetInnerHTML("See " + p.Tab.Name())
+										setAttribute(vgn, "aria-label", p.Kind+": see "+p.Tab.Name())
+										setAttribute(vgn, "href", c.App.hrefOf(p.Tab))
+										setText(vgn, "See "+p.Tab.Name())
 									}
 								}
 							}
@@ -4683,49 +3739,22 @@ func (c *Diagnosis) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 						vgparent := vgn
 						_ = vgparent
 						addText(vgparent, "Loop changes can be tried once the trace has been compressed to loops. ")
-						vgn = addElement(vgparent, "button\x00type\x00button\x00id\x00diagnose-loops")
+						vgn = addElement(vgparent, "button\x00type\x00button\x00id\x00diagnose-loops\x00Analyse again, including loops")
 						addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.RepeatForLoops() })
-						{
-							vgparent := vgn
-							_ = vgparent
-							addText(vgparent, "Analyse again, including loops")
-						}
 					}
 				}
-				{
-					var vgcomp vugu.Builder = c.Caveats
-					if vgcomp != nil {
-						addComponent(vgin, vgout, vgparent, vgcomp)
-					}
-				}
+				addComponent(vgin, vgout, vgparent, c.Caveats)
 				if c.App.diagnosis.table("findings") != nil {
 					vgn = addElement(vgparent, "p\x00class\x00actions second")
 					{
 						vgparent := vgn
 						_ = vgparent
-						vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00id\x00findings-copy")
+						vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00id\x00findings-copy\x00copy")
 						addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.CopyCSV("findings") })
-						{
-							vgparent := vgn
-							_ = vgparent
-							addText(vgparent, "copy")
-						}
-						addText(vgparent, "\n\t\t\t")
-						vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00id\x00findings-csv")
+						vgn = addElement(vgparent, " button\x00type\x00button\x00class\x00plain\x00id\x00findings-csv\x00CSV")
 						addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.SaveCSV("findings") })
-						{
-							vgparent := vgn
-							_ = vgparent
-							addText(vgparent, "CSV")
-						}
-						addText(vgparent, "\n\t\t\t")
-						vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00id\x00findings-json")
+						vgn = addElement(vgparent, " button\x00type\x00button\x00class\x00plain\x00id\x00findings-json\x00JSON")
 						addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.SaveJSON("findings") })
-						{
-							vgparent := vgn
-							_ = vgparent
-							addText(vgparent, "JSON")
-						}
 					}
 				}
 			}
@@ -4735,12 +3764,7 @@ func (c *Diagnosis) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 			vgparent := vgn
 			_ = vgparent
 			if c.App.result != nil && c.App.result.demo != nil && c.App.exercise() == nil {
-				{
-					var vgcomp vugu.Builder = c.Lesson
-					if vgcomp != nil {
-						addComponent(vgin, vgout, vgparent, vgcomp)
-					}
-				}
+				addComponent(vgin, vgout, vgparent, c.Lesson)
 			}
 		}
 		if !c.live() {
@@ -4748,25 +3772,15 @@ func (c *Diagnosis) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 			{
 				vgparent := vgn
 				_ = vgparent
-				vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00id\x00facts-open")
-				vgn.AddAttrInterface("aria-expanded", c.expanded())
+				vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00id\x00facts-open\x00Facts about the run")
+				setAttribute(vgn, "aria-expanded", c.expanded())
 				addListener(vgn, "click", func(event vugu.DOMEvent) { c.toggle() })
-				{
-					vgparent := vgn
-					_ = vgparent
-					addText(vgparent, "Facts about the run")
-				}
 				vgn = addElement(vgparent, "div\x00class\x00slot")
 				{
 					vgparent := vgn
 					_ = vgparent
 					if c.unfolded() {
-						{
-							var vgcomp vugu.Builder = c.Facts
-							if vgcomp != nil {
-								addComponent(vgin, vgout, vgparent, vgcomp)
-							}
-						}
+						addComponent(vgin, vgout, vgparent, c.Facts)
 					}
 				}
 			}
@@ -4795,8 +3809,7 @@ func (c *Facts) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 	var vgiterkey interface{}
 	_ = vgiterkey
 	var vgn *vugu.VGNode
-	vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "columns overview"}}}
-	vgout.Out = append(vgout.Out, vgn) // root for output
+	vgn = addRoot(vgout, "div\x00class\x00columns overview")
 	{
 		vgparent := vgn
 		_ = vgparent
@@ -4808,56 +3821,41 @@ func (c *Facts) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 			{
 				vgparent := vgn
 				_ = vgparent
-				for vgiterkeyt, f := range c.App.Findings() {
-					var vgiterkey interface{} = vgiterkeyt
-					_ = vgiterkey
-					f := f
+				for _, f := range c.App.Findings() {
 					_ = f
 					vgn = addElement(vgparent, "div\x00class\x00finding")
-					vgn.AddAttrInterface("id", "finding-"+f.ID)
+					setAttribute(vgn, "id", "finding-"+f.ID)
 					{
 						vgparent := vgn
 						_ = vgparent
 						vgn = addElement(vgparent, "dt")
-						vgn.SetInnerHTML(f.Title)
+						setText(vgn, f.Title)
 						vgn = addElement(vgparent, "dd")
 						{
 							vgparent := vgn
 							_ = vgparent
 							vgn = addElement(vgparent, "span")
-							vgn.SetInnerHTML(f.Text)
+							setText(vgn, f.Text)
 							addText(vgparent, " ")
 							if f.Tab != state.TabDiagnosis {
 								vgn = addElement(vgparent, "a")
-								vgn.AddAttrInterface("aria-label", f.Title+": see "+f.Tab.Name())
-								vgn.AddAttrInterface("href", c.App.hrefOf(f.Tab))
-								vgn.SetInnerHTML(f.Tab.Name())
+								setAttribute(vgn, "aria-label", f.Title+": see "+f.Tab.Name())
+								setAttribute(vgn, "href", c.App.hrefOf(f.Tab))
+								setText(vgn, f.Tab.Name())
 							}
 						}
 					}
 				}
 			}
-			{
-				var vgcomp vugu.Builder = c.Kinds
-				if vgcomp != nil {
-					addComponent(vgin, vgout, vgparent, vgcomp)
-				}
-			}
+			addComponent(vgin, vgout, vgparent, c.Kinds)
 		}
 		vgn = addElement(vgparent, "section\x00class\x00answers")
 		{
 			vgparent := vgn
 			_ = vgparent
-			{
-				var vgcomp vugu.Builder = c.Curve
-				if vgcomp != nil {
-					addComponent(vgin, vgout, vgparent, vgcomp)
-				}
-			}
-			vgn = addElement(vgparent, "h3")
-			vgn.SetInnerHTML(vugu.HTML("How it was computed"))
-			vgn = addElement(vgparent, "p\x00class\x00second")
-			vgn.SetInnerHTML(vugu.HTML("The stack distance of every access (the number of other lines used since the last access to the same line) is computed exactly in one pass. A fully associative LRU cache hits if the distance is below its number of lines. Estimates are marked ≈ and name their model."))
+			addComponent(vgin, vgout, vgparent, c.Curve)
+			addElement(vgparent, "h3\x00How it was computed")
+			addElement(vgparent, "p\x00class\x00second\x00The stack distance of every access (the number of other lines used since the last access to the same line) is computed exactly in one pass. A fully associative LRU cache hits if the distance is below its number of lines. Estimates are marked ≈ and name their model.")
 		}
 	}
 	return vgout
@@ -4928,9 +3926,8 @@ func (c *Figure) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 	var vgiterkey interface{}
 	_ = vgiterkey
 	var vgn *vugu.VGNode
-	vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "figure"}}}
-	vgout.Out = append(vgout.Out, vgn) // root for output
-	vgn.AddAttrInterface("id", "figure-"+c.ID)
+	vgn = addRoot(vgout, "div\x00class\x00figure")
+	setAttribute(vgn, "id", "figure-"+c.ID)
 	{
 		vgparent := vgn
 		_ = vgparent
@@ -4939,124 +3936,77 @@ func (c *Figure) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 			vgparent := vgn
 			_ = vgparent
 			vgn = addElement(vgparent, "h2")
-			vgn.SetInnerHTML(c.title())
+			setText(vgn, c.title())
 			vgn = addElement(vgparent, "span")
-			vgn.AddAttrInterface("class", c.chip())
-			vgn.SetInnerHTML(c.how())
-			addText(vgparent, "\n\t\t")
-			vgn = addElement(vgparent, "span\x00class\x00actions")
+			setAttribute(vgn, "class", c.chip())
+			setText(vgn, c.how())
+			vgn = addElement(vgparent, " span\x00class\x00actions")
 			{
 				vgparent := vgn
 				_ = vgparent
-				addText(vgparent, "\n\t\t\t")
-				vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00data-key-table\x001")
-				vgn.AddAttrInterface("aria-expanded", c.expanded())
-				vgn.AddAttrInterface("id", c.ID+"-table")
+				vgn = addElement(vgparent, " button\x00type\x00button\x00class\x00plain\x00data-key-table\x001\x00table")
+				setAttribute(vgn, "aria-expanded", c.expanded())
+				setAttribute(vgn, "id", c.ID+"-table")
 				addListener(vgn, "click", func(event vugu.DOMEvent) { c.toggle() })
-				{
-					vgparent := vgn
-					_ = vgparent
-					addText(vgparent, "table")
-				}
-				addText(vgparent, "\n\t\t\t")
-				vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain")
-				vgn.AddAttrInterface("id", c.ID+"-copy")
+				vgn = addElement(vgparent, " button\x00type\x00button\x00class\x00plain\x00copy")
+				setAttribute(vgn, "id", c.ID+"-copy")
 				addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.CopyCSV(c.ID) })
-				{
-					vgparent := vgn
-					_ = vgparent
-					addText(vgparent, "copy")
-				}
-				addText(vgparent, "\n\t\t\t")
-				vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain")
-				vgn.AddAttrInterface("id", c.ID+"-csv")
+				vgn = addElement(vgparent, " button\x00type\x00button\x00class\x00plain\x00CSV")
+				setAttribute(vgn, "id", c.ID+"-csv")
 				addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.SaveCSV(c.ID) })
-				{
-					vgparent := vgn
-					_ = vgparent
-					addText(vgparent, "CSV")
-				}
-				addText(vgparent, "\n\t\t\t")
-				vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain")
-				vgn.AddAttrInterface("id", c.ID+"-json")
+				vgn = addElement(vgparent, " button\x00type\x00button\x00class\x00plain\x00JSON")
+				setAttribute(vgn, "id", c.ID+"-json")
 				addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.SaveJSON(c.ID) })
-				{
-					vgparent := vgn
-					_ = vgparent
-					addText(vgparent, "JSON")
-				}
-				addText(vgparent, "\n\t\t\t")
-				vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain")
-				vgn.AddAttrInterface("id", c.ID+"-png")
+				vgn = addElement(vgparent, " button\x00type\x00button\x00class\x00plain\x00PNG")
+				setAttribute(vgn, "id", c.ID+"-png")
 				addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.Port.SavePicture(c.ID, FileName(c.App.result.Name)+"-"+c.ID+".png") })
-				{
-					vgparent := vgn
-					_ = vgparent
-					addText(vgparent, "PNG")
-				}
 				addText(vgparent, "\n\t\t\t")
 				if !c.Heat && !c.Matrix {
-					vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain")
-					vgn.AddAttrInterface("id", c.ID+"-reset")
+					vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00reset zoom")
+					setAttribute(vgn, "id", c.ID+"-reset")
 					addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.Port.ResetZoom(c.ID) })
-					{
-						vgparent := vgn
-						_ = vgparent
-						addText(vgparent, "reset zoom")
-					}
 				}
-				addText(vgparent, "\n\t\t\t")
-				vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain")
-				vgn.AddAttrInterface("aria-label", "What is: "+c.title())
-				vgn.AddAttrInterface("id", c.ID+"-help-open")
-				vgn.AddAttrInterface("popovertarget", c.ID+"-help")
-				{
-					vgparent := vgn
-					_ = vgparent
-					addText(vgparent, "?")
-				}
+				vgn = addElement(vgparent, " button\x00type\x00button\x00class\x00plain\x00?")
+				setAttribute(vgn, "aria-label", "What is: "+c.title())
+				setAttribute(vgn, "id", c.ID+"-help-open")
+				setAttribute(vgn, "popovertarget", c.ID+"-help")
 				addText(vgparent, "\n\t\t")
 			}
 		}
 		if c.Matrix {
 			vgn = addElement(vgparent, "sg-matrix")
-			vgn.AddAttrInterface("chart", c.ID)
-			vgn.AddAttrInterface("id", "chart-"+c.ID)
+			setAttribute(vgn, "chart", c.ID)
+			setAttribute(vgn, "id", "chart-"+c.ID)
 		}
 		addText(vgparent, "\n\t")
 		if !c.Heat && !c.Matrix {
 			vgn = addElement(vgparent, "sg-chart")
-			vgn.AddAttrInterface("chart", c.ID)
-			vgn.AddAttrInterface("id", "chart-"+c.ID)
+			setAttribute(vgn, "chart", c.ID)
+			setAttribute(vgn, "id", "chart-"+c.ID)
 		}
 		addText(vgparent, "\n\t")
 		if c.Heat {
 			vgn = addElement(vgparent, "sg-heatmap")
-			vgn.AddAttrInterface("chart", c.ID)
-			vgn.AddAttrInterface("id", "chart-"+c.ID)
+			setAttribute(vgn, "chart", c.ID)
+			setAttribute(vgn, "id", "chart-"+c.ID)
 		}
 		vgn = addElement(vgparent, "p\x00class\x00summary")
-		vgn.AddAttrInterface("id", c.ID+"-summary")
-		vgn.SetInnerHTML(c.summary())
+		setAttribute(vgn, "id", c.ID+"-summary")
+		setText(vgn, c.summary())
 		vgn = addElement(vgparent, "div\x00popover\x00auto\x00class\x00help")
-		vgn.AddAttrInterface("id", c.ID+"-help")
+		setAttribute(vgn, "id", c.ID+"-help")
 		{
 			vgparent := vgn
 			_ = vgparent
 			vgn = addElement(vgparent, "p")
-			vgn.SetInnerHTML(c.Help)
+			setText(vgn, c.Help)
 		}
 		vgn = addElement(vgparent, "div\x00class\x00slot")
 		{
 			vgparent := vgn
 			_ = vgparent
 			if c.open() {
-				{
-					var vgcomp vugu.Builder = c.Table
-					if vgcomp != nil {
-						addComponent(vgin, vgout, vgparent, vgcomp)
-					}
-				}
+				addComponent(vgin, vgout, vgparent, c.Table)
 			}
 		}
 	}
@@ -5114,8 +4064,7 @@ func (c *Footprint) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 	var vgiterkey interface{}
 	_ = vgiterkey
 	var vgn *vugu.VGNode
-	vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "columns halves"}}}
-	vgout.Out = append(vgout.Out, vgn) // root for output
+	vgn = addRoot(vgout, "div\x00class\x00columns halves")
 	{
 		vgparent := vgn
 		_ = vgparent
@@ -5123,12 +4072,7 @@ func (c *Footprint) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 		{
 			vgparent := vgn
 			_ = vgparent
-			{
-				var vgcomp vugu.Builder = c.Sizes
-				if vgcomp != nil {
-					addComponent(vgin, vgout, vgparent, vgcomp)
-				}
-			}
+			addComponent(vgin, vgout, vgparent, c.Sizes)
 		}
 		vgn = addElement(vgparent, "section")
 		{
@@ -5139,12 +4083,7 @@ func (c *Footprint) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 				vgparent := vgn
 				_ = vgparent
 				if c.App.charts["footprint-misses"] != nil {
-					{
-						var vgcomp vugu.Builder = c.Misses
-						if vgcomp != nil {
-							addComponent(vgin, vgout, vgparent, vgcomp)
-						}
-					}
+					addComponent(vgin, vgout, vgparent, c.Misses)
 				}
 			}
 		}
@@ -5219,28 +4158,21 @@ func (c *Kept) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 	var vgiterkey interface{}
 	_ = vgiterkey
 	var vgn *vugu.VGNode
-	vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "section", Attr: []vugu.VGAttribute{{Namespace: "", Key: "id", Val: "kept"}, vugu.VGAttribute{Namespace: "", Key: "aria-labelledby", Val: "kept-title"}}}
-	vgout.Out = append(vgout.Out, vgn) // root for output
+	vgn = addRoot(vgout, "section\x00id\x00kept\x00aria-labelledby\x00kept-title")
 	{
 		vgparent := vgn
 		_ = vgparent
-		vgn = addElement(vgparent, "h2\x00id\x00kept-title\x00tabindex\x00-1")
-		vgn.SetInnerHTML(vugu.HTML("Kept on this computer"))
+		addElement(vgparent, "h2\x00id\x00kept-title\x00tabindex\x00-1\x00Kept on this computer")
 		vgn = addElement(vgparent, "div\x00class\x00slot")
 		{
 			vgparent := vgn
 			_ = vgparent
 			if !c.listed() {
-				vgn = addElement(vgparent, "p\x00class\x00second\x00id\x00kept-reading")
-				{
-					vgparent := vgn
-					_ = vgparent
-					addText(vgparent, "Reading the list …")
-				}
+				addElement(vgparent, "p\x00class\x00second\x00id\x00kept-reading\x00Reading the list …")
 			}
 			if c.listed() && len(c.App.Rows()) == 0 {
 				vgn = addElement(vgparent, "p\x00class\x00second\x00id\x00kept-empty")
-				vgn.SetInnerHTML(c.empty())
+				setText(vgn, c.empty())
 			}
 			if len(c.App.Rows()) > 0 {
 				vgn = addElement(vgparent, "div\x00class\x00scroll")
@@ -5251,20 +4183,16 @@ func (c *Kept) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					{
 						vgparent := vgn
 						_ = vgparent
-						vgn = addElement(vgparent, "thead")
-						vgn.SetInnerHTML(vugu.HTML("\x3Ctr\x3E\x3Cth scope=\"col\"\x3Eanalysis\x3C/th\x3E\x3Cth scope=\"col\"\x3Ewhen\x3C/th\x3E\x3Cth scope=\"col\" class=\"number\"\x3Ereferences\x3C/th\x3E\x3Cth scope=\"col\" class=\"number\"\x3Esize\x3C/th\x3E\x3Cth scope=\"col\"\x3Estate\x3C/th\x3E\x3Cth scope=\"col\"\x3E\x3Cspan class=\"visually-hidden\"\x3Eactions\x3C/span\x3E\x3C/th\x3E\x3C/tr\x3E"))
+						addElement(vgparent, "thead\x00\x3Ctr\x3E\x3Cth scope=\"col\"\x3Eanalysis\x3C/th\x3E\x3Cth scope=\"col\"\x3Ewhen\x3C/th\x3E\x3Cth scope=\"col\" class=\"number\"\x3Ereferences\x3C/th\x3E\x3Cth scope=\"col\" class=\"number\"\x3Esize\x3C/th\x3E\x3Cth scope=\"col\"\x3Estate\x3C/th\x3E\x3Cth scope=\"col\"\x3E\x3Cspan class=\"visually-hidden\"\x3Eactions\x3C/span\x3E\x3C/th\x3E\x3C/tr\x3E")
 						vgn = addElement(vgparent, "tbody")
 						{
 							vgparent := vgn
 							_ = vgparent
-							for vgiterkeyt, row := range c.App.Rows() {
-								var vgiterkey interface{} = vgiterkeyt
-								_ = vgiterkey
-								row := row
+							for _, row := range c.App.Rows() {
 								_ = row
 								vgn = addElement(vgparent, "tr")
-								vgn.AddAttrInterface("data-key", row.Key)
-								vgn.AddAttrInterface("data-name", row.Name)
+								setAttribute(vgn, "data-key", row.Key)
+								setAttribute(vgn, "data-name", row.Name)
 								{
 									vgparent := vgn
 									_ = vgparent
@@ -5279,43 +4207,35 @@ func (c *Kept) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 												vgparent := vgn
 												_ = vgparent
 												vgn = addElement(vgparent, "input\x00id\x00rename-input\x00type\x00text")
-												vgn.AddAttrInterface("aria-label", "New name for "+row.Name)
-												vgn.AddAttrInterface("value", row.Name)
+												setAttribute(vgn, "aria-label", "New name for "+row.Name)
+												setAttribute(vgn, "value", row.Name)
 												addListener(vgn, "input", func(event vugu.DOMEvent) { c.App.newName = event.PropString("target", "value") })
 												addListener(vgn, "keydown", func(event vugu.DOMEvent) { c.key(event.PropString("key")) })
-												addText(vgparent, "\n\t\t\t\t\t\t\t\t")
-												vgn = addElement(vgparent, "button\x00id\x00rename-save")
-												vgn.SetInnerHTML(vugu.HTML("save"))
-												addText(vgparent, "\n\t\t\t\t\t\t\t\t")
-												vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain")
+												addElement(vgparent, " button\x00id\x00rename-save\x00save")
+												vgn = addElement(vgparent, " button\x00type\x00button\x00class\x00plain\x00cancel")
 												addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.Spare() })
-												{
-													vgparent := vgn
-													_ = vgparent
-													addText(vgparent, "cancel")
-												}
 											}
 										}
 										addText(vgparent, "\n\t\t\t\t\t\t\t")
 										if c.App.editing != row.Key {
 											vgn = addElement(vgparent, "span")
-											vgn.SetInnerHTML(row.Name)
+											setText(vgn, row.Name)
 										}
 									}
 									vgn = addElement(vgparent, "td")
-									vgn.SetInnerHTML(row.When)
+									setText(vgn, row.When)
 									vgn = addElement(vgparent, "td\x00class\x00number")
-									vgn.SetInnerHTML(row.References)
+									setText(vgn, row.References)
 									vgn = addElement(vgparent, "td\x00class\x00number")
-									vgn.SetInnerHTML(row.Size)
+									setText(vgn, row.Size)
 									vgn = addElement(vgparent, "td")
 									{
 										vgparent := vgn
 										_ = vgparent
 										vgn = addElement(vgparent, "span")
-										vgn.AddAttrInterface("class", "chip "+c.class(row))
-										vgn.AddAttrInterface("title", row.Reason)
-										vgn.SetInnerHTML(c.state(row))
+										setAttribute(vgn, "class", "chip "+c.class(row))
+										setAttribute(vgn, "title", row.Reason)
+										setText(vgn, c.state(row))
 									}
 									vgn = addElement(vgparent, "td\x00class\x00row-actions")
 									{
@@ -5327,21 +4247,10 @@ func (c *Kept) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 												vgparent := vgn
 												_ = vgparent
 												addText(vgparent, "\n              Delete it?\n              ")
-												vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00id\x00delete-yes")
+												vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00id\x00delete-yes\x00delete")
 												addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.Delete() })
-												{
-													vgparent := vgn
-													_ = vgparent
-													addText(vgparent, "delete")
-												}
-												addText(vgparent, "\n\t\t\t\t\t\t\t\t")
-												vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00id\x00delete-no")
+												vgn = addElement(vgparent, " button\x00type\x00button\x00class\x00plain\x00id\x00delete-no\x00keep")
 												addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.Spare() })
-												{
-													vgparent := vgn
-													_ = vgparent
-													addText(vgparent, "keep")
-												}
 												addText(vgparent, "\n\t\t\t\t\t\t\t")
 											}
 										}
@@ -5353,90 +4262,49 @@ func (c *Kept) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 												_ = vgparent
 												addText(vgparent, "\n\t\t\t\t\t\t\t\t")
 												if !row.Interrupted {
-													vgn = addElement(vgparent, "a\x00class\x00open")
-													vgn.AddAttrInterface("aria-label", "open "+row.Name)
-													vgn.AddAttrInterface("href", row.Hash)
-													vgn.AddAttrInterface("id", "open-"+row.Key)
-													{
-														vgparent := vgn
-														_ = vgparent
-														addText(vgparent, "open")
-													}
+													vgn = addElement(vgparent, "a\x00class\x00open\x00open")
+													setAttribute(vgn, "aria-label", "open "+row.Name)
+													setAttribute(vgn, "href", row.Hash)
+													setAttribute(vgn, "id", "open-"+row.Key)
 												}
 												addText(vgparent, "\n\t\t\t\t\t\t\t\t")
 												if row.Interrupted && !row.Running {
-													vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain go-on")
-													vgn.AddAttrInterface("aria-label", "resume "+row.Name)
+													vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain go-on\x00resume")
+													setAttribute(vgn, "aria-label", "resume "+row.Name)
 													addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.GoOn(row) })
-													{
-														vgparent := vgn
-														_ = vgparent
-														addText(vgparent, "resume")
-													}
 												}
 												addText(vgparent, "\n\t\t\t\t\t\t\t\t")
 												if !row.Interrupted && c.App.against == "" {
-													vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain compare")
-													vgn.AddAttrInterface("aria-label", "compare "+row.Name)
+													vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain compare\x00compare")
+													setAttribute(vgn, "aria-label", "compare "+row.Name)
 													addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.Against(row.Key) })
-													{
-														vgparent := vgn
-														_ = vgparent
-														addText(vgparent, "compare")
-													}
 												}
 												addText(vgparent, "\n\t\t\t\t\t\t\t\t")
 												if c.App.against == row.Key {
-													vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain compare\x00aria-pressed\x00true")
-													vgn.AddAttrInterface("aria-label", "do not compare "+row.Name)
+													vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain compare\x00aria-pressed\x00true\x00with …")
+													setAttribute(vgn, "aria-label", "do not compare "+row.Name)
 													addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.Against("") })
-													{
-														vgparent := vgn
-														_ = vgparent
-														addText(vgparent, "with …")
-													}
 												}
 												addText(vgparent, "\n\t\t\t\t\t\t\t\t")
 												if c.beside(row) {
-													vgn = addElement(vgparent, "a\x00class\x00compare")
-													vgn.AddAttrInterface("aria-label", "compare with "+row.Name)
-													vgn.AddAttrInterface("href", c.hash(row))
-													{
-														vgparent := vgn
-														_ = vgparent
-														addText(vgparent, "with this")
-													}
+													vgn = addElement(vgparent, "a\x00class\x00compare\x00with this")
+													setAttribute(vgn, "aria-label", "compare with "+row.Name)
+													setAttribute(vgn, "href", c.hash(row))
 												}
-												addText(vgparent, "\n\t\t\t\t\t\t\t\t")
-												vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain rename")
-												vgn.AddAttrInterface("aria-label", "rename "+row.Name)
+												vgn = addElement(vgparent, " button\x00type\x00button\x00class\x00plain rename\x00rename")
+												setAttribute(vgn, "aria-label", "rename "+row.Name)
 												addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.Edit(row) })
-												{
-													vgparent := vgn
-													_ = vgparent
-													addText(vgparent, "rename")
-												}
 												addText(vgparent, "\n\t\t\t\t\t\t\t\t")
 												if !row.Interrupted {
-													vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain export")
-													vgn.AddAttrInterface("aria-label", "export "+row.Name)
+													vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain export\x00export")
+													setAttribute(vgn, "aria-label", "export "+row.Name)
 													addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.Export(row) })
-													{
-														vgparent := vgn
-														_ = vgparent
-														addText(vgparent, "export")
-													}
 												}
 												addText(vgparent, "\n\t\t\t\t\t\t\t\t")
 												if !row.Running {
-													vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain delete")
-													vgn.AddAttrInterface("aria-label", "delete "+row.Name)
+													vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain delete\x00delete")
+													setAttribute(vgn, "aria-label", "delete "+row.Name)
 													addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.Doom(row.Key) })
-													{
-														vgparent := vgn
-														_ = vgparent
-														addText(vgparent, "delete")
-													}
 												}
 												addText(vgparent, "\n\t\t\t\t\t\t\t")
 											}
@@ -5464,31 +4332,26 @@ func (c *Kept) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 						_ = vgparent
 						addText(vgparent, "Storage that this page uses in this browser: ")
 						vgn = addElement(vgparent, "b\x00id\x00storage-total")
-						vgn.SetInnerHTML(c.total())
+						setText(vgn, c.total())
 					}
 					vgn = addElement(vgparent, "ul")
 					{
 						vgparent := vgn
 						_ = vgparent
-						for vgiterkeyt, p := range c.parts() {
-							var vgiterkey interface{} = vgiterkeyt
-							_ = vgiterkey
-							p := p
+						for _, p := range c.parts() {
 							_ = p
 							vgn = addElement(vgparent, "li")
 							{
 								vgparent := vgn
 								_ = vgparent
 								vgn = addElement(vgparent, "meter\x00max\x001")
-								vgn.AddAttrInterface("aria-label", "Share of the storage: "+p.Name)
-								vgn.AddAttrInterface("value", p.Share)
-								addText(vgparent, " ")
-								vgn = addElement(vgparent, "b")
-								vgn.AddAttrInterface("id", "storage-"+p.ID)
-								vgn.SetInnerHTML(p.Value)
-								addText(vgparent, " ")
-								vgn = addElement(vgparent, "span\x00class\x00second")
-								vgn.SetInnerHTML(p.Name)
+								setAttribute(vgn, "aria-label", "Share of the storage: "+p.Name)
+								setAttribute(vgn, "value", p.Share)
+								vgn = addElement(vgparent, " b")
+								setAttribute(vgn, "id", "storage-"+p.ID)
+								setText(vgn, p.Value)
+								vgn = addElement(vgparent, " span\x00class\x00second")
+								setText(vgn, p.Name)
 							}
 						}
 					}
@@ -5530,17 +4393,16 @@ func (c *Lesson) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 	var vgiterkey interface{}
 	_ = vgiterkey
 	var vgn *vugu.VGNode
-	vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "section", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "lesson"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "lesson"}, vugu.VGAttribute{Namespace: "", Key: "aria-labelledby", Val: "lesson-title"}}}
-	vgout.Out = append(vgout.Out, vgn) // root for output
+	vgn = addRoot(vgout, "section\x00class\x00lesson\x00id\x00lesson\x00aria-labelledby\x00lesson-title")
 	{
 		vgparent := vgn
 		_ = vgparent
 		if c.exercise() {
 			vgn = addElement(vgparent, "p\x00class\x00second\x00id\x00exercise-number")
-			vgn.SetInnerHTML(c.number())
+			setText(vgn, c.number())
 		}
 		vgn = addElement(vgparent, "h2\x00id\x00lesson-title")
-		vgn.SetInnerHTML(c.App.result.demo.Question)
+		setText(vgn, c.App.result.demo.Question)
 		vgn = addElement(vgparent, "div\x00class\x00slot")
 		{
 			vgparent := vgn
@@ -5551,26 +4413,21 @@ func (c *Lesson) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					vgparent := vgn
 					_ = vgparent
 					vgn = addElement(vgparent, "p\x00id\x00predict-ask")
-					vgn.SetInnerHTML(c.App.result.demo.Ask)
+					setText(vgn, c.App.result.demo.Ask)
 					vgn = addElement(vgparent, "p\x00class\x00choices-of")
 					{
 						vgparent := vgn
 						_ = vgparent
 						for i, choice := range c.App.result.demo.Choices {
-							var vgiterkey interface{} = i
-							_ = vgiterkey
-							i := i
 							_ = i
-							choice := choice
 							_ = choice
 							vgn = addElement(vgparent, "button\x00type\x00button")
-							vgn.AddAttrInterface("id", "predict-"+strconv.Itoa(i+1))
-							vgn.SetInnerHTML(choice)
+							setAttribute(vgn, "id", "predict-"+strconv.Itoa(i+1))
+							setText(vgn, choice)
 							addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.Predict(i) })
 						}
 					}
-					vgn = addElement(vgparent, "p\x00class\x00second")
-					vgn.SetInnerHTML(vugu.HTML("Predict first. The page then shows what was measured."))
+					addElement(vgparent, "p\x00class\x00second\x00Predict first. The page then shows what was measured.")
 				}
 			}
 		}
@@ -5589,28 +4446,24 @@ func (c *Lesson) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 							vgparent := vgn
 							_ = vgparent
 							vgn = addElement(vgparent, "b")
-							vgn.SetInnerHTML(c.App.judgement())
-							addText(vgparent, " ")
-							vgn = addElement(vgparent, "span")
-							vgn.SetInnerHTML(c.App.result.demo.Why)
+							setText(vgn, c.App.judgement())
+							vgn = addElement(vgparent, " span")
+							setText(vgn, c.App.result.demo.Why)
 						}
 					}
-					for vgiterkeyt, s := range c.App.result.demo.Lesson {
-						var vgiterkey interface{} = vgiterkeyt
-						_ = vgiterkey
-						s := s
+					for _, s := range c.App.result.demo.Lesson {
 						_ = s
 						vgn = addElement(vgparent, "p")
 						{
 							vgparent := vgn
 							_ = vgparent
 							vgn = addElement(vgparent, "span")
-							vgn.SetInnerHTML(s.Text)
+							setText(vgn, s.Text)
 							addText(vgparent, " ")
 							if s.Tab != c.App.Screen.Tab {
 								vgn = addElement(vgparent, "a")
-								vgn.AddAttrInterface("href", c.App.hrefOf(s.Tab))
-								vgn.SetInnerHTML("See " + s.Tab.Name())
+								setAttribute(vgn, "href", c.App.hrefOf(s.Tab))
+								setText(vgn, "See "+s.Tab.Name())
 							}
 						}
 					}
@@ -5620,22 +4473,11 @@ func (c *Lesson) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 							vgparent := vgn
 							_ = vgparent
 							if c.next() != "" {
-								vgn = addElement(vgparent, "a\x00id\x00exercise-next")
-								vgn.AddAttrInterface("href", c.next())
-								{
-									vgparent := vgn
-									_ = vgparent
-									addText(vgparent, "Next exercise")
-								}
+								vgn = addElement(vgparent, "a\x00id\x00exercise-next\x00Next exercise")
+								setAttribute(vgn, "href", c.next())
 							}
-							addText(vgparent, " ")
-							vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00id\x00predict-again")
+							vgn = addElement(vgparent, " button\x00type\x00button\x00class\x00plain\x00id\x00predict-again\x00Predict again")
 							addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.Predict(-1) })
-							{
-								vgparent := vgn
-								_ = vgparent
-								addText(vgparent, "Predict again")
-							}
 						}
 					}
 				}
@@ -5713,8 +4555,7 @@ func (c *Locality) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 	var vgiterkey interface{}
 	_ = vgiterkey
 	var vgn *vugu.VGNode
-	vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "columns halves"}}}
-	vgout.Out = append(vgout.Out, vgn) // root for output
+	vgn = addRoot(vgout, "div\x00class\x00columns halves")
 	{
 		vgparent := vgn
 		_ = vgparent
@@ -5722,23 +4563,13 @@ func (c *Locality) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 		{
 			vgparent := vgn
 			_ = vgparent
-			{
-				var vgcomp vugu.Builder = c.Histogram
-				if vgcomp != nil {
-					addComponent(vgin, vgout, vgparent, vgcomp)
-				}
-			}
+			addComponent(vgin, vgout, vgparent, c.Histogram)
 			vgn = addElement(vgparent, "div\x00class\x00slot")
 			{
 				vgparent := vgn
 				_ = vgparent
 				if c.App.charts["working-set"] != nil {
-					{
-						var vgcomp vugu.Builder = c.Working
-						if vgcomp != nil {
-							addComponent(vgin, vgout, vgparent, vgcomp)
-						}
-					}
+					addComponent(vgin, vgout, vgparent, c.Working)
 				}
 			}
 		}
@@ -5746,35 +4577,25 @@ func (c *Locality) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 		{
 			vgparent := vgn
 			_ = vgparent
-			{
-				var vgcomp vugu.Builder = c.Time
-				if vgcomp != nil {
-					addComponent(vgin, vgout, vgparent, vgcomp)
-				}
-			}
+			addComponent(vgin, vgout, vgparent, c.Time)
 			vgn = addElement(vgparent, "fieldset\x00class\x00choices\x00id\x00capacities")
 			{
 				vgparent := vgn
 				_ = vgparent
-				vgn = addElement(vgparent, "legend")
-				vgn.SetInnerHTML(vugu.HTML("Cache sizes to show over time (up to three)"))
-				for vgiterkeyt, k := range c.App.result.View.Log2Lines() {
-					var vgiterkey interface{} = vgiterkeyt
-					_ = vgiterkey
-					k := k
+				addElement(vgparent, "legend\x00Cache sizes to show over time (up to three)")
+				for _, k := range c.App.result.View.Log2Lines() {
 					_ = k
 					vgn = addElement(vgparent, "label")
 					{
 						vgparent := vgn
 						_ = vgparent
 						vgn = addElement(vgparent, "input\x00type\x00checkbox")
-						vgn.AddAttrInterface("id", "capacity-"+strconv.Itoa(k))
-						vgn.AddAttrInterface("value", k)
+						setAttribute(vgn, "id", "capacity-"+strconv.Itoa(k))
+						setAttribute(vgn, "value", k)
 						addProperty(vgn, "checked", c.shown(k))
 						addListener(vgn, "change", func(event vugu.DOMEvent) { c.toggle(k) })
-						addText(vgparent, " ")
-						vgn = addElement(vgparent, "span")
-						vgn.SetInnerHTML(state.Bytes(c.App.result.View.CapacityBytes(k)))
+						vgn = addElement(vgparent, " span")
+						setText(vgn, state.Bytes(c.App.result.View.CapacityBytes(k)))
 					}
 				}
 			}
@@ -5852,22 +4673,20 @@ func (c *LoopChanges) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 	var vgiterkey interface{}
 	_ = vgiterkey
 	var vgn *vugu.VGNode
-	vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "section", Attr: []vugu.VGAttribute{{Namespace: "", Key: "id", Val: "loop-changes"}, vugu.VGAttribute{Namespace: "", Key: "aria-labelledby", Val: "changes-title"}}}
-	vgout.Out = append(vgout.Out, vgn) // root for output
+	vgn = addRoot(vgout, "section\x00id\x00loop-changes\x00aria-labelledby\x00changes-title")
 	{
 		vgparent := vgn
 		_ = vgparent
 		vgn = addElement(vgparent, "h2\x00id\x00changes-title")
-		vgn.SetInnerHTML(c.title())
-		vgn = addElement(vgparent, "p\x00class\x00second\x00id\x00changes-words")
-		vgn.SetInnerHTML(vugu.HTML("Changes are applied to the recorded loops, and the misses of the nest alone are counted exactly, in initially empty caches. The page does not check whether a change is legal: each change states what would make it illegal."))
+		setText(vgn, c.title())
+		addElement(vgparent, "p\x00class\x00second\x00id\x00changes-words\x00Changes are applied to the recorded loops, and the misses of the nest alone are counted exactly, in initially empty caches. The page does not check whether a change is legal: each change states what would make it illegal.")
 		vgn = addElement(vgparent, "div\x00class\x00slot")
 		{
 			vgparent := vgn
 			_ = vgparent
 			if c.refused() != "" {
 				vgn = addElement(vgparent, "p\x00class\x00note\x00id\x00changes-refused")
-				vgn.SetInnerHTML(c.refused())
+				setText(vgn, c.refused())
 			}
 			if c.refused() == "" {
 				vgn = addElement(vgparent, "div\x00class\x00change-form")
@@ -5875,101 +4694,69 @@ func (c *LoopChanges) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					vgparent := vgn
 					_ = vgparent
 					vgn = addElement(vgparent, "button\x00type\x00button\x00id\x00propose")
-					vgn.SetInnerHTML(c.proposeWord())
+					setText(vgn, c.proposeWord())
 					addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.ProposeChanges() })
-					addText(vgparent, "\n\t\t\t")
-					vgn = addElement(vgparent, "label")
+					vgn = addElement(vgparent, " label")
 					{
 						vgparent := vgn
 						_ = vgparent
-						vgn = addElement(vgparent, "span")
-						vgn.SetInnerHTML(vugu.HTML("or try:"))
+						addElement(vgparent, "span\x00or try:")
 						vgn = addElement(vgparent, "select\x00id\x00change-kind")
 						addListener(vgn, "change", func(event vugu.DOMEvent) { c.choose(event.PropString("target", "value")) })
 						{
 							vgparent := vgn
 							_ = vgparent
-							for vgiterkeyt, k := range state.ChangeKinds() {
-								var vgiterkey interface{} = vgiterkeyt
-								_ = vgiterkey
-								k := k
+							for _, k := range state.ChangeKinds() {
 								_ = k
 								vgn = addElement(vgparent, "option")
-								vgn.AddAttrInterface("value", k.Kind)
+								setAttribute(vgn, "value", k.Kind)
 								addProperty(vgn, "selected", k.Kind == c.kind())
-								vgn.SetInnerHTML(k.Words)
+								setText(vgn, k.Words)
 							}
 						}
 					}
-					addText(vgparent, "\n\t\t\t")
-					vgn = addElement(vgparent, "label")
+					vgn = addElement(vgparent, " label")
 					{
 						vgparent := vgn
 						_ = vgparent
-						vgn = addElement(vgparent, "span\x00class\x00visually-hidden")
-						vgn.SetInnerHTML(vugu.HTML("of what"))
-						addText(vgparent, "\n\t\t\t\t")
-						vgn = addElement(vgparent, "input\x00type\x00text\x00id\x00change-text\x00size\x0016\x00spellcheck\x00false\x00autocomplete\x00off\x00aria-describedby\x00change-hint")
-						vgn.AddAttrInterface("placeholder", c.hint())
+						addElement(vgparent, "span\x00class\x00visually-hidden\x00of what")
+						vgn = addElement(vgparent, " input\x00type\x00text\x00id\x00change-text\x00size\x0016\x00spellcheck\x00false\x00autocomplete\x00off\x00aria-describedby\x00change-hint")
+						setAttribute(vgn, "placeholder", c.hint())
 						addProperty(vgn, "value", c.text())
 						addListener(vgn, "input", func(event vugu.DOMEvent) { c.typed(event.PropString("target", "value")) })
 						addListener(vgn, "keydown", func(event vugu.DOMEvent) { c.key(event.PropString("key")) })
 						addText(vgparent, "\n\t\t\t")
 					}
-					addText(vgparent, "\n\t\t\t")
-					vgn = addElement(vgparent, "button\x00type\x00button\x00id\x00change-try")
+					vgn = addElement(vgparent, " button\x00type\x00button\x00id\x00change-try\x00try")
 					addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.TryChange() })
-					{
-						vgparent := vgn
-						_ = vgparent
-						addText(vgparent, "try")
-					}
 					addText(vgparent, "\n\t\t\t")
 					if c.any() {
-						vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00id\x00changes-forget")
+						vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00id\x00changes-forget\x00forget all")
 						addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.ForgetChanges() })
-						{
-							vgparent := vgn
-							_ = vgparent
-							addText(vgparent, "forget all")
-						}
 					}
 				}
 			}
 		}
 		vgn = addElement(vgparent, "p\x00class\x00second\x00id\x00change-hint")
-		vgn.SetInnerHTML(c.about())
+		setText(vgn, c.about())
 		if c.problem() != "" {
 			vgn = addElement(vgparent, "p\x00class\x00note\x00id\x00change-problem")
-			vgn.SetInnerHTML(c.problem())
+			setText(vgn, c.problem())
 		}
 		if c.busy() {
-			vgn = addElement(vgparent, "p\x00class\x00second\x00id\x00changes-counting")
-			{
-				vgparent := vgn
-				_ = vgparent
-				addText(vgparent, "Trying …")
-			}
+			addElement(vgparent, "p\x00class\x00second\x00id\x00changes-counting\x00Trying …")
 		}
 		vgn = addElement(vgparent, "div\x00class\x00slot")
 		{
 			vgparent := vgn
 			_ = vgparent
-			for vgiterkeyt, t := range c.tables() {
-				var vgiterkey interface{} = vgiterkeyt
-				_ = vgiterkey
-				t := t
+			for _, t := range c.tables() {
 				_ = t
 				vgn = addElement(vgparent, "div")
 				{
 					vgparent := vgn
 					_ = vgparent
-					{
-						var vgcomp vugu.Builder = t
-						if vgcomp != nil {
-							addComponent(vgin, vgout, vgparent, vgcomp)
-						}
-					}
+					addComponent(vgin, vgout, vgparent, t)
 				}
 			}
 		}
@@ -5978,25 +4765,17 @@ func (c *LoopChanges) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 			vgparent := vgn
 			_ = vgparent
 			if c.App.changeTable("proposed") != nil {
-				{
-					var vgcomp vugu.Builder = c.Proposed
-					if vgcomp != nil {
-						addComponent(vgin, vgout, vgparent, vgcomp)
-					}
-				}
+				addComponent(vgin, vgout, vgparent, c.Proposed)
 			}
 		}
 		vgn = addElement(vgparent, "div\x00class\x00slot")
 		{
 			vgparent := vgn
 			_ = vgparent
-			for vgiterkeyt, d := range c.App.changeDoubts() {
-				var vgiterkey interface{} = vgiterkeyt
-				_ = vgiterkey
-				d := d
+			for _, d := range c.App.changeDoubts() {
 				_ = d
 				vgn = addElement(vgparent, "p\x00class\x00second")
-				vgn.SetInnerHTML(d)
+				setText(vgn, d)
 			}
 		}
 	}
@@ -6037,18 +4816,12 @@ func (c *LoopsView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 	var vgiterkey interface{}
 	_ = vgiterkey
 	var vgn *vugu.VGNode
-	vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "loops-view"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "loops"}}}
-	vgout.Out = append(vgout.Out, vgn) // root for output
+	vgn = addRoot(vgout, "div\x00class\x00loops-view\x00id\x00loops")
 	{
 		vgparent := vgn
 		_ = vgparent
 		if c.loops() == nil {
-			vgn = addElement(vgparent, "p\x00class\x00second\x00id\x00loops-pending")
-			{
-				vgparent := vgn
-				_ = vgparent
-				addText(vgparent, "Listing the loops …")
-			}
+			addElement(vgparent, "p\x00class\x00second\x00id\x00loops-pending\x00Listing the loops …")
 		}
 		if c.loops() != nil {
 			vgn = addElement(vgparent, "div")
@@ -6060,43 +4833,23 @@ func (c *LoopsView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					vgparent := vgn
 					_ = vgparent
 					vgn = addElement(vgparent, "p\x00class\x00summary\x00id\x00loops-summary")
-					vgn.SetInnerHTML(c.loops().Summary())
+					setText(vgn, c.loops().Summary())
 					vgn = addElement(vgparent, "span\x00class\x00actions")
 					{
 						vgparent := vgn
 						_ = vgparent
-						addText(vgparent, "\n\t\t\t")
-						vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00id\x00loops-copy")
+						vgn = addElement(vgparent, " button\x00type\x00button\x00class\x00plain\x00id\x00loops-copy\x00copy")
 						addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.CopyCSV("loops") })
-						{
-							vgparent := vgn
-							_ = vgparent
-							addText(vgparent, "copy")
-						}
-						addText(vgparent, "\n\t\t\t")
-						vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00id\x00loops-csv")
+						vgn = addElement(vgparent, " button\x00type\x00button\x00class\x00plain\x00id\x00loops-csv\x00CSV")
 						addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.SaveCSV("loops") })
-						{
-							vgparent := vgn
-							_ = vgparent
-							addText(vgparent, "CSV")
-						}
-						addText(vgparent, "\n\t\t\t")
-						vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00id\x00loops-json")
+						vgn = addElement(vgparent, " button\x00type\x00button\x00class\x00plain\x00id\x00loops-json\x00JSON")
 						addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.SaveJSON("loops") })
-						{
-							vgparent := vgn
-							_ = vgparent
-							addText(vgparent, "JSON")
-						}
 						addText(vgparent, "\n\t\t")
 					}
 				}
-				vgn = addElement(vgparent, "sg-table")
-				vgn.AddAttrInterface("id", "table-loops")
-				vgn.AddAttrInterface("table", "loops")
+				addElement(vgparent, "sg-table\x00id\x00table-loops\x00table\x00loops")
 				vgn = addElement(vgparent, "p\x00class\x00second\x00id\x00loops-method")
-				vgn.SetInnerHTML(c.loops().Method())
+				setText(vgn, c.loops().Method())
 				vgn = addElement(vgparent, "div\x00class\x00columns halves\x00id\x00loop-halves")
 				{
 					vgparent := vgn
@@ -6111,28 +4864,22 @@ func (c *LoopsView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 								vgparent := vgn
 								_ = vgparent
 								vgn = addElement(vgparent, "h2\x00id\x00loop-title")
-								vgn.SetInnerHTML("Loop " + c.loops().Title(c.picked()))
+								setText(vgn, "Loop "+c.loops().Title(c.picked()))
 								vgn = addElement(vgparent, "p\x00class\x00summary\x00id\x00loop-sentence")
-								vgn.SetInnerHTML(c.loops().Sentence(c.picked()))
+								setText(vgn, c.loops().Sentence(c.picked()))
 								if c.advice() != "" {
 									vgn = addElement(vgparent, "p\x00class\x00hint\x00id\x00loop-advice")
-									vgn.SetInnerHTML(c.advice())
+									setText(vgn, c.advice())
 								}
 								vgn = addElement(vgparent, "div\x00class\x00slot")
 								{
 									vgparent := vgn
 									_ = vgparent
 									if c.Table("arrays") != nil {
-										{
-											var vgcomp vugu.Builder = c.Arrays
-											if vgcomp != nil {
-												addComponent(vgin, vgout, vgparent, vgcomp)
-											}
-										}
+										addComponent(vgin, vgout, vgparent, c.Arrays)
 									}
 								}
-								vgn = addElement(vgparent, "p\x00class\x00second\x00id\x00arrays-words")
-								vgn.SetInnerHTML(vugu.HTML("Addresses and bytes are from the loop\x26#39;s first run. Strides are listed from the outermost loop to the innermost; an irregular reference has none. The classes of ScalaMemAnalysis come from exact counts. ALWAYS_HIT: no access misses. ALWAYS_MISS: every access misses. FIRST_MISS: each line misses once. CAP_MISS: lines miss again because the cache is too small. CONF_MISS: lines miss again because their set has too few ways."))
+								addElement(vgparent, "p\x00class\x00second\x00id\x00arrays-words\x00Addresses and bytes are from the loop\x26#39;s first run. Strides are listed from the outermost loop to the innermost; an irregular reference has none. The classes of ScalaMemAnalysis come from exact counts. ALWAYS_HIT: no access misses. ALWAYS_MISS: every access misses. FIRST_MISS: each line misses once. CAP_MISS: lines miss again because the cache is too small. CONF_MISS: lines miss again because their set has too few ways.")
 							}
 						}
 					}
@@ -6140,63 +4887,43 @@ func (c *LoopsView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					{
 						vgparent := vgn
 						_ = vgparent
-						vgn = addElement(vgparent, "div\x00class\x00figure-head")
-						vgn.SetInnerHTML(vugu.HTML("\n\t\t\t\x3Ch2 id=\"loop-caches\"\x3EMisses by loop\x3C/h2\x3E\n\t\t"))
+						addElement(vgparent, "div\x00class\x00figure-head\x00\n\t\t\t\x3Ch2 id=\"loop-caches\"\x3EMisses by loop\x3C/h2\x3E\n\t\t")
 						vgn = addElement(vgparent, "div\x00class\x00slot")
 						{
 							vgparent := vgn
 							_ = vgparent
 							for i, l := range c.App.Levels() {
-								var vgiterkey interface{} = i
-								_ = vgiterkey
-								i := i
 								_ = i
-								l := l
 								_ = l
 								vgn = addElement(vgparent, "div\x00class\x00level-set")
 								{
 									vgparent := vgn
 									_ = vgparent
 									vgn = addElement(vgparent, "span")
-									vgn.SetInnerHTML(l.Name + " " + state.Bytes(l.SizeBytes))
-									addText(vgparent, "\n\t\t\t\t")
-									vgn = addElement(vgparent, "input\x00type\x00range\x00min\x000\x00step\x001")
-									vgn.AddAttrInterface("aria-label", l.Name+" size")
-									vgn.AddAttrInterface("aria-valuetext", state.Bytes(l.SizeBytes))
-									vgn.AddAttrInterface("id", c.id("size", i))
-									vgn.AddAttrInterface("max", c.last(l))
+									setText(vgn, l.Name+" "+state.Bytes(l.SizeBytes))
+									vgn = addElement(vgparent, " input\x00type\x00range\x00min\x000\x00step\x001")
+									setAttribute(vgn, "aria-label", l.Name+" size")
+									setAttribute(vgn, "aria-valuetext", state.Bytes(l.SizeBytes))
+									setAttribute(vgn, "id", c.id("size", i))
+									setAttribute(vgn, "max", c.last(l))
 									addProperty(vgn, "value", c.index(l))
 									addListener(vgn, "input", func(event vugu.DOMEvent) { c.size(i, event.PropString("target", "value")) })
-									addText(vgparent, "\n\t\t\t\t")
-									vgn = addElement(vgparent, "span\x00class\x00stepper\x00role\x00group")
-									vgn.AddAttrInterface("aria-label", l.Name+" associativity")
+									vgn = addElement(vgparent, " span\x00class\x00stepper\x00role\x00group")
+									setAttribute(vgn, "aria-label", l.Name+" associativity")
 									{
 										vgparent := vgn
 										_ = vgparent
-										addText(vgparent, "\n\t\t\t\t\t")
-										vgn = addElement(vgparent, "button\x00type\x00button\x00aria-label\x00fewer ways")
-										vgn.AddAttrInterface("aria-disabled", c.spent(c.canWays(l, -1)))
-										vgn.AddAttrInterface("id", c.id("ways-less", i))
+										vgn = addElement(vgparent, " button\x00type\x00button\x00aria-label\x00fewer ways\x00−")
+										setAttribute(vgn, "aria-disabled", c.spent(c.canWays(l, -1)))
+										setAttribute(vgn, "id", c.id("ways-less", i))
 										addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.StepWays(i+1, -1) })
-										{
-											vgparent := vgn
-											_ = vgparent
-											addText(vgparent, "−")
-										}
-										addText(vgparent, "\n\t\t\t\t\t")
-										vgn = addElement(vgparent, "output")
-										vgn.AddAttrInterface("id", c.id("ways", i))
-										vgn.SetInnerHTML(state.WaysText(l.Ways))
-										addText(vgparent, "\n\t\t\t\t\t")
-										vgn = addElement(vgparent, "button\x00type\x00button\x00aria-label\x00more ways")
-										vgn.AddAttrInterface("aria-disabled", c.spent(c.canWays(l, 1)))
-										vgn.AddAttrInterface("id", c.id("ways-more", i))
+										vgn = addElement(vgparent, " output")
+										setAttribute(vgn, "id", c.id("ways", i))
+										setText(vgn, state.WaysText(l.Ways))
+										vgn = addElement(vgparent, " button\x00type\x00button\x00aria-label\x00more ways\x00+")
+										setAttribute(vgn, "aria-disabled", c.spent(c.canWays(l, 1)))
+										setAttribute(vgn, "id", c.id("ways-more", i))
 										addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.StepWays(i+1, 1) })
-										{
-											vgparent := vgn
-											_ = vgparent
-											addText(vgparent, "+")
-										}
 										addText(vgparent, "\n\t\t\t\t")
 									}
 								}
@@ -6208,7 +4935,7 @@ func (c *LoopsView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 							_ = vgparent
 							if !c.counted() {
 								vgn = addElement(vgparent, "p\x00class\x00second\x00id\x00loops-counting")
-								vgn.SetInnerHTML(c.waiting())
+								setText(vgn, c.waiting())
 							}
 							if c.counted() {
 								vgn = addElement(vgparent, "div\x00id\x00loops-counted")
@@ -6216,36 +4943,18 @@ func (c *LoopsView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 									vgparent := vgn
 									_ = vgparent
 									if c.Table("loop-misses") != nil {
-										{
-											var vgcomp vugu.Builder = c.Misses
-											if vgcomp != nil {
-												addComponent(vgin, vgout, vgparent, vgcomp)
-											}
-										}
+										addComponent(vgin, vgout, vgparent, c.Misses)
 									}
 									if c.Table("evictions") != nil {
-										{
-											var vgcomp vugu.Builder = c.Evictions
-											if vgcomp != nil {
-												addComponent(vgin, vgout, vgparent, vgcomp)
-											}
-										}
+										addComponent(vgin, vgout, vgparent, c.Evictions)
 									}
 									if c.Table("evictions") == nil {
-										vgn = addElement(vgparent, "p\x00class\x00second")
-										{
-											vgparent := vgn
-											_ = vgparent
-											addText(vgparent, "No line is evicted from the first level.")
-										}
+										addElement(vgparent, "p\x00class\x00second\x00No line is evicted from the first level.")
 									}
-									for vgiterkeyt, n := range c.loops().Notes() {
-										var vgiterkey interface{} = vgiterkeyt
-										_ = vgiterkey
-										n := n
+									for _, n := range c.loops().Notes() {
 										_ = n
 										vgn = addElement(vgparent, "p\x00class\x00second")
-										vgn.SetInnerHTML(n)
+										setText(vgn, n)
 									}
 								}
 							}
@@ -6257,12 +4966,7 @@ func (c *LoopsView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					vgparent := vgn
 					_ = vgparent
 					if c.picked() >= 0 {
-						{
-							var vgcomp vugu.Builder = c.Changes
-							if vgcomp != nil {
-								addComponent(vgin, vgout, vgparent, vgcomp)
-							}
-						}
+						addComponent(vgin, vgout, vgparent, c.Changes)
 					}
 				}
 			}
@@ -6441,8 +5145,7 @@ func (c *ResultView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 	var vgiterkey interface{}
 	_ = vgiterkey
 	var vgn *vugu.VGNode
-	vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "section", Attr: []vugu.VGAttribute{{Namespace: "", Key: "id", Val: "result"}, vugu.VGAttribute{Namespace: "", Key: "aria-labelledby", Val: "result-title"}}}
-	vgout.Out = append(vgout.Out, vgn) // root for output
+	vgn = addRoot(vgout, "section\x00id\x00result\x00aria-labelledby\x00result-title")
 	{
 		vgparent := vgn
 		_ = vgparent
@@ -6450,15 +5153,9 @@ func (c *ResultView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 		{
 			vgparent := vgn
 			_ = vgparent
-			vgn = addElement(vgparent, "a\x00id\x00back\x00href\x00#\x00aria-label\x00Back to the analyses")
-			vgn.AddAttrInterface("title", "Esc")
-			{
-				vgparent := vgn
-				_ = vgparent
-				addText(vgparent, "←")
-			}
+			addElement(vgparent, "a\x00id\x00back\x00href\x00#\x00aria-label\x00Back to the analyses\x00title\x00Esc\x00←")
 			vgn = addElement(vgparent, "h1\x00id\x00result-title\x00tabindex\x00-1")
-			vgn.SetInnerHTML(c.name())
+			setText(vgn, c.name())
 			vgn = addElement(vgparent, "div\x00class\x00slot")
 			{
 				vgparent := vgn
@@ -6476,14 +5173,12 @@ func (c *ResultView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 							{
 								vgparent := vgn
 								_ = vgparent
-								vgn = addElement(vgparent, "span\x00class\x00square side-a\x00aria-hidden\x00true")
-								vgn.SetInnerHTML(vugu.HTML(""))
-								addText(vgparent, " ")
-								vgn = addElement(vgparent, "span")
-								vgn.SetInnerHTML(state.SideName(0))
+								addElement(vgparent, "span\x00class\x00square side-a\x00aria-hidden\x00true\x00")
+								vgn = addElement(vgparent, " span")
+								setText(vgn, state.SideName(0))
 							}
 							vgn = addElement(vgparent, "dd")
-							vgn.SetInnerHTML(c.App.sideName(0))
+							setText(vgn, c.App.sideName(0))
 						}
 						vgn = addElement(vgparent, "div")
 						{
@@ -6493,14 +5188,12 @@ func (c *ResultView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 							{
 								vgparent := vgn
 								_ = vgparent
-								vgn = addElement(vgparent, "span\x00class\x00square side-b\x00aria-hidden\x00true")
-								vgn.SetInnerHTML(vugu.HTML(""))
-								addText(vgparent, " ")
-								vgn = addElement(vgparent, "span")
-								vgn.SetInnerHTML(state.SideName(1))
+								addElement(vgparent, "span\x00class\x00square side-b\x00aria-hidden\x00true\x00")
+								vgn = addElement(vgparent, " span")
+								setText(vgn, state.SideName(1))
 							}
 							vgn = addElement(vgparent, "dd")
-							vgn.SetInnerHTML(c.App.sideName(1))
+							setText(vgn, c.App.sideName(1))
 						}
 					}
 				}
@@ -6509,39 +5202,32 @@ func (c *ResultView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					{
 						vgparent := vgn
 						_ = vgparent
-						for vgiterkeyt, f := range c.summary().Facts {
-							var vgiterkey interface{} = vgiterkeyt
-							_ = vgiterkey
-							f := f
+						for _, f := range c.summary().Facts {
 							_ = f
 							vgn = addElement(vgparent, "span\x00class\x00fact")
-							vgn.AddAttrInterface("id", "fact-"+f.ID)
+							setAttribute(vgn, "id", "fact-"+f.ID)
 							{
 								vgparent := vgn
 								_ = vgparent
 								vgn = addElement(vgparent, "b")
-								vgn.SetInnerHTML(f.Value)
-								addText(vgparent, " ")
-								vgn = addElement(vgparent, "span\x00class\x00second")
-								vgn.SetInnerHTML(f.Name)
+								setText(vgn, f.Value)
+								vgn = addElement(vgparent, " span\x00class\x00second")
+								setText(vgn, f.Name)
 							}
 						}
 						addText(vgparent, "\n\t\t\t\t")
-						for vgiterkeyt, chip := range c.summary().Chips {
-							var vgiterkey interface{} = vgiterkeyt
-							_ = vgiterkey
-							chip := chip
+						for _, chip := range c.summary().Chips {
 							_ = chip
 							vgn = addElement(vgparent, "span")
-							vgn.AddAttrInterface("class", "chip "+chip)
-							vgn.SetInnerHTML(chip)
+							setAttribute(vgn, "class", "chip "+chip)
+							setText(vgn, chip)
 						}
 						addText(vgparent, "\n\t\t\t\t")
 						if c.summary().Digest != "" {
 							vgn = addElement(vgparent, "code\x00id\x00digest")
-							vgn.AddAttrInterface("data-digest", c.summary().Whole)
-							vgn.AddAttrInterface("title", "SHA-256 of the profile: "+c.summary().Whole)
-							vgn.SetInnerHTML(c.summary().Digest)
+							setAttribute(vgn, "data-digest", c.summary().Whole)
+							setAttribute(vgn, "title", "SHA-256 of the profile: "+c.summary().Whole)
+							setText(vgn, c.summary().Digest)
 						}
 					}
 				}
@@ -6556,34 +5242,24 @@ func (c *ResultView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 				vgparent := vgn
 				_ = vgparent
 				for i, g := range state.TabGroups() {
-					var vgiterkey interface{} = i
-					_ = vgiterkey
-					i := i
 					_ = i
-					g := g
 					_ = g
 					vgn = addElement(vgparent, "a")
-					vgn.AddAttrInterface("aria-current", c.in(g))
-					vgn.AddAttrInterface("class", c.class(g.Tabs))
-					vgn.AddAttrInterface("data-key", i+1)
-					vgn.AddAttrInterface("href", c.href(c.of(g)))
-					vgn.AddAttrInterface("id", c.id(g))
-					vgn.AddAttrInterface("tabindex", c.stop(c.in(g) != nil))
+					setAttribute(vgn, "aria-current", c.in(g))
+					setAttribute(vgn, "class", c.class(g.Tabs))
+					setAttribute(vgn, "data-key", i+1)
+					setAttribute(vgn, "href", c.href(c.of(g)))
+					setAttribute(vgn, "id", c.id(g))
+					setAttribute(vgn, "tabindex", c.stop(c.in(g) != nil))
 					{
 						vgparent := vgn
 						_ = vgparent
 						vgn = addElement(vgparent, "span\x00class\x00key\x00aria-hidden\x00true")
-						vgn.SetInnerHTML(i + 1)
-						addText(vgparent, " ")
-						vgn = addElement(vgparent, "span")
-						vgn.SetInnerHTML(g.Name)
+						setText(vgn, i+1)
+						vgn = addElement(vgparent, " span")
+						setText(vgn, g.Name)
 						if c.class(g.Tabs) == "dim" {
-							vgn = addElement(vgparent, "span\x00class\x00visually-hidden")
-							{
-								vgparent := vgn
-								_ = vgparent
-								addText(vgparent, " (not available)")
-							}
+							addElement(vgparent, "span\x00class\x00visually-hidden\x00 (not available)")
 						}
 					}
 				}
@@ -6597,22 +5273,18 @@ func (c *ResultView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					{
 						vgparent := vgn
 						_ = vgparent
-						vgn = addElement(vgparent, "span\x00class\x00second")
-						vgn.SetInnerHTML(vugu.HTML("line size"))
+						addElement(vgparent, "span\x00class\x00second\x00line size")
 						vgn = addElement(vgparent, "select\x00id\x00line-size")
 						addListener(vgn, "change", func(event vugu.DOMEvent) { c.pickLine(event.PropString("target", "value")) })
 						{
 							vgparent := vgn
 							_ = vgparent
-							for vgiterkeyt, l := range c.App.result.Profile.Locality {
-								var vgiterkey interface{} = vgiterkeyt
-								_ = vgiterkey
-								l := l
+							for _, l := range c.App.result.Profile.Locality {
 								_ = l
 								vgn = addElement(vgparent, "option")
-								vgn.AddAttrInterface("value", l.LineBytes)
+								setAttribute(vgn, "value", l.LineBytes)
 								addProperty(vgn, "selected", uint64(l.LineBytes) == c.App.result.View.LineBytes)
-								vgn.SetInnerHTML(int(l.LineBytes))
+								setText(vgn, int(l.LineBytes))
 							}
 						}
 					}
@@ -6623,8 +5295,7 @@ func (c *ResultView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					{
 						vgparent := vgn
 						_ = vgparent
-						vgn = addElement(vgparent, "span\x00class\x00second")
-						vgn.SetInnerHTML(vugu.HTML("hierarchy"))
+						addElement(vgparent, "span\x00class\x00second\x00hierarchy")
 						vgn = addElement(vgparent, "select\x00id\x00preset")
 						addListener(vgn, "change", func(event vugu.DOMEvent) { c.App.SetPreset(event.PropString("target", "value")) })
 						{
@@ -6633,17 +5304,14 @@ func (c *ResultView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 							if c.App.Screen.Levels != nil {
 								vgn = addElement(vgparent, "option\x00value\x00")
 								addProperty(vgn, "selected", true)
-								vgn.SetInnerHTML(c.own())
+								setText(vgn, c.own())
 							}
-							for vgiterkeyt, p := range c.App.Presets() {
-								var vgiterkey interface{} = vgiterkeyt
-								_ = vgiterkey
-								p := p
+							for _, p := range c.App.Presets() {
 								_ = p
 								vgn = addElement(vgparent, "option")
-								vgn.AddAttrInterface("value", state.PresetSlug(p.Name))
+								setAttribute(vgn, "value", state.PresetSlug(p.Name))
 								addProperty(vgn, "selected", c.App.Screen.Levels == nil && c.App.preset().Name == p.Name)
-								vgn.SetInnerHTML(p.Name)
+								setText(vgn, p.Name)
 							}
 						}
 					}
@@ -6654,22 +5322,18 @@ func (c *ResultView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					{
 						vgparent := vgn
 						_ = vgparent
-						vgn = addElement(vgparent, "span\x00class\x00second")
-						vgn.SetInnerHTML(vugu.HTML("core"))
+						addElement(vgparent, "span\x00class\x00second\x00core")
 						vgn = addElement(vgparent, "select\x00id\x00processor")
 						addListener(vgn, "change", func(event vugu.DOMEvent) { c.App.SetProcessor(event.PropString("target", "value")) })
 						{
 							vgparent := vgn
 							_ = vgparent
-							for vgiterkeyt, p := range c.processors() {
-								var vgiterkey interface{} = vgiterkeyt
-								_ = vgiterkey
-								p := p
+							for _, p := range c.processors() {
 								_ = p
 								vgn = addElement(vgparent, "option")
-								vgn.AddAttrInterface("value", p.Name)
+								setAttribute(vgn, "value", p.Name)
 								addProperty(vgn, "selected", p.Name == c.processor)
-								vgn.SetInnerHTML(p.Title)
+								setText(vgn, p.Title)
 							}
 						}
 					}
@@ -6680,58 +5344,34 @@ func (c *ResultView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					{
 						vgparent := vgn
 						_ = vgparent
-						vgn = addElement(vgparent, "span\x00class\x00visually-hidden")
-						vgn.SetInnerHTML(vugu.HTML("Compare with"))
+						addElement(vgparent, "span\x00class\x00visually-hidden\x00Compare with")
 						vgn = addElement(vgparent, "select\x00id\x00compare-with")
 						addListener(vgn, "change", func(event vugu.DOMEvent) { c.App.CompareWith(event.PropString("target", "value")) })
 						{
 							vgparent := vgn
 							_ = vgparent
-							vgn = addElement(vgparent, "option\x00value\x00")
+							vgn = addElement(vgparent, "option\x00value\x00\x00compare with …")
 							addProperty(vgn, "selected", true)
-							{
-								vgparent := vgn
-								_ = vgparent
-								addText(vgparent, "compare with …")
-							}
-							for vgiterkeyt, e := range c.App.Candidates() {
-								var vgiterkey interface{} = vgiterkeyt
-								_ = vgiterkey
-								e := e
+							for _, e := range c.App.Candidates() {
 								_ = e
 								vgn = addElement(vgparent, "option")
-								vgn.AddAttrInterface("value", e.Key)
-								vgn.SetInnerHTML(e.Name)
+								setAttribute(vgn, "value", e.Key)
+								setText(vgn, e.Name)
 							}
-							vgn = addElement(vgparent, "option")
-							vgn.AddAttrInterface("value", otherFile)
-							{
-								vgparent := vgn
-								_ = vgparent
-								addText(vgparent, "a file …")
-							}
+							vgn = addElement(vgparent, "option\x00a file …")
+							setAttribute(vgn, "value", otherFile)
 						}
 					}
 				}
 				addText(vgparent, "\n\t\t\t")
 				if c.App.comparing() {
-					vgn = addElement(vgparent, "a\x00id\x00compare-swap")
-					vgn.AddAttrInterface("href", c.swapped())
-					{
-						vgparent := vgn
-						_ = vgparent
-						addText(vgparent, "swap A and B")
-					}
+					vgn = addElement(vgparent, "a\x00id\x00compare-swap\x00swap A and B")
+					setAttribute(vgn, "href", c.swapped())
 				}
 				addText(vgparent, "\n\t\t\t")
 				if c.App.comparing() {
-					vgn = addElement(vgparent, "a\x00id\x00compare-end")
-					vgn.AddAttrInterface("href", c.alone())
-					{
-						vgparent := vgn
-						_ = vgparent
-						addText(vgparent, "A alone")
-					}
+					vgn = addElement(vgparent, "a\x00id\x00compare-end\x00A alone")
+					setAttribute(vgn, "href", c.alone())
 				}
 				addText(vgparent, "\n\t\t\t")
 				if c.has() && !c.App.result.Live && !c.App.comparing() {
@@ -6739,41 +5379,27 @@ func (c *ResultView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					{
 						vgparent := vgn
 						_ = vgparent
-						vgn = addElement(vgparent, "span\x00class\x00visually-hidden")
-						vgn.SetInnerHTML(vugu.HTML("Export as"))
+						addElement(vgparent, "span\x00class\x00visually-hidden\x00Export as")
 						vgn = addElement(vgparent, "select\x00id\x00export-as")
 						addListener(vgn, "change", func(event vugu.DOMEvent) { c.App.ExportAs(event.PropString("target", "value")) })
 						{
 							vgparent := vgn
 							_ = vgparent
-							vgn = addElement(vgparent, "option\x00value\x00")
+							vgn = addElement(vgparent, "option\x00value\x00\x00export as …")
 							addProperty(vgn, "selected", true)
-							{
-								vgparent := vgn
-								_ = vgparent
-								addText(vgparent, "export as …")
-							}
-							for vgiterkeyt, f := range c.App.Forms() {
-								var vgiterkey interface{} = vgiterkeyt
-								_ = vgiterkey
-								f := f
+							for _, f := range c.App.Forms() {
 								_ = f
 								vgn = addElement(vgparent, "option")
-								vgn.AddAttrInterface("value", f.Name)
-								vgn.SetInnerHTML(f.Title + " (" + f.Ending + ")")
+								setAttribute(vgn, "value", f.Name)
+								setText(vgn, f.Title+" ("+f.Ending+")")
 							}
 						}
 					}
 				}
 				addText(vgparent, "\n\t\t\t")
 				if c.has() && !c.App.result.Live && !c.App.comparing() {
-					vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00id\x00export-profile")
+					vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00id\x00export-profile\x00export .sgp")
 					addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.SaveProfile() })
-					{
-						vgparent := vgn
-						_ = vgparent
-						addText(vgparent, "export .sgp")
-					}
 				}
 			}
 		}
@@ -6783,33 +5409,25 @@ func (c *ResultView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 			_ = vgparent
 			if len(c.group().Tabs) > 1 {
 				vgn = addElement(vgparent, "nav\x00class\x00tabs tab-views")
-				vgn.AddAttrInterface("aria-label", "Views of "+c.group().Name)
+				setAttribute(vgn, "aria-label", "Views of "+c.group().Name)
 				{
 					vgparent := vgn
 					_ = vgparent
 					for _, t := range c.group().Tabs {
-						var vgiterkey interface{} = t
-						_ = vgiterkey
-						t := t
 						_ = t
 						vgn = addElement(vgparent, "a")
-						vgn.AddAttrInterface("aria-current", c.current(t))
-						vgn.AddAttrInterface("class", c.class([]state.Tab{t}))
-						vgn.AddAttrInterface("href", c.href(t))
-						vgn.AddAttrInterface("id", "tab-"+t.Slug())
-						vgn.AddAttrInterface("tabindex", c.stop(t == c.App.Screen.Tab))
+						setAttribute(vgn, "aria-current", c.current(t))
+						setAttribute(vgn, "class", c.class([]state.Tab{t}))
+						setAttribute(vgn, "href", c.href(t))
+						setAttribute(vgn, "id", "tab-"+t.Slug())
+						setAttribute(vgn, "tabindex", c.stop(t == c.App.Screen.Tab))
 						{
 							vgparent := vgn
 							_ = vgparent
 							vgn = addElement(vgparent, "span")
-							vgn.SetInnerHTML(t.Name())
+							setText(vgn, t.Name())
 							if c.App.missing(t) != "" {
-								vgn = addElement(vgparent, "span\x00class\x00visually-hidden")
-								{
-									vgparent := vgn
-									_ = vgparent
-									addText(vgparent, " (not available)")
-								}
+								addElement(vgparent, "span\x00class\x00visually-hidden\x00 (not available)")
 							}
 						}
 					}
@@ -6821,12 +5439,7 @@ func (c *ResultView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 			vgparent := vgn
 			_ = vgparent
 			if c.App.timeline() != nil {
-				{
-					var vgcomp vugu.Builder = c.Timeline
-					if vgcomp != nil {
-						addComponent(vgin, vgout, vgparent, vgcomp)
-					}
-				}
+				addComponent(vgin, vgout, vgparent, c.Timeline)
 			}
 		}
 		vgn = addElement(vgparent, "div\x00class\x00slot")
@@ -6834,12 +5447,7 @@ func (c *ResultView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 			vgparent := vgn
 			_ = vgparent
 			if c.teaches() {
-				{
-					var vgcomp vugu.Builder = c.Lesson
-					if vgcomp != nil {
-						addComponent(vgin, vgout, vgparent, vgcomp)
-					}
-				}
+				addComponent(vgin, vgout, vgparent, c.Lesson)
 			}
 		}
 		vgn = addElement(vgparent, "div\x00class\x00slot")
@@ -6847,12 +5455,7 @@ func (c *ResultView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 			vgparent := vgn
 			_ = vgparent
 			if c.placed() {
-				{
-					var vgcomp vugu.Builder = c.ThreadsOn
-					if vgcomp != nil {
-						addComponent(vgin, vgout, vgparent, vgcomp)
-					}
-				}
+				addComponent(vgin, vgout, vgparent, c.ThreadsOn)
 			}
 		}
 		vgn = addElement(vgparent, "div\x00class\x00slot\x00id\x00view")
@@ -6865,17 +5468,17 @@ func (c *ResultView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					vgparent := vgn
 					_ = vgparent
 					vgn = addElement(vgparent, "h2")
-					vgn.SetInnerHTML(c.App.Screen.Tab.Name())
+					setText(vgn, c.App.Screen.Tab.Name())
 					vgn = addElement(vgparent, "p")
-					vgn.SetInnerHTML(c.missing())
+					setText(vgn, c.missing())
 					if c.repeats() != "" {
 						vgn = addElement(vgparent, "p\x00class\x00actions")
 						{
 							vgparent := vgn
 							_ = vgparent
 							vgn = addElement(vgparent, "button\x00type\x00button")
-							vgn.AddAttrInterface("id", c.App.Screen.Tab.Slug()+"-again")
-							vgn.SetInnerHTML(c.repeats())
+							setAttribute(vgn, "id", c.App.Screen.Tab.Slug()+"-again")
+							setText(vgn, c.repeats())
 							addListener(vgn, "click", func(event vugu.DOMEvent) { c.repeat() })
 						}
 					}
@@ -6887,16 +5490,11 @@ func (c *ResultView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					vgparent := vgn
 					_ = vgparent
 					vgn = addElement(vgparent, "p")
-					vgn.SetInnerHTML(c.waits())
+					setText(vgn, c.waits())
 				}
 			}
 			if c.shows() {
-				{
-					var vgcomp vugu.Builder = c.App.view()
-					if vgcomp != nil {
-						addComponent(vgin, vgout, vgparent, vgcomp)
-					}
-				}
+				addComponent(vgin, vgout, vgparent, c.App.view())
 			}
 		}
 	}
@@ -6928,9 +5526,8 @@ func (c *Root) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 	var vgiterkey interface{}
 	_ = vgiterkey
 	var vgn *vugu.VGNode
-	vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "id", Val: "app"}}}
-	vgout.Out = append(vgout.Out, vgn) // root for output
-	vgn.AddAttrInterface("data-running", c.App.run != nil)
+	vgn = addRoot(vgout, "div\x00id\x00app")
+	setAttribute(vgn, "data-running", c.App.run != nil)
 	{
 		vgparent := vgn
 		_ = vgparent
@@ -6943,10 +5540,7 @@ func (c *Root) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 				{
 					vgparent := vgn
 					_ = vgparent
-					for vgiterkeyt, p := range state.Problems(c.App.Problem) {
-						var vgiterkey interface{} = vgiterkeyt
-						_ = vgiterkey
-						p := p
+					for _, p := range state.Problems(c.App.Problem) {
 						_ = p
 						vgn = addElement(vgparent, "div")
 						{
@@ -6956,38 +5550,29 @@ func (c *Root) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 							{
 								vgparent := vgn
 								_ = vgparent
-								vgn = addElement(vgparent, "strong")
-								vgn.SetInnerHTML(vugu.HTML("Problem."))
-								addText(vgparent, " ")
-								vgn = addElement(vgparent, "span")
-								vgn.SetInnerHTML(p.Text)
+								addElement(vgparent, "strong\x00Problem.")
+								vgn = addElement(vgparent, " span")
+								setText(vgn, p.Text)
 							}
 							if p.Details != "" {
 								vgn = addElement(vgparent, "details")
 								{
 									vgparent := vgn
 									_ = vgparent
-									vgn = addElement(vgparent, "summary")
-									vgn.SetInnerHTML(vugu.HTML("Result for each format"))
+									addElement(vgparent, "summary\x00Result for each format")
 									vgn = addElement(vgparent, "p")
 									{
 										vgparent := vgn
 										_ = vgparent
 										vgn = addElement(vgparent, "span")
-										vgn.SetInnerHTML(p.Details)
+										setText(vgn, p.Details)
 									}
 								}
 							}
 						}
 					}
-					addText(vgparent, "\n\t\t\t")
-					vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00id\x00problem-dismiss")
+					vgn = addElement(vgparent, " button\x00type\x00button\x00class\x00plain\x00id\x00problem-dismiss\x00dismiss")
 					addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.Dismiss() })
-					{
-						vgparent := vgn
-						_ = vgparent
-						addText(vgparent, "dismiss")
-					}
 				}
 			}
 			if c.App.Waiting() != "" {
@@ -6996,7 +5581,7 @@ func (c *Root) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					vgparent := vgn
 					_ = vgparent
 					vgn = addElement(vgparent, "span")
-					vgn.SetInnerHTML(c.App.Waiting())
+					setText(vgn, c.App.Waiting())
 				}
 			}
 			if c.App.Note != "" {
@@ -7005,15 +5590,9 @@ func (c *Root) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					vgparent := vgn
 					_ = vgparent
 					vgn = addElement(vgparent, "span")
-					vgn.SetInnerHTML(c.App.Note)
-					addText(vgparent, " ")
-					vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00id\x00note-dismiss")
+					setText(vgn, c.App.Note)
+					vgn = addElement(vgparent, " button\x00type\x00button\x00class\x00plain\x00id\x00note-dismiss\x00dismiss")
 					addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.Dismiss() })
-					{
-						vgparent := vgn
-						_ = vgparent
-						addText(vgparent, "dismiss")
-					}
 				}
 			}
 		}
@@ -7022,12 +5601,7 @@ func (c *Root) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 			vgparent := vgn
 			_ = vgparent
 			if c.App.run != nil {
-				{
-					var vgcomp vugu.Builder = c.Bar
-					if vgcomp != nil {
-						addComponent(vgin, vgout, vgparent, vgcomp)
-					}
-				}
+				addComponent(vgin, vgout, vgparent, c.Bar)
 			}
 		}
 		vgn = addElement(vgparent, "div\x00class\x00slot")
@@ -7035,20 +5609,10 @@ func (c *Root) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 			vgparent := vgn
 			_ = vgparent
 			if c.App.Screen.Open == "" {
-				{
-					var vgcomp vugu.Builder = c.Kept
-					if vgcomp != nil {
-						addComponent(vgin, vgout, vgparent, vgcomp)
-					}
-				}
+				addComponent(vgin, vgout, vgparent, c.Kept)
 			}
 			if c.App.Screen.Open != "" {
-				{
-					var vgcomp vugu.Builder = c.Result
-					if vgcomp != nil {
-						addComponent(vgin, vgout, vgparent, vgcomp)
-					}
-				}
+				addComponent(vgin, vgout, vgparent, c.Result)
 			}
 		}
 	}
@@ -7075,8 +5639,7 @@ func (c *ThreadsOn) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 	var vgiterkey interface{}
 	_ = vgiterkey
 	var vgn *vugu.VGNode
-	vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "slot threads-on"}}}
-	vgout.Out = append(vgout.Out, vgn) // root for output
+	vgn = addRoot(vgout, "div\x00class\x00slot threads-on")
 	{
 		vgparent := vgn
 		_ = vgparent
@@ -7086,29 +5649,25 @@ func (c *ThreadsOn) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 				vgparent := vgn
 				_ = vgparent
 				vgn = addElement(vgparent, "span\x00id\x00threads-on")
-				vgn.SetInnerHTML(c.App.threadsLine())
+				setText(vgn, c.App.threadsLine())
 				addText(vgparent, "\n\t\t")
 				if c.App.placements() != nil {
 					vgn = addElement(vgparent, "label")
 					{
 						vgparent := vgn
 						_ = vgparent
-						vgn = addElement(vgparent, "span\x00class\x00visually-hidden")
-						vgn.SetInnerHTML(vugu.HTML("Cores on which threads run"))
+						addElement(vgparent, "span\x00class\x00visually-hidden\x00Cores on which threads run")
 						vgn = addElement(vgparent, "select\x00id\x00threads-on-choice")
 						addListener(vgn, "change", func(event vugu.DOMEvent) { c.App.PlaceThreads(event.PropString("target", "value")) })
 						{
 							vgparent := vgn
 							_ = vgparent
-							for vgiterkeyt, p := range c.App.placements() {
-								var vgiterkey interface{} = vgiterkeyt
-								_ = vgiterkey
-								p := p
+							for _, p := range c.App.placements() {
 								_ = p
 								vgn = addElement(vgparent, "option")
-								vgn.AddAttrInterface("value", p.Name)
+								setAttribute(vgn, "value", p.Name)
 								addProperty(vgn, "selected", c.App.Screen.ThreadsOn(p.Name).Threads == c.App.Screen.Threads)
-								vgn.SetInnerHTML(p.Title)
+								setText(vgn, p.Title)
 							}
 						}
 					}
@@ -7116,12 +5675,7 @@ func (c *ThreadsOn) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 			}
 		}
 		if c.Hint && c.App.placements() != nil {
-			vgn = addElement(vgparent, "p\x00class\x00second")
-			{
-				vgparent := vgn
-				_ = vgparent
-				addText(vgparent, "To put other threads on one core, fill in “Threads that share a private cache” in the settings, and analyse the trace again.")
-			}
+			addElement(vgparent, "p\x00class\x00second\x00To put other threads on one core, fill in “Threads that share a private cache” in the settings, and analyse the trace again.")
 		}
 	}
 	return vgout
@@ -7207,8 +5761,7 @@ func (c *Threads) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 	var vgiterkey interface{}
 	_ = vgiterkey
 	var vgn *vugu.VGNode
-	vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "columns even"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "threads"}}}
-	vgout.Out = append(vgout.Out, vgn) // root for output
+	vgn = addRoot(vgout, "div\x00class\x00columns even\x00id\x00threads")
 	{
 		vgparent := vgn
 		_ = vgparent
@@ -7216,57 +5769,36 @@ func (c *Threads) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 		{
 			vgparent := vgn
 			_ = vgparent
-			{
-				var vgcomp vugu.Builder = c.Caveats
-				if vgcomp != nil {
-					addComponent(vgin, vgout, vgparent, vgcomp)
-				}
-			}
+			addComponent(vgin, vgout, vgparent, c.Caveats)
 			vgn = addElement(vgparent, "fieldset\x00class\x00choices\x00id\x00stacks")
 			{
 				vgparent := vgn
 				_ = vgparent
-				vgn = addElement(vgparent, "legend")
-				vgn.SetInnerHTML(vugu.HTML("Caches"))
-				for vgiterkeyt, s := range state.Stacks() {
-					var vgiterkey interface{} = vgiterkeyt
-					_ = vgiterkey
-					s := s
+				addElement(vgparent, "legend\x00Caches")
+				for _, s := range state.Stacks() {
 					_ = s
 					vgn = addElement(vgparent, "label")
 					{
 						vgparent := vgn
 						_ = vgparent
 						vgn = addElement(vgparent, "input\x00type\x00radio\x00name\x00stack")
-						vgn.AddAttrInterface("id", "stack-"+string(s))
+						setAttribute(vgn, "id", "stack-"+string(s))
 						addProperty(vgn, "checked", c.App.stack() == s)
 						addListener(vgn, "change", func(event vugu.DOMEvent) { c.App.ShowStack(s) })
-						addText(vgparent, " ")
-						vgn = addElement(vgparent, "span")
-						vgn.SetInnerHTML(s.Name())
+						vgn = addElement(vgparent, " span")
+						setText(vgn, s.Name())
 					}
 				}
 			}
-			{
-				var vgcomp vugu.Builder = c.Cores
-				if vgcomp != nil {
-					addComponent(vgin, vgout, vgparent, vgcomp)
-				}
-			}
-			vgn = addElement(vgparent, "h2\x00id\x00each-title")
-			vgn.SetInnerHTML(vugu.HTML("Each thread separately"))
-			vgn = addElement(vgparent, "p\x00class\x00second")
-			vgn.SetInnerHTML(vugu.HTML("Three curves for each thread: a private cache as if no other thread stored, the same cache with lines invalidated by other threads\x26#39; stores, and one cache for all threads."))
-			vgn = addElement(vgparent, "p\x00class\x00legend second\x00aria-hidden\x00true")
-			vgn.SetInnerHTML(vugu.HTML("\x3Cspan\x3E\x3Cspan class=\"square level1\"\x3E\x3C/span\x3E private\x3C/span\x3E \x3Cspan\x3E\x3Cspan class=\"square level2\"\x3E\x3C/span\x3E coherent\x3C/span\x3E \x3Cspan\x3E\x3Cspan class=\"square level3\"\x3E\x3C/span\x3E shared, dashed\x3C/span\x3E"))
+			addComponent(vgin, vgout, vgparent, c.Cores)
+			addElement(vgparent, "h2\x00id\x00each-title\x00Each thread separately")
+			addElement(vgparent, "p\x00class\x00second\x00Three curves for each thread: a private cache as if no other thread stored, the same cache with lines invalidated by other threads\x26#39; stores, and one cache for all threads.")
+			addElement(vgparent, "p\x00class\x00legend second\x00aria-hidden\x00true\x00\x3Cspan\x3E\x3Cspan class=\"square level1\"\x3E\x3C/span\x3E private\x3C/span\x3E \x3Cspan\x3E\x3Cspan class=\"square level2\"\x3E\x3C/span\x3E coherent\x3C/span\x3E \x3Cspan\x3E\x3Cspan class=\"square level3\"\x3E\x3C/span\x3E shared, dashed\x3C/span\x3E")
 			vgn = addElement(vgparent, "div\x00class\x00smalls\x00id\x00each\x00aria-labelledby\x00each-title")
 			{
 				vgparent := vgn
 				_ = vgparent
 				for i := range c.drawn() {
-					var vgiterkey interface{} = i
-					_ = vgiterkey
-					i := i
 					_ = i
 					vgn = addElement(vgparent, "figure")
 					{
@@ -7277,20 +5809,19 @@ func (c *Threads) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 							vgparent := vgn
 							_ = vgparent
 							vgn = addElement(vgparent, "b")
-							vgn.SetInnerHTML(c.threads().CoreName(i))
-							addText(vgparent, " ")
-							vgn = addElement(vgparent, "span\x00class\x00second")
-							vgn.SetInnerHTML(c.about(i))
+							setText(vgn, c.threads().CoreName(i))
+							vgn = addElement(vgparent, " span\x00class\x00second")
+							setText(vgn, c.about(i))
 						}
 						vgn = addElement(vgparent, "sg-chart\x00small\x001")
-						vgn.AddAttrInterface("chart", state.CoreChartID(i))
-						vgn.AddAttrInterface("id", "chart-"+state.CoreChartID(i))
+						setAttribute(vgn, "chart", state.CoreChartID(i))
+						setAttribute(vgn, "id", "chart-"+state.CoreChartID(i))
 					}
 				}
 			}
 			if c.drawn() < len(c.threads().Cores) {
 				vgn = addElement(vgparent, "p\x00class\x00second")
-				vgn.SetInnerHTML(strconv.Itoa(c.drawn()) + " of " + strconv.Itoa(len(c.threads().Cores)) + " are drawn; the tables list all.")
+				setText(vgn, strconv.Itoa(c.drawn())+" of "+strconv.Itoa(len(c.threads().Cores))+" are drawn; the tables list all.")
 			}
 		}
 		vgn = addElement(vgparent, "section\x00class\x00answers")
@@ -7301,89 +5832,72 @@ func (c *Threads) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 			{
 				vgparent := vgn
 				_ = vgparent
-				vgn = addElement(vgparent, "h2\x00id\x00own-title")
-				vgn.SetInnerHTML(vugu.HTML("A cache for each thread"))
+				addElement(vgparent, "h2\x00id\x00own-title\x00A cache for each thread")
 				vgn = addElement(vgparent, "div\x00class\x00level-set")
 				{
 					vgparent := vgn
 					_ = vgparent
 					vgn = addElement(vgparent, "input\x00type\x00range\x00min\x000\x00step\x001\x00id\x00own-size\x00aria-label\x00size of each thread's cache")
-					vgn.AddAttrInterface("aria-valuetext", state.Bytes(c.App.ownBytes()))
-					vgn.AddAttrInterface("max", c.last(c.App.ownBytes()))
+					setAttribute(vgn, "aria-valuetext", state.Bytes(c.App.ownBytes()))
+					setAttribute(vgn, "max", c.last(c.App.ownBytes()))
 					addProperty(vgn, "value", c.index(c.App.ownBytes()))
 					addListener(vgn, "input", func(event vugu.DOMEvent) { c.own(event.PropString("target", "value")) })
-					addText(vgparent, " ")
-					vgn = addElement(vgparent, "output\x00id\x00own-bytes")
-					vgn.SetInnerHTML(state.Bytes(c.App.ownBytes()))
+					vgn = addElement(vgparent, " output\x00id\x00own-bytes")
+					setText(vgn, state.Bytes(c.App.ownBytes()))
 				}
 				vgn = addElement(vgparent, "p\x00class\x00summary\x00id\x00own-sentence")
-				vgn.SetInnerHTML(c.threads().OwnSentence(c.App.ownBytes()))
-				{
-					var vgcomp vugu.Builder = c.Own
-					if vgcomp != nil {
-						addComponent(vgin, vgout, vgparent, vgcomp)
-					}
-				}
-				vgn = addElement(vgparent, "p\x00class\x00second")
-				vgn.SetInnerHTML(vugu.HTML("Coherence misses are accesses that would have hit if no other thread had stored to the line. Sizes are of fully associative caches with LRU replacement, counted exactly."))
+				setText(vgn, c.threads().OwnSentence(c.App.ownBytes()))
+				addComponent(vgin, vgout, vgparent, c.Own)
+				addElement(vgparent, "p\x00class\x00second\x00Coherence misses are accesses that would have hit if no other thread had stored to the line. Sizes are of fully associative caches with LRU replacement, counted exactly.")
 			}
 			vgn = addElement(vgparent, "section\x00class\x00level\x00aria-labelledby\x00shared-title")
 			{
 				vgparent := vgn
 				_ = vgparent
-				vgn = addElement(vgparent, "h2\x00id\x00shared-title")
-				vgn.SetInnerHTML(vugu.HTML("Caches that threads share"))
+				addElement(vgparent, "h2\x00id\x00shared-title\x00Caches that threads share")
 				vgn = addElement(vgparent, "div\x00class\x00level-set")
 				{
 					vgparent := vgn
 					_ = vgparent
 					vgn = addElement(vgparent, "input\x00type\x00range\x00min\x000\x00step\x001\x00id\x00shared-size\x00aria-label\x00size of the shared caches")
-					vgn.AddAttrInterface("aria-valuetext", state.Bytes(c.App.sharedBytes()))
-					vgn.AddAttrInterface("max", c.last(c.App.sharedBytes()))
+					setAttribute(vgn, "aria-valuetext", state.Bytes(c.App.sharedBytes()))
+					setAttribute(vgn, "max", c.last(c.App.sharedBytes()))
 					addProperty(vgn, "value", c.index(c.App.sharedBytes()))
 					addListener(vgn, "input", func(event vugu.DOMEvent) { c.shared(event.PropString("target", "value")) })
-					addText(vgparent, " ")
-					vgn = addElement(vgparent, "output\x00id\x00shared-bytes")
-					vgn.SetInnerHTML(state.Bytes(c.App.sharedBytes()))
+					vgn = addElement(vgparent, " output\x00id\x00shared-bytes")
+					setText(vgn, state.Bytes(c.App.sharedBytes()))
 				}
 				vgn = addElement(vgparent, "div\x00class\x00groups\x00id\x00groups\x00role\x00group\x00aria-label\x00Which threads share a cache")
 				{
 					vgparent := vgn
 					_ = vgparent
 					for g, members := range c.groups() {
-						var vgiterkey interface{} = g
-						_ = vgiterkey
-						g := g
 						_ = g
-						members := members
 						_ = members
 						vgn = addElement(vgparent, "div\x00class\x00group")
-						vgn.AddAttrInterface("id", "group-"+strconv.Itoa(g+1))
+						setAttribute(vgn, "id", "group-"+strconv.Itoa(g+1))
 						addListener(vgn, "dragover", func(event vugu.DOMEvent) { event.PreventDefault() })
 						addListener(vgn, "drop", func(event vugu.DOMEvent) { c.drop(g, event) })
 						{
 							vgparent := vgn
 							_ = vgparent
 							vgn = addElement(vgparent, "span\x00class\x00second")
-							vgn.SetInnerHTML(c.boxName(members, g))
+							setText(vgn, c.boxName(members, g))
 							addText(vgparent, "\n\t\t\t\t\t")
-							for vgiterkeyt, core := range members {
-								var vgiterkey interface{} = vgiterkeyt
-								_ = vgiterkey
-								core := core
+							for _, core := range members {
 								_ = core
 								vgn = addElement(vgparent, "span\x00class\x00chip core\x00draggable\x00true")
-								vgn.AddAttrInterface("id", "core-chip-"+strconv.Itoa(core))
+								setAttribute(vgn, "id", "core-chip-"+strconv.Itoa(core))
 								addListener(vgn, "dragstart", func(event vugu.DOMEvent) { c.drag(core) })
 								{
 									vgparent := vgn
 									_ = vgparent
 									vgn = addElement(vgparent, "span")
-									vgn.SetInnerHTML(c.threads().CoreName(core))
+									setText(vgn, c.threads().CoreName(core))
 									vgn = addElement(vgparent, "input\x00type\x00number\x00min\x001")
-									vgn.AddAttrInterface("aria-label", "cache of "+c.threads().CoreName(core))
-									vgn.AddAttrInterface("id", "core-group-"+strconv.Itoa(core))
-									vgn.AddAttrInterface("max", c.boxes)
+									setAttribute(vgn, "aria-label", "cache of "+c.threads().CoreName(core))
+									setAttribute(vgn, "id", "core-group-"+strconv.Itoa(core))
+									setAttribute(vgn, "max", c.boxes)
 									addProperty(vgn, "value", g+1)
 									addListener(vgn, "change", func(event vugu.DOMEvent) { c.move(core, event.PropString("target", "value")) })
 								}
@@ -7392,7 +5906,7 @@ func (c *Threads) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					}
 				}
 				vgn = addElement(vgparent, "p\x00class\x00summary\x00id\x00shared-sentence")
-				vgn.SetInnerHTML(c.threads().SharedSentence(c.App.groups(), c.App.sharedBytes()))
+				setText(vgn, c.threads().SharedSentence(c.App.groups(), c.App.sharedBytes()))
 				vgn = addElement(vgparent, "div\x00class\x00slot")
 				{
 					vgparent := vgn
@@ -7403,49 +5917,26 @@ func (c *Threads) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 							vgparent := vgn
 							_ = vgparent
 							if c.App.CanRepeat() {
-								vgn = addElement(vgparent, "button\x00type\x00button\x00id\x00groups-again")
+								vgn = addElement(vgparent, "button\x00type\x00button\x00id\x00groups-again\x00Analyse again with these groups")
 								addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.Repeat() })
-								{
-									vgparent := vgn
-									_ = vgparent
-									addText(vgparent, "Analyse again with these groups")
-								}
 							}
 							addText(vgparent, "\n\t\t\t\t\t")
 							if !c.App.CanRepeat() {
-								vgn = addElement(vgparent, "span")
-								{
-									vgparent := vgn
-									_ = vgparent
-									addText(vgparent, "The trace is no longer available: go back, drop it again, choose these groups here, and then analyse it again with them.")
-								}
+								addElement(vgparent, "span\x00The trace is no longer available: go back, drop it again, choose these groups here, and then analyse it again with them.")
 							}
 						}
 					}
 				}
-				{
-					var vgcomp vugu.Builder = c.Shared
-					if vgcomp != nil {
-						addComponent(vgin, vgout, vgparent, vgcomp)
-					}
-				}
-				vgn = addElement(vgparent, "p\x00class\x00second")
-				vgn.SetInnerHTML(vugu.HTML("A thread\x26#39;s effective share is the size of a private cache in which it would miss no more often. There is none if other threads bring in lines for it."))
+				addComponent(vgin, vgout, vgparent, c.Shared)
+				addElement(vgparent, "p\x00class\x00second\x00A thread\x26#39;s effective share is the size of a private cache in which it would miss no more often. There is none if other threads bring in lines for it.")
 			}
 			vgn = addElement(vgparent, "section\x00class\x00level\x00aria-labelledby\x00change-title")
 			{
 				vgparent := vgn
 				_ = vgparent
-				vgn = addElement(vgparent, "h2\x00id\x00change-title")
-				vgn.SetInnerHTML(vugu.HTML("Why sharing changes distances"))
-				{
-					var vgcomp vugu.Builder = c.Change
-					if vgcomp != nil {
-						addComponent(vgin, vgout, vgparent, vgcomp)
-					}
-				}
-				vgn = addElement(vgparent, "dl\x00class\x00second\x00id\x00change-words")
-				vgn.SetInnerHTML(vugu.HTML("\n\t\t\t\t\x3Cdiv\x3E\x3Cdt\x3Edilated\x3C/dt\x3E\x3Cdd\x3Eother threads used other lines in between, so the distance grew\x3C/dd\x3E\x3C/div\x3E\n\t\t\t\t\x3Cdiv\x3E\x3Cdt\x3Eoverlapped\x3C/dt\x3E\x3Cdd\x3Ethe distance grew less, because this thread had used some of those lines, too\x3C/dd\x3E\x3C/div\x3E\n\t\t\t\t\x3Cdiv\x3E\x3Cdt\x3Eintercepted\x3C/dt\x3E\x3Cdd\x3Eanother thread used the same line in between, so the distance shrank\x3C/dd\x3E\x3C/div\x3E\n\t\t\t\t\x3Cdiv\x3E\x3Cdt\x3Ebrought\x3C/dt\x3E\x3Cdd\x3Ethe thread\x26#39;s first use of a line that another thread had used before\x3C/dd\x3E\x3C/div\x3E\n\t\t\t"))
+				addElement(vgparent, "h2\x00id\x00change-title\x00Why sharing changes distances")
+				addComponent(vgin, vgout, vgparent, c.Change)
+				addElement(vgparent, "dl\x00class\x00second\x00id\x00change-words\x00\n\t\t\t\t\x3Cdiv\x3E\x3Cdt\x3Edilated\x3C/dt\x3E\x3Cdd\x3Eother threads used other lines in between, so the distance grew\x3C/dd\x3E\x3C/div\x3E\n\t\t\t\t\x3Cdiv\x3E\x3Cdt\x3Eoverlapped\x3C/dt\x3E\x3Cdd\x3Ethe distance grew less, because this thread had used some of those lines, too\x3C/dd\x3E\x3C/div\x3E\n\t\t\t\t\x3Cdiv\x3E\x3Cdt\x3Eintercepted\x3C/dt\x3E\x3Cdd\x3Eanother thread used the same line in between, so the distance shrank\x3C/dd\x3E\x3C/div\x3E\n\t\t\t\t\x3Cdiv\x3E\x3Cdt\x3Ebrought\x3C/dt\x3E\x3Cdd\x3Ethe thread\x26#39;s first use of a line that another thread had used before\x3C/dd\x3E\x3C/div\x3E\n\t\t\t")
 			}
 		}
 	}
@@ -7469,30 +5960,23 @@ func (c *Timeline) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 	var vgiterkey interface{}
 	_ = vgiterkey
 	var vgn *vugu.VGNode
-	vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "section", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "timeline"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "timeline"}, vugu.VGAttribute{Namespace: "", Key: "aria-label", Val: "Timeline"}}}
-	vgout.Out = append(vgout.Out, vgn) // root for output
+	vgn = addRoot(vgout, "section\x00class\x00timeline\x00id\x00timeline\x00aria-label\x00Timeline")
 	{
 		vgparent := vgn
 		_ = vgparent
-		vgn = addElement(vgparent, "sg-timeline")
-		vgn.AddAttrInterface("id", "timeline-drawing")
+		addElement(vgparent, "sg-timeline\x00id\x00timeline-drawing")
 		vgn = addElement(vgparent, "p\x00class\x00actions")
 		{
 			vgparent := vgn
 			_ = vgparent
 			if c.App.ranged() && !c.App.Screen.Tab.Ranged() {
 				vgn = addElement(vgparent, "span\x00class\x00second\x00id\x00timeline-whole-view")
-				vgn.SetInnerHTML("This view shows the whole run.")
+				setText(vgn, "This view shows the whole run.")
 			}
 			addText(vgparent, "\n\t\t")
 			if c.App.ranged() {
-				vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00id\x00timeline-whole")
+				vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00id\x00timeline-whole\x00whole run")
 				addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.SetRange(0, 0, false) })
-				{
-					vgparent := vgn
-					_ = vgparent
-					addText(vgparent, "whole run")
-				}
 			}
 		}
 	}

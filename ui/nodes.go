@@ -15,31 +15,54 @@ func addText(parent *vugu.VGNode, text string) {
 	parent.AppendChild(&vugu.VGNode{Type: vugu.TextNode, Data: text})
 }
 
-// addElement adds an element to the children of a node. words contains the element's name, then the
-// name and the value of each attribute, separated by zero bytes.
+// addElement adds an element to the children of a node. words contains the element's name, the name
+// and the value of each attribute, and the element's text, if any, separated by zero bytes. If words
+// begins with a space, a space precedes the element.
 func addElement(parent *vugu.VGNode, words string) *vugu.VGNode {
-	name, rest, more := strings.Cut(words, "\x00")
-	n := &vugu.VGNode{Type: vugu.ElementNode, Data: name}
-	if more {
-		n.Attr = make([]vugu.VGAttribute, 0, (strings.Count(rest, "\x00")+1)/2)
+	if words[0] == ' ' {
+		addText(parent, " ")
 	}
-	for more {
-		var a vugu.VGAttribute
-		a.Key, rest, _ = strings.Cut(rest, "\x00")
-		a.Val, rest, more = strings.Cut(rest, "\x00")
-		n.Attr = append(n.Attr, a)
-	}
+	n := newElement(strings.TrimPrefix(words, " "))
 	parent.AppendChild(n)
 	return n
 }
+
+// addRoot adds an element to the output of a component.
+func addRoot(out *vugu.BuildOut, words string) *vugu.VGNode {
+	n := newElement(words)
+	out.Out = append(out.Out, n)
+	return n
+}
+
+func newElement(words string) *vugu.VGNode {
+	list := strings.Split(words, "\x00")
+	n := &vugu.VGNode{Type: vugu.ElementNode, Data: list[0]}
+	for list = list[1:]; len(list) > 1; list = list[2:] {
+		n.Attr = append(n.Attr, vugu.VGAttribute{Key: list[0], Val: list[1]})
+	}
+	if len(list) > 0 {
+		addText(n, list[0])
+	}
+	return n
+}
+
+// setAttribute adds an attribute to an element. A type parameter makes calls shorter than an
+// interface would.
+func setAttribute[T any](n *vugu.VGNode, key string, value T) { n.AddAttrInterface(key, value) }
+
+// setText makes a text or a number the content of an element.
+func setText[T any](n *vugu.VGNode, text T) { n.SetInnerHTML(text) }
 
 // addListener makes a node call a function on each event of a type.
 func addListener(n *vugu.VGNode, event string, call func(vugu.DOMEvent)) {
 	n.DOMEventHandlerSpecList = append(n.DOMEventHandlerSpecList, vugu.DOMEventHandlerSpec{EventType: event, Func: call})
 }
 
-// addComponent adds a component to the children of a node.
+// addComponent adds a component, if it is not nil, to the children of a node.
 func addComponent(in *vugu.BuildIn, out *vugu.BuildOut, parent *vugu.VGNode, c vugu.Builder) {
+	if c == nil {
+		return
+	}
 	in.BuildEnv.WireComponent(c)
 	out.Components = append(out.Components, c)
 	parent.AppendChild(&vugu.VGNode{Component: c})

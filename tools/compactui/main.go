@@ -41,42 +41,93 @@ func rewrite(path string) error {
 	return os.WriteFile(path, smaller, 0o644)
 }
 
-const literal = `("(?:[^"\\]|\\.)*")` // a string literal, as printed by %q
+const (
+	inside  = `((?:[^"\\]|\\.)*)`   // the text of a string literal, as printed by %q
+	literal = `("(?:[^"\\]|\\.)*")` // a string literal
+)
+
+// node matches the creation of an element. Its groups are the element's name, and its attributes.
+const node = `vgn = &vugu\.VGNode\{Type: vugu\.VGNodeType\(3\), Namespace: "", Data: ` + literal + `, Attr: \[\]vugu\.VGAttribute(?:\(nil\)|\{(.*)\})\}\s*`
 
 var (
 	text       = regexp.MustCompile(`vgn = &vugu\.VGNode\{Type: vugu\.VGNodeType\(1\), Data: ` + literal + `\}\s*vgparent\.AppendChild\(vgn\)\n`)
-	element    = regexp.MustCompile(`vgn = &vugu\.VGNode\{Type: vugu\.VGNodeType\(3\), Namespace: "", Data: ` + literal + `, Attr: \[\]vugu\.VGAttribute(?:\(nil\)|\{(.*)\})\}\s*vgparent\.AppendChild\(vgn\)\n`)
+	element    = regexp.MustCompile(node + `vg(parent)\.AppendChild\(vgn\)\n`)
+	root       = regexp.MustCompile(node + `vg(out)\.Out = append\(vgout\.Out, vgn\).*\n`)
 	attribute  = regexp.MustCompile(`\{Namespace: "", Key: ` + literal + `, Val: ` + literal + `\}`)
 	attributes = regexp.MustCompile(`^(?:(?:, )?(?:vugu\.VGAttribute)?` + attribute.String() + `)*$`)
+	value      = regexp.MustCompile(`vgn\.AddAttrInterface\(` + literal + `, (.*)\)\n`)
+	markup     = regexp.MustCompile(`vgn\.SetInnerHTML\(vugu\.HTML\(` + literal + `\)\)\n`)
+	content    = regexp.MustCompile(`vgn\.SetInnerHTML\((.*)\)\n`)
 	listener   = regexp.MustCompile(`vgn\.DOMEventHandlerSpecList = append\(vgn\.DOMEventHandlerSpecList, vugu\.DOMEventHandlerSpec\{\s*EventType:\s*` + literal + `,\s*Func:\s*(func\(event vugu\.DOMEvent\) \{(?s:.*?)\}),\s*// TODO: .*\s*\}\)\n`)
-	component  = regexp.MustCompile(`vgin\.BuildEnv\.WireComponent\(vgcomp\)\s*vgout\.Components = append\(vgout\.Components, vgcomp\)\s*vgn = &vugu\.VGNode\{Component: vgcomp\}\s*vgparent\.AppendChild\(vgn\)\n`)
-	unused     = regexp.MustCompile(`vgn = (addElement\(.*\)\n)(\s*(?:\}|add(?:Text|Element|Component)\(|(?:if|for|vgn =) ))`)
+	component  = regexp.MustCompile(`\{\s*var vgcomp vugu\.Builder = (.*)\s*if vgcomp != nil \{\s*vgin\.BuildEnv\.WireComponent\(vgcomp\)\s*vgout\.Components = append\(vgout\.Components, vgcomp\)\s*vgn = &vugu\.VGNode\{Component: vgcomp\}\s*vgparent\.AppendChild\(vgn\)\s*\}\s*\}\n`)
+	loopKey    = regexp.MustCompile(`var vgiterkey interface\{\} = \w+\s*_ = vgiterkey\n`)
+	loopCopy   = regexp.MustCompile(`(\w+) := (\w+)\n\s*_ = \w+\n`)
 	property   = regexp.MustCompile(`\{\s*b, err := vjson\.Marshal\((.*)\)\s*if err != nil \{\s*panic\(err\)\s*\}\s*vgn\.Prop = append\(vgn\.Prop, vugu\.VGProperty\{Key: ` + literal + `, JSONVal: vjson\.RawMessage\(b\)\}\)\s*\}\n`)
+)
+
+// These patterns match statements that are already compact. Statements between an element and its
+// only text do not add nodes.
+var (
+	fixed      = regexp.MustCompile(`(vgn = addElement\(vgparent, "` + inside + `)"\)\s*setAttribute\(vgn, "` + inside + `", "` + inside + `"\)\n`)
+	onlyText   = regexp.MustCompile(`(add(?:Element|Root)\(\w+, "` + inside + `)"\)\n((?:\s*(?:setAttribute|addProperty|addListener)\(vgn, .*\)\n)*)\s*\{\s*vgparent := vgn\s*_ = vgparent\s*addText\(vgparent, "` + inside + `"\)\s*\}\n`)
+	afterSpace = regexp.MustCompile(`addText\(vgparent, "(?:\\n|\\t| )+"\)\s*((?:vgn = )?addElement\(vgparent, ")`)
+	unused     = regexp.MustCompile(`vgn = (addElement\(.*\)\n)(\s*(?:\}|add(?:Text|Element|Component)\(|(?:if|for|vgn =) ))`)
 )
 
 // compact returns the source with shorter statements. It leaves unknown patterns unchanged.
 func compact(source string) ([]byte, error) {
 	source = text.ReplaceAllString(source, "addText(vgparent, $1)\n")
-	source = element.ReplaceAllStringFunc(source, func(statements string) string {
-		found := element.FindStringSubmatch(statements)
-		if !attributes.MatchString(found[2]) {
-			return statements
+	for add, made := range map[string]*regexp.Regexp{"addElement(": element, "addRoot(": root} {
+		source = made.ReplaceAllStringFunc(source, func(statements string) string {
+			found := made.FindStringSubmatch(statements)
+			if !attributes.MatchString(found[2]) {
+				return statements
+			}
+			words := []string{unquoted(found[1])}
+			for _, a := range attribute.FindAllStringSubmatch(found[2], -1) {
+				words = append(words, unquoted(a[1]), unquoted(a[2]))
+			}
+			return "vgn = " + add + "vg" + found[3] + ", " + strconv.Quote(strings.Join(words, "\x00")) + ")\n"
+		})
+	}
+	source = value.ReplaceAllString(source, "setAttribute(vgn, $1, $2)\n")
+	source = markup.ReplaceAllStringFunc(source, func(statement string) string {
+		text := markup.FindStringSubmatch(statement)[1]
+		if strings.ContainsAny(text, "<&") {
+			return statement
 		}
-		words := []string{unquoted(found[1])}
-		for _, a := range attribute.FindAllStringSubmatch(found[2], -1) {
-			words = append(words, unquoted(a[1]), unquoted(a[2]))
-		}
-		return "vgn = addElement(vgparent, " + strconv.Quote(strings.Join(words, "\x00")) + ")\n"
+		return "{\nvgparent := vgn\n_ = vgparent\naddText(vgparent, " + text + ")\n}\n"
 	})
+	source = content.ReplaceAllString(source, "setText(vgn, $1)\n")
 	source = listener.ReplaceAllString(source, "addListener(vgn, $1, $2)\n")
-	source = component.ReplaceAllString(source, "addComponent(vgin, vgout, vgparent, vgcomp)\n")
+	source = component.ReplaceAllString(source, "addComponent(vgin, vgout, vgparent, $1)\n")
 	source = property.ReplaceAllString(source, "addProperty(vgn, $2, $1)\n")
-	source = unused.ReplaceAllString(source, "$1$2")
+	source = strings.ReplaceAll(loopKey.ReplaceAllString(source, ""), "vgiterkeyt", "_")
+	source = loopCopy.ReplaceAllStringFunc(source, func(statements string) string {
+		if found := loopCopy.FindStringSubmatch(statements); found[1] == found[2] {
+			return "_ = " + found[1] + "\n" // the loop variable is new in each iteration
+		}
+		return statements
+	})
 	formatted, err := format.Source([]byte(source))
 	if err != nil {
 		return nil, err
 	}
-	return []byte(withoutSpace(string(formatted))), nil
+	source = withoutSpace(string(formatted))
+	source = repeated(source, fixed, `$1\x00$3\x00$4")`+"\n")
+	source = onlyText.ReplaceAllString(source, `$1\x00$4")`+"\n$3")
+	source = afterSpace.ReplaceAllString(source, "$1 ")
+	source = repeated(source, unused, "$1$2")
+	return format.Source([]byte(source))
+}
+
+// repeated replaces matches until there are none.
+func repeated(source string, old *regexp.Regexp, with string) string {
+	for before := ""; before != source; {
+		before = source
+		source = old.ReplaceAllString(source, with)
+	}
+	return source
 }
 
 // unquoted returns the value of a string literal.

@@ -9,13 +9,13 @@ import (
 )
 
 // TestCompact checks that calls replace the code that the current version of vugugen generates for
-// nodes, listeners, properties and components.
+// nodes, texts, listeners, properties and components.
 func TestCompact(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "some") // the name of the generated package
 	if err := os.Mkdir(folder, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	component := `<div class="a" id="b"><p>text</p><input type="text" .checked='true' @click='c.Do()'><vg-comp expr='c.Other'></vg-comp></div>`
+	component := `<div class="a" id="b"><p>text</p> <b :id='c.ID' @click='c.Do()'>bold</b> <i vg-content='c.Name'></i><input type="text" .checked='true'><vg-comp expr='c.Other'></vg-comp></div>`
 	if err := os.WriteFile(filepath.Join(folder, "some.vugu"), []byte(component), 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -31,14 +31,16 @@ func TestCompact(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		`addElement\(vgparent, "p"\)`, `addElement\(vgparent, "input\\x00type\\x00text"\)`, `addListener\(vgn, "click", func`,
-		`addProperty\(vgn, "checked", true\)`, `addComponent\(vgin, vgout, vgparent, vgcomp\)`,
+		`addRoot\(vgout, "div\\x00class\\x00a\\x00id\\x00b"\)`, `addElement\(vgparent, "p\\x00text"\)`,
+		`addElement\(vgparent, "b\\x00bold"\)\s*setAttribute\(vgn, "id", c.ID\)\s*addListener\(vgn, "click", func`,
+		`addElement\(vgparent, " i"\)\s*setText\(vgn, c.Name\)`, `addElement\(vgparent, "input\\x00type\\x00text"\)`,
+		`addProperty\(vgn, "checked", true\)`, `addComponent\(vgin, vgout, vgparent, c.Other\)`,
 	} {
 		if !regexp.MustCompile(want).Match(source) {
 			t.Errorf("no %s in\n%s", want, source)
 		}
 	}
-	if old := regexp.MustCompile(`AppendChild|DOMEventHandlerSpecList|vjson\.Marshal`).Find(source); old != nil {
+	if old := regexp.MustCompile(`AppendChild|AddAttr|SetInner|DOMEventHandlerSpecList|vjson\.Marshal`).Find(source); old != nil {
 		t.Errorf("%s was not replaced in\n%s", old, source)
 	}
 }

@@ -21,7 +21,7 @@ const keepsSpace = "pre"
 
 var (
 	space      = regexp.MustCompile(`^addText\(vgparent, "(?:\\n|\\t| )+"\)$`)
-	anyElement = regexp.MustCompile(`addElement\(vgparent, "([a-z0-9]+)|Type: vugu\.VGNodeType\(3\), Namespace: "", Data: "([a-z0-9]+)"`)
+	anyElement = regexp.MustCompile(`add(?:Element|Root)\(\w+, "([a-z0-9]+)`)
 )
 
 // child is a node that a statement adds to another node.
@@ -78,7 +78,7 @@ func (s *spaces) statements(i, depth int) (end int, found []child) {
 		case strings.HasPrefix(line, "addComponent("):
 			add(aComponent)
 		case names != nil:
-			element = names[1] + names[2]
+			element = names[1]
 			add(element)
 		case opens:
 			var inner []child

@@ -12,7 +12,7 @@ func TestWithoutSpace(t *testing.T) {
 	const source = `package some
 
 func (c *C) Build() {
-	vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div"}
+	vgn = addRoot(vgout, "div")
 	{
 		vgparent := vgn
 		addText(vgparent, "\n\t") // first in a block
