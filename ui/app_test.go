@@ -97,7 +97,7 @@ func (d *desk) host() (workers.Carrier, error) {
 	return asker, nil
 }
 
-func (d *desk) Connect() (workers.Carrier, error) { return d.connect() }
+func (d *desk) Connect(analysis.Analyses) (workers.Carrier, error) { return d.connect() }
 func (d *desk) Fetch(url, name string) (File, error) {
 	content, err := os.ReadFile("../site/" + url)
 	return fileWith(name, content), err

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/stackglass/stackglass/core/analysis"
+	_ "github.com/stackglass/stackglass/core/analysis/structures"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/stack"
 	"github.com/stackglass/stackglass/core/trace"

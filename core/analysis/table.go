@@ -10,7 +10,6 @@ import (
 	"github.com/stackglass/stackglass/core/analysis/nests"
 	"github.com/stackglass/stackglass/core/analysis/sharing"
 	"github.com/stackglass/stackglass/core/analysis/sites"
-	"github.com/stackglass/stackglass/core/analysis/structures"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/trace"
 )
@@ -155,7 +154,7 @@ func registrations() []registration {
 				if m.part.is || !m.spec.has(Sites) {
 					return nil // the analysis reads the rows when the part is appended
 				}
-				return structures.New(m.spec.SiteLineBytes(), m.program)
+				return contract.NewData(m.spec.SiteLineBytes(), m.program)
 			},
 		},
 	}

@@ -66,7 +66,7 @@ var inside = map[string]map[string][]string{
 		"sharing":       {"contract", "locality"},
 		"communication": {"contract", "index", "sharing", "sites"},
 		"structures":    {"contract", "index", "sites"},
-		".":             {"branches", "communication", "contract", "counters", "footprint", "index", "locality", "nests", "sharing", "sites", "structures"},
+		".":             {"branches", "communication", "contract", "counters", "footprint", "index", "locality", "nests", "sharing", "sites"},
 		"sample":        {".", "communication", "contract", "locality", "sharing", "sites"},
 	},
 	"core/loops": {

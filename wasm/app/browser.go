@@ -8,8 +8,10 @@ import (
 	"syscall/js"
 	"time"
 
+	"github.com/stackglass/stackglass/core/analysis"
 	"github.com/stackglass/stackglass/ui"
 	"github.com/stackglass/stackglass/ui/state"
+	"github.com/stackglass/stackglass/wasm/host"
 	"github.com/stackglass/stackglass/workers"
 	"github.com/stackglass/stackglass/workers/web"
 )
@@ -77,9 +79,13 @@ func (b *browser) showProblem() {
 	b.problem = text
 }
 
-// Connect starts a worker.
-func (b *browser) Connect() (workers.Carrier, error) {
-	return web.Spawn(address("worker"), "analysis")
+// Connect starts a worker that can make these analyses.
+func (b *browser) Connect(wanted analysis.Analyses) (workers.Carrier, error) {
+	program := "worker"
+	if wanted&analysis.Data != 0 {
+		program = "unpacker" // only the second program contains this analysis
+	}
+	return web.Spawn(address(program), host.Name)
 }
 
 // Settings reads the form of the first screen.

@@ -38,9 +38,8 @@ const (
 	collectAt = 50
 )
 
-// unpackScript is the address of the script that starts unpackers, relative to this worker's own
-// script.
-const unpackScript = "worker.js?wasm=unpack.wasm"
+// Name is the name of the workers in which programs serve analyses.
+const Name = "analysis"
 
 // InWorker reports whether the program runs in a worker, where there is no document.
 func InWorker() bool { return !js.Global().Get("document").Truthy() }
@@ -57,7 +56,9 @@ func Run() error {
 }
 
 func newHost() *workers.Host {
-	t := traces{unpackers: unpack.Workers{Script: setting("unpack", unpackScript)}}
+	// The page's second program is itself the decompressor, so its address does not contain another.
+	own := js.Global().Get("location").Get("href").String()
+	t := traces{unpackers: unpack.Workers{Script: setting("unpack", own)}}
 	h := &workers.Host{
 		Carrier:              web.Self(),
 		OpenFile:             t.openFile,

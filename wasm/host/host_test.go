@@ -92,7 +92,7 @@ func newRun(t testing.TB, settings string) *run {
 // spawn starts a worker in place of the previous one.
 func (r *run) spawn(settings string) {
 	r.t.Helper()
-	r.spawnAs("analysis", settings)
+	r.spawnAs(Name, settings)
 }
 
 func (r *run) spawnAs(program, settings string) {

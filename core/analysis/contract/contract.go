@@ -20,6 +20,11 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
+// NewData returns an analysis of data structures. Package structures sets it, and is linked only
+// into programs that import it: few runs need it, and a first visit to the page should not have to
+// transfer it. Other programs must not select the analysis.
+var NewData func(lineBytes uint32, program func() *trace.Program) Analysis
+
 // Analysis consumes a trace, batch by batch, and writes its result into the profile.
 //
 // Only one goroutine at a time calls the methods. Consume receives every selected reference exactly

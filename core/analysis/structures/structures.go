@@ -3,7 +3,8 @@
 // the accesses to each data structure by address and time.
 //
 // It reads every row in order: see [contract.RowAppender]. So it needs no code to join segments,
-// but has its own LRU stack.
+// but has its own LRU stack. Programs that make this analysis must import the package: see
+// [contract.NewData].
 //
 //   - structures.go: the loop over rows
 //   - lives.go: the lives of memory blocks, and which of their bytes were read and written
@@ -104,6 +105,12 @@ var (
 	_ contract.Analysis    = (*Analysis)(nil)
 	_ contract.RowAppender = (*Analysis)(nil)
 )
+
+func init() {
+	contract.NewData = func(lineBytes uint32, program func() *trace.Program) contract.Analysis {
+		return New(lineBytes, program)
+	}
+}
 
 // New returns an analysis for a line size in bytes, which must be a power of two. program returns
 // the part of the code that the trace has described so far, or nil.

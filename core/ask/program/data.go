@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/stackglass/stackglass/core/analysis"
+	_ "github.com/stackglass/stackglass/core/analysis/structures" // makes the analysis available
 	"github.com/stackglass/stackglass/core/answers"
 	"github.com/stackglass/stackglass/core/ask"
 	"github.com/stackglass/stackglass/core/attribution"

@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 
 	"github.com/stackglass/stackglass/core/analysis"
+	_ "github.com/stackglass/stackglass/core/analysis/structures" // makes the analysis available
 	"github.com/stackglass/stackglass/core/trace"
 	"github.com/stackglass/stackglass/core/trace/sgt"
 	"github.com/stackglass/stackglass/tools/beam/files"

@@ -1,7 +1,8 @@
 //go:build js && wasm
 
 // Program contains code that few visits need. It decompresses files that the page's own program
-// cannot read (package unpack), or answers the page's questions (package answerers).
+// cannot read (package unpack), answers the page's questions (package answerers), or serves analyses
+// that the page's own program does not contain (package host).
 package main
 
 import (
@@ -13,6 +14,7 @@ import (
 	"github.com/stackglass/stackglass/core/open"
 	"github.com/stackglass/stackglass/core/trace"
 	"github.com/stackglass/stackglass/wasm/file"
+	"github.com/stackglass/stackglass/wasm/host"
 	"github.com/stackglass/stackglass/wasm/unpack"
 	"github.com/stackglass/stackglass/workers"
 	"github.com/stackglass/stackglass/workers/answerers"
@@ -25,8 +27,11 @@ const memoryLimit = 1 << 30
 func main() {
 	debug.SetMemoryLimit(memoryLimit)
 	serve := func() error { return unpack.Serve(packings) }
-	if js.Global().Get("name").String() == workers.AnswerHostName {
+	switch js.Global().Get("name").String() {
+	case workers.AnswerHostName:
 		serve = (&workers.AnswerHost{Carrier: web.Self(), Open: answerers.All(openTrace), Breathe: web.Yield}).Serve
+	case host.Name, web.Helper:
+		serve = host.Run
 	}
 	if err := serve(); err != nil {
 		panic(err) // worker.js reports the error
