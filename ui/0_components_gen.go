@@ -507,7 +507,8 @@ func (c *BlocksView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 											{
 												vgparent := vgn
 												_ = vgparent
-												addElement(vgparent, "thead\x00\x3Ctr\x3E\x3Cth scope=\"col\"\x3Ebranch\x3C/th\x3E\x3Cth scope=\"col\"\x3Ehow often\x3C/th\x3E\x3Cth scope=\"col\"\x3Eto\x3C/th\x3E\x3Cth scope=\"col\" class=\"number\"\x3Eshare\x3C/th\x3E\x3Cth scope=\"col\"\x3E\x3Cspan class=\"visually-hidden\"\x3Eslider\x3C/span\x3E\x3C/th\x3E\x3C/tr\x3E")
+												vgn = addElement(vgparent, "thead")
+												setText(vgn, vugu.HTML("\x3Ctr\x3E\x3Cth scope=\"col\"\x3Ebranch\x3C/th\x3E\x3Cth scope=\"col\"\x3Ehow often\x3C/th\x3E\x3Cth scope=\"col\"\x3Eto\x3C/th\x3E\x3Cth scope=\"col\" class=\"number\"\x3Eshare\x3C/th\x3E\x3Cth scope=\"col\"\x3E\x3Cspan class=\"visually-hidden\"\x3Eslider\x3C/span\x3E\x3C/th\x3E\x3C/tr\x3E"))
 												vgn = addElement(vgparent, "tbody")
 												{
 													vgparent := vgn
@@ -616,7 +617,8 @@ func (c *BlocksView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 							vgparent := vgn
 							_ = vgparent
 							addElement(vgparent, "h2\x00id\x00executed-title\x00Instructions executed in the run")
-							addElement(vgparent, "p\x00class\x00second\x00These are the counts of the traced run; the sliders above do not change them. At sensitivity 1, changing a branch\x26#39;s trip count or odds by 1 % changes the number of instructions by 1 %.")
+							vgn = addElement(vgparent, "p\x00class\x00second")
+							setText(vgn, vugu.HTML("These are the counts of the traced run; the sliders above do not change them. At sensitivity 1, changing a branch\x26#39;s trip count or odds by 1 % changes the number of instructions by 1 %."))
 							vgn = addElement(vgparent, "div\x00class\x00columns")
 							{
 								vgparent := vgn
@@ -1009,7 +1011,8 @@ func (c *Caches) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					{
 						vgparent := vgn
 						_ = vgparent
-						addElement(vgparent, "h3\x00\x3Cspan class=\"square memory\" aria-hidden=\"true\"\x3E\x3C/span\x3E Memory")
+						vgn = addElement(vgparent, "h3")
+						setText(vgn, vugu.HTML("\x3Cspan class=\"square memory\" aria-hidden=\"true\"\x3E\x3C/span\x3E Memory"))
 						vgn = addElement(vgparent, "dl\x00class\x00numbers")
 						{
 							vgparent := vgn
@@ -1145,7 +1148,8 @@ func (c *Caches) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 							{
 								vgparent := vgn
 								_ = vgparent
-								addElement(vgparent, "thead\x00\x3Ctr\x3E\x3Cth scope=\"col\"\x3Esource line\x3C/th\x3E\x3Cth scope=\"col\"\x3Efunction\x3C/th\x3E\x3Cth scope=\"col\" class=\"number\"\x3Ereferences\x3C/th\x3E\x3Cth scope=\"col\" class=\"number\"\x3Emisses\x3C/th\x3E\x3Cth scope=\"col\" class=\"number\"\x3Eshare\x3C/th\x3E\x3C/tr\x3E")
+								vgn = addElement(vgparent, "thead")
+								setText(vgn, vugu.HTML("\x3Ctr\x3E\x3Cth scope=\"col\"\x3Esource line\x3C/th\x3E\x3Cth scope=\"col\"\x3Efunction\x3C/th\x3E\x3Cth scope=\"col\" class=\"number\"\x3Ereferences\x3C/th\x3E\x3Cth scope=\"col\" class=\"number\"\x3Emisses\x3C/th\x3E\x3Cth scope=\"col\" class=\"number\"\x3Eshare\x3C/th\x3E\x3C/tr\x3E"))
 								vgn = addElement(vgparent, "tbody")
 								{
 									vgparent := vgn
@@ -4183,7 +4187,8 @@ func (c *Kept) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					{
 						vgparent := vgn
 						_ = vgparent
-						addElement(vgparent, "thead\x00\x3Ctr\x3E\x3Cth scope=\"col\"\x3Eanalysis\x3C/th\x3E\x3Cth scope=\"col\"\x3Ewhen\x3C/th\x3E\x3Cth scope=\"col\" class=\"number\"\x3Ereferences\x3C/th\x3E\x3Cth scope=\"col\" class=\"number\"\x3Esize\x3C/th\x3E\x3Cth scope=\"col\"\x3Estate\x3C/th\x3E\x3Cth scope=\"col\"\x3E\x3Cspan class=\"visually-hidden\"\x3Eactions\x3C/span\x3E\x3C/th\x3E\x3C/tr\x3E")
+						vgn = addElement(vgparent, "thead")
+						setText(vgn, vugu.HTML("\x3Ctr\x3E\x3Cth scope=\"col\"\x3Eanalysis\x3C/th\x3E\x3Cth scope=\"col\"\x3Ewhen\x3C/th\x3E\x3Cth scope=\"col\" class=\"number\"\x3Ereferences\x3C/th\x3E\x3Cth scope=\"col\" class=\"number\"\x3Esize\x3C/th\x3E\x3Cth scope=\"col\"\x3Estate\x3C/th\x3E\x3Cth scope=\"col\"\x3E\x3Cspan class=\"visually-hidden\"\x3Eactions\x3C/span\x3E\x3C/th\x3E\x3C/tr\x3E"))
 						vgn = addElement(vgparent, "tbody")
 						{
 							vgparent := vgn
@@ -4879,7 +4884,8 @@ func (c *LoopsView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 										addComponent(vgin, vgout, vgparent, c.Arrays)
 									}
 								}
-								addElement(vgparent, "p\x00class\x00second\x00id\x00arrays-words\x00Addresses and bytes are from the loop\x26#39;s first run. Strides are listed from the outermost loop to the innermost; an irregular reference has none. The classes of ScalaMemAnalysis come from exact counts. ALWAYS_HIT: no access misses. ALWAYS_MISS: every access misses. FIRST_MISS: each line misses once. CAP_MISS: lines miss again because the cache is too small. CONF_MISS: lines miss again because their set has too few ways.")
+								vgn = addElement(vgparent, "p\x00class\x00second\x00id\x00arrays-words")
+								setText(vgn, vugu.HTML("Addresses and bytes are from the loop\x26#39;s first run. Strides are listed from the outermost loop to the innermost; an irregular reference has none. The classes of ScalaMemAnalysis come from exact counts. ALWAYS_HIT: no access misses. ALWAYS_MISS: every access misses. FIRST_MISS: each line misses once. CAP_MISS: lines miss again because the cache is too small. CONF_MISS: lines miss again because their set has too few ways."))
 							}
 						}
 					}
@@ -4887,7 +4893,8 @@ func (c *LoopsView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					{
 						vgparent := vgn
 						_ = vgparent
-						addElement(vgparent, "div\x00class\x00figure-head\x00\n\t\t\t\x3Ch2 id=\"loop-caches\"\x3EMisses by loop\x3C/h2\x3E\n\t\t")
+						vgn = addElement(vgparent, "div\x00class\x00figure-head")
+						setText(vgn, vugu.HTML("\n\t\t\t\x3Ch2 id=\"loop-caches\"\x3EMisses by loop\x3C/h2\x3E\n\t\t"))
 						vgn = addElement(vgparent, "div\x00class\x00slot")
 						{
 							vgparent := vgn
@@ -5792,8 +5799,10 @@ func (c *Threads) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 			}
 			addComponent(vgin, vgout, vgparent, c.Cores)
 			addElement(vgparent, "h2\x00id\x00each-title\x00Each thread separately")
-			addElement(vgparent, "p\x00class\x00second\x00Three curves for each thread: a private cache as if no other thread stored, the same cache with lines invalidated by other threads\x26#39; stores, and one cache for all threads.")
-			addElement(vgparent, "p\x00class\x00legend second\x00aria-hidden\x00true\x00\x3Cspan\x3E\x3Cspan class=\"square level1\"\x3E\x3C/span\x3E private\x3C/span\x3E \x3Cspan\x3E\x3Cspan class=\"square level2\"\x3E\x3C/span\x3E coherent\x3C/span\x3E \x3Cspan\x3E\x3Cspan class=\"square level3\"\x3E\x3C/span\x3E shared, dashed\x3C/span\x3E")
+			vgn = addElement(vgparent, "p\x00class\x00second")
+			setText(vgn, vugu.HTML("Three curves for each thread: a private cache as if no other thread stored, the same cache with lines invalidated by other threads\x26#39; stores, and one cache for all threads."))
+			vgn = addElement(vgparent, "p\x00class\x00legend second\x00aria-hidden\x00true")
+			setText(vgn, vugu.HTML("\x3Cspan\x3E\x3Cspan class=\"square level1\"\x3E\x3C/span\x3E private\x3C/span\x3E \x3Cspan\x3E\x3Cspan class=\"square level2\"\x3E\x3C/span\x3E coherent\x3C/span\x3E \x3Cspan\x3E\x3Cspan class=\"square level3\"\x3E\x3C/span\x3E shared, dashed\x3C/span\x3E"))
 			vgn = addElement(vgparent, "div\x00class\x00smalls\x00id\x00each\x00aria-labelledby\x00each-title")
 			{
 				vgparent := vgn
@@ -5928,7 +5937,8 @@ func (c *Threads) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					}
 				}
 				addComponent(vgin, vgout, vgparent, c.Shared)
-				addElement(vgparent, "p\x00class\x00second\x00A thread\x26#39;s effective share is the size of a private cache in which it would miss no more often. There is none if other threads bring in lines for it.")
+				vgn = addElement(vgparent, "p\x00class\x00second")
+				setText(vgn, vugu.HTML("A thread\x26#39;s effective share is the size of a private cache in which it would miss no more often. There is none if other threads bring in lines for it."))
 			}
 			vgn = addElement(vgparent, "section\x00class\x00level\x00aria-labelledby\x00change-title")
 			{
@@ -5936,7 +5946,8 @@ func (c *Threads) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 				_ = vgparent
 				addElement(vgparent, "h2\x00id\x00change-title\x00Why sharing changes distances")
 				addComponent(vgin, vgout, vgparent, c.Change)
-				addElement(vgparent, "dl\x00class\x00second\x00id\x00change-words\x00\n\t\t\t\t\x3Cdiv\x3E\x3Cdt\x3Edilated\x3C/dt\x3E\x3Cdd\x3Eother threads used other lines in between, so the distance grew\x3C/dd\x3E\x3C/div\x3E\n\t\t\t\t\x3Cdiv\x3E\x3Cdt\x3Eoverlapped\x3C/dt\x3E\x3Cdd\x3Ethe distance grew less, because this thread had used some of those lines, too\x3C/dd\x3E\x3C/div\x3E\n\t\t\t\t\x3Cdiv\x3E\x3Cdt\x3Eintercepted\x3C/dt\x3E\x3Cdd\x3Eanother thread used the same line in between, so the distance shrank\x3C/dd\x3E\x3C/div\x3E\n\t\t\t\t\x3Cdiv\x3E\x3Cdt\x3Ebrought\x3C/dt\x3E\x3Cdd\x3Ethe thread\x26#39;s first use of a line that another thread had used before\x3C/dd\x3E\x3C/div\x3E\n\t\t\t")
+				vgn = addElement(vgparent, "dl\x00class\x00second\x00id\x00change-words")
+				setText(vgn, vugu.HTML("\n\t\t\t\t\x3Cdiv\x3E\x3Cdt\x3Edilated\x3C/dt\x3E\x3Cdd\x3Eother threads used other lines in between, so the distance grew\x3C/dd\x3E\x3C/div\x3E\n\t\t\t\t\x3Cdiv\x3E\x3Cdt\x3Eoverlapped\x3C/dt\x3E\x3Cdd\x3Ethe distance grew less, because this thread had used some of those lines, too\x3C/dd\x3E\x3C/div\x3E\n\t\t\t\t\x3Cdiv\x3E\x3Cdt\x3Eintercepted\x3C/dt\x3E\x3Cdd\x3Eanother thread used the same line in between, so the distance shrank\x3C/dd\x3E\x3C/div\x3E\n\t\t\t\t\x3Cdiv\x3E\x3Cdt\x3Ebrought\x3C/dt\x3E\x3Cdd\x3Ethe thread\x26#39;s first use of a line that another thread had used before\x3C/dd\x3E\x3C/div\x3E\n\t\t\t"))
 			}
 		}
 	}

@@ -93,8 +93,8 @@ func compact(source string) ([]byte, error) {
 	source = value.ReplaceAllString(source, "setAttribute(vgn, $1, $2)\n")
 	source = markup.ReplaceAllStringFunc(source, func(statement string) string {
 		text := markup.FindStringSubmatch(statement)[1]
-		if strings.ContainsAny(text, "<&") {
-			return statement
+		if strings.ContainsAny(unquoted(text), "<&") {
+			return statement // tags or entities
 		}
 		return "{\nvgparent := vgn\n_ = vgparent\naddText(vgparent, " + text + ")\n}\n"
 	})

@@ -15,7 +15,7 @@ func TestCompact(t *testing.T) {
 	if err := os.Mkdir(folder, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	component := `<div class="a" id="b"><p>text</p> <b :id='c.ID' @click='c.Do()'>bold</b> <i vg-content='c.Name'></i><input type="text" .checked='true'><vg-comp expr='c.Other'></vg-comp></div>`
+	component := `<div class="a" id="b"><p>text</p><p><i>marked</i></p> <b :id='c.ID' @click='c.Do()'>bold</b> <i vg-content='c.Name'></i><input type="text" .checked='true'><vg-comp expr='c.Other'></vg-comp></div>`
 	if err := os.WriteFile(filepath.Join(folder, "some.vugu"), []byte(component), 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -32,6 +32,7 @@ func TestCompact(t *testing.T) {
 	}
 	for _, want := range []string{
 		`addRoot\(vgout, "div\\x00class\\x00a\\x00id\\x00b"\)`, `addElement\(vgparent, "p\\x00text"\)`,
+		`setText\(vgn, vugu\.HTML\("\\x3Ci\\x3Emarked`,
 		`addElement\(vgparent, "b\\x00bold"\)\s*setAttribute\(vgn, "id", c.ID\)\s*addListener\(vgn, "click", func`,
 		`addElement\(vgparent, " i"\)\s*setText\(vgn, c.Name\)`, `addElement\(vgparent, "input\\x00type\\x00text"\)`,
 		`addProperty\(vgn, "checked", true\)`, `addComponent\(vgin, vgout, vgparent, c.Other\)`,
