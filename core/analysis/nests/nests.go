@@ -22,13 +22,13 @@ const (
 	MostBytes = 96 << 20
 	// lookEvery is the number of rows after which the limits are checked again. The checks happen
 	// at the same rows, however the trace is read.
-	lookEvery = 1 << 18
+	lookEvery = 1 << 16
 	// An unpredicted row costs about ten times as much as a predicted row. A trace is considered
 	// compressible if at most one eighth of its rows are unpredicted, not counting the first
 	// allowedRows unpredicted rows. This number limits the time that is lost on traces that do not
 	// compress. Programs with loops have far fewer unpredicted rows.
 	unpredictedOf = 8
-	allowedRows   = 1 << 19
+	allowedRows   = 1 << 17
 )
 
 // Options contains the limits of the compression.
