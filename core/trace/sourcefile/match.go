@@ -35,6 +35,7 @@ func MatchLines(a, b []string) []Match {
 	for i := range m.to {
 		m.to[i].Line = -1
 	}
+	m.onceA, m.onceB = once(m.a), once(m.b)
 	m.common(0, len(a), 0, len(b))
 	m.moved()
 	m.changed()
@@ -45,6 +46,8 @@ type matcher struct {
 	a, b  []string
 	to    []Match
 	taken []Kept // for each line of b: how a line of a matches it; Removed: no line matches it
+
+	onceA, onceB map[string]int // see once
 }
 
 // normal returns the lines with blanks reduced to single spaces between words.
@@ -87,29 +90,28 @@ func (m *matcher) common(fromA, toA, fromB, toB int) {
 	m.common(fromA, toA, fromB, toB)
 }
 
-// once maps each line that occurs only once in a part to its number, and all other lines to -1.
-func once(lines []string, from, to int) map[string]int {
+// once maps each line that occurs only once to its number, and all other lines to -1.
+func once(lines []string) map[string]int {
 	at := map[string]int{}
-	for i := from; i < to; i++ {
-		if _, twice := at[lines[i]]; twice {
-			at[lines[i]] = -1
+	for i, line := range lines {
+		if _, twice := at[line]; twice {
+			at[line] = -1
 		} else {
-			at[lines[i]] = i
+			at[line] = i
 		}
 	}
 	return at
 }
 
-// anchors returns the longest list of lines that occur exactly once in each part and have the same
-// order in both.
+// anchors returns the longest list of lines of two parts that occur exactly once in each version
+// and have the same order in both.
 func (m *matcher) anchors(fromA, toA, fromB, toB int) (list [][2]int) {
-	inA, inB := once(m.a, fromA, toA), once(m.b, fromB, toB)
 	var ends []int // for each length of a list, the index in pairs of its last element, for the list that ends first in b
 	var pairs [][2]int
 	var before []int
 	for i := fromA; i < toA; i++ {
-		at, is := inB[m.a[i]]
-		if !is || at < 0 || inA[m.a[i]] < 0 {
+		at, is := m.onceB[m.a[i]]
+		if !is || at < fromB || at >= toB || m.onceA[m.a[i]] < 0 {
 			continue
 		}
 		n := sort.Search(len(ends), func(n int) bool { return pairs[ends[n]][1] >= at })
