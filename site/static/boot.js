@@ -199,7 +199,10 @@
     return;
   }
   navigator.serviceWorker.ready.then(() => { offline.textContent = "It is stored now."; });
-  addEventListener("load", async () => {
+  // The browser gives up if a file cannot be fetched or if storing takes minutes. Files that were
+  // stored are kept, so another attempt continues where the last one ended.
+  const waits = [2000, 8000, 32000];
+  async function store() {
     let registration;
     try {
       registration = await navigator.serviceWorker.register("sw.js");
@@ -211,5 +214,12 @@
     // one. It is not activated sooner, because a page and its workers must have the same version,
     // and a worker that is ended during its work might delay the next visit.
     if (registration.waiting) offline.textContent = "It is stored now, and so is a newer version. To use the newer version, close all tabs of this page and open it again.";
-  });
+    const storing = registration.installing;
+    storing && storing.addEventListener("statechange", () => {
+      if (storing.state !== "redundant" || registration.active) return;
+      if (waits.length > 0) setTimeout(store, waits.shift());
+      else offline.textContent = "It could not be stored. Reload the page to try again.";
+    });
+  }
+  addEventListener("load", store);
 })();

@@ -12,7 +12,7 @@ import (
 // TestPauseAndResume pauses a run, opens several views, and resumes the run.
 func TestPauseAndResume(t *testing.T) {
 	needStage(t)
-	trace := realTrace(t)
+	trace := longTrace(t, pausable)
 	p := openPage(t)
 	p.pausing(func() { p.drop(trace) })
 	p.wait("no time left", `document.querySelector("#run-left").textContent === "paused"`)

@@ -94,11 +94,14 @@ func longTrace(t *testing.T, references uint64) string {
 	return path
 }
 
-// ownTrace returns the path of a private copy of the real trace.
+// pausable is the length of traces whose analysis takes long enough to be paused.
+const pausable = 5e6
+
+// ownTrace returns the path of a private copy of a trace that can be paused.
 func ownTrace(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "own-"+filepath.Base(realTrace(t)))
-	writeLong(t, path, 1)
+	writeLong(t, path, pausable)
 	return path
 }
 

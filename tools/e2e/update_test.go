@@ -119,7 +119,7 @@ func TestUpdateDuringRun(t *testing.T) {
 	p.watch.allow("A bad HTTP response code (404) was received when fetching the script.") // sw.js
 	p.visit("/")
 	p.ready()
-	trace := realTrace(t)
+	trace := longTrace(t, pausable)
 	p.pausing(func() { p.drop(trace) })
 	site.update()
 	p.click("#run-pause")
@@ -140,6 +140,25 @@ func TestUpdateDuringRun(t *testing.T) {
 	}
 }
 
+// TestStoredLater checks that the page stores the site again if a file could not be fetched.
+func TestStoredLater(t *testing.T) {
+	needStage(t)
+	site := newChanging(t, serve(t, ":0"))
+	missing := "/demos/" + demos(t)[0].Name + ".sgt"
+	site.change(missing, nil)
+	p := newTab(t, site.server)
+	p.watch.unwatched = true
+	p.visit("/")
+	p.ready()
+	for late := time.Now().Add(patience); site.requests(missing) == 0; time.Sleep(askEvery) {
+		if time.Now().After(late) {
+			t.Fatalf("nothing asked for %s", missing)
+		}
+	}
+	site.restore(missing)
+	p.keptOffline()
+}
+
 const siteVersion = `getComputedStyle(document.documentElement).getPropertyValue("--site-version").trim()`
 
 // changing is a proxy between the browser and a server. It answers some requests with different
@@ -151,6 +170,7 @@ type changing struct {
 
 	mu    sync.Mutex
 	other map[string][]byte // contents by path; nil means that the file is missing
+	asked map[string]int    // number of requests by path
 }
 
 func newChanging(t *testing.T, behind *server) *changing {
@@ -159,10 +179,11 @@ func newChanging(t *testing.T, behind *server) *changing {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &changing{t: t, behind: behind.origin, other: map[string][]byte{}}
+	c := &changing{t: t, behind: behind.origin, other: map[string][]byte{}, asked: map[string]int{}}
 	proxy := httputil.NewSingleHostReverseProxy(to)
 	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c.mu.Lock()
+		c.asked[r.URL.Path]++
 		content, ok := c.other[r.URL.Path]
 		c.mu.Unlock()
 		if !ok {
@@ -186,6 +207,20 @@ func (c *changing) change(path string, content []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.other[path] = content
+}
+
+// restore undoes a change.
+func (c *changing) restore(path string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.other, path)
+}
+
+// requests returns the number of requests for a path.
+func (c *changing) requests(path string) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.asked[path]
 }
 
 // update replaces the first version of the site by a second one: every script, style sheet and
