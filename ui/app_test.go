@@ -323,7 +323,7 @@ func TestWhatIf(t *testing.T) {
 	d.act(func() { d.app.StepWays(1, 1) })
 	d.act(func() { d.app.StepWays(1, 1) })
 	d.wants("33 920", "exact for LRU", `class="chip exact"`, "fully associative")
-	if s := state.ParseScreen(d.hash); len(s.Levels) == 0 || s.Levels[0].SizeBytes != 2048 || s.Levels[0].Ways != 0 || s.Levels[1].LatencyCycles != 12 {
+	if s := state.ParseScreen(d.hash); len(s.Levels) == 0 || s.Levels[0].SizeBytes != 2048 || s.Levels[0].Ways != 0 || s.Levels[1].LatencyCycles != 14 {
 		t.Errorf("hash %q", d.hash)
 	}
 	d.act(func() { d.app.StepWays(1, -1) })
@@ -445,7 +445,7 @@ func TestAssociativity(t *testing.T) {
 	d := newDesk(t)
 	d.app.Offer(demoItem())
 	d.act(func() { d.app.goTo(d.app.Screen.With(state.TabAssociativity), false) })
-	d.wants(`id="chart-sets"`, `id="cell-conflict"`, "64 sets, 8 ways", "32 KiB")
+	d.wants(`id="chart-sets"`, `id="cell-conflict"`, "64 sets, 12 ways", "48 KiB")
 	d.app.MoveCell(2, 8)
 	d.wants("4 sets, 8 ways", "2 KiB: 32 lines of 64 bytes")
 	if d.heat == nil || d.heat.Cell != (state.Cell{Log2Sets: 2, Ways: 8}) || !strings.Contains(d.said[len(d.said)-1], "4 sets, 8 ways") {

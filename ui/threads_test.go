@@ -57,7 +57,7 @@ func TestThreadsView(t *testing.T) {
 	d := at(t, "openmp-stencil", state.TabThreads)
 	threads := d.app.threads()
 	d.wants(`id="chart-cores"`, `id="table-own"`, `id="table-shared"`, `id="table-change"`, `id="stack-coherent"`,
-		threads.OwnSentence(32<<10), `id="core-chip-0"`, "another cache")
+		threads.OwnSentence(48<<10), `id="core-chip-0"`, "another cache")
 	if n := len(threads.Cores); n < 2 || len(d.charts["cores"].Series) != n || len(d.charts["core-1"].Series) != 3 {
 		t.Fatalf("%d cores, charts %v", n, d.charts)
 	}
@@ -80,7 +80,7 @@ func TestThreadsSizes(t *testing.T) {
 	before := d.sum("own", "misses")
 	d.act(func() { d.app.SetOwn(1 << 10) })
 	if after := d.sum("own", "misses"); after <= before {
-		t.Errorf("%d misses with 1 KiB, %d with 32 KiB", after, before)
+		t.Errorf("%d misses with 1 KiB, %d with 48 KiB", after, before)
 	}
 	d.wants("With 1 KiB for each thread", `aria-valuetext="1 KiB"`)
 	if !strings.HasPrefix(strings.ReplaceAll(d.lastSaid(), "\u202f", " "), "With 1 KiB for each thread") || state.ParseScreen(d.hash).OwnBytes != 1<<10 {

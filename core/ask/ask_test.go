@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/stackglass/stackglass/core/hierarchy"
 )
 
 // TestVerbs checks that every verb has the descriptions that people and programs need.
@@ -19,7 +21,7 @@ func TestVerbs(t *testing.T) {
 			t.Errorf("two verbs are named %s", v.Name)
 		}
 		names = append(names, v.Name)
-		if (v.Machine == UsualCaches) != (len(v.Usual) > 0) {
+		if v.Machine != UsualCaches && len(v.Usual) > 0 {
 			t.Errorf("%s: Machine is %d, and Usual %q", v.Name, v.Machine, v.Usual)
 		}
 		for i, a := range v.Args {
@@ -124,4 +126,23 @@ func FuzzParse(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestDefaultMachine checks that a verb without usual caches is about the first preset.
+func TestDefaultMachine(t *testing.T) {
+	q := New(&Verb{Machine: UsualCaches})
+	want := hierarchy.Presets()[0]
+	if got := q.Caches(); got.Name != want.Name || !slices.Equal(got.Lines(), want.Lines()) {
+		t.Errorf("%s: %q, want %s: %q", got.Name, got.Lines(), want.Name, want.Lines())
+	}
+	q.Machine.Threads, want.Threads = hierarchy.OnOneCore, hierarchy.OnOneCore
+	if got := q.Caches(); !slices.Equal(got.Lines(), want.Lines()) {
+		t.Errorf("on one core: %q, want %q", got.Lines(), want.Lines())
+	}
+	if err := q.Machine.Add("L1=2KiB,full"); err != nil {
+		t.Fatal(err)
+	}
+	if got := q.Caches(); len(got.Levels) != 1 || got.Name != "" {
+		t.Errorf("with a level: %q, %q", got.Name, got.Lines())
+	}
 }

@@ -59,12 +59,16 @@ func (q Question) Is(name string) bool { return q.Text(name) == "true" }
 func (q Question) Line() uint32 { return uint32(min(q.Number(Line.Name), 1<<31)) }
 
 // Caches returns the hierarchy that the question is about: the user's hierarchy or, if there is
-// none, the verb's usual hierarchy.
+// none, the verb's usual caches or, if it has none, the first preset.
 func (q Question) Caches() hierarchy.Hierarchy {
 	if len(q.Machine.Levels) > 0 || q.Verb.Machine != UsualCaches {
 		return q.Machine
 	}
 	h := q.Machine
+	if len(q.Verb.Usual) == 0 {
+		h = hierarchy.Presets()[0]
+		h.Threads = q.Machine.Threads
+	}
 	for _, text := range q.Verb.Usual {
 		_ = h.Add(text)
 	}

@@ -34,7 +34,7 @@ type Verb struct {
 	Title   string // a description in one line
 	Args    []Arg
 	Machine Machine  // whether the verb needs a cache hierarchy
-	Usual   []string // default caches, for UsualCaches
+	Usual   []string // default caches, for UsualCaches; nil: the first preset
 
 	Spills   bool // the analyses can use a spill store
 	Groups   bool // the user may say which threads share a core
@@ -67,7 +67,7 @@ type Machine uint8
 const (
 	NoCaches    Machine = iota
 	SomeCaches          // the hierarchy is optional
-	UsualCaches         // the default is Verb.Usual
+	UsualCaches         // the default is Verb.Usual or, if there is none, the first preset
 	AllCaches           // the user has to give a hierarchy
 )
 

@@ -518,6 +518,12 @@ func TestPresets(t *testing.T) {
 			t.Errorf("%s: the name is not unique, or there is no title, no levels or no sources", h.Name)
 		}
 		names[h.Name] = true
+		if unnamed := (hierarchy.Hierarchy{Levels: h.Levels, Instructions: h.Instructions, Memory: h.Memory, ClockGHz: h.ClockGHz, Threads: hierarchy.OnOneCore}); unnamed.PresetName() != h.Name {
+			t.Errorf("%s: PresetName returns %q", h.Name, unnamed.PresetName())
+		}
+		if other := (hierarchy.Hierarchy{Levels: h.Levels, Instructions: h.Instructions, ClockGHz: h.ClockGHz}); other.PresetName() != "" {
+			t.Errorf("%s with other memory: PresetName returns %q", h.Name, other.PresetName())
+		}
 		for i, c := range h.Levels {
 			if err := c.Check(); err != nil {
 				t.Errorf("%s: %v", h.Name, err)
@@ -575,7 +581,7 @@ func TestPreset(t *testing.T) {
 		}
 	}
 	for name, want := range map[string]string{
-		"i7-4470k": "i7-4770K", "rasberry-pi-4": "raspberry-pi-4", "ryzen": "ryzen-5800x or ryzen-9950x", "zen 4": "epyc-9654",
+		"i7-4470k": "i7-4770K", "rasberry-pi-4": "raspberry-pi-4", "ryzen": "ryzen-9950x or ryzen-5800x", "zen 4": "epyc-9654",
 		"graviton": "graviton2 or graviton3", "opteron2": "opteron", "haswell": "i7-4770K",
 	} {
 		if _, err := hierarchy.Preset(name); err == nil || !strings.Contains(err.Error(), "as "+want) {

@@ -2,6 +2,7 @@ package hierarchy
 
 import (
 	_ "embed" // for embedding the presets
+	"slices"
 	"sort"
 	"strings"
 
@@ -23,6 +24,19 @@ var presetsText string
 func Presets() []Hierarchy {
 	list, _ := parsePresets(presetsText) // a test checks that this never fails
 	return list
+}
+
+// PresetName returns the name of the preset with the same caches, memory and clock, or "". The
+// placement of threads does not matter.
+func (h Hierarchy) PresetName() string {
+	h.Threads = OnOwnCores
+	lines := h.Lines()
+	for _, preset := range Presets() {
+		if slices.Equal(preset.Lines(), lines) {
+			return preset.Name
+		}
+	}
+	return ""
 }
 
 func parsePresets(text string) ([]Hierarchy, error) {

@@ -140,8 +140,8 @@ func TestSetsMap(t *testing.T) {
 	p.openView("associativity", "sg-heatmap canvas[data-ready]")
 	eval[any](p, `document.querySelector("sg-heatmap .plot").focus()`)
 	for _, move := range []struct{ key, title, cache string }{
-		{"ArrowRight", "64 sets, 9 ways", "L1=36KiB,9"},
-		{"ArrowDown", "32 sets, 9 ways", "L1=18KiB,9"},
+		{"ArrowRight", "64 sets, 13 ways", "L1=52KiB,13"},
+		{"ArrowDown", "32 sets, 13 ways", "L1=26KiB,13"},
 		{"Home", "32 sets, 1 way", "L1=2KiB,1"},
 		{"PageUp", "65 536 sets, 1 way", "L1=4MiB,1"},
 	} {

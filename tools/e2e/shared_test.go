@@ -105,7 +105,7 @@ func number(t workers.Type) string { return strconv.Itoa(int(t)) }
 // analysed with two adjacent numbers of the list counts; successive files use successive pairs.
 func shareAll(t *testing.T, p *tab, files []string, counts ...uint32) {
 	t.Helper()
-	spec := analysis.Spec{Kinds: trace.DataKinds, Analyses: analysis.Usual, LineBytes: []uint32{64}, Utilisation: []uint64{32 << 10, 256 << 10}, UtilisationWays: []uint32{8, 8}}
+	spec := analysis.Spec{Kinds: trace.DataKinds, Analyses: analysis.Usual, LineBytes: []uint32{64}, Utilisation: []uint64{48 << 10, 1 << 20, 32 << 20}, UtilisationWays: []uint32{12, 16, 16}}
 	shared := false
 	for i, file := range files {
 		want := truthOf(t, file)

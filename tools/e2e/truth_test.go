@@ -137,7 +137,7 @@ var (
 // measured lists the caches for which the page counts misses by site, unless another hierarchy is
 // in view. These are the caches of the first preset, except for caches that select sets with a
 // hash.
-const measured = "32KiB,8,256KiB,8"
+const measured = "48KiB,12,1MiB,16,32MiB,16"
 
 // truthOf analyses a trace with the command, once for all tests.
 func truthOf(t *testing.T, trace string) *truth {

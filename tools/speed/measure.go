@@ -31,7 +31,7 @@ const baseline = "baseline"
 
 // measured lists the caches of the page's default hierarchy. The page measures their line
 // utilisation.
-const measured = " --utilisation 32KiB,8,256KiB,8"
+const measured = " --utilisation 48KiB,12,1MiB,16,32MiB,16"
 
 // questions lists the runs that are measured for each program.
 var questions = []question{

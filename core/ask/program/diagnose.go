@@ -1,6 +1,7 @@
 package program
 
 import (
+	"cmp"
 	"math"
 	"strings"
 
@@ -18,7 +19,6 @@ var Diagnose = ask.Add(&ask.Verb{
 	Name:    "diagnose",
 	Title:   "Find problems, what they cost, and what to change",
 	Machine: ask.UsualCaches,
-	Usual:   []string{"L1=48KiB,12,latency=4", "L2=1MiB,16,latency=14", "L3=32MiB,16,latency=47,shared=all", "memory=latency=300"},
 	Places:  true, Measures: true,
 	First: true,
 	Args: []ask.Arg{
@@ -62,14 +62,15 @@ func findings(r *ask.Run, q ask.Question, d *report.Document) error {
 // assumed returns the machine that a diagnosis is about: its caches, and the processor if the trace
 // contains code.
 func assumed(r *ask.Run, q ask.Question, processor *pipeline.Processor) []report.Fact {
-	h, _ := costmodel.CompleteLatencies(q.Caches(), processor)
+	asked := q.Caches()
+	h, _ := costmodel.CompleteLatencies(asked, processor)
 	var levels []string
 	for _, l := range h.Levels {
 		levels = append(levels, l.String())
 	}
 	facts := []report.Fact{{Key: "caches", Label: "caches", Value: report.TextOf(strings.Join(append(levels, "memory="+h.Memory.String()), " "))}}
-	if h.Name != "" {
-		facts = append([]report.Fact{{Key: "hierarchy", Label: "hierarchy", Value: report.TextOf(h.Name)}}, facts...)
+	if name := cmp.Or(asked.Name, asked.PresetName()); name != "" { // questions from the page contain lines without a name
+		facts = append([]report.Fact{{Key: "hierarchy", Label: "hierarchy", Value: report.TextOf(name)}}, facts...)
 	}
 	if len(r.Profile.Blocks) > 0 {
 		facts = append(facts, report.Fact{Key: "processor", Label: "processor", Value: report.TextOf(processor.Name)})

@@ -62,6 +62,9 @@ func (a *app) verb(v *ask.Verb) *cobra.Command {
 			text = "a `LEVEL`, as in " + strings.Join(v.Usual, " and ") + ", which are the default (repeat for each level)"
 		}
 		o.addMachine(cmd, text)
+		if v.Machine == ask.UsualCaches && len(v.Usual) == 0 {
+			f.Lookup("hierarchy").Usage += " (default: " + presetNames()[0] + ")"
+		}
 	}
 	if v.Groups {
 		addGroups(cmd, o.r)

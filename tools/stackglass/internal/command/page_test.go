@@ -532,6 +532,23 @@ func (p *paged) diagnosis(h hierarchy.Hierarchy, options []string) {
 	}
 }
 
+// TestPageAndCommandDefault checks that the page and the command print the same diagnosis of a trace
+// if the user chooses nothing. The command reads the trace, and the page its own profile.
+func TestPageAndCommandDefault(t *testing.T) {
+	for _, file := range pagedTraces(t) {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			t.Parallel()
+			h := hierarchy.Presets()[0]
+			p := openPaged(t, file, []hierarchy.Hierarchy{h})
+			p.file = file
+			p.diagnosis(h, nil)
+			if input := p.command("diagnose")["input"].(map[string]any); input["hierarchy"] != h.Name {
+				t.Errorf("the hierarchy is %v, want %s", input["hierarchy"], h.Name)
+			}
+		})
+	}
+}
+
 func (p *paged) blocks(h hierarchy.Hierarchy, options []string) {
 	if len(p.view.Profile.Blocks) == 0 {
 		return
