@@ -1,5 +1,6 @@
-// Command beam analyses traces on Apache Beam, on as many machines as a runner offers. The profiles
-// equal those of stackglass analyze, byte for byte. README.md explains the method and the options.
+// Command beam analyses traces with Apache Beam, on as many machines as a runner offers. The
+// profiles equal those of stackglass analyze, byte for byte. README.md explains the method and the
+// options.
 package main
 
 import (

@@ -1,5 +1,5 @@
-// Package pass analyses traces by an Apache Beam pipeline, on many machines. The profiles equal those
-// of the command's verb analyze, byte for byte.
+// Package pass analyses traces with an Apache Beam pipeline, on many machines. The profiles equal
+// those of the command's verb analyze, byte for byte.
 //
 //  1. divide reads a trace's index, and divides the trace into stretches with about equal numbers
 //     of references (analysis.Plan).
@@ -18,8 +18,8 @@
 //  6. tell writes a report about all traces.
 //
 // Every step is deterministic, and a file gets its name only when it is complete. A runner may
-// therefore repeat lost work, and may run slow work twice. A workspace stores segments, and a job
-// that is started again uses them.
+// therefore repeat lost work, and may run slow work twice. A workspace stores segments, and a
+// restarted job reuses them.
 package pass
 
 import (
@@ -162,7 +162,7 @@ func (o *Options) joined(s beam.Scope, nodes beam.PCollection, span int) beam.PC
 	return beam.Flatten(s, parts...)
 }
 
-// lane is one of several branches.
+// lane is one of several branches of the pipeline.
 type lane struct{ Lane, Lanes int }
 
 func (l *lane) has(n uint64) bool { return n%uint64(l.Lanes) == uint64(l.Lane) }

@@ -22,17 +22,17 @@ const (
 	workerVar   = "STACKGLASS_BEAM_WORKER" // worker id, with the secret of the pool
 )
 
-// Child runs this process as a worker if a Pool started it, and does not
-// return then. In any other process it does nothing.
+// Child runs this process as a worker if a Pool started it, and then does not return. In any other
+// process it does nothing.
 //
 // It must be the first statement of main (or TestMain): the types and DoFns
-// that main's packages register in their init functions are all a worker needs.
+// that main's packages register in their init functions are all that a worker needs.
 func Child() {
 	endpoint, id := os.Getenv(endpointVar), os.Getenv(workerVar)
 	if endpoint == "" || id == "" {
 		return
 	}
-	// What the worker starts itself is no worker.
+	// Processes that the worker starts are not workers.
 	os.Unsetenv(endpointVar)
 	os.Unsetenv(workerVar)
 	// Control-C reaches the whole process group; the launcher decides.
@@ -42,7 +42,7 @@ func Child() {
 	}
 	err := work(endpoint, id)
 	switch status.Code(err) {
-	case codes.OK, codes.Canceled, codes.Unavailable: // the launcher has gone
+	case codes.OK, codes.Canceled, codes.Unavailable: // the launcher has ended
 		os.Exit(0)
 	}
 	fmt.Fprintln(os.Stderr, err)

@@ -1,13 +1,12 @@
-// Package pool runs the bundles of a Beam pipeline in several worker processes
-// on this machine, and repeats a bundle whose process dies.
+// Package pool runs the bundles of a Beam pipeline in several worker processes on this machine. If
+// a process dies, its bundles are repeated.
 //
 // # Why
 //
-// Beam's local runner, Prism, asks for one SDK worker per environment and
-// fails the whole job when a bundle fails, which it also does when its worker
-// goes away. The Go SDK's own answer (loopback) is that one worker as a
-// goroutine of the launcher. This package puts a router in between. For Prism
-// the router is the one worker; for its own child processes it is the runner:
+// Beam's local runner, Prism, asks for one SDK worker per environment. It fails the whole job if a
+// bundle fails, and a bundle fails if its worker dies. The Go SDK's loopback mode runs this one
+// worker as a goroutine of the launcher. This package inserts a router. To Prism, the router is the
+// one worker; to its own child processes, it is the runner:
 //
 //	launcher process                                   worker processes
 //	┌───────────────────────────────┐
@@ -31,56 +30,53 @@
 //		prism.Execute(ctx, pipeline)
 //	}
 //
-// A worker is the same program again. The DoFns and types that init functions
-// register are there in both; the pipeline options come over the protocol.
-// Nothing else of the launcher's memory does: a DoFn that captures a variable
-// of the launcher does not see it.
+// A worker is another process with the same program. The DoFns and types that init functions
+// register exist in both; the pipeline options are sent over the protocol. Nothing else in the
+// launcher's memory is sent: a DoFn cannot use a captured variable of the launcher.
 //
-// # A bundle's way
+// # How a bundle is processed
 //
-// A bundle is the unit of work and of failure: some input elements, run through
-// the fused DoFns of one stage. Prism numbers bundles, runs at most eight at a
-// time, and puts a whole collection into one, so parallel work needs parallel
-// branches of the pipeline.
+// A bundle is the unit of work and of failure: some input elements, processed by the fused DoFns of
+// one stage. Prism numbers bundles, runs at most eight at a time, and puts a whole collection into
+// one bundle, so parallel work needs parallel branches of the pipeline.
 //
 //  1. Prism sends a ProcessBundle instruction on the control stream and the
-//     elements on the data stream, in no fixed order. The router keeps both
-//     until the bundle is answered.
+//     elements on the data stream, in no fixed order. The router keeps both until the bundle is
+//     finished.
 //  2. The instruction goes to the live worker with the fewest bundles, and the
-//     elements follow. At the start of a job the router waits until every
-//     process has connected, or the first one would get everything.
-//  3. The worker asks for the stage's plan (ProcessBundleDescriptor). It gets
-//     Prism's, with the endpoints in it replaced by the router's.
-//  4. What the worker sends back is held. It is whole when the response is
-//     there and each output stream has ended; these are different connections.
-//     Then output and response go to Prism together.
+//     elements follow. At the start of a job, the router waits until every process has connected,
+//     because otherwise the first process would get all bundles.
+//  3. The worker asks for the stage's plan (ProcessBundleDescriptor). The router returns Prism's
+//     plan, with Prism's endpoints replaced by its own.
+//  4. The router holds the worker's output until it is complete: the response has arrived, and each
+//     output stream has ended. (These use different connections.) Then it sends output and response
+//     to Prism together.
 //
 // # When a worker dies
 //
-// Its process ends, or one of its streams breaks and the process is killed.
-// Its open bundles lose their held output and start again at step 2 elsewhere;
-// a new process takes its place. Prism sees nothing of the dead attempt, so
-// each element counts once, in the output and in the metrics. This needs what
-// Beam asks of every DoFn: to be repeatable, and to keep its outside effects
-// idempotent (write a temporary file, then rename it).
+// A worker dies when its process ends, or when one of its streams breaks and the router kills the
+// process. The held output of its open bundles is discarded, the bundles restart at step 2 in other
+// workers, and a new process replaces the dead one. Prism does not see the failed attempt, so each
+// element counts once, in the output and in the metrics. As Beam requires, every DoFn must be
+// repeatable, and its external effects must be idempotent (for example, write a temporary file,
+// then rename it).
 //
-// A bundle that has lost four workers is answered with an error that names
-// their ends. A bundle whose DoFn returns an error or panics is answered with
-// that error at once: it would fail again.
+// A bundle that has lost four workers fails with an error that says how each of them ended. A
+// bundle whose DoFn returns an error or panics fails with that error at once, because it would fail
+// again.
 //
-// # What is different from one worker
+// # Differences from a single worker
 //
-//   - Splits are declined. A split fixes where a bundle ends by what its worker
-//     has read at that moment. A second attempt on another worker could not end
-//     there.
+//   - Splits are declined. A split determines where a bundle ends from what its worker has read at
+//     that moment. A second attempt on another worker could not end at the same element.
 //   - Metrics are renumbered; see shortIDs.
-//   - User state is written to Prism while the bundle runs and cannot be taken
-//     back. A bundle that has written state and loses its worker fails with an
-//     error. Reads, which are how side inputs come, are repeatable.
-//   - The input of an open bundle and its output are held in the launcher's
-//     memory, besides Prism's own copies.
-//   - Workers end by SIGKILL. They hold nothing that matters outside a bundle.
+//   - User state is written to Prism while the bundle runs, and cannot be undone. A bundle that has
+//     written state and loses its worker fails with an error. Reads, which also provide side
+//     inputs, are repeatable.
+//   - The input and the output of an open bundle are held in the launcher's memory, in addition to
+//     Prism's own copies.
+//   - Workers are ended with SIGKILL. They contain nothing that matters outside a bundle.
 //
-// Workers end with the launcher in any case: on Linux the kernel sees to it,
-// and elsewhere a worker ends when its control connection breaks.
+// Workers always end when the launcher ends: on Linux, the kernel ends them, and on other systems,
+// a worker ends when its control connection breaks.
 package pool

@@ -10,11 +10,11 @@ import (
 
 // shortIDs gives metrics the short names under which Prism stores them.
 //
-// Prism reads metrics only by short ids, and asks the worker once what each id
-// means. Every Go worker numbers its metrics in the order in which it meets
-// them, so the same id means different metrics in two processes. A worker that
-// was told of no runner capabilities sends the full description besides the
-// id; the router takes that and numbers the metrics itself, once for all.
+// Prism identifies metrics by short ids, and asks the worker once what each id means. Every Go
+// worker numbers its metrics in the order in which they occur, so the same id means different
+// metrics in two processes. If the runner declares no capabilities, a worker also sends the full
+// description of each metric. The router uses the description to number the metrics for all
+// workers.
 type shortIDs struct {
 	ids   map[string]string                 // description → short id
 	infos map[string]*pipepb.MonitoringInfo // short id → description without payload
@@ -40,7 +40,7 @@ func (s *shortIDs) encode(infos []*pipepb.MonitoringInfo) map[string][]byte {
 	return data
 }
 
-// describe returns the descriptions of those ids that are known.
+// describe returns the descriptions of the known ids.
 func (s *shortIDs) describe(ids []string) map[string]*pipepb.MonitoringInfo {
 	infos := map[string]*pipepb.MonitoringInfo{}
 	for _, id := range ids {

@@ -25,7 +25,7 @@ import (
 // all connections: Prism sends the whole input of a bundle as one message.
 const maxMessageBytes = math.MaxInt32
 
-// Options says what a Pool runs.
+// Options configures a Pool.
 type Options struct {
 	// Workers is the number of worker processes of a job, at least 1.
 	Workers int
@@ -34,17 +34,17 @@ type Options struct {
 	// first. Empty means this executable without arguments.
 	Command []string
 
-	// Env is added to this process's environment for the workers.
+	// Env is added to the environment of this process to form the environment of the workers.
 	Env []string
 
-	// Stderr takes what workers write to standard output and standard error,
-	// each line with the number of its worker. Nil means os.Stderr.
+	// Stderr receives the workers' standard output and standard error. Each line begins with the
+	// number of its worker. Nil means os.Stderr.
 	Stderr io.Writer
 }
 
 // Pool is an external worker pool in the sense of the Fn API: Prism asks it to
-// start one SDK worker for a job, and gets a router with several processes
-// behind it. See the package documentation.
+// start one SDK worker for a job. The pool starts a router with several processes instead. See the
+// package documentation.
 type Pool struct {
 	fnpb.UnimplementedBeamFnExternalWorkerPoolServer
 	fnpb.UnimplementedProvisionServiceServer
@@ -55,7 +55,7 @@ type Pool struct {
 
 	opt      Options
 	endpoint string // host:port of server
-	secret   string // part of every worker id, so that no stranger is one
+	secret   string // part of every worker id, so that no other process can act as a worker
 	server   *grpc.Server
 	unwatch  func() bool // stops waiting for the context of Start
 
@@ -65,9 +65,8 @@ type Pool struct {
 	workers map[string]*worker // by the worker id that the router gave
 }
 
-// Start opens a pool on the loopback interface. It starts no process yet: that
-// happens when a job asks for its worker. The pool closes when ctx ends or
-// with Close.
+// Start opens a pool on the loopback interface. It starts no process until a job asks for its
+// worker. The pool closes when ctx ends or with Close.
 func Start(ctx context.Context, opt Options) (*Pool, error) {
 	if opt.Workers < 1 {
 		return nil, fmt.Errorf("pool: %d workers, want at least 1", opt.Workers)
@@ -175,7 +174,7 @@ func (p *Pool) Close() {
 	}
 }
 
-// StartWorker is the request of Prism for the worker of a job.
+// StartWorker handles Prism's request for the worker of a job.
 func (p *Pool) StartWorker(_ context.Context, req *fnpb.StartWorkerRequest) (*fnpb.StartWorkerResponse, error) {
 	r, err := p.routerFor(req)
 	if err == nil {
@@ -208,7 +207,7 @@ func (p *Pool) routerFor(req *fnpb.StartWorkerRequest) (*router, error) {
 	return p.routers[id], nil
 }
 
-// StopWorker is the word of Prism that a job is over.
+// StopWorker handles Prism's message that a job has ended.
 func (p *Pool) StopWorker(_ context.Context, req *fnpb.StopWorkerRequest) (*fnpb.StopWorkerResponse, error) {
 	p.mu.Lock()
 	r, ok := p.routers[req.GetWorkerId()]
@@ -240,7 +239,7 @@ func (p *Pool) unknow(w *worker) {
 	delete(p.workers, w.id)
 }
 
-// workerOf returns the worker process that the caller is.
+// workerOf returns the worker process that made the call.
 func (p *Pool) workerOf(ctx context.Context) (*worker, error) {
 	id, err := grpcx.ReadWorkerID(ctx)
 	if err != nil {
@@ -258,7 +257,7 @@ func (p *Pool) workerOf(ctx context.Context) (*worker, error) {
 // The services for the worker processes. Each call says in its metadata which
 // process it comes from.
 
-// GetProvisionInfo gives a worker process the pipeline options of the job.
+// GetProvisionInfo sends a worker process the pipeline options of the job.
 func (p *Pool) GetProvisionInfo(ctx context.Context, _ *fnpb.GetProvisionInfoRequest) (*fnpb.GetProvisionInfoResponse, error) {
 	w, err := p.workerOf(ctx)
 	if err != nil {
@@ -267,7 +266,7 @@ func (p *Pool) GetProvisionInfo(ctx context.Context, _ *fnpb.GetProvisionInfoReq
 	return w.router.provisionInfo()
 }
 
-// GetProcessBundleDescriptor gives a worker process the plan of a stage.
+// GetProcessBundleDescriptor sends a worker process the plan of a stage.
 func (p *Pool) GetProcessBundleDescriptor(ctx context.Context, req *fnpb.GetProcessBundleDescriptorRequest) (*fnpb.ProcessBundleDescriptor, error) {
 	w, err := p.workerOf(ctx)
 	if err != nil {
@@ -317,14 +316,14 @@ func (p *Pool) Logging(stream fnpb.BeamFnLogging_LoggingServer) error {
 	for {
 		entries, err := stream.Recv()
 		if err != nil {
-			return nil // lost entries are no reason to lose a worker
+			return nil // lost log entries are no reason to give up a worker
 		}
 		w.router.logs.put(entries)
 	}
 }
 
-// serve runs one stream of a worker process until it breaks. A worker that
-// loses one of its streams has lost messages, so it is given up as a whole.
+// serve runs one stream of a worker process until it breaks. If a worker loses one of its streams,
+// messages are lost, so the worker is given up.
 func serve[In, Out any](w *worker, name string, stream interface {
 	Context() context.Context
 	Send(Out) error

@@ -9,8 +9,8 @@ import (
 // route messages, which must never block on a slow peer, and the one goroutine
 // that may send on a gRPC stream.
 //
-// It needs no bound of its own: what goes to a worker is kept for replay
-// anyway, and what goes to Prism is stored there at once.
+// It needs no limit of its own: messages to a worker are kept for replay anyway, and Prism stores
+// its messages at once.
 type queue[T any] struct {
 	mu    sync.Mutex
 	items []T
@@ -43,7 +43,7 @@ func (q *queue[T]) pump(ctx context.Context, send func(T) error) error {
 		items := q.take()
 		for i, x := range items {
 			var zero T
-			items[i] = zero // let the message go as soon as it is sent
+			items[i] = zero // release the message as soon as it is sent
 			if err := send(x); err != nil {
 				return err
 			}

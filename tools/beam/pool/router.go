@@ -17,16 +17,16 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 )
 
-// maxLosses is the number of workers a bundle may lose. The input of a bundle
-// that kills every worker would otherwise be tried for ever. It is also the
-// number of attempts to start a process.
+// maxLosses is the number of workers a bundle may lose. Without this limit, a bundle that kills
+// every worker would be repeated forever. It is also the number of attempts to start a process.
 const maxLosses = 4
 
-// restartTime is doubled from one failed start of a process to the next.
+// restartTime is the delay after the first failed start of a process. It doubles with each further
+// failure.
 const restartTime = 50 * time.Millisecond
 
-// router stands between Prism, for which it is one SDK worker, and the worker
-// processes of one job, for which it is the runner.
+// router connects Prism with the worker processes of one job. To Prism, it is one SDK worker; to
+// the worker processes, it is the runner.
 type router struct {
 	pool *Pool
 	id   string // the worker id that Prism gave
@@ -36,7 +36,7 @@ type router struct {
 	gone       chan struct{} // closed when Prism is disconnected
 	processes  sync.WaitGroup
 
-	// Prism's services, and what is to be sent to them.
+	// Prism's services, and the messages to send to them.
 	descriptors fnpb.BeamFnControlClient
 	provision   fnpb.ProvisionServiceClient
 	responses   *queue[*fnpb.InstructionResponse]
@@ -62,20 +62,20 @@ type router struct {
 	lastCall int
 }
 
-// bundle is a ProcessBundle instruction with all that it takes to repeat it.
+// bundle is a ProcessBundle instruction with everything that is needed to repeat it.
 type bundle struct {
 	id    string
-	req   *fnpb.InstructionRequest // nil until it comes: elements may be earlier
+	req   *fnpb.InstructionRequest // nil until it arrives: elements may arrive earlier
 	input []*fnpb.Elements         // all elements and timers so far
 	stage *stage
 
-	losses     []string // the ends of the workers that died over it
+	losses     []string // how the workers that died while running it ended
 	wroteState bool     // state was changed at Prism: it must not run again
 
-	// The attempt that is under way.
-	worker *worker // nil while it waits for one
+	// The current attempt.
+	worker *worker // nil while the bundle waits for a worker
 	output []*fnpb.Elements
-	open   map[string]bool // outputs whose last element is to come
+	open   map[string]bool // outputs whose last element has not arrived
 	resp   *fnpb.InstructionResponse
 }
 
@@ -85,7 +85,7 @@ type question struct {
 	req    *fnpb.InstructionRequest
 }
 
-// stateCall is where the response to a state request must go.
+// stateCall identifies the recipient of the response to a state request.
 type stateCall struct {
 	worker *worker
 	id     string // the worker's own id of the request
@@ -169,8 +169,8 @@ func (r *router) talk(runner, logging *grpc.ClientConn) error {
 	if err != nil {
 		return err
 	}
-	// A broken stream next to a whole control stream would let Prism wait for
-	// ever; tell it by way of the control stream.
+	// If another stream breaks while the control stream works, Prism would wait forever, so the
+	// failure is reported on the control stream.
 	watch := func(name string, run func() error) {
 		if err := run(); err != nil && err != io.EOF && r.ctx.Err() == nil {
 			r.abort(fmt.Sprintf("pool: the %s connection to the runner broke: %v", name, err))
@@ -198,8 +198,7 @@ func receive[T any](recv func() (T, error), handle func(T)) error {
 	}
 }
 
-// abort answers every bundle, now and later, with an error, and leaves it to
-// Prism to end the job.
+// abort answers every current and later bundle with an error, so that Prism ends the job.
 func (r *router) abort(text string) {
 	r.mu.Lock()
 	r.stopping = true
@@ -228,8 +227,8 @@ func (r *router) wait() {
 	<-r.gone
 }
 
-// stopWorkers ends the processes. They are killed: all that a worker has is in
-// its open bundles, and the runner wants no more of those.
+// stopWorkers ends the processes. They are killed, because a worker contains only its open bundles,
+// which the runner no longer needs.
 func (r *router) stopWorkers() {
 	r.mu.Lock()
 	r.stopping = true
@@ -336,15 +335,15 @@ func (r *router) lost(w *worker, end string) {
 	r.dispatchWaiting()
 }
 
-// replace starts a process in the place of w, or gives up its slot if no
-// process gets as far as to connect. It needs r.mu.
+// replace starts a process that replaces w, or gives up the slot if no process manages to connect.
+// It needs r.mu.
 func (r *router) replace(w *worker, end string) {
 	if w.met {
 		r.startWorker(w.slot)
 		return
 	}
 	r.starts[w.slot]++
-	r.settled[w.slot] = true // the others need not wait for it
+	r.settled[w.slot] = true // the other processes need not wait for it
 	if r.starts[w.slot] < maxLosses {
 		time.AfterFunc(restartTime<<r.starts[w.slot], func() {
 			r.mu.Lock()
@@ -365,8 +364,7 @@ func (r *router) replace(w *worker, end string) {
 
 // Bundles.
 
-// bundleOf returns the open bundle with an id, a new one if need be. It needs
-// r.mu.
+// bundleOf returns the open bundle with an id, and creates it if necessary. It needs r.mu.
 func (r *router) bundleOf(id string) *bundle {
 	b := r.bundles[id]
 	if b == nil {
@@ -376,7 +374,7 @@ func (r *router) bundleOf(id string) *bundle {
 	return b
 }
 
-// admit takes a ProcessBundle instruction of Prism.
+// admit handles a ProcessBundle instruction from Prism.
 func (r *router) admit(req *fnpb.InstructionRequest) {
 	r.mu.Lock()
 	b := r.bundleOf(req.GetInstructionId())
@@ -398,7 +396,7 @@ func (r *router) admit(req *fnpb.InstructionRequest) {
 	}()
 }
 
-// dispatch gives a bundle to the worker with the fewest. It needs r.mu.
+// dispatch assigns a bundle to the worker with the fewest bundles. It needs r.mu.
 func (r *router) dispatch(b *bundle) {
 	if r.refusal != "" {
 		r.fail(b, r.refusal)
@@ -410,8 +408,8 @@ func (r *router) dispatch(b *bundle) {
 			w = x
 		}
 	}
-	// At the start of a job the first process to connect would get everything;
-	// wait for the others.
+	// At the start of a job, the first process to connect would get all bundles, so this waits for
+	// the others.
 	if w == nil || slices.Contains(r.settled, false) {
 		r.waiting = append(r.waiting, b)
 		return
@@ -451,8 +449,7 @@ func (r *router) fail(b *bundle, text string) {
 	r.answer(b, &fnpb.InstructionResponse{InstructionId: b.id, Error: text})
 }
 
-// input takes elements and timers of Prism for bundles, whose instructions may
-// come later.
+// input handles elements and timers from Prism. The instructions of their bundles may arrive later.
 func (r *router) input(e *fnpb.Elements) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -474,8 +471,8 @@ func (r *router) input(e *fnpb.Elements) {
 	}
 }
 
-// attempt returns the bundle with an id if it is w that works on it. What
-// comes from a worker that has lost the bundle is void. It needs r.mu.
+// attempt returns the bundle with an id if w is running it. Messages from a worker that has lost
+// the bundle are ignored. It needs r.mu.
 func (r *router) attempt(w *worker, id string) *bundle {
 	b := r.bundles[id]
 	if b == nil || b.worker != w || !w.live {
@@ -484,7 +481,7 @@ func (r *router) attempt(w *worker, id string) *bundle {
 	return b
 }
 
-// output takes elements and timers of a worker and holds them.
+// output holds elements and timers from a worker.
 func (r *router) output(w *worker, e *fnpb.Elements) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -509,8 +506,8 @@ func (r *router) output(w *worker, e *fnpb.Elements) {
 	}
 }
 
-// complete lets a bundle's output and response go to Prism once both are
-// whole. The two come on different connections, in any order. It needs r.mu.
+// complete sends a bundle's output and response to Prism once both are complete. They arrive on
+// different connections, in any order. It needs r.mu.
 func (r *router) complete(b *bundle) {
 	if b.resp == nil || len(b.open) > 0 {
 		return
@@ -524,7 +521,7 @@ func (r *router) complete(b *bundle) {
 	r.answer(b, b.resp)
 }
 
-// response takes the response of a worker to an instruction.
+// response handles a worker's response to an instruction.
 func (r *router) response(w *worker, resp *fnpb.InstructionResponse) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -542,7 +539,7 @@ func (r *router) response(w *worker, resp *fnpb.InstructionResponse) {
 	if b == nil {
 		return
 	}
-	if resp.GetError() != "" { // by the user's function: the same every time
+	if resp.GetError() != "" { // from the user's function, which would fail again
 		r.failed[id] = true
 		r.answer(b, resp)
 		return
@@ -557,7 +554,7 @@ func (r *router) response(w *worker, resp *fnpb.InstructionResponse) {
 
 // Other instructions.
 
-// instruction takes an instruction of Prism.
+// instruction handles an instruction from Prism.
 func (r *router) instruction(req *fnpb.InstructionRequest) {
 	if req.GetProcessBundle() != nil {
 		r.admit(req)
@@ -579,9 +576,9 @@ func (r *router) instruction(req *fnpb.InstructionRequest) {
 			return
 		}
 	case req.GetProcessBundleSplit() != nil:
-		// No split, which the protocol allows at any time. A split would cut a
-		// bundle short by what its present worker has read so far; after the
-		// loss of that worker no other could stop at the same element.
+		// The router never splits, which the protocol allows. A split would end a bundle according
+		// to what its current worker has read so far; if that worker were lost, no other worker
+		// could stop at the same element.
 		resp.Response = &fnpb.InstructionResponse_ProcessBundleSplit{ProcessBundleSplit: &fnpb.ProcessBundleSplitResponse{}}
 	case req.GetFinalizeBundle() != nil:
 		id := req.GetFinalizeBundle().GetInstructionId()
@@ -617,14 +614,14 @@ func (r *router) ask(w *worker, req *fnpb.InstructionRequest) {
 func (r *router) unanswered(req *fnpb.InstructionRequest, end string) {
 	resp := &fnpb.InstructionResponse{InstructionId: req.GetInstructionId()}
 	if req.GetProcessBundleProgress() != nil {
-		resp.Response = noProgress() // the bundle starts anew
+		resp.Response = noProgress() // the bundle is restarted
 	} else {
 		resp.Error = fmt.Sprintf("pool: no answer to %T: %s", req.GetRequest(), end)
 	}
 	r.responses.put(resp)
 }
 
-// stage returns the plan with an id, as the workers must see it.
+// stage returns the plan with an id, as sent to the workers.
 func (r *router) stage(id string) (*stage, error) {
 	r.mu.Lock()
 	s := r.stages[id]
@@ -646,7 +643,7 @@ func (r *router) stage(id string) (*stage, error) {
 	return s, nil
 }
 
-// provisionInfo returns what Prism tells of the job, for a worker process.
+// provisionInfo returns Prism's information about the job, for a worker process.
 func (r *router) provisionInfo() (*fnpb.GetProvisionInfoResponse, error) {
 	resp, err := r.provision.GetProvisionInfo(r.ctx, &fnpb.GetProvisionInfoRequest{})
 	if err != nil {
@@ -664,7 +661,7 @@ func (r *router) provisionInfo() (*fnpb.GetProvisionInfoResponse, error) {
 // State.
 
 // stateRequest passes a state request of a worker on under an id of our own,
-// since every worker numbers its requests from 1.
+// because every worker numbers its requests from 1.
 func (r *router) stateRequest(w *worker, req *fnpb.StateRequest) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -685,13 +682,13 @@ func (r *router) stateRequest(w *worker, req *fnpb.StateRequest) {
 	r.requests.put(req)
 }
 
-// stateResponse takes a response of Prism to a state request.
+// stateResponse handles Prism's response to a state request.
 func (r *router) stateResponse(resp *fnpb.StateResponse) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	call, ok := r.calls[resp.GetId()]
 	if !ok {
-		return // its worker has gone
+		return // its worker has ended
 	}
 	delete(r.calls, resp.GetId())
 	resp.Id = call.id

@@ -10,24 +10,22 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// stage is a ProcessBundleDescriptor as the workers see it, with what the
-// router must know of it.
+// stage is a ProcessBundleDescriptor as sent to the workers, with the facts that the router needs.
 type stage struct {
 	desc *fnpb.ProcessBundleDescriptor
 
 	// outputs names the streams (dataStream, timerStream) that a bundle of this
-	// stage must end with an IsLast before its output is whole.
+	// stage must end with an IsLast before its output is complete.
 	outputs []string
 
-	// name is for messages: the transforms that a bundle runs.
+	// name lists the transforms that a bundle runs, for messages.
 	name string
 }
 
 func dataStream(transform string) string          { return "data " + transform }
 func timerStream(transform, family string) string { return "timer " + transform + " " + family }
 
-// newStage takes a descriptor as Prism wrote it and points its endpoints to
-// the router. It changes desc.
+// newStage replaces the endpoints in Prism's descriptor with the router's. It changes desc.
 func newStage(desc *fnpb.ProcessBundleDescriptor, endpoint string) (*stage, error) {
 	s := &stage{desc: desc}
 	var names []string

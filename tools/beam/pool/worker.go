@@ -18,14 +18,14 @@ const (
 	partingTime = 2 * time.Second // for the other side to end a connection itself
 )
 
-// worker is one worker process, from its start to its end. A process that
-// takes the place of a lost one is a worker of its own.
+// worker is one worker process, from its start to its end. A process that replaces a lost one is a
+// separate worker.
 type worker struct {
 	router *router
 	slot   int    // 0 to Workers-1
 	id     string // in the metadata of its calls
 
-	// What is to be sent to it.
+	// Messages to send to the worker.
 	control *queue[*fnpb.InstructionRequest]
 	data    *queue[*fnpb.Elements]
 	state   *queue[*fnpb.StateResponse]
@@ -42,10 +42,10 @@ type worker struct {
 	why     string // why the router killed it, if it did
 }
 
-// run starts the process, waits for its end and returns what became of it.
+// run starts the process, waits for its end, and returns a description of how it ended.
 func (w *worker) run(opt Options) string {
 	// Linux sends the signal of dieWithParent when this thread ends, not when
-	// the process does. So hold the thread as long as the worker lives.
+	// the process does. So the thread is locked as long as the worker runs.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 
@@ -97,8 +97,8 @@ func (w *worker) killBecause(why string) {
 	}
 }
 
-// giveUp is called when a connection of the worker breaks. As a rule the
-// process has died, and run will tell how; if it has not, it is killed.
+// giveUp is called when a connection of the worker breaks. Usually the process has died, and run
+// reports how; otherwise it is killed.
 func (w *worker) giveUp(why string) {
 	w.router.mu.Lock()
 	w.live = false

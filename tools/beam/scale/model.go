@@ -1,22 +1,24 @@
-// Package scale is a model of how far package pass scales: how long a trace of so many
-// references to so many lines takes on so many workers, what they send each other, and
-// how much memory they need (MODELS §9). SCALE.md, which cmd writes, has what comes of it.
+// Package scale models how well package pass scales: for a trace with a given number of references
+// and lines, and a number of workers, it predicts the time, the data that the workers exchange, and
+// their memory (MODELS §9). SCALE.md, which cmd writes, contains the results.
 //
-// Like the pipeline, it goes in steps, each of which waits for the one before:
+// Like the pipeline, the model has steps, each of which begins when the previous step has ended:
 //
-//  1. Every worker reads the index. Where blocks of memory matter, stretches are read for
-//     what they tell of them, and one worker lays out where they lie before each stretch.
-//  2. Stretches are analysed, each by one worker. A segment of s references has
-//     u = min(footprint, distinct lines per reference · s) lines, and as many first
-//     touches: its state. One that comes to MostLines is ended, and another begun.
-//  3. On each level of the tree a node decodes its parts, appends them one after the other,
-//     and encodes what comes of it. The state of a node that covers s references has
-//     u(s) lines, as that of a segment: it stops to grow at the footprint.
-//  4. One worker joins the last ones, and appends the result to what comes first.
+//  1. Every worker reads the index. If data structures are distinguished by memory block, the
+//     allocations of each stretch are read, and one worker computes which blocks exist before each
+//     stretch.
+//  2. Each stretch is analysed by one worker. The state of a segment of s references consists of
+//     u(s) = min(footprint, distinct lines per reference · s) lines, and as many first touches. A
+//     segment that reaches MostLines ends, and another one begins.
+//  3. On each level of the tree, a node decodes its parts, appends them one after the other, and
+//     encodes the result. The state of a node that covers s references has u(s) lines, like the
+//     state of a segment, so it does not grow beyond the footprint.
+//  4. One worker joins the remaining segments, and appends the result to the references before the
+//     first stretch.
 //
-// A step of n equal tasks takes ⌈n / workers⌉ times one. What a line costs is measured, by
-// package measure, at a few numbers of lines, and taken in between by the logarithm of
-// their number; beyond the largest one it stays as there.
+// A step of n equal tasks takes ⌈n / workers⌉ times as long as one task. Package measure measures
+// the cost of a line for a few numbers of lines. In between, the cost is interpolated over the
+// logarithm of the number; beyond the largest number, it is constant.
 package scale
 
 import (
@@ -25,16 +27,16 @@ import (
 	"github.com/stackglass/stackglass/tools/beam/pass"
 )
 
-// Point is a cost where so many lines are in use.
+// Point is the cost for a number of lines.
 type Point struct {
 	Lines float64
 	Cost  float64
 }
 
-// Curve is a cost by the number of lines, ascending.
+// Curve lists costs in ascending order of the number of lines.
 type Curve []Point
 
-// At is the cost at so many lines. The curve has a point.
+// At returns the cost for a number of lines. The curve has at least one point.
 func (c Curve) At(lines float64) float64 {
 	if lines <= c[0].Lines {
 		return c[0].Cost
@@ -49,31 +51,31 @@ func (c Curve) At(lines float64) float64 {
 	return c[len(c)-1].Cost
 }
 
-// Costs are what a pattern of accesses costs one processor, in seconds but for those that
-// say bytes.
+// Costs are the costs of a pattern of accesses on one processor, in seconds unless bytes are
+// mentioned.
 type Costs struct {
-	PerReference float64 // distinct lines for each, until the footprint is reached
-	Analyse      Curve   // a reference of a segment
-	Plain        Curve   // a reference in a pass that is not divided
-	Encode       Curve   // a line of a state, compressed
-	Decode       Curve   // a line of a state
-	Join         Curve   // a line of each part of a join
-	Bytes        Curve   // bytes of a line that is sent
-	SegmentBytes Curve   // bytes of memory for a line of a worker that makes a segment
-	JoinBytes    Curve   // and of one that joins, for a line of each part and of the result
-	TraceBytes   float64 // bytes of a reference in the file
+	PerReference float64 // distinct lines per reference, until the footprint is reached
+	Analyse      Curve   // per reference of a segment
+	Plain        Curve   // per reference in an undivided pass
+	Encode       Curve   // per line of a state, including compression
+	Decode       Curve   // per line of a state
+	Join         Curve   // per line of each part of a join
+	Bytes        Curve   // bytes sent per line
+	SegmentBytes Curve   // bytes of memory per line, in a worker that analyses a segment
+	JoinBytes    Curve   // bytes of memory per line of the parts and of the result, in a worker that joins
+	TraceBytes   float64 // bytes per reference in the file
 }
 
-// Fixed are costs that hang on no pattern.
+// Fixed are costs that do not depend on the pattern.
 type Fixed struct {
-	Job        float64 // seconds that a job takes with nothing to do, on one processor
-	Segment    float64 // seconds of a segment of a few references, read and encoded
-	Join       float64 // seconds of a part of a join of such
+	Job        float64 // seconds of an empty job, on one processor
+	Segment    float64 // seconds to read and encode a segment of a few references
+	Join       float64 // seconds per part to join such segments
 	Chunk      float64 // seconds to read a chunk of the index
-	Read       float64 // seconds to read a reference for what it tells of blocks
-	Block      float64 // seconds to encode a block of memory of a layout
-	BlockBytes float64 // bytes of it that are sent
-	Network    float64 // bytes a second to and from a worker: not measured
+	Read       float64 // seconds per reference to read the allocations
+	Block      float64 // seconds to encode a memory block of a layout
+	BlockBytes float64 // bytes sent per memory block
+	Network    float64 // bytes per second to and from a worker; assumed, not measured
 }
 
 // Job is a run to analyse, and how it is divided.
@@ -82,74 +84,74 @@ type Job struct {
 	Footprint  float64 // lines
 	Workers    float64
 	Stretch    float64 // references
-	MostLines  float64 // of a segment; 0: any number
+	MostLines  float64 // limit for a segment; 0: none
 	FanIn      float64
-	Blocks     float64 // of memory that live at a time, where sites are told apart; 0: that does not matter
+	Blocks     float64 // memory blocks that exist at the same time; 0: memory blocks are not distinguished
 }
 
-// Of is a job with the pipeline's defaults.
+// Of returns a job with the pipeline's defaults.
 func Of(references, footprint, workers float64) Job {
 	return Job{References: references, Footprint: footprint, Workers: workers, Stretch: pass.DefaultReferences, MostLines: pass.DefaultMostLines, FanIn: pass.DefaultFanIn}
 }
 
-// Level is a step of the tree.
+// Level is a level of the tree.
 type Level struct {
 	Nodes    float64
-	Parts    float64 // of a node
-	In, Out  float64 // lines of a part, and of what comes of it
-	Seconds  float64 // of the step
+	Parts    float64 // parts of a node
+	In, Out  float64 // lines of a part, and of the result
+	Seconds  float64 // duration of the step
 	OfAll    float64 // seconds of all nodes
-	SentInto float64 // bytes of all parts
+	SentInto float64 // bytes of all parts of all nodes
 }
 
-// Estimate is what a job takes.
+// Estimate contains the predicted times and sizes of a job.
 type Estimate struct {
-	Plain     float64 // seconds of one processor that divides nothing
+	Plain     float64 // seconds of an undivided pass on one processor
 	Stretches float64
 	Segments  float64
-	Lines     float64 // of a segment
-	Levels    []Level // the last one is the root's
+	Lines     float64 // lines of a segment
+	Levels    []Level // the last level is the root
 
-	// Seconds of the steps, of which Total is the sum.
+	// Durations of the steps in seconds, and their sum.
 	Begin, Analyse, Join, Finish, Total float64
 	Work                                float64 // seconds of all workers
 
 	Sent          float64 // bytes of all states
-	RootBytes     float64 // of the largest one
-	SegmentMemory float64 // bytes of a worker that makes a segment
-	RootMemory    float64 // and of the one that joins the last parts
+	RootBytes     float64 // bytes of the largest state
+	SegmentMemory float64 // bytes of memory in a worker that analyses a segment
+	RootMemory    float64 // bytes of memory in the worker that joins the last parts
 	Fits          Limit
 }
 
-// Limit is what forbids a job; "" is nothing.
+// Limit is the limit that makes a job impossible; "" if there is none.
 type Limit string
 
 // The limits.
 const (
-	MessageLimit Limit = "message" // a state is larger than a message may be
-	LinesLimit   Limit = "lines"   // a stack takes no more lines
+	MessageLimit Limit = "message" // a state exceeds the size of a message
+	LinesLimit   Limit = "lines"   // a state exceeds the number of lines of a stack
 )
 
 const (
-	headReferences = 1 << 17       // in front of the first stretch, of package core/analysis
-	MostMessage    = 2e9           // bytes, of package pass
-	mostLines      = 1<<32 - 1<<17 // of package core/stack
-	chunkBytes     = 1 << 20       // of a container, or
-	chunkSteps     = 1 << 22       // references, whichever comes first
+	headReferences = 1 << 17       // before the first stretch; see package core/analysis
+	MostMessage    = 2e9           // bytes; see package pass
+	mostLines      = 1<<32 - 1<<17 // see package core/stack
+	chunkBytes     = 1 << 20       // a chunk of a container ends after this number of bytes,
+	chunkSteps     = 1 << 22       // or after this number of references
 )
 
-// ChunkReferences is how many references a chunk of a trace has.
+// ChunkReferences returns the number of references in a chunk of a trace.
 func ChunkReferences(c *Costs) float64 { return min(chunkSteps, chunkBytes/c.TraceBytes) }
 
-// turns is how many of n equal tasks one worker has, one after the other.
+// turns returns how many of n equal tasks one worker performs, one after the other.
 func turns(n float64, j *Job) float64 { return max(1, math.Ceil(n/j.Workers)) }
 
-// lines is the size of the state of so many references.
+// lines returns the number of lines in the state of a number of references.
 func (c *Costs) lines(j *Job, references float64) float64 {
 	return max(1, min(j.Footprint, c.PerReference*references))
 }
 
-// Predict gives what a job takes.
+// Predict estimates the times and sizes of a job.
 func Predict(j Job, c *Costs, f *Fixed) Estimate {
 	stretch := min(max(j.Stretch, j.References/pass.MostStretches), j.References)
 	e := Estimate{Stretches: math.Ceil(j.References / stretch), Plain: j.References * c.Plain.At(j.Footprint)}
@@ -162,7 +164,7 @@ func Predict(j Job, c *Costs, f *Fixed) Estimate {
 		e.Sent += e.Stretches * j.Blocks * f.BlockBytes
 	}
 
-	// Segments: those of a stretch are made by one worker.
+	// All segments of a stretch are analysed by one worker.
 	each := 1.0
 	e.Lines = c.lines(&j, stretch)
 	if j.MostLines > 0 && j.MostLines < e.Lines {
@@ -181,7 +183,7 @@ func Predict(j Job, c *Costs, f *Fixed) Estimate {
 		e.Work += e.Stretches * stretch * f.Read
 	}
 
-	// The tree: the first level has all segments of each stretch among its parts.
+	// On the first level of the tree, the parts are all segments of each stretch.
 	nodes, in, references := e.Stretches, e.Lines, stretch
 	for first := true; nodes > 1 || first && each > 1; first = false {
 		l := Level{Nodes: math.Ceil(nodes / j.FanIn), Parts: min(nodes, j.FanIn), In: in}
@@ -208,8 +210,8 @@ func Predict(j Job, c *Costs, f *Fixed) Estimate {
 		e.Sent += in * c.Bytes.At(in)
 		e.RootMemory = 2 * in * c.JoinBytes.At(in)
 	}
-	// Finishing analyses what comes before the first stretch, takes the root apart,
-	// appends it, and writes the profile.
+	// Finishing analyses the references before the first stretch, decodes the root, appends it, and
+	// writes the profile.
 	e.Finish = headReferences*c.Plain.At(e.Lines) + in*(c.Decode.At(in)+c.Join.At(in))
 	e.Work += e.Finish
 	e.Total = e.Begin + e.Analyse + e.Join + e.Finish
@@ -222,14 +224,14 @@ func Predict(j Job, c *Costs, f *Fixed) Estimate {
 	return e
 }
 
-// node is how long one join of a level takes.
+// node returns the duration of one join of a level.
 func (c *Costs) node(l *Level, f *Fixed) float64 {
 	parts := l.Parts * l.In
 	return l.Parts*f.Join + parts*(c.Decode.At(l.In)+c.Join.At(l.Out)) +
 		l.Out*c.Encode.At(l.Out) + c.send(f, parts, l.In) + c.send(f, l.Out, l.Out)
 }
 
-// send is how long it takes to send so many lines of states of some size.
+// send returns the time needed to send a number of lines of states with a certain size.
 func (c *Costs) send(f *Fixed, lines, of float64) float64 {
 	if f.Network == 0 {
 		return 0
@@ -237,14 +239,15 @@ func (c *Costs) send(f *Fixed, lines, of float64) float64 {
 	return lines * c.Bytes.At(of) / f.Network
 }
 
-// Speedup is how much sooner a job is done than on one processor that divides nothing.
+// Speedup returns the speed-up over an undivided pass on one processor.
 func (e *Estimate) Speedup() float64 { return e.Plain / e.Total }
 
-// mostWorkers are looked at.
+// mostWorkers is the largest number of workers that Half considers.
 const mostWorkers = 1 << 20
 
-// Half is the number of workers, a power of two, up to which doubling them makes a job
-// faster by at least a half: where it stops to scale. 1 is nowhere.
+// Half returns where a job stops scaling: the largest number of workers, a power of two, up to
+// which each doubling speeds up the job by a factor of at least 1.5. It returns 1 if no doubling
+// does.
 func Half(j Job, c *Costs, f *Fixed) float64 {
 	at := 1.0
 	for workers := 1.0; workers < mostWorkers; workers *= 2 {
@@ -259,14 +262,15 @@ func Half(j Job, c *Costs, f *Fixed) float64 {
 	return at
 }
 
-// Serial is how long a job takes on any number of workers.
+// Serial predicts a job with an unlimited number of workers.
 func Serial(j Job, c *Costs, f *Fixed) Estimate {
 	j.Workers = math.Inf(1)
 	return Predict(j, c, f)
 }
 
-// Sampled is the job of a sample of the lines: all references are read, and those to the
-// share that is kept are analysed. read is the seconds that a reference takes which is not.
+// Sampled returns the job and the costs for a sample of the lines. All references are read, but
+// only references to the sampled share of the lines are analysed. read is the cost in seconds of a
+// reference that is not analysed.
 func Sampled(j Job, c *Costs, share, read float64) (Job, *Costs) {
 	j.Footprint *= share
 	some := *c
@@ -275,7 +279,7 @@ func Sampled(j Job, c *Costs, share, read float64) (Job, *Costs) {
 	return j, &some
 }
 
-// of is the cost by the number of lines that are kept.
+// of returns the costs of a sample, by the number of sampled lines.
 func of(c Curve, share, read float64) (some Curve) {
 	for _, p := range c {
 		some = append(some, Point{p.Lines, read + share*p.Cost})

@@ -27,8 +27,8 @@ func some(r *rand.Rand) (*Costs, *Fixed) {
 		}
 }
 
-// naive lays out every segment and every node, and gives each in turn to the worker that
-// is free first. Steps wait for each other.
+// naive enumerates every segment and every node, and assigns each in turn to the worker that is
+// free first. Each step waits for the previous step.
 func naive(j Job, c *Costs, f *Fixed) (total, sent float64) {
 	stretches := int(math.Ceil(j.References / j.Stretch))
 	type node struct{ references, lines float64 }
@@ -87,8 +87,8 @@ func naive(j Job, c *Costs, f *Fixed) (total, sent float64) {
 
 func near(a, b float64) bool { return math.Abs(a-b) <= 1e-9*max(math.Abs(a), math.Abs(b)) }
 
-// TestNaive: where all nodes of a level are alike, the model is what laying them out
-// gives; else it is no less.
+// TestNaive checks that the model equals the enumeration if all nodes of a level are alike, and is
+// at least as large otherwise.
 func TestNaive(t *testing.T) {
 	for seed := range uint64(300) {
 		r := rand.New(rand.NewPCG(1, seed))
@@ -161,7 +161,8 @@ func TestMostLines(t *testing.T) {
 	}
 }
 
-// TestLimits: states that no message holds, and stacks that take no more lines, are told.
+// TestLimits checks that states too large for a message, and too many lines for a stack, are
+// reported.
 func TestLimits(t *testing.T) {
 	c, f := some(rand.New(rand.NewPCG(4, 4)))
 	c.PerReference = 1

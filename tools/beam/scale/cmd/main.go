@@ -1,5 +1,5 @@
-// Command cmd writes SCALE.md and its plot from the constants in constants.json, or
-// measures these anew:
+// Command cmd writes SCALE.md and its plot from the constants in constants.json, or remeasures
+// these constants:
 //
 //	go run ./scale/cmd                                       in tools/beam: the document
 //	go run ./scale/cmd -measure -folder /big -beam ./beam gemm.sgt jacobi2d.sgt sort.sgt
@@ -24,7 +24,7 @@ func main() {
 }
 
 func run() error {
-	if len(os.Args) > 2 && os.Args[1] == "-part" { // of measuring, in a process of its own
+	if len(os.Args) > 2 && os.Args[1] == "-part" { // a measurement in a separate process
 		v, err := measure.Part(os.Args[2], os.Args[3:])
 		if err != nil {
 			return err
@@ -32,14 +32,14 @@ func run() error {
 		return json.NewEncoder(os.Stdout).Encode(v)
 	}
 	to := flag.String("o", "scale", "the folder of SCALE.md, speedup.svg and constants.json")
-	again := flag.Bool("measure", false, "measure the constants, with the traces that are named: .sgt files")
-	folder := flag.String("folder", os.TempDir(), "where measuring keeps its files: some 2 GB")
-	program := flag.String("beam", "", "the pipeline's program, to measure whole jobs too")
-	machine := flag.String("machine", "", "what the machine is, for the document")
-	runs := flag.Int("runs", 3, "how often each is measured; the median counts")
-	least := flag.Int("least-bits", 14, "the fewest lines of a pattern are 2 to this power")
-	most := flag.Int("bits", 23, "the most lines of a pattern are 2 to this power")
-	chase := flag.Uint64("chase", 100_000_000, "references of the longest trace")
+	again := flag.Bool("measure", false, "measure the constants, with the .sgt traces given as arguments")
+	folder := flag.String("folder", os.TempDir(), "the folder for temporary files, some 2 GB")
+	program := flag.String("beam", "", "the program of the pipeline, to measure whole jobs too")
+	machine := flag.String("machine", "", "the description of the machine, for the document")
+	runs := flag.Int("runs", 3, "the number of runs for each median")
+	least := flag.Int("least-bits", 14, "logarithm (base 2) of the smallest number of lines of a pattern")
+	most := flag.Int("bits", 23, "logarithm (base 2) of the largest number of lines of a pattern")
+	chase := flag.Uint64("chase", 100_000_000, "number of references in the longest trace")
 	flag.Parse()
 	name := filepath.Join(*to, "constants.json")
 	if *again {

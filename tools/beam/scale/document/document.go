@@ -1,5 +1,5 @@
-// Package document writes SCALE.md and its plot from what package measure has measured
-// and package scale makes of it.
+// Package document writes SCALE.md and its plot from the measurements of package measure and the
+// predictions of package scale.
 package document
 
 import (
@@ -18,13 +18,13 @@ import (
 //go:embed SCALE.tmpl
 var text string
 
-// File is one that the program writes.
+// File is a file that the program writes.
 type File struct {
 	Name    string
 	Content []byte
 }
 
-// Files gives SCALE.md and its plot. The error is of the template.
+// Files returns SCALE.md and its plot. An error comes from the template.
 func Files(m *measure.Measured) ([]File, error) {
 	d := &document{m: m, costs: map[measure.Pattern]*scale.Costs{}}
 	for _, p := range measure.Patterns {
@@ -49,7 +49,8 @@ type document struct {
 	costs map[measure.Pattern]*scale.Costs
 }
 
-// table is one of Markdown: the first row is the head's, and numbers stand at the right.
+// table is a Markdown table. The first row is the header, and all columns except the first are
+// right-aligned.
 type table [][]string
 
 func (t *table) row(cells ...string) { *t = append(*t, cells) }
@@ -65,7 +66,7 @@ func (t table) String() string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// digits gives a number with three digits that count.
+// digits formats a number with three significant digits.
 func digits(x float64) string {
 	switch {
 	case math.IsInf(x, 0) || math.IsNaN(x):
@@ -83,7 +84,7 @@ func digits(x float64) string {
 	return strconv.FormatFloat(x, 'f', min(places, 4), 64)
 }
 
-// nanoseconds, seconds and bytes are quantities as people read them.
+// nanoseconds, seconds and bytes format quantities for human readers.
 func nanoseconds(s float64) string { return digits(s * 1e9) }
 
 func seconds(s float64) string {
@@ -110,7 +111,7 @@ func size(n float64) string {
 	return digits(n) + " PB"
 }
 
-// power gives a number as a power of ten, or of two.
+// power formats a number as a power of ten or of two.
 func power(x float64) string {
 	if e := math.Log10(x); e == math.Trunc(e) && e > 3 {
 		return "10" + super(int(e))
@@ -125,7 +126,7 @@ func super(n int) string {
 	return strings.NewReplacer("0", "⁰", "1", "¹", "2", "²", "3", "³", "4", "⁴", "5", "⁵", "6", "⁶", "7", "⁷", "8", "⁸", "9", "⁹").Replace(strconv.Itoa(n))
 }
 
-// constants are what a line and a reference cost, pattern by pattern.
+// constants returns a table of the costs of a line and of a reference, by pattern.
 func (d *document) constants() string {
 	t := table{{"pattern", "lines", "plain, ns/ref", "segment, ns/ref", "join, ns/line", "encode, ns/line", "decode, ns/line", "sent, B/line", "segment, B/line", "join, B/line"}}
 	for _, p := range measure.Patterns {
@@ -148,23 +149,23 @@ func (d *document) constants() string {
 
 func (d *document) fixed() string {
 	f, t := &d.m.Fixed, table{{"what", "costs"}}
-	t.row("a job with nothing to do, on this machine's runner", seconds(f.Job))
-	t.row("a reference to one of 8 lines, in a segment", nanoseconds(d.m.Hot)+" ns")
-	t.row("a reference that is only read: of 8 lines; of the chase", nanoseconds(d.m.HotRead)+" ns; "+nanoseconds(f.Read)+" ns")
+	t.row("an empty job, on this machine's runner", seconds(f.Job))
+	t.row("a reference in a segment with 8 lines", nanoseconds(d.m.Hot)+" ns")
+	t.row("a reference that is only read: with 8 lines; of the chase", nanoseconds(d.m.HotRead)+" ns; "+nanoseconds(f.Read)+" ns")
 	for _, share := range []string{"0.1", "0.01"} {
-		t.row("a reference of the chase where a share of "+share+" of the lines is sampled", nanoseconds(d.m.Sampled["chase "+share])+" ns")
+		t.row("a reference of the chase, with a sample of "+share+" of the lines", nanoseconds(d.m.Sampled["chase "+share])+" ns")
 	}
-	t.row("a segment, however short: its tables, made and encoded", seconds(f.Segment))
+	t.row("a segment, however short: its tables are built and encoded", seconds(f.Segment))
 	t.row("a part of a join, however short", seconds(f.Join))
-	t.row("a chunk of the index, to read and to plan with", nanoseconds(f.Chunk)+" ns")
-	t.row("a block of memory in a layout: to encode; to send", nanoseconds(f.Block)+" ns; "+digits(f.BlockBytes)+" B")
+	t.row("a chunk of the index: reading and planning", nanoseconds(f.Chunk)+" ns")
+	t.row("a memory block in a layout: encoding; size when sent", nanoseconds(f.Block)+" ns; "+digits(f.BlockBytes)+" B")
 	t.row("the network, to and from a worker (assumed)", size(f.Network)+"/s")
 	return t.String()
 }
 
-// traces are what appending and sending cost.
+// traces returns a table of the costs of appending and sending.
 func (d *document) traces() string {
-	t := table{{"trace", "references", "lines", "stretches of", "stretches", "plain, ns/ref", "segments, ns/ref", "segments to plain", "joins, of all time", "sent, B/ref", "sent, B/line", "finishing"}}
+	t := table{{"trace", "references", "lines", "stretches of", "stretches", "plain, ns/ref", "segments, ns/ref", "segments / plain", "joins, share of time", "sent, B/ref", "sent, B/line", "finishing"}}
 	for _, one := range d.m.Traces {
 		v := one.Steps
 		segments := (v["leaf.analyse"] + v["leaf.encode"] + v["leaf.pack"]) / v["leaf.references"]
@@ -186,13 +187,13 @@ func percent(x float64, sign bool) string {
 	return s + strconv.FormatFloat(100*x, 'f', 1, 64) + " %"
 }
 
-// job is a trace that was measured, as the model sees it: its own cost of a reference in
-// the plain pass, its own lines, and a pattern's costs of states.
+// job predicts the job of a measured trace. The cost of a reference in the undivided pass and the
+// number of lines are the trace's own; the costs of states are a pattern's.
 func (d *document) job(one *measure.Trace, of measure.Pattern, workers float64) scale.Estimate {
 	v := one.Steps
 	stretch := v["leaf.references"] / v["stretches"]
 	c, f := *d.costs[of], d.m.Fixed
-	f.Network = 0 // it is all in one process
+	f.Network = 0 // everything runs in one process
 	if len(d.m.Jobs) > 0 {
 		f.Job = d.m.Jobs[min(int(workers), len(d.m.Jobs))-1]
 	}
@@ -203,7 +204,7 @@ func (d *document) job(one *measure.Trace, of measure.Pattern, workers float64) 
 	return scale.Predict(scale.Job{References: v["leaf.references"], Footprint: v["footprint"], Workers: workers, Stretch: stretch, FanIn: one.FanIn}, &c, &f)
 }
 
-// check holds the model against runs.
+// check returns a table that compares the model with runs.
 func (d *document) check() string {
 	t := table{{"trace", "segments", "measured", "joins", "measured", "finishing", "measured", "pipeline, 1 lane", "measured", "2 lanes", "measured"}}
 	for i := range d.m.Traces {
@@ -237,9 +238,9 @@ func (d *document) check() string {
 	return t.String()
 }
 
-// predictions are of the pipeline with its defaults.
+// predictions returns a table of predictions for the pipeline with its defaults.
 func (d *document) predictions() string {
-	t := table{{"references", "lines", "pattern", "plain", "1 worker", "32", "1,024", "speed-up of 1,024", "sent", "memory: segment", "root", "fits"}}
+	t := table{{"references", "lines", "pattern", "plain", "1 worker", "32", "1,024", "speed-up with 1,024", "sent", "memory: segment", "root", "fits"}}
 	for _, references := range []float64{1e9, 1e11, 1e13} {
 		for _, footprint := range []float64{1e6, 1e7, 1e8, 1e9, 1e10} {
 			for _, p := range measure.Patterns {
@@ -270,7 +271,8 @@ func (d *document) predictions() string {
 	return t.String()
 }
 
-// stops tells where doubling the workers does not make a job half as fast again.
+// stops returns a table of the numbers of workers beyond which doubling them speeds up a job by
+// less than half.
 func (d *document) stops() string {
 	t := table{{"references", "pattern", "10⁶ lines", "10⁷", "10⁸", "10⁹", "10¹⁰"}}
 	for _, references := range []float64{1e9, 1e10, 1e11, 1e12, 1e13} {
@@ -293,10 +295,10 @@ func (d *document) stops() string {
 	return t.String()
 }
 
-// reference is the job that tables of what moves the point are about.
+// reference is the job of the tables about the effects of the parameters.
 func reference() scale.Job { return scale.Of(1e12, 1e7, 1024) }
 
-// steps are what one job does in turn.
+// steps returns a table of the steps of one job.
 func (d *document) steps() string {
 	t := table{{"step", "sweep: nodes", "lines of a part", "time", "chase: nodes", "lines of a part", "time"}}
 	a := scale.Predict(reference(), d.costs[measure.Sweep], &d.m.Fixed)
@@ -309,7 +311,7 @@ func (d *document) steps() string {
 	}
 	t.row("finishing", "1", digits(reference().Footprint), seconds(a.Finish), "1", digits(reference().Footprint), seconds(b.Finish))
 	t.row("all", "", "", seconds(a.Total), "", "", seconds(b.Total))
-	t.row("on any number of workers", "", "", seconds(d.least(measure.Sweep)), "", "", seconds(d.least(measure.Chase)))
+	t.row("with unlimited workers", "", "", seconds(d.least(measure.Sweep)), "", "", seconds(d.least(measure.Chase)))
 	return t.String()
 }
 
@@ -317,7 +319,7 @@ func (d *document) least(p measure.Pattern) float64 {
 	return scale.Serial(reference(), d.costs[p], &d.m.Fixed).Total
 }
 
-// moves tells what other stretches, fan-ins and samples do.
+// moves returns a table of the effects of other stretches, fan-ins and samples.
 func (d *document) moves() string {
 	t := table{{"what", "sweep: time", "speed-up", "scales to", "sent", "chase: time", "speed-up", "scales to", "sent"}}
 	add := func(name string, change func(j *scale.Job), share float64) {
@@ -353,9 +355,9 @@ func (d *document) moves() string {
 	return t.String()
 }
 
-// blocks tells what layouts of blocks of memory take.
+// blocks returns a table of the costs of layouts of memory blocks.
 func (d *document) blocks() string {
-	t := table{{"live blocks", "to begin", "all", "of layouts sent"}}
+	t := table{{"live blocks", "before the analysis", "whole job", "layouts, sent"}}
 	for _, blocks := range []float64{0, 1e3, 1e4, 1e5, 1e6, 1e7} {
 		j := reference()
 		j.Blocks = blocks
@@ -365,18 +367,18 @@ func (d *document) blocks() string {
 	return t.String()
 }
 
-// messageLines is the largest state of a chase that a message holds.
+// messageLines returns the number of lines in the largest state of a chase that fits in a message.
 func (d *document) messageLines() string {
 	c := d.costs[measure.Chase].Bytes
 	return strconv.Itoa(int(math.Floor(scale.MostMessage/c[len(c)-1].Cost/1e7))*10) + " million"
 }
 
-// indexOf is what the index of a long trace takes.
+// indexOf returns the cost of the index of a long trace.
 func (d *document) indexOf() string {
 	var list []string
 	for _, p := range measure.Patterns {
 		chunks := 1e13 / scale.ChunkReferences(d.costs[p])
-		list = append(list, seconds(chunks*d.m.Fixed.Chunk)+" of 10¹³ references of a "+string(p)+", "+digits(chunks)+" chunks")
+		list = append(list, seconds(chunks*d.m.Fixed.Chunk)+" for 10¹³ references of a "+string(p)+" ("+digits(chunks)+" chunks)")
 	}
 	return strings.Join(list, "; ")
 }

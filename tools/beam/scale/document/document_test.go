@@ -13,7 +13,8 @@ import (
 	"github.com/stackglass/stackglass/tools/beam/scale/measure"
 )
 
-// TestFiles: what lies in the tree is what the program makes of the constants there.
+// TestFiles checks that the files in the repository are those that the program writes from
+// constants.json.
 func TestFiles(t *testing.T) {
 	content, err := os.ReadFile(filepath.Join("..", "constants.json"))
 	if err != nil {
@@ -30,7 +31,7 @@ func TestFiles(t *testing.T) {
 	for _, f := range files {
 		have, err := os.ReadFile(filepath.Join("..", f.Name))
 		if err != nil || !bytes.Equal(have, f.Content) {
-			t.Errorf("%s is not what the program makes (%v); make it again with: go run ./scale/cmd", f.Name, err)
+			t.Errorf("%s differs from the program's output (%v); write it again with: go run ./scale/cmd", f.Name, err)
 		}
 	}
 	svg := files[1].Content

@@ -9,16 +9,17 @@ import (
 	"github.com/stackglass/stackglass/tools/beam/scale/measure"
 )
 
-// The plot has a panel for each pattern: speed-up by workers, both by their logarithms.
+// The plot has a panel for each pattern. It shows the speed-up over the number of workers, on
+// logarithmic axes.
 const (
 	panelWidth, panelHeight = 380.0, 330.0
 	left, top, between      = 56.0, 44.0, 60.0
-	mostDoublings           = 10 // of workers, and of the speed-up
+	mostDoublings           = 10 // doublings of the workers, and of the speed-up
 )
 
 var colours = []string{"#1b6ca8", "#2a9d5c", "#c98a00", "#c0392b", "#7d3c98"}
 
-// plot draws the speed-up of 10¹² references.
+// plot draws the speed-up for 10¹² references.
 func (d *document) plot() []byte {
 	const references = 1e12
 	var b bytes.Buffer
@@ -57,6 +58,6 @@ func (d *document) plot() []byte {
 			}
 		}
 	}
-	fmt.Fprintf(&b, `<text transform="translate(16 %g) rotate(-90)" text-anchor="middle">times as fast as one processor, undivided</text>`+"\n</svg>\n", top+panelHeight/2)
+	fmt.Fprintf(&b, `<text transform="translate(16 %g) rotate(-90)" text-anchor="middle">speed-up over an undivided pass on one processor</text>`+"\n</svg>\n", top+panelHeight/2)
 	return b.Bytes()
 }

@@ -9,8 +9,8 @@ import (
 
 var start = time.Now()
 
-// cpu is the clock's time, where that of processors is not known.
+// cpu returns the wall-clock time, because the processor time is unknown.
 func cpu() time.Duration { return time.Since(start) }
 
-// mostBytes is not known.
+// mostBytes returns 0, because the peak memory is unknown.
 func mostBytes(*os.ProcessState) float64 { return 0 }

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// cpu is how much time of processors this process has taken. Others on the machine
-// matter less to it than to the clock.
+// cpu returns the processor time of this process, which depends less on other processes than the
+// wall-clock time does.
 func cpu() time.Duration {
 	var u syscall.Rusage
 	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
@@ -19,7 +19,7 @@ func cpu() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// mostBytes is the most memory that a process which has ended had at a time.
+// mostBytes returns the peak memory of a process that has ended.
 func mostBytes(s *os.ProcessState) float64 {
 	u, ok := s.SysUsage().(*syscall.Rusage)
 	switch {

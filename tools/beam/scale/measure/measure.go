@@ -19,62 +19,63 @@ import (
 	"github.com/stackglass/stackglass/tools/beam/scale"
 )
 
-// Measured is what a machine has shown.
+// Measured contains the measurements of a machine.
 type Measured struct {
 	Machine string
-	Network float64            // bytes a second, assumed
-	Sizes   []Size             // of the patterns
-	Hot     float64            // seconds a reference to 8 lines
-	HotRead float64            // and one that is only read
-	Base    float64            // bytes of a process with next to no lines
-	Sampled map[string]float64 // seconds a reference to 2^20 lines, by pattern and share
+	Network float64            // bytes per second, assumed
+	Sizes   []Size             // measurements of the patterns
+	Hot     float64            // seconds per reference, with 8 lines
+	HotRead float64            // the same, if references are only read
+	Base    float64            // bytes of memory of a process with hardly any lines
+	Sampled map[string]float64 // seconds per reference, with 2^20 lines, by pattern and sampled share
 	Fixed   scale.Fixed
-	Jobs    []float64 // seconds of a job with nothing to do, with one lane, two lanes
+	Jobs    []float64 // seconds of an empty job, with one lane and with two lanes
 	Traces  []Trace
-	Largest float64 // references of the chase that is among the traces
+	Largest float64 // number of references of the chase among the traces
 }
 
-// Size is what was measured of a pattern with so many lines: medians.
+// Size contains the measurements of a pattern with a certain number of lines, as medians.
 type Size struct {
 	Pattern Pattern
 	Lines   float64
 	Segment Values
 	Two     Values // a join of two segments
 	Three   Values
-	Plain   float64 // seconds a reference
-	Bytes   float64 // of a reference in the file
+	Plain   float64 // seconds per reference
+	Bytes   float64 // per reference in the file
 }
 
-// Trace is what was measured of a whole trace.
+// Trace contains the measurements of a whole trace.
 type Trace struct {
 	Name    string
 	Stretch float64
 	FanIn   float64
 	Steps   Values
 	Chunks  Values
-	Wall    []float64 // seconds of the pipeline with one lane, two lanes
-	CPU     []float64 // and of processors
+	Wall    []float64 // wall-clock seconds of the pipeline, with one lane and with two lanes
+	CPU     []float64 // processor seconds of the same runs
 }
 
-// Options say what to measure.
+// Options select what to measure.
 type Options struct {
 	Self   string   // this program, which measures parts when its first argument is -part
-	Folder string   // for files, gigabytes of them
-	Beam   string   // the pipeline's program; "": it is not run
+	Folder string   // for gigabytes of temporary files
+	Beam   string   // program of the pipeline; "": the pipeline is not run
 	Traces []string // .sgt files
-	Runs   int      // of which the median counts
-	Bits   []int    // of the numbers of lines
-	Chase  uint64   // references of the largest trace
+	Runs   int      // number of runs for each median
+	Bits   []int    // logarithms of the numbers of lines
+	Chase  uint64   // number of references in the largest trace
 	Log    io.Writer
 }
 
-// longest is the number of references of the traces that show what a reference takes.
+// longest is the number of references in the traces that determine the cost of a reference.
 const longest = 1 << 23
 
-// longBits: what has so many lines takes long enough for one run to count.
+// longBits is the logarithm of the number of lines from which a single run is long enough to
+// measure.
 const longBits = 20
 
-// Measure takes minutes.
+// Measure measures the constants of this machine. It takes minutes.
 func Measure(o Options) (*Measured, error) {
 	m := &Measured{Network: 1e9, Sampled: map[string]float64{}}
 	for _, p := range Patterns {
@@ -99,7 +100,7 @@ func Measure(o Options) (*Measured, error) {
 	return m, nil
 }
 
-// run measures a part o.Runs times in processes of their own, and gives the medians.
+// run measures a part in a number of separate processes, and returns the medians.
 func (o *Options) run(times int, name string, args ...string) (Values, error) {
 	fmt.Fprintln(o.Log, time.Now().Format(time.TimeOnly), name, strings.Join(args, " "))
 	all := map[string][]float64{}
@@ -147,7 +148,7 @@ func (o *Options) size(p Pattern, bits int) (*Size, error) {
 	long, short := o.path("long.sgt"), o.path("short.sgt")
 	defer os.Remove(long)
 	defer os.Remove(short)
-	// Three segments of a round each, for joins.
+	// Three segments of one round each, for joins.
 	if _, err := o.run(1, "write", string(apart), strconv.Itoa(bits), text(Head+3*round), short); err != nil {
 		return nil, err
 	}
@@ -156,14 +157,14 @@ func (o *Options) size(p Pattern, bits int) (*Size, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.Lines = made["lines"] / 3 // stretches begin with chunks where those are near
+	s.Lines = made["lines"] / 3 // stretches begin at chunk borders if these are near
 	if s.Two, err = o.run(o.Runs, "join", parts[:2]...); err != nil {
 		return nil, err
 	}
 	if s.Three, err = o.run(o.Runs, "join", parts...); err != nil {
 		return nil, err
 	}
-	// One long segment, for what a reference takes.
+	// One long segment, for the cost of a reference.
 	references := max(longest, 2*round)
 	if p == Sweep {
 		references = max(longest, p.References()*round)
@@ -186,7 +187,7 @@ func (o *Options) size(p Pattern, bits int) (*Size, error) {
 	return s, err
 }
 
-// fixed measures what hangs on no pattern.
+// fixed measures the costs that do not depend on the pattern.
 func (o *Options) fixed(m *Measured) error {
 	name := o.path("hot.sgt")
 	defer os.Remove(name)
@@ -208,7 +209,7 @@ func (o *Options) fixed(m *Measured) error {
 		return err
 	}
 	m.HotRead = passed["read"] / passed["references"]
-	// Each of them reads what comes before it in the chunk.
+	// Each stretch also reads the preceding references in its chunk.
 	m.Fixed.Segment = max(0, (segments["analyse"]+segments["encode"]+segments["pack"])/many-Head*m.HotRead)
 	var parts []string
 	for i := range many {
@@ -231,7 +232,7 @@ func (o *Options) fixed(m *Measured) error {
 	return err
 }
 
-// traces takes the traces through the steps, and through the pipeline.
+// traces measures the steps of each trace, and the whole pipeline.
 func (o *Options) traces(m *Measured) error {
 	chase := o.path("chase.sgt")
 	if _, err := o.run(1, "write", string(Chase), "20", text(o.Chase), chase); err != nil {
@@ -274,7 +275,7 @@ func (o *Options) traces(m *Measured) error {
 		o := *o
 		t := Trace{Name: strings.TrimSuffix(filepath.Base(name), ".sgt"), Stretch: 1 << 20, FanIn: pass.DefaultFanIn}
 		if name == chase {
-			t.Stretch, o.Runs = 1<<23, 1 // it is long enough
+			t.Stretch, o.Runs = 1<<23, 1 // the trace is long enough
 		}
 		stretch := text(uint64(t.Stretch))
 		if t.Steps, err = o.run(o.Runs, "trace", name, stretch, strconv.Itoa(pass.DefaultFanIn)); err != nil {
@@ -304,7 +305,8 @@ func (o *Options) traces(m *Measured) error {
 	return nil
 }
 
-// pipeline runs a whole job: medians of the clock's seconds, and of processors'.
+// pipeline runs whole jobs, and returns the medians of their wall-clock seconds and processor
+// seconds.
 func (o *Options) pipeline(name string, stretch uint64, lanes int) (wallSeconds, used float64, err error) {
 	if o.Beam == "" {
 		return 0, 0, nil
@@ -327,7 +329,7 @@ func (o *Options) pipeline(name string, stretch uint64, lanes int) (wallSeconds,
 	return walls[len(walls)/2], useds[len(useds)/2], nil
 }
 
-// layout encodes where blocks lie, as package pass does.
+// layout measures the encoding of a layout of memory blocks, as in package pass.
 func layout(blocks int) Values {
 	list := make([]sites.Block, blocks)
 	at := uint64(0x5581_0000_0000)
@@ -341,7 +343,7 @@ func layout(blocks int) Values {
 	return Values{"seconds": v["all"] / float64(blocks), "bytes": float64(len(packed)) / float64(blocks)}
 }
 
-// Costs are those of a pattern, for the model.
+// Costs returns the model's costs of a pattern.
 func (m *Measured) Costs(of Pattern) *scale.Costs {
 	c := &scale.Costs{PerReference: 1 / float64(of.References())}
 	for _, s := range m.Sizes {
@@ -367,10 +369,11 @@ func (m *Measured) Costs(of Pattern) *scale.Costs {
 	return c
 }
 
-// leastForMemory: with fewer lines a process has other memory than theirs.
+// leastForMemory is the minimum number of lines for measuring memory. With fewer lines, other data
+// dominate the memory of a process.
 const leastForMemory = 1 << 19
 
-// Joins is how long the joins of a trace take: what they decode and encode is in it.
+// Joins returns the duration of a trace's joins, including decoding and encoding.
 func (v Values) Joins() float64 {
 	return v["node.unpack"] + v["node.decode"] + v["node.join"] + v["node.encode"] + v["node.pack"]
 }

@@ -10,7 +10,8 @@ import (
 	"github.com/stackglass/stackglass/core/profile"
 )
 
-// TestShuffle: each round touches every line once, and not in the order of the one before.
+// TestShuffle checks that each round touches every line once, in a different order from the
+// previous round.
 func TestShuffle(t *testing.T) {
 	for lineBits := 1; lineBits <= 12; lineBits++ {
 		lines := uint64(1) << lineBits
@@ -34,8 +35,8 @@ func TestShuffle(t *testing.T) {
 	}
 }
 
-// TestParts: a chase and a sweep go through all parts, and the divided pass gives the
-// bytes of the plain one.
+// TestParts runs all parts for a chase and a sweep, and checks that the divided pass produces the
+// same bytes as the undivided pass.
 func TestParts(t *testing.T) {
 	folder := t.TempDir()
 	for _, p := range Patterns {

@@ -19,13 +19,13 @@ import (
 	"github.com/stackglass/stackglass/core/trace/sgt"
 )
 
-// Values are what a part has measured.
+// Values are the measurements of a part, by name.
 type Values map[string]float64
 
-// Head is the number of references in front of the first stretch of a plan.
+// Head is the number of references before the first stretch of a plan.
 const Head = 1 << 17
 
-// Part measures one thing in this process. The parts and their arguments:
+// Part performs one measurement in this process. The parts and their arguments are:
 //
 //	write PATTERN BITS REFERENCES FILE     makes a trace
 //	analyse FILE STRETCH COUNT OUT         so many stretches, each kept as OUT.0, OUT.1, …
@@ -74,13 +74,13 @@ func write(p Pattern, lineBits int, references uint64, name string) (Values, err
 	return Values{}, errors.Join(p.Write(f, lineBits, references), f.Close())
 }
 
-// Compression as of package pass.
+// The compression is the same as in package pass.
 var (
 	packer, _   = zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1))
 	unpacker, _ = zstd.NewReader(nil, zstd.WithDecoderConcurrency(0))
 )
 
-// timed adds how many seconds something takes.
+// timed adds the processor seconds that do takes.
 func (v Values) timed(name string, do func() error) error {
 	begun := cpu()
 	err := do()
@@ -107,7 +107,7 @@ func (v Values) unpack(packed []byte) (p *profile.Profile, err error) {
 
 var spec = analysis.Spec{}.WithDefaults()
 
-// opened is a trace with its plan.
+// opened is an open trace with its plan.
 type opened struct {
 	file   *os.File
 	bytes  int64
@@ -212,7 +212,7 @@ func (v Values) joined(list []*profile.Profile) (p *profile.Profile, err error) 
 	return p, v.timed("join", func() (err error) { p, err = analysis.JoinSegments(spec, list...); return err })
 }
 
-// plain is the pass that nobody shares: what stackglass analyze does with one worker.
+// plain runs an undivided pass, like stackglass analyze with one worker.
 func (o *opened) plain(spec analysis.Spec) (p *profile.Profile, err error) {
 	r, err := analysis.NewRunner(spec, o.reader())
 	if err != nil {
@@ -228,7 +228,7 @@ func (o *opened) plain(spec analysis.Spec) (p *profile.Profile, err error) {
 	return p, p.EncodeTo(io.Discard)
 }
 
-// whole takes a trace through all steps of package pass, one after the other.
+// whole performs all steps of package pass on a trace, one after the other.
 func whole(name string, stretch uint64, fanIn int) (Values, error) {
 	v := Values{}
 	o, err := open(name, stretch)
@@ -333,7 +333,7 @@ func sampled(name, share string) (Values, error) {
 	return v, v.timed("analyse", func() error { _, err := o.plain(spec.WithDefaults()); return err })
 }
 
-// indexRuns is how often the index is read: it is short.
+// indexRuns is the number of times that the index is read. Reading it once is too short to measure.
 const indexRuns = 200
 
 func index(name string) (Values, error) {
@@ -353,7 +353,7 @@ func index(name string) (Values, error) {
 	})
 }
 
-// read reads as a worker does that only wants to know where blocks of memory lie.
+// read measures a worker that reads only the allocations of memory blocks.
 func read(name string) (Values, error) {
 	o, err := open(name, 1<<40)
 	if err != nil {
@@ -372,14 +372,14 @@ func plain(name string) (Values, error) {
 	return v, v.timed("plain", func() error { _, err := o.plain(spec); return err })
 }
 
-// pack is what package pass does with what has no form of its own.
+// pack encodes a value that has no encoding of its own, as package pass does.
 func pack(value any) ([]byte, error) {
 	var b bytes.Buffer
 	err := gob.NewEncoder(&b).Encode(value)
 	return packer.EncodeAll(b.Bytes(), nil), err
 }
 
-// wall is for what waits on others.
+// wall measures the wall-clock time, for functions that wait for other processes.
 func wall(do func() error) (float64, error) {
 	begun := time.Now()
 	err := do()

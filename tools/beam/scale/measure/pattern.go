@@ -1,6 +1,6 @@
-// Package measure finds the constants of the model of scale on the machine that it runs
-// on: by analysing, joining and encoding segments as package pass does, each in a process
-// of its own with one processor, by the time of the processor.
+// Package measure measures the constants of package scale's model on the machine on which it runs.
+// It analyses, joins and encodes segments as package pass does, each in a separate process with one
+// processor, and measures the processor time.
 package measure
 
 import (
@@ -12,24 +12,24 @@ import (
 	"github.com/stackglass/stackglass/core/trace/sgt"
 )
 
-// Pattern is a way to go over a number of lines of 64 bytes, a power of two, in rounds
-// that each touch all of them.
+// Pattern is an order in which to access a power-of-two number of 64-byte lines, in rounds that
+// each touch all of them.
 type Pattern string
 
-// The patterns. They bound what programs do: a sweep reads the eight words of each line,
-// line by line, and finds nothing far from the last one; a chase reads one word of each
-// line, every round in a new random order.
+// The two patterns bound the behaviour of programs. A sweep reads the eight words of each line,
+// line by line, so every reference is near the previous one. A chase reads one word of each line,
+// in a new random order in every round.
 const (
 	Sweep Pattern = "sweep"
 	Chase Pattern = "chase"
 
-	stride Pattern = "stride" // a sweep that reads one word of each line, which has the same states
+	stride Pattern = "stride" // a sweep that reads one word of each line; its states are the same
 )
 
-// Patterns lists those that bound programs.
+// Patterns lists the patterns that bound programs.
 var Patterns = []Pattern{Sweep, Chase}
 
-// References is the number of references to a line in a round.
+// References returns the number of references to each line in a round.
 func (p Pattern) References() uint64 {
 	if p == Sweep {
 		return 8
@@ -37,7 +37,7 @@ func (p Pattern) References() uint64 {
 	return 1
 }
 
-// address gives that of reference number i to 1 << lineBits lines.
+// address returns the address of reference number i, for 1 << lineBits lines.
 func (p Pattern) address(i uint64, lineBits int) trace.Addr {
 	switch p {
 	case Sweep:
@@ -48,9 +48,8 @@ func (p Pattern) address(i uint64, lineBits int) trace.Addr {
 	return shuffle(i%(1<<lineBits), i>>lineBits, lineBits) * 64
 }
 
-// shuffle is a permutation of the numbers of so many bits, another one for every round.
-// Each step can be undone: an exclusive or, a product with an odd number, and an
-// exclusive or with the upper bits.
+// shuffle permutes the numbers with a given number of bits, differently in every round. Each step
+// is invertible: an XOR, a product with an odd number, and an XOR with the upper bits.
 func shuffle(x, round uint64, numberBits int) uint64 {
 	mask := uint64(1)<<numberBits - 1
 	half := (numberBits + 1) / 2
@@ -64,7 +63,7 @@ func shuffle(x, round uint64, numberBits int) uint64 {
 	return x
 }
 
-// Write writes a trace of so many references as a container.
+// Write writes a trace with a given number of references as a container.
 func (p Pattern) Write(to io.Writer, lineBits int, references uint64) error {
 	if lineBits < 1 || lineBits > 40 {
 		return fmt.Errorf("2^%d lines: want 2^1 to 2^40", lineBits)
