@@ -104,7 +104,7 @@ func TestParseErrors(t *testing.T) {
 		"curve line=64 line=32":       "want one value",
 		"threads by=corn":             `by "corn", want core, domain, change, view`,
 		"threads curve=perhaps":       "want true or false",
-		"threads by=core curve=true":  "exclude each other",
+		"threads by=core curve=true":  "cannot be combined",
 		"threads machine=L1=32KiB":    "L1=32KiB",
 		"counters sort=flops":         "sort functions or blocks",
 		"counters by=block sort=flop": "want one of",

@@ -54,7 +54,7 @@ func ofLocality(table func(*Run, Question, *profile.Locality, *report.Document) 
 var _ = Add(&Verb{
 	Name:  "curve",
 	Title: "Misses at every cache capacity",
-	Args:  []Arg{Line, {Name: "steps", Kind: Switch, Help: manual("only the sizes at which the miss ratio falls most")}, Range},
+	Args:  []Arg{Line, {Name: "steps", Kind: Switch, Help: manual("print only the sizes at which the miss ratio falls most")}, Range},
 	Needs: func(q Question) analysis.Analyses {
 		if q.Given(Range.Name) {
 			return analysis.Locality | analysis.Sites

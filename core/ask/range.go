@@ -12,7 +12,7 @@ import (
 )
 
 // Range is the argument of verbs that can answer for a part of the run.
-var Range = Arg{Name: "range", Help: manual("only this `PART` of the run, as in 10%..35% or 2000000..5000000 (references), rounded to windows of the timeline")}
+var Range = Arg{Name: "range", Help: manual("analyse only this `PART` of the run, such as 10%..35% or references 2000000..5000000, rounded to windows of the timeline")}
 
 // RangeOf returns the windows [from, to) of the timeline that the argument range selects. Each end
 // is rounded to the nearest border between windows, but the part has at least one window.

@@ -210,4 +210,4 @@ func Doubts(name string, p *profile.Profile) (list []string) {
 }
 
 // NoReference is the warning about an empty profile.
-const NoReference = "no references were analysed: the trace has none, or none of the chosen kinds, threads and part"
+const NoReference = "no references were analysed: the trace contains none, or none that match the chosen kinds, threads and part"

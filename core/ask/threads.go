@@ -35,7 +35,7 @@ var _ = Add(&Verb{
 	},
 	Check: func(q Question) error {
 		if q.Is("curve") && q.Given("by") {
-			return &Error{"--curve and --by " + q.Text("by") + " exclude each other: each prints one table"}
+			return &Error{"--curve and --by " + q.Text("by") + " cannot be combined: each prints one table"}
 		}
 		for _, c := range q.Caches().Levels {
 			if err := c.Check(); err != nil {

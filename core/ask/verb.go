@@ -4,11 +4,11 @@
 //  1. A [Verb] is a kind of question, such as what-if. It has a name, arguments with defaults and
 //     allowed values, the analyses that it needs, and a function that computes the answer. [Verbs]
 //     lists the verbs. The command derives its options from the list.
-//  2. A [Question] is a verb with values for its arguments and with a cache hierarchy. It is
-//     written in the same words on the command line, in a URL of the page and in a message to a
-//     worker, as in "threads by=core line=64".
-//  3. A [Run] is the subject of questions: a profile, a module of LLVM IR or a loop-compressed
-//     trace, and functions for other things that some answers need, such as reading files.
+//  2. A [Question] is a verb with values for its arguments and with a cache hierarchy. Its
+//     notation, such as "threads by=core line=64", is the same on the command line, in a URL of the
+//     page and in a message to a worker.
+//  3. A [Run] is the subject of questions. It contains a profile, a module of LLVM IR or a
+//     loop-compressed trace, and functions that some answers need, for example to read files.
 //  4. [Run.Answer] returns a [report.Document]: tables with units, facts of the input, and
 //     warnings.
 //

@@ -21,7 +21,7 @@ var _ = Add(&Verb{
 	Title:   "Hits and misses of a cache hierarchy",
 	Machine: AllCaches,
 	Args: []Arg{
-		{Name: "by", Default: "level", Words: []string{"level", "core"}, Help: manual("one row for each `UNIT`: level or core")},
+		{Name: "by", Default: "level", Words: []string{"level", "core"}, Help: manual("print one row for each `UNIT`: level or core")},
 		{Name: "share", Kind: List, Help: manual("divide the last shared level into `PARTS` for threads, as in 0=4MiB,1=2MiB")},
 		{Name: "against", Kind: List, Help: manual("compare with another `HIERARCHY`: a processor, a file, or a level as in --cache (repeat for more levels)")},
 		Range,

@@ -46,11 +46,11 @@ var Loops = ask.Add(&ask.Verb{
 	Check: func(q ask.Question) error {
 		switch {
 		case q.Given("loop") && q.Is("arrays"):
-			return &ask.Error{Text: "--loop and --arrays exclude each other: --loop prints the arrays of one loop"}
+			return &ask.Error{Text: "--loop and --arrays cannot be combined: --loop prints the arrays of one loop"}
 		case changes(q) && len(q.Machine.Levels) == 0:
 			return &ask.Error{Text: "there is no cache to count misses in: add --cache L1=32KiB,8, or --hierarchy i7-6700"}
 		case changesGiven(q) && q.Number("propose") > 0:
-			return &ask.Error{Text: "--propose and changes exclude each other: --propose looks for changes"}
+			return &ask.Error{Text: "--propose and changes cannot be combined: --propose looks for changes"}
 		}
 		_, err := leastShare(q)
 		return err

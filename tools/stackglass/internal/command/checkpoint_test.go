@@ -76,8 +76,9 @@ func files(t *testing.T, dir string) (names []string) {
 	return names
 }
 
-// TestKilled kills an analysis repeatedly at random moments, and repeats its command until it ends.
-// The profile must equal the profile of an uninterrupted analysis, and no other files may be left.
+// TestKilled repeatedly kills an analysis at random moments, and reruns its command until the
+// analysis completes. The profile must equal the profile of an uninterrupted analysis, and no other
+// files may be left.
 func TestKilled(t *testing.T) {
 	inMemory, spilled, length := 6, 2, 1_000_000
 	if os.Getenv("STACKGLASS_SOAK") != "" {

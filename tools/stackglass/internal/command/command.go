@@ -1,5 +1,5 @@
-// Package command is the stackglass command line: verbs, their options, what
-// they print, and the exit code.
+// Package command implements the stackglass command line: the verbs, their options, their output
+// and the exit code.
 //
 // [Main] is the whole program except for main, so that tests can run it in their own process. The
 // answer is written to stdout as one document. Progress, warnings and errors are written to stderr,

@@ -303,7 +303,7 @@ func TestSameProfileFromAnyInput(t *testing.T) {
 			t.Errorf("%s differs from a.sgp (%v)", name, err)
 		}
 	}
-	// The profile gives the same answers as the trace, also from standard input.
+	// The profile gives the same answers as the trace, even when it is read from standard input.
 	fromTrace := stackglass("curve", "other-name.bin", "--format", "csv")
 	fromProfile := askWith(string(a), "curve", "-", "--format", "csv")
 	if fromTrace.stdout != fromProfile.stdout || fromTrace.stdout == "" {

@@ -66,9 +66,9 @@ type rewriting struct {
 func addRewriting(cmd *cobra.Command) *rewriting {
 	r := &rewriting{reading: addReading(cmd)}
 	f := cmd.Flags()
-	f.Lookup("kinds").Usage = "references to write: load, store, modify, fetch, data, all"
+	f.Lookup("kinds").Usage = "write only references of these `KINDS`: load, store, modify, fetch, data, all"
 	f.Lookup("kinds").DefValue = "all"
-	f.Lookup("threads").Usage = "write only these threads, as in 1,2"
+	f.Lookup("threads").Usage = "write only the threads in this `LIST`, as in 1,2"
 	f.Lookup("limit").Usage = "write at most `N` references (0: all)"
 	must(f.Set("kinds", "all"))
 	f.Lookup("kinds").Changed = false

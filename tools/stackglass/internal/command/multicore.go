@@ -45,9 +45,9 @@ func (a *app) multicore(cmd *cobra.Command, o *asking) {
 	m := &multicoreOptions{r: o.r}
 	f := cmd.Flags()
 	f.StringVar(&m.at, "at", "", "predict this `INPUT`, as in n=512, from runs with smaller inputs: n=64:FILE n=96:FILE …")
-	f.StringVar(&m.check, "check", "", "compare with a run with the input that --at names: `FILE` is its single-threaded trace")
+	f.StringVar(&m.check, "check", "", "compare with a run on the input that --at names; `FILE` is the single-threaded trace of this run")
 	f.StringVarP(&m.output, "output", "o", "", "write the profile of the synthesised threads to this `FILE`, for one number of cores")
-	f.StringVar(&m.analyses, "analyses", "default", "a `LIST` of analyses for this profile, as in analyze")
+	f.StringVar(&m.analyses, "analyses", "default", "the `LIST` of analyses for this profile, in the same form as for analyze")
 	m.ppt.flags(f)
 	completeFiles(cmd, "processor", pipeline.Processors())
 	cmd.Use = strings.Replace(cmd.Use, "FILE", "TRACE", 1)

@@ -61,7 +61,7 @@ func (a *app) scale() *cobra.Command {
 	o.addMachine(cmd, cacheUsage)
 	f.StringVar(&o.module, "module", "", "a `FILE` with the LLVM IR of the traced program")
 	f.StringVar(&o.by, "by", "", "print only this `TABLE`, with all rows: "+strings.Join(scaleTables, ", ")+" (default for csv: law)")
-	f.IntVar(&o.top, "top", 10, "print the first `N` rows of each table (0: all; csv and json have all)")
+	f.IntVar(&o.top, "top", 10, "print the first `N` rows of each table (0: all; csv and json always contain all)")
 	hide(cmd, "sample", "sample-seed", "skip", "limit", "threads")
 	complete(cmd, "by", scaleTables)
 	return cmd

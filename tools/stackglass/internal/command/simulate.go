@@ -57,9 +57,9 @@ func (s *simulation) addFeatures(cmd *cobra.Command) {
 	f.Lookup("kinds").DefValue = ""
 	f.Uint64Var(&s.warmup, "warmup", 0, "simulate the first `N` references without counting them")
 	f.BoolVar(&s.causes, "causes", false, "divide misses into cold, capacity and conflict misses")
-	f.BoolVar(&s.bound, "bound", false, "also count the misses of optimal replacement (Belady's OPT), which no policy can undercut")
+	f.BoolVar(&s.bound, "bound", false, "also count the misses of optimal replacement (Belady's OPT), the minimum for policies that insert every line")
 	f.StringVar(&s.pages, "pages", "", "the page `SIZE` of TLBs, as in 2MiB (default: 4KiB)")
-	f.StringVar(&s.i1, "I1", "", "`SIZE,WAYS,LINE` of the first-level instruction cache, as in Cachegrind, whose way of counting is then used")
+	f.StringVar(&s.i1, "I1", "", "`SIZE,WAYS,LINE` of the first-level instruction cache, as in Cachegrind; accesses are then counted as in Cachegrind")
 	f.StringVar(&s.d1, "D1", "", "`SIZE,WAYS,LINE` of the first-level data cache, as in Cachegrind")
 	f.StringVar(&s.ll, "LL", "", "`SIZE,WAYS,LINE` of the last level, as in Cachegrind")
 }

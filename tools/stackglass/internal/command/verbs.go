@@ -66,7 +66,7 @@ func tableOf(d *report.Document, key string) *report.Table {
 func (a *app) plotted(cmd *cobra.Command, o *asking) {
 	var svg, png string
 	cmd.Flags().StringVar(&svg, "svg", "", "also draw a chart to this SVG `FILE`")
-	cmd.Flags().StringVar(&png, "png", "", "also draw it to this PNG `FILE`")
+	cmd.Flags().StringVar(&png, "png", "", "also draw a chart to this PNG `FILE`")
 	o.then = func(l *answerable, q ask.Question, _ *report.Document) error {
 		counts, cold := l.Profile.LocalityAt(q.Line()).Histogram(trace.AllKinds)
 		draw := func() (*chart.Chart, error) { return chart.Histogram(l.name, q.Line(), counts, cold) }
