@@ -2201,7 +2201,7 @@ func (c *CompareView) coresWait() string {
 	case !c.App.canPredict():
 		return "The trace of A is no longer available: go back and drop it again."
 	case c.App.waitsForWord():
-		return "The trace of A is long: look at A alone, and have cores predicted there."
+		return "The trace of A is long: open A alone, and predict several cores there."
 	}
 	return "Reading the trace again …"
 }
@@ -3017,7 +3017,7 @@ func (c *CoresView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 						}
 					}
 				}
-				addElement(vgparent, "p\x00class\x00second\x00Private and shared levels are simulated with MESI coherence, exactly for the synthesised threads. For comparison, SDCM is the model of PPT-SASMM, with a sample of at least 30 executions of each block. Compare the result with a run that has this number of threads.")
+				addElement(vgparent, "p\x00class\x00second\x00Private and shared levels are simulated with MESI coherence, which is exact for the synthesised threads. For comparison, SDCM is the model of PPT-SASMM, with a sample of at least 30 executions of each block. Compare the result with a run that has this number of threads.")
 			}
 			vgn = addElement(vgparent, "section\x00class\x00level\x00aria-labelledby\x00cores-work-title")
 			{
@@ -5938,7 +5938,7 @@ func (c *Threads) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 				}
 				addComponent(vgin, vgout, vgparent, c.Shared)
 				vgn = addElement(vgparent, "p\x00class\x00second")
-				setText(vgn, vugu.HTML("A thread\x26#39;s effective share is the size of a private cache in which it would miss no more often. There is none if other threads bring in lines for it."))
+				setText(vgn, vugu.HTML("A thread\x26#39;s effective share is the size of a private cache in which the thread would miss as often. There is no such size if other threads fetch lines for it."))
 			}
 			vgn = addElement(vgparent, "section\x00class\x00level\x00aria-labelledby\x00change-title")
 			{

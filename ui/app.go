@@ -251,8 +251,8 @@ func (a *App) navigate(to func() (hash string, yes bool)) {
 	}
 }
 
-// wayBack returns the element from which the user came to a closed result: a demo's card, or a
-// row in the list.
+// wayBack returns the element from which the user opened the result that was just closed: a demo's
+// card, or a row in the list.
 func (a *App) wayBack(key string) string {
 	if a.origin != "open-"+key && a.origin != "" {
 		return a.origin

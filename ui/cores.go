@@ -220,7 +220,7 @@ func (a *App) coresTable(chart string) *state.Table {
 	var t *state.Table
 	switch chart {
 	case "rates":
-		t = k.PredictedTable("rates", 0, "Hit rates by level and number of cores")
+		t = k.PredictedTable("rates", 0, "Hit ratios by level and number of cores")
 	case "rates-of":
 		t = k.PredictedTable("rates", n, "Caches"+with)
 	case "cores-of":

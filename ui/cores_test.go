@@ -27,7 +27,7 @@ func (d *desk) predictedAll() {
 // A single-threaded run can be predicted for any number of cores.
 func TestPredictCores(t *testing.T) {
 	d := alone(t)
-	d.wants(`id="cores-view"`, `id="cores-number"`, "Hit rates over cores", "Speed-up over cores", `id="cores-sentence"`, "Misses with 4 cores, as shares of all accesses: L1 ")
+	d.wants(`id="cores-view"`, `id="cores-number"`, "Hit ratios over cores", "Speed-up over cores", `id="cores-sentence"`, "Misses with 4 cores, as shares of all accesses: L1 ")
 	d.act(func() {
 		if s := d.app.predicted().RatesSentence(4); strings.Count(s, "L1") != 1 {
 			t.Errorf("the sentence mixes simulated and modelled levels: %s", s)
@@ -83,7 +83,7 @@ func TestCoresByWindows(t *testing.T) {
 	d.wants(`id="cores-model"`, "by the cores&#39; clocks", `id="cores-sampled"`, " lines, in L1. Bands and ± are 95 % confidence intervals.")
 	d.act(func() { d.app.SetModel("windows") })
 	d.predictedAll()
-	d.wants("SDCM models ", "executions of blocks, in L1", "±")
+	d.wants("SDCM models ", "block executions, in L1", "±")
 	if !strings.Contains(d.hash, "sdcm=windows") || state.ParseScreen(d.hash).Model != "windows" {
 		t.Error(d.hash)
 	}

@@ -11,14 +11,14 @@ const (
 	helpPlace = "The stack distances of the accesses at this source location, which count lines used by any code. " +
 		"An access misses in a cache if its distance is at least the cache's number of lines. The bins of all source locations add up to the histogram in Locality."
 	helpWorking = "The run is divided into windows with equal numbers of references. Each point is the number of distinct lines that a window touches, times the size of a line: " +
-		"This is exactly Denning's working set, over disjoint windows."
+		"This is exactly Denning's working set, for disjoint windows."
 	helpTime = "The run is divided into windows with equal numbers of references. Each point is the share of the accesses in a window that miss in a fully associative LRU cache of that size. " +
-		"The cache keeps its contents from one window to the next. Levels and steps show the program's phases."
+		"The cache keeps its contents from one window to the next. Plateaus and steps in the curve show the program's phases."
 	helpSets = "A cache of S sets and W ways keeps each line in the set that the low bits of the line number select, and evicts the least recently used of that set's W lines. " +
-		"The map shows every such cache up to 65 536 sets and 32 ways, exactly. Caches along a dashed line have the same size, with fewer sets and more ways towards the lower right. " +
+		"The map shows exact counts for every such cache up to 65 536 sets and 32 ways. Caches along a dashed line have the same size, with fewer sets and more ways towards the lower right. " +
 		"Misses are cold (the first access to a line), capacity (the other misses of a fully associative cache of the same size) and conflict (the misses that the sets add; negative if they keep lines that LRU over all lines would have evicted)."
 	helpRates = "The share of all accesses that hit in a level or above it, for 1, 2, 4 … cores and the chosen number. Solid: simulated, level by level, with coherent private caches. " +
-		"Dashed: the stack distance cache model (SDCM) for the same threads, as in PPT-SASMM: from a few lines, from all accesses, or from windows (executions of blocks). Bands are 95 % confidence intervals of its result from all accesses. Both methods share the error of the synthesised threads."
+		"Dashed: the stack distance cache model (SDCM) for the same threads, as in PPT-SASMM: from a few lines, from all accesses, or from windows (block executions). Bands are 95 % confidence intervals of its result from all accesses. Both methods share the error of the synthesised threads."
 	helpSpeedUp = "The speed-up over one core. The time of a block is its cycles on the chosen processor, with the latencies of the simulated caches. " +
 		"The table lists the losses: serial work, waiting for the slowest core, repeated work, caches, and memory bandwidth."
 	helpCores = "Each curve is one thread: the share of its accesses that miss in a fully associative LRU cache, at every cache size. " +
@@ -30,6 +30,6 @@ const (
 		"A miss is counted in a fully associative LRU cache of the level's size. Drag over a part, or press +, to see it enlarged; Esc shows the whole map."
 	helpOwners = "The data structure is divided into equal parts. The upper row shows the thread that touched each part first: many systems place the part near this thread. The lower row shows the thread that refers to the part most often (after Kulkarni and others). " +
 		"Numbers, colours and hatching identify threads."
-	helpFootprint = "The number of distinct lines accessed in a window, times the line size: the mean over all windows of that length in the run, " +
-		"exactly (Xiang and others, 2011). A program fills a cache in a window whose footprint is as large as the cache, and it occupies that much of a shared cache."
+	helpFootprint = "The number of distinct lines accessed in a window, times the line size. Each value is the exact mean over all windows of that length in the run " +
+		"(Xiang and others, 2011). A program fills a cache in a window whose footprint is as large as the cache, and it occupies that much of a shared cache."
 )

@@ -1,8 +1,9 @@
 // Package ui is the page's program: the state and its reactions to drops, messages and clicks
 // ([App]), and the Vugu components that show the state.
 //
-// Components compute no numbers; they lay out the tables, charts and sentences of package state.
-// The browser is accessed only through [Port], so that everything here runs natively in tests:
+// Components contain no calculations; they lay out the tables, charts and sentences of package
+// state. The browser is accessed only through [Port], so that everything here runs natively in
+// tests:
 //
 //	boot.js, charts.js ⇄ Port (wasm/app) ⇄ App ⇄ workers.Carrier ⇄ a web worker
 //	                                      ⇄ profile.Store

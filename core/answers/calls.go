@@ -290,8 +290,9 @@ func (c *Calls) number() {
 	}
 }
 
-// FunctionKey identifies a function, also if several functions have the same name: the file, the
-// line and the name, as in "app.c:17:multiply". If the file is unknown, it is the name.
+// FunctionKey returns a key that identifies a function even if several functions have the same
+// name. It consists of the file, the line and the name, as in "app.c:17:multiply", or only of the
+// name if the file is unknown.
 func FunctionKey(name, file string, line uint64) string {
 	if file == "" {
 		return name
@@ -426,7 +427,7 @@ func (c *Calls) name(n *callNode) string {
 // treeTable adds the nodes of a tree to a table: each node comes before the nodes below it, and the
 // nodes below it are in descending order of the main event, whose count is self or all. Nodes with
 // less than the given share of the main event are left out, and so are the nodes below them. A path
-// begins with its first caller, also in a tree of callers.
+// begins with its first caller, even in a tree of callers.
 func (c *Calls) treeTable(t *report.Table, roots []*callNode, callers, bySelf bool, share float64) {
 	weight := func(n *callNode) uint64 {
 		if bySelf {

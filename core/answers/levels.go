@@ -332,7 +332,7 @@ func AbsentThreads(p *profile.Profile, groups [][]uint32) (doubts []string) {
 		switch known := KnownThreads(p, group); len(known) {
 		case len(group):
 		case 0:
-			doubts = append(doubts, NumbersOf(group)+": "+whole+" has none of these threads, but "+NumbersOf(threads))
+			doubts = append(doubts, NumbersOf(group)+": "+whole+" has none of these threads; its threads are "+NumbersOf(threads))
 		default:
 			doubts = append(doubts, NumbersOf(group)+": of these threads, "+whole+" has only "+NumbersOf(known))
 		}

@@ -48,19 +48,19 @@ func NewSystem(p *trace.Program) (*System, error) {
 		s.weights[b], all = all[:k:k], all[k:]
 		for _, next := range p.Blocks[b].Successors {
 			if uint64(next) >= uint64(len(p.Blocks)) {
-				return nil, s.fail(b, "it continues to block "+strconv.Itoa(int(next))+", which does not exist", "the program's tables are damaged; read them again")
+				return nil, s.fail(b, "it continues to block "+strconv.Itoa(int(next))+", which does not exist", "the program's tables are damaged; load the program again")
 			}
 		}
 	}
 	for n := range p.Functions {
 		f := &p.Functions[n]
 		if uint64(f.First)+uint64(f.Blocks) > uint64(len(p.Blocks)) {
-			return nil, &Error{Function: f.Name, Block: -1, Why: "it has blocks that do not exist", Do: "the program's tables are damaged; read them again"}
+			return nil, &Error{Function: f.Name, Block: -1, Why: "it has blocks that do not exist", Do: "the program's tables are damaged; load the program again"}
 		}
 		for b := f.First; b < f.First+f.Blocks; b++ {
 			for _, next := range p.Blocks[b].Successors {
 				if next-f.First >= f.Blocks {
-					return nil, s.fail(int(b), "it continues to block "+strconv.Itoa(int(next))+" of another function", "the program's tables are damaged; read them again")
+					return nil, s.fail(int(b), "it continues to block "+strconv.Itoa(int(next))+" of another function", "the program's tables are damaged; load the program again")
 				}
 			}
 		}

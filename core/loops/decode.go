@@ -199,7 +199,7 @@ func (r *decoder) stream() (s stream) {
 		at += length
 	}
 	if count != s.count || count == 0 {
-		r.fail("addresses of a wild reference", count, decimal(max(s.count, 1))+", the number that follows")
+		r.fail("number of addresses of a wild reference", count, decimal(max(s.count, 1))+", the number that follows")
 		return stream{}
 	}
 	r.at += n
@@ -367,7 +367,7 @@ func (r *decoder) leaf(what uint64) uint32 {
 		r.fail("reference", ref, "another, because this one already has a leaf of this kind")
 	}
 	if kind == defineWild && r.tree.streams[ref].count == 0 {
-		r.fail("reference", ref, "one with a list of addresses")
+		r.fail("reference", ref, "a reference with a list of addresses")
 	}
 	r.leaves[kind][ref] = true
 	return r.tree.shapes.leaf(uint32(ref), kind == defineWild)

@@ -228,7 +228,7 @@ func TestInvalidBytesAreReported(t *testing.T) {
 		{"a number", head + "\x01\x08", "shape 1, want less than 1"},
 		{"a new leaf twice", head + "\x02\x04\x00\x00\x04\x00\x00", "reference 1, want less than 1"},
 		{"a leaf twice", head + "\x02\x04\x00\x00\x04\x02\x00", "reference 0, want another"},
-		{"wild without addresses", head + "\x01\x04\x01\x00", "want one with a list of addresses"},
+		{"wild without addresses", head + "\x01\x04\x01\x00", "want a reference with a list of addresses"},
 		{"a reference without a leaf", head + "\x00", "references that have leaves 0, want all 1"},
 		{"bytes after", head + "\x01\x04\x00\x00\x00", "bytes after the end 1, want none"},
 		{"something after the last", head + "\x02\x04\x00\x00\x05\x00", "shape after the last node 1, want 0"},

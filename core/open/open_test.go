@@ -531,7 +531,7 @@ func TestErrors(t *testing.T) {
 		{"no such format", " L 8,8\n", open.Options{Format: "elf"}, `input-format "elf", want ` + names()},
 		{"unknown", "hello\nworld\n", all, `t: unknown format; it begins with 68 65 6c 6c 6f 0a 77 6f 72 6c 64 0a "hello\nworld\n"
   not sgt: bytes 8 to 11 are not SGT.
-  not sgl: bytes 8 to 11 are not SGL.
+  not sgl: bytes 8 to 11 are not "SGL."
   not gem5: it does not begin with gem5
   not drmemtrace: its first record is of type 25960, want 25, a header
   not lackey: line 1: line "hello", want I, L, S or M, then address,bytes

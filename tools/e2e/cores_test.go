@@ -53,7 +53,7 @@ func TestCores(t *testing.T) {
 	// Predictions by SDCM from windows have confidence bands and a description of the sample, and
 	// the address contains the method.
 	p.choose("cores-model", "windows")
-	p.wait("windows", `document.querySelector("#cores-sampled")?.textContent.includes("executions of blocks")`)
+	p.wait("windows", `document.querySelector("#cores-sampled")?.textContent.includes("block executions")`)
 	p.predicted()
 	p.shoot("cores-windows")
 	if !eval[bool](p, `location.hash.includes("sdcm=windows") && document.querySelector("#table-rates-of").textContent.includes("±")`) {

@@ -18,7 +18,7 @@
 //  3. Every page and worker is watched. A console error, an exception, a
 //     violation of the policy or a request to another origin fails the test.
 //  4. Tests wait for conditions as long as a slow machine may need; no test fails because something
-//     takes long.
+//     is slow.
 //
 // Most tests use the page as served by the command. hostings_test.go tests the other ways to serve
 // it: a static host without headers, Cloudflare's runtime, the unzipped archive and the single

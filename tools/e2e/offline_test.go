@@ -14,7 +14,7 @@ func TestOffline(t *testing.T) {
 
 	p.reload()
 	if !eval[bool](p, `(await fetch(document.documentElement.dataset.program)).headers.has("X-Stackglass-Unfolded")`) {
-		t.Error("the stored program must be unfolded again at every visit")
+		t.Error("the cached program is stored in a form that must be decompressed at every visit")
 	}
 	demo := demos(t)[0]
 	want := truthOf(t, "demo:"+demo.Name)

@@ -11,7 +11,7 @@ type Chart struct {
 	Split   int    // in bar charts, the index of the first bar that is drawn apart from the others; 0: none
 	Summary string // a summary of the chart, for screen readers
 	How     string // how the chart was computed, or "" if in the same way as the run's other numbers
-	Small   bool   // the chart is one of several side by side
+	Small   bool   // the chart is one of several charts side by side
 }
 
 // Axis describes one axis.

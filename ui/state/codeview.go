@@ -561,7 +561,7 @@ func (v *View) worstLine(h hierarchy.Hierarchy) (Finding, bool) {
 		}
 	}
 	return Finding{ID: "worst-line", Title: "Worst line", Tab: TabCode,
-		Text: strings.ReplaceAll(c.Place(0), "  ", " in ") + " makes " + c.about(0) + Percent(most/total) + " of the misses in " + levels[0].Level.Cache.Name +
+		Text: strings.ReplaceAll(c.Place(0), "  ", " in ") + " causes " + c.about(0) + Percent(most/total) + " of the misses in " + levels[0].Level.Cache.Name +
 			" of " + Bytes(levels[0].Level.Cache.SizeBytes) + ", " + WaysText(levels[0].Level.Cache.Ways) + ": " + c.about(0) + Count(most) + " of " + c.aboutTotal(0) + Count(total) + ". " + why + c.MostWords(0)}, true
 }
 

@@ -185,7 +185,7 @@ func TestFlowsOfManyThreads(t *testing.T) {
 // The page reports groups with threads that the trace does not have.
 func TestAbsentThreads(t *testing.T) {
 	p := ring().Profile
-	if got := AbsentThreads(p, [][]uint32{{1, 2}, {8, 9}, {7, 10}}); got != "Threads that share a private cache, 8,9: the trace has none of these threads, but 1,2,7. "+
+	if got := AbsentThreads(p, [][]uint32{{1, 2}, {8, 9}, {7, 10}}); got != "Threads that share a private cache, 8,9: the trace has none of these threads; its threads are 1,2,7. "+
 		"Threads that share a private cache, 7,10: of these threads, the trace has only 7." {
 		t.Error(got)
 	}

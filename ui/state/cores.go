@@ -191,10 +191,10 @@ func (c *Cores) blank() []float64 {
 	return y
 }
 
-// RatesChart shows the hit rates of each level over the number of cores; chosen is the selected
+// RatesChart shows the hit ratios of each level over the number of cores; chosen is the selected
 // number.
 func (c *Cores) RatesChart(chosen int) *Chart {
-	chart := &Chart{ID: "rates", Title: "Hit rates over cores", Y: Axis{Label: "share of accesses that hit in this level or one above", Unit: UnitShare, Max: 1}}
+	chart := &Chart{ID: "rates", Title: "Hit ratios over cores", Y: Axis{Label: "share of accesses that hit in this level or one above", Unit: UnitShare, Max: 1}}
 	c.overCores(chart, c.Rates("global_rate"), func(s answers.Series) string {
 		switch {
 		case s.Method == string(hierarchy.WindowedSDCM):
@@ -230,7 +230,7 @@ func floor(series []Series) float64 {
 	return 0
 }
 
-// RatesSentence describes the predicted hit rates for a number of cores.
+// RatesSentence describes the predicted hit ratios for a number of cores.
 func (c *Cores) RatesSentence(cores int) string {
 	if !c.Known(cores) {
 		return ""
@@ -267,7 +267,7 @@ func (c *Cores) SampledSentence(cores int) string {
 		if lines := cell(t, i, "lines"); !report.Equal(lines, report.None()) {
 			text += "to " + lines.Shown(words) + " lines"
 		} else {
-			text += "of " + cell(t, i, "windows").Shown(words) + " of " + cell(t, i, "executions").Shown(words) + " executions of blocks"
+			text += "in " + cell(t, i, "windows").Shown(words) + " of " + cell(t, i, "executions").Shown(words) + " block executions"
 		}
 		return text + ", in " + cell(t, i, "level").Plain() + ". Bands and ± are 95 % confidence intervals."
 	}
@@ -320,7 +320,7 @@ func (c *Cores) SpeedUpSentence(cores int) string {
 	return ""
 }
 
-// rateColumns lists the columns of the table of hit rates; low and high are shown only if the
+// rateColumns lists the columns of the table of hit ratios; low and high are shown only if the
 // intervals are not symmetric.
 var rateColumns = []string{"cores", "level", "method", "misses", "global_rate", "global_off", "local_rate", "mean_rate", "mean_off", "low", "high", "accesses", "hits", "coherence_misses", "caches"}
 

@@ -227,8 +227,8 @@ func (s Screen) Hash() string {
 	return strings.Join(parts, "&")
 }
 
-// ParseScreen parses a hash, with or without "#". Settings that it does not understand get their
-// default values, so that every link leads to a screen.
+// ParseScreen parses a hash, with or without "#". Settings that it does not recognise get their
+// default values, so that every link opens a valid screen.
 func ParseScreen(hash string) Screen {
 	var s Screen
 	for _, part := range strings.Split(strings.TrimPrefix(hash, "#"), "&") {

@@ -252,13 +252,13 @@ func (v *View) ConflictSentence(c Cell) string {
 	size := Bytes(c.Lines() * v.LineBytes)
 	switch {
 	case c.Log2Sets == 0:
-		return "One set is full associativity: there are no conflicts."
+		return "With one set, the cache is fully associative: there are no conflicts."
 	case a.Conflict > 0:
-		return "A fully associative cache of " + size + " would miss " + Exact(uint64(a.Conflict)) + " fewer: the difference is conflict misses."
+		return "A fully associative cache of " + size + " would have " + Exact(uint64(a.Conflict)) + " fewer misses; these are the conflict misses."
 	case a.Conflict < 0:
-		return "A fully associative cache of " + size + " would miss " + Exact(uint64(-a.Conflict)) + " more: here, sets keep lines that LRU over all lines would evict."
+		return "A fully associative cache of " + size + " would have " + Exact(uint64(-a.Conflict)) + " more misses: here, sets keep lines that LRU over all lines would evict."
 	}
-	return "A fully associative cache of " + size + " would miss just as many."
+	return "A fully associative cache of " + size + " would have just as many misses."
 }
 
 // CellFacts lists the misses of a cell by cause, each with its share of all accesses.

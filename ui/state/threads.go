@@ -410,7 +410,7 @@ func (t *Threads) Known(g Groups) bool {
 	})
 }
 
-// unknownGroups is shown for groups without stacks.
+// unknownGroups is the message for groups of threads for which the profile has no stacks.
 const unknownGroups = "This analysis has no stack for these groups: analyse the trace again with them."
 
 // SharedTable lists the misses in shared caches by thread.

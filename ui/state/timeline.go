@@ -16,7 +16,8 @@ import (
 // Range is a part of a run: the references [From, To). The zero Range is the whole run.
 type Range struct{ From, To uint64 }
 
-// String returns the range as in the URL and as the argument of a verb; "" for the whole run.
+// String returns the range in the form that URLs and the argument --range use, or "" for the whole
+// run.
 func (r Range) String() string {
 	if r.To <= r.From {
 		return ""

@@ -127,7 +127,7 @@ func Recognise(head []byte) (reason string, ok bool) {
 	if sgt.BeginsWith(head, tagFile) {
 		return "", true
 	}
-	return "bytes 8 to 11 are not SGL.", false
+	return `bytes 8 to 11 are not "SGL."`, false
 }
 
 // Reader expands the trees of a file, one at a time and in order.

@@ -228,7 +228,7 @@ func TestTablesThatMakeNoSense(t *testing.T) {
 		{`end of a member 4, want members in ascending order, within the 8 bytes`, tables(1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 8, 2, 0, 4, 4, 0, 0, 0, 4, 0)},
 		{`structure 2, want less than 2`, tables(1, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 8, 0, 2)},
 		{`bytes after the end 1, want none`, tables(1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 7)},
-		{`end of a function's blocks 5, want at most 0`, tables(1, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 2, 3, 0, 0, 0)},
+		{`a function's blocks end at 5, want at most 0`, tables(1, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 2, 3, 0, 0, 0)},
 		{`lists of instructions 1, want none, or one for each of the 0 blocks`, tables(1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0)},
 	} {
 		var p trace.Program

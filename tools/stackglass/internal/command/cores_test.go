@@ -231,13 +231,13 @@ func TestAbsentThreads(t *testing.T) {
 		"a.csv": "addr,rw,size,tid\n0x1000,w,8,0\n0x1000,r,8,1\n0x1000,r,8,2\n", "a.din": "0 1000\n",
 	})
 	for line, want := range map[string]string{
-		"threads a.csv --domains 9":                                   "--domains 9: the trace has none of these threads, but 0-2",
+		"threads a.csv --domains 9":                                   "--domains 9: the trace has none of these threads; its threads are 0-2",
 		"threads a.csv --domains 0-1/2-3":                             "--domains 2,3: of these threads, the trace has only 2",
-		"analyze a.csv --cores 7/8":                                   "--cores 8: the trace has none of these threads, but 0-2",
-		"what-if a.csv --cache L1=1KiB,4 --domains 5,6":               "--domains 5,6: the trace has none of these threads, but 0-2",
-		"simulate a.csv --cache L1=1KiB,4 --cores 0/1,2/9":            "--cores 9: the trace has none of these threads, but 0-2",
+		"analyze a.csv --cores 7/8":                                   "--cores 8: the trace has none of these threads; its threads are 0-2",
+		"what-if a.csv --cache L1=1KiB,4 --domains 5,6":               "--domains 5,6: the trace has none of these threads; its threads are 0-2",
+		"simulate a.csv --cache L1=1KiB,4 --cores 0/1,2/9":            "--cores 9: the trace has none of these threads; its threads are 0-2",
 		"what-if a.din --cache L1=1KiB,4 --domains 0,1 --format json": "--domains 0,1: the trace does not say which thread made a reference",
-		"threads a.csv --domains 9 --format json":                     "--domains 9: the trace has none of these threads, but 0-2",
+		"threads a.csv --domains 9 --format json":                     "--domains 9: the trace has none of these threads; its threads are 0-2",
 	} {
 		got := stackglass(words(line)...)
 		if got.code != exitOK || !strings.Contains(got.stdout+got.stderr, want) {
@@ -259,7 +259,7 @@ func TestThreadsOfAbsentCores(t *testing.T) {
 		}
 		in(t, map[string]string{"a.csv": text})
 		got := stackglass("threads", "a.csv", "--cores", "500-502")
-		expect(t, got, exitOK, "--cores 500-502: the trace has none of these threads, but 0-"+strconv.Itoa(threads-1))
+		expect(t, got, exitOK, "--cores 500-502: the trace has none of these threads; its threads are 0-"+strconv.Itoa(threads-1))
 		if said := strings.Contains(got.stderr, "at most 64 cores"); said != folded {
 			t.Errorf("%d threads: %s", threads, got)
 		}
