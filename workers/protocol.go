@@ -8,7 +8,7 @@
 //     repeats.
 //  3. The host sends [Progress] five times a second, and from time to time a snapshot of the
 //     profile.
-//  4. The client may send Pause, Resume and Cancel, which have no body. The host obeys within a
+//  4. The client may send Pause, Resume and Cancel, which have no body. The host responds within a
 //     quarter of a second.
 //  5. The last Progress reports Ending, because assembling the result takes a while for many
 //     millions of lines.

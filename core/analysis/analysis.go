@@ -10,11 +10,12 @@
 //  3. [Runner.Profile] collects the results while the run continues; [Runner.Finish] collects them
 //     at its end.
 //
-// A run can be interrupted: after [Runner.Save] between two batches and [Runner.Restore], the
-// profile has the same bytes as without the interruption. A run can also be split: [JoinSegments]
-// joins segments of a trace exactly (MODELS §9). [Divided] uses this to share a run among
-// processors, or among workers of a browser, that read parts of the trace independently. [Parallel]
-// shares a run among processors if the trace can only be read from front to back.
+// A run can be interrupted between two batches: if it is saved with [Runner.Save] and restored with
+// [Runner.Restore], the profile has the same bytes as without the interruption. A run can also be
+// split: [JoinSegments] joins segments of a trace exactly (MODELS §9). [Divided] uses this to share
+// a run among processors, or among a browser's web workers, that read parts of the trace
+// independently. [Parallel] shares a run among processors if the trace can only be read from front
+// to back.
 package analysis
 
 import (

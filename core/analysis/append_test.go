@@ -47,7 +47,7 @@ func demo(t *testing.T, name string) (whole *trace.Batch, p *trace.Program) {
 }
 
 // If the trace of a multi-threaded demo is divided into segments, the joined profile has the same
-// bytes as that of the whole trace.
+// bytes as the profile of the whole trace.
 func TestAppendDemos(t *testing.T) {
 	for _, name := range []string{"false-sharing", "ring", "migratory-counter", "openmp-stencil"} {
 		t.Run(name, func(t *testing.T) {

@@ -21,7 +21,7 @@ var spills = []analysis.Spec{
 	{Analyses: analysis.Sites | analysis.Counters}, {Analyses: analysis.Sharing, Cores: [][]uint32{{0, 1}}}, {Kinds: trace.AllKinds, Limit: 2000},
 }
 
-// A run may start to spill at any step: its profile has the same bytes as that of a run that
+// A run may start to spill at any step: its profile has the same bytes as the profile of a run that
 // spilled from the start, even if it is saved and restored.
 func TestSpill(t *testing.T) {
 	p := allocating()
@@ -87,7 +87,7 @@ func TestSpillFailure(t *testing.T) {
 }
 
 // If a reference accesses more lines than a segment may contain, segments end in the middle of the
-// reference, also in a spilled run.
+// reference, even in a spilled run.
 func TestSpillWithinReference(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 9))
 	whole := random(rng, 2047) // just before the end of a window

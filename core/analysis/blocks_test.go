@@ -677,7 +677,7 @@ func distance(m *stacktest.Naive, line trace.Line) uint32 {
 }
 
 // Windows contain all executions of a rare block, and 1 % of the executions of a frequent block.
-// Their histogram is then close to that of all executions.
+// Their histogram is then close to the histogram of all executions.
 func TestBlockWindows(t *testing.T) {
 	for seed := range uint64(20) {
 		rng := rand.New(rand.NewPCG(seed, 98))

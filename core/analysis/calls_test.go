@@ -257,8 +257,8 @@ func TestCallPathsOfSegments(t *testing.T) {
 }
 
 // nesting returns a program with the given number of functions, each of which may call any of them,
-// and a random run of it. Each step calls or returns: next returns a function to call, or -1, given
-// the number of active functions. paths contains the call path of each step.
+// and a random run of it. Each step is a call or a return: given the number of active functions,
+// next chooses the function to call, or -1 to return. paths contains the call path of each step.
 func nesting(rng *rand.Rand, functions, steps int, next func(active int) int) (p *trace.Program, run []tracetest.Step, paths [][]uint32, callers map[int][]uint32) {
 	p = &trace.Program{Modules: []trace.Module{{Name: "a.c"}}}
 	for f := range uint32(functions) {

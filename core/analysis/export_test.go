@@ -7,7 +7,7 @@ import (
 )
 
 // Append joins the profiles of consecutive segments that were analysed with the same spec. The
-// result is that of one run, except for communication.
+// result equals the result of one run, except for communication.
 func Append(spec Spec, segments ...*profile.Profile) (*profile.Profile, error) {
 	spec = spec.WithDefaults()
 	spec.Start = segments[0].Segment.Start

@@ -11,8 +11,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Parallel is a [Runner] on several processors. Its result is that of a Runner, byte for byte
-// (MODELS §9; the scheme is PARDA: Niu, Dinan, Lu and Sadayappan, PARDA: a fast parallel reuse
+// Parallel is a [Runner] on several processors. Its result equals the result of a Runner, byte for
+// byte (MODELS §9; the scheme is PARDA: Niu, Dinan, Lu and Sadayappan, PARDA: a fast parallel reuse
 // distance analysis algorithm, IPDPS 2012).
 //
 //  1. One goroutine reads the trace and selects rows, ahead of all others. So a limit, a bad record

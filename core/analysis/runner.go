@@ -186,8 +186,8 @@ func (in *intake) state(at position, so *profile.Profile) *State {
 	return s
 }
 
-// EncodeTo writes the state in the encoding that [Runner.Restore] reads. The error is that of the
-// writer, or of the spill store; in the latter case, nothing is written.
+// EncodeTo writes the state in the encoding that [Runner.Restore] reads. It returns the error of
+// the writer or of the spill store. If the spill store fails, nothing is written.
 func (s *State) EncodeTo(w io.Writer) error {
 	if s.failed != nil {
 		return s.failed

@@ -677,8 +677,8 @@ func TestSitesSaveRestore(t *testing.T) {
 	}
 }
 
-// However a trace is divided into segments, and in whatever grouping these are joined, the result
-// is that of the whole trace.
+// However a trace is divided into segments, and in whatever grouping the segments are joined, the
+// result equals the result of the whole trace.
 func TestSitesAppend(t *testing.T) {
 	for seed := range uint64(80) {
 		rng := rand.New(rand.NewPCG(seed, 23))

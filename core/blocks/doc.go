@@ -14,18 +14,18 @@
 //  1. A [System] has an integer weight for each successor of a block, and one for leaving the
 //     function. The weights are counts of a run ([FromEdges]), weights from a compiler's profile
 //     ([FromProfile]), or numbers in a [Sheet] written by a person, which may depend on parameters
-//     ([Model]). Quotients are formed only at the end, because 999,999,999 to 1 is exact and
-//     0.999999999 as a float is not.
+//     ([Model]). Quotients are formed only at the end, because the ratio 999,999,999 to 1 is exact,
+//     but the floating-point number 0.999999999 is not.
 //  2. The number of visits of each block per invocation of its function is found by elimination
 //     without subtraction (Grassmann, Taksar and Heyman, Regenerative Analysis and Steady State
 //     Distributions for Markov Chains, 1985). Ordinary elimination divides by 1 − P, which keeps
 //     seven of sixteen digits for a loop of 10^9 iterations, and none for three such loops nested
-//     in each other. Here, the pivot is a sum: the block's weight of leaving the function, plus the
-//     weights of its edges to blocks that are not yet eliminated. Sums, products and quotients of
-//     positive numbers lose accuracy only in the last digits (O'Cinneide, Entrywise perturbation theory and
-//     error analysis for Markov chains, 1993). Blocks are eliminated in postorder of a depth-first
-//     search, so that edges lead only to headers of outer loops. A function with n blocks in loops
-//     that are nested d deep then takes n·d steps. Irreducible graphs take more.
+//     in each other. Here, the pivot is a sum: the block's weight for leaving the function, plus
+//     the weights of its edges to blocks that are not yet eliminated. Sums, products and quotients
+//     of positive numbers lose accuracy only in the last digits (O'Cinneide, Entrywise perturbation
+//     theory and error analysis for Markov chains, 1993). Blocks are eliminated in postorder of a
+//     depth-first search, so that edges lead only to headers of outer loops. A function with n
+//     blocks in loops that are nested d deep then takes n·d steps. Irreducible graphs take more.
 //  3. The number of invocations of each function is found for one strongly connected component of
 //     the call graph at a time, callers first. A block calls its Callee each time it runs. Other
 //     invocations (of main, of callbacks and through pointers) are inputs, called entries. If a
@@ -42,9 +42,9 @@
 //
 // Exceptions, longjmp and the end of the program end invocations in the middle of a function. Basic
 // blocks are therefore split after calls (package ir), and the part before the split has a weight
-// of leaving. A block with neither successors nor such a weight always leaves the function. A
-// longjmp, or an exception from outside the program, can also reach a block without following an
-// edge. Such arrivals are counted as entries of the block (Resumed).
+// for leaving the function. A block with neither successors nor such a weight always leaves the
+// function. A longjmp, or an exception from outside the program, can also reach a block without
+// following an edge. Such arrivals are counted as entries of the block (Resumed).
 //
 // The work of a block is the same in each execution, so the sum of the blocks' instructions, each
 // multiplied by the block's count, is the number of instructions in the run ([Work]). A branch's

@@ -56,10 +56,11 @@ func (d *Decoder) Offset() int { return d.at }
 // Rest returns the bytes that have not been read yet.
 func (d *Decoder) Rest() []byte { return d.in[d.at:] }
 
-// Take reads and returns all remaining bytes. The result is a part of the decoder's data.
+// Take reads and returns all remaining bytes. The result is a slice of the decoder's data, not a
+// copy.
 func (d *Decoder) Take() []byte { return d.bytes(uint64(len(d.in) - d.at)) }
 
-// Part reads n bytes, and returns a decoder for these bytes, which remain a part of the data of d.
+// Part reads n bytes, and returns a decoder for these bytes, which are not copied.
 func (d *Decoder) Part(n uint64) *Decoder {
 	part := &Decoder{base: d.base + d.at, err: d.err}
 	if part.in = d.bytes(n); d.err != nil {
@@ -138,7 +139,8 @@ func (d *Decoder) Length(least int) int {
 	return int(d.UintBelow(uint64(len(d.in)-d.at)/uint64(least) + 1))
 }
 
-// Bytes reads a length followed by that many bytes. The result is a part of the decoder's data.
+// Bytes reads a length followed by that many bytes. The result is a slice of the decoder's data,
+// not a copy.
 func (d *Decoder) Bytes() []byte { return d.bytes(d.Uint()) }
 
 // String reads a length followed by that many bytes.

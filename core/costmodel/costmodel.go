@@ -4,7 +4,7 @@
 //  1. [Open] accepts a profile with the blocks of a run, a module of LLVM IR, or both. Without a
 //     run, the counts come from the compiler's profile in the module, or are assumed.
 //  2. A question (answers.ModelQuestion) may change branches and parameters. The counts are then
-//     solved again (package blocks).
+//     recomputed (package blocks).
 //  3. The run time is the sum, over all blocks, of the block's count multiplied by the cycles that
 //     the block takes on a processor (package pipeline). If the profile has sites, loads have the
 //     latency of their sites in a hierarchy (package attribution). Otherwise they have the latency

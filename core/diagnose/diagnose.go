@@ -11,17 +11,17 @@
 //     fetches overlap depends on the pattern of addresses. Loads whose address is the result of
 //     another load do not overlap. For such loads, the pipeline model computes the cycles from the
 //     average latency of each load.
-//  2. Replay (schedule.go, replay.go). If the loop-compressed trace is short enough, it is
-//     simulated again. The threads run in the order in which a machine with a core for each thread
+//  2. Replay (schedule.go, replay.go). If the loop-compressed trace is short enough, it is replayed
+//     in a simulation. The threads run in the order in which a machine with a core for each thread
 //     would run them. The simulation also covers address translation, references that cross line
 //     boundaries, which thread stores to a page first, and how long threads wait for the slowest
 //     one.
 //  3. Trial. A nest of the loop-compressed trace is changed in the same way as the code would be
-//     changed (trial.go; package loops/change), and its exact misses are counted again in each
-//     level. For a different data layout, addresses are changed (rename.go, data.go), and the whole
-//     run is replayed. The change with the largest saving is the finding. Loops whose references
-//     depend on the data do not compress. They are interchanged by reordering the recorded
-//     references (reorder.go).
+//     changed (trial.go; package loops/change), and its misses in each level are recounted exactly.
+//     For a different data layout, addresses are changed (rename.go, data.go), and the whole run is
+//     replayed. The change with the largest saving is the finding. Loops whose references depend on
+//     the data do not compress. They are interchanged by reordering the recorded references
+//     (reorder.go).
 //  4. Cause (cause.go, threads.go). If no change helps a source location, the cause is found by
 //     elimination: misses because another core stored to the line; dependent loads; lines of which
 //     few bytes are used; irregular addresses; or lines that are never used again. The saving is

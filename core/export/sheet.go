@@ -11,8 +11,8 @@
 // column for each event and a row for each source location. Counts that belong to no source
 // location have their own row, so that every event adds up to the exact number for the whole run.
 //
-// The same profile gives the same file everywhere, because no file contains a time or the name of a
-// machine.
+// The same profile produces the same file on any machine, because no file contains a time or a
+// machine's name.
 package export
 
 import (

@@ -251,8 +251,8 @@ const mostInlined = 256
 // or an accessor, this is the location of the call, because the calling line uses the data. An
 // accessor is a function with code on only one line. does reports whether a location belongs to the
 // loop around the code, and how many loads and stores the inlined function makes there. A function
-// with a loop is not an accessor. Neither is a function in the same file with more than two loads
-// and stores, because it computes something.
+// with a loop is not an accessor. Nor is a function in the same file that makes more than two loads
+// and stores, because it does work of its own.
 func (m *metadata) place(n int, does func(l *location) (loop bool, references int)) trace.Place {
 	l := m.location(n)
 	for range mostInlined {
@@ -295,8 +295,8 @@ func (m *metadata) isAccessor(function int) bool {
 	return ok && !b.several
 }
 
-// extend adds the line of a location to the body of its function, and that of the block around it: of a loop that was
-// unrolled, only the body is left.
+// extend adds the line of a location to the body of its function, and also the line of the block
+// around it, because only the body of an unrolled loop is left.
 func (m *metadata) extend(l *location) {
 	if l.function < 0 {
 		return

@@ -83,9 +83,9 @@ func TestReadAsInstrumented(t *testing.T) {
 	}
 }
 
-// TestReadRare checks that code that must not be rewritten can still be read, and that code that
-// cannot be read is reported.
-func TestReadRare(t *testing.T) {
+// TestReadRareInstructions checks that code that must not be rewritten can still be read, and that
+// unreadable code is reported.
+func TestReadRareInstructions(t *testing.T) {
 	unreadable := []string{"unknown", "rest of a line", "no terminator", "no label", "label twice", "value twice", "late phi"}
 	for _, s := range snippets {
 		text := s.text + "\ndefine void @last() {\n  ret void\n}\n"

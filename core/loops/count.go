@@ -94,7 +94,7 @@ func (c count) most() uint64 {
 	return c.rows
 }
 
-// Approximately returns the approximate number of records that the tree stands for, even if
+// Approximately returns the approximate number of records that the tree represents, even if
 // [Tree.Rows] overflows. It returns +Inf if a float64 overflows, too.
 func (t *Tree) Approximately() float64 {
 	if t.rows < math.MaxUint64 {

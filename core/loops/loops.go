@@ -33,8 +33,8 @@
 //     each caller.
 //  6. Only a window of the last nodes is searched for repetitions. Older nodes are finished. With
 //     [Folder.Give], a folder passes finished nodes on as a tree whenever they take too much
-//     memory, and begins a new tree. Loops of two or three iterations over leaves are expanded
-//     again if that takes fewer bytes.
+//     memory, and begins a new tree. Loops of two or three iterations over leaves are expanded if
+//     that takes fewer bytes.
 //  7. [Expander] returns the original records in their original order.
 //  8. [Tree.Append] encodes a tree, and [Decode] reads it. The encoding contains each shape once,
 //     the shapes of nodes where they differ from the prediction, and the nodes' parameters as
@@ -47,14 +47,14 @@
 //
 // # Differences
 //
-// ScalaMemTrace compares signatures, each of which is the exclusive or of the PCs in the call
-// stack, and matches only the sign and size of strides at each level. Here, the signature consists
-// of the site (or the PC if a trace has no sites), the kind, the size and the thread. If a trace
-// has neither sites nor PCs, records are matched by kind and size. The call stack is not part of
-// the signature, because block entries already distinguish nests. It is used only for wild sites
-// (point 5). Each parameter of a body has a step for each loop, so that expansion is exact at every
-// level. A single list contains the records of all threads in trace order, so nests fold only if
-// the threads alternate regularly.
+// ScalaMemTrace compares signatures, each of which is the XOR of the PCs in the call stack, and
+// matches only the sign and size of strides at each level. Here, the signature consists of the site
+// (or the PC if a trace has no sites), the kind, the size and the thread. If a trace has neither
+// sites nor PCs, records are matched by kind and size. The call stack is not part of the signature,
+// because block entries already distinguish nests. It is used only for wild sites (point 5). Each
+// parameter of a body has a step for each loop, so that expansion is exact at every level. A single
+// list contains the records of all threads in trace order, so nests fold only if the threads
+// alternate regularly.
 //
 // # Limits
 //

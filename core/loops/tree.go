@@ -46,7 +46,7 @@ type Tree struct {
 
 func newTree() *Tree { return &Tree{shapes: shapes{first: map[uint64]uint32{}}} }
 
-// Rows returns the number of records that the tree stands for, including events. If the number is
+// Rows returns the number of records that the tree represents, including events. If the number is
 // greater than the largest uint64, Rows returns the largest uint64 (see [Tree.Approximately]).
 func (t *Tree) Rows() uint64 { return t.rows }
 

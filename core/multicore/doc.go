@@ -1,6 +1,6 @@
 // Package multicore synthesises the threads of an OpenMP program, for any number of cores, from the
-// trace of a single-threaded run. The method is that of PPT-SASMM (Barai, Chennupati, Santhi,
-// Badawy, Arafa, Eidenbenz, MEMSYS 2020), but avoids most of its error.
+// trace of a single-threaded run. The method follows PPT-SASMM (Barai, Chennupati, Santhi, Badawy,
+// Arafa, Eidenbenz, MEMSYS 2020), but avoids most of its error.
 //
 // A single-threaded run does all of the program's work. Its trace contains the beginnings and ends
 // of parallel regions, the worksharing loops with their schedules, and barriers. The work can

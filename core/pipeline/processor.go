@@ -22,10 +22,10 @@
 //  4. [Body.Steady] computes lower bounds for the time of an iteration when many iterations
 //     overlap, as in a loop: from the ports (exactly, with maximum flows), from dispatch, and from
 //     recurrences (exactly, as the maximum mean over the circuits of the graph). The largest bound
-//     is the time and determines the bottleneck. A loop that is entered again after a few
-//     iterations overlaps with its next execution as far as the window reaches ([Body.SteadyOver]).
-//     A load waits for a line that an earlier load of the iteration fetches ([Options.FillWait]) if
-//     both addresses are the same value plus constants (fields of a structure). Structures that are
+//     is the time and determines the bottleneck. A loop that is re-entered after a few iterations
+//     overlaps with its next execution as far as the window reaches ([Body.SteadyOver]). A load
+//     waits for a line that an earlier load of the iteration fetches ([Options.FillWait]) if both
+//     addresses are the same value plus constants (fields of a structure). Structures that are
 //     accessed by an index, and lines that are fetched by stores or in an earlier iteration, are
 //     not recognised.
 //  5. [Processor.Runtime] sums these times. A memory model provides the average latency of loads,

@@ -9,8 +9,8 @@ import (
 // not contain the functions that a path calls. The counts of all paths add up to the histogram of
 // the line size of Sites.
 //
-// A recursive call does not create a new path: a function that calls itself stays on its path, and
-// two functions that call each other alternate between two paths. Recursion of any depth therefore
+// A recursive call does not create a new path: a function that calls itself keeps its path, and two
+// functions that call each other alternate between two paths. Recursion of any depth therefore
 // leads to only a few paths.
 type Calls struct {
 	// Paths lists each path after its caller's path. The first path stands for code outside of all

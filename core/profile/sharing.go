@@ -11,7 +11,7 @@ import (
 // Sharing counts how the threads of a trace use private and shared caches, at one line size
 // (MODELS §6). Package analysis/sharing computes it.
 //
-// All counts are by core. A core stands for the threads, usually one, that use the same private
+// All counts are by core. A core represents the threads, usually one, that use the same private
 // cache. Line accesses of a core are counted in up to four ways, each with a histogram and set
 // tables:
 //

@@ -50,7 +50,7 @@ const MaxCapacities = 8
 // not in the trace's tables.
 const NoSite = ^uint32(0)
 
-// Site is one instruction that makes references. Unknown texts are "".
+// Site is one instruction that makes references. A string that is unknown is "".
 type Site struct {
 	Number   uint32 // number in the trace's tables, or NoSite
 	PC       uint64 // 0: unknown

@@ -106,7 +106,7 @@ func NewPieces(put func(i int, piece []byte) error) *Pieces {
 	return &Pieces{put: put, part: make([]byte, 0, PieceBytes), hash: xxhash.New()}
 }
 
-// Write adds data. The error is that of put.
+// Write adds data. It returns the error of put.
 func (p *Pieces) Write(data []byte) (int, error) {
 	written := 0
 	for len(data) > 0 {

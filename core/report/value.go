@@ -191,7 +191,7 @@ func (v Value) Human() string {
 	return v.text
 }
 
-// Plain formats the value for programs, without quotes.
+// Plain formats the value in machine-readable form, without quotes.
 func (v Value) Plain() string {
 	switch v.kind {
 	case countKind, bytesKind:

@@ -52,9 +52,9 @@
 //
 // The set index is the line number modulo the number of sets, which need not be a power of two. A
 // hashed index first splits the line number into pieces that are as long as a set index, and
-// combines these pieces by exclusive or. A set that is not full uses the frame that was emptied
-// last, or else the next unused frame. In a full set, the victim is the least recently used line
-// (LRU), or the line that one of these policies selects:
+// combines these pieces by XOR. A set that is not full uses the frame that was emptied last, or
+// else the next unused frame. In a full set, the victim is the least recently used line (LRU), or
+// the line that one of these policies selects:
 //
 //   - FIFO: the line that was inserted first.
 //   - Random: a random line. The random choices depend only on the seed.
@@ -114,11 +114,12 @@
 //
 // # Optimal replacement
 //
-// Options.Bound also counts how often each level would miss with optimal replacement (Belady, A Study of
-// Replacement Algorithms for a Virtual-Storage Computer, IBM Systems Journal 5(2), 1966), for the demand
-// accesses that reach it. No replacement policy that inserts every line has fewer misses. It is not
-// counted in exclusive levels, in levels with sub-blocks, and in levels that do not allocate for stores.
-// The memory is proportional to the number of distinct lines, at most 80 bytes each.
+// Options.Bound also counts how often the demand accesses that reach each level would miss with
+// optimal replacement (Belady, A Study of Replacement Algorithms for a Virtual-Storage Computer,
+// IBM Systems Journal 5(2), 1966). No replacement policy that inserts every line has fewer misses.
+// It is not counted in exclusive levels, in levels with sub-blocks, and in levels that do not
+// allocate for stores. The memory is proportional to the number of distinct lines, at most 80 bytes
+// each.
 //
 // # Cores
 //
@@ -423,7 +424,7 @@ func check(levels []hierarchy.Cache, i int) error {
 	case c.Replacement == hierarchy.TreePLRU && ways&(ways-1) != 0:
 		want = "a number of ways that is a power of two, for tree-PLRU"
 	case i > 0 && c.Inclusion == hierarchy.Inclusive && c.LineBytes < largestLine(levels[:i]):
-		want = "lines at least as large as those above it, to be inclusive"
+		want = "lines at least as large as in the levels above, to be inclusive"
 	case i > 0 && c.Inclusion == hierarchy.Exclusive && c.LineBytes != levels[i-1].LineBytes:
 		want = "lines as large as in " + levels[i-1].Name + " above it, to be exclusive"
 	default:

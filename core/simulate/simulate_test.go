@@ -246,7 +246,8 @@ func (l *naiveLevel) bestMisses() (misses uint64) {
 	return misses
 }
 
-// reference simulates one reference of the trace. version is the number that identifies its store.
+// reference simulates one reference of the trace. A store writes version, which is different for
+// every reference.
 func (n *naive) reference(t *rapid.T, version int, kind trace.Kind, addr, bytes uint64, latest data) {
 	first := n.levels[0].lineSize()
 	for _, piece := range cut(addr, bytes, first) {

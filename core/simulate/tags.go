@@ -103,7 +103,7 @@ func (x *index) other(line trace.Line) uint64 {
 	return line % x.sets
 }
 
-// fold combines the pieces of a line's number by exclusive or.
+// fold combines the pieces of a line's number by XOR.
 func fold(line trace.Line, pieces uint) trace.Line {
 	folded := trace.Line(0)
 	for ; line != 0; line >>= pieces {

@@ -40,7 +40,7 @@ func dineroRuns(t *testing.T, name string) (runs []run) {
 		}
 		switch {
 		case row["trace"] != name:
-		case row["cache"] == "2level:l2-ucache": // its row follows that of its first level
+		case row["cache"] == "2level:l2-ucache": // its row follows the row of its first level
 			runs[len(runs)-1] = append(runs[len(runs)-1], row)
 		default:
 			runs = append(runs, run{row})

@@ -87,7 +87,7 @@ func (l *level) storeWatched(addr trace.Addr, bytes uint64) {
 	l.watchDemand(addr>>l.shift, true, func() { l.storePlain(addr, bytes) })
 }
 
-// watchDemand performs a demand access, and what the level's watch does before and after it.
+// watchDemand performs a demand access, and the work of the level's watch before and after it.
 func (l *level) watchDemand(line trace.Line, store bool, access func()) (missed bool) {
 	w := l.watch
 	p, first, pushed := w.prefetch, false, false
@@ -133,7 +133,7 @@ func (l *level) addrOf(line trace.Line) trace.Addr {
 	return line << l.shift
 }
 
-// prefetchAfter prefetches what the level's prefetcher wants after an access.
+// prefetchAfter prefetches the lines that the level's prefetcher selects after an access.
 func (l *level) prefetchAfter(addr trace.Addr, missed, first bool) {
 	s := l.watch.s
 	if s.silent {

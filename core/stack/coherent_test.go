@@ -30,7 +30,7 @@ func TestCoherentEqualsCaches(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) { EqualCaches(t, few(t)) })
 }
 
-func TestCoherentEqualsLists(t *testing.T) {
+func TestCoherentEqualsLinearLists(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		events := few(t)
 		cut := rapid.IntRange(0, len(events)).Draw(t, "cut")

@@ -7,7 +7,7 @@
 //
 //  1. The topmost 16 lines are an array in order of use. Most accesses of real programs hit there:
 //     a linear search shifts the entries that it passes, and the distance is the position.
-//  2. A line that falls off the array gets a time stamp. Below the array, the order of use is the
+//  2. A line that falls off the array gets a timestamp. Below the array, the order of use is the
 //     order of the stamps, so the distance of a line that is accessed again is 16 plus the number
 //     of live stamps newer than its own. A hash table (table.go) maps the line to its stamp. A
 //     bitmap of live stamps with a tree of prefix counts (stamps.go) counts the newer stamps in a
@@ -20,8 +20,8 @@
 // If most accesses miss the array, searching it wastes time, and two lines have to be looked up:
 // the accessed line and the line that falls off. In this case, every line gets a stamp (exact.go).
 // Repeated accesses to one line are recognised by a comparison, and any other access needs one
-// table lookup. The array is updated now and then, to detect when most accesses would hit in it
-// again.
+// table lookup. The array is updated from time to time, to detect when most accesses would hit in
+// it again.
 //
 // When the stamps run out, the live stamps are renumbered from zero. This is rare, because it makes
 // room for several times as many new stamps.
@@ -29,12 +29,12 @@
 // [Sets] also covers set-associative caches: for every number of sets from 2^0 to 2^16, it computes
 // the depth at which each access finds its line in its set (MODELS §4; Hill and Smith, 1989, call
 // this all-associativity simulation). Two lines share one of 2^a sets if the last a bits of their
-// numbers agree. The number of trailing zeros of their exclusive or therefore decides this for all
-// a at once:
+// numbers agree. The number of trailing zeros in the XOR of the two numbers therefore decides this
+// for every a at once:
 //
-//  1. For a line in the top array, the lines above it are known. Each of them increments the depths
-//     for all numbers of sets for which it shares a set with the line. This takes one addition to a
-//     word of sixteen 4-bit lanes.
+//  1. For a line in the top array, the lines above it are known. Each of them adds one to the
+//     depths for all numbers of sets with which it shares a set with the line. This takes one
+//     addition to a word of sixteen 4-bit lanes.
 //  2. For a line from below the array, there is a list of at most 32 numbers for each set. It
 //     counts the lines that fell off the array after this line did (recency.go). The lines that are
 //     still in the array are added in lanes. A line moves in its lists only when it falls. The

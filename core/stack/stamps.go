@@ -2,7 +2,7 @@ package stack
 
 import "math/bits"
 
-// stamps is an ordered set of time stamps: a bitmap of live stamps, and above it a tree that counts
+// stamps is an ordered set of timestamps: a bitmap of live stamps, and above it a tree that counts
 // them. To count the live stamps that are newer than a given stamp, it reads a few words, without a
 // loop or branch that depends on the stamp.
 //

@@ -2,7 +2,7 @@ package stack
 
 import "github.com/stackglass/stackglass/core/trace"
 
-// table maps each line of the trace to its time stamp. It uses open addressing with linear probing,
+// table maps each line of the trace to its timestamp. It uses open addressing with linear probing,
 // in 256 parts that grow one at a time. Therefore growing never pauses the run for long, and old
 // and new memory coexist for only one part. Large parts grow by half, so the table needs 23 to 35
 // bytes per line.
@@ -28,7 +28,7 @@ type part struct {
 
 type entry struct {
 	key   uint64 // line + 1; 0 for an empty slot
-	stamp uint32 // time stamp, or onTop or fresh
+	stamp uint32 // timestamp, or onTop or fresh
 	moved uint32 // in [Sets]: number of the line's last move in the lists, 0 if it never moved; in [Coherent]: the id of the line, 0 if it has none
 }
 

@@ -1,9 +1,9 @@
 // Package trace defines batches of references. Every trace reader produces such batches, and every
 // analysis consumes them.
 //
-// A trace is the sequence of a program's memory operations. Traces may not fit in memory, so they
-// are read in batches. A [Reader] fills a [Batch] of a few thousand rows, the caller processes the
-// batch, and the next call overwrites it.
+// A trace is the sequence of a program's memory operations. A trace may be larger than memory, so
+// traces are read in batches. A [Reader] fills a [Batch] of a few thousand rows, the caller
+// processes the batch, and the next call overwrites it.
 //
 //  1. The caller creates one batch with [NewBatch] and reuses it.
 //  2. [Reader.Next] fills it. A column that the trace cannot fill is nil (MODELS §1: fields that a

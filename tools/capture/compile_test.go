@@ -269,7 +269,7 @@ func TestCulprit(t *testing.T) {
 	}
 }
 
-// TestResponseFiles checks that @FILE is replaced by the arguments in the file, also within such
+// TestResponseFiles checks that @FILE is replaced by the arguments in the file, even within such
 // files.
 func TestResponseFiles(t *testing.T) {
 	t.Chdir(t.TempDir())

@@ -1,4 +1,4 @@
-// Release makes the files of a release, in build/release:
+// Release builds the release files in build/release:
 //
 //   - an archive of the command for each operating system and architecture, with the page inside
 //     the command, the manual page, shell completions and the licences of all dependencies;

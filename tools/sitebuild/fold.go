@@ -32,7 +32,7 @@ import (
 // Therefore, the name offset in a record is folded to a flag that says whether the name has the
 // runtime's prefix, and the names themselves are omitted.
 
-// folding tells unfold.js where the table is. It is stored below the lowest address that Go
+// folding describes to unfold.js where the table is. It is stored below the lowest address that Go
 // programs use, and unfold.js clears it.
 type folding struct {
 	Magic     uint32

@@ -211,8 +211,8 @@ func TestNamesHaveHashes(t *testing.T) {
 }
 
 // TestAddressesExist checks that every address in index.html is relative to the page and leads to a
-// file. It also checks that the files named in a worker's address are in the folder of the worker's
-// script.
+// file. It also checks that the files named in the query of a worker's address exist, relative to
+// the worker's script.
 func TestAddressesExist(t *testing.T) {
 	b := made(t)
 	content, err := os.ReadFile(filepath.Join(b.out, "index.html"))

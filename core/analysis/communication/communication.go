@@ -7,8 +7,8 @@
 //   - events: every load or store that has a source;
 //   - transfers: the first load by a thread of a value that another thread wrote. A store creates a
 //     new value, so the overwritten value need not be moved. A modify is one reference, a load
-//     followed by a store. So the transfers are a lower bound on the data that a message-passing
-//     version of the program must send.
+//     followed by a store. The transfers are therefore a lower bound on the data that a
+//     message-passing version of the program must send.
 //
 // Granules are words of 8 bytes, lines and pages of 4,096 bytes, all in one pass. A reference that
 // spans several words counts once for each of them. Over the whole run, a granule is
@@ -23,15 +23,15 @@
 //   - migratory: other threads use the values of several threads.
 //
 // The cost of false sharing is false misses: misses at false events that occur in a cache of any
-// size, because another thread's store invalidated the line. Falsely shared lines without false
-// misses are used by one thread at a time.
+// size, because another thread's store invalidated the line. If a falsely shared line has no false
+// misses, the threads used it one after the other.
 //
 // # Method
 //
 // In the same pass, package sites numbers the site and the data object of each reference. As long
 // as only one thread refers to a line, the analysis stores only a count for its words, and the site
 // of the last store. The site is needed if a second thread uses the stored value. At the first
-// reference of another thread, each word gets a cell with its last writer, a bit for each thread
+// reference by another thread, each word gets a cell with its last writer, a bit for each thread
 // that used its value, and its class. So private data needs little memory, and most references need
 // only one look-up in a table of lines.
 //

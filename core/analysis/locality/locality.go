@@ -200,8 +200,8 @@ func (s *lineSize) settle(n int, kinds []trace.Kind, origin []uint32, at uint64)
 	}
 }
 
-// window makes the last row that of the window that contains reference number at, and appends a row
-// if necessary. Windows have size references.
+// window ensures that the last row belongs to the window that contains reference number at, and
+// appends a row if necessary. Windows have size references.
 func (s *lineSize) window(at, size uint64) {
 	w := &s.windows
 	if n := w.First + uint64(len(w.Rows)); n > at/w.References {

@@ -15,7 +15,7 @@ type Budget = contract.Budget
 
 // Shelved is the locality analysis of a trace whose lines do not fit in memory. It analyses
 // segments that fit in memory, and appends each segment to a stack in a spill store. The result
-// equals that of [Analysis].
+// equals the result of [Analysis].
 type Shelved struct {
 	near   *Analysis // the current segment
 	far    *Analysis // everything before the segment

@@ -29,8 +29,8 @@
 //
 // A sample in time chooses single accesses, and follows each until its line is accessed again
 // (Kulkarni, section 2.1). Each access is sampled with the same probability: the gaps are
-// geometrically distributed and count all accesses, so samples overlap. (If a gap started when the
-// previous sample ends, short distances would be over-represented.) While no sample is open,
+// geometrically distributed and count all accesses, so samples overlap. (If each gap started when
+// the previous sample ended, short distances would be over-represented.) While no sample is open,
 // accesses are skipped. After a sample has been open for a part of the mean gap, it counts only one
 // line in 64, chosen by hash. A sample whose line is not accessed again represents a cold access,
 // because there are as many last accesses to lines as first accesses.
@@ -73,12 +73,12 @@
 // # Intervals
 //
 // The sampled lines are divided into 16 independent groups, by hash; single accesses are assigned
-// to 16 groups in turn. The standard deviation of the misses of each core, site or flow is computed
-// from the spread of the groups (Student's t with 15 degrees of freedom; communication has 8
-// groups). Distances are uncertain, too: their deviation follows from the way in which they were
-// combined, and widens the interval so that it includes the misses of neighbouring capacities. If
-// the sample contains nothing for a result, its upper bound is three sampled accesses (rule of
-// three). If a row of a table is the sum of several sites or flows, their half-widths are added,
-// because all errors may have the same sign. For the histogram of single accesses, each count is
-// treated as a binomial share (Wilson's interval).
+// to 16 groups in turn. The standard error of the misses of each core, site or flow is computed
+// from the spread between the groups, and its interval with Student's t (15 degrees of freedom;
+// communication has 8 groups, so 7). Distances are uncertain, too. Their standard deviation follows
+// from the way in which they were combined; it widens the interval so that it includes the misses
+// of neighbouring capacities. If the sample contains nothing for a result, its upper bound is three
+// sampled accesses (rule of three). If a row of a table is the sum of several sites or flows, their
+// half-widths are added, because all errors may have the same sign. For the histogram of single
+// accesses, each count is treated as a binomial share (Wilson's interval).
 package sample

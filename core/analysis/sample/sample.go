@@ -177,8 +177,8 @@ type row struct {
 
 func (w *windows) last() *row { return &w.rows[len(w.rows)-1] }
 
-// reach makes the last row that of the window that contains reference number at, and appends a row
-// if necessary. Windows have size references.
+// reach ensures that the last row belongs to the window that contains reference number at, and
+// appends a row if necessary. Windows have size references.
 func (s *lineSize) reach(at, size uint64) {
 	w := &s.windows
 	if w.References >= size && uint64(len(w.rows)) > at/w.References {

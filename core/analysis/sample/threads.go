@@ -263,7 +263,7 @@ func (t *threads) accessCoherent(c *coreStacks, core uint8, line, left trace.Lin
 		}
 	}
 	if known == nil || at == 0 {
-		return // a line that is on top stays there, also in the sample
+		return // a line that is on top stays on top in the sample, too
 	}
 	ownAbove, _, _ := c.own.take(line)
 	c.own.note(line)
@@ -470,7 +470,7 @@ func (t *threads) stopWaiting(line trace.Line, bit uint64) {
 	}
 }
 
-// halve halves the rate of sampled lines on all stacks.
+// halve halves the sampling rate of lines on all stacks.
 func (t *threads) halve() {
 	t.lines.threshold /= 2
 	t.lines.halvings++

@@ -27,7 +27,8 @@ import (
 // Finally, the lines of the segment are pushed on top of the stacks. A note is kept if no earlier
 // access has resolved it.
 
-// ErrManyCores reports that in some segment, several threads must share a core.
+// ErrManyCores reports that the segments have more threads, or groups of threads, than the analysis
+// has cores.
 var ErrManyCores = errors.New("the segments together have more than 64 threads or groups of threads, and which of these share a core depends on the whole trace; " +
 	"group the threads by core, or analyse the whole trace at once")
 

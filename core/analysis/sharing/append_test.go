@@ -14,8 +14,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// A trace may be cut into segments of any length that are joined in any grouping: the profile has
-// the same bytes as that of the whole trace, except for the parts that segments do not have.
+// If a trace is cut into segments of any length, which are joined in any grouping, the profile has
+// the same bytes as the profile of the whole trace, except for the parts that segments do not have.
 func TestAppend(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b := multithreaded(150).Draw(t, "trace")

@@ -59,8 +59,8 @@ func processor(b *testing.B) int64 {
 	return used.Utime.Nano() + used.Stime.Nano()
 }
 
-// If real traces whose threads share lines are cut into segments, the joined result is that of the
-// whole trace.
+// If real traces whose threads share lines are cut into segments, the joined result equals the
+// result of the whole trace.
 func TestAppendRealTraces(t *testing.T) {
 	for _, name := range tracetest.RealTraces {
 		whole := interleaved(t, name, 4, false)

@@ -2,8 +2,8 @@
 // the four views of MODELS §6 it keeps LRU stacks by core, and counts all distances, and the depths
 // in sets.
 //
-//  1. Threads are assigned to cores: one core per thread, or as the user groups them (cores.go).
-//     Cores that share a cache form a domain; the domain of all cores always exists.
+//  1. Threads are assigned to cores: one core per thread, or the groups that the user chooses
+//     (cores.go). Cores that share a cache form a domain; the domain of all cores always exists.
 //  2. The stack of the whole trace, which package locality keeps, is the concurrent stack of all
 //     cores, so view 2 costs nothing.
 //  3. A directory (directory.go) records for every line which cores have it, which core touched it

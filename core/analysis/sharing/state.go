@@ -29,8 +29,8 @@ import (
 //	  for each domain with cores: its stack · for each line uv core that touched it last · overlaps
 //
 // Overlaps are encoded, for each core, as the number (uv) of lines that were last touched before
-// the time of its overlap. This suffices, because only the order of times matters, and this order
-// is that of the stack.
+// the time of its overlap. This suffices, because only the order of times matters, and it is the
+// same as the order of the stack.
 //
 // Mergeable states of at most one core contain, for each line size, only the list of lines that
 // were stored to, each encoded as zigzag varint line − the previous one · uv first touches since.

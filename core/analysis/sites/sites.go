@@ -1,9 +1,9 @@
 // Package sites splits the histogram of stack distances by the source locations that
 // make the line accesses, and by the data that they access (MODELS §15).
 //
-// A site is a load or a store in the code, as numbered by the trace (captured by "stackglass cc"
-// and "stackglass trace"), or, if the trace does not number its sites, an instruction's address
-// together with a kind of reference. For each site the analysis reports
+// A site is a load or a store in the code. Some traces number their sites, for example traces
+// recorded with "stackglass cc" or "stackglass trace". In other traces, a site is an instruction's
+// address together with a kind of reference. For each site the analysis reports
 //
 //   - how often each stack distance occurs, in bins: one for cold accesses, and four per power of
 //     two (profile.SiteBin). The bins of all sites add up to the histogram. So a site's misses in a

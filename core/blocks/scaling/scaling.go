@@ -6,10 +6,10 @@
 //
 // # Counts
 //
-// The executions of a block of an affine program are a polynomial of the input's parameters (as
-// long as trip counts have the same remainder modulo the unrolling factor). Many polynomials fit a
-// few runs, so the one with the shortest description is chosen (Rissanen, Modeling by shortest data
-// description, 1978):
+// In an affine program, the number of executions of a block is a polynomial in the input's
+// parameters (as long as trip counts have the same remainder modulo the unrolling factor). Many
+// polynomials fit a few runs, so the one with the shortest description is chosen (Rissanen,
+// Modeling by shortest data description, 1978):
 //
 //  1. All sums of up to four monomials with rational coefficients that fit every run exactly are
 //     tried.
@@ -31,9 +31,9 @@
 // have a checked polynomial. If the distances cannot be divided in this way, they form a single
 // class. Each of 512 quantiles of a class is followed from run to run, because a distance in one
 // run corresponds to a distance in the next. The law of a quantile is a polynomial that fits the
-// runs, a constant, or a sum of two monomials or a power law that fits to 2 % (12.5 % if distances
-// are binned). Otherwise the quantile keeps its value, because shares change at the quantiles where
-// classes of distances meet. The predicted quantiles are then sorted.
+// runs, a constant, or a sum of two monomials or a power law that fits within 2 % (12.5 % if
+// distances are binned). Otherwise the quantile keeps its value, because shares change at the
+// quantiles where classes of distances meet. The predicted quantiles are then sorted.
 //
 // # Programs
 //

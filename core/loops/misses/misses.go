@@ -49,12 +49,12 @@
 //
 // Blocks are alike under three conditions. All decisions in them are equal. The touched lines, the
 // states and the numbers of periods are in arithmetic progression from block to block. All lines
-// that may be in the cache at the same time have the same order by address, also relative to the
-// bounds of regions. Between the first block and the last, each line is an affine function of the
-// block's number, so two lines that are in order at both ends are in order in between. Therefore
-// different lines never become equal, which is all that LRU depends on, and every jump within a
-// block is as sound as in the first and the last block. If the last block is not alike, an earlier
-// block is tried.
+// that may be in the cache at the same time have the same order by address, relative both to each
+// other and to the bounds of regions. Between the first block and the last, each line is an affine
+// function of the block's number, so two lines that are in order at both ends are in order in
+// between. Therefore different lines never become equal, which is all that LRU depends on, and
+// every jump within a block is as sound as in the first and the last block. If the last block is
+// not alike, an earlier block is tried.
 //
 // # Differences
 //

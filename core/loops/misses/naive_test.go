@@ -233,7 +233,7 @@ func deeper(items []loops.Item) []loops.Item {
 	return items
 }
 
-// setWild assigns enough addresses to every wild reference.
+// setWild gives every wild reference enough addresses for all its iterations.
 func (d *drawing) setWild(n *loops.Nest, items []loops.Item) {
 	for _, it := range items {
 		d.setWild(n, it.Body)

@@ -96,7 +96,7 @@ func TestTable2(t *testing.T) {
 	}
 }
 
-// TestSDCM checks that the probability of a hit at a given distance is that of eq. 5 and 6.
+// TestSDCM checks that the probability of a hit at a given distance follows eq. 5 and 6.
 func TestSDCM(t *testing.T) {
 	for _, c := range []struct {
 		distance, ways, lines uint64

@@ -1,7 +1,7 @@
 // Package blocksample estimates the hit ratios of the cores' caches from a sample of a synthesised
 // trace, block by block, as PPT-SASMM does (MODELS §14.3; Barai et al., MEMSYS 2020, §3.4 to §3.6):
 //
-//  1. A window is an execution of a basic block. A sample of the windows of each block gives its
+//  1. A window is an execution of a basic block. A sample of the windows of each block yields its
 //     conditional reuse profile P(D|BB_i) (Algorithm 3; [Collector]). With [sasmm.Private], each
 //     core has its own stack; with [sasmm.Shared], all cores share one stack. Any other trace with
 //     threads can also be used.

@@ -1,9 +1,9 @@
 // Package larger predicts the cache misses of several cores for an input that was not run, from
 // single-threaded runs on two or more smaller inputs.
 //
-// PPT-SASMM (Barai et al., MEMSYS 2020, §3.4 to §3.6) uses the conditional reuse profiles P(D|BB_i)
-// of a small input also for a larger input. Only the execution counts of the blocks change. This
-// package works as follows:
+// PPT-SASMM (Barai et al., MEMSYS 2020, §3.4 to §3.6) keeps the conditional reuse profiles
+// P(D|BB_i) of a small input for a larger input: only the execution counts of the blocks change.
+// This package works as follows:
 //
 //  1. the threads of each small run are synthesised (package predict), and every execution of each
 //     block is measured on the stacks of a level's caches (package blocksample);

@@ -1,7 +1,7 @@
 // Package predict predicts the cache misses and the runtime of an OpenMP program with several
 // cores from the trace of a single-threaded run (PPT-SASMM §3; MODELS §14.4).
 //
-//  1. For each number of cores, it reads the trace again and synthesises the threads' references
+//  1. For each number of cores, it reads the trace once and synthesises the threads' references
 //     (package multicore). It keeps only counts, so its memory use does not grow with the trace.
 //  2. It simulates private and shared caches, kept coherent by MESI, for these references (package
 //     simulate). This is exact for the synthesised threads. If executions of blocks are

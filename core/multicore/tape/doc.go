@@ -1,5 +1,5 @@
-// Package tape implements a compact buffer for the rows of a parallel region. Several readers read
-// the rows again, each at its own position.
+// Package tape implements a compact buffer for the rows of a parallel region. Several readers can
+// reread the rows, each at its own position.
 //
 // Rows are compressed in pages of [PageRows] rows. Each page can be read without the others. The
 // coder works like the coder in package sgt, but with rows instead of steps. Rows with the same

@@ -99,8 +99,8 @@ func (g *given) Next(b *trace.Batch) error {
 	return g.end
 }
 
-// realigned reads all rows of r. Sites contain the thread numbers of the original trace, because r
-// renumbers the threads from 0.
+// realigned reads all rows of r, which renumbers the threads from 0. The sites of the rows are the
+// thread numbers of the original trace.
 func realigned(t tracetest.Failer, r *Reader, capacity int) (rows []row, err error) {
 	b, numbers := trace.NewBatch(capacity), map[uint32]uint32{}
 	for {

@@ -211,8 +211,8 @@ func classesByExact(t *testing.T, r *Result, tree *loops.Tree, c misses.Cache, n
 	return text
 }
 
-// TestSums checks for random trees that the number of accesses equals that of the tree, that misses
-// do not exceed accesses, and that levels add up.
+// TestSums checks for random trees that the result has as many accesses as the tree, that misses do
+// not exceed accesses, and that levels add up.
 func TestSums(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := loops.Nest{Items: drawItems(t, 0)}

@@ -19,17 +19,17 @@
 //     up to the root, which is a loop that runs once.
 //  4. Each array gets a class at each level ([Class]; §4.2). The class determines the array's
 //     misses: with FIRST_MISS, each line of the array misses once at that level; lines that do not
-//     stay miss again in each iteration of the outer loops that use them again.
+//     stay in the cache miss again in each iteration of the outer loops that reuse them.
 //
 // The first rule that applies determines the class. An array that is in the cache is ALWAYS_HIT. An
 // array that fits, with enough ways, is FIRST_MISS. If two arrays in the same loop begin in the
 // same set, have the same length and stride, and there is no way left, both are ALWAYS_MISS (§4.3);
 // an array that was in the cache before the loop is then FIRST_HIT. If two arrays overlap in some
 // sets, or begin in the same set with different strides, both are CONF_MISS (§4.4, §4.5). If the
-// arrays belong to nested loops, the inner array, which loses one line per iteration and stays, is
-// CONF_MISS, and the outer one is ALWAYS_MISS (§4.7). If the cache is too small, the array is
-// CAP_MISS, even if it was FIRST_MISS (§4.8). If two arrays share a line at their edges, this is
-// not a conflict (§4.10). Cold misses are not distinguished from capacity misses (§3.1).
+// arrays belong to nested loops, the inner array is CONF_MISS, because it stays in the cache except
+// for one line per iteration; the outer one is ALWAYS_MISS (§4.7). If the cache is too small, the
+// array is CAP_MISS, even if it was FIRST_MISS (§4.8). If two arrays share a line at their edges,
+// this is not a conflict (§4.10). Cold misses are not distinguished from capacity misses (§3.1).
 //
 // The run time depends on the size of the tree, the number of sets and the number of arrays in a
 // loop, but not on trip counts.
@@ -38,11 +38,11 @@
 //
 //   - Conflicts are counted by set. The thesis splits an array into regions with a number of ways
 //     each (§4.4); here the regions are sets, so only the lines in overfull sets miss again.
-//     Contexts and classes treat arrays as a whole (§4.1). If miss counts did so, too, the errors
+//     Contexts and classes treat arrays as a whole (§4.1). If miss counts did the same, the errors
 //     would be several times as large as in the thesis.
 //   - Here, a stride longer than a line uses only the sets that it reaches. The thesis assumes that
 //     it uses the whole range, and calls this a weakness (§4.10).
-//   - Strides of outer loops move arrays against each other (§4.6, which has no formula). Here,
+//   - Strides of outer loops move arrays relative to each other (§4.6, which has no formula). Here,
 //     losses are averaged over iterations at many places, spread evenly over all enclosing loops.
 //     If a loop touches B lines of an array in total and D in each of its n iterations, (B-D)/(n-1)
 //     lines are new in each iteration after the first. The other lines may have been lost.

@@ -1,4 +1,4 @@
-// Package probe is a test binary with every ending that wasmtest must hand on.
+// Package probe is a test binary that ends in every way that wasmtest must report.
 package probe
 
 import (
