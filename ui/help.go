@@ -10,7 +10,7 @@ const (
 		"The line above the bars is their running sum: at distance d, the hit ratio of a cache of d + 1 lines."
 	helpPlace = "The stack distances of the accesses at this source location, which count lines used by any code. " +
 		"An access misses in a cache if its distance is at least the cache's number of lines. The bins of all source locations add up to the histogram in Locality."
-	helpWorking = "The run is divided into windows with equal numbers of references. Each point is the number of distinct lines that a window touches, times the size of a line: " +
+	helpWorking = "The run is divided into windows with equal numbers of references. Each point is the number of distinct lines that a window touches, times the size of a line. " +
 		"This is exactly Denning's working set, for disjoint windows."
 	helpTime = "The run is divided into windows with equal numbers of references. Each point is the share of the accesses in a window that miss in a fully associative LRU cache of that size. " +
 		"The cache keeps its contents from one window to the next. Plateaus and steps in the curve show the program's phases."

@@ -222,7 +222,7 @@ func TestTimelineOfDividedRuns(t *testing.T) {
 }
 
 // A limit that no window reaches leads to windows whose size depends on the number of references
-// only. One that every window exceeds leads to a single window.
+// only. A limit that every window exceeds leads to a single window.
 func TestTimelineIsBounded(t *testing.T) {
 	p, steps := tracetest.Multiplication(16)
 	whole := tracetest.Rows(p, slices.Repeat(steps, 60)...)

@@ -20,7 +20,7 @@ import (
 //	main if.cond a.c:15  | if.then if.else = 0.25, rest
 //	main call a.c:16     | call+1 (leaves) = 999 : 1
 //
-// A branch line contains the function, the block, the source line (only informative; "-" if
+// A branch line contains the function, the block, the source line (for information only; "-" if
 // unknown), the successors in the order of the terminator, and, after "=", their frequencies.
 // Blocks have the compiler's labels, with +n for the part after the n-th call. The last successor
 // may be (leaves), which means that an exception, longjmp, or the end of the program ends the

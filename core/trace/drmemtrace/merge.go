@@ -162,7 +162,8 @@ func (m *merger) add(record *[RecordBytes]byte) {
 		p.thread, p.threads = uint32(value), true
 		m.thread, m.threads = p.thread, true
 	case kind == typeMaybeFetch:
-		// Whether the instruction before was the same depends on the part, not on the merged trace.
+		// Whether the previous instruction was the same depends on the part, not on the merged
+		// trace.
 		fetched := uint16(typeInstr)
 		if p.pcs && p.pc == value {
 			fetched = typeNoFetch
