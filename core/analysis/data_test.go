@@ -39,7 +39,6 @@ func structured(rng *rand.Rand) *trace.Program {
 // naiveData implements the definition of the use of data structures, reference by reference.
 type naiveData struct {
 	*naiveSites
-	spec  analysis.Spec
 	now   uint64
 	lives map[objectID]*profile.BlockLives
 	bytes map[objectID]uint64
