@@ -679,7 +679,7 @@ type Caches struct {
 	turn      int // the number of changes of the hierarchy
 }
 
-// answer is computed once per render: later calls ask about the same levels.
+// answer returns the prediction, which App computes only once for the same levels.
 func (c *Caches) answer() *state.Caches { return c.App.answer() }
 
 func (c *Caches) machine() hierarchy.Hierarchy { return c.App.Machine() }

@@ -159,7 +159,7 @@ func (s Spec) Check() error {
 		return &trace.OptionError{Option: "stacks", Got: strconv.Itoa(int(s.Stacks)), Want: "stacks that this program can count"}
 	}
 	if s.Stacks != 0 && (s.Mergeable || s.wants()&(Sites|Communication) != 0) {
-		return &trace.OptionError{Option: "stacks", Got: "some of them", Want: "all stacks, which sites, communication and mergeable profiles need"}
+		return &trace.OptionError{Option: "stacks", Got: "some of them", Want: "all stacks, because sites, communication and mergeable profiles need them"}
 	}
 	if s.SetNumbers&^stack.AllSetNumbers != 0 {
 		return &trace.OptionError{Option: "sets", Got: strconv.Itoa(int(s.SetNumbers)), Want: "powers of two up to 65,536 as numbers of sets"}
@@ -176,7 +176,7 @@ func (s Spec) checkSample() error {
 	case s.Sample == nil:
 		return nil
 	case s.Analyses&beside != 0 && s.Analyses != None && s.Sample.Stretches(nil, s.Kinds, nil) != nil:
-		return &trace.OptionError{Option: "analyses", Got: s.Analyses.String(), Want: "neither loops nor blocks with sampled parts of the run (onoff), because they need the whole run; sample a share of the lines (space)"}
+		return &trace.OptionError{Option: "analyses", Got: s.Analyses.String(), Want: "neither loops nor blocks with sampled parts of the run (onoff), because loops and blocks need the whole run; sample a share of the lines (space)"}
 	case s.Mergeable:
 		return &trace.OptionError{Option: "mergeable", Got: "with a sample", Want: "only one of the two: sampled profiles cannot be joined"}
 	case s.Sample.Stretches(nil, s.Kinds, nil) != nil:

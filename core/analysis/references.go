@@ -10,7 +10,8 @@ type references struct {
 	apart      *trace.Batch // copy of the references of a part with events
 }
 
-// of returns the references of a part. mixed means that the part may contain events.
+// of returns the references of a part. mixed reports whether the part may also
+// contain events.
 func (r *references) of(part *trace.Batch, mixed bool) *trace.Batch {
 	if !mixed {
 		into := part.View(&r.view, 0, part.Len())

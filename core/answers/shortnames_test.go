@@ -39,7 +39,7 @@ func TestShortNamesDiffer(t *testing.T) {
 		short, seen := ShortNames(names, most), map[string]bool{}
 		for _, name := range names {
 			if seen[short[name]] {
-				t.Fatalf("%q: %q is the text of another name too", name, short[name])
+				t.Fatalf("the short name of %q is %q, which is also the short name of another name", name, short[name])
 			}
 			seen[short[name]] = true
 			if len(names) == 1 && utf8.RuneCountInString(short[name]) > most {

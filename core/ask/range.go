@@ -21,7 +21,7 @@ func (r *Run) RangeOf(q Question) (from, to int, err error) {
 	if t == nil {
 		return 0, 0, r.NoTimeline()
 	}
-	bad := &trace.OptionError{Option: Range.Name, Got: q.Text(Range.Name), Want: "two ends of a part of the run, as in 10%..35% or 2000000..5000000 (references)"}
+	bad := &trace.OptionError{Option: Range.Name, Got: q.Text(Range.Name), Want: "the beginning and the end of a part of the run, as in 10%..35% or 2000000..5000000 (references)"}
 	first, last, found := strings.Cut(q.Text(Range.Name), "..")
 	low, ok := r.reference(first, 0)
 	high, ok2 := r.reference(last, float64(r.Profile.Totals.AllReferences()))

@@ -7,8 +7,8 @@
 // is assumed to miss in the same share of its accesses in that bin as all sites together. That
 // share is known, so the sum is exact for every capacity.
 //
-// If utilisation was measured in a cache like the level, fully associative or set-associative, its
-// exact count of lines fetched by each site is used instead.
+// If line utilisation was measured in a cache with the capacity, associativity and line size of the
+// level, the exact number of lines that each site fetched into that cache is used instead.
 //
 // For any other set-associative level, the share of misses in each bin is the share that SDCM
 // expects at the bin's mean distance (MODELS §5). These estimates are scaled to the total that

@@ -31,8 +31,8 @@
 //     invocations (of main, of callbacks and through pointers) are inputs, called entries. If a
 //     recursive function calls itself C times per invocation on average, the solution divides by 1
 //     − C, and the recursion diverges unless C < 1. If floating point is too imprecise to decide
-//     whether it diverges, rational numbers are used or, for a run, its known numbers of
-//     invocations.
+//     whether the recursion diverges, rational numbers are used. For the weights of a recorded run,
+//     the numbers of invocations in that run are used instead.
 //  4. The counts are rounded and checked against the equations in integer arithmetic: flows are
 //     128-bit products that must divide without a remainder. The system has only one solution, so
 //     integers that satisfy it are the solution. [Solution] says for which functions this is

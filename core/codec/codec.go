@@ -269,7 +269,8 @@ func Bounded[T any](c *Coder, list *[]T, most int, member func(*T)) {
 	members(c, list, atMost, most, member)
 }
 
-// Members codes the members of a list without its length. When reading, the length is n.
+// Members codes the members of a list without its length. When reading, n is the number of members
+// to read.
 func Members[T any](c *Coder, list *[]T, n int, member func(*T)) {
 	members(c, list, exactly, n, member)
 }

@@ -501,7 +501,7 @@ func (r *run) causes() {
 }
 
 func disorder(level string) string {
-	return "the addresses follow no order, and the data is larger than " + level
+	return "the addresses follow no pattern, and the data is larger than " + level
 }
 
 // inOrder reports whether a source location waits mostly for lines that are accessed in sequential

@@ -88,7 +88,7 @@ func (r *run) inOrderOf(at *place) *retrial {
 }
 
 func chased(from string) string {
-	return "each load takes its address from the previous load, and the addresses follow no order, so the core waits for one line after another from " + from
+	return "each load takes its address from the previous load, and the addresses follow no pattern, so the core waits for one line after another from " + from
 }
 
 // translations adds findings about source locations that wait longer for address translation than
@@ -475,7 +475,7 @@ func (r *run) merge(at *place) bool {
 	at = r.heaviest(t, at)
 	r.taken[at] = 1
 	r.add(at, Finding{Kind: Layout, Cost: max(at.wait+at.pages, t.saved), Saved: t.saved, Tried: true, Before: t.before, After: t.after,
-		Why:       "the code uses one element of each of " + strconv.Itoa(len(arrays)) + " arrays at the same index, and the indices follow no order, so it fetches a line for each",
+		Why:       "the code uses one element of each of " + strconv.Itoa(len(arrays)) + " arrays at the same index, and the indices follow no pattern, so it fetches a line for each",
 		Fix:       "merge these arrays into one array of structures, so that elements with the same index are in one line",
 		How:       r.retried(),
 		IllegalIf: "other code uses one of the arrays as a whole, or iterates over it with a pointer",

@@ -40,8 +40,8 @@ func TestDistribute(t *testing.T) {
 	}
 }
 
-// TestUpdates: if elements are updated only from their own values, the updates of one part may be
-// done before the updates of the next part.
+// If each element is updated only from its previous value, a loop may be distributed: all updates of
+// its first part may precede all updates of its second part.
 func TestUpdates(t *testing.T) {
 	for name, c := range map[string]struct {
 		body []loops.Item

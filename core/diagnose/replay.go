@@ -215,7 +215,7 @@ func (t *lineTable) each(do func(at trace.Line, of *line)) {
 	}
 }
 
-// lru is a cache of one level. Each set contains line numbers plus one, most recently used first.
+// lru is a single-level LRU cache. Each set contains line numbers plus one, most recently used first.
 type lru struct {
 	sets uint64
 	mask uint64 // sets-1 if sets are a power of two; otherwise 0

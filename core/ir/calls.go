@@ -107,8 +107,8 @@ type site struct {
 	typ    string
 	object string
 	values [2]recipe
-	// structure is 1 + the number of the structure to which the site refers, at this offset; 0:
-	// unknown
+	// structure is 1 + the index of the structure that the site accesses, or 0 if it is unknown.
+	// offset is the byte offset of the access in this structure.
 	structure, offset uint32
 	n                 int // number of values
 }

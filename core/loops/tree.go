@@ -140,7 +140,8 @@ func (t *Tree) Node(shape uint32, params []uint64) Node {
 	return Node{tree: t, shape: s, number: shape, params: params[:s.params:s.params]}
 }
 
-// Node is a leaf or a loop, as it is in the first iteration of all loops around it.
+// Node is a leaf or a loop, with the values of its parameters in the first iteration of every
+// enclosing loop.
 type Node struct {
 	tree   *Tree
 	shape  *shape
@@ -185,7 +186,7 @@ func (t *Tree) Between(ref int) (least, most trace.Addr, ok bool) {
 	return s.least, s.most, s.count > 0
 }
 
-// Next returns the next address. ok is false after the last one.
+// Next returns the next address. ok is false after the last address.
 func (a *Addresses) Next() (addr trace.Addr, ok bool) { return a.cursor.next(a.stream) }
 
 // IsLoop reports whether the node is a loop.

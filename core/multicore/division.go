@@ -92,8 +92,8 @@ func (p *passage) enter(s *step, block uint32, row uint64) {
 	}
 }
 
-// meets returns the rows of the last block that p and t have in common. From this block, a pass
-// that began like t can continue like p.
+// meets finds the last block that occurs in both p and t, and returns its row in p and its row in
+// t. From this block, a pass that began like t can continue like p.
 func (p *passage) meets(t *passage) (row, rowOfT uint64) {
 	for i := len(t.blocks) - 1; i >= 0; i-- {
 		for _, b := range p.blocks {

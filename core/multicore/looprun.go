@@ -240,8 +240,8 @@ func (m *Reader) endLoop() {
 	m.partFrom, m.partWho = to, everyCore
 }
 
-// idle returns the range of rows that a core without iterations skips. The range begins where the
-// code before the loop can branch directly to the code after the loop.
+// idle returns the range of rows that a core skips if it has no iterations of the loop. The range
+// begins where the code before the loop can branch directly to the code after the loop.
 func (m *Reader) idle(l *loopRun) (from, to uint64) {
 	blocks := m.code.program.Blocks[l.shape.first:]
 	for i, h := range l.head.blocks {

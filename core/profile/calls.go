@@ -9,9 +9,9 @@ import (
 // not contain the functions that a path calls. The counts of all paths add up to the histogram of
 // the line size of Sites.
 //
-// A recursive call does not create a new path: a function that calls itself keeps its path, and two
-// functions that call each other alternate between two paths. Recursion of any depth therefore
-// leads to only a few paths.
+// Recursion does not lengthen a path: if a function calls itself, the path stays the same, and if
+// two functions call each other, the calls alternate between two paths. Recursion of any depth
+// therefore adds only a few paths.
 type Calls struct {
 	// Paths lists each path after its caller's path. The first path stands for code outside of all
 	// functions.
@@ -90,7 +90,7 @@ func (p *Profile) checkCalls() error {
 		accesses.add(at.Reuse.Accesses())
 		references.add(at.References)
 		if c.Coherent && !all.add(&at.OnCores, &at.Reuse) {
-			return &CheckError{"a call path has other accesses on the stacks of cores"}
+			return &CheckError{"the coherent stacks of a call path are out of order, or do not add up to its accesses"}
 		}
 	}
 	if accesses.over || references.over || accesses.n != l.Accesses() || references.n != p.Totals.AllReferences() {

@@ -34,7 +34,7 @@ func (p *Profile) Check() error {
 			return err
 		}
 		if i > 0 && l.LineBytes <= p.Locality[i-1].LineBytes {
-			return &CheckError{"line sizes are not ascending"}
+			return &CheckError{"line sizes are not in ascending order"}
 		}
 		if l.Sets == nil {
 			continue

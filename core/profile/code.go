@@ -108,12 +108,12 @@ func (s *State) code(c *coder) {
 
 func (l *Locality) code(c *coder) {
 	c.U32(&l.LineBytes)
-	c.Check(ValidLineBytes(l.LineBytes) && l.LineBytes > c.above, "line sizes that are invalid or not ascending")
+	c.Check(ValidLineBytes(l.LineBytes) && l.LineBytes > c.above, "line sizes are invalid or not in ascending order")
 	c.most = MaxDistance
 	next := trace.Kind(0)
 	codec.Slice(c.Coder, &l.Kinds, 3, func(k *KindLocality) {
 		codec.Below(c.Coder, &k.Kind, trace.NumKinds)
-		c.Check(k.Kind >= next, "kinds that are not ascending")
+		c.Check(k.Kind >= next, "kinds are not in ascending order")
 		next = k.Kind + 1
 		c.U64(&k.Cold)
 		k.Distances.code(c)

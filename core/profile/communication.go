@@ -180,10 +180,10 @@ type FalseSharing struct {
 // remaining sets; all its indices are then NoSite.
 const MaxFalseSharing = 256
 
-// LineSharing is a data structure with cache lines in which several threads have words of their
-// own. A word is a thread's own if this thread stores to it repeatedly, and other threads hardly
-// ever do. Such lines move between cores whenever these threads run at the same time, in this run
-// or in another one.
+// LineSharing is a data structure with cache lines whose words belong to different threads. A word
+// belongs to a thread if this thread stores to it repeatedly, and other threads hardly ever do.
+// Such lines move between cores whenever these threads run at the same time, in this run or in
+// another one.
 type LineSharing struct {
 	Object    uint32    // index in Sites.Data, or NoSite
 	Offset    uint64    // offset of the first of these lines in its block

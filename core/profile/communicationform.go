@@ -119,7 +119,7 @@ func (p *Profile) checkCommunication() error {
 	for i := range c.Granules {
 		g := &c.Granules[i]
 		if i > 0 && (g.Bytes <= c.Granules[i-1].Bytes || !ValidLineBytes(g.Bytes)) {
-			return &CheckError{"the granularities of its communication are invalid or not ascending"}
+			return &CheckError{"the granularities of its communication are invalid or not in ascending order"}
 		}
 		if err := p.checkGranule(g); err != nil {
 			return err

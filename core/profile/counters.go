@@ -208,7 +208,7 @@ func AddCounters(a, b *Counters) (*Counters, error) {
 		}
 	}
 	if !same {
-		return nil, &CheckError{"its parts come from different programs: the same number refers to different code"}
+		return nil, &CheckError{"its parts come from different programs: one function or block number stands for different code in different parts"}
 	}
 	for i := range sum.Functions {
 		sum.Functions[i].UniqueBytes = 0

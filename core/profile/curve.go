@@ -44,7 +44,7 @@ func NewCurve(h *Histogram, cold uint64) *Curve {
 // Len returns the number of distinct distances.
 func (c *Curve) Len() int { return c.length }
 
-// Longest returns the longest distance. ok is false if there is none.
+// Longest returns the longest distance. ok is false if no capacity has so few misses.
 func (c *Curve) Longest() (d uint64, ok bool) {
 	if c.length == 0 {
 		return 0, false
@@ -115,7 +115,7 @@ func (c *Curve) CapacityFor(misses uint64) (capacityLines uint64, ok bool) {
 }
 
 // leastWith returns the smallest distance d for which enough(number of accesses up to d) is true.
-// enough must be monotonic. ok is false if there is none.
+// enough must be monotonic. ok is false if no capacity has so few misses.
 func (c *Curve) leastWith(enough func(upto uint64) bool) (d uint64, ok bool) {
 	// Find the last block whose preceding accesses are not enough.
 	b := max(sort.Search(len(c.blocks), func(b int) bool { return enough(c.blocks[b].hits) })-1, 0)

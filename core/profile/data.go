@@ -136,8 +136,8 @@ const mapFrom = 4
 // contains all longer distances.
 func MapClass(distance uint32) int { return min(bits.Len32(distance>>mapFrom), MapClasses-2) }
 
-// MapClassFrom returns the smallest distance in a class. It is larger than every distance for the
-// class of cold accesses.
+// MapClassFrom returns the smallest distance in a class. For the class of cold accesses, it is
+// larger than every distance.
 func MapClassFrom(class int) uint64 {
 	switch {
 	case class == 0:

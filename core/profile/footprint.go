@@ -10,7 +10,7 @@ import (
 // length is computed (MODELS §2.1). Lengths are numbers of line accesses.
 //
 // A line is absent from a window if the window lies between two accesses to the line, before the
-// first one, or after the last one. Therefore the mean depends only on the lengths of these
+// first access, or after the last access. Therefore the mean depends only on the lengths of these
 // absences (Xiang et al., PACT 2011).
 type Footprint struct {
 	LineBytes uint32

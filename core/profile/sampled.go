@@ -138,15 +138,15 @@ func (p *Profile) checkSampled() error {
 		return nil
 	}
 	if s.Read < p.Totals.AllReferences() {
-		return &CheckError{"it has more references than the sample was taken from"}
+		return &CheckError{"it has more references than the trace from which the sample was taken"}
 	}
 	if s.Mode != OnOffSample && len(s.Sizes) != len(p.Locality) {
-		return &CheckError{"the line sizes of its sample differ from its own"}
+		return &CheckError{"the line sizes of its sample differ from the line sizes of its histograms"}
 	}
 	for i := range s.Sizes {
 		z := &s.Sizes[i]
 		if i >= len(p.Locality) || z.LineBytes != p.Locality[i].LineBytes {
-			return &CheckError{"the line sizes of its sample differ from its own"}
+			return &CheckError{"the line sizes of its sample differ from the line sizes of its histograms"}
 		}
 		if z.Samples > z.Analysed || z.Censored > z.Samples || len(z.Bounds) > SiteBins {
 			return &CheckError{"its sample has more accesses than were analysed"}
@@ -288,7 +288,7 @@ func (c *coder) off(list *[]BinCount) {
 	next := uint8(0)
 	codec.Slice(c.Coder, list, 2, func(b *BinCount) {
 		codec.Below(c.Coder, &b.Bin, SiteBins)
-		c.Check(b.Bin >= next, "intervals are not ascending")
+		c.Check(b.Bin >= next, "intervals are not in ascending order")
 		next = b.Bin + 1
 		c.U64(&b.Count)
 	})

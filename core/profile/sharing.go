@@ -123,7 +123,7 @@ func (s *Sharing) code(c *coder) {
 	if c.Reads() {
 		l := c.of.LocalityAt(s.LineBytes)
 		if l == nil || s.LineBytes <= c.above {
-			c.In.Fail("stacks of threads with line sizes that have no histogram or are not ascending")
+			c.In.Fail("the line sizes of the threads' stacks are not in ascending order, or have no histogram")
 			return
 		}
 		c.most, c.crowded = c.of.longest(l), "at so many cores that they need gigabytes; analyze fewer cores together"
@@ -294,7 +294,7 @@ func (t *SetTable) checkOf(h *Histogram, estimated bool) error {
 
 // checkWithin checks that the counts do not exceed the counts of all accesses.
 func (c *StackCounts) checkWithin(all *Histogram, sets *SetTable, cold uint64, estimated bool) error {
-	more := &CheckError{"it has more accesses to lines that another core touched than accesses in all"}
+	more := &CheckError{"it has more accesses to lines that another core touched than accesses in total"}
 	if c.Cold > cold {
 		return more
 	}

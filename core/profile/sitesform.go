@@ -270,7 +270,7 @@ func (s *Sites) checkReuse(r *Reuse, references []uint64) error {
 		return &CheckError{"a site has more references than accesses, or more than can be counted"}
 	}
 	if len(r.Used) != len(s.Capacities) {
-		return &CheckError{"a site's utilisation is for other capacities"}
+		return &CheckError{"a site has utilisation counts for more or fewer caches than were measured"}
 	}
 	for i, u := range r.Used {
 		low, high := r.Cold, all.n

@@ -99,7 +99,7 @@ func (s *Simulator) setCores(groups [][]uint32) error {
 	for i, threads := range groups {
 		sorted[i] = slices.Sorted(slices.Values(threads))
 		if len(threads) == 0 {
-			return &trace.OptionError{Option: "cores", Got: "a core without threads", Want: "at least one thread for each"}
+			return &trace.OptionError{Option: "cores", Got: "a core without threads", Want: "at least one thread for each core"}
 		}
 	}
 	slices.SortFunc(sorted, func(a, b []uint32) int { return cmp.Compare(a[0], b[0]) })

@@ -459,10 +459,11 @@ func pixie(t *testing.T, path, format string) (list []pixieReference) {
 	return list
 }
 
-// pixieAccess returns the data reference of a record. instruction means that there is none. The kinds are
-// load word, load double, store word, store double, byte and half word, store word right and left, the
-// same for the floating-point unit (load word, load double, store word, store double), and, after the
-// kind for a basic block, an annulled instruction and a system call.
+// pixieAccess returns the data reference of a record. If the record has no data reference, the
+// label is instruction. The kinds of records are load word, load double, store word, store double,
+// byte and half word, store word right and left, the same for the floating-point unit (load word,
+// load double, store word, store double), and, after the kind for a basic block, an annulled
+// instruction and a system call.
 func pixieAccess(kind byte, addr uint64, wide bool) (bytes, at uint64, what label) {
 	what = write
 	switch kind {

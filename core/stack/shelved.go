@@ -17,11 +17,11 @@ import (
 //	m.Distances(touched, distances) // all at once or in parts, in that order
 //
 // The lines are in a spill store ([Shelf]) in ascending order, each with the stamp of its last
-// access. One pass over all lines finds the distances of all touches of a segment. It finds the
-// line of each touch, because the touches are sorted by line, and replaces the line's stamp by a
-// new stamp of the segment. The bitmap of live stamps and its counts stay in memory: about 1.5 bits
-// for each line and for each unused stamp. As for [Exact], a distance is the number of newer live
-// stamps, plus the number of earlier touches.
+// access. One pass over all lines finds the distances of all touches of a segment. The touches are
+// sorted by line too, so this pass also finds the line of each touch, and replaces the line's stamp
+// by a new stamp of the segment. The bitmap of live stamps and its counts stay in memory: about 1.5
+// bits for each line and for each unused stamp. As for [Exact], a distance is the number of newer
+// live stamps, plus the number of earlier touches.
 type Shelved struct {
 	shelf  Shelf
 	run    uint32 // the run that contains the lines

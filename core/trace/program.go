@@ -146,8 +146,9 @@ type Site struct {
 	Type   string // referenced data type in LLVM notation: "double", "i32", ...
 	Object string // name of the variable in the code; "": unknown
 	Flags  SiteFlags
-	// Structure is 1 + the number of the structure type to which the site refers, at this offset in
-	// bytes; 0: unknown. The blocks of an Alloc contain elements of this type.
+	// Structure is 1 + the index of the structure type that the site accesses, or 0 if it is
+	// unknown. Offset is the byte offset of the access in this structure. The blocks of an Alloc
+	// contain elements of this type.
 	Structure, Offset uint32
 }
 

@@ -100,7 +100,7 @@ func (p *printer) summary(all []measurement) {
 }
 
 func (p *printer) programs(all []measurement) {
-	p.say("\n## By program, divided by iterations: mean (maximum) over all numbers of cores, %s\n", machines[0].name)
+	p.say("\n## Errors by program, with loops divided among the cores by iterations: mean (maximum) over all core counts, %s\n", machines[0].name)
 	p.say("\n| program | compiled with | L1 | L1, by references | L2, global | difference between runs in L1 | references with 16 threads: actual, predicted |\n|---|---|---|---|---|---|---|\n")
 	for _, k := range kernels {
 		for _, level := range levels {
@@ -128,7 +128,7 @@ func (p *printer) programs(all []measurement) {
 
 // steps prints the error of each step of the prediction separately.
 func (p *printer) steps(all []measurement) {
-	p.say("\n## Single steps, divided by iterations: mean (maximum)\n")
+	p.say("\n## Errors of single steps, with loops divided among the cores by iterations: mean (maximum)\n")
 	p.say("\nThe first two columns are the errors of the stack distance cache model (SDCM) relative to simulated caches, in points of\nthe global rate. The last two are the changes of the rate of L1 if stores did not invalidate lines of other cores.\n")
 	p.say("\n| caches | compiled with | SDCM, L1 | SDCM, L2 | without coherence, L1 | without coherence, L1, 16 cores |\n|---|---|---|---|---|---|\n")
 	for i, m := range machines {

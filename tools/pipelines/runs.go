@@ -139,8 +139,8 @@ func printWholes(w io.Writer, list []whole) {
 		}
 		fmt.Fprintln(w)
 	}
-	fmt.Fprintf(w, "\n%-52s mean %5.1f %%  median %5.1f %%  of %d functions\n", "runtime against measured", mean(errors), median(errors), len(errors))
-	fmt.Fprintf(w, "%-52s mean %5.1f %%  median %5.1f %%\n", "one pass per block, compared with measured", mean(slides), median(slides))
+	fmt.Fprintf(w, "\n%-52s mean %5.1f %%  median %5.1f %%  of %d functions\n", "predicted run time, against the measured run time", mean(errors), median(errors), len(errors))
+	fmt.Fprintf(w, "%-52s mean %5.1f %%  median %5.1f %%\n", "one pass per block, against the measured run time", mean(slides), median(slides))
 	fmt.Fprintf(w, "not modelled: %s\n", strings.Join(pipeline.NotModelled(), "; "))
 }
 

@@ -177,8 +177,8 @@ func (d *dependencies) sorted() (list []part, err error) {
 	return list, err
 }
 
-// licences returns the licence texts of Go's standard library and of everything in the first table
-// of the list.
+// licences returns the licence texts of Go's standard library and of every linked
+// dependency in the first table of the list.
 func (d *dependencies) licences() ([]byte, error) {
 	var out bytes.Buffer
 	out.WriteString("stackglass contains the following libraries. Their licenses follow.\n")

@@ -140,8 +140,8 @@ func memoryOf(t *testing.T, file []byte) []byte {
 	return image(file, segments)
 }
 
-// changeData without changes leaves the rest of the file unchanged, and stores the same data in
-// fewer segments.
+// If no data is changed, changeData stores the same data in fewer segments, and leaves all other
+// sections of the file unchanged.
 func TestChangeData(t *testing.T) {
 	file := compiled(t)
 	same, err := changeData(file)

@@ -254,5 +254,5 @@ func missingSites(p *profile.Profile) string {
 			"Analyse the trace again, with a higher memory limit or as a sample (space=0.01)."
 	}
 	return "This trace does not record which code made its references. Programs that are compiled with “stackglass cc” or run by “stackglass trace” record it, " +
-		"and so do traces of other tools with instruction addresses: drop one here. Profiles from early versions lack it, too: analyse their traces again."
+		"and so do traces of other tools with instruction addresses. Drop such a trace here. Profiles from early versions lack this information too: analyse their traces again."
 }

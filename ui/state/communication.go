@@ -512,5 +512,5 @@ func missingCommunication(p *profile.Profile) string {
 			"or run “stackglass analyze --analyses sharing,communication -o file.sgp” and drop that file here."
 	}
 	return "This trace has one thread only, or does not record which thread made a reference, so no data goes from one thread to another. " +
-		"Programs with threads that are compiled with “stackglass cc” record them, and so do gem5, drmemtrace and csv traces with a column of threads: drop one here, or try the demos with several threads."
+		"Traces of multithreaded programs that were compiled with “stackglass cc” record threads, and so do gem5, drmemtrace and csv traces with a column of threads. Drop such a trace here, or try the demos with several threads."
 }

@@ -132,8 +132,8 @@ func (v *View) kinds() Finding {
 		}
 		a := k.Accesses()
 		misses := profile.NewCurve(&k.Distances, k.Cold).Misses(32 << 10 / v.LineBytes)
-		text += kindPlural(k.Kind.String()) + " are " + Percent(Ratio(a, v.Curve.Accesses)) + " of accesses and " +
-			Percent(Ratio(misses, v.Curve.Misses(32<<10/v.LineBytes))) + " of the misses of 32" + thin + "KiB"
+		text += kindPlural(k.Kind.String()) + " make up " + Percent(Ratio(a, v.Curve.Accesses)) + " of the accesses and cause " +
+			Percent(Ratio(misses, v.Curve.Misses(32<<10/v.LineBytes))) + " of the misses of a cache of 32" + thin + "KiB"
 	}
 	text += v.oneCache()
 	return Finding{ID: "kinds", Title: "Kinds", Text: upper(text) + ".", Tab: TabLocality}

@@ -255,7 +255,7 @@ func Unread(hash string) (list []string) {
 			if h := parseMachine(value); h.Levels == nil {
 				list = append(list, "The link's "+name+" cannot be read and are ignored. Each level is NAME.BYTES.WAYS.LINE, as in L1.32768.8.64, and there are at most "+strconv.Itoa(MaxLevels)+".")
 			} else if formatMachine(h) != value {
-				list = append(list, "The link's "+name+" are not possible, so the nearest possible ones are used. The number of ways must divide the number of lines of a cache.")
+				list = append(list, "Some values of "+name+" in the link are not possible, so the nearest possible values are used. The number of ways must divide the number of lines of a cache.")
 			}
 		case name == "cell" && parseCell(value) == Cell{}:
 			list = append(list, "The link's cell cannot be read and is ignored. The format is SETSxWAYS, as in 64x8.")

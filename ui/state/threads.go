@@ -488,5 +488,5 @@ func missingThreads(p *profile.Profile) string {
 			" of the trace: it was made before stacks were kept by thread, or without “sharing” among its analyses, or its lines did not fit in memory. Analyse the trace again, with a higher memory limit or as a sample (space=0.01)."
 	}
 	return "This trace has one thread only, or does not record which thread made a reference, so no cache is shared. All its results are in Diagnosis, Caches and Code. " +
-		"Programs with threads that are compiled with “stackglass cc” record them, and so do gem5, drmemtrace and csv traces with a column of threads: drop one here, or try the demos with several threads."
+		"Traces of multithreaded programs that were compiled with “stackglass cc” record threads, and so do gem5, drmemtrace and csv traces with a column of threads. Drop such a trace here, or try the demos with several threads."
 }

@@ -216,8 +216,8 @@ func TestSameAsWithoutWorker(t *testing.T) {
 	}
 }
 
-// An error in a file occurs after the same rows as without a worker, and its text contains the same
-// byte and the same reason.
+// An error in a file is reported after the same rows as without a worker, and its text contains the
+// same byte offset and the same reason.
 func TestSameErrors(t *testing.T) {
 	text := din(40_000)
 	for _, p := range packings {

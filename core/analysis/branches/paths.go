@@ -20,11 +20,11 @@ const MostPaths = 1 << 14
 const MostDepth = 512
 
 // paths is the tree of call paths: the calling context tree of Ammons, Ball and Larus (Exploiting
-// Hardware Performance Counters with Flow and Context Sensitive Profiling, PLDI 1997). A function
-// that calls itself keeps its path, and two functions that call each other alternate between two
-// paths, so recursion adds only a few paths, however deep it is. The rule depends only on a path
-// and its caller, so the paths of a segment can start from unknown callers; when the segment is
-// appended, they become paths of the run.
+// Hardware Performance Counters with Flow and Context Sensitive Profiling, PLDI 1997). If a
+// function calls itself, the path stays the same, and if two functions call each other, the calls
+// alternate between two paths. Recursion of any depth therefore adds only a few paths. The rule
+// depends only on a path and its caller, so the paths of a segment can start from unknown callers;
+// when the segment is appended, they become paths of the run.
 type paths struct {
 	list    []path
 	at      index.Table // parent << 32 | function

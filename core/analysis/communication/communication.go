@@ -19,8 +19,8 @@
 //     a counter that is cleared before the threads start, or printed after they end, has a true
 //     event;
 //   - read-shared: several threads refer to it, and none uses a value that another thread wrote;
-//   - producer-consumer: other threads use the values of one thread;
-//   - migratory: other threads use the values of several threads.
+//   - producer-consumer: one thread writes the values that other threads use;
+//   - migratory: several threads write values that other threads use.
 //
 // The cost of false sharing is false misses: misses at false events that occur in a cache of any
 // size, because another thread's store invalidated the line. If a falsely shared line has no false

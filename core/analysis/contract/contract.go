@@ -95,7 +95,7 @@ type Joiner interface {
 }
 
 // RowAppender is an analysis that cannot analyse segments, because it must read all rows in order.
-// When other analyses append a segment, it reads the rows of the segment.
+// When the other analyses append a segment, this analysis reads the rows of that segment.
 type RowAppender interface {
 	// Reads reports whether the analysis still reads rows. Once Reads has returned false, it never
 	// returns true again, and the framework need not read the rows of segments.

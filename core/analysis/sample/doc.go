@@ -47,11 +47,12 @@
 //     its own front and times, or its own samples of accesses. The coherent stack (MODELS §6.4) is
 //     exact at the top, and contains the sampled lines and holes below. Its distances are the
 //     distances on the private stack, reduced by the factor by which holes reduce the distances
-//     among the sampled lines. A sample of a single access ends at the next access of its core to
-//     the line, which is a coherence miss if another core has stored to the line. The depth at
-//     which the line was invalidated is the number of lines accessed since the sample began. Depths
-//     in sets are not counted; the misses of set-associative caches are estimated with SDCM. The
-//     classes of MODELS §6.6 are not estimated, because rare accesses in between are not seen.
+//     among the sampled lines. A sample of a single access ends when the same core next accesses
+//     the line. That access is a coherence miss if another core has stored to the line since. The
+//     depth at which the line was invalidated is the number of lines accessed since the sample
+//     began. Depths in sets are not counted; the misses of set-associative caches are estimated
+//     with SDCM. The classes of MODELS §6.6 are not estimated, because rare accesses in between are
+//     not seen.
 //   - Communication (talk.go): every access to a sampled line is seen, so words and lines are
 //     estimated without bias. If the rate is halved, lines are dropped with their counts. Pages are
 //     omitted, because their last writer depends on all their lines. Parts of data objects without

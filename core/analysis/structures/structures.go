@@ -55,9 +55,10 @@ type structure struct {
 	memberAt []uint16 // len(Members) stands for padding
 }
 
-// role is what the code says about the references of a site, and what was found for its last one.
+// role is what the code says about the references of a site, and what was found for the last of
+// these references.
 type role struct {
-	structure, offset uint32 // 1 + the structure to which the site refers, or 0; and the offset in it
+	structure, offset uint32 // 1 + the structure that the site accesses, or 0; offset of the access in it
 
 	object, of, elements uint32 // elements is 1 + the index of the elements of this object and structure
 }

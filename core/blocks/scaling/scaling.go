@@ -227,7 +227,7 @@ func (m *Model) checkAt(at []int64) error {
 		case v > mostValue || v < -mostValue:
 			return &trace.OptionError{Option: "at", Got: m.Names[j] + "=" + strconv.FormatInt(v, 10), Want: "a value from −2^40 to 2^40"}
 		case v != m.runs[0].Parameters[j] && !slices.Contains(m.varied, j):
-			return &trace.OptionError{Option: "at", Got: m.Names[j] + "=" + strconv.FormatInt(v, 10), Want: strconv.FormatInt(m.runs[0].Parameters[j], 10) + ", as in all runs; to predict for other values, add a run with one"}
+			return &trace.OptionError{Option: "at", Got: m.Names[j] + "=" + strconv.FormatInt(v, 10), Want: strconv.FormatInt(m.runs[0].Parameters[j], 10) + ", as in all runs; to predict for other values, add a run with another value"}
 		}
 	}
 	return nil
@@ -300,9 +300,9 @@ func (m *Model) doubt(p *Prediction, reuse Reuse) {
 	case reuse == Kept:
 		say("The reuse of lines is assumed to be the same as in the largest run.")
 	case len(m.runs) < 3:
-		say("The reuse of lines is scaled from two runs, and no third run checks it.")
+		say("The reuse of lines is predicted from two runs, and there is no third run to check it.")
 	default:
-		say("The reuse of lines is scaled from " + strconv.Itoa(len(m.runs)) + " runs.")
+		say("The reuse of lines is predicted from " + strconv.Itoa(len(m.runs)) + " runs.")
 	}
 }
 

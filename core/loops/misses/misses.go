@@ -53,8 +53,8 @@
 // other and to the bounds of regions. Between the first block and the last, each line is an affine
 // function of the block's number, so two lines that are in order at both ends are in order in
 // between. Therefore different lines never become equal, which is all that LRU depends on, and
-// every jump within a block is as sound as in the first and the last block. If the last block is
-// not alike, an earlier block is tried.
+// every jump within a block is as sound as in the first and the last block. If the last block does
+// not meet the three conditions, an earlier block is tried.
 //
 // # Differences
 //

@@ -249,7 +249,7 @@ type file struct {
 
 var (
 	errFirst  = errors.New("it does not begin like a loop-compressed trace")
-	errSecond = errors.New("another loop-compressed trace begins here: such files cannot be concatenated; fold the traces together")
+	errSecond = errors.New("another loop-compressed trace begins here: such files cannot be concatenated; compress the traces together")
 )
 
 // header returns the header as it is known so far.

@@ -192,7 +192,7 @@ func TestTooLongToUnfold(t *testing.T) {
 func TestNewerVersion(t *testing.T) {
 	file := sgt.AppendFrame(nil, "SGL.", []byte{3, 2})
 	_, err := batches(t, sgl.NewReader("t", bytes.NewReader(file)))
-	if err == nil || !strings.Contains(err.Error(), "t: container version 3 needs a reader of version 2 or later") {
+	if err == nil || !strings.Contains(err.Error(), "t: container version 3 requires reader version 2 or later") {
 		t.Errorf("error %v", err)
 	}
 }

@@ -84,7 +84,8 @@ func (a *analysis) read(items []loops.Item, around *loop, chain []*loop) {
 	}
 }
 
-// turns returns the number of iterations of the last loop of a chain, summed over all its runs.
+// turns returns the number of iterations of the innermost loop of a chain, summed over all
+// executions of that loop.
 func turns(chain []*loop) float64 {
 	last := chain[len(chain)-1]
 	varies := false

@@ -49,8 +49,9 @@
 //   - If a loop walks through several arrays at the same time and they do not all fit, all are
 //     incomplete at its end, as in the text on Figure 4.4. Arrays that each iteration uses
 //     completely count as used after these arrays.
-//   - In the root, a badly compressed tree has very many arrays of one line. Therefore the context
-//     of the root consists of lines, and references outside of loops are composed exactly.
+//   - The root of a badly compressed tree contains very many arrays that are only one line long.
+//     Therefore the context of the root consists of lines, and references outside of loops are
+//     composed exactly.
 //   - For trip counts that change from one iteration to the next, the mean and the values at eight
 //     stages of the loop that changes them are used. The thesis has no such loops.
 //   - The addresses of references without a pattern (wild references) are a list, and the thesis

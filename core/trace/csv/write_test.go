@@ -29,8 +29,8 @@ func write(t tracetest.Failer, r described, rows int) string {
 	return text.String()
 }
 
-// TestWritten checks that a written table reads as the original trace, with the same columns.
-func TestWritten(t *testing.T) {
+// TestWrittenReadsBack checks that a written table reads as the original trace, with the same columns.
+func TestWrittenReadsBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		whole := trace.NewBatch(100)
 		if rapid.Bool().Draw(t, "threads") {

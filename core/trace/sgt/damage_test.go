@@ -69,7 +69,7 @@ func TestDamage(t *testing.T) {
 		{"nothing", parts, rows, ""},
 		{"foreign frames", slices.Insert(slices.Clone(parts), 2, foreign, unknown), rows, ""},
 		{"a later version that is readable", slices.Concat([][]byte{readable}, parts[1:]), rows, ""},
-		{"a later version", slices.Concat([][]byte{later}, parts[1:]), nil, "t: container version 9 needs a reader of version 7 or later, but this one has version 1; use a newer stackglass"},
+		{"a later version", slices.Concat([][]byte{later}, parts[1:]), nil, "t: container version 9 requires reader version 7 or later, but this reader has version 1; use a newer stackglass"},
 		{"no bytes", nil, nil, "cut off after 0"},
 		{"another file", [][]byte{foreign, unknown}, nil, "(it does not begin like a container)"},
 		{"two files", slices.Concat(parts, parts), rows, "(another trace begins here: files cannot be concatenated; convert each of them)"},

@@ -24,7 +24,7 @@ var (
 	errControl = errors.New("its steps do not follow the format")
 	errBlock   = errors.New("it has a step of a block that no table contains")
 	errTickets = errors.New("its tickets do not follow the format")
-	errRest    = errors.New("it contains more than its steps")
+	errRest    = errors.New("it contains more bytes or values than its steps use")
 )
 
 // decoder decodes the steps of one thread, one chunk after the other. It returns an error only

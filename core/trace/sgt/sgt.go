@@ -10,8 +10,8 @@
 //  1. [Writer] writes the tables of modules, and groups the steps of each thread into chunks. A
 //     capture does the same while the program runs.
 //  2. [Importer] converts the rows of traces without blocks to steps.
-//  3. [Reader] returns rows, from the beginning of the file, in the order of tickets, which is the
-//     order of execution over all threads.
+//  3. [Reader] returns rows from the beginning of the file in ticket order, which is the order of
+//     execution across all threads.
 //  4. [Source] uses the index to read from any position, and to divide a trace among workers.
 //  5. [Rewriter] copies a part of a container; [Look] describes a container, and [Check] reports
 //     its errors.

@@ -71,8 +71,8 @@ type VersionError struct {
 }
 
 func (e *VersionError) Error() string {
-	return e.File + ": container version " + decimal(e.Version) + " needs a reader of version " + decimal(e.Needs) +
-		" or later, but this one has version " + decimal(Version) + "; use a newer stackglass"
+	return e.File + ": container version " + decimal(e.Version) + " requires reader version " + decimal(e.Needs) +
+		" or later, but this reader has version " + decimal(Version) + "; use a newer stackglass"
 }
 
 var (

@@ -135,9 +135,9 @@ func spoil(b *trace.Batch) {
 	b.Reset()
 }
 
-// Broken returns a reader that returns the given number of rows of whole, and then err. If err is a
-// syntax error, the reader then continues with the remaining rows; otherwise, every further call
-// returns err again.
+// Broken returns a reader of the trace whole that returns the first rows, as many as the parameter
+// rows, and then err. If err is a syntax error, the reader then continues with the remaining rows.
+// Otherwise, every further call returns err again.
 func Broken(whole *trace.Batch, rows int, err error) trace.Reader {
 	return &broken{Reader: NewReader(whole, 0), rows: rows, err: err}
 }

@@ -185,7 +185,7 @@ func checkBounds(list []bound, compared []answers.Compared) (exceeded, err error
 			}
 		}
 		if !known {
-			return nil, usagef("--fail-if ", strconv.Quote(b.text), ": the comparison has no number ", b.metric, " in a row ", b.row, "; it has ", strings.Join(someNames(compared), ", "))
+			return nil, usagef("--fail-if ", strconv.Quote(b.text), ": the comparison has no row ", b.row, " with a number named ", b.metric, "; it has ", strings.Join(someNames(compared), ", "))
 		}
 	}
 	return exceeded, nil

@@ -180,7 +180,7 @@ func TestCompareRefuses(t *testing.T) {
 		"compare " + small + " demo:matmul-naive --kinds load":                                     "is a profile",
 		pair + "--fail-if misses>1":                                                                "want ROW.NUMBER.difference>BOUND",
 		pair + "--fail-if 64.misses.difference>much":                                               "want ROW.NUMBER.difference>BOUND",
-		pair + "--fail-if L9.accesses.difference>1":                                                "the comparison has no number accesses in a row L9; it has 64.accesses.difference",
+		pair + "--fail-if L9.accesses.difference>1":                                                "the comparison has no row L9 with a number named accesses; it has 64.accesses.difference",
 	} {
 		got := stackglass(words(line)...)
 		if got.code != exitUsage || !strings.Contains(got.stderr, want) || got.stdout != "" {

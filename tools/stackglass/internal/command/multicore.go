@@ -45,7 +45,7 @@ func (a *app) multicore(cmd *cobra.Command, o *asking) {
 	m := &multicoreOptions{r: o.r}
 	f := cmd.Flags()
 	f.StringVar(&m.at, "at", "", "predict this `INPUT`, as in n=512, from runs with smaller inputs: n=64:FILE n=96:FILE …")
-	f.StringVar(&m.check, "check", "", "compare with a run on the input that --at names; `FILE` is the single-threaded trace of this run")
+	f.StringVar(&m.check, "check", "", "compare the prediction with a run on the input given by --at; `FILE` is the single-threaded trace of this run")
 	f.StringVarP(&m.output, "output", "o", "", "write the profile of the synthesised threads to this `FILE`, for one number of cores")
 	f.StringVar(&m.analyses, "analyses", "default", "the `LIST` of analyses for this profile, in the same form as for analyze")
 	m.ppt.flags(f)
@@ -62,7 +62,7 @@ func (a *app) multicore(cmd *cobra.Command, o *asking) {
 			return a.runLarger(o, m, args)
 		}
 		if m.check != "" {
-			return usagef("--check ", m.check, ": --check compares a run with a prediction for another input; give that input with --at")
+			return usagef("--check ", m.check, ": --at is missing; give the input of the run in this file, as in --at n=512")
 		}
 		defer func() {
 			if m.out != nil {

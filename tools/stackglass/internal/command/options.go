@@ -89,7 +89,7 @@ func addOptions(cmd *cobra.Command, analyses bool) *reading {
 	}
 	f.StringVar(&r.memory, "memory", "", "use at most this `SIZE` of memory, as in 4GiB, and stop with a partial result if it is not enough (default: half of the free memory)")
 	if analyses {
-		f.UintVar(&r.workers, "workers", 0, "use `N` processors; the result is the same (0: all)")
+		f.UintVar(&r.workers, "workers", 0, "use `N` processors (0: all); the result does not depend on N")
 		f.UintVar(&r.segment, "segment", 0, "let each worker process about `N` references at a time (0: automatic)")
 		hide(cmd, "segment")
 	}

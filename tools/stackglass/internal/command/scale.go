@@ -56,7 +56,7 @@ func (a *app) scale() *cobra.Command {
 	r = addReading(cmd)
 	f := cmd.Flags()
 	f.StringVar(&o.at, "at", "", "the `PARAMETERS` to predict for, as in n=512,m=8")
-	f.StringVar(&o.check, "check", "", "compare with a run at these parameters: `FILE` is its trace or profile")
+	f.StringVar(&o.check, "check", "", "compare the prediction with a run at these parameters; `FILE` is the trace or profile of this run")
 	f.StringVar(&o.processor, "processor", "znver4", "the processor: a name, or a `FILE` that describes one")
 	o.addMachine(cmd, cacheUsage)
 	f.StringVar(&o.module, "module", "", "a `FILE` with the LLVM IR of the traced program")

@@ -147,7 +147,7 @@ func (s *saver) look() {
 	}
 }
 
-var errNoMemory = errors.New("saving one needs more memory than --memory allows (default: half of the free memory)")
+var errNoMemory = errors.New("saving a checkpoint needs more memory than --memory allows (default: half of the free memory)")
 
 // save saves a checkpoint. While it does so, a copy of the state is in memory.
 func (s *saver) save() {

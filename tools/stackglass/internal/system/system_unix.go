@@ -24,7 +24,7 @@ func TryLock(file *os.File) error {
 }
 
 // RemoveLocked removes a file that this process has locked, and closes it. The file is removed
-// while it is locked, so that no other process can own a removed file.
+// while it is locked, so that no other process can hold a lock on a removed file.
 func RemoveLocked(file *os.File) {
 	_ = os.Remove(file.Name())
 	file.Close()
