@@ -458,7 +458,7 @@ func (r *run) causes() {
 			f.Kind = RandomAccess
 			f.Saved = left / carefully
 			f.Least, f.Most = 0, left
-			f.Why = disorder(level)
+			f.Why = r.disorder(at)
 			f.Fix = "make the data smaller, or sort or partition the accesses so that accesses to the same part of the data are close in time"
 			if r.prefetches(at) {
 				f.How += " The function contains prefetch instructions; the trace does not show whether these lines arrive in time."
@@ -500,8 +500,12 @@ func (r *run) causes() {
 	}
 }
 
-func disorder(level string) string {
-	return "the addresses follow no pattern, and the data is larger than " + level
+// disorder returns the reason why a source location with irregular addresses waits.
+func (r *run) disorder(at *place) string {
+	if at.never > 0.8*at.wait {
+		return "the addresses follow no pattern, and most of the lines are accessed for the first time"
+	}
+	return "the addresses follow no pattern, and the data is larger than " + r.Machine.Levels[at.level].Name
 }
 
 // inOrder reports whether a source location waits mostly for lines that are accessed in sequential
@@ -604,6 +608,8 @@ func (r *run) untriedHow() string {
 	switch {
 	case r.p.State.Partial || r.p.Sampled != nil:
 		why = " because the run was not analysed completely,"
+	case r.p.Loops != nil && len(r.p.Loops) == 0:
+		why = " because the recorded references do not compress into loops,"
 	case r.loops == nil:
 		why = " because the profile does not contain the recorded loops,"
 	case r.tooLong():

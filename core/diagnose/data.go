@@ -119,7 +119,7 @@ func (r *run) translations() {
 		r.taken[at] = 1
 		if at.irregular > 0.5 && at.pages < 2*left { // the data is larger than the caches, too
 			r.add(at, Finding{Kind: RandomAccess, Cost: at.pages + at.wait, Saved: saved, Least: saved, Most: saved + left,
-				Why:  disorder(r.Machine.Levels[at.level].Name) + "; " + ratio(uint64(walks), at.references) + " access a page whose translation is no longer in the first-level TLB",
+				Why:  r.disorder(at) + "; " + ratio(uint64(walks), at.references) + " access a page whose translation is no longer in the first-level TLB",
 				Fix:  "make the data smaller, or sort or partition the accesses so that accesses to the same part of the data are close in time; or use pages of 2 MiB (madvise(…, MADV_HUGEPAGE))",
 				How:  "The lower bound is the saving with pages of 2 MiB, for which the translations were counted again. Another order was not tried, so the upper bound is the whole wait here.",
 				More: "sites --by line"})

@@ -918,10 +918,32 @@ func (r *run) try(n *loops.Nest, sunk bool, by change.Change, g *group) *trial {
 		}
 		caches = append(caches, cache)
 	}
-	ok := false
-	if out.before, out.after, ok = r.missesOf(n, changed, caches); !ok {
+	sequence := false // whether the remaining misses are to consecutive lines
+	switch by := by.(type) {
+	case change.Interchange:
+		l := by.Outer.Loop(changed)
+		sequence = g.strided && l != nil && inSequence(l.Body, len(by.Outer), int64(r.loops.LineBytes))
+	case distribute:
+		sequence = g.strided && inSequence(changed.Items, 0, int64(r.loops.LineBytes))
+	}
+	// The level with the longest waits is counted first. If most of these waits remain, the saving may
+	// be too small, and the other levels need not be counted.
+	worst := worstOf(waits)
+	before, after, ok := r.missesOf(n, changed, caches[worst:worst+1])
+	if !ok {
 		return nil
 	}
+	left := min(1, share(after[0], before[0]))
+	if sequence {
+		left *= overlapStride / overlapSequence
+	}
+	if g.wait-waits[worst]*left+g.pages+core < Least*r.out.Cycles {
+		return nil
+	}
+	if out.before, out.after, ok = r.missesOf(n, changed, slices.Delete(caches, worst, worst+1)); !ok {
+		return nil
+	}
+	out.before, out.after = slices.Insert(out.before, worst, before[0]), slices.Insert(out.after, worst, after[0])
 	// The nest alone begins with empty caches. In the whole run, its data may already be in the
 	// caches, or data from its previous execution may have been evicted. Therefore the difference
 	// is subtracted from the misses in the run.
@@ -932,14 +954,6 @@ func (r *run) try(n *loops.Nest, sunk bool, by change.Change, g *group) *trial {
 			now[k] = run
 		}
 		then[k] = now[k] * (1 - share(out.before[k]-out.after[k], max(out.before[k], now[k])))
-	}
-	sequence := false // whether the remaining misses are to consecutive lines
-	switch by := by.(type) {
-	case change.Interchange:
-		l := by.Outer.Loop(changed)
-		sequence = g.strided && l != nil && inSequence(l.Body, len(by.Outer), int64(r.loops.LineBytes))
-	case distribute:
-		sequence = g.strided && inSequence(changed.Items, 0, int64(r.loops.LineBytes))
 	}
 	most := 0.0
 	out.level = worstOf(waits)
@@ -991,6 +1005,9 @@ func inSequence(items []loops.Item, depth int, lineBytes int64) bool {
 // applies reports whether a programmer would make the change.
 func (r *run) applies(n *loops.Nest, by change.Change) bool {
 	fuse, ok := by.(change.Fuse)
+	if tile, ok := by.(change.Tile); ok && !tile.Divides(n) {
+		return false
+	}
 	return !repeats(n, by) && !(ok && (r.sameSource(n, fuse) || needsLater(n, fuse)))
 }
 

@@ -305,6 +305,11 @@ func TestOrders(t *testing.T) {
 		}
 	}
 	check(Tile{Path{0}, []uint64{0, tj}}, strips)
+	for sizes, want := range map[[2]uint64]bool{{ti, tj}: true, {0, tj}: true, {n, 0}: false, {n + 1, m}: false, {n, m - 1}: true} {
+		if got := (Tile{Path{0}, sizes[:]}).Divides(nest()); got != want {
+			t.Errorf("tiles of %v divide a loop: %v, want %v", sizes, got, want)
+		}
+	}
 }
 
 // TestNeighboursMakeRoom checks that the arrays right after an array that grows move exactly once.

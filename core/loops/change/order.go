@@ -207,6 +207,18 @@ func (c Tile) Apply(n *loops.Nest) error {
 	return nil
 }
 
+// Divides reports whether any loop of a nest has more iterations than its tiles. If none has, tiling
+// changes nothing.
+func (c Tile) Divides(n *loops.Nest) bool {
+	found, _ := chain(n, c.Outer, len(c.Trips)-1)
+	for i, l := range found {
+		if c.Trips[i] != 0 && c.Trips[i] < l.Trips {
+			return true
+		}
+	}
+	return false
+}
+
 // tiling builds the loops over the tiles.
 type tiling struct {
 	nest  *loops.Item
