@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/stackglass/stackglass/core/analysis"
 	"github.com/stackglass/stackglass/core/analysis/sample"
@@ -137,14 +138,35 @@ func hide(cmd *cobra.Command, names ...string) {
 	}
 }
 
-// complete registers words as shell completions of an option's value.
+// complete sets words as shell completions of an option's value.
 func complete(cmd *cobra.Command, option string, words []string) {
-	must(cmd.RegisterFlagCompletionFunc(option, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)))
+	must(cmd.Flags().SetAnnotation(option, completions, words))
 }
 
 // completeFiles is like complete, but for an option whose value may also be a file.
 func completeFiles(cmd *cobra.Command, option string, words []string) {
-	must(cmd.RegisterFlagCompletionFunc(option, cobra.FixedCompletions(words, cobra.ShellCompDirectiveDefault)))
+	must(cmd.Flags().SetAnnotation(option, completionsOrFiles, words))
+}
+
+// The annotations of options that have shell completions.
+const (
+	completions        = "completions"
+	completionsOrFiles = "completions or files"
+)
+
+// registerCompletions registers the completions of all options. Cobra keeps what is registered, and
+// so the commands themselves, until the process ends; therefore this is done only for a shell.
+func registerCompletions(cmd *cobra.Command) {
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		for name, directive := range map[string]cobra.ShellCompDirective{completions: cobra.ShellCompDirectiveNoFileComp, completionsOrFiles: cobra.ShellCompDirectiveDefault} {
+			if words, has := f.Annotations[name]; has {
+				must(cmd.RegisterFlagCompletionFunc(f.Name, cobra.FixedCompletions(words, directive)))
+			}
+		}
+	})
+	for _, sub := range cmd.Commands() {
+		registerCompletions(sub)
+	}
 }
 
 // changed returns the first of these options that the user set, or "".
