@@ -107,7 +107,8 @@ func testKilled(t *testing.T, kills, length int, more ...string) {
 	whole := time.Since(begin)
 	line := append([]string{"analyze", "a.din", "-o", "a.sgp", "--lines", "32,64", "--checkpoint", "kept", "--checkpoint-every", "50000"}, more...)
 	killed, resumed, ended := 0, 0, 0
-	for runs := 0; runs < 4*kills && killed < kills || ended == 0; runs++ {
+	unfinished := func(runs int) bool { return runs < 4*kills && (killed < kills || resumed == 0) }
+	for runs := 0; unfinished(runs) || ended == 0; runs++ {
 		var stderr bytes.Buffer
 		var over atomic.Bool
 		cmd := process(t, line...)
@@ -115,8 +116,11 @@ func testKilled(t *testing.T, kills, length int, more ...string) {
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
-		if killed < kills && runs < 4*kills {
+		if unfinished(runs) {
 			delay, behind := time.Duration(random.Float64()*float64(whole)), runs%2 == 1
+			if behind {
+				delay /= 16 // most of the run may be over
+			}
 			go func() {
 				for behind && !hasCheckpoint("kept") && !over.Load() {
 					time.Sleep(time.Millisecond)
