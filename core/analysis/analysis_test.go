@@ -72,6 +72,57 @@ func finish(t *testing.T, runner *analysis.Runner) {
 	}
 }
 
+// interrupted saves a run up to ten times, after at most the given number of steps, resumes it, and
+// returns its result. open returns a reader of the trace. see gets some of the results so far.
+func interrupted(t *testing.T, rng *rand.Rand, spec analysis.Spec, steps int, open func() trace.Reader, see func(*profile.Profile)) *profile.Profile {
+	t.Helper()
+	var saved []byte
+	for lives := 0; ; lives++ {
+		r, err := analysis.NewRunner(spec, open())
+		if err == nil && saved != nil {
+			err = r.Restore(saved)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 1 + rng.IntN(steps) {
+			if err = r.Step(); err != nil {
+				break
+			}
+			if rng.IntN(5) == 0 {
+				see(checked(t, r.Profile(profile.State{})))
+			}
+		}
+		if err == nil && lives < 10 {
+			saved = r.Save()
+			continue
+		}
+		for err == nil {
+			err = r.Step()
+		}
+		return checked(t, r.Finish(profile.State{}))
+	}
+}
+
+// afterStep returns the state of a run that is saved after its first step, the profile in it, and
+// the number of bytes before the profile.
+func afterStep(t *testing.T, spec analysis.Spec, reader trace.Reader) (state []byte, p *profile.Profile, head int) {
+	t.Helper()
+	r, err := analysis.NewRunner(spec, reader)
+	if err == nil {
+		err = r.Step()
+	}
+	if err == nil {
+		state = r.Save()
+		head = savedHead(state)
+		p, err = profile.Decode(state[head:])
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return state, p, head
+}
+
 func checked(t *testing.T, p *profile.Profile) *profile.Profile {
 	t.Helper()
 	if err := p.Check(); err != nil {

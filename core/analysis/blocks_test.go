@@ -504,34 +504,9 @@ func TestBlocksResume(t *testing.T) {
 		w, _ := walked(rng, p, 1+rng.IntN(6000))
 		whole := tracetest.Rows(p, w.steps...)
 		want, _ := alone(t, blocksAlone, reading(p, whole, 4096))
-		var saved []byte
-		for lives := 0; ; lives++ {
-			r, err := analysis.NewRunner(blocksAlone, reading(p, whole, 1+rng.IntN(500)))
-			if err == nil && saved != nil {
-				err = r.Restore(saved)
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			for range 1 + rng.IntN(30) {
-				if err = r.Step(); err != nil {
-					break
-				}
-				if rng.IntN(5) == 0 {
-					decodedRun(t, checked(t, r.Profile(profile.State{})))
-				}
-			}
-			if err == nil && lives < 10 {
-				saved = r.Save()
-				continue
-			}
-			for err == nil {
-				err = r.Step()
-			}
-			if got := r.Finish(profile.State{}); !bytes.Equal(got.Encode(), want.Encode()) {
-				t.Fatalf("seed %d: the result differs after %d interruptions", seed, lives)
-			}
-			break
+		got := interrupted(t, rng, blocksAlone, 30, func() trace.Reader { return reading(p, whole, 1+rng.IntN(500)) }, func(sofar *profile.Profile) { decodedRun(t, sofar) })
+		if !bytes.Equal(got.Encode(), want.Encode()) {
+			t.Fatalf("seed %d: the result of an interrupted run differs", seed)
 		}
 	}
 }

@@ -453,34 +453,9 @@ func TestDataResumes(t *testing.T) {
 		whole := tracetest.Rows(p, dataSteps(rng, p)...)
 		spec := analysis.Spec{Kinds: trace.AllKinds, Analyses: analysis.Data | analysis.Sites}
 		want, _ := alone(t, spec, tracetest.NewProgramReader(p, whole, 4096))
-		var saved []byte
-		for lives := 0; ; lives++ {
-			r, err := analysis.NewRunner(spec, tracetest.NewProgramReader(p, whole, 1+rng.IntN(1000)))
-			if err == nil && saved != nil {
-				err = r.Restore(saved)
-			}
-			if err != nil {
-				t.Fatal(seed, err)
-			}
-			for range 1 + rng.IntN(8) {
-				if err = r.Step(); err != nil {
-					break
-				}
-				if rng.IntN(5) == 0 {
-					checked(t, r.Profile(profile.State{}))
-				}
-			}
-			if err == nil && lives < 10 {
-				saved = r.Save()
-				continue
-			}
-			for err == nil {
-				err = r.Step()
-			}
-			if got := checked(t, r.Finish(profile.State{})); !bytes.Equal(got.Encode(), want.Encode()) {
-				t.Fatalf("seed %d: after %d interruptions the profile differs", seed, lives+1)
-			}
-			break
+		got := interrupted(t, rng, spec, 8, func() trace.Reader { return tracetest.NewProgramReader(p, whole, 1+rng.IntN(1000)) }, func(*profile.Profile) {})
+		if !bytes.Equal(got.Encode(), want.Encode()) {
+			t.Fatalf("seed %d: the profile of an interrupted run differs", seed)
 		}
 	}
 }
@@ -492,19 +467,7 @@ func TestDataRejectsDamage(t *testing.T) {
 	p := structured(rng)
 	whole := tracetest.Rows(p, allocatingSteps(rng, p, 3000)...)
 	spec := analysis.Spec{Kinds: trace.AllKinds, Analyses: analysis.Data | analysis.Sites}
-	r, err := analysis.NewRunner(spec, tracetest.NewProgramReader(p, whole, 1500))
-	if err == nil {
-		err = r.Step()
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	state := r.Save()
-	head := savedHead(state)
-	saved, err := profile.Decode(state[head:])
-	if err != nil {
-		t.Fatal(err)
-	}
+	state, saved, head := afterStep(t, spec, tracetest.NewProgramReader(p, whole, 1500))
 	refused := 0
 	for seed := range uint64(300) {
 		rng := rand.New(rand.NewPCG(seed, 65))

@@ -1,7 +1,6 @@
 package analysis_test
 
 import (
-	"bytes"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -87,19 +86,7 @@ func TestFootprintPredictsMisses(t *testing.T) {
 func TestFootprintRejectsDamage(t *testing.T) {
 	whole := random(rand.New(rand.NewPCG(1, 53)), 3000)
 	spec := analysis.Spec{Kinds: trace.AllKinds, Analyses: analysis.Footprint}
-	r, err := analysis.NewRunner(spec, tracetest.NewReader(whole, 500))
-	if err == nil {
-		err = r.Step()
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	state := r.Save()
-	head := bytes.Index(state, []byte("\x89SGP"))
-	saved, err := profile.Decode(state[head:])
-	if err != nil {
-		t.Fatal(err)
-	}
+	state, saved, head := afterStep(t, spec, tracetest.NewReader(whole, 500))
 	refused := 0
 	for seed := range uint64(300) {
 		rng := rand.New(rand.NewPCG(seed, 54))

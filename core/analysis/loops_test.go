@@ -170,34 +170,9 @@ func TestLoopsResume(t *testing.T) {
 		whole := tracetest.Rows(p, loopingSteps(rng, p, 1+rng.IntN(12_000))...)
 		spec := loopSpecs(rng)
 		want, _ := alone(t, spec, tracetest.NewProgramReader(p, whole, 4096))
-		var saved []byte
-		for lives := 0; ; lives++ {
-			r, err := analysis.NewRunner(spec, tracetest.NewProgramReader(p, whole, 1+rng.IntN(4096)))
-			if err == nil && saved != nil {
-				err = r.Restore(saved)
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			for range 1 + rng.IntN(30) {
-				if err = r.Step(); err != nil {
-					break
-				}
-				if rng.IntN(5) == 0 {
-					checked(t, r.Profile(profile.State{}))
-				}
-			}
-			if err == nil && lives < 10 {
-				saved = r.Save()
-				continue
-			}
-			for err == nil {
-				err = r.Step()
-			}
-			if got := checked(t, r.Finish(profile.State{})); !bytes.Equal(got.Encode(), want.Encode()) {
-				t.Fatalf("seed %d: after %d interruptions the profile differs, %+v", seed, lives+1, spec)
-			}
-			break
+		got := interrupted(t, rng, spec, 30, func() trace.Reader { return tracetest.NewProgramReader(p, whole, 1+rng.IntN(4096)) }, func(*profile.Profile) {})
+		if !bytes.Equal(got.Encode(), want.Encode()) {
+			t.Fatalf("seed %d: the profile of an interrupted run differs, %+v", seed, spec)
 		}
 	}
 }

@@ -74,9 +74,10 @@ type ElementUse struct {
 
 // These are parameters of the analysis of structures.
 const (
-	VisitReferences = 64
-	StartBytes      = 4
-	MostPaired      = 64
+	VisitReferences    = 64
+	StartBytes         = 4
+	MostPaired         = 64
+	MostStructureBytes = 1 << 16 // the size of the largest structure whose members are counted
 )
 
 // MemberUse counts the accesses to one member of all elements.
@@ -241,8 +242,8 @@ func (p *Profile) checkData() error {
 		return &CheckError{"its use of data structures has no data structures, another line size or no columns"}
 	}
 	for i := range d.Structures {
-		if !validMembers(&d.Structures[i]) {
-			return &CheckError{"a structure has members outside of it"}
+		if s := &d.Structures[i]; s.Bytes > MostStructureBytes || !validMembers(s) {
+			return &CheckError{"a structure is too large, or has members outside of it"}
 		}
 	}
 	for i := range d.Uses {

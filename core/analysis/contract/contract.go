@@ -21,9 +21,11 @@ import (
 )
 
 // NewData returns an analysis of data structures. Package structures sets it, and is linked only
-// into programs that import it: few runs need it, and a first visit to the page should not have to
-// transfer it. Other programs must not select the analysis.
-var NewData func(lineBytes uint32, program func() *trace.Program) Analysis
+// into programs that import it, because few runs need it, and the first visit to the page should not
+// transfer its code. In other programs, NewData panics.
+var NewData = func(lineBytes uint32, program func() *trace.Program) Analysis {
+	panic("contract: this program selects the analysis of data structures; it must import core/analysis/structures")
+}
 
 // Analysis consumes a trace, batch by batch, and writes its result into the profile.
 //

@@ -32,11 +32,16 @@ const (
 // watcher lets the analysis follow the blocks of its finder.
 type watcher Analysis
 
+// block returns the addresses of a block, and the use of its data structure.
+func (w *watcher) block(block uint32) (a *Analysis, from trace.Addr, bytes uint64, u *use) {
+	a = (*Analysis)(w)
+	from, bytes, object := a.finder.Block(block)
+	return a, from, bytes, a.useOf(object)
+}
+
 // Placed implements [sites.Watcher].
 func (w *watcher) Placed(block uint32) {
-	a := (*Analysis)(w)
-	from, bytes, object := a.finder.Block(block)
-	u := a.useOf(object)
+	a, from, bytes, u := w.block(block)
 	if !u.heap {
 		return
 	}
@@ -51,9 +56,7 @@ func (w *watcher) Placed(block uint32) {
 
 // Removed implements [sites.Watcher].
 func (w *watcher) Removed(block uint32) {
-	a := (*Analysis)(w)
-	from, bytes, object := a.finder.Block(block)
-	u := a.useOf(object)
+	a, from, bytes, u := w.block(block)
 	if !u.heap {
 		return
 	}

@@ -157,9 +157,7 @@ func (a *Analysis) Restore(p *profile.Profile) error {
 		f.objects = append(f.objects, a.finder.Object(&p.Sites.Data[i]))
 	}
 	for i := range p.Data.Uses {
-		if u := &p.Data.Uses[i]; !a.load(u, f.objects) {
-			return errState
-		}
+		a.load(&p.Data.Uses[i], f.objects)
 	}
 	a.maps.references = p.Data.ColumnReferences
 	f.maps = p.Data.Uses
@@ -170,9 +168,8 @@ func (a *Analysis) Restore(p *profile.Profile) error {
 	return nil
 }
 
-// load adds the use of a data structure from a profile. It reports whether its structures can be
-// counted.
-func (a *Analysis) load(from *profile.DataUse, objects []uint32) bool {
+// load adds the use of a data structure from a profile.
+func (a *Analysis) load(from *profile.DataUse, objects []uint32) {
 	object := objects[from.Object]
 	u := a.useOf(object)
 	u.lives = from.Lives
@@ -185,9 +182,6 @@ func (a *Analysis) load(from *profile.DataUse, objects []uint32) bool {
 	}
 	for i := range from.Elements {
 		of := &from.Elements[i]
-		if a.structures[of.Structure].Bytes > mostBytes {
-			return false
-		}
 		e := &a.elements[a.elementsOf(u, object, of.Structure)]
 		e.visits = of.Visits
 		copy(e.starts, of.Starts)
@@ -205,7 +199,6 @@ func (a *Analysis) load(from *profile.DataUse, objects []uint32) bool {
 			}
 		}
 	}
-	return true
 }
 
 // form writes or reads the state of a saved run.

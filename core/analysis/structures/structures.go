@@ -182,7 +182,7 @@ func (a *Analysis) structure(s trace.Structure) uint32 {
 			return uint32(i)
 		}
 	}
-	of := structure{Structure: s, memberAt: make([]uint16, min(s.Bytes, mostBytes))}
+	of := structure{Structure: s, memberAt: make([]uint16, min(s.Bytes, profile.MostStructureBytes))}
 	for i := range of.memberAt {
 		of.memberAt[i] = uint16(len(s.Members))
 	}
@@ -197,9 +197,6 @@ func (a *Analysis) structure(s trace.Structure) uint32 {
 	return uint32(len(a.structures) - 1)
 }
 
-// mostBytes is the size of the largest structure whose members are counted.
-const mostBytes = 1 << 16
-
 // usable returns 1 + the index of a structure whose members are counted, given 1 + its number in
 // the program, or 0.
 func (a *Analysis) usable(number uint32) uint32 {
@@ -207,7 +204,7 @@ func (a *Analysis) usable(number uint32) uint32 {
 		return 0
 	}
 	n := a.canonical[number-1]
-	if s := &a.structures[n-1]; s.Bytes == 0 || s.Bytes > mostBytes || len(s.Members) == 0 || len(s.Members) >= mostBytes {
+	if s := &a.structures[n-1]; s.Bytes == 0 || s.Bytes > profile.MostStructureBytes || len(s.Members) == 0 || len(s.Members) >= profile.MostStructureBytes {
 		return 0
 	}
 	return n
