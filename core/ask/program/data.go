@@ -531,7 +531,7 @@ func (f *fields) advice(key string) report.Table {
 }
 
 func percent(part, whole uint64) string {
-	return strconv.FormatFloat(math.Floor(1000*float64(part)/float64(max(whole, 1)))/10, 'f', -1, 64) + "%"
+	return strconv.FormatFloat(math.Floor(1000*float64(part)/float64(max(whole, 1)))/10, 'f', -1, 64) + " %"
 }
 
 func decimal(x float64) string { return strconv.FormatFloat(x, 'f', 1, 64) }
