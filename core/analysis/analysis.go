@@ -63,9 +63,9 @@ type Spec struct {
 	// stored. Mergeable, Sites and Communication require all stacks.
 	Stacks Stacks
 
-	// Sample makes locality an estimate from a sample of the accesses; nil: all accesses are
-	// analysed. Sites and Sharing also use the sample. So does Communication, unless single
-	// accesses are sampled. Counters remain exact.
+	// Sample selects the accesses from which package locality estimates its counts; nil: all accesses.
+	// The analyses Sites and Sharing use the same sample. Communication also uses it, unless the
+	// sample consists of single accesses. Counters remain exact.
 	Sample Sampling
 
 	// Budget limits the memory of the stacks, and provides the spill store; nil: no limit. Sites,
@@ -102,7 +102,7 @@ type SampledLocality interface {
 // Stretches reads the sampled parts of a run. Every analysis receives all rows of these parts.
 type Stretches interface {
 	trace.Reader
-	Sampled() *profile.Sampled // describes the parts that were read
+	Sampled() *profile.Sampled // Sampled describes the parts that were read.
 }
 
 // ToRead returns how many references of a trace a run reads. If there is a limit, references that
@@ -305,8 +305,8 @@ func (s Spec) checkOverlap() error {
 	return nil
 }
 
-// ParseGroups parses groups of threads, as in 0,1/2,3 or 0-3/4-7. The error is a
-// [*trace.OptionError] about the option.
+// ParseGroups parses groups of threads, such as 0,1/2,3 or 0-3/4-7. The error is a
+// [*trace.OptionError] that names the option.
 func ParseGroups(option, text string) (groups [][]uint32, err error) {
 	bad := &trace.OptionError{Option: option, Got: text, Want: "groups of thread numbers, as in 0,1/2,3 or 0-3/4-7"}
 	for group := range strings.SplitSeq(text, "/") {
@@ -333,7 +333,7 @@ func ParseGroups(option, text string) (groups [][]uint32, err error) {
 
 const mostThreads = 1 << 16 // maximum number of threads in one range, such as 0-3
 
-// FormatGroups writes groups as [ParseGroups] reads them.
+// FormatGroups is the inverse of [ParseGroups].
 func FormatGroups(groups [][]uint32) string {
 	var all []string
 	for _, threads := range groups {

@@ -15,7 +15,8 @@ import (
 //  1. [Stretcher]s analyse stretches as segments, on any machine and in any order.
 //  2. [JoinSegments] joins neighbouring segments to one segment, in any grouping.
 //  3. [Plan.Finish] analyses the trace up to the first stretch, and appends the joined segments.
-//     Some decisions of the analyses depend on that beginning, which is not part of any segment.
+//     Some decisions of the analyses depend on that first part of the trace, which belongs to no
+//     segment.
 //
 // If a run cannot be divided, the plan has no stretches, and Finish analyses the whole trace.
 type Plan struct {
@@ -105,10 +106,10 @@ func (p *Plan) Rest(of Stretch, from trace.Position) Stretch {
 	return of
 }
 
-// Moves contains the rows of a part of a trace that change the layout of memory blocks.
+// Moves lists the rows that change the layout of memory blocks in one part of a trace.
 type Moves []Move
 
-// Move contains consecutive rows of Moves.
+// Move contains consecutive rows, all from one chunk, that change the layout of memory blocks.
 type Move struct {
 	Chunk uint64       // the chunk that contains the rows; its header tables name the blocks
 	Rows  *trace.Batch // the rows, with their kinds, addresses, sites and arguments

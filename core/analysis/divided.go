@@ -10,14 +10,13 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Divided is a [Runner] with helpers that read parts of the trace independently. Its result is that
-// of a Runner, byte for byte (MODELS §9). It is for files that can be read from any position;
-// [Parallel] is for all others.
+// Divided is a [Runner] with helpers that read parts of the trace independently. The result is
+// identical to a Runner's, byte for byte (MODELS §9). Divided requires a file that can be read from
+// any position; [Parallel] reads all other files.
 //
 //  1. The live analyses read rows in order, in [Divided.Step], as in a Runner.
-//  2. Helpers analyse segments further on in the trace. The length of these segments is chosen,
-//     with the file's index, so that all helpers and the live analyses finish at about the same
-//     time.
+//  2. Helpers analyse later segments of the trace. The length of these segments is chosen, with the
+//     file's index, so that all helpers and the live analyses finish at about the same time.
 //  3. When the live analyses reach a segment, they append it and continue after it. If the segment
 //     is unfinished, it is cut, and the remaining part is divided again.
 //
@@ -69,7 +68,8 @@ type DividedOptions struct {
 	Helpers func(wake func()) []Helper
 	// SegmentReferences is the length of segments; 0: chosen automatically.
 	SegmentReferences int
-	MemoryBytes       uint64 // memory limit of the run, mostly for its analyses; 0: none
+	// memory limit of the run, which its analyses use for the most part; 0: none
+	MemoryBytes uint64
 	// Narrow omits events that are needed only by analyses without segments, such as loop
 	// compression. They are omitted from segments and, once these analyses need no more rows, also
 	// from the run itself. [Divided.State] then fails, because positions in a state count all rows.

@@ -16,16 +16,16 @@ import (
 // distance analysis algorithm, IPDPS 2012).
 //
 //  1. One goroutine reads the trace and selects rows, ahead of all others. So a limit, a bad record
-//     or the end of a cut file have the same effect as on one processor, and any trace can be
+//     or the end of a truncated file has the same effect as on one processor, and any trace can be
 //     analysed in parallel.
 //  2. The caller's goroutine runs the live analyses, which read rows in order, in [Parallel.Step].
-//  3. Workers analyse segments further on in the trace. When the live analyses reach a segment,
-//     they append it and continue after it. If a worker has not finished a segment, the segment
-//     ends at the rows that the worker has analysed, so the live analyses do not wait.
+//  3. Workers analyse later segments of the trace. When the live analyses reach a segment, they
+//     append it and continue after it. If a worker has not finished a segment, the segment ends at
+//     the rows that the worker has analysed, so the live analyses do not wait.
 //
 // PARDA assigns an equal part of the trace to each processor, and joins all parts at the end. In
-// this implementation, the part of the live analyses need not be joined, and segments are only as
-// long as necessary to make joining cheap: see [sizes].
+// this implementation, the part that the live analyses read need not be joined, and segments are
+// only as long as necessary to make joining cheap: see [sizes].
 type Parallel struct {
 	spec    Spec
 	intake  intake
@@ -65,7 +65,8 @@ type ParallelOptions struct {
 	Workers int // number of goroutines that analyse, at least 2
 	// SegmentReferences is the length of segments; 0: chosen automatically.
 	SegmentReferences int
-	MemoryBytes       uint64 // memory limit of the run, mostly for its analyses; 0: none
+	// memory limit of the run, which its analyses use for the most part; 0: none
+	MemoryBytes uint64
 }
 
 type ending struct {
@@ -74,7 +75,7 @@ type ending struct {
 	left   profile.Totals
 }
 
-// Splits reports whether several goroutines can share a run of the spec.
+// Splits reports whether several goroutines can share the work of a run with this spec.
 func (s Spec) Splits() bool { return s.Sample == nil && s.Budget == nil && s.Analyses != None }
 
 // NewParallel checks spec and begins to read r. The caller must call Close. The error is a
@@ -401,7 +402,8 @@ func (p *Parallel) State() *State {
 	return s
 }
 
-// Restore makes a new run continue from [Parallel.State] or [Runner.State]: see [Runner.Restore].
+// Restore makes a new run continue from a state that [Parallel.State] or [Runner.State] returned:
+// see [Runner.Restore].
 func (p *Parallel) Restore(saved []byte) error {
 	from, at, err := p.intake.restored(saved)
 	if err != nil {

@@ -274,8 +274,8 @@ func (s Spec) fits(p *profile.Profile) bool {
 		slices.Equal(sizes, want) && p.Segment != nil && p.Segment.Start == s.Start
 }
 
-// Beyond returns the spec with which a run continues after its stacks were spilled. It omits the
-// analyses that store additional data for every line or byte.
+// Beyond returns the spec with which a run continues after its stacks were spilled. The spec omits
+// the analyses that store additional data for every line or byte.
 func (s Spec) Beyond(b contract.Budget) Spec {
 	if !s.isDefault() && s.Analyses != None {
 		sets := s.has(Sets)

@@ -22,8 +22,9 @@ type Stretch struct {
 // Segment is the result of a stretch.
 type Segment struct {
 	Profile *profile.Profile // profile of the segment, to which the next segment can be appended; nil: the stretch could not be analysed
-	To      trace.Position   // end of the segment, which is before the end of the stretch if it was cut
-	Rows    uint64           // number of rows that were read, including events
+	// end of the segment, which is before the end of the stretch if the stretch was cut
+	To   trace.Position
+	Rows uint64 // number of rows that were read, including events
 }
 
 // Stretcher analyses stretches of a run, one after the other.
@@ -215,8 +216,8 @@ func (s *Stretcher) Segment(whole bool) Segment {
 	return made
 }
 
-// Layout returns the layout of memory blocks at the end of the latest segment, or nil if it does
-// not matter.
+// Layout returns the layout of memory blocks at the end of the latest segment, or nil if the
+// analyses do not need the layout.
 func (s *Stretcher) Layout() []contract.Block {
 	if !s.settled || s.before == nil {
 		return nil

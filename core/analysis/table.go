@@ -37,7 +37,9 @@ const (
 	Operations                         // the cheap counters, as in Default
 	Footprint                          // average number of distinct lines in windows of any length; only together with Default
 	Regular                            // option of Loops: stop early on a trace that does not compress or has no code
-	Data                               // lives of memory blocks, members of structures, and maps of addresses and time; only together with Default
+	// lifetimes of memory blocks, members of structures, and maps of addresses and time; only together
+	// with Default
+	Data
 )
 
 // Usual selects the analyses that the page and the command run unless the user chooses others:
@@ -169,10 +171,11 @@ var timelinePlaces = profile.MostTimelinePlaces
 
 // Wanted contains the analyses that a sample is to estimate.
 type Wanted struct {
-	LineBytes     uint32           // line size for which sites and communication are analysed
-	Sites         *sites.Options   // nil: not requested
-	Sharing       *sharing.Options // nil: not requested
-	Communication bool             // requested, in which case Sites is not nil
+	LineBytes uint32           // line size for which sites and communication are analysed
+	Sites     *sites.Options   // nil: not requested
+	Sharing   *sharing.Options // nil: not requested
+	// whether the analysis Communication is requested; Sites is then not nil
+	Communication bool
 	// Program returns the part of the code that the trace has described so far, or nil. Decides is
 	// the same function if communication should stop when no second thread appears; otherwise it is
 	// nil.

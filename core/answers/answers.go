@@ -101,8 +101,8 @@ func BinnedHistogram(counts *profile.Histogram, cold uint64) report.Table {
 	return t
 }
 
-// BinName returns the name of bin k, which contains the distances with k significant bits, as in
-// 4–7.
+// BinName returns the name of bin k, which contains the distances with k significant bits, such as
+// 4–7 for k = 3.
 func BinName(k int) string {
 	if k < 2 {
 		return strconv.Itoa(k)

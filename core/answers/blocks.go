@@ -12,8 +12,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Blocks contains the tables of how often the blocks of a program run, and which operations they
-// execute.
+// Blocks provides tables about the executions of a program's basic blocks, and about the operations
+// in these blocks.
 type Blocks struct {
 	System    *blocks.System
 	Solution  *blocks.Solution
@@ -33,7 +33,7 @@ func NewBlocks(s *blocks.System) (*Blocks, error) {
 	return &Blocks{System: s, Solution: solution, Work: blocks.NewWork(s.Program())}, nil
 }
 
-// All is used as a maximum number of rows that means no limit.
+// All, as the maximum number of rows, means no limit.
 const All = -1
 
 // counted returns a counter of t, as an exact count if the total is a whole number.
@@ -103,7 +103,7 @@ func workOf(t *blocks.Total, all float64) []report.Value {
 	}
 }
 
-// Total returns the work of the program as facts.
+// Total returns facts about the whole program: its instructions, operations and bytes.
 func (b *Blocks) Total() []report.Fact {
 	w := b.Work.Program(b.Solution)
 	return []report.Fact{

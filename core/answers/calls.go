@@ -32,7 +32,8 @@ type Calls struct {
 type CallEvent struct {
 	Key   string // such as "L1_misses"
 	Label string // column label for people
-	// Self contains the count of each path. All also includes the functions that the path calls.
+	// Self contains the count of each path. All also includes the counts of the functions that the
+	// path calls.
 	Self, All []uint64
 	Exact     bool
 }
@@ -213,7 +214,8 @@ func wholePaths(p *profile.Profile, l *attribution.Attribution) []uint64 {
 	return whole
 }
 
-// Stack returns the paths from the first function of the thread to a path.
+// Stack returns the indices of the paths that lead from the first function of the thread to path i,
+// in this order.
 func (c *Calls) Stack(i int) (stack []int) {
 	for ; i > 0; i = int(c.Paths[i].Parent) {
 		stack = append(stack, i)
@@ -291,8 +293,8 @@ func (c *Calls) number() {
 }
 
 // FunctionKey returns a key that identifies a function even if several functions have the same
-// name. It consists of the file, the line and the name, as in "app.c:17:multiply", or only of the
-// name if the file is unknown.
+// name. The key consists of the file, the line and the name, such as "app.c:17:multiply", or only
+// of the name if the file is unknown.
 func FunctionKey(name, file string, line uint64) string {
 	if file == "" {
 		return name
@@ -301,8 +303,8 @@ func FunctionKey(name, file string, line uint64) string {
 }
 
 // Named returns the paths of the function with the given name, which may be the name in the source
-// or for the linker, a file and a name, as in "app.c:multiply", or a key as [FunctionKey] returns
-// it. The error is a *[trace.OptionError].
+// or for the linker, a file and a name, such as "app.c:multiply", or a key that [FunctionKey]
+// returned. The error is a *[trace.OptionError].
 func (c *Calls) Named(name string) (paths []int, err error) {
 	var keys []string
 	for i := range c.Paths {
@@ -511,7 +513,8 @@ func (c *Calls) ByCaller(share float64) report.Table {
 	return t
 }
 
-// Callers returns the tree of the callers of one function, which has these paths.
+// Callers returns the tree of the callers of one function. paths contains all call paths that end
+// in that function.
 func (c *Calls) Callers(paths []int, share float64) report.Table {
 	t := c.newTree("callers", "Callers of "+c.Names[paths[0]])
 	c.treeTable(&t, c.tree(same(paths), true, c.callersOf), true, false, share)
@@ -602,7 +605,7 @@ const (
 	mostIndented = 16 // calls that are nested deeper are numbered instead of indented
 )
 
-// CacheFact returns the caches that an answer assumes.
+// CacheFact returns a fact that lists the caches that an answer assumes.
 func CacheFact(h hierarchy.Hierarchy) report.Fact {
 	return report.Fact{Key: "caches", Label: "caches", Value: report.TextOf(strings.Join(h.Lines(), "; "))}
 }

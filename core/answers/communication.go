@@ -12,7 +12,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Communication contains the tables of values that threads write and other threads use.
+// Communication provides tables about the values that one thread writes and another thread uses.
 type Communication struct {
 	Profile *profile.Profile    // Profile.Communication is not nil
 	Name    func(string) string // makes a function's name readable; may be nil
@@ -39,7 +39,8 @@ func NoCommunication(p *profile.Profile) string {
 	return "the profile was written by an earlier version of stackglass"
 }
 
-// Granule returns the communication of words, lines or pages, or nil.
+// Granule returns the communication at a granularity in bytes (words, lines or pages), or nil if
+// the profile does not contain it.
 func (c *Communication) Granule(bytes uint32) *profile.Granule {
 	granules := c.data().Granules
 	if i := slices.IndexFunc(granules, func(g profile.Granule) bool { return g.Bytes == bytes }); i >= 0 {
@@ -110,7 +111,7 @@ func references(classes *[profile.NumSharingClasses]profile.ClassCount) (sum uin
 	return sum
 }
 
-// Sentence summarises the traffic of words.
+// Sentence summarises, in one sentence, the traffic between threads at the granularity of words.
 func (c *Communication) Sentence() string {
 	g := &c.data().Granules[0]
 	sum := flowTotals(g.Flows)

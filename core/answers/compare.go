@@ -189,8 +189,8 @@ func (c *Compared) Rank(number string) (ok bool) {
 }
 
 // Brief returns a shorter table that people can read more easily. If a table has many rows and many
-// numbers per row, only the column with the given name remains or, if there is none, the main
-// column.
+// numbers per row, Brief keeps only the numbers of the named column, or of the main column if no
+// column has that name.
 func (c *Compared) Brief(number string) report.Table {
 	main := c.main()
 	if main == "" {

@@ -14,14 +14,14 @@ import (
 type FalseFinding struct {
 	profile.LineSharing
 	Name string // the name of the data structure in the program
-	// Seen is true if the lines moved back and forth in this run. Otherwise the threads hardly
-	// overlapped, but the layout is a hazard for other runs.
+	// Seen is true if the lines moved back and forth between threads in this run. Otherwise the
+	// threads hardly overlapped in time, but the layout is a hazard for other runs.
 	Seen bool
 	Text string // a description of the problem
 	Fix  string // what to change
 }
 
-// Severity expresses Seen in words.
+// Severity returns "in this run" if the lines moved back and forth, and otherwise "possible".
 func (f *FalseFinding) Severity() string {
 	if f.Seen {
 		return "in this run"

@@ -138,9 +138,9 @@ func Traffic(h hierarchy.Hierarchy, p hierarchy.Prediction) report.Table {
 	return t
 }
 
-// ThreadsOn describes on which cores the threads of p run in a prediction for h, and which
-// caches they share, as in "4 threads, each on its own core; L1 private, L2 shared by all
-// cores". It returns "" for a program with one thread.
+// ThreadsOn describes on which cores the threads of p run in a prediction for h, and which caches
+// they share, such as "4 threads, each on its own core; L1 private, L2 shared by all cores". It
+// returns "" for a program with one thread.
 func ThreadsOn(p *profile.Profile, h hierarchy.Hierarchy) string {
 	n := len(p.Totals.Threads)
 	if n < 2 {
@@ -186,7 +186,7 @@ func ThreadFacts(p *profile.Profile, h hierarchy.Hierarchy) []report.Fact {
 // mostGroups is the maximum number of thread groups that a line lists.
 const mostGroups = 8
 
-// Groups lists the threads of each core, as in 0,1/2,3. It returns "" for a profile without
+// Groups lists the threads of each core, such as 0,1/2,3. It returns "" for a profile without
 // per-thread LRU stacks.
 func Groups(p *profile.Profile) string {
 	var groups []string

@@ -125,7 +125,7 @@ func (l *Loops) Where(loop int) (w Where) {
 	return w
 }
 
-// Source returns the file and lines, as in file.c:12–20.
+// Source returns the file and lines, such as file.c:12–20.
 func (w Where) Source() string {
 	text := w.File
 	if w.First > 0 {
@@ -168,7 +168,7 @@ func (l *Loops) Find(label string) int {
 	return -1
 }
 
-// Trips returns the trip count of a loop, as in 512 or 1–512.
+// Trips returns the trip count of a loop, or its range, such as 512 or 1–512.
 func Trips(l *outline.Loop) string {
 	if l.Least == l.Most {
 		return strconv.FormatUint(l.Most, 10)
@@ -259,8 +259,8 @@ func (l *Loops) ArraysTable(of []int) report.Table {
 	return t
 }
 
-// Strides lists an array's stride in each loop, from the outermost to the innermost, as in +4096 0
-// +8.
+// Strides lists an array's stride in each loop, from the outermost to the innermost, such as +4096
+// 0 +8.
 func Strides(a *outline.Array) string {
 	var words []string
 	for _, s := range a.Strides {
@@ -287,7 +287,7 @@ func (l *Loops) Shown(least float64) (list []int) {
 	return list
 }
 
-// AllNests is used as a maximum number of nests that means no limit.
+// AllNests, as the maximum number of nests, means no limit.
 const AllNests = math.MaxInt
 
 func text(s string) report.Value {

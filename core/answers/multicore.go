@@ -9,7 +9,7 @@ import (
 
 // MulticoreQuestion is a Question about the trace of a single-threaded run of an OpenMP program:
 // how would its threads use caches on several cores, and how long would they take (package
-// multicore/predict)? Its texts are written as on the command line; "" means the default.
+// multicore/predict)? Text fields use the syntax of the command line; "" means the default.
 //
 // Each number of cores yields a reply, which also contains the results of the earlier replies. Once
 // the run on Keep cores is predicted, Bytes is the encoded profile of its threads. The reply has
@@ -28,7 +28,8 @@ import (
 //	speedup  cycles, milliseconds, speedup, efficiency; losses as shares of all cores'
 //	         time: serial, imbalance, copied, caches, bandwidth; limit (the one that loses most)
 //
-// In the page, another table lists the processors, as for a ModelQuestion. It has no column cores.
+// In the page, another table lists the processors, as for a ModelQuestion. That table has no column
+// cores.
 //
 // Rates and shares are between 0 and 1. Methods are named as in package hierarchy: "simulated" is
 // exact for the synthesised threads, "sdcm" is a model of the same threads, "sampled-sdcm" is the
@@ -36,7 +37,7 @@ import (
 // blocks.
 type MulticoreQuestion struct {
 	Name   string // the file's name, for messages
-	Format string // as for --input-format; "": detect it
+	Format string // a value of --input-format; "": detect the format
 
 	Cores []uint32 // numbers of cores to predict, in the order of the answers
 	// Division is the method by which a region's work is divided, Schedule replaces the program's
@@ -45,9 +46,10 @@ type MulticoreQuestion struct {
 	Division, Schedule, Interleave string
 	Protocol                       string // coherence protocol of private caches: mesi or msi
 	Seed                           uint64
-	Private                        []string // ranges of private addresses, as in 0x7f00-0x7fff; nil: the stacks
-	Machine                        []string // the hierarchy, one level per line (hierarchy.Lines)
-	Processor                      string   // the processor to predict times for; "": no times
+	// ranges of private addresses, such as 0x7f00-0x7fff; nil: the threads' stacks
+	Private   []string
+	Machine   []string // the hierarchy, one level per line (hierarchy.Lines)
+	Processor string   // the processor to predict times for; "": no times
 	// SDCM selects the input of the stack distance cache model, which is computed in addition to
 	// simulated caches: "sample" (a few lines of the threads), "all" (every access), "windows"
 	// (some executions of each block, with options after commas, as in

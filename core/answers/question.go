@@ -13,12 +13,12 @@ import (
 // most visitors do not need. The subject (a profile or a module) is sent once, before the
 // questions.
 type Question struct {
-	Of    string   // the code that answers: see below
+	Of    string   // the kind of question, one of the constants below
 	Words []string // values in the form name=value: see Fields
 	Bytes []byte   // the content of a file, if the question is about one
 }
 
-// These are the values of Question.Of.
+// The values of Question.Of are as follows.
 const (
 	OfModels      = "models"      // compute-node models; a ModelQuestion
 	OfCores       = "multicore"   // a MulticoreQuestion
@@ -33,7 +33,7 @@ type Reply struct {
 	More       bool           // another reply to the same question follows
 	Problem    string         // why there is no answer
 	Notes      []string       // warnings, in sentences
-	Unmodelled []string       // costs that the times leave out, each in a few words
+	Unmodelled []string       // costs that the predicted times leave out, each in a few words
 	Tables     []report.Table // the reply's tables, identified by their keys
 	Bytes      []byte         // the contents of a file, or an encoded profile
 }
@@ -47,8 +47,8 @@ func (r *Reply) Table(key string) *report.Table {
 }
 
 // Fields describes the fields of a question by name, for both writing and reading: WordsOf writes
-// their values as words of the form name=value, and ReadWords sets them. A zero value has no word.
-// A list has a word for each value.
+// their values as words of the form name=value, and ReadWords sets them. A zero value is written as
+// no word, and a list as one word for each value.
 type Fields struct {
 	words   []string
 	reading bool
@@ -193,7 +193,7 @@ type ModelQuestion struct {
 	// Function is 1 + the index of the function in view, and Block is 1 + the index of a block in
 	// the program. 0 stands for the function or block that takes the most time.
 	Function, Block uint32
-	Whole           bool // the reply's Bytes are to be the branch-probability file
+	Whole           bool // the reply must contain the branch-probability file in Bytes
 }
 
 func (q *ModelQuestion) fields(f *Fields) {

@@ -82,7 +82,8 @@ const (
 	CommunicationOfSample = "communication is estimated from the sampled lines" + half + ", but data in few lines, such as a counter, may be missed or overestimated; pages are not counted"
 )
 
-// RestsOnSample returns the sentence as a warning if the profile comes from a sample.
+// RestsOnSample returns a warning that contains the sentence if the profile comes from a sample,
+// and otherwise nil.
 func RestsOnSample(p *profile.Profile, sentence string) []string {
 	if !IsOfSample(p) || !p.Sampled.Estimates() {
 		return nil

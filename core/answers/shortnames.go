@@ -6,10 +6,10 @@ import (
 	"unicode/utf8"
 )
 
-// ShortNames returns, for each name, a text of at most the given number of characters. Names of
-// C++ and Rust can have hundreds of characters. A name that is too long loses its parameter lists,
-// then its template arguments, and then its middle. Different names have different texts: where
-// they would be equal, they are less short, and may exceed the limit.
+// ShortNames returns, for each name, a text of at most the given number of characters. Names of C++
+// and Rust can have hundreds of characters. A name that is too long loses its parameter lists, then
+// its template arguments, and then its middle. Different names have different texts. Texts that
+// would be equal are shortened less, and may exceed the limit.
 func ShortNames(names []string, most int) map[string]string {
 	short, step := map[string]string{}, map[string]int{}
 	for _, name := range names {

@@ -498,7 +498,7 @@ func (s *Sites) joined(r *attribution.Row, text func(*profile.Site) string) stri
 
 // Before returns a table that lists, for some rows, the three rows that most often accessed the
 // same lines before them. It counts only stack distances of at least profile.PreviousFrom. For data
-// objects, the rows that it lists are source lines.
+// objects, the listed rows are source lines.
 func (s *Sites) Before(of []int) report.Table {
 	t := report.Table{Key: "before", Title: "Which code touched the lines before", Columns: report.Columns(
 		"of=accesses of", "place=line touched before by", "accesses", "share")}
@@ -535,8 +535,8 @@ func (s *Sites) Before(of []int) report.Table {
 	return t
 }
 
-// Distances returns the accesses by stack distance for the row that Place describes as place. ok is
-// false if there is no such row.
+// Distances returns a table of accesses by stack distance for the row whose description, as
+// returned by Place, is place. ok is false if there is no such row.
 func (s *Sites) Distances(place string) (t report.Table, ok bool) {
 	for i := range s.Rows() {
 		if s.Place(&s.rows[i]) == place {
@@ -546,7 +546,7 @@ func (s *Sites) Distances(place string) (t report.Table, ok bool) {
 	return t, false
 }
 
-// DistancesOf returns the accesses of a row by stack distance, in power-of-two bins.
+// DistancesOf returns a table of a row's accesses by stack distance, in power-of-two bins.
 func (s *Sites) DistancesOf(r *attribution.Row) report.Table {
 	t := report.Table{Key: "distances", Title: "Accesses of " + s.Place(r) + ", by stack distance", Columns: report.Columns("distance (lines)", "count=accesses", "share")}
 	counts, cold := s.Binned(r)
@@ -561,8 +561,8 @@ func (s *Sites) DistancesOf(r *attribution.Row) report.Table {
 	return t
 }
 
-// Binned returns a row's accesses in the histogram's bins, up to the longest distance, and its cold
-// misses.
+// Binned returns the number of a row's accesses in each bin of the histogram, up to the bin of the
+// longest distance, and the row's cold misses.
 func (s *Sites) Binned(r *attribution.Row) (counts []uint64, cold uint64) {
 	counts = make([]uint64, 1, profile.WindowBins)
 	for _, reuse := range s.reuses(r) {

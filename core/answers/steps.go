@@ -12,8 +12,8 @@ import (
 const mostSteps = 4
 
 // Steps lists the cache sizes at which the miss ratio falls steeply, in ascending order: a fully
-// associative LRU cache of capacity_lines misses much less often than one of below_lines. A fall
-// that spans at most 1/64 of the size is called a cliff.
+// associative LRU cache of capacity_lines lines misses much less often than a cache of below_lines
+// lines. A fall within at most 1/64 of the size is called a cliff.
 func Steps(c *profile.Curve, lineBytes uint32) report.Table {
 	t := report.Table{Key: "steps", Title: "Sizes at which the miss ratio falls (fully associative LRU, exact)", Columns: report.Columns(
 		"below_lines=below (lines)", "below_bytes=below", "capacity_lines=capacity (lines)", "capacity_bytes=capacity",

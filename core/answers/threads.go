@@ -18,8 +18,8 @@ type Threads struct {
 	levels  []hierarchy.ByCore // the prediction for each level
 }
 
-// NewThreads predicts each level with asker, which belongs to the profile. The profile must have
-// per-thread LRU stacks for the levels' line sizes.
+// NewThreads predicts each level with asker, which must be for the same profile. The profile must
+// have per-thread LRU stacks for the levels' line sizes.
 func NewThreads(p *profile.Profile, asker *hierarchy.Asker, levels []hierarchy.Cache) (*Threads, []hierarchy.Warning, error) {
 	t := &Threads{Profile: p, Levels: levels, asker: asker}
 	var doubts []hierarchy.Warning
@@ -39,7 +39,7 @@ func NewThreads(p *profile.Profile, asker *hierarchy.Asker, levels []hierarchy.C
 }
 
 // NumbersOf returns a list of numbers, separated by commas. Three or more consecutive numbers are
-// written as in 0-3.
+// written as a range, such as 0-3.
 func NumbersOf(list []uint32) string {
 	var words []string
 	for i := 0; i < len(list); {

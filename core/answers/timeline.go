@@ -4,8 +4,8 @@ import (
 	"github.com/stackglass/stackglass/core/report"
 )
 
-// Timeline returns the phases of a run, its windows, and the accesses of its threads in each window
-// if there are several. The profile must have a timeline.
+// Timeline returns tables of the phases and the windows of a run. If the run has several threads, a
+// third table contains each thread's accesses in each window. The profile must have a timeline.
 func Timeline(s *Sites) []report.Table {
 	line, of := s.Profile.Timeline, s.Profile.Totals.AllReferences()
 	accesses, misses := s.Ranker.OverTime(s.Levels)

@@ -29,8 +29,8 @@ var Summary = &Verb{
 }
 
 // Compare asks two runs the same question and joins their answers table by table. on is the
-// question as the user wrote it. The caller adds the tables to the document. An error contains the
-// name of the run.
+// question as the user wrote it. The caller must add the tables to the document. An error names the
+// run that has no answer.
 func Compare(runs [2]*Run, q Question, on string) (*report.Document, []answers.Compared, error) {
 	d := &report.Document{Schema: "stackglass.compare", Version: 1, Input: comparedFacts(runs, q, on)}
 	var tables [2][]report.Table

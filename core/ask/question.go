@@ -150,7 +150,7 @@ const (
 	brief   = "brief"
 )
 
-// Parse reads words as Words returns them, and checks the question. The error is a
+// Parse converts words that Words returned to a question, and checks the question. The error is a
 // *[trace.OptionError] if it is about a single word.
 func Parse(words []string) (Question, error) {
 	q, err := Read(words)

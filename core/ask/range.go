@@ -67,7 +67,8 @@ func (r *Run) NoTimeline() error {
 }
 
 // Within returns the run, or the part of the run that the argument range selects: a run with the
-// same profile, whose ranker counts only this part. It adds the part to the facts of the answer.
+// same profile, whose ranker counts only this part. Within also adds the part to the facts of the
+// answer.
 func (r *Run) Within(q Question, d *report.Document) (*Run, error) {
 	if !q.Given(Range.Name) {
 		return r, nil
@@ -89,8 +90,8 @@ func (r *Run) Within(q Question, d *report.Document) (*Run, error) {
 	return part, nil
 }
 
-// Part returns the run with a ranker for the windows [from, to) of its timeline. It keeps the last
-// part, because a user asks several questions about it.
+// Part returns the run with a ranker for the windows [from, to) of its timeline. It caches the
+// latest part, because users ask several questions about the same part.
 func (r *Run) Part(from, to int) (*Run, bool) {
 	if whole := r.Ranker(); r.part == nil || r.partOf != [2]int{from, to} {
 		if whole == nil {

@@ -36,11 +36,12 @@ type Verb struct {
 	Machine Machine  // whether the verb needs a cache hierarchy
 	Usual   []string // default caches, for UsualCaches; nil: the first preset
 
-	Spills   bool // the analyses can use a spill store
-	Groups   bool // the user may say which threads share a core
-	Places   bool // the user may put all threads on one core
-	Sums     bool // answers for people combine rows into ranges, instead of leaving out rows and columns
-	Measures bool // the answer contains misses of source locations; an analysis for it measures utilisation
+	Spills bool // the analyses can use a spill store
+	Groups bool // the user may choose which threads share a core
+	Places bool // the user may put all threads on one core
+	Sums   bool // answers for people combine rows into ranges instead of omitting rows and columns
+	// the answer contains misses of source locations, and its analysis measures line utilisation
+	Measures bool
 	Whole    bool // the answer counts every reference, even if the profile is from a sample
 	First    bool // exports and reports begin with this verb's answer
 
@@ -68,7 +69,7 @@ const (
 	NoCaches    Machine = iota
 	SomeCaches          // the hierarchy is optional
 	UsualCaches         // the default is Verb.Usual or, if there is none, the first preset
-	AllCaches           // the user has to give a hierarchy
+	AllCaches           // the user must specify a hierarchy
 )
 
 // Kind is the kind of an argument's values.

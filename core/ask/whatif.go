@@ -105,10 +105,10 @@ func (r *Run) predict(h hierarchy.Hierarchy, parts []hierarchy.Share) (hierarchy
 	return p, doubts, err
 }
 
-// Against returns the hierarchy to compare with, which it reads from the argument: the name of a
-// preset, lines as [hierarchy.Hierarchy.Add] reads them, or a preset followed by such lines.
-// Without the argument, the hierarchy has no levels. Threads run on the same cores as in the
-// hierarchy in question, unless a line says otherwise.
+// Against returns the hierarchy to compare with. The argument contains the name of a preset, lines
+// that [hierarchy.Hierarchy.Add] accepts, or a preset followed by such lines. Without the argument,
+// the hierarchy has no levels. Threads run on the same cores as in the hierarchy in question,
+// unless a line says otherwise.
 func (q Question) Against() (h hierarchy.Hierarchy, err error) {
 	bad := func(word, want string) error { return &trace.OptionError{Option: "against", Got: word, Want: want} }
 	h.Threads = q.Machine.Threads

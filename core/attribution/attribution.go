@@ -64,10 +64,10 @@ type Attribution struct {
 	Coherence                    float64
 	SiteCoherence, DataCoherence []float64
 
-	Part *Ranker // the ranker of the part of the run that the numbers are for; nil: the whole run
+	Part *Ranker // the ranker of the part of the run to which the numbers apply; nil: the whole run
 
 	Private bool // each core has a cache of its own at this level
-	// Countable is the cache's size and ways, as in 32KiB,8, if the misses of sites are estimates
+	// Countable is the cache's size and ways, such as 32KiB,8, if the misses of sites are estimates
 	// but an analysis could count them. Otherwise it is "".
 	Countable string
 
@@ -519,10 +519,10 @@ func (p part) used(private bool) []profile.Utilisation {
 	return p.reuse.Used
 }
 
-// UsedIn reports in which caches the utilisation of rows was measured, for one of
-// profile.Sites.Capacities. private means that it was measured in private caches of the cores, as
-// some level has. oneCore means that it was measured in one cache of all threads, although no level
-// is such a cache.
+// UsedIn reports in which caches the utilisation of rows was measured for the capacity
+// profile.Sites.Capacities[at]. private means that utilisation was measured in private caches of
+// the cores, like the caches of some level. oneCore means that it was measured in a single cache
+// for all threads, although no level is such a cache.
 func (r *Ranker) UsedIn(levels []Attribution, at int) (private, oneCore bool) {
 	s := r.p.Sites
 	some := false

@@ -25,7 +25,7 @@ type Row struct {
 	Object                 int    // index in profile.Sites.Data; -1 for code
 
 	Accesses, Cold uint64
-	References     uint64                     // 0 for a part of the run, as are Strides and Used
+	References     uint64                     // 0 for a part of the run, like Strides and Used
 	Strides        [profile.NumStrides]uint64 // number of references in each stride class; only for code
 	Used           []profile.Utilisation      // line utilisation for each capacity
 	Misses         []float64                  // misses in each level

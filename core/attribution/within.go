@@ -8,12 +8,12 @@ import (
 // Within returns a ranker for the windows [from, to) of the profile's timeline. ok is false if the
 // profile has no timeline or no such windows.
 //
-// The accesses of each site in the windows are known exactly, in bins of distances. Their misses
-// follow from the shares of misses in each bin of the whole run. If the misses in the whole run are
-// exact for a fully associative level, those in the windows are exact too; see [Attribution.Exact].
-// Otherwise they are estimates, which the ranker scales so that all windows together have the misses
-// of the whole run, for each site, data object and call path. Misses of no known site, and the
-// utilisation of lines, are only known for the whole run.
+// The accesses of each site in the windows are known exactly, in bins of distances. The misses in
+// the windows are computed from the share of misses in each bin of the whole run. If the misses in
+// the whole run are exact for a fully associative level, those in the windows are exact too; see
+// [Attribution.Exact]. Otherwise they are estimates, which the ranker scales so that all windows
+// together have the misses of the whole run, for each site, data object and call path. Misses
+// without a known site, and line utilisation, are known only for the whole run.
 func (r *Ranker) Within(from, to int) (within *Ranker, ok bool) {
 	if r.of != nil || r.estimated {
 		return nil, false
@@ -119,8 +119,8 @@ func scaled(values []float64, whole, own []part, misses func(part) float64) []fl
 }
 
 // OverTime returns the number of line accesses in each window of the timeline, and the misses of
-// each level in each window. The levels must be from this ranker, which must be for a whole run with
-// a timeline. [Ranker.Within] leads to the same numbers.
+// each level in each window. The levels must be from this ranker, which must be for a whole run
+// with a timeline. [Ranker.Within] computes the same numbers.
 func (r *Ranker) OverTime(levels []Attribution) (accesses []uint64, misses [][]float64) {
 	windows := r.p.Timeline.Windows
 	accesses, misses = make([]uint64, len(windows)), make([][]float64, len(levels))
@@ -167,10 +167,10 @@ func (r *Ranker) OverTime(levels []Attribution) (accesses []uint64, misses [][]f
 	return accesses, misses
 }
 
-// Phase is a sequence of neighbouring windows in which the program does the same.
+// Phase is a sequence of consecutive windows in which the program behaves in the same way.
 type Phase struct {
 	From, To int // windows [From, To)
-	Number   int // equal numbers mean that the program does the same again; from 1
+	Number   int // phases with equal numbers have the same behaviour; numbered from 1
 	Site     int // the site with the most accesses, an index in profile.Sites.Code; -1: none
 }
 
@@ -179,12 +179,12 @@ const (
 	mostPhases    = 16  // different phases
 )
 
-// Phases divides the timeline into phases. Two windows belong to the same phase if the shares of
-// their accesses that each source line makes differ by less than phaseDistance in total: the
-// Manhattan distance between execution profiles of Sherwood et al. (Automatically characterizing
-// large scale program behavior, ASPLOS 2002), with source lines instead of basic blocks. A window
-// joins the nearest phase so far, or begins a new phase if none is near (Sherwood, Sair and Calder,
-// Phase tracking and prediction, ISCA 2003).
+// Phases divides the timeline into phases. Two windows belong to the same phase if the source
+// lines' shares of their accesses differ by less than phaseDistance in total: the Manhattan
+// distance between execution profiles of Sherwood et al. (Automatically characterizing large scale
+// program behavior, ASPLOS 2002), with source lines instead of basic blocks. A window joins the
+// nearest phase so far, or begins a new phase if none is near (Sherwood, Sair and Calder, Phase
+// tracking and prediction, ISCA 2003).
 func (r *Ranker) Phases() (list []Phase) {
 	type sums struct {
 		byLine map[int]float64
@@ -275,7 +275,8 @@ func (r *Ranker) Busiest(from, to int) int {
 	return best
 }
 
-// Predicted returns the levels as a prediction for a part of the run with this number of references.
+// Predicted converts attributed levels to a prediction for a part of the run that has this number
+// of references.
 func Predicted(h hierarchy.Hierarchy, list []Attribution, references uint64) hierarchy.Prediction {
 	levels := make([]hierarchy.Level, len(list))
 	for i := range list {

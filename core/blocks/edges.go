@@ -23,8 +23,8 @@ type Edges struct {
 	// Entered counts the invocations of a function that are not due to calls that name it, such as
 	// invocations of main, callbacks and thread functions, and calls through pointers.
 	Entered []uint64
-	// Unmade counts calls that name a function of the program but did not enter it, because the
-	// trace ends first or because another function with the same name was called.
+	// Unmade counts calls that name a function of the program but do not enter it, because the trace
+	// ends before the call or because another function with the same name is called.
 	Unmade []uint64
 	// Left counts executions that end the invocation by a return, an exception, longjmp, or the end
 	// of the program.

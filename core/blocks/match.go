@@ -82,7 +82,7 @@ func (m *Match) differs(a, b *trace.Function) string {
 	return ""
 }
 
-// Err returns an error if no function matches or if any differ.
+// Err returns an error if no function matches, or if the code of any function differs.
 func (m *Match) Err() error {
 	switch {
 	case len(m.Different) > 0:

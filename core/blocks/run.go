@@ -333,9 +333,9 @@ func (c *RunDecoder) Err() error {
 	return nil
 }
 
-// Each calls each with the counts of every block that ran, and stores the number of entries of each
-// function in entered. x is valid only during the call. each must report whether the block has as
-// many successors as there are counts in x.Taken.
+// Each calls the function each with the counts of every block that ran, and stores the number of
+// entries of each function in entered. x is valid only during the call. each must report whether
+// the block has as many successors as there are counts in x.Taken.
 func (c *RunDecoder) Each(blocks int, entered []uint64, each func(b int, x *Counts) bool) error {
 	codeCounts(c.c, blocks, entered, nil, func(b int, x *Counts) {
 		if !each(b, x) {

@@ -17,17 +17,17 @@ type Influence struct {
 	// change in proportion.
 	Slope float64
 	// Weight is the relative change of the total, to first order, if the odds of the edge change by
-	// the factor e. If the edge continues a loop, a change of its odds is a change of the loop's
-	// trip count.
+	// the factor e. If the edge continues a loop, changing its odds changes the loop's trip count.
 	Weight float64
 }
 
 // Sensitivity returns the influence of each branch on the total cost of the program, in descending
 // order of Weight. cost contains the cost of one execution of each block.
 //
-// The derivatives come from the transposed system (the adjoint method). Its solution is the cost
-// from a visit of each block until the invocation ends, including calls. It takes as long as
-// solving once for the counts. Finite differences would need one solution for each branch.
+// The derivatives come from the transposed system (the adjoint method). Its solution is, for each
+// block, the cost from a visit of the block until the invocation ends, including calls. Computing
+// this solution takes as long as one computation of the counts. Finite differences would require
+// one solution for each branch.
 func (s *System) Sensitivity(c *Solution, cost []float64) (list []Influence, total float64, err error) {
 	ahead, err := s.costAhead(c, cost)
 	if err != nil {

@@ -243,8 +243,8 @@ func (s *Sheet) Parameters() []Parameter {
 	return list
 }
 
-// Model is a system whose weights come from a branch-probability file, whose parameters can be set
-// to any values.
+// Model is a system whose weights are computed from a branch-probability file. The file's
+// parameters can be set to any values.
 type Model struct {
 	System *System
 	sheet  *Sheet
@@ -252,7 +252,7 @@ type Model struct {
 	places []int // by entry: the function or the block
 }
 
-// Bind finds the file's branches in a system. Other branches keep their weights.
+// Bind finds the file's branches in a system. Branches that are not in the file keep their weights.
 func (s *Sheet) Bind(system *System) (*Model, error) {
 	m := &Model{System: system, sheet: s, blocks: make([]int, len(s.branches)), places: make([]int, len(s.entries))}
 	functions := map[string]int{} // -1 if several functions have the name
@@ -352,8 +352,8 @@ func (s *System) fullName(n int) string {
 	return f.Name
 }
 
-// Set sets the weights of the system for these values of parameters. All other parameters have the
-// values in the file.
+// Set computes the weights of the system for these values of parameters. All other parameters have
+// the values in the file.
 func (m *Model) Set(values map[string]*big.Rat) error {
 	get := m.sheet.getter(values)
 	for i := range m.sheet.branches {

@@ -14,9 +14,8 @@ type Solution struct {
 	Program     *trace.Program
 	Visits      []float64 // number of executions of each block
 	Invocations []float64 // number of invocations of each function
-	// Whole is indexed by function. It is true if the function's counts are integers that are
-	// proven to be the solution. They are in Exact, indexed by block, and Invoked, indexed by
-	// function.
+	// Whole reports, for each function, whether its counts are integers that are proven to be the
+	// solution. These counts are in Exact, indexed by block, and Invoked, indexed by function.
 	Whole   []bool
 	Exact   []uint64
 	Invoked []uint64

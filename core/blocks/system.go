@@ -69,7 +69,7 @@ func NewSystem(p *trace.Program) (*System, error) {
 	return s, nil
 }
 
-// FromEdges returns the system of a run. Its solution is the run's counts.
+// FromEdges returns the system of a run. The solution of the system consists of the run's counts.
 func FromEdges(p *trace.Program, e *Edges) (*System, error) {
 	if err := e.Check(p); err != nil {
 		return nil, err
@@ -375,7 +375,7 @@ func (s *System) leavesLoop(b, next int) bool {
 
 // Error explains why a system has no solution, or what is wrong in a branch-probability file.
 type Error struct {
-	Sheet           string // file and line in a branch-probability file, or ""
+	Sheet           string // name of the branch-probability file and line number, or ""
 	Function, Label string
 	Block           int // index of the block, or -1
 	Place           trace.Place

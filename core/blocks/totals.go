@@ -109,7 +109,8 @@ type Opcode struct {
 // Total is the work of a block, a function or a program.
 type Total struct {
 	Counts [profile.NumCounters]float64
-	// Whole is true if all counts are proven to be integers below 2^64. They are in Exact.
+	// Whole is true if all counts are proven to be integers below 2^64. Exact then contains the
+	// counts.
 	Whole bool
 	Exact profile.Counts
 	// Untold is the number of executed references whose size only a trace contains. These are

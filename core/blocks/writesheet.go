@@ -17,7 +17,7 @@ const sheetHelp = `# One line per branch: function, block, source line | success
 `
 
 // AppendSheet appends the system as a branch-probability file (see [Sheet]) with every branch.
-// about is the text of a comment at the top, which says where the numbers come from.
+// about is the text of a comment at the top, which states the source of the numbers.
 func (s *System) AppendSheet(dst []byte, about string) []byte {
 	for line := range strings.Lines(about) {
 		dst = append(dst, "# "+strings.TrimRight(line, "\n")+"\n"...)
@@ -116,7 +116,7 @@ type BranchLine struct {
 	Name, Value string // the parts before and after "="
 }
 
-// BranchLines returns the lines of a function, as [System.AppendSheet] writes them.
+// BranchLines returns the lines that [System.AppendSheet] writes for a function.
 func (s *System) BranchLines(function int) (list []BranchLine) {
 	f := &s.program.Functions[function]
 	name := s.sheetNames()[function]

@@ -28,7 +28,8 @@ import (
 
 const magic = "BYFLBIN"
 
-// IsByfl reports whether a file that begins with head was written by Byfl. Seven bytes are enough.
+// IsByfl reports whether a file that begins with head was written by Byfl. The first seven bytes of
+// the file are sufficient.
 func IsByfl(head []byte) bool { return strings.HasPrefix(string(head), magic) }
 
 // Table is one table of a file.

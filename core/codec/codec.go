@@ -13,11 +13,11 @@ package codec
 
 import "encoding/binary"
 
-// Coder writes fields, or sets them to the values that it reads. A coder that writes does not
-// change the fields, so several coders may write the same value at once.
+// Coder encodes fields, or sets them to decoded values. Encoding does not change the fields, so
+// several coders may encode the same value at once.
 type Coder struct {
-	Out []byte   // the bytes that have been written
-	In  *Decoder // the input; nil if the coder writes
+	Out []byte   // the encoded bytes
+	In  *Decoder // the input; nil if the coder encodes
 }
 
 // Writer returns a coder that appends to b.
@@ -26,20 +26,20 @@ func Writer(b []byte) *Coder { return &Coder{Out: b} }
 // Reader returns a coder that reads data.
 func Reader(data []byte) *Coder { return &Coder{In: NewDecoder(data)} }
 
-// Reads reports whether the coder reads.
+// Reads reports whether the coder decodes.
 func (c *Coder) Reads() bool { return c.In != nil }
 
-// Failed reports whether the coder has failed to read a value.
+// Failed reports whether decoding a value has failed.
 func (c *Coder) Failed() bool { return c.In != nil && c.In.err != nil }
 
-// Check records an error if the coder reads and ok is false.
+// Check records an error if the coder decodes and ok is false.
 func (c *Coder) Check(ok bool, what string) {
 	if !ok && c.In != nil {
 		c.In.Fail(what)
 	}
 }
 
-// More reports whether the coder reads and has not reached the end of its input.
+// More reports whether the coder decodes and has not reached the end of its input.
 func (c *Coder) More() bool { return c.In != nil && len(c.In.Rest()) > 0 }
 
 // put writes a number. It has so many callers that inlining it would only make the program larger.
@@ -47,7 +47,7 @@ func (c *Coder) More() bool { return c.In != nil && len(c.In.Rest()) > 0 }
 //go:noinline
 func (c *Coder) put(v uint64) { c.Out = binary.AppendUvarint(c.Out, v) }
 
-// U64 codes a number.
+// U64 codes a number, that is, encodes or decodes it, as a varint.
 //
 //go:noinline
 func (c *Coder) U64(v *uint64) {
@@ -83,7 +83,7 @@ func (c *Coder) U32s(fields ...*uint32) {
 	}
 }
 
-// Below codes a number that must be less than limit.
+// Below codes a number as a varint. The number must be less than limit.
 func Below[T ~uint8 | ~uint16 | ~uint32 | ~uint64 | ~uint | ~int](c *Coder, v *T, limit uint64) {
 	if c.In != nil {
 		*v = T(c.In.UintBelow(limit))
@@ -92,9 +92,9 @@ func Below[T ~uint8 | ~uint16 | ~uint32 | ~uint64 | ~uint | ~int](c *Coder, v *T
 	c.put(uint64(*v))
 }
 
-// Next codes a number of an ascending list. next is the smallest value that the number can have.
-// Next codes the difference from next, and then sets next to the smallest value that the following
-// number can have. Numbers must be less than limit.
+// Next codes a number of an ascending list as its difference from *next, the smallest possible
+// value. It then sets *next to the smallest possible value of the following number. Numbers must be
+// less than limit.
 func Next[T ~uint8 | ~uint32 | ~uint64](c *Coder, v *T, next *uint64, limit uint64) {
 	if c.In != nil {
 		*v = T(*next + c.In.UintBelow(limit-*next))
@@ -104,8 +104,8 @@ func Next[T ~uint8 | ~uint32 | ~uint64](c *Coder, v *T, next *uint64, limit uint
 	*next = uint64(*v) + 1
 }
 
-// After is like Next, but codes the difference from the previous number, or from 0 for the first
-// one.
+// After is like Next, but codes the difference from the previous number. The first number is coded
+// as its difference from 0.
 func (c *Coder) After(v, next *uint64, limit uint64) {
 	last := *next - min(*next, 1)
 	if c.In == nil {
@@ -135,8 +135,8 @@ func (c *Coder) Delta(v, last *uint64) {
 	*last = *v
 }
 
-// Near is like Delta, but zigzag-codes the difference, because the number may be greater or less
-// than the last one.
+// Near is like Delta, but codes the difference as a zigzag varint, because the number may be
+// greater or less than the last number.
 func (c *Coder) Near(v, last *uint64) {
 	if c.In != nil {
 		*v = *last + uint64(c.In.Int())
@@ -259,7 +259,7 @@ func (c *Coder) Length(n, least int) int {
 }
 
 // Slice codes a list as its length followed by its members. Each member takes at least the given
-// number of bytes (least). When reading, it appends the members, so an empty list remains nil.
+// number of bytes (least). When decoding, Slice appends the members, so an empty list remains nil.
 func Slice[T any](c *Coder, list *[]T, least int, member func(*T)) {
 	members(c, list, byBytes, least, member)
 }
@@ -314,8 +314,8 @@ func (c *Coder) span(n int, b bound, limit int) (from, to int) {
 	return n, n + limit
 }
 
-// Optional is like Slice, but distinguishes a nil list from an empty one. A nil list is coded as 0,
-// and any other list as 1 followed by the list.
+// Optional is like Slice, but distinguishes a nil list from an empty list. A nil list is coded as
+// 0, and any other list as 1 followed by the list.
 func Optional[T any](c *Coder, list *[]T, least int, member func(*T)) {
 	there := *list != nil
 	if c.Flag(&there); !there {

@@ -29,7 +29,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Models contains the models of one program.
+// Models contains the compute-node models of one program.
 type Models struct {
 	profile  *profile.Profile // nil for a module alone
 	run      *blocks.Run      // nil if the program did not run

@@ -16,7 +16,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// DefaultProcessor is the processor of questions that name none.
+// DefaultProcessor is the processor for questions that do not name a processor.
 const DefaultProcessor = "znver4"
 
 // priced contains the inputs of a computed run time.
@@ -67,7 +67,7 @@ func (m *Models) price(q answers.ModelQuestion, r *answers.Reply) {
 	m.runtime, _ = m.processor.Runtime(run) // the slices of m.runtime are indexed like the slices of the program
 }
 
-// Use sets the processor for questions that name none.
+// Use sets the processor for questions that do not name a processor.
 func (m *Models) Use(p *pipeline.Processor) { m.own = p }
 
 // noteRuntime adds caveats about the run time.
@@ -129,11 +129,11 @@ func Processors(chosen string) report.Table {
 // Program returns the program of the models. Callers must not change it.
 func (m *Models) Program() *trace.Program { return m.program }
 
-// Visits returns how often each block of the program runs. Callers must not change it.
+// Visits returns the number of executions of each block of the program. Callers must not change it.
 func (m *Models) Visits() []float64 { return m.counts.Visits }
 
-// Price returns the time of the program on a processor. A load takes the cycles of a hit plus its
-// average delay. late contains the delays, keyed by site number. All other delays are 0.
+// Price returns the predicted time of the program on a processor. A load takes hit cycles plus its
+// average delay. late contains the delays, keyed by site number; a missing delay is 0.
 func (m *Models) Price(p *pipeline.Processor, hit float64, late map[uint32]float64) (*pipeline.Runtime, error) {
 	sites := map[uint32]*site{}
 	if m.profile != nil && m.profile.Sites != nil {

@@ -60,7 +60,7 @@ type Kind string
 const (
 	Stride         Kind = "stride"          // the order of loops does not match the layout of an array
 	Conflict       Kind = "conflict"        // lines that are used together share few sets
-	Capacity       Kind = "capacity"        // a loop returns to data after the cache has evicted them
+	Capacity       Kind = "capacity"        // a loop reuses data after the cache has evicted them
 	Fusion         Kind = "fusion"          // two loops access the same data one after the other
 	Layout         Kind = "layout"          // few bytes of each line are used
 	Alignment      Kind = "alignment"       // accesses cross line boundaries
@@ -83,7 +83,7 @@ type Finding struct {
 	Line     uint32
 	Data     string // the data structure; "" if none has a name
 
-	Cost  float64 // cycles that the run spends on it
+	Cost  float64 // cycles that the run spends on the problem
 	Saved float64 // part of Cost that the change would save
 	// Least and Most are bounds on Saved. They differ if the change was not tried.
 	Least, Most float64
@@ -94,8 +94,8 @@ type Finding struct {
 
 	Why       string // the problem, in a sentence
 	Fix       string // the change
-	How       string // how the saving was predicted
-	IllegalIf string // a clause: when the change is not allowed; "" if nothing is known
+	How       string // how Saved was predicted
+	IllegalIf string // a clause that says when the change is illegal; "" if nothing is known
 	More      string // the command line that shows more details
 
 	also []uint32 // other source lines that the finding is about
@@ -109,7 +109,7 @@ type LevelWait struct {
 
 // Diagnosis is the result of a diagnosis.
 type Diagnosis struct {
-	Cycles   float64 // of all threads together, estimated
+	Cycles   float64 // estimated cycles of all threads together
 	Waits    []LevelWait
 	Findings []Finding // in descending order of cycles saved
 	Notes    []string  // caveats about the whole diagnosis, as sentences without a full stop

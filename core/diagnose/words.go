@@ -138,8 +138,7 @@ func (d *Diagnosis) Tables() []report.Table {
 	return []report.Table{verdict, findings, misses, waits}
 }
 
-// Cards returns the first findings in a form that is easy to read: each is a table with two
-// columns.
+// Cards returns one table with two columns for each of the first findings, which is easy to read.
 func (d *Diagnosis) Cards(most int, source func(file string, line uint32) string) (list []report.Table) {
 	for i := range d.Findings[:min(most, len(d.Findings))] {
 		f := &d.Findings[i]

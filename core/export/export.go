@@ -31,7 +31,7 @@ type Question struct {
 	Answer    hierarchy.ByCore
 }
 
-// New prepares the export of a run, with predictions for h unless it has no levels. The error
+// New prepares the export of a run, with predictions for h unless h has no levels. The error
 // message is meant for the user.
 func New(run *ask.Run, title string, h hierarchy.Hierarchy) (*Export, error) {
 	x := &Export{Run: run, Title: title, Warnings: slices.Clone(run.Warnings)}
@@ -72,9 +72,9 @@ func (x *Export) Facts() []report.Fact {
 }
 
 // Tables returns all tables of the run, each under a unique key. If a table is for one line size,
-// its key ends in the size, as in curve_64. If a verb has several tables, their keys begin with the
-// verb, as in threads_cores. Empty tables are left out. warnings contains all warnings, starting
-// with the warnings of the export.
+// its key ends in the size, for example curve_64. If a verb has several tables, their keys begin
+// with the verb, for example threads_cores. Empty tables are left out. warnings contains all
+// warnings, starting with the warnings of the export.
 func (x *Export) Tables() (tables []report.Table, warnings []string) {
 	p := x.Run.Profile
 	summarised := false
@@ -228,7 +228,7 @@ func (x *Export) section(v *ask.Verb) Section {
 	return Section{Title: v.Title, Tables: tables, Notes: d.Warnings[said:]}
 }
 
-// Sheet returns the events by source location, for the formats that contain nothing else.
+// Sheet returns the counts of events by source location, for the formats that contain nothing else.
 func (x *Export) Sheet() (*Sheet, error) {
 	if x.Run.Ranker() == nil {
 		return nil, &trace.OptionError{Option: "export", Got: x.Title, Want: "a trace that contains source locations, as recorded by stackglass cc and stackglass trace, or a profile of such a trace with --analyses sites"}
@@ -315,8 +315,8 @@ func (r *Request) Answer() ([]byte, error) {
 	return x.File(r.Form, "")
 }
 
-// File returns the content of a file in this form. event is the event that folded stacks contain,
-// where "" means the main event.
+// File returns the content of a file in this format. event selects the event that folded stacks
+// count; "" means the main event.
 func (x *Export) File(form, event string) ([]byte, error) {
 	switch form {
 	case "html":

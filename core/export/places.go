@@ -11,7 +11,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Places contains a profile with sites, from which a sheet is made.
+// Places contains a profile with sites, from which [NewSheet] makes a sheet.
 type Places struct {
 	Command string           // the traced program
 	Profile *profile.Profile // must contain sites

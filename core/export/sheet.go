@@ -32,16 +32,16 @@ type Sheet struct {
 	Notes   []string // warnings and definitions, in sentences
 	Events  []Event
 	Entries []Entry
-	Main    int // index of the event to look at first
+	Main    int // index of the main event
 
 	Calls *answers.Calls // the call paths by which entries are divided; nil if unknown
 }
 
-// Event is something that is counted.
+// Event is a kind of event that is counted, such as a miss.
 type Event struct {
-	Key  string // letters, digits and _, as in "L1_misses"
+	Key  string // letters, digits and _, such as "L1_misses"
 	Unit string // such as "count" or "lines"
-	Text string // for display, as in "misses of L1"
+	Text string // for display, such as "misses of L1"
 }
 
 // Entry is one source location. Texts are "" if they are unknown.
@@ -61,7 +61,7 @@ type Entry struct {
 	Counts []uint64 // in the order of Sheet.Events
 }
 
-// Name returns the function, or the address if it is unknown.
+// Name returns the function's name, or the address if the function is unknown.
 func (e *Entry) Name() string {
 	switch {
 	case e.Function != "":

@@ -19,8 +19,8 @@ const (
 		"inclusive, exclusive, write-through, no-allocate, allocate-whole; instructions for an instruction cache; tlb for a TLB, whose SIZE is a number of entries"
 )
 
-// ParseCache parses NAME=SIZE,WAYS[,LINE], as in "L1=32KiB,8" or "L2=1MiB,full,64". If WAYS is
-// "full", the cache is fully associative. LINE is 64 by default. These properties may follow, in
+// ParseCache parses NAME=SIZE,WAYS[,LINE], for example "L1=32KiB,8" or "L2=1MiB,full,64". If WAYS
+// is "full", the cache is fully associative. LINE is 64 by default. These properties may follow, in
 // any order and each at most once: latency=, bandwidth=, shared=, subblock=, prefetch= (see
 // [ParsePrefetch]), hashed, a replacement policy (see [Replacements]), inclusive, non-inclusive,
 // exclusive, write-back, write-through, no-allocate and allocate-whole. The defaults are lru,
@@ -150,7 +150,7 @@ func ParsePositive(s string) (x float64, ok bool) {
 	return x, err == nil && x > 0 && x <= mostOfAnything
 }
 
-// String formats the cache as ParseCache reads it.
+// String formats the cache as text that ParseCache accepts.
 func (c Cache) String() string {
 	ways := "full"
 	if c.Ways > 0 {
@@ -202,7 +202,7 @@ func (c Cache) unusual() (list []string) {
 	return list
 }
 
-// FormatNumber formats a number with as many digits as it needs to be read back exactly.
+// FormatNumber formats a number with the fewest digits from which it can be parsed exactly.
 func FormatNumber(x float64) string { return strconv.FormatFloat(x, 'f', -1, 64) }
 
 // ParseMemory parses latency=CYCLES, bandwidth=BYTES per cycle, or both, separated by a comma. The
@@ -217,7 +217,7 @@ func ParseMemory(s string) (Memory, error) {
 	return Memory{c.LatencyCycles, c.BytesPerCycle}, nil
 }
 
-// String formats the memory as ParseMemory reads it.
+// String formats the memory as text that ParseMemory accepts.
 func (m Memory) String() string {
 	var fields []string
 	if m.LatencyCycles > 0 {

@@ -309,8 +309,10 @@ func domainFrom(s *profile.Sharing, first, n int, grouped []bool) (number int) {
 // DomainError reports that the profile has no common stack for cores that share a level. It wraps a
 // [*trace.OptionError].
 type DomainError struct {
-	Level  Cache
-	Groups [][]uint32 // for each cache of the level, the threads that share it; the trace must be analysed with these domains
+	Level Cache
+	// the threads that share each cache of the level; the trace must be analysed with these groups as
+	// domains
+	Groups [][]uint32
 	err    *trace.OptionError
 }
 
@@ -416,8 +418,8 @@ func (a *Asker) MemberCurve(lineBytes uint32, domain, core int) *profile.Curve {
 	return a.stack(stackKey{lineBytes, memberStack, domain, core}, a.sharing(lineBytes)).Curve
 }
 
-// Alone returns the misses of a core in a private cache without coherence. The profile must have
-// per-thread stacks for the cache's line size.
+// Alone returns the misses of a core in a private cache if coherence is ignored. The profile must
+// have per-thread stacks for the cache's line size.
 func (a *Asker) Alone(c Cache, core int) float64 {
 	return a.answer(stackKey{c.LineBytes, privateStack, 0, core}, a.sharing(c.LineBytes), c).misses
 }
@@ -448,8 +450,8 @@ func (a *Asker) EffectiveShare(c Cache, core int) (lines uint64, ok bool) {
 	return private.CapacityFor(a.MemberCurve(c.LineBytes, domain, core).Misses(c.Lines()))
 }
 
-// Views holds the total misses of the private caches of all cores, as predicted by each of the
-// models of MODELS §6. Each cache sees all accesses of its core.
+// Views contains the total misses of the private caches of all cores, as predicted by each model of
+// MODELS §6. Each cache sees all accesses of its core.
 type Views struct {
 	Accesses float64
 	// Private ignores coherence (MODELS §6.1). In Anger's model, lines that another core touched

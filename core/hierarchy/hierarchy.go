@@ -195,7 +195,7 @@ type Hierarchy struct {
 	Instructions []Cache
 	Memory       Memory
 
-	ClockGHz float64  // clock rate of the cycles; 0 if unknown
+	ClockGHz float64  // clock rate of the processor; 0 if unknown
 	Sources  []string // where the numbers come from
 
 	Threads Placement
@@ -238,12 +238,12 @@ func (h *Hierarchy) SetPages(text string) error {
 	return nil
 }
 
-// Simulation contains settings that apply only to simulations. Configurations of other simulators
-// contain them. The text form does not.
+// Simulation contains settings that apply only to simulations. They can be read from the
+// configurations of other simulators, but the text form of a hierarchy cannot express them.
 type Simulation struct {
 	// Cores is the number of cores, or 0. Each thread runs on the core with the fewest threads.
 	Cores       int
-	Skip        uint64  // number of references that are left out
+	Skip        uint64  // number of references to skip at the start
 	Warmup      uint64  // number of references before counting begins
 	WarmupShare float64 // share of the last level's lines that must be filled before counting begins
 	Limit       uint64  // number of references that are counted; 0 if there is no limit
@@ -254,7 +254,7 @@ type Simulation struct {
 	PerReference bool
 }
 
-// Placement says on which cores the threads of a program run.
+// Placement is a rule that assigns a program's threads to cores.
 type Placement uint8
 
 const (
@@ -287,8 +287,8 @@ func (c Cache) tlbText() string {
 	return c.Name + "=" + entries + "," + rest + "," + tlbWord
 }
 
-// Above returns the levels for data up to level i, which comes last, preceded by the instruction caches
-// whose misses reach level i.
+// Above returns the instruction caches whose misses reach level i, followed by the data levels up
+// to and including level i.
 func (h *Hierarchy) Above(i int) []Cache {
 	if n := len(h.Instructions); n > 0 && n <= i {
 		return slices.Concat(h.Instructions, h.Levels[:i+1])
@@ -296,8 +296,7 @@ func (h *Hierarchy) Above(i int) []Cache {
 	return h.Levels[:i+1]
 }
 
-// DataOnly returns the hierarchy without the caches and TLBs that data does not go through or that do not
-// contain data, and without settings of a simulation.
+// DataOnly returns the hierarchy without instruction caches, TLBs and settings of a simulation.
 func (h Hierarchy) DataOnly() Hierarchy {
 	h.Instructions, h.TLBs, h.InstructionTLBs, h.PageBytes, h.Simulation = nil, nil, nil, 0, Simulation{}
 	return h

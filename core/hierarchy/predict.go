@@ -8,13 +8,14 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Method says how a level's numbers were computed.
+// Method is the method by which a level's numbers were computed.
 type Method string
 
 // The methods.
 const (
-	Exact       Method = "exact"       // first level with LRU: from the histogram or the set table, or counted together with the line utilisation (MODELS §2, MODELS §4)
-	AsIfLRU     Method = "as-lru"      // first level with a different replacement or write policy, predicted as if it were LRU
+	Exact Method = "exact" // first level with LRU: from the histogram or the set table, or counted together with the line utilisation (MODELS §2, MODELS §4)
+	// first level with a different replacement or write policy, predicted as an LRU cache
+	AsIfLRU     Method = "as-lru"
 	Independent Method = "independent" // lower level, predicted as an LRU cache that sees every access (MODELS §3)
 	SDCM        Method = "sdcm"        // set-associative, by the stack distance cache model (MODELS §5)
 	Windowed    Method = "windowed"    // in a part of the run, from the stack distances in its windows (package attribution)
@@ -29,9 +30,9 @@ type Level struct {
 	Misses   float64
 	Method   Method
 
-	// SDCMMisses is the number of misses that SDCM predicts for a set-associative level. It is at
-	// most Accesses. Beside is set if Method is not SDCM, so that the results of the two methods
-	// can be compared.
+	// SDCMMisses is the number of misses that SDCM predicts for a set-associative level. It is at most
+	// Accesses. Beside is set if Method is not SDCM, so that SDCMMisses can be compared with the
+	// misses of the other method.
 	SDCMMisses float64
 	Beside     bool
 	// Approximate means that this level or a level above has a different line size than the first
@@ -111,9 +112,9 @@ type OneCore struct {
 // CoreLevel contains the accesses and misses of one core in a level.
 type CoreLevel struct {
 	Accesses, Hits, Misses float64
-	// Coherence is the number of Misses whose line was in this level (or above, if the level is
-	// exclusive) when another core's store invalidated it. It is an expected value if the level is
-	// set-associative.
+	// Coherence is the number of Misses on lines that were in this level (or above, if the level is
+	// exclusive) when another core's store invalidated them. For a set-associative level, Coherence is
+	// an expected value.
 	Coherence float64
 }
 
@@ -122,9 +123,9 @@ type CoreLevel struct {
 //
 // If the profile has per-thread stacks, a private level is predicted from the core's coherent
 // stack, in which stores of other cores invalidate lines. A shared level is predicted for each core
-// separately, from the concurrent stack of the cores that share it (MODELS §6.5; Kulkarni §4.1.2).
-// Otherwise the prediction assumes that all threads ran on one core. A core's misses in a level are
-// at most its misses in the level above.
+// separately, from the concurrent stack of the cores that share the level (MODELS §6.5; Kulkarni
+// §4.1.2). Otherwise the prediction assumes that all threads ran on one core. A core's misses in a
+// level are at most its misses in the level above.
 type Asker struct {
 	p            *profile.Profile
 	stacks       map[stackKey]stackCurve
@@ -142,9 +143,9 @@ func NewAsker(p *profile.Profile) *Asker {
 	return a
 }
 
-// Predict predicts every level of h. shares divides the last level that cores share. Each core's
-// part is then predicted from the core's private stack (Anger, Fig. 8). Cores without a share
-// receive equal parts of the remaining capacity.
+// Predict predicts every level of h. If shares is not nil, it divides the last shared level among
+// cores, and each core's share is predicted from the core's private stack (Anger, Fig. 8). Cores
+// without a share receive equal parts of the remaining capacity.
 func (a *Asker) Predict(h Hierarchy, shares []Share) (ByCore, []Warning, error) {
 	single := len(a.p.Sharing) == 0 || h.Threads == OnOneCore
 	if single && len(shares) > 0 {
@@ -335,11 +336,12 @@ func leastCycles(bytes, perCycle float64) float64 {
 	return bytes / perCycle
 }
 
-// Counted holds the demand accesses and misses that a simulation counted at a level.
+// Counted contains the demand accesses and misses that a simulation counted at a level.
 type Counted struct{ Accesses, Misses uint64 }
 
-// Measured returns the counts of a simulation of h as a prediction, including the times and bytes
-// that follow from them. The bytes do not include those that instruction caches and prefetchers cause.
+// Measured returns the counts of a simulation of h as a prediction, and computes times and
+// transferred bytes from the counts. The bytes exclude the traffic of instruction caches and
+// prefetchers.
 func Measured(h Hierarchy, levels []Counted, totals *profile.Totals) Prediction {
 	out := Prediction{References: totals.AllReferences()}
 	for i, n := range levels {

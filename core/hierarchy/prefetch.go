@@ -12,15 +12,16 @@ type PrefetchKind uint8
 
 // The kinds of prefetchers.
 const (
-	NoPrefetch  PrefetchKind = iota
-	NextLine                 // the following lines, after a miss
-	Tagged                   // the following lines, after a miss and after the first use of a prefetched line
-	Always                   // the following lines, after every access
-	Adjacent                 // the other line of an aligned pair of lines, after a miss
-	Stride                   // ahead of an instruction whose addresses have a constant stride
-	Stream                   // ahead of accesses that ascend or descend within a page
-	LoadForward              // the following sub-blocks of the same line, after every access
-	SubBlock                 // the following sub-blocks, after every access, wrapping around in the line
+	NoPrefetch PrefetchKind = iota
+	NextLine                // the following lines, after a miss
+	Tagged                  // the following lines, after a miss and after the first use of a prefetched line
+	Always                  // the following lines, after every access
+	Adjacent                // the other line of an aligned pair of lines, after a miss
+	// the next addresses of an instruction that accesses memory with a constant stride
+	Stride
+	Stream      // the next lines of accesses that ascend or descend within a page
+	LoadForward // the following sub-blocks of the same line, after every access
+	SubBlock    // the following sub-blocks, after every access, wrapping around in the line
 )
 
 var prefetchWords = [...]string{"none", "next-line", "tagged", "always", "adjacent", "stride", "stream", "load-forward", "sub-block"}
@@ -45,7 +46,7 @@ const mostAhead = 1 << 10 // the largest degree and distance
 func (p Prefetch) withinLine() bool { return p.Kind == LoadForward || p.Kind == SubBlock }
 
 // ParsePrefetch parses the name of a kind, and options separated by colons: degree=N, distance=N,
-// drop=PERCENT, reads and chained, as in stride:degree=2:distance=4.
+// drop=PERCENT, reads and chained, for example stride:degree=2:distance=4.
 func ParsePrefetch(s string) (p Prefetch, ok bool) {
 	word, rest, more := strings.Cut(s, ":")
 	kind := slices.Index(prefetchWords[:], strings.TrimSpace(word))
@@ -80,7 +81,7 @@ func ParsePrefetch(s string) (p Prefetch, ok bool) {
 	return p, true
 }
 
-// String formats the prefetcher as ParsePrefetch reads it.
+// String formats the prefetcher as text that ParsePrefetch accepts.
 func (p Prefetch) String() string {
 	s := p.Kind.String()
 	for _, n := range []struct {

@@ -59,7 +59,7 @@ func (l *Level) boundBy(above *Level) {
 	l.Low, l.High = min(l.Low, low), min(l.High, high)
 }
 
-// SampleDoubt returns a caveat about the counts of a sampled profile, and "" for other profiles.
+// SampleDoubt returns a caveat about the counts of a sampled profile, or "" for an exact profile.
 func SampleDoubt(s *profile.Sampled) string {
 	switch {
 	case s == nil || s.Mode != profile.OnOffSample && !s.Estimates():

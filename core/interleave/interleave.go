@@ -20,7 +20,9 @@ const (
 	RoundRobin Policy = iota // one reference of each core in turn
 	Uniform                  // one reference of a random core; all cores are equally likely
 	ByBlock                  // one execution of a basic block of each core in turn
-	ByTime                   // one execution of a block, of the core with the earliest clock; it advances the clock by the block's cycles
+	// one execution of a block on the core with the earliest clock, which then advances by the block's
+	// cycles
+	ByTime
 )
 
 var policyNames = []string{"round-robin", "uniform", "block", "time"}
@@ -68,10 +70,10 @@ func (o *Order) Check() error {
 	return nil
 }
 
-// Stream is the trace of one core, up to the point where all cores wait for each other.
+// Stream is the trace of one core up to the next barrier, where all cores wait for each other.
 type Stream interface {
-	// Next returns the core's next rows: rows from to to-1 of b, at least one, which are valid
-	// until the next call. b may be shared with other streams, and must not be changed. The error
-	// is io.EOF when the core has reached the point where it waits.
+	// Next returns the core's next rows: at least one row, in the range [from, to) of b, valid until
+	// the next call. Other streams may share b, so it must not be changed. The error is io.EOF when
+	// the core has reached the barrier.
 	Next() (b *trace.Batch, from, to int, err error)
 }

@@ -82,10 +82,10 @@ func (m *Merger) Begin(cores []uint32, streams []Stream) {
 	m.next, m.inTurn, m.fresh = 0, false, true
 }
 
-// Fill appends rows to b, up to its capacity. Thread is set to the core's number. b gets any other
-// optional column if one of the streams whose rows were appended has that column. Fill returns
-// io.EOF if no stream had rows left and nothing was appended. If a stream returns an error, b
-// contains the rows before the error.
+// Fill appends rows to b, up to its capacity. Fill sets Thread to the core's number. b contains any
+// other optional column that at least one of the appended streams has. Fill returns io.EOF if no
+// stream has rows left and nothing was appended. If a stream returns an error, b contains the rows
+// before the error.
 func (m *Merger) Fill(b *trace.Batch) error {
 	b.NeedThread()
 	begin, end := b.Len(), b.Cap()

@@ -75,7 +75,7 @@ import (
 // Options contains the options of [Instrument].
 type Options struct {
 	Source         string   // the name of the source file; if "", the name in the module is used
-	CompileOptions string   // the options with which it is compiled, for the tables
+	CompileOptions string   // the options with which the module is compiled, for the tables
 	Instrs         bool     // whether to list the instructions of every block, for pipeline models
 	Skip           []string // linker names of functions to leave unchanged
 	// Read returns the text of the source file at a path, or nil. If it is set, the tables contain

@@ -18,11 +18,11 @@ type Module struct {
 	// with the instructions of every block. Its Missed lists code whose references are unknown.
 	Program *trace.Program
 
-	// Weights contains, by block, how often each of its Successors was taken in a profile
-	// (branch_weights of !prof), or nil. The weights are estimates, because compilers scale them
-	// and optimisations change them.
+	// Weights contains, for each block, the number of times that a profile took each of the block's
+	// Successors (branch_weights of !prof), or nil. The weights are estimates, because compilers scale
+	// them and optimisations change them.
 	Weights [][]uint64
-	Entries []uint64 // by function: number of invocations in the same profile, or 0
+	Entries []uint64 // by function: number of invocations in that profile, or 0
 	Entered []bool   // by function: whether the number in Entries is known
 
 	Flow    []trace.Flow   // values that blocks of a function pass to each other

@@ -237,8 +237,8 @@ func sumOf(first []count, n uint64) (sum count) {
 }
 
 // Sum returns the sum of a polynomial over the numbers from 0 to n - 1, modulo 2^64. first contains
-// the polynomial's first values. Their number must be greater than the polynomial's degree, but at
-// most n. Sum overwrites them.
+// the polynomial's values at 0, 1 and so on. The number of values must be greater than the
+// polynomial's degree, but at most n. Sum overwrites first.
 func Sum(first []uint64, n uint64) (sum uint64) {
 	for k := range first {
 		sum += first[0] * Binomial(n, uint64(k)+1)

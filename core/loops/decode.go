@@ -21,10 +21,9 @@ func (e *FormError) Error() string {
 
 func decimal(v uint64) string { return strconv.FormatUint(v, 10) }
 
-// Decode reads a tree from the bytes that [Tree.Append] writes. It retains no part of data. The
-// time and memory that it needs are proportional to the number of bytes, whatever the bytes
-// contain. It does not check whether a wild reference has as many addresses as records. Expanding
-// the tree checks this.
+// Decode reads a tree from the bytes that [Tree.Append] writes. It retains no part of data. It
+// needs time and memory proportional to the number of bytes, even for malicious input. Decode does
+// not check whether a wild reference has as many addresses as records; the [Expander] does.
 //
 // The error is a [*FormError], or a [*NestError] if records cannot be counted.
 func Decode(data []byte) (*Tree, error) {

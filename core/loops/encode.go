@@ -313,9 +313,9 @@ const (
 )
 
 // Append appends the encoded tree, which FORMAT.md describes and [Decode] reads. Equal trees have
-// equal encodings, whichever folders built them. An encoding never takes more than 1.05 times the
-// bytes of the plain form, because a tree that would take more is written record by record, without
-// loops and lists.
+// equal encodings, even if different folders built them. An encoding is at most 1.05 times as large
+// as the plain form, because a tree that would be larger is written record by record, without loops
+// and lists.
 func (t *Tree) Append(dst []byte) []byte {
 	form := t.appendFolded(dst)
 	n := len(form) - len(dst)

@@ -13,7 +13,7 @@ import (
 var errTree = errors.New("loops: the tree has too few addresses of a wild reference")
 
 // MostUnfolded is the maximum number of records that an [Expander] returns. At one record per
-// nanosecond, returning them would take three days.
+// nanosecond, returning that many records would take three days.
 const MostUnfolded = 1 << 48
 
 // mostBarren is the maximum number of iterations without records for each record, and mostAllBarren

@@ -6,7 +6,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// DefaultWindow is the default number of nodes that are searched for repetitions.
+// DefaultWindow is the default number of recent nodes that a [Folder] searches for repetitions.
 const DefaultWindow = 1024
 
 var errFinished = errors.New("loops: Consume after Finish; make another Folder")
@@ -80,7 +80,7 @@ const (
 )
 
 // NewFolder returns a folder that searches its last nodes for repetitions. window is the number of
-// these nodes. If it is less than 1, [DefaultWindow] is used.
+// these nodes. If window is less than 1, NewFolder uses [DefaultWindow].
 func NewFolder(window int) *Folder {
 	if window < 1 {
 		window = DefaultWindow
@@ -141,8 +141,8 @@ func (c *rows) reference(i int) Reference {
 	return Reference{PC: c.PC[i], Arg: c.Arg[i], Site: c.Site[i], Thread: c.Thread[i], Bytes: c.Bytes[i], Kind: c.Kind[i]}
 }
 
-// Consume reads the next records. It fails if give returns an error (see [Folder.Give]), or if the
-// folder is finished.
+// Consume reads the next records. Consume fails if the function that was passed to [Folder.Give]
+// fails, or if the folder is finished.
 func (f *Folder) Consume(b *trace.Batch) error {
 	if f.tree == nil {
 		return errFinished
@@ -241,7 +241,7 @@ func (f *Folder) predicted(c *rows, i int) int {
 	return i
 }
 
-// Unpredicted returns the number of rows so far that the running loop did not predict. An
+// Unpredicted returns the number of rows so far that the current loop did not predict. An
 // unpredicted row costs about ten times as much as a predicted row, and enlarges the tree.
 func (f *Folder) Unpredicted() uint64 { return f.unpredicted }
 

@@ -19,9 +19,8 @@ const GivenBytes = 8 << 20
 
 // Give makes the folder pass a tree to the function give whenever the records since the previous
 // tree take more than the given number of bytes (0 means [GivenBytes]). Finish returns the
-// remaining records. This limits the memory that the folder needs, whatever the trace is. No loop
-// extends beyond the end of a tree. The tree is valid until give returns. If give returns an error,
-// the folder stops.
+// remaining records. Give limits the memory of the folder for any trace. No loop extends over
+// several trees. A tree is valid until give returns. If give returns an error, the folder stops.
 func (f *Folder) Give(bytes uint64, give func(*Tree) error) {
 	if bytes == 0 {
 		bytes = GivenBytes
@@ -69,8 +68,9 @@ func (f *Folder) again() {
 	}
 }
 
-// Tree returns the tree of the records so far, as Finish would. The folder can continue, and does
-// not change the returned tree. With [Folder.Give], the tree is only valid until the next Consume.
+// Tree returns the tree of the records so far, as Finish would, but the folder can continue. The
+// folder does not change the returned tree. With [Folder.Give], the tree is only valid until the
+// next Consume.
 func (f *Folder) Tree() *Tree {
 	if f.tree == nil {
 		return nil

@@ -9,7 +9,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Nest describes a tree by items in program order. It can be written by hand, and can be changed.
+// Nest describes a tree by items in program order. Programs can construct and change a Nest.
 // [Nest.Build] converts it to a tree, and [Tree.Nest] is the inverse.
 //
 // For example, this nest describes the product c = a·b of matrices of n × n doubles:
@@ -36,8 +36,8 @@ type Item struct {
 	Addr trace.Addr // address of a leaf in the first iteration of all loops around it; 0 if the leaf is wild
 	Wild bool       // whether the leaf's addresses are in a list, see [Nest.SetWild]
 
-	// Trips is the trip count of a loop in the first iteration of all loops around it. If it is 0
-	// or less as a signed number, there or in later iterations, the loop does not run.
+	// Trips is the trip count of a loop in the first iteration of all loops around it. In iterations
+	// for which the trip count is 0, or negative as a signed number, the loop does not run.
 	Trips uint64
 
 	// Steps contains an amount for each loop around the item, the outermost first. Each iteration

@@ -2,8 +2,8 @@ package loops
 
 import "github.com/stackglass/stackglass/core/trace"
 
-// Only returns a tree that contains only the records of the given kinds, or t itself if t contains
-// no others.
+// Only returns a tree with only the records of the given kinds, or t itself if all its records are
+// of these kinds.
 func (t *Tree) Only(kinds trace.Kinds) *Tree {
 	return t.Map(func(r Reference) (Reference, bool) { return r, kinds.Has(r.Kind) })
 }

@@ -46,8 +46,8 @@ type Tree struct {
 
 func newTree() *Tree { return &Tree{shapes: shapes{first: map[uint64]uint32{}}} }
 
-// Rows returns the number of records that the tree represents, including events. If the number is
-// greater than the largest uint64, Rows returns the largest uint64 (see [Tree.Approximately]).
+// Rows returns the number of records that the tree represents, including events. If the number
+// exceeds the largest uint64, Rows returns the largest uint64 (see [Tree.Approximately]).
 func (t *Tree) Rows() uint64 { return t.rows }
 
 // Size returns the size of the tree.
@@ -192,8 +192,8 @@ func (a *Addresses) Next() (addr trace.Addr, ok bool) { return a.cursor.next(a.s
 // IsLoop reports whether the node is a loop.
 func (n Node) IsLoop() bool { return n.shape.loop }
 
-// Leaf returns the reference and the address of a leaf. The address of a wild leaf is 0. Its
-// addresses are in [Tree.Addresses].
+// Leaf returns the reference and the address of a leaf. The address of a wild leaf is 0;
+// [Tree.Addresses] returns its addresses.
 func (n Node) Leaf() (r Reference, addr trace.Addr, wild bool) {
 	if n.shape.loop {
 		return Reference{}, 0, false
@@ -205,8 +205,8 @@ func (n Node) Leaf() (r Reference, addr trace.Addr, wild bool) {
 // count of a loop followed by the parameters of the items of its body.
 func (n Node) Params() []uint64 { return n.params }
 
-// Trips returns the trip count of a loop, or 1 for a leaf. In a tree from [Nest.Build], it may be 0
-// or less as a signed number. The loop then does not run.
+// Trips returns the trip count of a loop, or 1 for a leaf. In a tree from [Nest.Build], the trip
+// count may be 0, or negative as a signed number. The loop then does not run.
 func (n Node) Trips() uint64 {
 	if n.shape.loop {
 		return n.params[0]
@@ -217,8 +217,8 @@ func (n Node) Trips() uint64 {
 // Len returns the number of items in a loop's body, or 0 for a leaf.
 func (n Node) Len() int { return len(n.shape.items) }
 
-// Item returns item i of a loop's body. steps contains the amount, modulo 2^64, that each of the
-// item's parameters changes by from one iteration to the next. It is read-only.
+// Item returns item i of a loop's body. steps contains the amounts, modulo 2^64, by which the
+// item's parameters change from one iteration to the next. It is read-only.
 func (n Node) Item(i int) (first Node, steps []uint64) {
 	it := n.shape.items[i]
 	lo, hi := it.at, it.at+it.params

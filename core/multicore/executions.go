@@ -5,10 +5,11 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Printed converts o, whose Division must be ByRegion or AsPrinted, to options of package sasmm.
-// [Mimic] reads from [sasmm.Shared] or, with Apart, from [sasmm.Private], where each core has its
-// own order of blocks. The size of a chunk is a number of executions. A dynamic schedule assigns
-// chunks in turn, because all executions are assumed to take the same time.
+// Printed converts the options to options of package sasmm. The Division must be ByRegion or
+// AsPrinted. [Mimic] reads from [sasmm.Shared] or, with Apart, from [sasmm.Private], where each
+// core has its own order of blocks. The size of a chunk is a number of executions. A dynamic
+// schedule assigns chunks to the cores in turn, because all executions are assumed to take the same
+// time.
 func (o *Options) Printed() sasmm.Options {
 	p := sasmm.Options{Cores: o.Cores, PerRegion: o.Division == ByRegion, Order: o.Order}
 	p.Ranges = append(p.Ranges, o.Private.Ranges...)

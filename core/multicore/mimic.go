@@ -24,7 +24,8 @@ func (e captureError) Error() string {
 	return string(e) + "; record a single-threaded run: stackglass cc -- clang -fopenmp …, then OMP_NUM_THREADS=1 ./program"
 }
 
-// Reader synthesises the trace of several cores from the trace of one. Thread n runs on core n.
+// Reader synthesises the trace of several cores from the trace of a single-threaded run. Thread n
+// runs on core n.
 type Reader struct {
 	in      trace.Reader
 	options Options
@@ -56,9 +57,9 @@ type Reader struct {
 }
 
 // Mimic returns a reader of the synthesised threads of o.Cores cores. r must read the trace of a
-// single-threaded run, and the trace must contain basic blocks. If s is nil, each region must fit
-// into memory in compressed form. If executions of blocks are divided, s is not used. The error is
-// a *trace.OptionError.
+// single-threaded run, and the trace must contain basic blocks. The store s receives the rows of a
+// region that do not fit into memory in compressed form. If s is nil, each region must fit. s is
+// not used if executions of blocks are divided. The error is a *trace.OptionError.
 func Mimic(r trace.Reader, o Options, s Store) (*Reader, error) {
 	if err := o.Check(); err != nil {
 		return nil, err

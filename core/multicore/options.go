@@ -70,7 +70,7 @@ type Schedule struct {
 	Chunk uint64
 }
 
-// ScheduleKind is how a schedule assigns chunks.
+// ScheduleKind is the way in which a schedule assigns chunks to cores.
 type ScheduleKind uint8
 
 // The kinds of schedules.
@@ -98,8 +98,8 @@ func (s Schedule) String() string {
 	return s.Kind.String() + "," + strconv.FormatUint(s.Chunk, 10)
 }
 
-// ParseSchedule parses "static", "dynamic" or "guided", with an optional chunk, as in "dynamic,4".
-// The error is a *trace.OptionError.
+// ParseSchedule parses "static", "dynamic" or "guided", with an optional chunk size, such as
+// "dynamic,4". The error is a *trace.OptionError.
 func ParseSchedule(text string) (s Schedule, err error) {
 	kind, chunk, chunked := strings.Cut(text, ",")
 	bad := &trace.OptionError{Option: "schedule", Got: text, Want: `static, dynamic or guided, optionally with a chunk of 1 or more iterations, as in "dynamic,4"`}
@@ -116,7 +116,8 @@ func ParseSchedule(text string) (s Schedule, err error) {
 	return s, nil
 }
 
-// Private selects the references that are moved to private addresses of the core that makes them.
+// Private selects the references whose addresses are replaced by private addresses of the
+// referencing core.
 type Private struct {
 	// Ranges contains the private addresses, ascending and disjoint. If it is empty, the stack
 	// below the function that forks is private.

@@ -30,8 +30,8 @@ func (e *PackingError) Error() string {
 	return e.File + ": it is compressed with " + e.Packing + ", which is not supported here; decompress it first, with " + e.Unpack
 }
 
-// UnpackerError reports that a decompressor is missing or failed; the file may be intact. A
-// [Packing] that runs elsewhere returns it with only Err set.
+// UnpackerError reports that a decompressor is missing or failed; the file may be intact. If a
+// [Packing] runs in another program, it returns an UnpackerError in which only Err is set.
 type UnpackerError struct {
 	File    string
 	Packing string

@@ -29,14 +29,14 @@ const (
 
 // Options contains the options for opening a trace. The zero value detects everything.
 type Options struct {
-	// Format is the name of the trace's format, one of [Formats]; "" detects it.
+	// Format is the name of the trace's format, one of [Formats]; "" detects the format.
 	Format string
 	// Packings lists the compressions to support in addition to LZ4. Their decoders are large, so a
 	// program links only the decoders that it lists.
 	Packings []Packing
-	// Watch, if not nil, is called before each read and decompression. An error that it returns
-	// ends the trace like a read error. (Watch is needed because a few bytes may decompress to
-	// endless blank lines, and Next then finds no row.)
+	// Watch, if not nil, is called before each read and decompression. If Watch returns an error, the
+	// trace ends as after a read error. (Watch is needed because a few bytes may decompress to endless
+	// blank lines, so that a single call of Next never returns.)
 	Watch func() error
 	// Strict ends a container at the first chunk that cannot be read. Otherwise the chunk is
 	// skipped, and the error is returned at the end.
@@ -137,14 +137,14 @@ func (t *Trace) Select(kinds trace.Kinds) {
 	}
 }
 
-// Container returns the reader if the trace is one of our own containers, or else nil.
+// Container returns the reader if the trace is a Stackglass container, or else nil.
 func (t *Trace) Container() *sgt.Reader {
 	r, _ := t.reader.(*sgt.Reader)
 	return r
 }
 
-// Mover returns the reader if the trace is one of our own containers and the file is not compressed
-// again, so that chunks are at their offsets in the file. Otherwise it returns nil.
+// Mover returns the reader if the trace is a Stackglass container without additional compression,
+// so that chunks are at their offsets in the file. Otherwise it returns nil.
 func (t *Trace) Mover() trace.Mover {
 	if r := t.Container(); r != nil && len(t.packings) == 0 {
 		return r
@@ -152,8 +152,8 @@ func (t *Trace) Mover() trace.Mover {
 	return nil
 }
 
-// Expect passes o, the outline from the file's index, to [sgt.Reader.Expect]. It returns false if
-// the trace is not a container, or if the container is compressed again.
+// Expect passes o, the outline from the file's index, to [sgt.Reader.Expect]. Expect returns false
+// if the trace is not a container, or if the container has additional compression.
 func (t *Trace) Expect(o trace.Outline) bool {
 	r, ok := t.Mover().(*sgt.Reader)
 	if ok {

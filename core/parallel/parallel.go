@@ -7,9 +7,9 @@ import (
 	"sync/atomic"
 )
 
-// Each calls do with each number below n, in ascending order, and returns when all calls have
-// returned. If there are several processors, calls run concurrently. A program in the browser has
-// only one processor.
+// Each calls do with each number below n, and returns when all calls have returned. Calls begin in
+// ascending order, and run concurrently if there are several processors. A program in the browser
+// has only one processor.
 func Each(n int, do func(i int)) {
 	workers := min(n, runtime.GOMAXPROCS(0))
 	if workers < 2 {

@@ -13,7 +13,7 @@ type Body struct {
 	Processor *Processor
 	Ops       []Op      // operations in program order, including free operations
 	Missing   []Missing // classes that have no cost in the description
-	Unknown   []string  // names of called functions, whose time is not modelled
+	Unknown   []string  // names of called functions; their time is not modelled
 }
 
 // Op is an operation: one instruction.
@@ -30,9 +30,9 @@ type Op struct {
 // Wait is a dependence of an operation on the result of another operation.
 type Wait struct {
 	Op     uint32 // index of the operation that computes the value
-	Before uint32 // number of iterations ago
+	Before uint32 // number of iterations between the operation and the waiting operation
 	// Cycles is the number of cycles from the start of operation Op to the earliest start of the
-	// waiting operation. After a phi, it may be negative, if the operation needs the value later
+	// waiting operation. Cycles may be negative after a phi if the operation needs the value later
 	// than its other operands.
 	Cycles float64
 }
@@ -46,10 +46,10 @@ type Options struct {
 	// the description. block is an index into the given blocks, and site is as in trace.Instr,
 	// where 0 means none.
 	LoadLatency func(block int, site uint32) float64
-	// Crossing returns the share of a load's or store's executions that access two lines. If nil,
-	// the share is 0.
+	// Crossing returns the share of a load's or store's executions that access two lines. A nil
+	// function means a share of 0.
 	Crossing func(block int, site uint32) float64
-	// Misses returns the misses of an access that are not prefetched. If nil, there are none.
+	// Misses returns the misses of an access that are not prefetched. A nil function means no misses.
 	Misses func(block int, site uint32) Misses
 	// FillWait returns how many cycles a load waits, on average, for a line that an earlier load of
 	// the iteration fetches. The addresses of the two loads differ by a constant, and between is
@@ -57,8 +57,8 @@ type Options struct {
 	FillWait func(load, fetching Access, between int) float64
 }
 
-// Access identifies a memory reference by an index into the given blocks and the site as in
-// trace.Instr.
+// Access identifies a memory reference by the index of its block in the given blocks, and by its
+// site as in trace.Instr.
 type Access struct {
 	Block int
 	Site  uint32

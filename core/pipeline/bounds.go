@@ -100,10 +100,11 @@ func (s *Steady) fetch(b *Body, cycles float64) {
 
 // SteadyOver returns the steady state of a loop that is entered again after every few iterations (a
 // round), if no value is carried from one round to the next. While the core waits in one round, it
-// executes micro-ops of the next round, as far as its window reaches. A round has M micro-ops and
-// would take T cycles if only the recurrence mattered. With r micro-ops per cycle and a window of W
-// micro-ops, the last micro-op of a round enters M/r cycles after the first, and must have finished
-// W/r cycles later. Therefore T = (M+W)/r, and a round takes M/r = T·M/(M+W) cycles.
+// executes micro-ops of the next round, as far as its window reaches. Suppose that a round has M
+// micro-ops, and would take T cycles if only the recurrence limited it. With r micro-ops per cycle
+// and a window of W micro-ops, the last micro-op of a round enters M/r cycles after the first, and
+// must finish within a further W/r cycles. Therefore T = (M+W)/r, and a round takes M/r = T·M/(M+W)
+// cycles.
 //
 // Micro-ops wait for values in the scheduler, which is smaller than the window. Only the micro-ops
 // of a round that wait for the recurrence stay there. If w of M micro-ops wait, and the scheduler

@@ -10,8 +10,8 @@ import (
 // Class is a class of instructions for which descriptions of processors have costs.
 type Class string
 
-// The classes. The first eleven are the classes of PPT's hardware files. They replace the other
-// classes if a description lacks these.
+// The classes. The first eleven are the classes of PPT's hardware files. If a description lacks any
+// of the other classes, one of the first eleven is used instead.
 const (
 	IAdd    Class = "iadd"
 	FAdd    Class = "fadd"

@@ -67,9 +67,9 @@ type Analysis struct {
 	adopted []uint32 // numbers of the paths in the profile that was loaded last
 }
 
-// New returns an analysis of a run with these kinds of references. program returns the part of the
-// code that the trace has described so far, or nil. segment means that the analysis begins in the
-// middle of a run.
+// New returns an analysis for a run that reads references of these kinds. program returns the part
+// of the code that the trace has described so far, or nil. segment means that the analysis begins
+// in the middle of a run.
 func New(kinds trace.Kinds, segment bool, program func() *trace.Program) *Analysis {
 	const needed = 1<<trace.Load | 1<<trace.Store | 1<<trace.Modify
 	a := &Analysis{program: program, segment: segment, paths: newPaths(segment)}

@@ -193,7 +193,8 @@ func (p *paths) adopt(next *paths, known []uint32) {
 	}
 }
 
-// Changes returns the paths of the references of the latest batch: nil if they have none.
+// Changes returns the call paths of the references in the latest batch, or nil if the references
+// have no call paths.
 func (a *Analysis) Changes() []Change {
 	if a.gone {
 		return nil
@@ -213,7 +214,7 @@ func (a *Analysis) Paths() int {
 // order of profile.Calls. It is nil if the profile has no paths.
 func (a *Analysis) Adopted() []uint32 { return a.adopted }
 
-// Describe returns the paths in the order of results, with their numbers.
+// Describe returns the call paths and their numbers, in the order in which results list them.
 func (a *Analysis) Describe() (list []profile.Path, numbers []uint32) {
 	numbers = a.paths.inOrder()
 	at := make([]uint32, len(numbers))

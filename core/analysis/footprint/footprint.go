@@ -43,7 +43,7 @@ func New(lineBytes uint32) *Analysis {
 // Takes implements [contract.Analysis]. The analysis reads only references.
 func (a *Analysis) Takes() (events trace.Kinds, sites, pcs bool) { return 0, false, false }
 
-// Consume measures, for each of the next references, the time since the previous access to its
+// Consume measures the time between each of the next references and the previous access to the same
 // line.
 func (a *Analysis) Consume(b *trace.Batch) error {
 	for i, kind := range b.Kind {
@@ -115,8 +115,8 @@ func (a *Analysis) Close() { a.number = index.Table{} }
 
 var errState = errors.New("the footprint of the saved run cannot be read; analyse the trace again from its start")
 
-// Restore continues a saved run. It subtracts the times from the last accesses to the end, which
-// Result added.
+// Restore continues a saved run. It subtracts the times between the last accesses and the end of
+// the run, which Result added.
 func (a *Analysis) Restore(p *profile.Profile) error {
 	if p.Footprint.Check() != nil || p.Footprint == nil || p.Footprint.LineBytes != a.found.LineBytes {
 		return errState

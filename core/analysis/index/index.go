@@ -2,7 +2,7 @@
 // an analysis assigned to them. It uses open addressing with linear probing.
 package index
 
-// Table is a map from keys to numbers. The zero value is empty and ready.
+// Table is a map from keys to numbers. The zero value is empty and ready to use.
 type Table struct {
 	slots []entry // the number of slots is a power of two
 	used  int

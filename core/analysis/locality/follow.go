@@ -11,16 +11,16 @@ import (
 type Follower interface {
 	// Follow receives the next accesses, in order. The slices of a are valid until it returns.
 	Follow(a *Accesses)
-	// Resolve receives the distances of a segment's first touches on the stack before the segment,
-	// or stack.Cold. It is called in the order of the touches, before the segment's lines are
-	// pushed onto the stack.
+	// Resolve receives the stack distance of each first touch of a segment, as measured on the stack
+	// before the segment. The distance is stack.Cold if the stack did not contain the line. It is
+	// called in the order of the touches, before the segment's lines are pushed onto the stack.
 	Resolve(touches []profile.FirstTouch, distances []uint32)
 }
 
 // Marker is a follower that makes set tables count some accesses separately.
 type Marker interface {
-	// Mark returns flags that show which of the next accesses are counted separately; nil: none.
-	// Their distances are not known yet. The result is valid until the next call.
+	// Mark reports which of the next accesses are counted separately; nil: none. The distances of the
+	// accesses are not known yet. The result is valid until the next call.
 	Mark(a *Accesses) []bool
 	// MarkFirst is like Mark, for the next first touches of an appended segment.
 	MarkFirst(touches []profile.FirstTouch) []bool
@@ -46,8 +46,8 @@ func (a *Accesses) Row(i int) int {
 	return a.First + int(a.Rows[i])
 }
 
-// Feed adds a follower for one of the line sizes. It is called after the followers that were added
-// earlier.
+// Feed adds a follower for one of the line sizes. Followers are called in the order in which they
+// were added.
 func (a *Analysis) Feed(lineBytes uint32, f Follower) {
 	if s := a.size(lineBytes); s != nil {
 		s.followers = append(s.followers, f)
@@ -64,8 +64,8 @@ func (a *Analysis) At(lineBytes uint32) (profile.Locality, []trace.Line) {
 	return s.result(), s.model.Stack()
 }
 
-// Stop ends the measurement for a line size. From the next accesses on, its marker and followers
-// receive accesses without distances.
+// Stop ends the measurement of distances for a line size. The marker and the followers of this line
+// size still receive the later accesses, but without distances.
 func (a *Analysis) Stop(lineBytes uint32) { a.size(lineBytes).stopped = true }
 
 // FirstTouches returns the first touches so far for a line size, if they are recorded.

@@ -253,7 +253,7 @@ func coarsen(w *profile.Windows, size uint64) {
 	}
 }
 
-// MaxLines is the maximum number of line accesses that are settled at a time.
+// MaxLines is the maximum number of line accesses that are processed at a time.
 const MaxLines = 4096
 
 // Splitter divides references into accesses to lines of 1 << Shift bytes.
@@ -316,8 +316,10 @@ func (s *Splitter) Each(b *trace.Batch, lo, hi int, settle func(first, n int, ki
 	}
 }
 
-// EachWindow divides the rows [lo, hi) into runs of rows that lie in the same window, and calls
-// each for every run. Row lo is reference number reference, and windows have size references.
+// EachWindow divides consecutive references into runs that lie in the same window, and calls each
+// for every run. reference is the number of the first reference. The arguments of each are the
+// run's rows [lo, hi), the number of its first reference, and the length of its window in
+// references.
 func EachWindow(rows int, reference uint64, each func(lo, hi int, reference, size uint64)) {
 	for lo := 0; lo < rows; {
 		size, hi := profile.WindowSize(reference+1), rows

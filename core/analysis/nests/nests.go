@@ -77,7 +77,8 @@ func (a *Analysis) irregular() bool {
 	return a.IfRegular && (!a.coded || a.folder.Unpredicted() > a.rows/unpredictedOf+allowedRows)
 }
 
-// Result writes the tree, which is also the state. It writes no bytes if the analysis has stopped.
+// Result writes the tree, which is also the saved state. It writes nothing if the analysis has
+// stopped.
 func (a *Analysis) Result(p *profile.Profile, state bool) {
 	switch {
 	case a.folder != nil && (state || !a.irregular()):

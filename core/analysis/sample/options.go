@@ -103,15 +103,15 @@ func optionsOf(s *profile.Sampled) Options {
 }
 
 // OnOff reads contiguous parts of a trace: the first "on" references of every period, and the
-// events among them. At the start of a part, the stacks of analyses are as they were at the end of
-// the previous part.
+// events among them. Analyses keep their stacks unchanged between the end of one part and the start
+// of the next.
 type OnOff struct {
 	trace.Reader
 	on, period uint64
 	kinds      trace.Kinds
 	threads    []uint32 // nil: all threads
 
-	Read uint64 // number of references of these kinds and threads that were read so far
+	Read uint64 // number of references read so far, of the selected kinds and threads
 	keep []int32
 }
 

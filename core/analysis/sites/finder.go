@@ -6,18 +6,18 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Finder finds the data structures to which references belong, as this analysis does, for other
-// analyses that read all rows. Its numbers of blocks and data structures are its own.
+// Finder finds the data structure of each reference by the same method as [Analysis], for other
+// analyses that read all rows. It numbers blocks and data structures independently.
 type Finder struct {
 	a     *Analysis
 	slots []uint32
 }
 
-// Nowhere is the block of references that belong to no block: to local variables that the code
-// names, and to addresses outside of all data structures.
+// Nowhere is the block number of references to no memory block: references to local variables that
+// the code names, and to addresses outside of all data structures.
 const Nowhere = everywhere
 
-// Watcher is told about the lives of blocks.
+// Watcher is notified when memory blocks are added and removed.
 type Watcher interface {
 	// Placed is called after the given block was added, and Removed before it is removed. Numbers of
 	// removed blocks are used again.
@@ -51,8 +51,8 @@ func (f *Finder) Begin(b *trace.Batch) error {
 // Event processes the allocation or release in row i of the batch.
 func (f *Finder) Event(b *trace.Batch, i int) { f.a.event(b, i, true) }
 
-// Find returns the data structure and the memory block of the reference in row i, which is at this
-// address.
+// Find returns the data structure and the memory block of the reference in row i, whose address is
+// addr.
 func (f *Finder) Find(i int, addr trace.Addr) (object, block uint32) {
 	slot, m := f.slots[i], &f.a.memory
 	at := &f.a.near[slot]
@@ -90,8 +90,8 @@ func (f *Finder) Describe(object uint32) (kind profile.ObjectKind, number uint32
 	return o.kind, o.number
 }
 
-// IndexIn returns the index of each data structure in the list of a profile's data structures, or
-// profile.NoSite.
+// IndexIn returns the index of each data structure in list, the data structures of a profile. It is
+// profile.NoSite for data structures that are not in list.
 func (f *Finder) IndexIn(list []profile.DataObject) []uint32 {
 	at := make([]uint32, len(f.a.memory.objects))
 	for i := range at {
@@ -108,9 +108,9 @@ func (f *Finder) IndexIn(list []profile.DataObject) []uint32 {
 // Object returns the number of a data structure of a profile.
 func (f *Finder) Object(of *profile.DataObject) uint32 { return f.a.memory.object(keyOf(of)) }
 
-// Code writes or reads the current blocks, except for declared variables. objects contains, when
-// writing, the index of each data structure in a profile, and when reading, the data structure at
-// each index. each writes or reads further facts about a block.
+// Code encodes or decodes the current blocks, except for declared variables. For encoding, objects
+// contains the index of each data structure in a profile; for decoding, it contains the data
+// structure at each index. each encodes or decodes additional data about a block.
 func (f *Finder) Code(c *codec.Coder, objects []uint32, each func(block uint32)) {
 	m := &f.a.memory
 	var list []placedBlock

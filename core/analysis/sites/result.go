@@ -222,8 +222,9 @@ func (a *Analysis) Locate(begins bool) {
 	}
 }
 
-// Rows returns the pairs of the latest batch's references, and the beginnings of their memory
-// blocks, or 0 outside of blocks. Both are nil if the trace has no sites.
+// Rows returns, for each reference of the latest batch, the number of its pair of site and data
+// object, and the beginning of its memory block (0: in no block). Both lists are nil if the trace
+// has no sites.
 func (a *Analysis) Rows() (pairs []uint32, begins []trace.Addr) {
 	if a.absent {
 		return nil, nil
@@ -237,7 +238,7 @@ func (a *Analysis) Pair(number uint32) (slot, object uint32) {
 	return p.slot, p.object
 }
 
-// PairOf returns the number of a pair, and assigns one if necessary.
+// PairOf returns the number of a pair of slot and object, and assigns a number to a new pair.
 func (a *Analysis) PairOf(slot, object uint32) uint32 { return a.pairNumber(pair{slot, object}) }
 
 // Code returns a site's index in the latest result.
@@ -262,8 +263,8 @@ func (a *Analysis) Slot(code uint32) uint32 {
 	return noSlot
 }
 
-// Object returns the number of an object, given its index in the profile that was loaded last, or
-// the rest if the profile has no objects.
+// Object returns the number of an object, given its index in the profile that was loaded last. If
+// the profile has no such object, the number stands for all data outside of known objects.
 func (a *Analysis) Object(data uint32) uint32 {
 	if uint64(data)+1 < uint64(len(a.places.objects)) {
 		return a.places.objects[data+1]

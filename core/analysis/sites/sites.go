@@ -69,8 +69,8 @@ type Options struct {
 	// Follows means that Lay will be called, so that segments can also distinguish objects.
 	Follows bool
 	Segment bool // the analysis does not begin at the start of the trace
-	// TimelinePlaces is the maximum number of places of the timeline: see
-	// [profile.MostTimelinePlaces]; 0: accesses are not counted over time.
+	// TimelinePlaces limits the size of the timeline: see [profile.MostTimelinePlaces]. 0 means that
+	// accesses are not counted over time.
 	TimelinePlaces int
 }
 

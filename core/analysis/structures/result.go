@@ -27,8 +27,8 @@ import (
 // where uv is an unsigned LEB128 varint and masks are little-endian words. The counts are in the
 // profile.
 
-// Result writes the use of data structures. Visits that continue count as ended, and blocks that
-// have not been released as complete.
+// Result writes the use of data structures. It counts unfinished visits as ended, and unreleased
+// blocks as complete.
 func (a *Analysis) Result(p *profile.Profile, state bool) {
 	if a.absent || a.now == 0 || p.Sites == nil || p.Sites.Data == nil {
 		return

@@ -40,8 +40,8 @@ import (
 )
 
 // Conditional converts hit ratios of all accesses to hit ratios of the accesses that reach each
-// level. The result is 1 if no access reaches the level, and 0 if the level's ratio is below that
-// of the level above.
+// level. The result is 1 if no access reaches the level, and 0 if the level's ratio is less than
+// the ratio of the level above.
 func Conditional(cumulative []float64) []float64 {
 	list := make([]float64, len(cumulative))
 	above := 0.0
@@ -56,9 +56,9 @@ func Conditional(cumulative []float64) []float64 {
 	return list
 }
 
-// AverageLatency returns the average latency E(λ) of accesses, where cumulative[i] is the share
-// that hits at level i of h or above. known reports whether the latencies of all levels with hits
-// are known. The error is a [*trace.OptionError].
+// AverageLatency returns the average latency E(λ) of accesses, where cumulative[i] is the share of
+// accesses that hit at level i of h or at a level above. known reports whether the latencies of all
+// levels with hits are known. The error is a [*trace.OptionError].
 func AverageLatency(h hierarchy.Hierarchy, cumulative []float64) (cycles float64, known bool, err error) {
 	if len(h.Levels) == 0 || len(cumulative) != len(h.Levels) {
 		return 0, false, &trace.OptionError{Option: "hit ratios", Got: strconv.Itoa(len(cumulative)), Want: "one for each level of the hierarchy, which has " + strconv.Itoa(len(h.Levels))}

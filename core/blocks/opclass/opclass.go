@@ -131,7 +131,7 @@ func (k *Instruction) add(counter profile.Counter, amount uint64) {
 // Shape describes the values of a datatype: the number, size and kind of their elements.
 type Shape struct {
 	Lanes uint64 // number of elements; 1 except for vectors
-	Bits  uint64 // the size of each lane; 0 if unknown, as for structures
+	Bits  uint64 // the size of each lane; 0 if unknown, for example for structures
 	Float bool
 }
 

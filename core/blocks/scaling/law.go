@@ -11,16 +11,17 @@ import (
 
 // Law describes a number as a function of the parameters.
 type Law struct {
-	Kind    Kind
-	Terms   []Term // the terms of a polynomial; with no terms, the law is 0
-	Checked int    // number of runs that the law fits beyond those that determine its coefficients
+	Kind  Kind
+	Terms []Term // the terms of a polynomial; with no terms, the law is 0
+	// number of additional runs that the law fits, besides the runs that determine its coefficients
+	Checked int
 
-	// Coefficients of other laws: Factor times each parameter raised to its power (a power law), A
-	// + B log2 n, or A n + B n log2 n, where n is the parameter with index Of.
+	// Factor, A and B are the coefficients of other laws: Factor times each parameter raised to its
+	// power (a power law), A + B log2 n, or A n + B n log2 n, where n is the parameter with index Of.
 	Factor, A, B float64
 	Exponents    []float64
 	Of           int
-	Off          float64 // largest relative error in the runs
+	Off          float64 // largest relative error of the law in the runs
 }
 
 // Kind is the form of a law.

@@ -21,15 +21,15 @@ type Input struct {
 	Profile    *profile.Profile // must contain blocks and sites
 }
 
-// InputError reports that a prediction is impossible from these runs or for these parameters.
+// InputError explains why a prediction is impossible with the given runs or parameters.
 type InputError struct{ Got, Want string }
 
 func (e *InputError) Error() string { return e.Got + "; want " + e.Want }
 
-// Program predicts a whole program for other inputs, from runs: its blocks, the edges between them,
-// and its memory-referencing sites.
+// Program predicts, from several runs, the run of a whole program with another input: its blocks,
+// the edges between them, and its memory-referencing sites.
 type Program struct {
-	*Model // which predicts the counts of blocks
+	*Model // predicts the counts of blocks
 
 	inputs  []Input // in the order of the model's runs
 	runs    []*blocks.Run
@@ -298,12 +298,12 @@ func (all *bins) profile(s *profile.Site) *memory.Profile {
 	return p
 }
 
-// Basis says what a predicted count is based on.
+// Basis is the kind of law from which a count is predicted.
 type Basis uint8
 
 // The possible bases, from the most to the least reliable.
 const (
-	// Checked: a polynomial that fits more runs than determine its coefficients.
+	// Checked: a polynomial that fits more runs than are needed to determine its coefficients.
 	Checked Basis = iota
 	// Unchecked: a polynomial with one term for each run.
 	Unchecked
@@ -688,7 +688,7 @@ func (p *Program) profileAt(at []int64) (*profile.Profile, error) {
 	return out, nil
 }
 
-// Same returns nil if a run is of the fitted program. Otherwise it returns the error that
+// Same returns nil if the input is a run of the fitted program. Otherwise it returns the error that
 // [FitProgram] would return.
 func (p *Program) Same(in Input) error {
 	r, err := in.read()

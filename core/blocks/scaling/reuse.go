@@ -10,8 +10,8 @@ import (
 	"github.com/stackglass/stackglass/core/profile"
 )
 
-// RunOf returns the run that a trace recorded, with these parameters. If s is nil, the references
-// of the blocks are unknown.
+// RunOf returns the run that a trace recorded with these parameters. If s is nil, the references of
+// the blocks are unknown.
 func RunOf(parameters []int64, r *blocks.Run, s *profile.Sites) Run {
 	run := Run{Parameters: slices.Clone(parameters), Counts: slices.Clone(r.Edges.Visits)}
 	if s == nil {

@@ -66,10 +66,11 @@ import (
 // Run is one input of a program, with the counts and the reuse of its blocks. Lists are indexed by
 // block.
 type Run struct {
-	Parameters []int64           // the parameters of the input
-	Counts     []uint64          // number of executions of each block
-	References []uint64          // line accesses of each block; nil if unknown
-	Reuse      []*memory.Profile // the reuse of the references; nil, or a nil element: unknown
+	Parameters []int64  // the parameters of the input
+	Counts     []uint64 // number of executions of each block
+	References []uint64 // line accesses of each block; nil if unknown
+	// the reuse profile of each block's references; nil, or a nil element: unknown
+	Reuse []*memory.Profile
 }
 
 // Model predicts a run from other runs.
@@ -85,8 +86,8 @@ type Model struct {
 	fitter     *fitter
 }
 
-// Fit finds laws for runs. names are the names of the runs' parameters. The error is a
-// [*trace.OptionError].
+// Fit finds laws that describe the runs. names contains the names of their parameters. The error is
+// a [*trace.OptionError].
 func Fit(names []string, runs []Run) (*Model, error) {
 	if err := check(names, runs); err != nil {
 		return nil, err
@@ -193,9 +194,9 @@ type Prediction struct {
 type Reuse uint8
 
 const (
-	// Kept uses the profiles of the largest run.
+	// Kept uses the reuse profiles of the largest run unchanged.
 	Kept Reuse = iota
-	// Scaled extrapolates the growth of the distances from run to run.
+	// Scaled extrapolates how the stack distances grow from run to run.
 	Scaled
 )
 

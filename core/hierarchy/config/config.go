@@ -60,8 +60,7 @@ const (
 	mostLevels = hierarchy.MostLevels
 )
 
-// Recognise detects the form of a description. Text that has none of the other forms is treated as
-// Lines.
+// Recognise detects the form of a description. Text of no other known form is treated as Lines.
 func Recognise(text []byte) Form {
 	if strings.HasPrefix(strings.TrimSpace(string(text)), "{") {
 		return JSON

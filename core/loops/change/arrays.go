@@ -22,8 +22,7 @@ func (a Array) String() string {
 }
 
 // Arrays returns the arrays of a nest, ordered by address. Ranges of references that overlap are
-// joined to one array. Each address of a wild reference outside these ranges is an array of its
-// own.
+// joined to one array. Each address of a wild reference outside these ranges is a separate array.
 func Arrays(n *loops.Nest) []Array {
 	var all []Array
 	wild := map[loops.Reference]bool{}

@@ -39,16 +39,16 @@ import (
 type Change interface {
 	// Apply changes the nest. If there is an error, it is an [*Error], and the nest is unchanged.
 	Apply(n *loops.Nest) error
-	// Words describes the change, as in "pad a by 8 doubles".
+	// Words describes the change, for example "pad a by 8 doubles".
 	Words(names Names) string
-	// Illegal returns a clause that states under which condition the change would be illegal.
+	// Illegal returns a clause that states when the change would be illegal.
 	Illegal() string
 }
 
 // Names contains the names of arrays and loops.
 type Names struct {
 	Array   func(at trace.Addr) string // the name of the array that contains this address; if nil or "", the address is used
-	Loop    func(p Path) string        // if nil, the loop's number is used
+	Loop    func(p Path) string        // the name of the loop; if nil, the loop's number is used
 	Element func(at trace.Addr) uint64 // element size of the array in bytes; nil or 0 if unknown
 }
 
@@ -90,9 +90,9 @@ type Error struct {
 
 func (e *Error) Error() string { return e.Change + " does not apply: " + e.Why }
 
-// Path identifies a loop by its own number and the numbers of the loops around it, the outermost
-// first. Each number is the index of a loop among the items of the surrounding loop. As text, a
-// path looks like a section number: 2.1 is the first loop inside the second loop.
+// Path identifies a loop by the numbers of the loops around it, the outermost first, followed by
+// its own number. Each number is the index of a loop among the items of the surrounding loop. As
+// text, a path looks like a section number: 2.1 is the first loop inside the second loop.
 type Path []int
 
 func (p Path) String() string {

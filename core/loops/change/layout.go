@@ -9,7 +9,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Pad adds bytes after each row of an array. Arrays near its end move to make room.
+// Pad adds bytes after each row of an array. Arrays that follow closely are moved to make room.
 type Pad struct {
 	Array trace.Addr // an address in the array
 	Bytes uint64     // number of bytes to add per row
@@ -217,11 +217,11 @@ func cut(places [][2]int64, pitch, first int64) (begin int64, ok bool) {
 	return begin, widest >= 0
 }
 
-// Align moves one array, or all arrays, to the next multiple of a number of bytes. Arrays near its
-// end move too.
+// Align moves one array, or all arrays, to the next multiple of a number of bytes. Arrays that
+// follow a moved array closely are moved too.
 type Align struct {
 	Bytes uint64     // a power of two
-	Array trace.Addr // an address in it; 0 for all arrays
+	Array trace.Addr // an address in the array; 0 for all arrays
 }
 
 // Illegal implements [Change].

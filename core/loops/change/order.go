@@ -143,7 +143,8 @@ func trim(it *loops.Item, depth int) {
 // size, the last tile is smaller.
 type Tile struct {
 	Outer Path
-	Trips []uint64 // trip counts within a tile, by loop from Outer on; 0 if a loop is not tiled
+	// trip counts within a tile, one for each loop, beginning with Outer; 0: the loop is not tiled
+	Trips []uint64
 }
 
 // Illegal implements [Change].
@@ -207,8 +208,8 @@ func (c Tile) Apply(n *loops.Nest) error {
 	return nil
 }
 
-// Divides reports whether any loop of a nest has more iterations than its tiles. If none has, tiling
-// changes nothing.
+// Divides reports whether any loop of a nest has more iterations than its tiles. If no loop has,
+// tiling changes nothing.
 func (c Tile) Divides(n *loops.Nest) bool {
 	found, _ := chain(n, c.Outer, len(c.Trips)-1)
 	for i, l := range found {
@@ -289,9 +290,9 @@ func (t *tiling) tile(tiled []int, first, trips []uint64) loops.Item {
 }
 
 // Fuse merges two neighbouring loops, so that each iteration of the first loop is followed by an
-// iteration of the second. If one loop has a few iterations more, these follow in a loop of their
-// own. If the compiler unrolled one loop more than the other, groups of iterations of both loops
-// that cover the same data follow each other.
+// iteration of the second. If one loop has a few more iterations, a separate loop executes them
+// afterwards. If the compiler unrolled one loop more than the other, groups of iterations of both
+// loops that cover the same data follow each other.
 type Fuse struct {
 	First Path // the first loop; the second is the next loop in the same list
 }
@@ -369,8 +370,8 @@ func (c Fuse) Apply(n *loops.Nest) error {
 	return nil
 }
 
-// Rest returns how many iterations more one of two innermost loops has, if it has only a few more
-// and both trip counts are constant. Otherwise it returns 0.
+// Rest returns the difference of the trip counts of two innermost loops, if both trip counts are
+// constant and differ only slightly. Otherwise it returns 0.
 func Rest(a, b *loops.Item) uint64 {
 	least, most := min(a.Trips, b.Trips), max(a.Trips, b.Trips)
 	for _, l := range []*loops.Item{a, b} {

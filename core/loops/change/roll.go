@@ -19,8 +19,8 @@ type Code struct {
 // Elements returns the number of elements that the reference accesses at once.
 func (c Code) Elements() uint64 { return max(1, c.Lanes) }
 
-// Rolled is a nest whose loops run as often as they do in the source, whatever the compiler has
-// made of them.
+// Rolled is a nest whose loops have the trip counts of the source code, even if the compiler has
+// unrolled or vectorised them.
 type Rolled struct {
 	Nest *loops.Nest
 
@@ -36,11 +36,11 @@ type origin struct {
 	body   []origin
 }
 
-// Copies returns how many iterations of the source an iteration of the compiled loop around a
+// Copies returns the number of source iterations that one iteration of the compiled loop around a
 // reference performs.
 func (r *Rolled) Copies(of loops.Reference) uint64 { return max(1, r.copies[of]) }
 
-// Head returns the reference of the rolled nest that a reference of the compiled nest belongs to.
+// Head returns the reference of the rolled nest that represents a reference of the compiled nest.
 func (r *Rolled) Head(of loops.Reference) loops.Reference {
 	if head, ok := r.heads[of]; ok {
 		return head
@@ -48,8 +48,8 @@ func (r *Rolled) Head(of loops.Reference) loops.Reference {
 	return of
 }
 
-// Compiled returns the path of a rolled loop in the compiled nest. Loops that only a change has
-// made keep their numbers.
+// Compiled returns the path of a rolled loop in the compiled nest. Loops that a change created keep
+// their numbers.
 func (r *Rolled) Compiled(p Path) (of Path) {
 	list := r.origins
 	for _, number := range p {
@@ -79,16 +79,17 @@ func (r *Rolled) Find(compiled Path) (of Path, ok bool) {
 // Roll undoes what a compiler does to the innermost loops of a nest. It leaves n unchanged.
 //
 //  1. An unrolled loop contains a copy of each reference for every source iteration, at addresses
-//     that differ by the step of the source loop. The copies together advance as far as the
-//     references of an iteration do. Roll replaces them by the first copy.
+//     that differ by the step of the source loop. The copies together advance by the step of one
+//     compiled iteration. Roll replaces them by the first copy.
 //  2. A vector instruction accesses consecutive elements. Roll treats it as one copy for each
 //     element.
-//  3. The remaining iterations, and iterations that the compiler has peeled off, run before or after
-//     the loop, in a loop of their own or without one. Roll makes them iterations of the loop.
+//  3. Remaining iterations, and iterations that the compiler has peeled off, run before or after
+//     the loop, either in a separate loop or as straight-line code. Roll adds them to the
+//     iterations of the loop.
 //
-// The rolled nest makes the same references to elements, except that it repeats a reference in each
-// iteration if the compiler kept the element in a register for some of them. A loop stays as it is
-// if its references do not agree on the number of copies.
+// The rolled nest makes the same references to elements, with one exception: a reference that the
+// compiler avoided in some iterations, by keeping the element in a register, is repeated in every
+// iteration. A loop is left unchanged if its references have different numbers of copies.
 func Roll(n *loops.Nest, code func(loops.Reference) Code) *Rolled {
 	r := &Rolled{Nest: n.Clone(), copies: map[loops.Reference]uint64{}, heads: map[loops.Reference]loops.Reference{}}
 	w := roller{r, code}

@@ -43,7 +43,7 @@ func Try(n *loops.Nest, c misses.Cache, goOn func() bool, changes ...Change) (o 
 	return o, err
 }
 
-// Misses counts the misses of a nest after applying changes, as [Try] does.
+// Misses counts the misses of a nest after applying changes, in the same way as [Try].
 func Misses(n *loops.Nest, c misses.Cache, goOn func() bool, changes ...Change) (uint64, error) {
 	return count(n, c, func(uint64) bool { return goOn == nil || goOn() }, changes...)
 }
@@ -67,9 +67,9 @@ func count(n *loops.Nest, c misses.Cache, goOn func(least uint64) bool, changes 
 // Search tries interchanges, tilings, paddings, alignments, fusions and arrays of structures on a
 // nest, one change at a time. It returns at most the given number of outcomes (most), in descending
 // order of the misses that they save. Each saves at least 2 % of the misses, and is the best change
-// of its kind for the same loops or arrays. It skips changes for which wanted returns false. If
-// wanted is nil, it skips none. If goOn returns false, Search stops: it returns the outcomes so
-// far, and stopped is true.
+// of its kind for the same loops or arrays. Search skips changes for which wanted returns false,
+// unless wanted is nil. If goOn returns false, Search returns the outcomes so far, and stopped is
+// true.
 func Search(n *loops.Nest, c misses.Cache, most int, wanted func(Change) bool, goOn func() bool) (found []Outcome, stopped bool, err error) {
 	if goOn == nil {
 		goOn = func() bool { return true }

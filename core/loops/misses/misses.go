@@ -84,8 +84,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Cache is an LRU cache that allocates for loads and stores alike. A line belongs to the set whose
-// number is the line's number modulo Sets. A cache with one set is fully associative.
+// Cache is an LRU cache that allocates lines for both loads and stores. A line belongs to the set
+// whose number is the line's number modulo Sets. A cache with one set is fully associative.
 type Cache struct {
 	LineBytes uint64 // a power of two, at least 8
 	Sets      uint64 // number of sets, which need not be a power of two
@@ -118,7 +118,7 @@ func (c Cache) String() string {
 	return n(c.Sets) + " sets of " + n(c.Ways) + " lines of " + n(c.LineBytes) + " bytes"
 }
 
-// Counts contains the number of line accesses and of their misses.
+// Counts contains the numbers of line accesses and misses.
 type Counts struct {
 	Accesses, Misses uint64
 	Cold             uint64 // first accesses to a line, which miss in any cache
@@ -161,21 +161,20 @@ type Result struct {
 	// has more than 2^18 top-level nodes, top-level loops over at most 64 references are not
 	// included either.
 	Nodes []Counts
-	// Loose contains the counts of everything outside Nodes, by reference
-	// ([loops.Tree.References]). ShortLoops reports whether these include the counts of short
-	// top-level loops.
+	// Loose contains the counts of all leaves outside Nodes, by reference ([loops.Tree.References]).
+	// ShortLoops reports whether Loose includes the counts of short top-level loops.
 	Loose      []Counts
 	ShortLoops bool
 	// Refs contains the counts of all leaves, by reference.
 	Refs []Counts
 
 	Arrays []Array // in ascending order of address
-	// Evictions counts evicted lines, by the column of the new line's array and then by the column
-	// of the evicted line's array.
+	// Evictions[i][j] is the number of lines of the array in column j that lines of the array in
+	// column i evicted.
 	Evictions [][]uint64
 
-	// Simulated is the number of line accesses that were simulated one by one to count Misses.
-	// Jumped is the number of other line accesses.
+	// Simulated is the number of line accesses that were simulated one by one to count Misses. Jumped
+	// is the number of line accesses that were skipped because their misses could be computed.
 	Simulated, Jumped uint64
 
 	tops []top
@@ -301,8 +300,8 @@ func FirstAsking(t *loops.Tree, c Cache, goOn func() bool) (*Result, error) {
 	return e.result(c, nil, nil), nil
 }
 
-// Total returns the number of misses of a tree. It calls goOn as RunAsking does, and passes a lower
-// bound on the result.
+// Total returns the number of misses of a tree. It calls goOn as often as RunAsking does, with a
+// lower bound on the result.
 func Total(t *loops.Tree, c Cache, goOn func(least uint64) bool) (uint64, error) {
 	e, err := prepare(t, c)
 	if err != nil {

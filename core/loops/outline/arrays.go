@@ -9,15 +9,15 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Array is the data that some references of a loop access: a single array, as far as addresses and
-// names show. Addresses are from the loop's first run.
+// Array describes the data that some references of a loop access. According to their addresses and
+// names, these references access a single array. Addresses are from the loop's first run.
 type Array struct {
 	Name string // "" if no reference has a name
 	Refs []loops.Reference
-	// References is the number of references that the loop makes to the array, over all runs.
-	// Stores is the number of stores among them.
+	// References is the number of references that all runs of the loop make to the array. Stores is
+	// the number of stores among these references.
 	References, Stores uint64
-	// Wild means that the addresses are irregular, so that only the fields above are known.
+	// Wild means that the addresses are irregular. Only the fields above are then known.
 	Wild bool
 
 	Base   trace.Addr // address of the lowest byte that is accessed

@@ -41,7 +41,7 @@ type Loop struct {
 	Nest  int // index of the nest among the listed nests
 	Count int // number of the nest among all, from 1
 	Depth int // number of loops around it
-	End   int // index after the last loop nested in it
+	End   int // index after the last nested loop
 	Runs  uint64
 	Trips uint64 // number of iterations, summed over all runs
 
@@ -161,10 +161,9 @@ func (o *Outline) list(n *nest, number int) {
 	}
 }
 
-// Sum adds up values that belong to nodes of the tree, and returns the sum for each listed loop.
-// nodes contains the values of top-level loops and of all nodes in them, in pre-order. For each of
-// these top-level loops, tops yields the number of its node and its index in nodes, as Result.Tops
-// of package misses does.
+// Sum adds up the values of nodes of the tree for each listed loop. nodes contains the values of
+// top-level loops and of all nodes in them, in pre-order. For each of these top-level loops, tops
+// yields the number of its node and its index in nodes, as Result.Tops of package misses does.
 func Sum[T any](o *Outline, tops iter.Seq2[int, int], nodes []T, add func(sum *T, n *T)) []T {
 	byShape := map[int]int{} // 1 + the index of the nest
 	for i, n := range o.nests {
@@ -364,7 +363,7 @@ func (c *counter) visit(k int, p []uint64, see func(k int, trips uint64) bool) b
 }
 
 // Path returns the position at which a loop first occurs in the tree: the number of the top-level
-// node, followed by the index of the item at each level, from 0.
+// node, followed by the index of the item at each nesting level, from 0.
 func (o *Outline) Path(loop int) (path []int) {
 	l := &o.Loops[loop]
 	n := o.nests[l.Nest]

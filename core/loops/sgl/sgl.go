@@ -52,8 +52,8 @@ type Writer struct {
 // NewWriter returns a writer of a new file.
 func NewWriter(w io.Writer) *Writer { return &Writer{out: w} }
 
-// Write adds a tree with the next records of a trace. h is the trace's header at this point,
-// and must contain at least as much as the previous header.
+// Write adds a tree with the next records of a trace. h is the trace's header at this point, which
+// must contain everything that the previous header contained.
 func (w *Writer) Write(t *loops.Tree, h trace.Header) error {
 	w.tell(h)
 	w.form = t.Append(w.form[:0])
@@ -101,7 +101,7 @@ func (w *Writer) flush() error {
 	return w.err
 }
 
-// Close writes the facts that became known after the last tree, and how the run ended.
+// Close writes the remaining parts of the final header h, and how the run ended.
 func (w *Writer) Close(h trace.Header, e sgt.End) error {
 	w.tell(h)
 	w.buffer = sgt.AppendDone(w.buffer, e, w.rows)
@@ -122,7 +122,8 @@ func flagsOf(h trace.Header) (flags uint64) {
 	return flags
 }
 
-// Recognise reports whether head is the beginning of a loop-compressed trace, and if not, why.
+// Recognise reports whether head is the beginning of a loop-compressed trace. If not, reason
+// explains why.
 func Recognise(head []byte) (reason string, ok bool) {
 	if sgt.BeginsWith(head, tagFile) {
 		return "", true
@@ -151,10 +152,10 @@ func NewReader(name string, r io.Reader) *Reader {
 // Select sets the kinds of records to read, before the first Next.
 func (r *Reader) Select(kinds trace.Kinds) { r.kinds = kinds }
 
-// Header returns the header as it is known after the records that have been read so far.
+// Header returns the header as far as it has been read.
 func (r *Reader) Header() trace.Header { return r.told }
 
-// Ending returns how the run ended. It is known only after everything has been read.
+// Ending returns how the run ended, which is known only after all records have been read.
 func (r *Reader) Ending() sgt.Ending { return r.file.frames.Ending() }
 
 // Next fills b as specified by [trace.Reader]. If the file is truncated or damaged, Next returns
@@ -328,9 +329,8 @@ func (f *file) damage(err error) error {
 	return &trace.DamageError{File: f.name, Layer: "sgl", Offset: int64(f.at), Err: err}
 }
 
-// Folding compresses a trace into a file. The memory that it needs is bounded, however long or
-// irregular the trace is. Records without sites and PCs compress badly, so they are assigned sites,
-// as in a container.
+// Folding compresses a trace into a file. Its memory is bounded, even for long or irregular traces.
+// Records without sites and PCs compress badly, so they are assigned sites, as in a container.
 type Folding struct {
 	folder *loops.Folder
 	w      *Writer

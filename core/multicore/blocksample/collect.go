@@ -23,10 +23,10 @@ type Options struct {
 	SharedBy uint32
 }
 
-// Looked determines how many windows of each block are sampled.
+// Looked selects how many windows of each block are sampled.
 type Looked struct {
 	Rate  float64 // the fraction of the windows to sample, above 0 and at most 1; 0 means 1 %
-	Least int     // the minimum number of windows, 2 to MostLeast, if the block has as many; 0 means 30
+	Least int     // the minimum number of sampled windows per block, 2 to MostLeast; 0 means 30
 }
 
 // MostLeast is the largest value permitted for Looked.Least.

@@ -23,8 +23,8 @@ type Stack struct {
 type Conditional struct {
 	Executions uint64 // number of executions with references, sampled or not
 	Parallel   uint64 // number of executions in parallel regions
-	References uint64 // number of references in these executions
-	Accesses   uint64 // number of line accesses by the references
+	References uint64 // number of references in all executions
+	Accesses   uint64 // number of line accesses of these references
 	Windows    uint64 // number of sampled windows
 
 	groups [][]count // counts by group of windows
@@ -82,8 +82,8 @@ func (c *Conditional) all() []count {
 	return lists[0]
 }
 
-// Counted returns the weights of the blocks by their accesses on the stack. If all windows are
-// sampled, the weighted profile equals the profile of the trace.
+// Counted returns the weight of each block, which is its number of accesses on the stack. If all
+// windows are sampled, the weighted profile equals the profile of the trace.
 func (s *Stack) Counted() []float64 {
 	list, all := make([]float64, len(s.Blocks)), 0.0
 	for i := range s.Blocks {

@@ -10,8 +10,9 @@ import (
 // Block contains counts of a basic block in the sequential run.
 type Block struct {
 	Executions float64 // N_i, the number of executions
-	Parallel   float64 // number of executions in parallel regions: either all or none, as in the paper
-	Accesses   float64 // r_i, the number of line accesses per execution
+	// number of executions in parallel regions; in the paper, either all executions or none
+	Parallel float64
+	Accesses float64 // r_i, the number of line accesses per execution
 }
 
 // Weighting is a method of weighting blocks.

@@ -66,11 +66,11 @@ type Level struct {
 	Cache    hierarchy.Cache
 	Caches   int
 	Accesses float64 // number of line accesses to the first level
-	Kept     float64 // hit ratio with the profiles of the largest run
+	Kept     float64 // hit ratio with the reuse profiles of the largest run, unchanged
 	Scaled   float64 // hit ratio with distances extrapolated from run to run
 }
 
-// InputError reports runs from which no prediction can be made.
+// InputError explains why no prediction can be made from the given runs.
 type InputError struct{ Got, Want string }
 
 func (e *InputError) Error() string { return e.Got + "; want " + e.Want }

@@ -9,7 +9,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// DefaultProcessor, as the name of the processor in a question, selects costmodel.DefaultProcessor.
+// DefaultProcessor is the processor name in a question that selects costmodel.DefaultProcessor.
 const DefaultProcessor = "default"
 
 // threadsOf contains synthesised threads, and the file from which they are read.
@@ -20,7 +20,7 @@ type threadsOf struct {
 
 func (t threadsOf) Close() error { return t.file.Close() }
 
-// Unwrap returns the threads without the file.
+// Unwrap returns the threads without the file from which they are read.
 func (t threadsOf) Unwrap() Threads { return t.Threads }
 
 // Mimic returns a source of threads that are synthesised from the trace of a single-threaded run.

@@ -47,17 +47,18 @@ type Question struct {
 	Options   multicore.Options // how to divide the run; Options.Cores is set for each pass
 	Hierarchy hierarchy.Hierarchy
 	Protocol  simulate.Protocol
-	Seed      uint64              // seed of random replacement
-	Processor *pipeline.Processor // nil if no times are needed
-	Stacks    bool                // whether to predict with SDCM, too
-	Sample    analysis.Sampling   // how the accesses to the stacks are sampled; nil if they are not sampled
-	Windows   []WindowSampling    // also predict with SDCM from each of these samples of windows
-	Profiles  bool                // whether to keep the block profiles of Windows[0]
+	Seed      uint64 // seed of random replacement
+	// the processor for which times are predicted; nil: no times are predicted
+	Processor *pipeline.Processor
+	Stacks    bool              // whether to predict with SDCM as well
+	Sample    analysis.Sampling // how the accesses to the stacks are sampled; nil if they are not sampled
+	Windows   []WindowSampling  // also predict with SDCM from each of these samples of windows
+	Profiles  bool              // whether to keep the block profiles of Windows[0]
 	// Keep is the number of cores for which the profile is kept, or 0. Spec selects the analyses of
-	// this profile. Line sizes, cores and domains follow from the hierarchy.
+	// this profile. Line sizes, cores and domains are determined by the hierarchy.
 	Keep        int
 	Spec        analysis.Spec
-	MemoryBytes uint64 // memory limit of the simulated caches; 0: no limit
+	MemoryBytes uint64 // memory limit for the simulated caches; 0: no limit
 }
 
 // Threads reads the references of synthesised threads, numbered from 0. If an implementation also
@@ -331,9 +332,9 @@ type Level struct {
 	// mean local hit ratio of the caches with accesses; SDCM predicts it only for levels with one
 	// cache.
 	Global, Local, Mean float64
-	Averaged            bool                  // whether Mean is known
+	Averaged            bool                  // Averaged reports whether Mean is known.
 	Low, High           float64               // 95 % confidence interval of Global
-	Bounded             bool                  // whether Low and High are known
+	Bounded             bool                  // Bounded reports whether Low and High are known.
 	Off, MeanOff        float64               // half-widths of the 95 % confidence intervals of Global and Mean, not clipped to 0 and 1; only for windows
 	Looked              *Looked               // sample size of an estimate, or nil
 	Cores               []hierarchy.CoreLevel // counts of each core; nil for SDCM

@@ -20,7 +20,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Ask parses a question. The error is a *trace.OptionError or concerns the processor.
+// Ask parses a question. The error is a *trace.OptionError, or says why the processor is invalid.
 func Ask(words answers.MulticoreQuestion) (q Question, err error) {
 	for _, n := range words.Cores {
 		q.Cores = append(q.Cores, int(min(n, multicore.MostCores+1)))

@@ -22,8 +22,8 @@ import (
 //	Caches     additional time of loads, compared with one core; negative if they take less time
 //	Bandwidth  time during which memory transfers lines
 //
-// Within a phase, a core's work is weighted by the blocks' cycles with one core, and the sum of a
-// region's phases is scaled to their cycles with this number of cores.
+// Within a phase, a core's work is weighted by the blocks' cycles on one core. The total of a
+// region's phases is then scaled to the blocks' cycles with this number of cores.
 type Time struct {
 	Cycles  float64
 	Seconds float64 // 0 if the clock frequency of the processor is unknown
@@ -36,7 +36,7 @@ type Time struct {
 	Missing                                      []pipeline.Missing
 }
 
-// Limit is the name of the largest loss.
+// Limit is the name of the largest loss of time.
 type Limit string
 
 // The limits. NoLimit means that all losses are below 5 %.

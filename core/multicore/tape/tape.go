@@ -14,8 +14,8 @@ type Options struct {
 	// MemoryBytes is the maximum size of the compressed pages in memory. 0 means 256 MiB.
 	MemoryBytes int
 	Store       Store // stores further pages; may be nil
-	// Readers is the number of positions that are read at the same time. It bounds the number of
-	// pages that stay decompressed.
+	// Readers is the number of positions that are read at the same time. It limits the number of pages
+	// that stay decompressed.
 	Readers   int
 	Args, PCs bool // whether rows have these columns
 	// Mark, if not nil, is called for each decompressed page and sets Page.Private.
@@ -89,10 +89,11 @@ func (t *Tape) Rows() uint64 { return t.rows }
 // Marks returns the number of marks.
 func (t *Tape) Marks() uint64 { return t.marked + uint64(t.marks) }
 
-// Followed returns the number of marks that are followed by a row. The other marks are on no page.
+// Followed returns the number of marks that are followed by a row. All other marks belong to no
+// page.
 func (t *Tape) Followed() uint64 { return t.marked }
 
-// NeedPC adds the column of PCs. For rows added before, the PC is 0.
+// NeedPC adds the column of PCs. The PC of all earlier rows is 0.
 func (t *Tape) NeedPC() { t.options.PCs = true }
 
 // Bytes returns the total compressed size in memory and in the store.
@@ -103,7 +104,7 @@ func (t *Tape) Bytes() (n int64) {
 	return n
 }
 
-// Mark sets a mark with an owner after the last row.
+// Mark adds a mark with an owner after the last row.
 func (t *Tape) Mark(owner uint8) {
 	t.marks++
 	t.waiting = append(t.waiting, owner)

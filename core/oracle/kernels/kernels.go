@@ -74,7 +74,7 @@ func Gemm(n uint64) Kernel {
 		load(1, a, row, 0, 8), load(2, b, 0, 8, row), load(3, c, row, 8), store(4, c, row, 8)))))
 }
 
-// GemmSum is Gemm with the sum in a register, as compilers generate it.
+// GemmSum is Gemm with the sum in a register, like the code that compilers generate.
 func GemmSum(n uint64) Kernel {
 	a, b, c, row := matrices(n)
 	return kernel("gemm, sum in register", text(n), loops.Loop(n, loops.Loop(n,
@@ -90,13 +90,14 @@ func BlockedGemm(n, side uint64) Kernel {
 		load(3, c, down, wide, 0, row, 8), store(4, c, down, wide, 0, row, 8))))))))
 }
 
-// Transpose is B = Aᵀ for n × n matrices, along the rows of A.
+// Transpose is B = Aᵀ for n × n matrices. The inner loop runs along a row of A.
 func Transpose(n uint64) Kernel {
 	a, b, _, row := matrices(n)
 	return kernel("transpose", text(n), loops.Loop(n, loops.Loop(n, load(1, a, row, 8), store(2, b, 8, row))))
 }
 
-// Trmm is C += A·B for n × n matrices with a lower triangular A, along the rows of B.
+// Trmm is C += A·B for n × n matrices with a lower triangular A. The inner loop runs along a row of
+// B.
 func Trmm(n uint64) Kernel {
 	a, b, c, row := matrices(n)
 	return kernel("trmm", text(n), loops.Loop(n, loops.Item{Trips: 1, Steps: []int64{1}, Body: []loops.Item{loops.Loop(n,
@@ -116,9 +117,9 @@ func Jacobi(n, steps uint64) Kernel {
 	return kernel("jacobi", text(n)+", "+text(steps)+" steps", loops.Loop(steps, sweep(a, b, 1), sweep(b, a, 11)))
 }
 
-// MVT is x1 += A·y1, then x2 += Aᵀ·y2, for an n × n matrix. The vectors are separated by a line. If
-// they were adjacent, and their length in lines were a multiple of the number of sets, they would
-// conflict with A in every set.
+// MVT is x1 += A·y1, then x2 += Aᵀ·y2, for an n × n matrix. A line separates each vector from the
+// next. Adjacent vectors whose length in lines is a multiple of the number of sets would conflict
+// with A in every set.
 func MVT(n uint64) Kernel {
 	row := int64(8 * n)
 	x1 := after(Base, 8*n*n)

@@ -12,9 +12,9 @@ import (
 )
 
 // Cachegrind contains the counts of Valgrind's cache simulator for the data references of some
-// source files. In the simulator, all threads take turns and use one first-level cache. Stores
-// never invalidate lines in other cores' caches. Instructions share the last level with data. The
-// simulator also counts accesses that save registers; a trace may lack these accesses.
+// source files. In the simulator, all threads take turns and use one first-level cache, stores
+// never invalidate lines in other cores' caches, and instructions share the last level with data.
+// The simulator also counts accesses that save registers, which a trace may lack.
 type Cachegrind struct {
 	References, FirstMisses, LastMisses uint64
 }

@@ -46,14 +46,15 @@ type Level struct {
 	// error of Global instead of Mean.
 	Shared           bool
 	Truth, Predicted Rates
-	Varies           Rates // maximum difference between the truths of several runs
+	Varies           Rates // maximum difference between the real hit ratios of several runs
 	SDCM             Rates // result of the stack distance cache model for the predicted threads; Mean is not set
 	// Sampled, Weighed and Counted are results of the stack distance cache model: for sampled
 	// windows, for all windows with the same weights, and for all windows with counted weights.
 	// Mean is set only for the first level.
 	Sampled, Weighed, Counted Rates
-	SampledOff, MeanOff       float64 // half-widths of the confidence intervals of Sampled.Global and Sampled.Mean, in percentage points
-	HasSampled                bool
+	// half-widths of the confidence intervals of Sampled.Global and Sampled.Mean, in percentage points
+	SampledOff, MeanOff float64
+	HasSampled          bool
 	// Alone contains the hit ratios of the predicted threads in private caches without
 	// invalidation. It is set for the first level if it is private.
 	Alone    Rates

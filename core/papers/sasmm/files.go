@@ -19,16 +19,16 @@ import (
 //  2. [Ranges] converts them to Options.Ranges.
 //  3. [Files.Mark] returns a reader of the trace with region marks, for [Private] and [Shared].
 //
-// A region is a sequence of consecutive executions of parallel blocks. Any other block ends it,
-// even a block of a function that a parallel block calls, unless Parallel returns true for it.
+// A region is a sequence of consecutive executions of parallel blocks. Any block for which Parallel
+// returns false ends the region, even a block of a function that a parallel block calls.
 type Files struct {
 	Blocks []ppt.BlockName  // the block table; nil if the trace names blocks by function and block
 	Shared []trace.Addr     // from shared_addresses.dat, or nil
 	Counts []ppt.BlockCount // from bb_counts.dat, or nil
 	Bounds *ppt.Bounds      // from min_max_addr.dat, or nil
 
-	// Parallel reports whether a block is parallel, and IsShared whether its label marks shared
-	// variables. If nil, the names decide ([ppt.BlockName]).
+	// Parallel reports whether a block is parallel, and IsShared reports whether its label marks
+	// shared variables. If a function is nil, the block's name is used instead ([ppt.BlockName]).
 	Parallel, IsShared func(ppt.BlockName) bool
 }
 
@@ -62,7 +62,7 @@ func Ranges(shared []trace.Addr) []Range {
 }
 
 // Addresses returns, in ascending order, the addresses that are referenced in blocks labelled as
-// shared, like shared_addresses.dat. If there is no such block in the trace, the error is a
+// shared, like shared_addresses.dat. If the trace contains no such block, the error is a
 // *[FilesError].
 func (f *Files) Addresses(r trace.Reader) ([]trace.Addr, error) {
 	m, err := f.mark(r)

@@ -18,8 +18,8 @@ type Options struct {
 	Cores     int  // 1 to MostCores
 	PerRegion bool // whether executions are counted within each region instead of over the whole trace
 
-	// Chunk is the number of consecutive executions that each core gets in turn. 0 means one
-	// contiguous part per core. For Guided, Chunk is the minimum, and 0 means 1.
+	// Chunk is the number of consecutive executions that are assigned to each core in turn. 0 means
+	// one contiguous part per core. For Guided, Chunk is the minimum, and 0 means 1.
 	Chunk  uint64
 	Guided bool
 

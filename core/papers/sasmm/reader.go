@@ -15,9 +15,8 @@ func Private(r trace.Reader, o Options) (*Reader, error) { return newReader(r, o
 // Shared returns a reader that synthesises the trace that the cores present to a shared cache by
 // Algorithm 2, from a trace of one thread.
 //
-// The trace contains the same records of each core as the core's private trace, but not in the same
-// order: if cores take different branches, blocks are in the order of core 0. Simulations of
-// private caches need [Private].
+// Each core has the same records as in its private trace, but not in the same order: if cores take
+// different branches, blocks are in the order of core 0. To simulate private caches, use [Private].
 func Shared(r trace.Reader, o Options) (*Reader, error) { return newReader(r, o, true) }
 
 // Reader reads a synthesised trace. It implements trace.Selector and trace.Describer.
@@ -79,7 +78,9 @@ type Reader struct {
 type Count struct {
 	Executions uint64 // number of executions, N_i
 	References uint64 // number of references in all executions
-	Parallel   uint64 // number of executions that are divided or copied: all or none in the division as printed, the executions in regions in the division by region
+	// Parallel is the number of executions that are divided or copied. In the division as printed, it
+	// is all executions or none; in the division by region, it is the executions in regions.
+	Parallel uint64
 }
 
 func newReader(in trace.Reader, o Options, shared bool) (*Reader, error) {
@@ -105,8 +106,8 @@ func newReader(in trace.Reader, o Options, shared bool) (*Reader, error) {
 // Select implements [trace.Selector].
 func (r *Reader) Select(kinds trace.Kinds) { r.kinds = kinds }
 
-// Header implements [trace.Describer]. It returns the header of the trace. Its threads are replaced
-// by one thread for each core.
+// Header implements [trace.Describer]. It returns the header of the trace, with one thread for each
+// core instead of the original threads.
 func (r *Reader) Header() trace.Header {
 	var h trace.Header
 	if d, ok := r.in.(trace.Describer); ok {

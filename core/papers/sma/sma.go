@@ -92,7 +92,7 @@ type Class uint8
 // The classes.
 const (
 	AlwaysHit  Class = iota // the array is already in the cache
-	FirstMiss               // each line misses once, and stays
+	FirstMiss               // each line misses once, and then stays in the cache
 	CapMiss                 // the array does not stay, because the cache is too small; misses repeat in outer loops
 	FirstHit                // the array is in the cache until other arrays evict its lines one by one
 	ConfMiss                // the array does not stay, because other arrays use the same sets; misses repeat in outer loops
@@ -108,8 +108,8 @@ func (c Class) String() string {
 	return [...]string{"ALWAYS_HIT", "FIRST_MISS", "CAP_MISS", "FIRST_HIT", "CONF_MISS", "ALWAYS_MISS"}[c]
 }
 
-// Level contains the counts for one run of a loop, averaged over its runs. They assume that none of
-// the loop's arrays is in the cache before the run.
+// Level contains the counts for one run of a loop, averaged over all its runs. The counts assume
+// that no array of the loop is in the cache before the run.
 type Level struct {
 	Accesses, Misses float64 // numbers of line accesses and line misses
 	Class            Class
@@ -146,12 +146,12 @@ type Result struct {
 type Loop struct {
 	Path   []int   // indices of items in the tree, outermost first; empty for the root
 	Around int     // enclosing loop, an index into Result.Loops; -1 for the root
-	Trips  float64 // mean number of iterations of a run
+	Trips  float64 // mean number of iterations per run
 	Runs   float64
-	Total  Level // mean counts of a run, without a class
-	// Arrays is sorted by last use. Left and Right contain indices into Arrays. Left lists the
-	// arrays that are used first, as many as fit in the cache. Right lists the arrays that are
-	// still completely in the cache at the end, the most recently used last (§3.3).
+	Total  Level // mean counts per run, without a class
+	// Arrays is sorted by last use. Left and Right contain indices into Arrays. Left lists the arrays
+	// that are used first and together fit in the cache. Right lists the arrays that are still
+	// completely in the cache at the end, the most recently used last (§3.3).
 	Arrays      []Array
 	Left, Right []int
 }
@@ -160,7 +160,7 @@ type Loop struct {
 // overlap during the loop belong to the same array.
 type Array struct {
 	Lo, Hi trace.Addr // addresses of the first and the last byte
-	Lines  float64    // mean number of distinct lines of a run
+	Lines  float64    // mean number of distinct lines per run
 	Leaves []int      // indices into Result.Leaves
 	Level
 }
