@@ -20,6 +20,8 @@ ARGS     ?=
 FUZZTIME ?= 60s
 BENCH    ?= .
 NEED     := tools/setup/need.sh
+# Releases are compiled with exactly the Go version that go.mod names, whichever one is installed.
+PINNED   := GOTOOLCHAIN=$(shell sed -n 's/^toolchain //p' go.mod)
 
 # The compilers and tools with which the capture tests compile and run programs. Tests whose tools
 # cannot be installed are skipped, and say so.
@@ -67,7 +69,7 @@ WASM_TESTS    := ./wasm/... ./workers/... ./core/stack
 SITE_SOURCES  := go.mod go.sum $(shell find core workers wasm ui site tools/sitebuild -type f \
 	-not -path 'site/node_modules/*' -not -path 'site/dist/*' -not -path 'workers/edge/*' -not -name screenshot.png -not -path '*/testdata/*' -not -name '*_test.go' 2>/dev/null)
 
-.PHONY: help setup run build site zip single release edge wasm test check vulnerabilities race format vet staticcheck generated unit wasmtest e2e e2e-first e2e-second e2e-needs \
+.PHONY: FORCE help setup run build site zip single release edge wasm test check vulnerabilities race format vet staticcheck generated unit wasmtest e2e e2e-first e2e-second e2e-needs \
 	pipelines runtimes multicore speed processors probes lint generate fuzz soak bench bench-wasm demos shot golden beam beamtest tests clean
 
 help: ## this list
@@ -94,12 +96,13 @@ zip: build/stackglass.zip ## the page for use without a network, to unzip: build
 build/stackglass.zip: build/site.stamp site/bundle/README.txt
 	$(GO) run ./tools/sitebuild -zip $@ -version $(VERSION)
 
-release: zip ## the files of a release, which nobody publishes from here: make release VERSION=v1.2.3
-	$(GO) run ./tools/release -version $(VERSION)
+release: ## the files of a release, which nobody publishes from here: make release VERSION=v1.2.3
+	$(PINNED) $(MAKE) --no-print-directory zip
+	$(PINNED) $(GO) run ./tools/release -version $(VERSION)
 
 edge: build/edge/app.wasm build/site.stamp ## build/edge: the Cloudflare worker in Go, which workers/edge/wrangler.jsonc deploys
 
-build/edge/app.wasm: go.mod go.sum $(wildcard workers/edge/*.go workers/edge/program/*.go workers/web/*.go workers/*.go site/policy/*.go)
+build/edge/app.wasm: build/go.version go.mod go.sum $(wildcard workers/edge/*.go workers/edge/program/*.go workers/web/*.go workers/*.go site/policy/*.go)
 	@echo "compiling the Cloudflare worker; the first time takes about a minute"
 	@# It empties its folder first.
 	$(GO) tool workers-assets-gen -mode=go -o build/edge
@@ -127,10 +130,15 @@ build/npm.stamp: site/package.json site/package-lock.json
 	$(GO) run ./tools/npmfetch uplot @dagrejs/dagre axe-core
 	@mkdir -p build && touch $@
 
-build/site.stamp: build/npm.stamp $(SITE_SOURCES)
+build/site.stamp: build/npm.stamp build/go.version $(SITE_SOURCES)
 	@echo "making the page: compiling it for the browser, then compressing; the first time takes a minute or two"
 	$(GO) run ./tools/sitebuild
 	@mkdir -p build && touch $@
+
+# Changes when another version of Go is used. WebAssembly files must match its wasm_exec.js.
+build/go.version: FORCE
+	@mkdir -p build
+	@version=$$($(GO) env GOVERSION); [ "$$version" = "$$(cat $@ 2>/dev/null)" ] || echo "$$version" >$@
 
 # ---- check it
 
@@ -148,10 +156,10 @@ unit vet staticcheck: | $(FIRST)
 
 # The database of vulnerabilities is https://vuln.go.dev, unless GOVULNDB names another one.
 VULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
-vulnerabilities: ## search the command and the page for calls of code with known vulnerabilities
-	GOBIN=$(CURDIR)/bin $(GO) install $(VULNCHECK)
-	bin/govulncheck $(if $(GOVULNDB),-db $(GOVULNDB)) ./tools/stackglass
-	$(WASM) bin/govulncheck $(if $(GOVULNDB),-db $(GOVULNDB)) ./wasm/app ./wasm/unpack/program
+vulnerabilities: ## search the released command and page for calls of code with known vulnerabilities
+	GOBIN=$(CURDIR)/bin $(PINNED) $(GO) install $(VULNCHECK)
+	$(PINNED) bin/govulncheck $(if $(GOVULNDB),-db $(GOVULNDB)) ./tools/stackglass
+	$(PINNED) $(WASM) bin/govulncheck $(if $(GOVULNDB),-db $(GOVULNDB)) ./wasm/app ./wasm/unpack/program
 
 race: ## the tests of packages with goroutines, with the race detector, which needs a C compiler
 	CGO_ENABLED=1 $(TEST) -race -short $(CONCURRENT)
@@ -177,7 +185,7 @@ staticcheck: bin/staticcheck
 	$(WASM) bin/staticcheck $$(comm -13 <($(GO) list -e -f '$(FILES)' $(WASM_PACKAGES) | sort) \
 		<($(WASM) $(GO) list -f '$(FILES)' $(WASM_PACKAGES) | sort) | cut -d' ' -f1)
 
-bin/staticcheck: go.mod
+bin/staticcheck: build/go.version go.mod
 	@echo "compiling staticcheck; this happens once and takes about a minute"
 	$(GO) build -o $@ honnef.co/go/tools/cmd/staticcheck
 
@@ -203,7 +211,7 @@ wasmtest: bin/wasmtest ## tests that run in Chromium
 	@echo "compiling the browser side's tests and running them in Chromium; this takes a minute or more"
 	$(WASM) $(TEST) -exec="$(CURDIR)/bin/wasmtest" $(WASM_TESTS)
 
-bin/wasmtest: go.mod $(wildcard tools/wasmtest/*.go tools/wasmtest/*/*)
+bin/wasmtest: build/go.version go.mod $(wildcard tools/wasmtest/*.go tools/wasmtest/*/*)
 	$(GO) build -o $@ ./tools/wasmtest
 
 # The test cache is not used: these tests run programs, and the cache does not notice when the

@@ -2,6 +2,8 @@ module github.com/stackglass/stackglass/tools/beam
 
 go 1.26.0
 
+toolchain go1.26.10
+
 require (
 	github.com/apache/beam/sdks/v2 v2.77.0
 	github.com/klauspost/compress v1.20.3

@@ -7,10 +7,12 @@
 //   - a software bill of materials in CycloneDX's format;
 //   - SHA256SUMS.
 //
-// The same commit always results in the same bytes: all times are the time of the commit, lists are
-// sorted, and the compiler receives no path of this machine. Release publishes nothing.
+// The same commit and version of Go always result in the same bytes: all times are the time of the
+// commit, lists are sorted, and the compiler receives no path of this machine. Release publishes
+// nothing.
 //
-// Usage, from the repository's root, after `make build zip`:
+// Usage, from the repository's root, after `make build zip` (`make release` does both, with the
+// version of Go that go.mod names):
 //
 //	go run ./tools/release -version v1.2.3 [-targets linux/amd64,windows/arm64]
 package main
