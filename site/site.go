@@ -37,7 +37,7 @@ var documented = map[string]string{"core/MODELS.md": "models", "core/trace/sgt/F
 
 var listed = regexp.MustCompile(`(?m)^## (.*)$|^- \[([^\]]*)\]\(([^)]*\.md)\)`)
 
-// Manual lists the pages of the manual, in the order of docs/index.md. The first one is
+// Manual lists the pages of the manual, in the order of docs/index.md. The first page is
 // docs/index.md itself.
 func Manual() []Topic {
 	text, err := manual.ReadFile("docs/index.md")
@@ -81,19 +81,20 @@ func Dist() (fs.FS, error) {
 
 // Demo is a small trace of a real program, with a question that it answers.
 type Demo struct {
-	Name       string        `json:"name"`       // its name for `stackglass demo`
-	Title      string        `json:"title"`      // describes the program
-	Question   string        `json:"question"`   // the question that the demo answers
-	File       string        `json:"file"`       // the trace, in site/demos
-	Source     string        `json:"source"`     // the C program, in the same folder
-	Opens      string        `json:"opens"`      // the view and the caches with which the page opens the demo, in the syntax of the URL's hash; they answer the question
-	References uint64        `json:"references"` // data references in the trace
-	Lines      uint64        `json:"lines"`      // distinct 64-byte lines
-	Predict    Prediction    `json:"predict"`    // what to predict before the answer, as an exercise
-	Lesson     []string      `json:"lesson"`     // the answer, in two or three sentences
-	Views      []string      `json:"views"`      // for each sentence, the view that shows it: overview, locality, caches, threads, communication, loops, counters
-	Against    string        `json:"against"`    // another demo to compare this one with; "": none
-	Expected   []Expectation `json:"expected"`   // the numbers that the lesson names
+	Name       string `json:"name"`       // the demo's name for `stackglass demo`
+	Title      string `json:"title"`      // describes the program
+	Question   string `json:"question"`   // the question that the demo answers
+	File       string `json:"file"`       // the trace, in site/demos
+	Source     string `json:"source"`     // the C program, in the same folder
+	Opens      string `json:"opens"`      // the view and the caches with which the page opens the demo, in the syntax of the URL's hash; they answer the question
+	References uint64 `json:"references"` // data references in the trace
+	Lines      uint64 `json:"lines"`      // distinct 64-byte lines
+	// an exercise: a question to answer before the lesson is shown
+	Predict  Prediction    `json:"predict"`
+	Lesson   []string      `json:"lesson"`   // the answer, in two or three sentences
+	Views    []string      `json:"views"`    // for each sentence, the view that shows it: overview, locality, caches, threads, communication, loops, counters
+	Against  string        `json:"against"`  // another demo to compare with this demo; "": none
+	Expected []Expectation `json:"expected"` // the numbers that the lesson states
 }
 
 // Prediction is a question with several answers to choose from.
@@ -113,8 +114,8 @@ type Expectation struct {
 	// Taken is the number of references to lines that another thread's store has invalidated,
 	// assuming that each thread has an unlimited cache.
 	Taken uint64 `json:"taken,omitempty"`
-	// Transfers is the number of words that thread From wrote and that thread To was the first
-	// thread to load afterwards. A From or To of 0 means all threads.
+	// Transfers is the number of words that thread From wrote and that thread To then loaded before
+	// any other thread did. A From or To of 0 means all threads.
 	Transfers uint64 `json:"transfers,omitempty"`
 	From      uint32 `json:"from,omitempty"`
 	// False is the number of misses in the first case of false sharing. At is the location of the
@@ -140,5 +141,5 @@ func Demos() ([]Demo, error) {
 	return list, nil
 }
 
-// DemoFile returns a file of site/demos: a trace or a source.
+// DemoFile returns the content of a file in site/demos: a trace or a source file.
 func DemoFile(name string) ([]byte, error) { return demos.ReadFile("demos/" + name) }

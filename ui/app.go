@@ -152,9 +152,9 @@ func (a *App) reload() {
 	})
 }
 
-// Follow navigates to the screen in the URL's hash after the hash has changed. If several links are
-// followed in quick succession, the last one wins, even over an earlier change of the screen that
-// is still pending. It must be called on the event thread.
+// Follow navigates to the screen in the URL's hash after the hash has changed. If the user follows
+// several links in quick succession, the last link takes effect, even if an earlier change of the
+// screen is still pending. Follow must be called on the event thread.
 func (a *App) Follow(hash string) {
 	turn := a.links.Add(1)
 	go func() {

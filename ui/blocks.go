@@ -270,7 +270,7 @@ func (a *App) takeModule(file File) {
 	a.importData(file.Name, reply.Bytes, state.TabBlocks)
 }
 
-// PickBlock selects the block that was picked in the graph. Call it from a goroutine of its own.
+// PickBlock selects the block that was picked in the graph. Call it from a separate goroutine.
 func (a *App) PickBlock(node int) {
 	a.update(func() {
 		if b := a.blocks(); b != nil {
@@ -307,7 +307,7 @@ func (a *App) SetProcessor(name string) {
 }
 
 // SetBranch sets the counts of a branch's outcomes, written as in the branch-probability file. The
-// function in view stays selected, even if another one is now the most expensive.
+// function in view stays selected, even if another function is now the most expensive.
 func (a *App) SetBranch(name, text string) {
 	a.models.branches = changed(a.models.branches, name, text)
 	if b := a.blocks(); b != nil && a.Screen.Function == 0 {
@@ -323,7 +323,7 @@ func named(list []edit, name string) bool {
 	return slices.ContainsFunc(list, func(e edit) bool { return e.name == strings.TrimSpace(name) })
 }
 
-// NameNumber adds a parameter, as in n = 1000.
+// NameNumber adds a parameter from text such as n = 1000.
 func (a *App) NameNumber(text string) {
 	a.models.named = text
 	a.touch()

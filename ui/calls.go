@@ -101,7 +101,7 @@ func (c *CallsView) Table(name string) *state.Table {
 }
 
 // ZoomCalls zooms to a row of a tree, or, if row is negative, shows the whole tree. Call it from a
-// goroutine of its own.
+// separate goroutine.
 func (a *App) ZoomCalls(tree string, row int) {
 	a.update(func() { a.zoomCalls(tree, row) })
 }
@@ -126,8 +126,8 @@ func (a *App) zoomCalls(tree string, row int) {
 	}
 }
 
-// ReadCalls reads call paths in another direction. If that needs a function, it is the function in
-// view, or else the function with the largest exclusive count.
+// ReadCalls shows call paths in another direction. If the direction requires a function, ReadCalls
+// uses the function in view, or else the function with the largest exclusive count.
 func (a *App) ReadCalls(direction string) {
 	root := 0
 	if direction == state.CallsFunction {

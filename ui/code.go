@@ -172,7 +172,7 @@ func (a *App) Search(words string) {
 }
 
 // PickRow selects the row that was picked in a grid: a row of the ranking, a source line, or a
-// loop. Call it from a goroutine of its own.
+// loop. Call it from a separate goroutine.
 func (a *App) PickRow(grid string, row int) {
 	a.update(func() {
 		switch grid {

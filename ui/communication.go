@@ -131,7 +131,7 @@ func (a *App) ShowMeasure(m state.FlowMeasure) {
 	})
 }
 
-// ShowGranule shows flows at another granularity, of the whole run.
+// ShowGranule shows the flows of the whole run at another granularity.
 func (a *App) ShowGranule(i int) {
 	a.look("granule", func(s *state.Screen) { s.Granule, s.Window = i, 0 })
 }
@@ -149,7 +149,7 @@ func (a *App) ShowOwners(i int) {
 	a.Port.Announce(a.charts["owners"].Summary)
 }
 
-// PickFlow selects a cell of the matrix, or deselects it. Call it from a goroutine of its own.
+// PickFlow selects a cell of the matrix, or deselects it. Call it from a separate goroutine.
 func (a *App) PickFlow(row, column int) {
 	a.update(func() {
 		c := a.communication()

@@ -73,7 +73,7 @@ func (a *App) sideName(side int) string {
 	return r.Name
 }
 
-// Candidates returns the kept analyses with which the one in view can be compared.
+// Candidates returns the kept analyses with which the analysis in view can be compared.
 func (a *App) Candidates() (list []profile.Entry) {
 	for _, e := range a.kept {
 		if e.Key != a.Screen.Open && e.State != profile.EntryInterrupted {
@@ -86,8 +86,8 @@ func (a *App) Candidates() (list []profile.Entry) {
 // otherFile is the choice to compare with a file instead of a kept analysis.
 const otherFile = "-file"
 
-// CompareWith compares the analysis in view with a kept one, or with the next file that the user
-// opens.
+// CompareWith compares the analysis in view with a kept analysis, or with the next file that the
+// user opens.
 func (a *App) CompareWith(key string) {
 	if key != otherFile {
 		a.against = ""

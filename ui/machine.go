@@ -224,7 +224,7 @@ func (a *App) SetPreset(slug string) {
 	a.sayAnswer()
 }
 
-// PlaceThreads places the threads on other cores; choice is one of state.Placements.
+// PlaceThreads changes the cores on which the threads run; choice is one of state.Placements.
 func (a *App) PlaceThreads(choice string) {
 	a.goTo(a.Screen.ThreadsOn(choice), true)
 	a.Port.Announce(a.threadsLine())
@@ -269,7 +269,7 @@ func (a *App) KeepBeside(drop bool) {
 }
 
 // Move sets the size of a level (counted from 1) when its handle on the curve is dragged. Call it
-// from a goroutine of its own.
+// from a separate goroutine.
 func (a *App) Move(level int, bytes uint64) {
 	a.update(func() { a.SetSize(level, bytes) })
 }
@@ -365,8 +365,7 @@ func (a *App) PickCell(c state.Cell) {
 	a.Port.Announce(r.View.CellSentence(s.Cell))
 }
 
-// MoveCell selects a cache after a click or a key in heatmap.js. Call it from a goroutine of its
-// own.
+// MoveCell selects a cache after a click or a key in heatmap.js. Call it from a separate goroutine.
 func (a *App) MoveCell(log2Sets, ways int) {
 	a.update(func() { a.PickCell(state.Cell{Log2Sets: log2Sets, Ways: ways}) })
 }

@@ -69,8 +69,8 @@ type Port interface {
 	Hash() string
 	// SetHash changes the URL's hash; with replace, it adds no entry to the history.
 	SetHash(hash string, replace bool)
-	// ShowProgress writes the numbers of a bar into the page. It returns false if the page has no
-	// bar, or if its bar has different parts.
+	// ShowProgress updates the numbers of the progress bar on the page. It returns false if the page
+	// has no bar, or if that bar has different parts.
 	ShowProgress(bar state.RunBar) bool
 	// Breathe yields to waiting events, which splits long work into several tasks of the page. It
 	// is called without the lock.
@@ -95,22 +95,25 @@ type File struct {
 	Modified int64 // milliseconds since 1970; 0: unknown
 	Ref      any   // sent as the attachment of Start
 	Handle   any   // for [Handles]; nil: none
-	// Read returns the first most bytes of the content, or all of it if most is 0.
+	// Read returns at most the first most bytes of the content. If most is 0, it returns the whole
+	// content.
 	Read func(most int) ([]byte, error)
 }
 
 // Demo is a trace that comes with the page, with the lesson that it teaches.
 type Demo struct {
-	Name, Question    string
-	Title             string // the description of the demo's program
-	URL               string // the address of its trace
-	Opens             string // the screen that the demo opens, as in the URL's hash: the view and the caches
-	Source            string // the address of its source; "" if it has none
+	Name, Question string
+	Title          string // the description of the demo's program
+	URL            string // the address of the demo's trace
+	// the screen that the demo opens, in the format of the URL's hash: the view and the caches
+	Opens             string
+	Source            string // the address of the program's source; "": none
 	References, Lines uint64 // totals of the whole trace, with 64-byte lines
 	Lesson            []Sentence
 
-	// As an exercise: the question, the answers to choose from, the index of the right one, and the
-	// reason, if Lesson does not explain it. If Ask is empty, the demo is not an exercise.
+	// These fields describe the demo's exercise: the question, the answers to choose from, the index
+	// of the right answer, and the reason, if Lesson does not explain it. If Ask is empty, there is no
+	// exercise.
 	Ask, Why string
 	Choices  []string
 	Right    int
@@ -119,7 +122,7 @@ type Demo struct {
 // Sentence is a part of a lesson.
 type Sentence struct {
 	Text string
-	Tab  state.Tab // the tab that shows it
+	Tab  state.Tab // the tab that shows the sentence's evidence
 }
 
 // Item is a file or a demo that is to be opened.

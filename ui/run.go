@@ -43,8 +43,8 @@ type run struct {
 	left      bool             // the page was left
 }
 
-// Offer takes a dropped or picked file, or a demo. It imports a profile, and analyses a trace at
-// once or after the running analysis.
+// Offer opens a dropped or picked file, or a demo. It imports a profile, or analyses a trace,
+// either at once or after the running analysis.
 func (a *App) Offer(item Item) {
 	a.update(func() {
 		if !item.More && a.run == nil {

@@ -14,8 +14,8 @@ type Shelves interface {
 }
 
 // Sweep deletes spill stores that are no longer needed, because their analysis is finished or
-// deleted, or its tab died before the first checkpoint. If tabs cannot tell each other what they
-// run, Sweep deletes nothing. It may block.
+// deleted, or its tab died before the first checkpoint. If tabs cannot exchange the names of their
+// runs, Sweep deletes nothing. It may block.
 func (a *App) Sweep() {
 	if a.Shelves == nil || a.Tabs == nil || a.Store == nil {
 		return

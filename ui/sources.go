@@ -6,8 +6,8 @@ import (
 	"github.com/stackglass/stackglass/ui/state"
 )
 
-// SourceFiles stores the source files that the user dropped, by the key of the analysis that they
-// belong to. Its methods may block.
+// SourceFiles stores the source files that the user dropped, under the key of their analysis. Its
+// methods may block.
 type SourceFiles interface {
 	// Keep replaces the files of an analysis; without files, it deletes them.
 	Keep(key string, files []*state.Source)

@@ -17,7 +17,7 @@ type Tabs interface {
 	Await(key string, leave <-chan struct{}) (release func())
 	// Owned returns the keys of all analyses that are running in some tab. It may block.
 	Owned() map[string]bool
-	// Tell makes the other tabs call [App.Heard].
+	// Tell sends a message to the other tabs, which call [App.Heard].
 	Tell(key string, progress []byte)
 }
 
@@ -37,7 +37,8 @@ func (a *App) Heard(key string, progress []byte) {
 	}
 }
 
-// Refresh reads the list again, because a tab that has ended sends no message. It may block.
+// Refresh reads the list of kept analyses again, because a tab that has ended sends no message. It
+// may block.
 func (a *App) Refresh() {
 	open := false
 	a.update(func() { open = a.Screen.Open != "" })
@@ -47,7 +48,7 @@ func (a *App) Refresh() {
 }
 
 // Leave ends the runs of a page that the browser is about to suspend, and stops watching other
-// tabs. Otherwise the run would stop with the page, and no other tab could take over.
+// tabs. Otherwise, the runs would be suspended with the page, and no other tab could continue them.
 func (a *App) Leave() {
 	var left *run
 	a.update(func() {

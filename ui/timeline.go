@@ -56,8 +56,8 @@ func (a *App) inRange() *state.View {
 	return made.part
 }
 
-// SetRange chooses the windows [from, to) of the timeline; both 0 mean the whole run. phase means that
-// the user chose a phase, of which a view of its lines is shown.
+// SetRange chooses the windows [from, to) of the timeline; both 0 mean the whole run. phase means
+// that the user chose a phase, and that a view of the phase's source lines is shown.
 func (a *App) SetRange(from, to int, phase bool) {
 	t := a.timeline()
 	if t == nil {
@@ -72,7 +72,7 @@ func (a *App) SetRange(from, to int, phase bool) {
 	a.Port.Announce(t.Choose(a.result.View, s.Range).Sentence)
 }
 
-// BrushRange is called by timeline.js, from a goroutine of its own.
+// BrushRange does the same as SetRange, for timeline.js, which calls it from a separate goroutine.
 func (a *App) BrushRange(from, to int, phase bool) {
 	a.update(func() { a.SetRange(from, to, phase) })
 }

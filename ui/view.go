@@ -12,10 +12,10 @@ import (
 // A view may also implement [repeater], [placed] or [timed].
 type View interface {
 	vugu.Builder
-	// Waits explains why there is nothing to show yet; "" if there is.
+	// Waits explains why there is nothing to show yet; "" if there is something to show.
 	Waits() string
-	// Draw hands charts, maps and long tables to the browser. It must not block. The caller holds
-	// the lock.
+	// Draw passes charts, maps and long tables to the browser. It must not block. The caller holds the
+	// lock.
 	Draw()
 	// Table returns a table of the view by the name of its chart; nil if there is none.
 	Table(name string) *state.Table

@@ -7,8 +7,7 @@ import (
 	"github.com/stackglass/stackglass/core/answers"
 )
 
-// AnswerHostName is the name of the workers in which the page's second program serves as an
-// AnswerHost.
+// AnswerHostName is the name of the workers that run the page's second program, an AnswerHost.
 const AnswerHostName = "answers"
 
 // Answerer answers a question about one subject. It receives the question's attachment, and calls
@@ -17,7 +16,7 @@ const AnswerHostName = "answers"
 type Answerer func(q answers.Question, attachment any, goOn func() bool, give func(*answers.Reply)) error
 
 // AnswerHost serves answers. It receives a Subject and then questions about it, until it receives
-// another subject. A new question replaces a question of the same name that is being answered.
+// another subject. A new question replaces the question of the same name that is being answered.
 type AnswerHost struct {
 	Carrier Carrier
 	// Open contains functions that open an answerer for a subject, by the names of questions. The

@@ -13,7 +13,7 @@ import (
 // Checkpoint describes a run that can be resumed: its options, enough information to recognise its
 // file, and the state of the analyses.
 type Checkpoint struct {
-	Name   string // the file's name, to ask the user for the file
+	Name   string // the file's name, with which the page asks the user for the file
 	Format string
 	Spec   analysis.Spec
 	Size   uint64 // the file's size in bytes; 0: unknown
@@ -78,12 +78,12 @@ type Keeper struct {
 	File   *File
 	Runner analysis.Run
 	Now    func() time.Time
-	// Outside returns the number of bytes in the spill store; nil if there is none.
+	// Outside returns the number of bytes in the spill store; nil if there is no spill store.
 	Outside func() uint64
 
-	// A checkpoint is due after Bytes of the (compressed) file or after References were analysed,
-	// whichever comes first; 0 means 256 MiB and 2^24. So checkpoints are due at the same positions
-	// on every machine, but slow machines skip some of them unless References is set.
+	// A checkpoint is due after Bytes of the (compressed) file were read or References were analysed,
+	// whichever happens first; 0 means 256 MiB and 2^24. So checkpoints are due at the same positions
+	// on every machine, but slow machines skip some checkpoints unless References is set.
 	Bytes, References uint64
 
 	pace       share
@@ -118,8 +118,9 @@ func (k *Keeper) Begin() {
 	k.pace = share{began: k.Now()}
 }
 
-// Due reports whether a checkpoint is due, because enough was read since the last one. Unless
-// References is set, all checkpoints together must also take at most a twentieth of the run's time.
+// Due reports whether a checkpoint is due, because enough was read since the last checkpoint.
+// Unless References is set, all checkpoints together must also take at most a twentieth of the
+// run's time.
 func (k *Keeper) Due() bool {
 	at := k.Runner.Progress()
 	if k.Store == nil || at.Resuming || k.File.Position() < k.bytes+k.Bytes && at.References < k.references+k.References {

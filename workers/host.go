@@ -14,7 +14,7 @@ import (
 )
 
 // Host serves one [Carrier]. It runs one analysis at a time, in the goroutine of [Host.Serve], and
-// queues the others. Its fields contain everything that differs between a host in a web worker and
+// queues all others. Its fields contain everything that differs between a host in a web worker and
 // a host in a goroutine.
 type Host struct {
 	Carrier Carrier
@@ -41,15 +41,16 @@ type Host struct {
 	// Sharing shares long runs among helpers; nil: one worker does all the work.
 	Sharing *Sharing
 
-	// Yield lets messages arrive. It is called about fifty times a second; nil: runtime.Gosched.
+	// Yield lets the program receive messages. It is called about fifty times a second; nil:
+	// runtime.Gosched.
 	Yield func()
 	// Now returns the current time; nil: time.Now.
 	Now func() time.Time
 	// Memory returns the memory of the program in bytes; nil: the value that the Go runtime
 	// reports.
 	Memory func() uint64
-	// Live returns the part of Memory that is in use or not collected yet; nil: the value that the
-	// Go runtime reports.
+	// Live returns the part of Memory that is in use or has not been collected yet; nil: the value
+	// that the Go runtime reports.
 	Live func() uint64
 	// SetLimit limits the memory of the program as far as possible; it may be nil.
 	SetLimit func(bytes uint64)

@@ -112,7 +112,7 @@ var ErrClosed = errors.New("the connection to the worker is closed")
 // one.
 type DeadError struct {
 	Code int    // the exit code, -1 if there is none
-	Why  string // the first line of its last output, if known, or ""
+	Why  string // the first line of the worker's last output, or "" if unknown
 }
 
 func (e *DeadError) Error() string {
@@ -134,7 +134,7 @@ func (e *DeadError) Error() string {
 type Start struct {
 	Key    string // key of the entry in the store
 	Name   string // name of the file, for errors and the entry
-	Format string // as in --input-format; "" detects the format
+	Format string // a value of --input-format; "" detects the format
 	Spec   analysis.Spec
 	Resume bool // resume from the checkpoint under Key
 	// Memory limits the program, in bytes; 0: no limit. A run that needs more spills its stacks, if
@@ -181,27 +181,29 @@ func (p *Progress) Done() (part, whole uint64) {
 	return p.Bytes, p.TotalBytes
 }
 
-// Done ends an analysis with a complete result, or a partial one with the reason in the profile.
+// Done ends an analysis with a complete result, or with a partial result whose profile contains the
+// reason.
 type Done struct {
 	Key     string
 	Digest  string // hexadecimal
 	Kept    bool   // the profile is in the store
 	Problem string // why the profile is not kept, in a sentence; or ""
-	Profile []byte // encoded
+	Profile []byte // the encoded profile
 }
 
 // Help describes a run to a helper.
 type Help struct {
 	Name string // name of the trace file
 	Spec analysis.Spec
-	// MostLines is the number of distinct lines at which a segment is cut short; 0: no limit.
+	// MostLines is the maximum number of distinct lines in a segment, which is cut if it has more; 0:
+	// no limit.
 	MostLines uint64
 }
 
 // Analysed is the progress of a helper with its segment.
 type Analysed struct {
 	References uint64
-	Memory     uint64 // memory of its Go program, in bytes
+	Memory     uint64 // memory of the helper's Go program, in bytes
 }
 
 // Failed ends an analysis that has no result at all.
@@ -225,7 +227,7 @@ func (b *Mailbox) lock() {
 	}
 }
 
-// Put appends m. After End it drops m.
+// Put appends m. After End has been called, Put discards m.
 func (b *Mailbox) Put(m Message) {
 	b.lock()
 	defer b.mu.Unlock()
@@ -235,7 +237,7 @@ func (b *Mailbox) Put(m Message) {
 	}
 }
 
-// End makes Take return err after the waiting messages. Only the first call has an effect.
+// End makes Take return err after the remaining messages. Only the first call has an effect.
 func (b *Mailbox) End(err error) {
 	b.lock()
 	defer b.mu.Unlock()

@@ -22,8 +22,8 @@ type Sharing struct {
 	Workers int
 	// MemoryBytes limits the memory for the analyses of one worker.
 	MemoryBytes uint64
-	// Patience is how long a helper may be silent before it is considered dead, because some
-	// helpers die without notice; 0: half a minute.
+	// Patience is the time after which a silent helper is considered dead, because some helpers die
+	// without notice; 0: half a minute.
 	Patience time.Duration
 }
 
@@ -302,7 +302,7 @@ func (h *helper) Gone() bool {
 	return h.gone
 }
 
-// Close ends the helper's worker, whatever it is doing.
+// Close ends the helper's worker, even during an analysis.
 func (h *helper) Close() {
 	if !h.Gone() {
 		h.lose()

@@ -51,7 +51,7 @@ const (
 	Count   Class = "count" // counts ones, leading or trailing zeros
 	Swap    Class = "bswap"
 	Atomic  Class = "atomic"
-	Gather  Class = "gather" // by the type of the gathered vector
+	Gather  Class = "gather" // a gather; by the type of the gathered vector
 	Scatter Class = "scatter"
 	Masked  Class = "maskedload"
 	MaskedS Class = "maskedstore"

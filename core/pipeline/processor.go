@@ -135,14 +135,16 @@ type Processor struct {
 	Scheduler   int     // maximum number of micro-ops that wait for values; 0: unknown
 	Ports       []string
 	Fuses       Fusion
-	Overlaps    bool    // whether lines can be transferred to the first level while loads and stores use it
-	Levels      []Level // levels of memory, nearest first; if empty, the classes of loads contain the latencies
+	// whether lines can be transferred to the first level while loads and stores access that level
+	Overlaps bool
+	Levels   []Level // levels of memory, nearest first; if empty, the classes of loads contain the latencies
 
 	costs map[Key]Cost
 	keys  []Key // keys of costs in the order of the file
 }
 
-// Fusion is a set of kinds of instruction pairs. The two instructions of a pair execute as one.
+// Fusion is a set of kinds of instruction pairs. The two instructions of a pair execute as one
+// instruction.
 type Fusion uint8
 
 // The kinds of pairs.
@@ -154,8 +156,8 @@ const (
 	CompareSelect
 	// ExtendAddress: an extension of an integer whose result is used only in addresses.
 	ExtendAddress
-	// LoadOperation: a load and the only operation that uses its value. They enter the core as one
-	// micro-op, but use ports like two micro-ops.
+	// LoadOperation: a load, and the only operation that uses its value. The pair enters the core as
+	// one micro-op, but uses ports like two micro-ops.
 	LoadOperation
 )
 
@@ -171,9 +173,10 @@ type Level struct {
 	LatencyCycles float64 // latency from the address to the value
 	SizeBytes     uint64  // size of a cache; 0: main memory, or unknown
 	Ways          uint32  // number of ways; 0 if fully associative or unknown
-	// Numbers of cycles per line for transferring many lines from this level to the first level, in
-	// addition to the loads and stores there. 0 means unknown. The lines are read in sequence,
-	// written in sequence (including write-backs), or scattered and independent.
+	// ReadCycles, WrittenCycles and ScatteredCycles are the cycles per line for transferring many
+	// lines from this level to the first level, in addition to the loads and stores in the first
+	// level. The lines are read in sequence, written in sequence (including write-backs), or scattered
+	// and independent. 0 means unknown.
 	ReadCycles, WrittenCycles, ScatteredCycles float64
 }
 
@@ -193,10 +196,11 @@ func (k Key) String() string {
 
 // Cost is the cost of an instruction in the core.
 type Cost struct {
-	Latency  float64 // number of cycles from the operands to the result
-	Addend   float64 // latency from the third operand of a fused multiply-add; 0: same as Latency
-	Again    float64 // latency to an instruction of the same class, if it is shorter; 0: same as Latency
-	MicroOps int     // number of dispatch slots
+	Latency float64 // number of cycles from the operands to the result
+	Addend  float64 // latency from the third operand of a fused multiply-add; 0: same as Latency
+	// latency to an instruction of the same class, if this latency is shorter; 0: same as Latency
+	Again    float64
+	MicroOps int // number of dispatch slots
 	Uses     []Use
 }
 
@@ -232,8 +236,8 @@ func (p *Processor) Set(k Key, c Cost) {
 // Keys returns the keys of all costs, in the order of the description.
 func (p *Processor) Keys() []Key { return p.keys }
 
-// Cost returns the cost of a class and type if the description contains it. It does not look for
-// replacements.
+// Cost returns the cost of a class and type if the description contains this cost. Cost does not
+// search for a replacement class.
 func (p *Processor) Cost(k Key) (Cost, bool) {
 	c, found := p.costs[k]
 	return c, found
@@ -244,7 +248,7 @@ func (p *Processor) has(class Class) bool {
 	return slices.ContainsFunc(p.keys, func(k Key) bool { return k.Class == class })
 }
 
-// PortNames returns the names of the ports in a set, as in P0|P1.
+// PortNames returns the names of the ports in a set, such as P0|P1.
 func (p *Processor) PortNames(ports uint64) string {
 	var names []string
 	for ports != 0 {
@@ -258,7 +262,7 @@ func (p *Processor) PortNames(ports uint64) string {
 }
 
 // Throughput returns the number of cycles between the starts of two instructions with cost c if
-// only such instructions run and they are independent.
+// only such instructions run, independently of each other.
 func (p *Processor) Throughput(c Cost) float64 {
 	b := Body{Processor: p, Ops: []Op{{Weight: 1, Cost: c}}}
 	s := b.Steady()
@@ -269,8 +273,8 @@ func (p *Processor) Throughput(c Cost) float64 {
 type Missing struct {
 	Class Class
 	Type  string // type of the first instruction that needs the class
-	Block uint32 // the first block that needs it
-	Count int    // number of instructions that need it
+	Block uint32 // the first block that needs the class
+	Count int    // number of instructions that need the class
 }
 
 // cost returns the cost of a class for a type. If the description has none, it tries the same class

@@ -15,8 +15,8 @@ type Form uint8
 const (
 	// SteadyForm computes the steady state of the blocks of each loop together.
 	SteadyForm Form = iota
-	// SlidesForm sums one pass of each block through an empty core, as the slides do, without
-	// overlap.
+	// SlidesForm adds up one pass of each block through an empty core, without overlap between passes,
+	// as in the slides on PPT.
 	SlidesForm
 )
 
@@ -53,7 +53,7 @@ type Runtime struct {
 // BlockTime contains the time of a block.
 type BlockTime struct {
 	Cycles     float64 // cycles of all executions
-	Transfers  float64 // cycles for lines that all executions fetch in sequence
+	Transfers  float64 // cycles for the lines that all executions fetch in sequence
 	Bottleneck Bottleneck
 	Steady     Steady // steady state of an iteration of the loop, or of the block if it is not in a loop
 	Loop       uint32 // 1 + the head of the loop; 0 if the block is not in a loop

@@ -4,23 +4,23 @@ import (
 	"github.com/stackglass/stackglass/core/codec"
 )
 
-// Calls divides the accesses of a run by the call path on which they were made: the functions from
-// the beginning of a thread to the function that makes the access. Counts are exclusive: they do
-// not contain the functions that a path calls. The counts of all paths add up to the histogram of
-// the line size of Sites.
+// Calls divides the accesses of a run by call path, that is, by the functions from the first
+// function of a thread to the function that makes the access. Counts are exclusive: they do not
+// include the functions that a path calls. The counts of all paths add up to the histogram of the
+// line size of Sites.
 //
 // Recursion does not lengthen a path: if a function calls itself, the path stays the same, and if
 // two functions call each other, the calls alternate between two paths. Recursion of any depth
 // therefore adds only a few paths.
 type Calls struct {
-	// Paths lists each path after its caller's path. The first path stands for code outside of all
-	// functions.
+	// Paths contains the path of each caller before the paths of its callees. The first path stands
+	// for code outside of all functions.
 	Paths []Path
 	// Coherent reports whether accesses are also counted on the coherent stacks of cores.
 	Coherent bool
 }
 
-// Path is a function, and the functions that called it.
+// Path is a call path: a function and the functions through which it was called.
 type Path struct {
 	Parent   uint32 // index in Calls.Paths; 0 for the first function of a thread
 	Function string // linker name; "" outside of all functions
@@ -29,7 +29,7 @@ type Path struct {
 
 	Calls uint64 // number of calls of the function by its parent
 	Again uint64 // number of calls of the function by itself
-	Back  uint64 // number of calls of its parent's function by the function
+	Back  uint64 // number of calls of the parent's function by the function
 
 	Instructions uint64 // number of executed instructions, in the compiler's intermediate representation
 	References   uint64

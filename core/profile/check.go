@@ -199,8 +199,8 @@ func WindowSize(references uint64) uint64 {
 	return size
 }
 
-// Span returns the number of the first window with references from start on, and the number of
-// windows that contain these references.
+// Span returns the number of the first window that contains the given references, and the number of
+// such windows. start is the number of the first reference.
 func (w *Windows) Span(start, references uint64) (first, rows uint64) {
 	first = start / w.References
 	if references == 0 {

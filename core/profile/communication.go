@@ -8,19 +8,19 @@ import (
 // Communication describes the values that some threads of a trace write and other threads use
 // (MODELS §7). Package analysis/communication computes it.
 //
-// The source of a reference to a granule is the thread that last wrote the granule, if it is a
+// The source of a reference to a granule is the thread that last wrote the granule, if this is a
 // different thread. Every reference that has a source is an event (Kulkarni §3), including stores.
 // A transfer is a thread's first load of a value that another thread wrote. Transfers are the
 // minimum data that must be moved.
 type Communication struct {
 	Granules []Granule // communication at each granularity, in ascending order: 8-byte words, lines, pages
 
-	// Beyond is the number of threads that are counted together as the 64th: see [MaxThreads].
+	// Beyond is the number of threads that are counted together as the last thread: see [MaxThreads].
 	Beyond uint32
 
-	// The following fields count words. Exceptions are False, Sources, and the events that
-	// determine an Ownership's class; they count lines.
-	Pairs   []SitePair     // ordered by ComparePairs; none is zero
+	// The following fields count words. As exceptions, False, Sources, and the events that determine
+	// an Ownership's class count lines.
+	Pairs   []SitePair     // ordered by ComparePairs, without zero counts
 	Windows []FlowWindow   // flows over time, in windows with equal numbers of references
 	Window  uint64         // number of references in each window
 	Owners  []Ownership    // ordered by object
@@ -39,12 +39,13 @@ type Absence uint8
 
 // The reasons.
 const (
-	AbsenceUnknown  Absence = iota // the profile is from an earlier version
-	NotAnalysed                    // communication was not analysed
-	BeyondMemory                   // the lines did not fit in memory
-	NotInSample                    // all sampled lines were accessed by one thread, or lines do not stay in the sample
-	UnlistedThreads                // only in older profiles: the result can be extended, but the trace does not contain the number of threads
-	LateThread                     // the trace does not contain the number of threads, and the second thread appeared too late
+	AbsenceUnknown Absence = iota // the profile is from an earlier version
+	NotAnalysed                   // communication was not analysed
+	BeyondMemory                  // the lines did not fit in memory
+	// one thread made all accesses to the sampled lines, or lines do not stay in the sample
+	NotInSample
+	UnlistedThreads // only in older profiles: the result can be extended, but the trace does not contain the number of threads
+	LateThread      // the trace does not contain the number of threads, and the second thread appeared too late
 	numAbsences
 )
 
@@ -84,7 +85,7 @@ const (
 // Granule contains the communication at one granularity.
 type Granule struct {
 	Bytes   uint32 // size of a granule, a power of two
-	Flows   []Flow // ordered by From and To; none is zero
+	Flows   []Flow // ordered by From and To, without zero counts
 	Classes [NumSharingClasses]ClassCount
 }
 
@@ -101,11 +102,12 @@ type SharingClass uint8
 
 // The classes. An event of a line or a page is false if none of the referenced words has a source.
 const (
-	PrivateData      SharingClass = iota // used by one thread only
+	PrivateData      SharingClass = iota // used by only one thread
 	ReadShared                           // used by several threads, but no value passes between them
 	ProducerConsumer                     // values written by one thread are used by others
 	Migratory                            // values written by several threads are used by others
-	FalselyShared                        // more than half of its events are false; only for lines and pages
+	// more than half of the granule's events are false; only for lines and pages
+	FalselyShared
 	NumSharingClasses
 )
 
@@ -148,20 +150,21 @@ type Ownership struct {
 // MaxParts is the maximum number of parts of an [Ownership].
 const MaxParts = 512
 
-// OwnedPart is one part of a data structure. If References is 0, it was not touched.
+// OwnedPart is one part of a data structure. If References is 0, no thread touched the part.
 type OwnedPart struct {
-	FirstTouch uint32 // the thread that touched it first
-	Most       uint32 // the thread that touches it most often, or the first of several such threads
-	Readers    uint32 // number of threads that load from it
-	Writers    uint32 // number of threads that store to it
+	FirstTouch uint32 // the thread that touched the part first
+	// the thread that touches the part most often, or the first of several such threads
+	Most       uint32
+	Readers    uint32 // number of threads that load from the part
+	Writers    uint32 // number of threads that store to the part
 	Class      SharingClass
 	References uint64
 	Own        uint64 // number of references by thread Most
 }
 
-// FalseSharing is a set of falsely shared lines that move between cores. They belong to the same
-// data object and are accessed by the same two sites. Lines that one thread fills and another then
-// uses are not included.
+// FalseSharing is a set of falsely shared lines that move between cores. All lines of the set
+// belong to the same data object, and the same two sites access them. The set excludes lines that
+// one thread fills and another thread uses afterwards.
 type FalseSharing struct {
 	Object  uint32    // index in Sites.Data, or NoSite
 	Offset  uint64    // offset of the set's first line from the start of its block
@@ -176,24 +179,26 @@ type FalseSharing struct {
 	Apart uint32
 }
 
-// MaxFalseSharing is the maximum number of sets that are kept. The last one may be the sum of the
-// remaining sets; all its indices are then NoSite.
+// MaxFalseSharing is the maximum number of sets in a profile. The last set may be the sum of all
+// further sets; all its indices are then NoSite.
 const MaxFalseSharing = 256
 
 // LineSharing is a data structure with cache lines whose words belong to different threads. A word
-// belongs to a thread if this thread stores to it repeatedly, and other threads hardly ever do.
-// Such lines move between cores whenever these threads run at the same time, in this run or in
+// belongs to a thread if this thread stores to the word repeatedly, and other threads hardly ever
+// do. Such lines move between cores whenever these threads run at the same time, in this run or in
 // another one.
 type LineSharing struct {
-	Object    uint32    // index in Sites.Data, or NoSite
-	Offset    uint64    // offset of the first of these lines in its block
-	Lines     uint64    // number of lines with words of several threads
-	Owners    uint32    // number of threads with words of their own in these lines
-	Moves     uint64    // maximum number of moves of the lines if the threads run at the same time
-	PingPongs uint64    // number of times, in this run, that a line moved back for a word that the other thread did not write
+	Object uint32 // index in Sites.Data, or NoSite
+	Offset uint64 // offset of the first of these lines in its block
+	Lines  uint64 // number of lines with words of several threads
+	Owners uint32 // number of threads to which words of these lines belong
+	Moves  uint64 // maximum number of moves of the lines if the threads run at the same time
+	// number of times in this run that a line moved back to a thread for a word that the other thread
+	// had not written
+	PingPongs uint64
 	Apart     uint32    // the minimum distance in bytes between words of different threads
 	Sites     [2]uint32 // indices into Sites.Code, or NoSite: stores by the two threads that use a line most
-	Threads   [2]uint32 // these two threads
+	Threads   [2]uint32 // the two threads that use a line most
 }
 
 // CompareLineSharing orders data structures by descending moves, and then by object.
@@ -206,7 +211,7 @@ func SortLineSharing(list []LineSharing) {
 	sort.Slice(list, func(i, j int) bool { return CompareLineSharing(list[i], list[j]) < 0 })
 }
 
-// MaxLineSharing is the maximum number of structures that are kept.
+// MaxLineSharing is the maximum number of data structures in [Communication].LineSharing.
 const MaxLineSharing = 256
 
 // SourceDistances counts the events of lines between two threads, by the depth of the line in the
@@ -215,5 +220,5 @@ const MaxLineSharing = 256
 type SourceDistances struct {
 	From, To  uint32
 	Distances Histogram
-	Transfers Histogram // the same counts for events that are transfers
+	Transfers Histogram // the same counts as in Distances, but only for transfers
 }

@@ -29,11 +29,11 @@ type Counters struct {
 
 	UniqueBytes uint64
 	// Usage contains, for 5 %, 10 %, … 100 % of the accesses, the smallest number of distinct bytes
-	// that receive this share.
+	// that together receive this share.
 	Usage [UsageSteps]uint64
 }
 
-// UsageSteps is the number of shares in [Counters.Usage]. They are multiples of 5 %.
+// UsageSteps is the number of shares in [Counters.Usage], which are the multiples of 5 %.
 const UsageSteps = 20
 
 // NoFunction is the function number of references and blocks whose function is unknown.
@@ -46,13 +46,13 @@ type FunctionCounters struct {
 	File        string // file name without its folder
 	Line        uint32
 	Invocations uint64
-	UniqueBytes uint64 // number of distinct bytes that its own code touched
-	Loose       Counts // counts of references that belong to none of its blocks
+	UniqueBytes uint64 // number of distinct bytes that the function touched, excluding callees
+	Loose       Counts // counts of references that belong to no block of the function
 }
 
 // BlockCounters contains the counters of one basic block.
 type BlockCounters struct {
-	Number              uint32 // number of its first part in the trace's tables
+	Number              uint32 // number of the block's first part in the trace's tables
 	Function            uint32 // number of a function in Functions
 	Label               string
 	File                string // file name without its folder
@@ -145,8 +145,8 @@ func (c *Counts) Bytes() uint64 { return c[BytesLoaded] + c[BytesStored] }
 // move reads one range and writes another.
 func (c *Counts) Moves() (calls, bytes uint64) { return c[RangesRead], c[RangeBytesRead] }
 
-// Sets returns the number of calls of memset, and the bytes that they set. These are the ranges
-// that are written without being moved.
+// Sets returns the number of calls of memset, and the bytes that they set. The set ranges are the
+// written ranges that no move writes.
 func (c *Counts) Sets() (calls, bytes uint64) {
 	return c[RangesWritten] - min(c[RangesRead], c[RangesWritten]), c[RangeBytesWritten] - min(c[RangeBytesRead], c[RangeBytesWritten])
 }

@@ -44,7 +44,7 @@ func NewCurve(h *Histogram, cold uint64) *Curve {
 // Len returns the number of distinct distances.
 func (c *Curve) Len() int { return c.length }
 
-// Longest returns the longest distance. ok is false if no capacity has so few misses.
+// Longest returns the longest distance. ok is false if all accesses are cold.
 func (c *Curve) Longest() (d uint64, ok bool) {
 	if c.length == 0 {
 		return 0, false

@@ -7,9 +7,9 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Data describes how a run uses its data structures: the lives of memory blocks, the members of
-// structures, and the accesses by address and time (MODELS §15.3). Package analysis/structures
-// computes it.
+// Data describes how a run uses its data structures: the lifetimes of memory blocks, the uses of
+// members of structures, and the accesses by address and time (MODELS §15.3). Package
+// analysis/structures computes it.
 type Data struct {
 	LineBytes uint32
 	// ColumnReferences is the number of references in a column of every map: a power of two.
@@ -23,21 +23,21 @@ type DataUse struct {
 	Object   uint32       // index in Sites.Data
 	Lives    BlockLives   // all zero except for heap blocks
 	Elements []ElementUse // ascending by structure
-	Map      AddressMap   // without rows if the run has too many data structures: see MostMaps
+	Map      AddressMap   // has no rows if the run has too many data structures: see MostMaps
 }
 
-// BlockLives describes the lives of the memory blocks that one site allocated. A lifetime is the
-// number of references of the run from the allocation of a block to its release.
+// BlockLives describes the memory blocks that one site allocated. A block's lifetime is the number
+// of references of the run from the allocation to the release of the block.
 type BlockLives struct {
 	Freed     uint64     // number of blocks that were released
 	Kept      uint64     // number of blocks that were never released
-	KeptBytes uint64     // their bytes
+	KeptBytes uint64     // number of bytes of the blocks that were never released
 	PeakBytes uint64     // largest number of bytes allocated at the same time
 	Lifetimes []BinCount // released blocks by lifetime, in the bins of [SiteBin]
 	Longest   uint64     // longest lifetime of a released block
 
-	UnreadBlocks uint64 // number of blocks of which no byte was read
-	UnreadFreed  uint64 // the number of these blocks that were released
+	UnreadBlocks uint64 // number of blocks that were never read
+	UnreadFreed  uint64 // number of released blocks that were never read
 	Unread       uint64 // number of bytes of all blocks that were never read
 	Unwritten    uint64 // number of bytes of all blocks that were never written
 }
@@ -82,7 +82,9 @@ const (
 
 // MemberUse counts the accesses to one member of all elements.
 type MemberUse struct {
-	Loads, Stores uint64 // references; a modify counts as both, and a reference to several members for each of them
+	// references; a modify counts as both a load and a store, and a reference to several members
+	// counts for each member
+	Loads, Stores uint64
 	Visits        uint64 // visits that access the member
 	Reuse         Reuse  // line accesses that begin in the member, by stack distance; only Cold and Bins are set
 }
@@ -112,7 +114,8 @@ type AddressMap struct {
 	Cells    []MapCell
 }
 
-// MapCell is one cell of a map that has accesses. Cells are ascending by column, then by row.
+// MapCell is a cell of a map in which accesses occurred. Cells are in ascending order of columns,
+// then of rows.
 type MapCell struct {
 	Column, Row uint8
 	// Counts contains the line accesses by the logarithm of their stack distance: see [MapClass].
@@ -133,8 +136,8 @@ const MapClasses = 22
 const mapFrom = 4
 
 // MapClass returns the class of a stack distance in maps. Class 0 contains the distances below 16,
-// and each further class the distances up to the next power of two. The second but last class also
-// contains all longer distances.
+// and each further class contains the distances below the next power of two. The last class but one
+// also contains all longer distances.
 func MapClass(distance uint32) int { return min(bits.Len32(distance>>mapFrom), MapClasses-2) }
 
 // MapClassFrom returns the smallest distance in a class. For the class of cold accesses, it is
@@ -160,7 +163,7 @@ func (m *MapCell) Cold() uint64 {
 	return 0
 }
 
-// Misses returns the number of these accesses that miss in a fully associative LRU cache. The
+// Misses returns the number of accesses in the cell that miss in a fully associative LRU cache. The
 // number is exact if the number of lines is a power of two from 16 to 2^23, and otherwise slightly
 // too high.
 func (m *MapCell) Misses(lines uint64) (n uint64) {

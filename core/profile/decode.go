@@ -39,7 +39,7 @@ func Decode(data []byte) (*Profile, error) {
 }
 
 // EncodedDigest returns the digest at the end of an encoded profile, without decoding or checking
-// the rest. ok is false if there is none.
+// the rest. ok is false if the data contain no digest.
 func EncodedDigest(data []byte) (digest [32]byte, ok bool) {
 	const end = len(endTag) + 1 + len(digest) + 4 // tag, length, payload, check
 	at := len(data) - end

@@ -11,7 +11,7 @@ import (
 )
 
 // Version is the newest version of the binary format that this package reads and writes. A profile
-// whose set tables contain all numbers of sets is written as version 5.
+// whose set tables contain all numbers of sets is still written in version 5.
 const Version = 6
 
 const (
@@ -21,7 +21,8 @@ const (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// IsProfile reports whether a file that begins with head is a profile. Eight bytes are enough.
+// IsProfile reports whether a file that begins with head is a profile. The first eight bytes of the
+// file are sufficient.
 func IsProfile(head []byte) bool {
 	return len(head) >= len(magic) && string(head[:len(magic)]) == magic
 }
@@ -34,8 +35,8 @@ func (p *Profile) Encode() []byte {
 }
 
 // EncodeTo writes the profile in binary format. It keeps at most one section in memory. The
-// histograms of locality may be larger than everything else, so only a piece of them is kept in
-// memory. The error is an error of the writer.
+// histograms of locality may be larger than all other sections together, so EncodeTo keeps only a
+// piece of them in memory. The error is an error of the writer.
 func (p *Profile) EncodeTo(to io.Writer) error {
 	w := newWriter(to)
 	w.send(binary.AppendUvarint([]byte(magic), p.version()))
@@ -83,8 +84,8 @@ func (p *Profile) codeSources(c *coder) {
 	})
 }
 
-// Digest returns the SHA-256 of the profile's canonical sections. It is the same for the same
-// trace and options, wherever and however the trace was analysed.
+// Digest returns the SHA-256 of the profile's canonical sections. The digest depends only on the
+// trace and the options. It does not depend on the machine, or on how the analysis was divided.
 func (p *Profile) Digest() (sum [32]byte) {
 	w := newWriter(io.Discard)
 	p.canonical(w)

@@ -37,7 +37,7 @@ func FootprintWindow(i int) uint64 {
 	return (2 + uint64(i-1)%2) << ((i - 1) / 2)
 }
 
-// Absent adds a number of absences of the same length, or removes them if count is negative.
+// Absent adds count absences of the given length, or removes absences if count is negative.
 func (f *Footprint) Absent(length uint64, count int64) {
 	if length == 0 {
 		return
@@ -57,9 +57,9 @@ func (f *Footprint) Absent(length uint64, count int64) {
 }
 
 // Average returns the mean number of distinct lines in a window of FootprintWindow(i) accesses, and
-// the mean number of lines that one more access adds. This growth predicts the miss ratio of a
-// fully associative LRU cache with as many lines (Xiang et al., ASPLOS 2013). The window must be
-// shorter than the run.
+// the mean number of lines that one more access adds. The growth predicts the miss ratio of a fully
+// associative LRU cache whose capacity is that mean number of lines (Xiang et al., ASPLOS 2013).
+// The window must be shorter than the run.
 func (f *Footprint) Average(i int) (lines, growth float64) {
 	w := FootprintWindow(i)
 	var longer Absences

@@ -110,7 +110,7 @@ func (h *Histogram) wrap(d, times uint64) {
 	h.wraps[d] += times
 }
 
-// MemoryBytes returns approximately how much memory the counters use.
+// MemoryBytes returns the approximate memory of the counters, in bytes.
 func (h *Histogram) MemoryBytes() uint64 { return h.bytes }
 
 // Count returns the number of occurrences of distance d.
@@ -202,9 +202,9 @@ const (
 	MaxWays = 32
 )
 
-// SetTable counts, for each number of sets 2^a, at which depth of its set each access found its
-// line (MODELS §4). Depths[a][d] is the number of accesses for which d distinct lines of the same
-// set were accessed since the last access to the line. In an LRU cache of 2^a sets and w ways,
+// SetTable counts accesses by the depth at which they found their line in its set, for each number
+// of sets 2^a (MODELS §4). Depths[a][d] is the number of accesses for which d distinct lines of the
+// same set were accessed since the last access to the line. In an LRU cache of 2^a sets and w ways,
 // exactly the accesses with d < w hit. Row 0 (one set) equals the beginning of the histogram.
 type SetTable struct {
 	Depths [SetCounts][MaxWays]uint64
@@ -255,8 +255,8 @@ func (t *SetTable) Add(other *SetTable) {
 
 func (t *SetTable) empty() bool { return t.Depths == [SetCounts][MaxWays]uint64{} }
 
-// Counted returns the set table, or nil if it was not counted. It is not counted, and zero, if
-// lines are sampled.
+// Counted returns the set table, or nil if set depths were not counted. If lines are sampled, set
+// depths are not counted, and Sets is zero.
 func (c *StackCounts) Counted() *SetTable {
 	if c.Sets.empty() && c.Distances.Total() > 0 {
 		return nil

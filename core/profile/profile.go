@@ -25,13 +25,13 @@ type Profile struct {
 	Totals Totals
 	State  State
 
-	// Each of the following fields is nil if it was not analysed.
+	// Each of the following fields is nil if the analysis that computes it did not run.
 	Locality []Locality // results for each line size, in ascending order
 	Sites    *Sites     // also nil if the trace does not describe code
 	Counters *Counters  // also nil if the trace does not describe code
 	Sharing  []Sharing  // one for each line size of Locality
-	// Communication is also nil for a trace without threads. If it is nil although there are
-	// several threads, NoCommunication has the reason.
+	// Communication is also nil for a trace without threads. If Communication is nil although there
+	// are several threads, NoCommunication contains the reason.
 	Communication   *Communication
 	NoCommunication Absence
 	Loops           []byte // the loop-compressed trace, as written by package loops; empty if it grew too large
@@ -43,7 +43,8 @@ type Profile struct {
 
 	Sources []trace.SourceFile // source files of the program, for the lines that sites refer to; not part of the digest
 
-	Sampled   *Sampled   // nil in an exact profile; otherwise counts are estimates
+	// describes the sample from which counts are estimated; nil in an exact profile
+	Sampled   *Sampled
 	Predicted *Predicted // nil in a profile of a real run
 
 	// Segment contains the state that is needed to append a later segment of the same trace
@@ -100,7 +101,7 @@ type Locality struct {
 type KindLocality struct {
 	Kind      trace.Kind
 	Cold      uint64    // number of first accesses to a line, F(∞)
-	Distances Histogram // number of accesses F(Δ) at each distance Δ, which counts distinct lines
+	Distances Histogram // number of accesses F(Δ) at each stack distance Δ
 }
 
 // RoundDistances rounds the distances of p down to the given number of significant binary digits if
@@ -169,7 +170,7 @@ func (p *Profile) LocalityAt(lineBytes uint32) *Locality {
 	return nil
 }
 
-// SharingAt returns the stacks of threads at a line size, or nil.
+// SharingAt returns the result for the stacks of threads at a line size, or nil.
 func (p *Profile) SharingAt(lineBytes uint32) *Sharing {
 	if i := slices.IndexFunc(p.Sharing, func(s Sharing) bool { return s.LineBytes == lineBytes }); i >= 0 {
 		return &p.Sharing[i]
@@ -189,8 +190,8 @@ const ColdBin = WindowBins - 1
 func DistanceBin(d uint64) int { return min(bits.Len64(d), ColdBin-1) }
 
 // Windows counts the misses of caches of 2^k lines over time, in windows that have the same number
-// of references, except for the last one. The number of references doubles as the trace grows, so
-// that there are at most [MaxWindows] windows.
+// of references, except for the last window. The number of references doubles as the trace grows,
+// so that there are at most [MaxWindows] windows.
 type Windows struct {
 	References uint64 // number of references in each window: MinWindow × 2^k
 	First      uint64 // number of the first window; not 0 in later segments of a trace

@@ -49,8 +49,8 @@ type SampledSize struct {
 	Lines     uint64 // number of distinct lines among these accesses; 0 if unknown
 	Censored  uint64 // for TimeSample: number of samples whose line was not used again
 	// Bounds[i] is the 95 % confidence interval of the misses of a fully associative LRU cache of
-	// SiteBinFrom(i) lines. The last interval is also valid for all larger caches. It is nil if the
-	// sample is too small for intervals.
+	// SiteBinFrom(i) lines. The last interval is also valid for all larger caches. Bounds is nil if
+	// the sample is too small for intervals.
 	Bounds []Bound
 }
 
@@ -161,9 +161,9 @@ func (p *Profile) checkSampled() error {
 }
 
 // Accuracy returns the similarity of two histograms (Kulkarni, section 2.1): 1 - E/2, where E is
-// the sum, over all bins, of the absolute differences between the shares of accesses. Bins are
-// powers of two, and one for cold accesses. The result is 1 if the shares are equal, and 0 if no
-// bin contains accesses of both.
+// the sum, over all bins, of the absolute differences between the shares of accesses. The bins are
+// powers of two, and one bin for cold accesses. The result is 1 if the shares are equal, and 0 if
+// no bin contains accesses of both histograms.
 func Accuracy(a, b *Locality) float64 {
 	x, y := a.shares(), b.shares()
 	var e float64
@@ -191,7 +191,7 @@ func (l *Locality) shares() (bins [WindowBins]float64) {
 // single-threaded run. Counts are exact for the synthesised threads.
 type Predicted struct {
 	Cores uint32 // number of cores; each has one thread
-	How   string // how work was divided and references were ordered, as command-line options
+	How   string // command-line options that say how work was divided and how references were ordered
 }
 
 func (p *Predicted) code(c *coder) {

@@ -17,8 +17,8 @@ import (
 //
 //  1. private: on a stack of this core alone (PRD, MODELS §6.1);
 //  2. concurrent: on the stack of a domain, the cores that share a cache (CRD, MODELS §6.2);
-//  3. coherent according to Anger: on stacks 1 and 2, but only accesses to lines that another core
-//     touched last (MODELS §6.3);
+//  3. coherent according to Anger: on stacks 1 and 2, but but only for accesses to lines that
+//     another core touched last (MODELS §6.3);
 //  4. coherent according to Schuff: on a stack of this core alone, in which a store of another core
 //     leaves a hole (MODELS §6.4).
 type Sharing struct {
@@ -70,7 +70,7 @@ type CoherentCounts struct {
 	StackCounts
 	// Lost counts coherence misses by the depth of the line when it was invalidated. If a private
 	// cache has more lines than this depth, the store causes the miss. A smaller cache may have
-	// evicted the line earlier.
+	// evicted the line before the store.
 	Lost          Histogram
 	Invalidations uint64 // number of invalidations of lines on the stack by other cores' stores
 }
@@ -83,8 +83,8 @@ type Domain struct {
 	Cores   []uint32 // indices into Sharing.Cores, ascending
 	Members []Member // counts of each of these cores
 	Sets    SetTable // counts of the accesses of all these cores
-	// Foreign counts the accesses whose line another core of the domain touched last. In the domain
-	// of all cores, it is the F_shared of MODELS §6.3.
+	// Foreign counts the accesses whose line another core of the domain touched last. In the domain of
+	// all cores, Foreign is the F_shared of MODELS §6.3.
 	Foreign StackCounts
 }
 
@@ -96,19 +96,21 @@ type Member struct {
 	Bounds    []Bound // for estimates: see CoreIntervals
 }
 
-// Change counts a core's accesses by how their concurrent distances differ from their private
+// Change classifies a core's accesses by the difference between their concurrent and their private
 // distances (in Wu and Yeung's terms; MODELS §6.6). Except for Brought, only accesses that are cold
 // on neither stack are counted.
 type Change struct {
-	Same        uint64 // other cores made no accesses in between: the distances are equal
-	Dilated     uint64 // other cores accessed lines in between, and this core used none of them in between
-	Overlapped  uint64 // other cores accessed lines in between, and this core used some of them in between
+	Same uint64 // other cores made no accesses in between: the distances are equal
+	// other cores accessed lines in between, and this core used none of these lines in between
+	Dilated uint64
+	// other cores accessed lines in between, and this core used some of these lines in between
+	Overlapped  uint64
 	Intercepted uint64 // another core accessed the line itself in between
 	Brought     uint64 // cold only on the private stack: another core fetched the line
 }
 
-// Concurrent returns the sum over the members: the histogram and the cold accesses of the domain's
-// stack.
+// Concurrent returns the histogram and the number of cold accesses of the domain's stack, as sums
+// over the members.
 func (d *Domain) Concurrent() (sum *Histogram, cold uint64) {
 	sum = new(Histogram)
 	for i := range d.Members {

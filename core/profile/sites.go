@@ -14,8 +14,8 @@ import (
 // line size. Package analysis/sites defines and computes the numbers.
 //
 // Distances are counted in bins. Therefore the misses of a site are exact for fully associative
-// caches whose capacity is a bin boundary, and estimates for other capacities. The exact sums over
-// all sites are in Locality.
+// caches whose capacity is a bin boundary, and estimates for all other capacities. The exact sums
+// over all sites are in Locality.
 type Sites struct {
 	LineBytes uint32
 	// Capacities contains the sizes, in lines, of the LRU caches for which line utilisation was
@@ -50,7 +50,7 @@ const MaxCapacities = 8
 // not in the trace's tables.
 const NoSite = ^uint32(0)
 
-// Site is one instruction that makes references. A string that is unknown is "".
+// Site is one instruction that makes references. Unknown strings are "".
 type Site struct {
 	Number   uint32 // number in the trace's tables, or NoSite
 	PC       uint64 // 0: unknown
@@ -60,7 +60,7 @@ type Site struct {
 	File     string // the shortest unique suffix of the file's path: see trace.FileNames
 	Line     uint32
 	Column   uint32
-	Kind     trace.Kind // kind of its references
+	Kind     trace.Kind // kind of the site's references
 	Bytes    uint32     // size of each reference; 0 if sizes differ
 	Type     string     // datatype
 	Variable string     // variable that the code refers to
@@ -91,8 +91,8 @@ type Stride uint8
 const (
 	ZeroStride      Stride = iota // the same address
 	UnitStride                    // the adjacent bytes, up or down
-	ConstantStride                // any other distance that equals the previous one
-	IrregularStride               // anything else
+	ConstantStride                // any other distance that equals the previous distance
+	IrregularStride               // all other distances
 	NumStrides
 )
 
@@ -103,17 +103,16 @@ func (s Stride) String() string { return strideNames[s] }
 // Reuse contains counts of line accesses by stack distance.
 type Reuse struct {
 	Cold uint64     // number of first accesses to a line
-	Bins []BinCount // counts by distance: ascending, none is zero
+	Bins []BinCount // counts by distance, ascending, without zero counts
 	// Used is the utilisation of the lines that these accesses fetched, for each
 	// of Sites.Capacities.
 	Used []Utilisation
-	// Before counts these accesses by the site that made the previous access to the same line. It
-	// covers only distances of at least PreviousFrom, is in ascending order of sites, and contains
-	// no zeros.
+	// Before counts these accesses by the site of the previous access to the same line, for distances
+	// of at least PreviousFrom. It is in ascending order of sites, without zero counts.
 	Before []SiteCount
-	// Off is only used for estimates. It contains half the width of the 95 % confidence interval of
-	// the misses of a fully associative LRU cache of SiteBinFrom(Bin) lines. Only changes of this
-	// value are listed, in ascending order of bins. The initial value is 0.
+	// Off contains, for estimates, half the width of the 95 % confidence interval of the misses of a
+	// fully associative LRU cache of SiteBinFrom(Bin) lines. Off lists only the changes of this value,
+	// in ascending order of bins. The initial value is 0.
 	Off []BinCount
 }
 
@@ -172,7 +171,7 @@ func counted(bins []BinCount) (n uint64) {
 // misses.
 type Utilisation struct{ Fetched, BytesUsed uint64 }
 
-// Share returns the share of the fetched bytes that were used, or 0 if none were fetched.
+// Share returns the share of the fetched bytes that were used, or 0 if no bytes were fetched.
 func (u Utilisation) Share(lineBytes uint32) float64 {
 	if u.Fetched == 0 {
 		return 0
@@ -251,8 +250,8 @@ func SiteBinFrom(bin int) uint64 {
 }
 
 // CoherentSites counts the line accesses of sites and data objects on the coherent stacks of their
-// cores ([Core].Coherent). The misses of private caches by site follow from these counts. In each
-// bin, the sum over all sites equals the sum of the cores' counts.
+// cores ([Core].Coherent). From these counts, the misses of private caches can be computed for each
+// site. In each bin, the sum over all sites equals the sum of the cores' counts.
 type CoherentSites struct {
 	Code     []CoherentReuse // in the order of Sites.Code
 	Data     []CoherentReuse // in the order of Sites.Data
@@ -263,12 +262,13 @@ type CoherentSites struct {
 // The number of accesses is the same as in its Reuse.
 type CoherentReuse struct {
 	Cold uint64     // number of first accesses of each core to a line
-	Bins []BinCount // counts by distance: ascending, none is zero
-	// Lost counts coherence misses by the depth of the line when another core's store invalidated
-	// it, as in CoherentCounts. It is ascending, and none is zero.
+	Bins []BinCount // counts by distance, ascending, without zero counts
+	// Lost counts coherence misses by the depth of the line when another core's store invalidated it,
+	// as in CoherentCounts. Lost is ascending, without zero counts.
 	Lost []BinCount
 	// Used is the utilisation of the lines that these accesses fetched into the coherent private
-	// caches of their cores, for each of Sites.Capacities. It is nil if it was not measured.
+	// caches of their cores, for each of Sites.Capacities. It is nil if utilisation in private caches
+	// was not measured.
 	Used []Utilisation
 	Off  []BinCount // as in Reuse, but for misses in private caches
 }
@@ -276,7 +276,7 @@ type CoherentReuse struct {
 // OffAt is like [Reuse.OffAt], but for coherent stacks.
 func (r *CoherentReuse) OffAt(lines uint64) uint64 { return offAt(r.Off, lines) }
 
-// Coherence returns the number of coherence misses in private caches of any size.
+// Coherence returns the number of coherence misses if private caches are unlimited.
 func (r *CoherentReuse) Coherence() uint64 { return counted(r.Lost) }
 
 // Accesses returns the number of line accesses.

@@ -44,16 +44,16 @@ const (
 )
 
 // Checkpoints stores the states of runs that can be resumed. It keeps two generations of each
-// state, in case one is damaged. Every [Store] implements it, and so does a folder of files
-// (tools/stackglass).
+// state, in case the newest one is damaged. Every [Store] implements Checkpoints, and so does a
+// folder of files (tools/stackglass).
 type Checkpoints interface {
-	// Save calls write, and atomically stores the written checkpoint under e.Key: after an error or
-	// a crash, the store is unchanged. The checkpoint becomes the newest generation; the previous
-	// one is kept if there is room for both. Save fails with ErrFull, or with ErrFinished for the
-	// key of a finished analysis. It sets e.State and e.Bytes. It may call write twice. Both calls
-	// must then write the same bytes.
+	// Save calls write, and atomically stores the written checkpoint under e.Key: after an error or a
+	// crash, the store is unchanged. The checkpoint becomes the newest generation; the previous
+	// generation is kept if there is room for both. Save fails with ErrFull, or with ErrFinished for
+	// the key of a finished analysis. Save sets e.State and e.Bytes. Save may call write twice; both
+	// calls must write the same bytes.
 	Save(e Entry, write func(io.Writer) error) error
-	// Get returns the data of the last Put, or the newest generation that is not damaged. It
+	// Get returns the data of the last Put, or the newest undamaged generation of a checkpoint. It
 	// fails with ErrNotFound or ErrDamaged.
 	Get(key string) ([]byte, error)
 	// Delete removes everything stored under a key. The key need not exist.
@@ -64,8 +64,8 @@ type Checkpoints interface {
 // (wasm/idb), and in memory for tests.
 type Store interface {
 	Checkpoints
-	// Put atomically stores a finished analysis under e.Key, and replaces what was stored there:
-	// after an error or a crash, the store is unchanged.
+	// Put atomically stores a finished analysis under e.Key, and replaces any data stored there. After
+	// an error or a crash, the store is unchanged.
 	Put(e Entry, data []byte) error
 	// List returns all entries, newest first.
 	List() ([]Entry, error)
@@ -79,19 +79,20 @@ type Store interface {
 // IndexedDB is fastest with values of a few megabytes, and one such value easily fits in memory.
 const PieceBytes = 4 << 20
 
-// Sum identifies stored data. It can be computed and checked piece by piece.
+// Sum is a checksum of stored data that can be computed and checked piece by piece.
 type Sum struct {
-	Pieces int    // number of pieces; all have PieceBytes except for the last, which is not empty
+	// number of pieces; each has PieceBytes, except for the last piece, which is shorter but not empty
+	Pieces int
 	Bytes  uint64 // total size of all pieces
 	XXH64  uint64 // hash of all bytes, in order
 }
 
-// SumOf returns the sum of data.
+// SumOf returns the checksum of data.
 func SumOf(data []byte) Sum {
 	return Sum{Pieces: (len(data) + PieceBytes - 1) / PieceBytes, Bytes: uint64(len(data)), XXH64: xxhash.Sum64(data)}
 }
 
-// Pieces is a writer that divides data into pieces and computes their sum. Every store keeps
+// Pieces is a writer that divides data into pieces and computes their checksum. Every store keeps
 // checkpoints as such pieces.
 type Pieces struct {
 	put  func(i int, piece []byte) error
@@ -134,7 +135,7 @@ func (p *Pieces) flush() error {
 	return err
 }
 
-// Close writes the remaining bytes and returns the sum of all bytes.
+// Close writes the remaining bytes and returns the checksum of all bytes.
 func (p *Pieces) Close() (Sum, error) {
 	err := p.flush()
 	p.sum.XXH64 = p.hash.Sum64()

@@ -7,15 +7,15 @@ import (
 	"github.com/stackglass/stackglass/core/codec"
 )
 
-// Timeline divides the counts of Sites and Calls by time: into windows that have the same number of
-// references, except for the last one. So the misses of every source location, data structure and
-// call path are known for each part of the run, for any cache. In each bin, the windows add up to
-// the counts of the whole run.
+// Timeline divides the counts of Sites and Calls into windows of time that have the same number of
+// references, except for the last window. From it, the misses of every source location, data
+// structure and call path can be computed for each part of the run and any cache. In each bin, the
+// windows add up to the counts of the whole run.
 //
 // The number of references in a window doubles as the trace grows, so that there are at most
-// [MaxTimelineWindows] windows. It also doubles when the windows together have more than
-// [MostTimelinePlaces] sites, data objects and call paths, so that the memory is bounded. Both
-// depend on the trace only.
+// [MaxTimelineWindows] windows. To bound the memory, the number also doubles when the windows
+// together have more than [MostTimelinePlaces] sites, data objects and call paths. The windows
+// depend only on the trace.
 type Timeline struct {
 	References uint64 // number of references in each window: MinWindow × 2^k
 	First      uint64 // number of the first window; not 0 in later segments of a trace
@@ -26,7 +26,7 @@ type Timeline struct {
 }
 
 // TimeCount is the number of line accesses of one part of the program, in one bin of distances. The
-// counts of a window are in ascending order of their keys. None is zero.
+// counts of a window are in ascending order of their keys, without zero counts.
 type TimeCount struct {
 	Key   TimeKey
 	Count uint64
@@ -47,14 +47,14 @@ const (
 	numTimeParts
 )
 
-// TimeStack is the list of counts that a count belongs to.
+// TimeStack selects the list to which a count belongs.
 type TimeStack uint8
 
 // The lists of counts.
 const (
-	TimeWhole TimeStack = iota // Reuse: the stack of the trace
-	TimeFound                  // CoherentReuse: the coherent stacks of the cores
-	TimeLost                   // CoherentReuse.Lost: coherence misses
+	TimeWhole TimeStack = iota // counts of Reuse, on the stack of the trace
+	TimeFound                  // counts of CoherentReuse, on the coherent stacks of the cores
+	TimeLost                   // counts of CoherentReuse.Lost, which are coherence misses
 	numTimeStacks
 )
 
@@ -79,7 +79,7 @@ func (k TimeKey) Part() TimePart { return TimePart(k >> (timeBinBits + timeStack
 // Index returns the index of the part in the list that Part names.
 func (k TimeKey) Index() uint32 { return uint32(k >> (timeBinBits + timeStackBits)) }
 
-// Stack returns the list of counts.
+// Stack returns the list to which the count belongs.
 func (k TimeKey) Stack() TimeStack { return TimeStack(k>>timeBinBits) & (1<<timeStackBits - 1) }
 
 // Bin returns the bin: see [SiteBin], or ColdSiteBin for first accesses.
@@ -181,8 +181,8 @@ type Span struct {
 	Code, Data, Paths []CoherentSpan // in the order of Sites.Code, Sites.Data and Calls.Paths
 }
 
-// CoherentSpan contains the counts of one part of the program: on the stack of the trace, and on the
-// coherent stacks of the cores. Only first accesses and bins are set.
+// CoherentSpan contains the counts of one part of the program: on the stack of the trace, and on
+// the coherent stacks of the cores. Only the fields Cold, Bins and Lost are set.
 type CoherentSpan struct {
 	Reuse   Reuse
 	OnCores CoherentReuse

@@ -18,8 +18,8 @@ func appendTexts(b []byte, texts ...string) []byte {
 	return b
 }
 
-// JSON returns the document as one JSON object. Each row is on a line of its own, so that the text
-// is readable in a terminal and in a diff.
+// JSON returns the document as one JSON object. Each row is on a separate line, so that the text is
+// readable in a terminal and in a diff.
 func (d *Document) JSON() []byte {
 	b := AppendString([]byte("{\n  \"schema\": {\"name\": "), d.Schema)
 	b = appendTexts(b, ", \"version\": ", strconv.Itoa(d.Version), "},\n  \"input\": {")

@@ -35,16 +35,16 @@ type Key struct {
 	// Without contains the keys of columns that are left out because they describe a row, so that
 	// comparing them is meaningless.
 	Without []string
-	// Counts means that if a table lacks a row, the row's numbers are zero in that table, as in a
-	// histogram or a list of events. Otherwise they are unknown.
+	// Counts means that if a table lacks a row, the row's numbers are zero in that table, for example
+	// in a histogram or a list of events. Otherwise the numbers are unknown.
 	Counts bool
 	// Problems means that each row is a problem. A problem that is only in A is fixed; a problem
 	// that is only in B is new.
 	Problems bool
 }
 
-// Joined contains two tables of the same kind side by side. [Join] creates it, and [Joined.Table]
-// and [Joined.Wide] lay it out.
+// Joined contains two tables of the same kind side by side. [Join] returns a Joined, and
+// [Joined.Table] and [Joined.Wide] convert it to one table.
 type Joined struct {
 	Title   string
 	Columns []Column // columns that identify a row
@@ -78,9 +78,9 @@ func (r *JoinedRow) Change(cell int) Value { return Change(r.A[cell], r.B[cell])
 // Join puts two tables of the same kind side by side. It matches rows by the columns in by, and
 // columns by their keys.
 //
-// If the rows of both tables are in ascending order, as distances are, so are the joined rows.
-// Otherwise rows keep their order in a, and a row that is only in b is inserted after the row that
-// precedes it in b.
+// If the rows of both tables are in ascending order, for example of distances, the joined rows are
+// in ascending order, too. Otherwise rows keep their order in a, and a row that is only in b is
+// inserted after the row that precedes it in b.
 func Join(a, b Table, by Key) *Joined {
 	j := &Joined{Title: a.Title, problems: by.Problems}
 	switch {
@@ -264,8 +264,8 @@ func (j *Joined) SortByDifference(cell int) {
 // words has a row only if the words differ.
 func (j *Joined) Table(key string) Table { return j.tall(key, true) }
 
-// Brief is like Table, but for human readers. It leaves out redundant columns: the tables that
-// contain a row, if all rows are in both, and the cell's key, if there is only one.
+// Brief is like Table, but for human readers. It omits redundant columns: the tables that contain a
+// row, if both tables contain all rows, and the cell's key, if only one cell is compared.
 func (j *Joined) Brief(key string) Table { return j.tall(key, false) }
 
 func (j *Joined) tall(key string, whole bool) Table {

@@ -25,8 +25,8 @@ type Document struct {
 	Input   []Fact
 	Tables  []Table
 	Main    string // key of the table that CSV contains; if it is "", CSV contains the first table
-	// Prose contains tables that replace Tables in text and Markdown, because they are easier to
-	// read for people. If it is nil, text and Markdown contain Tables.
+	// Prose contains tables that replace Tables in text and Markdown, because people can read them
+	// more easily. If Prose is nil, text and Markdown contain Tables.
 	Prose    []Table
 	Warnings []string
 }
@@ -44,7 +44,8 @@ type Table struct {
 	Title   string // title for people; may be ""
 	Columns []Column
 	Rows    [][]Value
-	Single  bool // whether the table can only have one row; in JSON, it is then an object instead of a list
+	// whether the table can have only one row, which is an object instead of a list in JSON
+	Single bool
 }
 
 // Column describes the cells of a column.
@@ -110,8 +111,8 @@ type FormatError struct{ Got, Want string }
 
 func (e *FormatError) Error() string { return `format "` + e.Got + `", want one of ` + e.Want }
 
-// Write writes the document in a format. Only JSON contains the warnings. For the other formats,
-// the caller must show them.
+// Write writes the document in a format. Only JSON contains the warnings. For all other formats,
+// the caller must show the warnings.
 func (d *Document) Write(w io.Writer, f Format) error {
 	var b []byte
 	read := *d

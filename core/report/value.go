@@ -301,7 +301,7 @@ func binary(bytes uint64) string {
 }
 
 // Difference returns b - a. It is exact for whole numbers, in percentage points for ratios, and
-// [None] if a or b is not a number. It is written with its sign.
+// [None] if a or b is not a number. The result is shown with its sign.
 func Difference(a, b Value) Value {
 	switch {
 	case !a.IsNumber() || !b.IsNumber() || a.signed || b.signed:
@@ -324,8 +324,8 @@ func Difference(a, b Value) Value {
 	return Value{kind: kind, signed: true, real: b.size() - a.size()}
 }
 
-// Change returns the relative difference (b - a) / a. It is shown with its sign. The result is
-// [None] if a is 0 and b is not, or if a or b is not a number.
+// Change returns the relative difference (b - a) / a. The result is shown with its sign. The result
+// is [None] if a is 0 and b is not, or if a or b is not a number.
 func Change(a, b Value) Value {
 	d := Difference(a, b)
 	if d.kind == noneKind {

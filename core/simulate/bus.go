@@ -11,7 +11,7 @@ import (
 // Protocol is a coherence protocol.
 type Protocol uint8
 
-// The protocols. MESI and MSI invalidate lines on writes, and lead to the same misses.
+// The protocols. MESI and MSI invalidate lines on writes, and have the same misses.
 const (
 	MESI       Protocol = iota // a line that only one cache has read is exclusive, and stores to it are silent
 	MSI                        // a line that has been read is shared
@@ -35,11 +35,12 @@ func ParseProtocol(s string) (Protocol, error) {
 // responses to these requests.
 type Bus struct {
 	Reads          uint64 // BusRd: read misses in all of the core's caches down to this level
-	ReadsExclusive uint64 // BusRdX: write misses in these caches
+	ReadsExclusive uint64 // BusRdX: write misses in all of the core's caches down to this level
 	Upgrades       uint64 // BusUpgr: writes to a shared line
 	SilentUpgrades uint64 // first writes to an exclusive line, without a request
 
-	RemoteClean, RemoteDirty uint64 // Reads and ReadsExclusive for lines that another cache had
+	// numbers of Reads and ReadsExclusive whose line another cache contained
+	RemoteClean, RemoteDirty uint64
 
 	// WriteBacksForReads and WriteBacksForWrites count write-backs of dirty lines that another
 	// cache reads or writes.

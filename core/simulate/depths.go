@@ -4,9 +4,9 @@ import "github.com/stackglass/stackglass/core/trace"
 
 // ConsumeDepths does the same as [Simulator.Consume], and also sets into[i] to the number of levels
 // in which row i missed. This is 0 for events and for hits in the first level, and the number of
-// levels for a line from memory. Accesses to instruction caches are not included. For a reference to several lines, it is the maximum over the
-// lines. into must have at least as many elements as the batch has rows. Do not use both this
-// method and Consume.
+// levels for a line from memory. Accesses to instruction caches are not included. For a reference
+// to several lines, into[i] is the maximum over the lines. into must have at least as many elements
+// as the batch has rows. Call either ConsumeDepths or Consume for all batches of a run, not both.
 func (s *Simulator) ConsumeDepths(b *trace.Batch, into []uint8) error {
 	s.threaded = s.threaded || b.Thread != nil
 	into = into[:b.Len()]

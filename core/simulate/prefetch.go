@@ -8,7 +8,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Prefetches counts what the prefetcher of a level has done.
+// Prefetches counts the actions of a level's prefetcher, and their effects.
 type Prefetches struct {
 	Hits    uint64 // number of prefetches of lines that were present
 	Misses  uint64 // number of prefetches that inserted a line
@@ -20,7 +20,7 @@ type Prefetches struct {
 	Pollution uint64
 }
 
-// Issued returns the number of prefetches that looked a line up.
+// Issued returns the number of prefetches that were not dropped.
 func (p *Prefetches) Issued() uint64 { return p.Hits + p.Misses }
 
 // prefetcher decides which lines, or sub-blocks, a level prefetches. A unit is a line, or a sub-block

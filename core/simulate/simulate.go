@@ -188,9 +188,11 @@ type Level struct {
 	// set.
 	BestMisses uint64
 	Bounded    bool
-	Resident   uint64   // number of lines present at the end
-	Caches     int      // number of caches
-	Cores      []Counts // Run, divided by the core that caused each event; an invalidation counts for the core that loses the line
+	Resident   uint64 // number of lines present at the end
+	Caches     int    // number of caches
+	// the counts of Run, by the core that caused each event; an invalidation counts for the core that
+	// loses the line
+	Cores []Counts
 }
 
 // Core is a simulated processor core.
@@ -202,7 +204,7 @@ type Core struct {
 type Counts struct {
 	Reads, Writes, ReadMisses, WriteMisses uint64 // numbers of demand accesses and demand misses
 
-	// Arrivals from the level above, other than demand accesses.
+	// The following fields count arrivals from the level above, other than demand accesses.
 	WriteBacksReceived uint64 // number of dirty lines written back to this level
 	WriteBackMisses    uint64 // number of write-backs received for lines that were absent
 	Updates            uint64 // number of stores written through to this level
@@ -217,7 +219,8 @@ type Counts struct {
 	// sub-blocks.
 	LineMisses uint64
 
-	PrefetchReads, PrefetchReadMisses uint64 // prefetches by levels above, and how many of them missed here
+	// numbers of prefetches by levels above, and of those prefetches that missed in this level
+	PrefetchReads, PrefetchReadMisses uint64
 	Prefetch                          Prefetches
 
 	Cold, Capacity, Conflict uint64 // demand misses by cause, if Options.Causes is set
@@ -246,7 +249,7 @@ func (c *Counts) Hits() uint64 { return c.Accesses() - c.Misses() }
 
 // Traffic is the memory traffic.
 type Traffic struct {
-	Reads, Writes           uint64 // number of fetched lines; number of written lines and stores
+	Reads, Writes           uint64 // numbers of fetched lines, and of written lines and stores
 	BytesRead, BytesWritten uint64
 }
 
@@ -257,7 +260,7 @@ type Options struct {
 	// Cores lists groups of threads, each of which runs on one core. Every other thread has its own
 	// core.
 	Cores       [][]uint32
-	MemoryBytes uint64 // limit of the simulator's memory; 0 if there is none
+	MemoryBytes uint64 // limit of the simulator's memory; 0: no limit
 
 	// MostCores, if not 0, is the number of cores. A thread that does not belong to a group of Cores then
 	// runs on the core with the fewest threads, as in drcachesim, except that drcachesim also knows which
@@ -267,15 +270,16 @@ type Options struct {
 	Causes bool // determine the causes of demand misses
 	Bound  bool // count the misses of optimal replacement
 
-	// Warmup is the number of references before counting begins. WarmupShare, if not 0, is the share of
-	// the last level's lines that must have been filled before. Limit, if not 0, is the number of
-	// references that are counted; later references are ignored.
+	// Warmup is the number of references before counting begins. WarmupShare, if not 0, is the share
+	// of the last level's lines that must have been filled before counting begins. Limit, if not 0, is
+	// the maximum number of counted references; later references are ignored.
 	Warmup      uint64
 	WarmupShare float64
 	Limit       uint64
 	FlushEvery  uint64 // number of references after which all levels write back and invalidate their lines; 0: never
 
-	// Translation means that the caches are TLBs, whose lines are pages: stores change nothing in them.
+	// Translation means that the caches are TLBs, whose lines are pages. Stores do not make these
+	// lines dirty.
 	Translation bool
 
 	// PerReference counts as Cachegrind does: a reference that touches several lines of a level is one
@@ -359,7 +363,7 @@ func New(h hierarchy.Hierarchy, o Options) (*Simulator, error) {
 	return s, err
 }
 
-// MemoryBytes returns how much memory the caches of one core need. It returns the same errors as
+// MemoryBytes returns the memory that the caches of one core need. It returns the same errors as
 // New.
 func MemoryBytes(h hierarchy.Hierarchy) (bytes uint64, err error) {
 	if err := checkAll(&h, Options{}); err != nil {

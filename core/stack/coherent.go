@@ -10,19 +10,20 @@ import (
 // Coherent is the LRU stack of one of several cores whose private caches are kept coherent by
 // invalidation (MODELS §6.4; the model of Schuff, Parsons and Pai as described by Kulkarni, §2).
 // Another core's store invalidates a line and leaves a hole, which is a free way in every cache
-// that had the line. An access fills the topmost hole above the place of its line: only the entries
-// above that hole move down, and the line's old place becomes a hole. The model thus computes the
-// same as [Sets] does for a single core, for every capacity and number of sets at once. Each number
-// of sets has its own holes. Create a Coherent with [NewCoherent].
+// that had the line. An access fills the topmost hole above its line: only the entries above that
+// hole move down, and the line's old position becomes a hole. Thus the model computes, for caches
+// with holes, the same depths as [Sets] for a single core, for every capacity and number of sets at
+// once. Each number of sets has its own holes. Create a Coherent with [NewCoherent].
 //
 // The depth of a line is the maximum number of valid lines above it at any time since its last
-// access. Holes count, because valid lines once occupied them. A line is therefore never deeper
-// with more sets, and a line that is on top of its set is also on top with more sets. The stack has
+// access. Holes count, because valid lines once occupied them. Therefore more sets never increase a
+// line's depth, and a line that is on top of its set is also on top with more sets. The stack has
 // two parts:
 //
 //  1. The top array contains lines that were accessed after the last hole appeared above or among
-//     them. It therefore has no holes, and the depth of a hit is the number of lines above it.
-//     Before a line of the array is lost, this line and the lines below it fall off the array.
+//     them. It therefore has no holes, and the depth of a hit is the number of lines above the
+//     accessed line. Before a line of the array is lost, this line and all lines below it leave the
+//     array.
 //  2. Below the array, the stamps of holes stay live, and the field holes finds the newest of them.
 //     For each number of sets, each set has a list (coherent_ways.go): first the lines of the
 //     array, in any order, and then lines and holes in stack order. A line moves in its lists only
@@ -48,7 +49,7 @@ type Op uint8
 const (
 	AccessOp Op = iota // the core loads or stores
 	LoseOp             // another core's store invalidates the line
-	AskOp              // asks for the depth and changes nothing
+	AskOp              // returns the depth of the line without changing the stack
 )
 
 // Lost is the distance of an access to a line that was lost since the core's last access to it:
@@ -201,8 +202,8 @@ func (m *Coherent) inArray(line trace.Line) int {
 	return slices.Index(m.near.exact.top[:m.used], line)
 }
 
-// Depth returns the depth of a line, or Cold if the core does not have the line. It changes
-// nothing.
+// Depth returns the depth of a line, or Cold if the core does not have the line. It does not change
+// the stack.
 func (m *Coherent) Depth(line trace.Line) uint32 {
 	if i := m.inArray(line); i >= 0 {
 		return uint32(i)
@@ -254,7 +255,7 @@ func (m *Coherent) shorten(to int) {
 // Lines returns the number of distinct lines that the core has accessed.
 func (m *Coherent) Lines() int { return m.near.exact.table.lines }
 
-// Depths returns the depths at which accesses found their lines, as [Sets.Depths] does, but without
+// Depths returns the numbers of accesses by depth, like [Sets.Depths], but excludes accesses to
 // lost lines.
 func (m *Coherent) Depths() *SetDepths {
 	tally := &m.near.tally

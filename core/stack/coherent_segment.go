@@ -43,11 +43,11 @@ func (n SetNumbers) filled(mask uint32) uint32 {
 	return mask
 }
 
-// Below is the stack of a core as it was before a segment of the trace, while this segment is
-// appended (MODELS §9). The segment was run on an empty [Coherent]. On the joined stack, the
-// entries of the segment's stack are on top. Below them are the earlier entries that the segment
-// did not remove. Three kinds of events in the segment affect the earlier entries, and are reported
-// in order:
+// Below is the stack of a core before a segment of the trace. It is used while the segment is
+// appended (MODELS §9), after the segment was analysed on an empty [Coherent]. On the joined stack,
+// the entries of the segment's stack are on top. Below them are the earlier entries that the
+// segment did not remove. Three kinds of events in the segment affect the earlier entries, and are
+// reported in order:
 //
 //   - [Below.Touch]: the segment's first access to a line, which removes the line from the stack
 //     below;
@@ -55,9 +55,9 @@ func (n SetNumbers) filled(mask uint32) uint32 {
 //   - [Below.Lose]: another core's store to a line that the segment has not yet touched.
 //
 // The first two kinds push the entries above the line down by one and fill the topmost hole below,
-// unless they already filled a hole of the segment. Whether they did depends on the number of sets,
-// so segments record it. The depth of an entry below is the number of entries above it, including
-// the segment's entries so far.
+// unless they already filled a hole of the segment. Whether they filled such a hole depends on the
+// number of sets, so segments record this fact. The depth of an entry below is the number of
+// entries above it, including the segment's entries so far.
 type Below struct {
 	numbers SetNumbers
 	above   uint32 // entries of the segment's stack
@@ -333,8 +333,8 @@ func (r *Below) Lose(line trace.Line) (depth uint32) {
 // [Coherent.Depths].
 func (r *Below) Depths() *SetDepths { return &r.depths }
 
-// Join puts a segment on top and returns the state of the joined stack. state is the final state of
-// the segment.
+// Join puts the stack of a segment on top of this stack, and returns the state of the joined stack.
+// state is the final state of the segment.
 func (r *Below) Join(state []byte) ([]byte, error) {
 	s, err := readState(state)
 	if err != nil || len(s.entries) != int(r.above) {

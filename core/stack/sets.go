@@ -40,9 +40,10 @@ const AllSetNumbers SetNumbers = 1<<SetCounts - 1
 // Sets is the model for set-associative caches: it extends [Exact] with the depth at which each
 // access finds its line in its set, for several numbers of sets at once. Create one with [NewSets].
 type Sets struct {
-	near     // counts hits in the top array, while the lists follow falls
-	above    [topLines]above
-	accesses bool         // whether the lists follow accesses instead of falls
+	near  // counts hits in the top array while accesses is false
+	above [topLines]above
+	// whether the lists are updated at each access, instead of when lines fall off the top array
+	accesses bool
 	latest   []trace.Line // the line that was accessed last in each set, for the smallest number of sets; only used while the lists follow accesses
 	moves    moves
 	now      uint32 // the last number given to a fall or an access
@@ -165,7 +166,7 @@ func (m *Sets) finish(queue []deep, lines []trace.Line, out []uint32) {
 	m.follow(m.exact.share.prefers(m.exact.stamped, out), lines, out, queue)
 }
 
-// Push accesses the lines in order and counts nothing.
+// Push accesses the lines in order without counting.
 func (m *Sets) Push(lines []trace.Line) {
 	m.recent.settle()
 	counted, depths := m.tally, m.recent.depths

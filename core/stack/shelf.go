@@ -14,9 +14,9 @@ import (
 type Shelf interface {
 	// Write stores a block. It does not retain data.
 	Write(run, block uint32, data []byte) error
-	// Read returns a block as it was written. The slice is valid until the next call.
+	// Read returns the data of a block. The slice is valid until the next call.
 	Read(run, block uint32) ([]byte, error)
-	// Drop deletes a block. The caller never reads the block again.
+	// Drop deletes a block that will never be read again.
 	Drop(run, block uint32) error
 }
 

@@ -20,8 +20,8 @@ import (
 // access. One pass over all lines finds the distances of all touches of a segment. The touches are
 // sorted by line too, so this pass also finds the line of each touch, and replaces the line's stamp
 // by a new stamp of the segment. The bitmap of live stamps and its counts stay in memory: about 1.5
-// bits for each line and for each unused stamp. As for [Exact], a distance is the number of newer
-// live stamps, plus the number of earlier touches.
+// bits for each line and each unused stamp. As for [Exact], a distance is the number of newer live
+// stamps, plus the number of earlier touches.
 type Shelved struct {
 	shelf  Shelf
 	run    uint32 // the run that contains the lines
@@ -268,8 +268,8 @@ func (m *Shelved) Depths() *SetDepths {
 	return m.sets.depths()
 }
 
-// MemoryBytes estimates the model's memory between two segments, when it contains no segment's
-// lines.
+// MemoryBytes estimates the model's memory between two segments, when the model contains no lines
+// of a segment.
 func (m *Shelved) MemoryBytes() uint64 {
 	bytes := uint64(len(m.stamps.blocks)) * blockBytes
 	if m.sets != nil {

@@ -1,17 +1,17 @@
 package trace
 
-// DefaultRows is the default number of rows in a batch: few enough to stay in the first-level
-// cache, and many enough to make the cost of one dynamic call per batch negligible.
+// DefaultRows is the default number of rows in a batch. A batch of this size stays in the
+// first-level cache, and the cost of one dynamic call per batch is negligible.
 const DefaultRows = 4096
 
 // Batch contains rows in columns of equal length. The caller owns the batch. Its content is valid
 // until the batch is filled again, and analyses must not change it.
 type Batch struct {
 	Addr  []Addr   // byte address
-	Bytes []uint32 // bytes referenced; 0: unknown
+	Bytes []uint32 // number of referenced bytes; 0: unknown
 	Kind  []Kind
 
-	// Optional columns. Each is nil or has the same length as Addr.
+	// The following columns are optional. Each is nil or has the same length as Addr.
 	Thread []uint32 // thread number in the trace
 	PC     []Addr   // address of the instruction; 0: unknown
 	Site   []uint32 // index in Program.Sites; for blocks, calls and returns, in Program.Blocks
@@ -59,13 +59,13 @@ func (b *Batch) Resize(rows int) {
 // NeedThread adds the thread column if it is absent, with zeros in the existing rows.
 func (b *Batch) NeedThread() { need(b, &b.Thread, &b.threads) }
 
-// NeedPC adds the PC column in the same way.
+// NeedPC adds the PC column if it is absent, with zeros in the existing rows.
 func (b *Batch) NeedPC() { need(b, &b.PC, &b.pcs) }
 
-// NeedSite adds the site column in the same way.
+// NeedSite adds the site column if it is absent, with zeros in the existing rows.
 func (b *Batch) NeedSite() { need(b, &b.Site, &b.sites) }
 
-// NeedArg adds the column of second values in the same way.
+// NeedArg adds the column of second values if it is absent, with zeros in the existing rows.
 func (b *Batch) NeedArg() { need(b, &b.Arg, &b.args) }
 
 func need[T uint32 | uint64](b *Batch, column, storage *[]T) {
@@ -87,8 +87,8 @@ func At[T uint32 | uint64](column []T, i int) T {
 	return column[i]
 }
 
-// Append adds one reference; it is meant for builders and slow formats. Values for absent columns
-// are ignored.
+// Append adds one reference. It is slow, so fast readers fill columns instead. Values for absent
+// columns are ignored.
 func (b *Batch) Append(kind Kind, addr Addr, bytes uint32, thread uint32, pc Addr) {
 	b.Addr = append(b.Addr, addr)
 	b.Bytes = append(b.Bytes, bytes)
@@ -177,8 +177,8 @@ func (b *Batch) Slice(lo, hi int) {
 	b.Resize(hi - lo)
 }
 
-// View turns into, another batch, into a view of rows [lo, hi) of b, and returns it. The view
-// shares the memory of b.
+// View makes the batch into a view of rows [lo, hi) of b, and returns into. The view shares the
+// memory of b.
 func (b *Batch) View(into *Batch, lo, hi int) *Batch {
 	into.Addr, into.Bytes, into.Kind = b.Addr[lo:hi], b.Bytes[lo:hi], b.Kind[lo:hi]
 	into.Thread, into.PC = part(b.Thread, lo, hi), part(b.PC, lo, hi)

@@ -65,15 +65,15 @@ func oneFile(group []sourceFile) bool {
 }
 
 // CommonTail returns the number of trailing path elements that two paths have in common. whole
-// reports whether one path is a tail of the other, so that both may denote the same file.
+// reports whether one path is a tail of the other path, so that both may denote the same file.
 func CommonTail(a, b string) (parts int, whole bool) {
 	x, y := pathParts(a), pathParts(b)
 	parts = commonParts(x, y)
 	return parts, parts > 0 && parts == min(len(x), len(y))
 }
 
-// SameFile returns the indices of the paths that may denote the file called name: those with the
-// longest common tail.
+// SameFile returns the indices of the paths that may denote the file called name, which are the
+// paths with the longest common tail.
 func SameFile(name string, paths []string) (list []int) {
 	most := 0
 	for i, path := range paths {

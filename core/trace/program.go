@@ -2,21 +2,22 @@ package trace
 
 import "slices"
 
-// Program describes the code that made the references of a trace, and its variables. Batches and
-// these tables refer to items by their indices in its slices.
+// Program describes the code that made the references of a trace, and the variables of this code.
+// Batches and these tables refer to items by their indices in the slices of Program.
 type Program struct {
 	Modules   []Module
 	Functions []Function
 	Blocks    []Block
 	Sites     []Site
 	Objects   []Object // the global variables
-	// Structures contains the structure types to which sites and objects refer. Each module has its
-	// own, so equal structures may occur several times.
+	// Structures contains the structure types to which sites and objects refer. Each module has
+	// separate structures, so equal structures may occur several times.
 	Structures []Structure
 	Tags       []string // caliper tags
 	Threads    []Thread
 	// ThreadCount is the number of threads that make references in the whole trace, according to an
-	// index; 0: unknown. Threads may contain fewer, because it lists only the threads found so far.
+	// index; 0: unknown. Threads may contain fewer threads, because it lists only the threads found so
+	// far.
 	ThreadCount int
 }
 
@@ -25,18 +26,18 @@ type Module struct {
 	Name    string       // source file, or path of the loaded file
 	Options string       // compiler options: "-O2 ..."
 	Missed  []Missed     // code that was not instrumented
-	Sources []SourceFile // its source files, if they were recorded
+	Sources []SourceFile // source files of the module, if they were recorded
 	// Base and End delimit the address range of a loaded file. The sites of such a module have PCs.
 	Base, End Addr
 }
 
 // SourceFile is a source file as it was when the program was compiled.
 type SourceFile struct {
-	Name   string // the name that places use
-	Packed string // its text, compressed by package sourcefile
+	Name   string // the name of the file in source locations
+	Packed string // the text of the file, compressed by package sourcefile
 }
 
-// SourceFiles returns the source files of all modules, each once.
+// SourceFiles returns the source files of all modules without duplicates.
 func (p *Program) SourceFiles() (list []SourceFile) {
 	if p == nil {
 		return nil
@@ -72,10 +73,10 @@ type Place struct {
 
 // Function is one function of the program, after inlining.
 type Function struct {
-	Name    string // name of its symbol, as in the linker's tables
+	Name    string // name of the function's symbol in the linker's tables
 	Module  uint32
 	Place   Place
-	First   uint32 // its blocks are [First, First+Blocks)
+	First   uint32 // the function's blocks are [First, First+Blocks)
 	Blocks  uint32
 	Outline bool // the compiler outlined the body of a parallel region or task
 	Target  Target
@@ -85,23 +86,24 @@ type Function struct {
 const NoFunction = ^uint32(0)
 
 // Block is straight-line code. Basic blocks are split after calls, because a call may not return.
-// Each execution of a block makes exactly the rows of its sites, in order.
+// Each execution of a block makes exactly the rows of the block's sites, in order.
 type Block struct {
 	Function   uint32 // or NoFunction
 	Label      string // the basic block's name in the compiler's intermediate representation
 	Part       uint32 // n: the part after the n-th call in the basic block
 	Flags      BlockFlags
-	Loop       uint32 // 1 + the block that heads the innermost loop around it; 0: none
-	Depth      uint32 // number of loops around it
+	Loop       uint32 // 1 + the header block of the innermost loop around the block; 0: no loop
+	Depth      uint32 // number of loops around the block
 	File       string
 	FirstLine  uint32 // source lines; 0: unknown
 	LastLine   uint32
-	Successors []uint32 // the terminator's successors, in its order, including duplicates
-	Callee     string   // the function called at its end; "": none, "*": not known statically
-	FirstSite  uint32   // its sites are [FirstSite, FirstSite+Sites)
-	Sites      uint32
-	Ops        []Op
-	Instrs     []Instr // nil if the capture did not record them
+	Successors []uint32 // the successors in the terminator's order, including duplicates
+	// the function called at the end of the block; "": none, "*": not known statically
+	Callee    string
+	FirstSite uint32 // the block's sites are [FirstSite, FirstSite+Sites)
+	Sites     uint32
+	Ops       []Op
+	Instrs    []Instr // nil if the capture did not record them
 }
 
 // BlockFlags contains facts about a block.
@@ -120,8 +122,9 @@ const (
 // Op is the number of instructions in a block that have the same opcode and type.
 type Op struct {
 	Opcode string // LLVM opcode: "fadd", "load", "br", "call", "icmp", ...
-	Type   string // type of its result, or of the value that it stores or compares: "double", "<4 x float>", "i32"
-	Count  uint32
+	// type of the result, or of the value that is stored or compared: "double", "<4 x float>", "i32"
+	Type  string
+	Count uint32
 }
 
 // Instr is one instruction with its dependences.
@@ -133,7 +136,9 @@ type Instr struct {
 	// the store whose value it loads, in the same or the previous iteration. Constants are omitted,
 	// except that the constant operands of llvm.fma and llvm.fmuladd are listed as -1.
 	Uses []int32
-	Site uint32 // 1 + its first site, relative to the block's FirstSite; 0: the instruction makes no rows
+	// 1 + the instruction's first site, relative to the block's FirstSite; 0: the instruction makes no
+	// rows
+	Site uint32
 }
 
 // Site is one instruction that makes rows.
@@ -154,7 +159,7 @@ type Site struct {
 
 // Structure is a structure type of the program's source.
 type Structure struct {
-	Name    string   // "": it has no name
+	Name    string   // "": the structure has no name
 	Bytes   uint64   // distance between neighbouring elements of an array
 	Members []Member // in ascending order of offsets
 }
@@ -186,8 +191,8 @@ const (
 	// ChasingSite marks loads whose address was loaded in an earlier iteration, such as loads of
 	// the fields of list elements.
 	ChasingSite
-	// LinkSite marks the ChasingSite loads that load the next address to follow, such as the link
-	// of a list.
+	// LinkSite marks those ChasingSite loads that load the next address to follow, such as the link of
+	// a list.
 	LinkSite
 )
 
@@ -225,19 +230,19 @@ type Thread struct {
 	Number    uint32 // the number used in Batch.Thread
 	ID        uint64 // the operating system's id
 	Name      string
-	StackLow  Addr // its stack is [StackLow, StackHigh); both 0: unknown
+	StackLow  Addr // the thread's stack is [StackLow, StackHigh); both 0: unknown
 	StackHigh Addr
 }
 
 // Flow is a value that passes from one block of a function to another, or around a loop of several
 // blocks. Instruction Instr of block Block uses the result of instruction FromInstr of block
-// FromBlock. Before is 1 if that result was computed in the previous iteration of the loop that
-// Block heads (a phi's value from a latch), otherwise 0. Operands listed in [Instr.Uses] are not
-// repeated here.
+// FromBlock. Before is 1 if that result was computed in the previous iteration of the loop whose
+// header is Block (a phi's value from a latch), and otherwise 0. Operands listed in [Instr.Uses]
+// are not repeated here.
 type Flow struct{ Block, Instr, FromBlock, FromInstr, Before uint32 }
 
-// LikeFirst returns the given number of threads, numbered from 0. They resemble the program's first
-// thread, but only the first has a name and an id. The function moved maps an address in the first
+// LikeFirst returns the given number of threads, numbered from 0, as copies of the program's first
+// thread. Only thread 0 keeps the name and the id. The function moved maps an address in the first
 // thread's stack to another thread's stack; if it is nil, all threads have the same stack.
 func (p *Program) LikeFirst(threads int, moved func(addr Addr, thread int) Addr) []Thread {
 	list := make([]Thread, threads)
@@ -256,8 +261,8 @@ func (p *Program) LikeFirst(threads int, moved func(addr Addr, thread int) Addr)
 	return list
 }
 
-// IsBare reports whether a block has no loads, stores or modifies. If it has any, their rows show
-// that the block was entered.
+// IsBare reports whether a block has no loads, stores or modifies. If a block has such
+// instructions, their rows show that the block was entered.
 func (p *Program) IsBare(block uint32) bool {
 	if uint64(block) >= uint64(len(p.Blocks)) {
 		return false
@@ -268,8 +273,8 @@ func (p *Program) IsBare(block uint32) bool {
 	return !slices.ContainsFunc(own, func(s Site) bool { return s.Kind <= Modify })
 }
 
-// Target is the instruction set for which a function's code was generated. If [X86] is not set, the
-// target is unknown, or is a machine without these extensions.
+// Target is the set of instruction-set extensions for which a function's code was generated. If
+// [X86] is not set, the target is unknown, or is a machine without these extensions.
 type Target uint32
 
 // These are the bits of a target. The bits between X86 and Contract stand for extensions beyond

@@ -11,15 +11,16 @@ type Reader interface {
 	// Next fills b with the next rows, in trace order. It allocates nothing in steady state.
 	//
 	// If it returns an error, the batch is empty, and earlier calls have returned all rows that
-	// precede the error. io.EOF is the end of a complete trace. A *SyntaxError is about one record,
-	// and the next call continues after it. Every other error is final and will be returned again.
+	// precede the error. io.EOF means the end of a complete trace. A *SyntaxError is about one record,
+	// and the next call continues after that record. Every other error is final, and all further calls
+	// return it again.
 	Next(b *Batch) error
 }
 
 // Header describes a trace, except for its references. Facts become known during reading, so the
 // header is complete only at the end.
 type Header struct {
-	Format  string // the format's name, as for --input-format: "lackey", "din", ...
+	Format  string // the format's name, a value of --input-format: "lackey", "din", ...
 	Threads bool   // records have thread numbers
 	PCs     bool   // data records have the instruction's address
 	Sizes   bool   // records have the number of bytes
@@ -28,8 +29,8 @@ type Header struct {
 	// Their order within a slice is unknown.
 	Sliced bool
 
-	// Program describes the program; it is nil if the format does not describe one. Reading only
-	// adds items to its tables, so indices remain valid.
+	// Program describes the program; it is nil if the format does not describe programs. Reading only
+	// adds items to the program's tables, so indices remain valid.
 	Program *Program
 	// Capture lists facts about how the trace was made, in the order in which the capture tool
 	// wrote them.
@@ -39,8 +40,8 @@ type Header struct {
 // Fact is a statement of a capture tool about a trace.
 type Fact struct{ Name, Value string }
 
-// LeftOutFact is the name of the fact that lists the omitted records of a trace, which are not
-// references.
+// LeftOutFact is the name of the fact that lists the kinds of records that a trace contains but a
+// reader ignores, because they are not references.
 const LeftOutFact = "left out"
 
 // LeftOut returns the value of the fact named [LeftOutFact], or "" if there is none.
@@ -86,7 +87,8 @@ type Position struct {
 	Rows  uint64 // number of rows of the chunk before the position
 }
 
-// Before reports whether p comes before another position. Both must count rows of the same kinds.
+// Before reports whether p comes before another position. Both positions must count rows of the
+// same kinds.
 func (p Position) Before(other Position) bool {
 	return p.Chunk < other.Chunk || p.Chunk == other.Chunk && p.Rows < other.Rows
 }
@@ -96,11 +98,11 @@ const AtEnd = ^uint64(0)
 
 // Chunk is a segment of a trace that can be read without reading earlier segments.
 type Chunk struct {
-	At         uint64 // its offset in the file
+	At         uint64 // offset of the chunk in the file
 	References uint64
 }
 
-// Outline contains what an index says about a whole trace before the trace is read.
+// Outline contains facts about a whole trace, which an index contains before the trace is read.
 type Outline struct {
 	References uint64 // number of references of all kinds
 	Threads    int    // number of threads that make references
@@ -116,8 +118,8 @@ type Source interface {
 	// Open returns a reader of the rows of the given kinds, starting at the beginning of a chunk.
 	// Several such readers may be used at the same time.
 	Open(chunk uint64, kinds Kinds) Mover
-	// Agrees compares r, another reader of the same trace that has reached a chunk, with a reader
-	// that Open returns for that chunk. It reports whether both have seen the same header state.
+	// Agrees compares r, another reader of the same trace that has reached a chunk, with a reader that
+	// Open returns for that chunk. It reports whether both readers have the same header at this point.
 	Agrees(r Mover, chunk uint64) bool
 }
 
@@ -149,12 +151,12 @@ var ErrNotThere = errors.New("the file was changed while it was being read")
 type Filler interface {
 	// Begin prepares a batch that has no data yet and whose length is its capacity.
 	Begin(b *Batch)
-	// Fill writes rows, and returns their number and, if it is already known, the error that
-	// follows them.
+	// Fill writes rows and returns their number. If the error that follows these rows is already
+	// known, Fill also returns this error.
 	Fill(b *Batch) (rows int, err error)
 }
 
-// LateError keeps an error that occurred after the rows of a batch, until these rows have been
+// LateError keeps an error that occurred after the rows of a batch until these rows have been
 // returned.
 type LateError struct{ err error }
 
@@ -181,7 +183,7 @@ func (l *LateError) Next(b *Batch, f Filler) error {
 	return err
 }
 
-// SyntaxError reports one record that violates its format. The reader continues after it.
+// SyntaxError reports one record that violates its format. The reader continues after this record.
 type SyntaxError struct {
 	File   string // the trace's name
 	Line   int    // line, from 1, in text formats; 0 in binary formats
@@ -216,8 +218,8 @@ func (e *SyntaxError) Nameless() string {
 
 const theTrace = "the trace"
 
-// ErrCutShort is the Err of a [DamageError] if the trace does not end with a record of how the run
-// ended, for example because the recorder was killed.
+// ErrCutShort is the Err of a [DamageError] if the trace lacks the final record that says how the
+// run ended, for example because the recorder was killed.
 var ErrCutShort = errors.New("the recorder was killed, or only a part of the file was copied")
 
 // DamageError reports that the stream is broken: it was cut off, or a checksum or a compressed

@@ -44,31 +44,34 @@ const (
 )
 
 // The kinds of events, which are rows without data. Readers return only the events selected with
-// [Selector]. The comments say what Addr and Arg contain.
+// [Selector]. The comments describe the contents of Addr and Arg.
 const (
-	BlockEntry    Kind = 8 + iota // a basic block, or the part of one after a call, begins; Site is the block
-	Call                          // a function is entered; Site is its first block
-	Return                        // a function is about to return; Site is its last block
-	Alloc                         // a heap or stack object is created; Addr: its address; Arg: its size in bytes
-	Free                          // a heap or stack object is freed; Addr: its address
-	ThreadStart                   // a thread starts; Addr: number of the thread that created it
-	ThreadEnd                     //
-	RegionBegin                   // a caliper; Addr: its tag, an index in Program.Tags
-	RegionEnd                     //
-	ParallelBegin                 // a parallel region forks; Addr: stack pointer of the caller
-	ParallelEnd                   // all threads of the region have joined
-	Barrier                       // a thread has left a barrier
-	LoopBegin                     // a worksharing loop begins; Addr: OpenMP schedule; Arg: chunk size
-	LoopEnd                       // Addr: 0
-	CriticalBegin                 // Addr: the lock
-	CriticalEnd                   // Addr: the lock
-	ReduceBegin                   //
-	ReduceEnd                     //
-	TaskCreate                    // Addr: the task
-	TaskBegin                     // Addr: the task
-	TaskEnd                       // Addr: the task
-	TaskWait                      //
-	BareBlock                     // replaces BlockEntry, if that is not selected, for blocks without loads, stores and modifies
+	// a basic block, or the part of a basic block after a call, begins; Site is the block
+	BlockEntry    Kind = 8 + iota
+	Call               // a function is entered; Site is its first block
+	Return             // a function is about to return; Site is its last block
+	Alloc              // a heap or stack object is created; Addr: its address; Arg: its size in bytes
+	Free               // a heap or stack object is freed; Addr: its address
+	ThreadStart        // a thread starts; Addr: number of the thread that created it
+	ThreadEnd          //
+	RegionBegin        // a caliper; Addr: its tag, an index in Program.Tags
+	RegionEnd          //
+	ParallelBegin      // a parallel region forks; Addr: stack pointer of the caller
+	ParallelEnd        // all threads of the region have joined
+	Barrier            // a thread has left a barrier
+	LoopBegin          // a worksharing loop begins; Addr: OpenMP schedule; Arg: chunk size
+	LoopEnd            // Addr: 0
+	CriticalBegin      // Addr: the lock
+	CriticalEnd        // Addr: the lock
+	ReduceBegin        //
+	ReduceEnd          //
+	TaskCreate         // Addr: the task
+	TaskBegin          // Addr: the task
+	TaskEnd            // Addr: the task
+	TaskWait           //
+	// replaces BlockEntry, if BlockEntry is not selected, for blocks without loads, stores and
+	// modifies
+	BareBlock
 	endOfKinds
 )
 
@@ -132,7 +135,7 @@ func (s Kinds) String() string {
 }
 
 // ParseKinds reads a comma-separated list of kinds of references by name, or of the sets data and
-// all. The error quotes the word that is not a kind.
+// all. The error quotes the unknown word.
 func ParseKinds(list string) (set Kinds, err error) {
 	for word := range strings.SplitSeq(list, ",") {
 		word = strings.TrimSpace(word)
@@ -156,7 +159,7 @@ func ParseKinds(list string) (set Kinds, err error) {
 type OptionError struct {
 	Option string // the option's name, without dashes
 	Got    string // the given value
-	Want   string // what values are accepted
+	Want   string // the accepted values
 }
 
 func (e *OptionError) Error() string {

@@ -44,7 +44,8 @@ func Headers() []Header {
 // Hashed is the folder that contains the files whose names contain a hash of their content.
 const Hashed = "assets/"
 
-// These values of Cache-Control say how long a browser may use a file without asking again.
+// These values of Cache-Control determine how long a browser may use a file without asking the
+// server again.
 const (
 	// Forever is used for files below [Hashed], whose content never changes.
 	Forever = "public, max-age=31536000, immutable"

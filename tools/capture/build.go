@@ -48,8 +48,8 @@ type build struct {
 	noted    map[string]bool
 }
 
-// Compile does the same as `compiler args…`, but the compiled programs record their references. It
-// returns the compiler's exit status. A non-nil error means that the compiler was not found, or
+// Compile runs `compiler args…` in such a way that the compiled programs record their references.
+// It returns the compiler's exit status. A non-nil error means that the compiler was not found, or
 // that the command line is not supported.
 func Compile(io IO, o Options, compilerName string, args []string) (status int, err error) {
 	c, err := findCompiler(compilerName)

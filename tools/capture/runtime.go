@@ -22,11 +22,11 @@ import (
 //go:embed runtime/*.c runtime/*.h
 var sources embed.FS
 
-// Sources returns the runtime's sources, in the folder runtime, for other C programs that write
-// containers.
+// Sources returns the runtime's source files, which other C programs can use to write containers.
+// The files are in the folder runtime.
 func Sources() fs.FS { return sources }
 
-// Header returns stackglass.h, with which programs mark regions.
+// Header returns the text of stackglass.h, with whose macros programs mark regions.
 func Header() []byte {
 	text, err := sources.ReadFile("runtime/stackglass.h")
 	must(err)
@@ -43,7 +43,7 @@ func must(err error) {
 
 // Runtime contains the paths of the compiled runtime's files.
 type Runtime struct {
-	Folder  string // the folder with its source
+	Folder  string // folder that contains the runtime's source
 	Include string // folder that contains stackglass.h
 	Program string // object to link into each program
 	Library string // object to link into each shared library

@@ -12,9 +12,10 @@ import (
 	"github.com/stackglass/stackglass/core/report"
 )
 
-// Answers holds the documents that answer questions about a run, and the tables in which the page
-// shows them. Documents and tables are made when they are first needed. Only the answers to the
-// last few questions are kept, because a document about a long run has a million rows.
+// Answers contains the documents that answer questions about a run, and the tables in which the
+// page shows these documents. Documents and tables are created when they are first needed. Only the
+// answers to the last few questions are kept, because a document about a long run has a million
+// rows.
 type Answers struct {
 	Run       *ask.Run
 	documents map[string]*report.Document
@@ -95,7 +96,7 @@ func (a *Answers) table(caption string, q ask.Question, where map[string]string,
 	return t
 }
 
-// AnsweredTable shows a table of an answer from the answer program; nil if the answer has no such
+// AnsweredTable returns a table of a reply from the answer program; nil if the reply has no such
 // table.
 func AnsweredTable(reply *answers.Reply, key string) *Table {
 	t := reply.Table(key)

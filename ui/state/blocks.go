@@ -13,8 +13,8 @@ import (
 	"github.com/stackglass/stackglass/core/report"
 )
 
-// Blocks is the answer of the compute-node models in the form that the view Blocks and runtime
-// shows.
+// Blocks is the answer of the compute-node models in the form in which the view “Blocks and
+// runtime” shows it.
 type Blocks struct {
 	*answers.Reply
 	Function, Block uint32 // the selected function and block; 0: none
@@ -70,7 +70,7 @@ func modelled(x float64) string {
 	return significant(x)
 }
 
-// Shown returns the given columns of the table with a key; nil if the table has no rows.
+// Shown returns some columns of the table that has the given key; nil if the table has no rows.
 func (b *Blocks) Shown(key, caption string, columns ...string) *Table {
 	whole := b.Table(key)
 	if whole == nil || len(whole.Rows) == 0 {
@@ -329,7 +329,7 @@ func CaveatsWord(n int) string {
 	return Plural(uint64(n), "caveat", "caveats") + " about these numbers"
 }
 
-// Unmodelled returns a sentence that lists what is not modelled.
+// Unmodelled returns a sentence that lists the effects that are not modelled.
 func Unmodelled(list []string) string {
 	return "Not modelled: " + strings.Join(list, "; ") + "."
 }

@@ -13,8 +13,8 @@ import (
 type LevelCard struct {
 	Cache   hierarchy.Cache
 	Numbers []Fact // the prediction; IDs are CSS classes; nil if there is no answer
-	Chip    string // one word that says how the prediction was computed
-	Method  string // a sentence that says how the prediction was computed
+	Chip    string // the method of the prediction, in one word
+	Method  string // the method of the prediction, in a sentence
 	Note    string // a note that the answer is for another line size, or ""
 }
 
@@ -83,8 +83,8 @@ func (v *View) Predict(h hierarchy.Hierarchy) *Caches {
 }
 
 // MarkReal adds the predicted global miss ratio of each level to the marks of the miss-ratio curve.
-// It differs from the curve because of the level's sets, and because each thread may have its own
-// cache.
+// This ratio differs from the curve because of the level's sets, and because each thread may have a
+// separate cache.
 func (c *Caches) MarkReal(curve *Chart) {
 	p := c.Prediction
 	if len(p.Levels) == 0 || p.Levels[0].Accesses == 0 {
@@ -225,7 +225,7 @@ func LevelColor(i int) string {
 	return [...]string{"level1", "level2", "level3", "memory"}[min(i, 3)]
 }
 
-// WaysText formats an associativity, as in "8 ways".
+// WaysText formats an associativity, such as "8 ways".
 func WaysText(ways uint32) string {
 	if ways == 0 {
 		return "fully associative"
@@ -234,7 +234,8 @@ func WaysText(ways uint32) string {
 }
 
 // Sizes returns the cache sizes to choose from: the powers of two from 1 KiB to 1 GiB, one size
-// between each pair of neighbours, because real caches have such sizes, and the size also.
+// between each pair of these, because real caches have such sizes, and the size that is passed as
+// also.
 func Sizes(also uint64) []uint64 {
 	var list []uint64
 	add := func(n uint64) {
@@ -286,7 +287,7 @@ func Typed(x float64) string {
 	return hierarchy.FormatNumber(x)
 }
 
-// LevelsTable lists the accesses to each level, as "stackglass what-if" prints them.
+// LevelsTable lists the accesses to each level, like the output of "stackglass what-if".
 func (v *View) LevelsTable(h hierarchy.Hierarchy) *Table {
 	q := v.question("what-if")
 	q.Machine = h
@@ -335,8 +336,8 @@ func withLine(c hierarchy.Cache, lineBytes uint32) hierarchy.Cache {
 	return fitWays(c)
 }
 
-// WithLines returns the levels, with the view's line size in those whose own line size the profile
-// lacks.
+// WithLines returns the levels, and replaces line sizes that the profile lacks by the view's line
+// size.
 func (v *View) WithLines(levels []hierarchy.Cache) []hierarchy.Cache {
 	out := append([]hierarchy.Cache(nil), levels...)
 	for i := range out {

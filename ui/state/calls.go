@@ -11,14 +11,14 @@ import (
 	"github.com/stackglass/stackglass/core/report"
 )
 
-// The values of Screen.Calls: how call paths are read.
+// The values of Screen.Calls select the direction in which call paths are shown.
 const (
 	CallsDown     = ""         // from callers to callees
 	CallsUp       = "callers"  // from callees to callers
 	CallsFunction = "function" // the callers and the callees of one function
 )
 
-// CallDirections returns the ways to read call paths.
+// CallDirections returns the directions in which call paths can be shown.
 func CallDirections() []Choice {
 	return []Choice{{CallsDown, "Top-down"}, {CallsUp, "Bottom-up"}, {CallsFunction, "One function"}}
 }
@@ -54,8 +54,8 @@ func missingCalls(p *profile.Profile) string {
 type Calls struct {
 	Trees  []*CallTree // one tree, or the callers and the callees of a function
 	Events []Choice    // the events by which the trees can be weighted
-	Event  string      // the key of the event by which they are weighted
-	Label  string      // its label
+	Event  string      // the key of the event by which the trees are weighted
+	Label  string      // the label of that event
 	Total  float64     // the event's count in the whole run
 
 	reply  *answers.Reply
@@ -164,7 +164,7 @@ func CallKey(paths []profile.Path, at int) string {
 }
 
 // Site returns the first site of a row's function, which identifies the function in the Code view;
-// -1 if the function makes no reference of its own.
+// -1 if the function itself makes no references.
 func (t *CallTree) Site(p *profile.Profile, row int) int {
 	of, site := &t.calls.paths[t.path(row)], -1
 	for i := range p.Sites.Code {
@@ -219,7 +219,7 @@ func (t *CallTree) Stack(row int) (rows []int) {
 	return rows
 }
 
-// Hottest returns the row with the largest count of its own; -1 if there are no rows.
+// Hottest returns the row with the largest exclusive count; -1 if there are no rows.
 func (t *CallTree) Hottest() (best int) {
 	best = -1
 	for i, n := range t.Self {
@@ -277,7 +277,7 @@ func (c *Calls) Summary(search string) string {
 	return text + "A call path is as wide as its count, with callees."
 }
 
-// Sentence describes a row: its function with and without callees.
+// Sentence describes a row: the counts of its function with and without callees.
 func (t *CallTree) Sentence(row int) string {
 	c := t.calls
 	return t.Names[row] + ": " + t.text(row, c.Event+"_inclusive") + " " + c.Label + " with callees, " + c.share(t.All[row]) + "; own: " + t.text(row, c.Event) + ", " + c.share(t.Self[row]) + "."
@@ -312,11 +312,11 @@ func (t *CallTree) about(row int) (where string, lines [][]string) {
 	return where, lines
 }
 
-// Flame is a flame graph, drawn by flame.js: a row of the tree is a frame, as wide as its weight,
-// and the rows below it are beside each other on its one side.
+// Flame is a flame graph that flame.js draws: each row of the tree is a frame whose width is the
+// row's weight, and the child rows are side by side above or below it.
 type Flame struct {
 	ID, Title, Summary string
-	Event              string // the event, as in the lines of About
+	Event              string // the name of the event in the lines of About
 	Up                 bool   // the frames below a frame are drawn above it
 	Names              []string
 	Parents, Depths    []int
@@ -325,10 +325,11 @@ type Flame struct {
 	Matches            []bool // nil: no search
 	Zoom               int    // the row that is as wide as the graph; -1: all
 	About              func(row int) (where string, lines [][]string)
-	Words              func(row int) string // what is announced about a row
+	Words              func(row int) string // the text about a row for screen readers
 }
 
-// Flame returns the flame graph of a tree. zoom is the row that is zoomed to, or -1.
+// Flame returns the flame graph of a tree. zoom is the row that fills the width of the graph, or
+// -1.
 func (t *CallTree) Flame(search string, zoom int) *Flame {
 	f := &Flame{
 		ID: t.ID, Title: t.Title + ", width: " + t.calls.Label, Summary: t.calls.Summary(""), Event: upper(t.calls.Label), Up: t.Up && len(t.calls.Trees) > 1,

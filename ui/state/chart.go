@@ -10,7 +10,7 @@ type Chart struct {
 	Marks   []Mark
 	Split   int    // in bar charts, the index of the first bar that is drawn apart from the others; 0: none
 	Summary string // a summary of the chart, for screen readers
-	How     string // how the chart was computed, or "" if in the same way as the run's other numbers
+	How     string // how the chart was computed; "": in the same way as the run's other numbers
 	Small   bool   // the chart is one of several charts side by side
 }
 
@@ -34,7 +34,7 @@ const (
 	UnitReferences Unit = "references" // SI prefixes
 	UnitBin        Unit = "bin"        // the index of a bin label
 	UnitCores      Unit = "cores"
-	UnitTimes      Unit = "times" // a factor, as in "2 times"
+	UnitTimes      Unit = "times" // a factor, such as "2 times"
 )
 
 // Series is one curve or one set of bars.
@@ -67,8 +67,8 @@ type Mark struct {
 	Level int     // the level of the hierarchy, from 1, that dragging the mark resizes; 0: the mark is fixed
 }
 
-// Graph is the control-flow graph of a function. It is drawn by graph.js. It must not be changed
-// after it was handed to the browser.
+// Graph is the control-flow graph of a function. graph.js draws it. A Graph must not be changed
+// after it was passed to the browser.
 type Graph struct {
 	ID, Title, Summary string
 	Nodes              []GraphNode

@@ -78,8 +78,8 @@ func (c *Code) aboutTotal(level int) string {
 	return ""
 }
 
-// MostWords returns a sentence that says how many of the top rows cause 90 % of a level's misses.
-// If all rows together cause less, it says what share they cause.
+// MostWords returns a sentence that says how many of the top rows cause 90 % of a level's misses,
+// or, if all rows together cause less, which share they cause.
 func (c *Code) MostWords(level int) string {
 	most, made, total := c.Most(level), 0.0, c.Levels[level].Level.Misses
 	for _, row := range most {
@@ -133,11 +133,11 @@ func (c *Code) Ranked(by, search string) []int {
 
 // Cause is a row among those with the most misses in the first level, in words.
 type Cause struct {
-	ID                                         int // of the row
+	ID                                         int // ID of the row
 	Where, Function, References, Misses, Share string
 }
 
-// Causes returns the count rows with the most misses in the first level.
+// Causes returns the rows with the most misses in the first level; count is the number of rows.
 func (c *Code) Causes(count int) (list []Cause) {
 	for _, place := range c.Most(0) {
 		r := &c.rows[place]
@@ -184,8 +184,8 @@ func (c *Code) searched(i int) string {
 	return c.words[i]
 }
 
-// Place returns the name of a row, as in "main.c:17 multiply", "multiply", "multiply main.c:17:12"
-// or "heap of make main.c:9".
+// Place returns the name of a row, such as "main.c:17 multiply", "multiply", "multiply
+// main.c:17:12" or "heap of make main.c:9".
 func (c *Code) Place(i int) string {
 	r := &c.rows[i]
 	if c.By == attribution.Object {

@@ -21,15 +21,16 @@ type CodeView struct {
 	*Code
 	Sort, Search string
 	Document     func() *report.Document // the document to export; nil: none
-	// OfPlace returns the document that exports the stack distances of a row; nil if there is none.
+	// OfPlace returns the document that exports the stack distances of a row; nil if there is no such
+	// document.
 	OfPlace func(named string) func() *report.Document
 	// Brief limits the ranking to the names, the sorted column and the share of the misses, so that
 	// it fits next to the source.
 	Brief bool
 	// Lines attributes the same misses by source line, to show them next to the source.
 	Lines *Code
-	// Loops describes the loops whose first reference is in a line, as in "loop 32 × 32, 98.5 % of the
-	// references"; nil if no loops are known.
+	// Loops describes the loops whose first reference is in a line, for example "loop 32 × 32, 98.5 %
+	// of the references"; nil if no loops are known.
 	Loops func(file string, line uint32) string
 	// Advice returns the problem that the diagnosis found in a line, or nil if there is none.
 	// Advice itself may be nil.
@@ -305,7 +306,7 @@ func (v *CodeView) DistancesTable(place int) *Table {
 }
 
 // Before lists the sites that accessed the same lines immediately before the row's accesses, most
-// frequent first; nil if that was not recorded.
+// frequent first; nil if previous accesses were not recorded.
 func (v *CodeView) Before(place int) *Table {
 	if !v.Profile.Sites.Previous || v.Document == nil {
 		return nil
@@ -340,9 +341,9 @@ func (c *Code) InFile(name string) map[uint32]int {
 	return c.files[name]
 }
 
-// SourceGrid shows a source file under the name that the profile uses. On the left of each line are
-// its misses in each level, as numbers and bars; behind it are its problem, its loops and its
-// operands.
+// SourceGrid shows a source file under the name that the profile uses. To the left of each line, it
+// shows the line's misses in each level, as numbers and bars. To the right, it shows the line's
+// problem, loops and operands.
 func (v *CodeView) SourceGrid(f *Source, name string, line uint32) *Grid {
 	lines, level, levels := v.Lines.InFile(name), v.Level(v.Sort), len(v.Levels)
 	row := func(i int) *attribution.Row {
@@ -570,7 +571,7 @@ func CodeBys() []attribution.By {
 	return []attribution.By{attribution.Line, attribution.Site, attribution.Function, attribution.Object}
 }
 
-// PlaceName returns the page's word for a row under such a grouping.
+// PlaceName returns the page's word for a row if misses are grouped by this key.
 func PlaceName(by attribution.By) string {
 	switch by {
 	case attribution.Site:

@@ -149,8 +149,8 @@ func (c *Communication) Flows(granule, window int) []profile.Flow {
 	return c.Granules[granule].Flows
 }
 
-// Matrix is drawn by matrix.js. It has a row for each thread that writes, and a column for each
-// thread that uses.
+// Matrix contains the cells that matrix.js draws, for example a row for each thread that writes
+// values, and a column for each thread that uses them.
 type Matrix struct {
 	ID                  string
 	Title               string
@@ -161,20 +161,20 @@ type Matrix struct {
 	Values              []float64 // row by row
 	Texts               []string  // the text of each value
 	Row, Column         int       // the selected cell; -1: none
-	// Letters holds one letter for each value from 1 on. The letter selects a color of app.css. If
-	// it is nil, values are drawn as shades. A value of 0 is not drawn.
+	// Letters contains one letter for each value from 1 on, which selects a colour of app.css. If
+	// Letters is nil, values are drawn as shades. A value of 0 is not drawn.
 	Letters []string
-	// Map draws a map: cells without gaps and texts. The texts are for reading out. A value of -1 is
-	// not drawn, and a value of -2 is hatched.
+	// Map means that cells are drawn without gaps and texts. Screen readers read the texts. A value of
+	// -1 is not drawn, and a value of -2 is hatched.
 	Map  bool
 	Zoom bool // the user can zoom into the map
-	// Names contains the name of the area to which each cell of a map belongs. Cells of a row with
-	// the same name are drawn as one area. If it is nil, there are no areas.
+	// Names contains the name of the area to which each cell of a map belongs. Cells of a row with the
+	// same name are drawn as one area. If Names is nil, there are no areas.
 	Names []string
 }
 
-// FlowMatrix draws flows between threads. If the matrix has not changed, the same pointer is
-// returned, as by [Communication.OwnerMap].
+// FlowMatrix returns the matrix of flows between threads. If the matrix has not changed, it returns
+// the same pointer again, like [Communication.OwnerMap].
 func (c *Communication) FlowMatrix(granule, window int, m FlowMeasure, picked [2]int) *Matrix {
 	type question struct {
 		granule, window int
@@ -384,14 +384,14 @@ func (c *Communication) byUse() []int {
 	return order
 }
 
-// OwnerName returns the name of the data structure of an entry of Owners.
+// OwnerName returns the name of the data structure to which entry i of Owners belongs.
 func (c *Communication) OwnerName(i int) string {
 	o := &c.Owners[i]
 	return c.view.ObjectName(o.Object) + ", " + Plural(uint64(len(o.Parts)), "part", "parts") + " of " + Bytes(o.PartBytes)
 }
 
-// OwnerMap draws, for each part of a data structure, the thread that touched it first and the
-// thread that touches it most.
+// OwnerMap returns a matrix that shows, for each part of a data structure, the thread that touched
+// the part first and the thread that touches it most.
 func (c *Communication) OwnerMap(i int) *Matrix {
 	return c.owned.once(i, func() *Matrix { return c.drawOwners(&c.Owners[i]) })
 }

@@ -122,7 +122,7 @@ func (c *Comparison) Histogram() *Chart {
 }
 
 // OverTime shows the misses of both runs over time in a cache of 2^log2Lines lines. The runs may
-// have different lengths; each is drawn from its own first reference.
+// have different lengths. Both curves begin at the first reference of their run.
 func (c *Comparison) OverTime(log2Lines int) *Chart {
 	var parts [2]*Chart
 	c.both(func(side int, v *View) { parts[side] = v.OverTime([]int{log2Lines}) })
@@ -375,8 +375,8 @@ func (c *Comparison) CountersBy(by answers.CountersBy, sort string) *Table {
 }
 
 // Code is like CodeBy, but groups by function if the sources have no line in common, because
-// functions of the same name can be compared even then. The By of the returned table says which
-// grouping was used.
+// functions of the same name can still be compared. The By of the returned table is the grouping
+// that was used.
 func (c *Comparison) Code(by attribution.By, h hierarchy.Hierarchy, sort string) *Table {
 	t := c.CodeBy(by, h, sort)
 	if by == attribution.Function || by == attribution.Object || t.inBoth {

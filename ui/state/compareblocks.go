@@ -14,7 +14,7 @@ import (
 type BlocksPair struct {
 	A, B    *Blocks
 	Runs    *Comparison
-	Machine hierarchy.Hierarchy // the hierarchy that the answers are for
+	Machine hierarchy.Hierarchy // the hierarchy to which the answers apply
 }
 
 // Sentence returns a sentence that compares the times of both runs.
@@ -43,7 +43,8 @@ func (p *BlocksPair) Functions(by string) *Table {
 	return p.table("functions", "Functions, A and B", by, p.question(), []string{"function"}, "cycles", "instructions", "calls")
 }
 
-// OfFunction joins the blocks of the function in question by name; nil if only one run has it.
+// OfFunction joins the blocks of the function in question by name; nil if only one run contains the
+// function.
 func (p *BlocksPair) OfFunction(by string) *Table {
 	name := p.A.FunctionName()
 	if name == "" || p.B.FunctionName() != name {

@@ -89,7 +89,7 @@ func (s Screen) CoresQuestion(h hierarchy.Hierarchy) answers.MulticoreQuestion {
 	return q
 }
 
-// Divisions returns ways of dividing the work of a region.
+// Divisions returns the ways to divide the work of a region.
 func Divisions() []Choice {
 	return []Choice{{Title: "iterations"}, {Name: "region", Title: "blocks, by region"}, {Name: "printed", Title: "blocks, as printed"}}
 }
@@ -101,8 +101,8 @@ type Cores struct {
 	known         []int
 }
 
-// Ask sets the question. The new question may differ from the previous one only in the numbers of
-// cores, because the existing answers must remain valid.
+// Ask sets the question. It may differ from the previous question only in the numbers of cores,
+// because the existing answers must remain valid.
 func (c *Cores) Ask(q answers.MulticoreQuestion) { c.asked = q }
 
 // Take adds an answer about some numbers of cores.
@@ -324,8 +324,8 @@ func (c *Cores) SpeedUpSentence(cores int) string {
 // intervals are not symmetric.
 var rateColumns = []string{"cores", "level", "method", "misses", "global_rate", "global_off", "local_rate", "mean_rate", "mean_off", "low", "high", "accesses", "hits", "coherence_misses", "caches"}
 
-// PredictedTable returns a table of the prediction for a number of cores, or for all of them if
-// cores is 0; nil if there is none.
+// PredictedTable returns a table of the prediction for a number of cores, or for all numbers of
+// cores if cores is 0; nil if there is no such table.
 func (c *Cores) PredictedTable(key string, cores int, title string) *Table {
 	whole := c.Table(key)
 	if whole == nil {

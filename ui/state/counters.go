@@ -16,8 +16,8 @@ var words = report.Words{Count: Exact, Real: significant, Share: Percent}
 // about precedes numbers that are not exact.
 const about = "≈ "
 
-// CounterTables returns the tables of a profile's counters and their keys in order: the program's
-// tables, or the table of functions or of blocks.
+// CounterTables returns tables of a profile's counters, and the keys of these tables in order. They
+// are the program's tables, the table of functions, or the table of blocks.
 func CounterTables(a *Answers, by answers.CountersBy, sort string) (keys []string, tables map[string]*Table) {
 	q := ask.New(ask.VerbOf("counters")).With("by", string(by))
 	if sort != "" && q.With("sort", sort).Check() == nil {

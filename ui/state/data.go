@@ -46,7 +46,7 @@ func ShadeName(key string) string {
 	return key
 }
 
-// Shaded returns the view with another column for shades.
+// Shaded returns the view with shades from another column.
 func (d *DataView) Shaded(by string) *DataView {
 	for _, key := range d.DataShades() {
 		if key == by && d.shade != by {
@@ -70,8 +70,8 @@ func NewDataView(r *answers.Reply) *DataView { return &DataView{Reply: r} }
 // mostLines is the maximum number of lines of an element that are drawn.
 const mostLines = 24
 
-// Ruler draws the members of the most frequently used structure over the lines of an element; nil if
-// no structure is known.
+// Ruler returns a drawing of the most frequently used structure: the members at their positions in
+// the cache lines of an element; nil if no structure is known.
 func (d *DataView) Ruler() *Matrix {
 	elements, members := d.Table("elements"), d.Table("members")
 	if d.ruler != nil || elements == nil || members == nil {
@@ -140,7 +140,7 @@ func (d *DataView) rulerSummary(size, line, rows, start uint64) string {
 	return text
 }
 
-// Plot draws accesses or misses by address and time; nil if there is no map.
+// Plot returns a map of accesses or misses by address and time; nil if there is no map.
 func (d *DataView) Plot() *Matrix {
 	grid, cells := d.Table("map_grid"), d.Table("map")
 	if d.plot != nil || grid == nil || cells == nil {

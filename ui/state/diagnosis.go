@@ -10,7 +10,7 @@ import (
 	"github.com/stackglass/stackglass/core/report"
 )
 
-// Advice is a finding of a diagnosis in the page's form: texts are whole sentences.
+// Advice is a finding of a diagnosis, with texts that are whole sentences, as the page shows them.
 type Advice struct {
 	Rank, Kind, Where, Saves, Why, Fix, How, Illegal string
 

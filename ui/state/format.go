@@ -20,7 +20,7 @@ import (
 // thin is the narrow space between a number and its unit, and between groups of digits.
 const thin = "\u202f"
 
-// Exact formats a whole number with grouped digits, as in "10 761 110".
+// Exact formats a whole number with grouped digits, such as "10 761 110".
 func Exact(n uint64) string {
 	digits := strconv.FormatUint(n, 10)
 	var out strings.Builder
@@ -72,8 +72,8 @@ func significant(x float64) string {
 	return strings.TrimSuffix(strings.TrimRight(text, "0"), ".")
 }
 
-// SI formats a count with three significant digits and an SI prefix, as in "10.5 M".
-// Counts below 10,000 are written in full.
+// SI formats a count with three significant digits and an SI prefix, such as "10.5 M". Counts below
+// 10,000 are written in full.
 func SI(n uint64) string {
 	if n < 10_000 {
 		return Exact(n)
@@ -81,7 +81,7 @@ func SI(n uint64) string {
 	return scaled(float64(n), 1000, []string{"", "k", "M", "G", "T", "P", "E"})
 }
 
-// Bytes formats a number of bytes with three significant digits and a binary prefix, as in "1.37
+// Bytes formats a number of bytes with three significant digits and a binary prefix, such as "1.37
 // MiB".
 func Bytes(n uint64) string {
 	return scaled(float64(n), 1024, []string{"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"})
@@ -100,8 +100,8 @@ func scaled(x, base float64, units []string) string {
 	return significant(x) + thin + units[i]
 }
 
-// Percent formats a share (0 to 1) as a percentage with three significant digits. Only 1 becomes
-// "100 %".
+// Percent formats a share (0 to 1) as a percentage with three significant digits. Only a share of 1
+// becomes "100 %".
 func Percent(share float64) string {
 	p := share * 100
 	switch {
@@ -123,7 +123,7 @@ func Ratio(part, whole uint64) float64 {
 	return float64(part) / float64(whole)
 }
 
-// Plural formats a count with its noun, as in "1 line" or "22 494 lines".
+// Plural formats a count with its noun, such as "1 line" or "22 494 lines".
 func Plural(n uint64, one, many string) string {
 	if n == 1 {
 		return "1 " + one
@@ -131,7 +131,7 @@ func Plural(n uint64, one, many string) string {
 	return Exact(n) + " " + many
 }
 
-// Duration formats a time span roughly, as in "40 s", "3 min" or "2 h".
+// Duration formats a time span roughly, such as "40 s", "3 min" or "2 h".
 func Duration(millis uint64) string {
 	s := (millis + 500) / 1000
 	switch {

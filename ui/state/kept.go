@@ -37,7 +37,7 @@ func KeptRows(entries []profile.Entry, now time.Time) []KeptRow {
 	return rows
 }
 
-// When formats a point in time relative to now, as in "today 10:12", "yesterday 9:30", "Tuesday
+// When formats a point in time relative to now, such as "today 10:12", "yesterday 9:30", "Tuesday
 // 16:20", "12 March" or "12 March 2024".
 func When(t, now time.Time) string {
 	clock := t.Format("15:04")
@@ -61,9 +61,9 @@ func daysBetween(t, now time.Time) int {
 	return int(midnight(now).Sub(midnight(t)).Hours() / 24)
 }
 
-// Storage describes roughly what the browser's storage contains. used is the total number of bytes,
-// or 0 if unknown. The entries contain their own sizes. running is the number of bytes in the spill
-// store of the analysis with the given key.
+// Storage roughly describes the contents of the browser's storage. used is the total number of
+// bytes, or 0 if unknown. The entries contain their own sizes. running is the number of bytes in
+// the spill store of the analysis with the given key.
 func Storage(entries []profile.Entry, used uint64, key string, running uint64) (parts []Fact, total string) {
 	var finished, checkpoints, outside uint64
 	for _, e := range entries {

@@ -11,8 +11,8 @@ import (
 	"github.com/stackglass/stackglass/core/report"
 )
 
-// Loops holds the loop nests of a run for the Loops view: the answer of "stackglass loops", with
-// misses if the question included caches.
+// Loops contains the loop nests of a run for the Loops view. They are the answer of "stackglass
+// loops", with misses if the question included caches.
 type Loops struct {
 	Profile *profile.Profile
 	asked   []string
@@ -135,9 +135,9 @@ func (l *Loops) Method() string {
 	return text
 }
 
-// Lines describes the loops of each source line, by the first line with a reference of the loop. The
-// loops of a line are listed from the outermost to the innermost, with the range of their trip
-// counts: threads and different nests may run the same loop.
+// Lines describes the loops of each source line. A loop belongs to the first line that contains a
+// reference of the loop. The loops of a line are listed from the outermost to the innermost loop.
+// Each loop has a range of trip counts, because several threads and nests may run the same loop.
 func (l *Loops) Lines() func(file string, line uint32) string {
 	type trips struct{ least, most uint64 }
 	type about struct {
@@ -187,7 +187,7 @@ func (l *Loops) Lines() func(file string, line uint32) string {
 	}
 }
 
-// Label returns the number of a loop, as in "1.1".
+// Label returns the number of a loop, such as "1.1".
 func (l *Loops) Label(loop int) string { return l.text(loop, "loop") }
 
 // source returns the source location of a loop, as in "file.c:12–20".
@@ -202,7 +202,7 @@ func (l *Loops) source(loop int) string {
 	return text
 }
 
-// Title returns the name of a loop, as in "1.1.1, matmul-naive.c:20, main".
+// Title returns the name of a loop, such as "1.1.1, matmul-naive.c:20, main".
 func (l *Loops) Title(loop int) string {
 	text := l.Label(loop)
 	for _, more := range []string{l.source(loop), l.text(loop, "function")} {

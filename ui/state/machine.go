@@ -28,7 +28,8 @@ func WithLine(levels []hierarchy.Cache, i int, lineBytes uint32) []hierarchy.Cac
 	})
 }
 
-// WithLevel returns the levels with one more level at the end, eight times as large as the last.
+// WithLevel returns the levels with an additional level at the end, which is eight times as large
+// as the previous level.
 func WithLevel(levels []hierarchy.Cache, lineBytes uint32) []hierarchy.Cache {
 	if len(levels) >= MaxLevels {
 		return levels
@@ -78,7 +79,7 @@ func fitWays(c hierarchy.Cache) hierarchy.Cache {
 }
 
 // Step returns the member of a list that follows or precedes a value, or the value itself if there
-// is none.
+// is no such member.
 func Step[T comparable](list []T, value T, by int) T {
 	if i := slices.Index(list, value) + by; i >= 0 && i < len(list) && slices.Contains(list, value) {
 		return list[i]
@@ -248,8 +249,8 @@ func placementOf(text string) hierarchy.Placement {
 	return hierarchy.OnOwnCores
 }
 
-// ThreadsOn returns the screen with the threads on other cores; choice is the name of one of the
-// [Placements].
+// ThreadsOn returns the screen with another placement of threads on cores; choice is the name of
+// one of the [Placements].
 func (s Screen) ThreadsOn(choice string) Screen {
 	s.Threads = placementOf(choice)
 	return s

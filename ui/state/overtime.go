@@ -11,9 +11,9 @@ import (
 // MaxLines is the maximum number of capacities that the view over time shows at once.
 const MaxLines = 3
 
-// Log2Lines returns the useful capacities among the capacities for which the windows have misses:
-// from 1 KiB to the first capacity that is as large as the whole footprint. Capacities are base-2
-// logarithms of the number of lines.
+// Log2Lines returns the useful capacities for which the windows contain misses: from 1 KiB to the
+// first capacity that is at least as large as the footprint. Capacities are base-2 logarithms of
+// the number of lines.
 func (v *View) Log2Lines() []int {
 	var list []int
 	low := max(bits.Len64(1024/v.LineBytes)-1, 0)

@@ -19,7 +19,8 @@ type RunBar struct {
 // Fact is one number with its name.
 type Fact struct {
 	ID, Name, Value string
-	Share           string // the share of a limit, as text or, for a meter, as a number from 0 to 1; "": none
+	// the share of a limit, as text, or as a number from 0 to 1 for a meter; "": none
+	Share string
 }
 
 // NewRunBar returns the bar for the progress of a run.

@@ -29,10 +29,10 @@ type Screen struct {
 	Beside    []string           // the hierarchy to compare with, as arguments of --against; nil: none
 	Cell      Cell               // the selected sets × ways
 	Conflicts bool               // the map shows conflict misses instead of miss ratios
-	Log2Lines []int              // capacities of the view over time; nil: the default ones
+	Log2Lines []int              // capacities of the view over time; nil: the default capacities
 	Table     string             // the chart whose table is open; "": none
 	Range     Range              // the part of the run that views show; zero: the whole run
-	Page      int                // the page of that table, from 0
+	Page      int                // the page of the open table, from 0
 	By        answers.CountersBy // how counters are grouped; "": for the program
 	Sort      string             // the column by which counters or the rows of the Code view are sorted; "": the default
 	Place     attribution.By     // how misses in the code are grouped; "": by line
@@ -41,7 +41,8 @@ type Screen struct {
 	Stack       Stack  // the kind of LRU stack whose curves are shown for all threads; "": private
 	OwnBytes    uint64 // size of each thread's private cache; 0: the size of the first level
 	SharedBytes uint64 // size of a cache that threads share; 0: the size of the last level
-	Groups      string // threads that share a cache, in the format of [Groups]; "": all share one
+	// threads that share a cache, in the format of [Groups]; "": all threads share one cache
+	Groups string
 
 	Granule int         // granularity of flows between threads: 0 words, 1 lines, 2 pages
 	Measure FlowMeasure // unit of flows; "": transfers
@@ -49,8 +50,10 @@ type Screen struct {
 	Flow    [2]int      // selected row and column of the matrix, from 1; 0: none
 	Owner   int         // the data structure whose owners are shown, from 1; 0: the first
 	Data    int         // the data structure of the Data view, from 1; 0: the first of the ranking
-	Shade   string      // what shades members and maps in the Data view; "": accesses
-	Loop    int         // the selected loop, from 1; 0: the one with the most references outside its inner loops
+	// the numbers by which members and maps in the Data view are shaded; "": accesses
+	Shade string
+	// the selected loop, from 1; 0: the loop with the most references outside its inner loops
+	Loop int
 
 	Cores      int    // the number of cores to predict, from 1; 0: 4
 	Division   string // how work is divided among the cores; "": by iterations
@@ -58,14 +61,16 @@ type Screen struct {
 	Interleave string // how the cores' references are interleaved; "": round robin
 	Model      string // the input of SDCM (see Models); "": a few lines
 
-	Calls  string // how call paths are read; see CallDirections
+	Calls  string // the direction in which call paths are shown; see CallDirections
 	Root   int    // for CallsFunction: the first path of the function, as numbered in the profile; 0: the function with the most exclusive misses
 	Weight string // the event by which call paths are weighted; "": misses of the first level
-	Frame  string // the call path that is zoomed to, in the format of [CallTree.Frame]; "": all
+	// the call path that fills the flame graph, in the format of [CallTree.Frame]; "": all paths
+	Frame string
 
-	Processor string // the processor for run times; "": the default one
-	Function  int    // the selected function, from 1; 0: the one that takes the most time
-	Block     int    // the selected block of the function, from 1; 0: the one that takes the most time
+	Processor string // the processor for run times; "": the default processor
+	Function  int    // the selected function, from 1; 0: the function that takes the most time
+	// the selected block of the function, from 1; 0: the block that takes the most time
+	Block int
 }
 
 // setting is a setting of a screen, written in the URL as NAME=TEXT.
@@ -227,7 +232,7 @@ func (s Screen) Hash() string {
 	return strings.Join(parts, "&")
 }
 
-// ParseScreen parses a hash, with or without "#". Settings that it does not recognise get their
+// ParseScreen parses a hash, with or without "#". Settings that it does not recognise have their
 // default values, so that every link opens a valid screen.
 func ParseScreen(hash string) Screen {
 	var s Screen
@@ -309,15 +314,15 @@ func (s Screen) With(t Tab) Screen {
 	return s
 }
 
-// Called returns the screen with call paths read in another way. root is a path of the function in
-// view, for CallsFunction.
+// Called returns the screen with call paths shown in another direction. root is a path of the
+// function in view, for CallsFunction.
 func (s Screen) Called(direction string, root int) Screen {
 	s.Calls, s.Root, s.Frame = direction, root, ""
 	return s
 }
 
-// Against returns the screen that compares the analysis with the one stored under key. If key is
-// "", it returns the screen without a comparison.
+// Against returns the screen that compares the analysis with the analysis stored under key. If key
+// is "", it returns the screen without a comparison.
 func (s Screen) Against(key string) Screen {
 	s.Other, s.Sort, s.Table, s.Page, s.Picked = key, "", "", 0, 0
 	return s
@@ -358,8 +363,8 @@ func (s Screen) Toggle(chart string) Screen {
 }
 
 // ToggleCapacity shows or hides a capacity in the view over time. shown lists the capacities shown
-// now. If there would be more than [MaxLines], the first one is removed. The last remaining
-// capacity cannot be hidden.
+// now. If more than [MaxLines] capacities would be shown, the first capacity is hidden. The last
+// remaining capacity cannot be hidden.
 func (s Screen) ToggleCapacity(shown []int, k int) Screen {
 	var list []int
 	found := false

@@ -18,7 +18,7 @@ func (c Cell) valid() bool {
 	return c.Log2Sets >= 0 && c.Log2Sets < profile.SetCounts && c.Ways >= 1 && c.Ways <= profile.MaxWays
 }
 
-// Lines returns the number of lines that the cache holds.
+// Lines returns the capacity of the cache in lines.
 func (c Cell) Lines() uint64 { return uint64(c.Ways) << c.Log2Sets }
 
 // Move returns the cell that is the given numbers of steps away in sets and ways, clamped to the
@@ -110,8 +110,8 @@ func cellOf(l hierarchy.Cache) (Cell, bool) {
 	return c, c.valid()
 }
 
-// HeatMap is drawn by heatmap.js. It has a row for each number of sets and a column for each number
-// of ways.
+// HeatMap is a map that heatmap.js draws. It has a row for each number of sets, and a column for
+// each number of ways.
 type HeatMap struct {
 	ID        string // the id of the host element
 	Title     string
@@ -119,8 +119,8 @@ type HeatMap struct {
 	LineBytes uint64
 	Rows      int
 	Columns   int
-	// Values holds shares of all accesses, row by row. Signed values are drawn on both sides of
-	// zero.
+	// Values contains shares of all accesses, row by row. If values are signed, the colours
+	// distinguish values above and below zero.
 	Values []float64
 	Signed bool
 	Says   string  // what the values are shares of

@@ -12,18 +12,20 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Settings holds the values of the form on the first screen.
+// Settings contains the values of the form on the first screen.
 type Settings struct {
 	LineBytes []string
 	Kinds     string
 	Format    string // the trace's format; "": detect it
 	Touched   bool   // count each byte's accesses
-	Reuse     bool   // record, for each site, which sites accessed its lines before, and its line utilisation
-	Loops     bool   // compress the trace to loops
-	Cores     string // groups of threads that share a private cache, as in 0,1/2,3; "": none
-	Sample    string // the sample, in the syntax of [sample.Parse]; "": the whole trace
-	Memory    string // the memory limit of an analysis, as in 1GiB; "": the default
-	Workers   string // the number of workers; "": chosen automatically
+	// record, for each site, its line utilisation and the sites that previously accessed the same
+	// lines
+	Reuse   bool
+	Loops   bool   // compress the trace to loops
+	Cores   string // groups of threads that share a private cache, such as 0,1/2,3; "": none
+	Sample  string // the sample, in the syntax of [sample.Parse]; "": the whole trace
+	Memory  string // the memory limit of an analysis, such as 1GiB; "": the default limit
+	Workers string // the number of workers; "": chosen automatically
 }
 
 // WorkerCount returns the number of workers; 0 means that it is chosen automatically.
@@ -108,9 +110,9 @@ func (s Settings) sample(spec *analysis.Spec) error {
 }
 
 // Measure makes the analysis measure the misses of a hierarchy's levels by site, because stack
-// distances alone cannot attribute the misses of set-associative caches. It does so for levels
-// whose line size is the line size of the sites, and for levels whose line size is not analysed at
-// all. Levels with hashed sets, and samples, cannot be measured.
+// distances alone cannot attribute the misses of set-associative caches. It measures levels with
+// the line size of the sites, and levels whose line size is not analysed at all. Levels with hashed
+// sets, and samples, cannot be measured.
 func Measure(spec *analysis.Spec, levels []hierarchy.Cache) {
 	if spec.Sample != nil {
 		return

@@ -12,9 +12,9 @@ import (
 	"github.com/stackglass/stackglass/core/trace/sourcefile"
 )
 
-// Sources holds the source files that the user opened. The page shows them with the misses of each
-// line. Files are matched by name, and by the folders that both the
-// profile and the browser know.
+// Sources contains the source files that the user opened. The page shows these files with the
+// misses of each line. Files are matched by name, and by the folders that both the profile and the
+// browser know.
 type Sources struct{ files map[string][]*Source }
 
 // Source is a source file.
@@ -128,8 +128,8 @@ func (s *Sources) Add(f *Source) *Source {
 }
 
 // Of returns the files to which a name in a profile may refer: of the files with the same base
-// name, the files that share the most trailing folders with it. If there are several, the name is
-// ambiguous.
+// name, the files that share the most trailing folders with the name. If there are several such
+// files, the name is ambiguous.
 func (s *Sources) Of(name string) (list []*Source) {
 	all := s.files[path.Base(name)]
 	paths := make([]string, len(all))
@@ -142,7 +142,8 @@ func (s *Sources) Of(name string) (list []*Source) {
 	return list
 }
 
-// Label distinguishes files with the same name: by folder if it is known, otherwise by length.
+// Label returns a text that distinguishes files with the same name: by folder if the folder is
+// known, otherwise by length.
 func (f *Source) Label(number int) string {
 	if f.Path != "" && f.Path != f.Name {
 		return f.Path

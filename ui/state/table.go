@@ -25,7 +25,7 @@ type Table struct {
 	Caption string
 	Columns []Column
 	Rows    int
-	Row     func(i int) []string // the cells as shown, made when needed
+	Row     func(i int) []string // the cells as shown, computed when needed
 	// Bar returns the length of a row's bar, as a share of the longest bar; nil if rows have no bars.
 	Bar func(i int) float64
 
@@ -200,13 +200,13 @@ func (t *Table) JSON() []byte {
 }
 
 // Grid is a table of any length. The browser (site/static/tables.js) draws only the rows in view,
-// and calls Row for them. A Grid must not be changed after it was handed to the browser.
+// and calls Row for them. A Grid must not be changed after it was passed to the browser.
 type Grid struct {
 	*Table
 	ID       string
 	Order    string // identifies the rows and their order; a new value resets scrolling
 	Selected int    // the selected row; -1: none
-	// Mark returns a row's class in app.css. If it is nil, no row has a class.
+	// Mark returns a row's class in app.css. If Mark is nil, no row has a class.
 	Mark func(i int) string
 	Code []bool // columns that contain code, in which white space is kept
 	// Language selects the syntax highlighting, as returned by [Language]; "": none.
@@ -215,18 +215,18 @@ type Grid struct {
 	// bar. For code, the value is the intensity of the background. If Shares is nil, no row has
 	// bars.
 	Shares func(i int) []float64
-	// Titles returns the texts that are shown for a row's cells on hover, by column, where they differ
-	// from the cells; nil if they do not differ.
+	// Titles returns the texts that are shown when the pointer is over a row's cells, by column; nil
+	// if no text differs from its cell.
 	Titles func(i int) []string
 	// After returns a note that is shown behind the code of a row; nil if there are no notes.
 	After func(i int) string
-	// Longest is the number of characters of the longest code with its note, so that none is cut off;
-	// 0: unknown.
+	// Longest is the number of characters of the longest line of code with its note, so that no line
+	// is cut off; 0: unknown.
 	Longest int
-	// Depths holds the depths of a tree's rows, from 1; nil if the table is not a tree.
+	// Depths contains the depths of a tree's rows, from 1; nil if the table is not a tree.
 	Depths []int
-	// Folded holds for each row of a tree whether the rows below it are hidden until the user
-	// unfolds it; nil if no row can be folded.
+	// Folded says, for each row of a tree, whether its child rows are hidden until the user unfolds
+	// the row; nil if no row can be folded.
 	Folded []bool
 }
 
@@ -258,11 +258,11 @@ func (g *Grid) View(first, count int) (rows [][]string, marks []string) {
 }
 
 // MostText is the maximum number of bytes of a text that are shown. Names of C++ templates can have
-// some thousands of bytes; longer ones are unreadable.
+// some thousands of bytes; longer names are unreadable.
 const MostText = 8000
 
-// Fit returns the text, or its beginning and its length if it is too long to show. Exports contain
-// the whole text.
+// Fit returns the text, or the beginning and the length of a text that is too long to show. Exports
+// contain the whole text.
 func Fit(text string) string {
 	if len(text) <= MostText {
 		return text

@@ -50,7 +50,8 @@ var tabs = [numTabs]struct {
 	TabData:          {"Data", "data", missingData, "Data structures of two runs cannot be compared here yet: look at A alone and at B alone, or run “stackglass compare A B --on data”."},
 }
 
-// TabGroup is a group of views on one subject. The digit key of its position in TabGroups opens it.
+// TabGroup is a group of views on one subject. The digit key for the group's position in TabGroups
+// opens the group.
 type TabGroup struct {
 	Name string
 	Tabs []Tab
@@ -90,7 +91,8 @@ func (t Tab) Name() string { return tabs[t].name }
 // Slug returns the tab's name in the URL.
 func (t Tab) Slug() string { return tabs[t].slug }
 
-// Alone returns a sentence that says that the tab shows only one run; "" if it can compare two.
+// Alone returns a sentence that says that the tab shows only one run; "" if the tab can compare two
+// runs.
 func (t Tab) Alone() string { return tabs[t].alone }
 
 // Missing explains why the tab has nothing to show for a profile. It returns "" if the tab has

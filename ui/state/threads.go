@@ -19,9 +19,10 @@ type Stack string
 
 // The kinds of stacks.
 const (
-	PrivateStack  Stack = "private"  // the core's own stack, which ignores the stores of other cores
-	CoherentStack Stack = "coherent" // the core's own stack, in which other cores' stores invalidate lines
-	SharedStack   Stack = "shared"   // the stack of all cores
+	PrivateStack Stack = "private" // the stack of one core, which ignores the stores of other cores
+	// the stack of one core, in which other cores' stores invalidate lines
+	CoherentStack Stack = "coherent"
+	SharedStack   Stack = "shared" // the stack of all cores
 )
 
 // Stacks returns all stacks.
@@ -90,7 +91,7 @@ func (t *Threads) Doubts() []string {
 	return t.view.threadDoubts(list, answers.ThreadsOfSample)
 }
 
-// CoreName returns the name of a core. The name lists the core's threads, as in "thread 3" or
+// CoreName returns the name of a core. The name lists the core's threads, such as "thread 3" or
 // "threads 0, 1".
 func (t *Threads) CoreName(core int) string {
 	threads := t.Cores[core].Threads
@@ -130,8 +131,8 @@ func coreSeries(i int, label string, y []float64) Series {
 	return Series{Label: label, Color: coreColors[i%len(coreColors)], Shape: ShapeStep, Dash: i/len(coreColors)%2 == 1 || i%2 == 1, Y: y}
 }
 
-// Overlaid draws, in one chart, the curves of all cores for one kind of stack. If the chart has not
-// changed, it returns the same pointer.
+// Overlaid returns one chart with the curves of all cores for one kind of stack. If the chart has
+// not changed, Overlaid returns the same pointer again.
 func (t *Threads) Overlaid(s Stack, caches ...uint64) *Chart {
 	chart := t.chart("cores", "Miss ratio by thread, "+s.Name(), []Stack{s}, caches)
 	if t.overlaid != nil && t.stack == s && t.overlaid.X.Max == chart.X.Max {
@@ -155,7 +156,7 @@ func (t *Threads) Overlaid(s Stack, caches ...uint64) *Chart {
 // CoreChartID returns the id of the small chart of a core.
 func CoreChartID(core int) string { return "core-" + strconv.Itoa(core) }
 
-// Each draws the three curves of one core as a small chart.
+// Each returns a small chart with the three curves of one core.
 func (t *Threads) Each(core int, caches ...uint64) *Chart {
 	chart := t.chart(CoreChartID(core), t.CoreName(core), Stacks(), caches)
 	chart.Small = true
@@ -307,8 +308,8 @@ func sum(t *report.Table, key string) uint64 {
 	return uint64(all + 0.5)
 }
 
-// Groups says which cores share a cache: it contains the group number of each core. Groups
-// are numbered from 0 in the order of their first cores.
+// Groups contains the group number of each core. The cores of a group share a cache. Groups are
+// numbered from 0 in the order of their first cores.
 type Groups []int
 
 // OneGroup returns one group of all cores.
@@ -331,7 +332,7 @@ func ParseGroups(text string, cores int) Groups {
 	return g.number()
 }
 
-// String returns the groups in the form of the URL; "" for one group.
+// String returns the groups in the form that URLs use; "" if there is only one group.
 func (g Groups) String() string {
 	words := make([]string, len(g))
 	one := true
@@ -367,7 +368,7 @@ func (g Groups) Count() int {
 	return most + 1
 }
 
-// Move moves a core to a group, which may be a new one.
+// Move moves a core to a group, which may be a new group.
 func (g Groups) Move(core, group int) Groups {
 	if core < 0 || core >= len(g) {
 		return g

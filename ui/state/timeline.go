@@ -52,7 +52,7 @@ type Band struct {
 	Label            string // the function that makes most accesses
 }
 
-// Timeline returns the timeline for the levels of a hierarchy; nil if the profile has none.
+// Timeline returns the timeline for the levels of a hierarchy; nil if the profile has no timeline.
 func (v *View) Timeline(levels []attribution.Attribution) *Timeline {
 	line, rank := v.Profile.Timeline, v.Run.Ranker()
 	if line == nil || rank == nil || len(line.Windows) == 0 || len(levels) == 0 {
@@ -110,8 +110,9 @@ func (v *View) RangeOf(from, to int) Range {
 	return Range{first, end}
 }
 
-// Within returns the view of a part of the run: its curve, and the misses of source lines and caches,
-// only count this part. It returns nil for the whole run, or if the profile has no timeline.
+// Within returns the view of a part of the run: the curve, and the misses of source lines and
+// caches, count only this part. It returns nil for the whole run, or if the profile has no
+// timeline.
 func (v *View) Within(r Range) *View {
 	from, to, ok := windowsOf(v.Profile.Timeline, r)
 	if !ok {
@@ -173,5 +174,5 @@ func (v *View) inRange(q ask.Question) ask.Question {
 // ranged lists the views that show the chosen range.
 var ranged = []Tab{TabCode, TabCaches}
 
-// Ranged reports whether a view shows the chosen range; the others show the whole run.
+// Ranged reports whether the tab's view shows only the chosen range, instead of the whole run.
 func (t Tab) Ranged() bool { return slices.Contains(ranged, t) }

@@ -192,10 +192,10 @@ func (b *browser) Hash() string {
 	return strings.TrimPrefix(js.Global().Get("location").Get("hash").String(), "#")
 }
 
-// SetHash changes the URL's hash, without a hashchange event. Replacing the hash takes browsers
-// several milliseconds, and Safari refuses it after 100 times in 30 seconds. So at most mostHashes
-// hashes, as caused by single clicks and keys, are set immediately. If more hashes follow within
-// hashPause, as caused by a slider, only the last one is set.
+// SetHash changes the URL's hash without a hashchange event. Replacing the hash takes several
+// milliseconds, and Safari allows only 100 replacements in 30 seconds. So SetHash sets at most
+// mostHashes hashes immediately, for single clicks and keys. If more hashes follow within
+// hashPause, for example from a slider, it sets only the last hash.
 func (b *browser) SetHash(hash string, replace bool) {
 	switch {
 	case !replace:

@@ -38,7 +38,7 @@ const (
 	collectAt = 50
 )
 
-// Name is the name of the workers in which programs serve analyses.
+// Name is the name of the workers that run analyses.
 const Name = "analysis"
 
 // InWorker reports whether the program runs in a worker, where there is no document.

@@ -13,7 +13,7 @@ import (
 const handlesStore = "handles"
 
 // Handles is a database of opaque browser values, such as file handles. Event handlers must not use
-// it, as they must not use a [Store].
+// it, because its methods block.
 type Handles struct{ db *idb.Database }
 
 // OpenHandles opens the database, and creates it if necessary.
@@ -51,7 +51,7 @@ func (h *Handles) do(op, key string, mode idb.TransactionMode, ask func(*idb.Obj
 	return answer, nil
 }
 
-// Put stores a value, and replaces an old one.
+// Put stores a value, and replaces any old value of the key.
 func (h *Handles) Put(key string, value js.Value) error {
 	_, err := h.do("keep", key, idb.TransactionReadWrite, func(s *idb.ObjectStore) (*idb.Request, error) {
 		return s.PutKey(js.ValueOf(key), value)
@@ -90,7 +90,7 @@ func (h *Handles) Keys() (keys []string, err error) {
 	return keys, nil
 }
 
-// Delete removes a value, if there is one.
+// Delete removes the value of a key, if any.
 func (h *Handles) Delete(key string) error {
 	_, err := h.do("delete", key, idb.TransactionReadWrite, func(s *idb.ObjectStore) (*idb.Request, error) {
 		ack, err := s.Delete(js.ValueOf(key))

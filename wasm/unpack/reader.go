@@ -29,7 +29,7 @@ func newReader(p port, packing string, source io.Reader) *reader {
 	return &reader{port: p, source: source, part: make([]byte, packedBytes), window: ahead}
 }
 
-// Read returns decompressed bytes, and finally an error as [open.Packing] requires.
+// Read returns decompressed bytes, and finally an error of a kind that [open.Packing] specifies.
 func (r *reader) Read(p []byte) (int, error) {
 	for len(r.rest) == 0 {
 		if r.err != nil {

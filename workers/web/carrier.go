@@ -25,7 +25,7 @@ type carrier struct {
 }
 
 // Spawn starts the worker whose script is at url. The worker's program can read its name from the
-// global scope. Closing the carrier ends the worker and frees its memory, whatever it is doing.
+// global scope. Closing the carrier ends the worker at any time, and frees its memory.
 func Spawn(url, name string) (workers.Carrier, error) {
 	worker, err := Try(func() js.Value {
 		return js.Global().Get("Worker").New(url, map[string]any{"name": name})

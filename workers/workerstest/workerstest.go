@@ -22,8 +22,8 @@ const (
 // patience limits the wait for messages that must arrive. It is long enough for slow machines.
 const patience = 10 * time.Minute
 
-// Peer is the other side of the suite. It serves commands until it receives leave or its carrier
-// ends.
+// Peer is the remote side of the test suite. It serves commands until it receives leave or its
+// carrier ends.
 func Peer(c workers.Carrier) error {
 	if err := c.Send(workers.Message{Type: workers.TypeReady}); err != nil {
 		return err
@@ -54,8 +54,8 @@ func Peer(c workers.Carrier) error {
 	}
 }
 
-// TestCarrier runs the suite. open connects to a new [Peer]. attachment is a value that the carrier
-// must transmit unchanged.
+// TestCarrier runs the test suite for carriers. open connects to a new [Peer]. attachment is a
+// value that the carrier must transmit unchanged.
 func TestCarrier(t *testing.T, open func(t *testing.T) workers.Carrier, attachment any, same func(back any) bool) {
 	tests := map[string]func(*testing.T, workers.Carrier){
 		"sends before ready are kept": testEarly,

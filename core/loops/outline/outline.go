@@ -39,8 +39,8 @@ func (o *Outline) Tree() *loops.Tree { return o.tree }
 // Loop is a loop of a nest.
 type Loop struct {
 	Nest  int // index of the nest among the listed nests
-	Count int // number of the nest among all, from 1
-	Depth int // number of loops around it
+	Count int // number of the nest among all nests, from 1
+	Depth int // number of surrounding loops
 	End   int // index after the last nested loop
 	Runs  uint64
 	Trips uint64 // number of iterations, summed over all runs
@@ -59,7 +59,7 @@ type Loop struct {
 type nest struct {
 	first  loops.Node
 	number int // number of the first node with this shape
-	count  int // number of the nest among all, from 1
+	count  int // number of the nest among all nests, from 1
 	items  []item
 	params []uint64 // parameters of the first node
 	counts []uint64 // by item: number of executions, summed over all nodes
@@ -77,7 +77,7 @@ type item struct {
 	loop   bool
 	wild   bool
 	parent int // index of the surrounding loop, or -1
-	depth  int // number of loops around it
+	depth  int // number of surrounding loops
 	end    int // index after the last item inside it
 	height int // number of loops in its deepest nest, including itself
 	shape  int

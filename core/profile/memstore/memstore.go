@@ -14,7 +14,7 @@ import (
 	"github.com/stackglass/stackglass/core/profile"
 )
 
-// Store keeps everything in a map. The zero value is an empty store without a size limit. Its
+// Store keeps all entries in a map. The zero value is an empty store without a size limit. Its
 // methods may be called concurrently.
 type Store struct {
 	// Quota is the maximum number of data bytes in all entries; 0 means no limit. A Put that would
@@ -106,7 +106,8 @@ func (s *Store) Get(key string) ([]byte, error) {
 	return nil, profile.ErrDamaged
 }
 
-// Damage changes a byte of the newest undamaged generation. It returns false if there is none.
+// Damage changes a byte of the newest undamaged generation. It returns false if there is no
+// undamaged generation.
 func (s *Store) Damage(key string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -10,7 +10,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Naive implements the definition: a move-to-front list that is searched from the top.
+// Naive implements the definition of stack distances: a move-to-front list that is searched from
+// the top.
 type Naive struct{ lines []trace.Line }
 
 // Distances implements [stack.Model].
@@ -35,8 +36,8 @@ func (m *Naive) Lines() int { return len(m.lines) }
 // Stack implements [stack.Model].
 func (m *Naive) Stack() []trace.Line { return slices.Clone(m.lines) }
 
-// DepthsInLists also implements the definition, but is fast enough for longer traces. It has one
-// list per set, and searches the list from the front.
+// DepthsInLists also implements the definition of depths in sets, but is fast enough for longer
+// traces. It has one list per set, and searches each list from the front.
 func DepthsInLists(lines []trace.Line) *stack.SetDepths { return MarkedDepths(lines, nil) }
 
 // MarkedDepths is like DepthsInLists, but counts only marked accesses, or all accesses if marked is
@@ -104,8 +105,9 @@ type Event struct {
 	Line trace.Line
 }
 
-// Private defines the results of [stack.Coherent]. It simulates one cache with LRU sets. Another
-// core's store frees the way of a line, and free ways are filled before any line is evicted.
+// Private is the reference implementation of [stack.Coherent]. It simulates one cache with LRU
+// sets. Another core's store frees the way of a line, and free ways are filled before any line is
+// evicted.
 type Private struct {
 	Sets, Ways int
 	lines      map[trace.Line][]trace.Line // lines of each set, most recently used first

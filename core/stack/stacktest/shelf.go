@@ -72,8 +72,8 @@ func (s *Shelf) Drop(run, block uint32) error {
 	return s.call()
 }
 
-// RunShelf checks that a spill store behaves like [Shelf]. open closes the instance that was open
-// before, and opens the store, either empty or with its previous content.
+// RunShelf checks that a spill store behaves like [Shelf]. open closes the previous instance and
+// opens the store again, either empty or, if asItIs is set, with its content.
 func RunShelf(t *testing.T, open func(asItIs bool) (stack.Shelf, error)) {
 	rng := rand.New(rand.NewPCG(1, 11))
 	twin, shelf := new(Shelf), stack.Shelf(nil)

@@ -32,7 +32,7 @@ type parser struct {
 // Header implements [lines.Parser].
 func (p *parser) Header() trace.Header { return trace.Header{Format: "din", Sizes: p.sized} }
 
-// Begin adds no column. Rows have no size unless their line has one.
+// Begin adds no column. Rows have no size unless their line contains a size.
 func (p *parser) Begin(b *trace.Batch) { clear(b.Bytes) }
 
 // Parse alternates between the fast path and single lines.

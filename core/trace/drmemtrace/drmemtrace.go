@@ -80,7 +80,7 @@ func (p *parser) Header() trace.Header {
 	return trace.Header{Format: "drmemtrace", Threads: p.threads, PCs: p.pcs, Sizes: true}
 }
 
-// Begin adds the columns that the trace is known to have so far.
+// Begin adds the columns that have occurred in the trace so far.
 func (p *parser) Begin(b *trace.Batch) {
 	if p.pcs {
 		b.NeedPC()

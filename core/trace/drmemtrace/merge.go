@@ -27,11 +27,11 @@ const (
 
 // Merge returns one trace that contains the records of all parts, ordered as in DynamoRIO's serial
 // schedule (clients/drcachesim/scheduler/scheduler_fixed.cpp): at each timestamp marker, the part
-// whose next timestamp is lowest continues, and among equal timestamps the first part. A part
-// without timestamps is read to its end before the others.
+// with the lowest next timestamp continues, or the first of several such parts. A part without
+// timestamps is read completely before all other parts.
 //
-// A timestamp marker begins each buffer that a traced thread filled, so the order is exact only to
-// the length of a buffer, about 64 KB of records.
+// Each buffer that a traced thread filled begins with a timestamp marker, so the order is only as
+// precise as the length of a buffer, which is about 64 KB of records.
 func Merge(parts []Part) io.Reader {
 	m := &merger{}
 	for _, p := range parts {

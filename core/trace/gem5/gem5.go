@@ -120,7 +120,7 @@ func (p *parser) skipped() string {
 	return strconv.FormatUint(all, 10) + " packets that are not demand requests: " + list
 }
 
-// Begin adds the columns that the trace is known to have so far.
+// Begin adds the columns that have occurred in the trace so far.
 func (p *parser) Begin(b *trace.Batch) {
 	if p.pcs {
 		b.NeedPC()

@@ -68,7 +68,7 @@ var kinds = func() (table [256]uint8) {
 	return table
 }()
 
-// Begin adds the columns that the trace is known to have so far.
+// Begin adds the columns that have occurred in the trace so far.
 func (p *parser) Begin(b *trace.Batch) {
 	p.from = 0
 	if p.pcs {

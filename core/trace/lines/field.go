@@ -16,11 +16,11 @@ const (
 	everyTop  = 0x8080808080808080
 )
 
-// HexDigits counts the hexadecimal digits, 0 to 8, at the beginning of the eight bytes of x; the
-// first byte is the least significant.
+// HexDigits returns the number of hexadecimal digits, 0 to 8, at the beginning of the eight bytes
+// of x. The first byte is the least significant byte.
 //
-// All eight are compared at once: adding 0x80-c to a byte below 0x80 sets its top bit if and only
-// if the byte is at least c, and no sum carries into the next byte.
+// All eight bytes are compared at once: adding 0x80-c to a byte below 0x80 sets its top bit if and
+// only if the byte is at least c, and no sum carries into the next byte.
 func HexDigits(x uint64) int {
 	const ge0, gt9 = (0x80 - '0') * everyByte, (0x80 - '9' - 1) * everyByte
 	const geA, gtF = (0x80 - 'a') * everyByte, (0x80 - 'f' - 1) * everyByte
@@ -55,7 +55,7 @@ func HexAt(s *[Slack]byte, at int) (v uint64, end int) {
 	return HexValue(first, 8)<<uint(4*n) | HexValue(second, n), at + 8 + n
 }
 
-// FitsBytes reports whether a reference to the given number of bytes at addr ends within the 64-bit
+// FitsBytes reports whether a reference to the given number of bytes at addr lies within the 64-bit
 // address space.
 func FitsBytes(addr trace.Addr, bytes uint32) bool {
 	return bytes == 0 || addr <= math.MaxUint64-uint64(bytes-1)
@@ -118,10 +118,10 @@ func All(text []byte) iter.Seq2[int, []byte] {
 	}
 }
 
-// Recognise reports whether text, the beginning of a file, is in a format. The format is given by
-// two functions: skip reports whether to skip a line, and check finds errors. The first line that
-// is not skipped must be correct. Otherwise, Recognise returns the reason as a clause; if all lines
-// are skipped, the reason is the argument none.
+// Recognise reports whether text, the beginning of a file, is in a format. Two functions define the
+// format: skip reports whether to skip a line, and check returns the error in a line. The first
+// line that is not skipped must be correct; otherwise, reason is a clause that describes the error.
+// If all lines are skipped, reason is none.
 func Recognise(text []byte, none string, skip func(line []byte) bool, check func(line []byte) *trace.SyntaxError) (reason string, ok bool) {
 	for number, line := range All(text) {
 		if skip(line) {
@@ -154,7 +154,7 @@ func Hex(s []byte) (v uint64, wide, ok bool) {
 
 const tooWide = "at most 16 hexadecimal digits: an address has 64 bits"
 
-// Address reads hexadecimal digits after a required 0x. The parameter what is their name in errors.
+// Address reads hexadecimal digits after a required 0x. what is the name of the address in errors.
 func Address(what string, s []byte) (addr trace.Addr, wrong *trace.SyntaxError) {
 	digits, found := bytes.CutPrefix(s, []byte("0x"))
 	addr, wide, ok := Hex(digits)
@@ -191,7 +191,7 @@ func Decimal(s []byte) (v uint64, ok bool) {
 	return v, len(s) > 0
 }
 
-// Decimal32 reads a decimal number of at most 32 bits. The parameter what is its name in errors.
+// Decimal32 reads a decimal number of at most 32 bits. what is the name of the number in errors.
 func Decimal32(what string, s []byte) (uint32, *trace.SyntaxError) {
 	v, ok := Decimal(s)
 	if !ok || v > math.MaxUint32 {
@@ -200,8 +200,8 @@ func Decimal32(what string, s []byte) (uint32, *trace.SyntaxError) {
 	return uint32(v), nil
 }
 
-// Wrong returns an error about a field, to which [Reader] adds the position. It copies the first
-// bytes of got.
+// Wrong returns an error about a field, with a copy of the first bytes of got. [Reader] adds the
+// position to the error.
 func Wrong(what string, got []byte, want string) *trace.SyntaxError {
 	return &trace.SyntaxError{What: what, Got: Got(got), Want: want}
 }

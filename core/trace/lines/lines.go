@@ -26,7 +26,8 @@ import (
 const (
 	// Longest is the maximum length of a line in bytes, excluding the newline.
 	Longest = 128<<10 - Slack - 2
-	// Slack is the number of bytes after a window that a parser may read, though not use.
+	// Slack is the number of bytes after a window that a parser may read. The parser must not use
+	// their values.
 	Slack = 64
 
 	emptyReads = 100 // number of consecutive reads that return neither a byte nor an error before giving up
@@ -53,9 +54,9 @@ func NewBuffer(r io.Reader) *Buffer {
 }
 
 // Window returns the whole unread lines, at least one, each with its newline. The window is valid
-// until the next call, which returns the lines not yet taken with [Buffer.Take] again. If long is
-// true, the window is the beginning of a line of more than [Longest] bytes, and the rest of that
-// line is dropped. The error is the error of the stream.
+// until the next call, which again returns the lines that were not taken with [Buffer.Take]. If
+// long is true, the window is the beginning of a line of more than [Longest] bytes, and the rest of
+// that line is dropped. The error is the error of the stream.
 func (b *Buffer) Window() (window []byte, long bool, err error) {
 	if b.next == b.whole {
 		if err := b.fill(); err != nil {
@@ -151,14 +152,14 @@ var ErrEndBatch = errors.New("the batch ends here")
 type Parser interface {
 	// Header describes the lines read so far.
 	Header() trace.Header
-	// Begin adds the optional columns that the trace is known to have so far. The batch has no data
+	// Begin adds the optional columns that have occurred in the trace so far. The batch has no data
 	// yet, and its length is its capacity.
 	Begin(b *trace.Batch)
-	// Parse reads lines of window into b, starting at the given row, until the window is exhausted,
-	// b is full or a line is invalid. It returns the numbers of bytes and lines read, including the
-	// invalid line, and the number of rows in b. A *trace.SyntaxError concerns the last line read;
-	// the reader adds its position. All other errors are final. Parse may read Slack bytes after
-	// the window.
+	// Parse reads lines of window into b, starting at the given row, until the window is exhausted, b
+	// is full or a line is invalid. It returns the numbers of bytes and lines read, including the
+	// invalid line, and the number of rows in b. A *trace.SyntaxError is about the last line read; the
+	// reader adds the position to the error. All other errors are final. Parse may read Slack bytes
+	// after the window.
 	Parse(window []byte, b *trace.Batch, row int) (taken, lines, rows int, err error)
 }
 

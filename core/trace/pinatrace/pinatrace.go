@@ -36,7 +36,7 @@ func (parser) Begin(b *trace.Batch) {
 	clear(b.Bytes)
 }
 
-// Parse uses a fast path for lines that look exactly as the tool writes them, and reads all other
+// Parse uses a fast path for lines in exactly the format that the tool writes, and reads all other
 // lines field by field.
 func (parser) Parse(window []byte, b *trace.Batch, row int) (taken, count, rows int, err error) {
 	padded := window[:len(window)+lines.Slack]

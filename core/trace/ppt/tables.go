@@ -35,8 +35,8 @@ func (b BlockName) Parallel() bool {
 		func(mark string) bool { return strings.Contains(b.Function, mark) })
 }
 
-// ParseBlocks reads a block table. Here and in the following functions, name is the name of the
-// file in errors.
+// ParseBlocks reads a block table. In this function and the following functions, name is the name
+// of the file in errors.
 func ParseBlocks(name string, text []byte) ([]BlockName, error) {
 	var all []BlockName
 	err := eachLine(name, text, func(line []byte) *trace.SyntaxError {
@@ -69,8 +69,8 @@ func blockName(line []byte) (b BlockName, wrong *trace.SyntaxError) {
 	return b, nil
 }
 
-// BlockCount is a line of bb_counts.dat. It contains the ID of a block, as in the trace, and its
-// number of executions.
+// BlockCount is a line of bb_counts.dat. It contains the ID of a block, as in the trace, and the
+// number of the block's executions.
 //
 //	b2f3727763ed2e86, 1
 //

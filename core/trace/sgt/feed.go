@@ -39,8 +39,8 @@ func AppendFrame(dst []byte, tag string, body []byte) []byte {
 	return binary.LittleEndian.AppendUint32(dst, crc32.Checksum(dst[checked:], castagnoli))
 }
 
-// TableError reports an error in a frame's tables. If the checksum is correct, the program that
-// wrote the frame has a bug.
+// TableError reports an error in a frame's tables. A frame with a correct checksum has such an
+// error only if the program that wrote it has a bug.
 type TableError struct {
 	Offset int    // byte offset in the decompressed tables
 	What   string // "successor", "length of a text", ...

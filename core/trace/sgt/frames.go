@@ -24,9 +24,9 @@ type Frame struct {
 	Body []byte // valid until the next call of Next
 }
 
-// Next returns the next frame that contains neither tables of the program nor facts about the
-// capture; it reads such frames on the way. It returns io.EOF at the end of the file, and
-// [io.ErrUnexpectedEOF] if the file was cut off. All errors are final.
+// Next reads frames with tables of the program or facts about the capture, and returns the next
+// frame of any other kind. It returns io.EOF at the end of the file, and [io.ErrUnexpectedEOF] if
+// the file was cut off. All errors are final.
 func (f *Frames) Next() (Frame, error) {
 	for {
 		next, err := f.feed.next()
@@ -76,9 +76,9 @@ type Tables struct {
 	threads  []trace.Thread
 }
 
-// Append appends frames for the new parts of a header, which must contain at least as much as the
-// previous header. It omits a program whose sites are not in the order of its blocks, or whose
-// blocks have more than [MaxValues] values, because tables cannot express these.
+// Append appends frames for the new parts of a header, which must contain everything that the
+// previous header contained. It omits a program whose sites are not in the order of its blocks, or
+// whose blocks have more than [MaxValues] values, because tables cannot express such programs.
 func (t *Tables) Append(dst []byte, h trace.Header) []byte {
 	_ = t.each(h, h.Program != nil && inOrder(h.Program), func(tag string, body []byte) error {
 		dst = AppendFrame(dst, tag, body)

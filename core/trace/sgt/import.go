@@ -13,10 +13,10 @@ import (
 //
 // If rows contain the addresses of instructions, each combination of kind, size and instruction is
 // a site. Otherwise, rows are grouped by history: two rows belong to the same group if they agree
-// in kind and size, and so do the historyRows rows before each. A group has up to mostStreams
-// sites, and a row gets the site that predicts its address, so that similar references of a loop
-// get different sites. A lackey trace becomes a third smaller with groups and predictions together
-// than with either alone, and has half as many tokens to decode.
+// in kind and size, and the historyRows rows before them also agree. A group has up to mostStreams
+// sites, and a row is assigned to the site that predicts its address, so that similar references of
+// a loop have different sites. With both groups and predictions, a lackey trace is a third smaller
+// than with either of them alone, and has half as many tokens to decode.
 type Importer struct {
 	w *Writer
 	namer
@@ -491,7 +491,8 @@ func NewNamer() *Namer {
 	return n
 }
 
-// Program returns the program with all sites assigned so far. It grows with further calls of Name.
+// Program returns the program with all sites assigned so far. Further calls of Name add sites to
+// it.
 func (n *Namer) Program() *trace.Program { return &n.program }
 
 // Name writes the sites of the rows of a batch to sites; h is the header of its trace. Events have

@@ -17,7 +17,7 @@ type ChunkHead struct {
 	Steps, References                     uint64
 	FirstTicket, LastTicket, Floor        uint64
 	ControlBytes, ValueBytes, TicketBytes uint64
-	FrameBytes                            uint64 // length of its LZ4 frame
+	FrameBytes                            uint64 // length of the chunk's LZ4 frame
 }
 
 // RecordedChunk is a chunk of a recording, with the offset of its LZ4 frame.
@@ -60,8 +60,8 @@ func ReadRecording(file io.ReaderAt, size int64) (*Recording, error) {
 	return recording, nil
 }
 
-// CopyChunk writes a chunk, given its head and its LZ4 frame. It is meant for writers that write no
-// steps of their own.
+// CopyChunk writes a chunk, given its head and its LZ4 frame. Do not call both CopyChunk and
+// [Writer.Step] on one Writer.
 func (w *Writer) CopyChunk(h *ChunkHead, frame []byte) {
 	w.begin()
 	w.body = w.body[:0]
@@ -82,8 +82,8 @@ func (w *Writer) CopyChunk(h *ChunkHead, frame []byte) {
 // Renumberer changes the numbers of blocks in the chunks of a recording. Block numbers occur only
 // in the control part of a chunk, as differences from the expected block, and only for blocks other
 // than the two that followed last (FORMAT.md, "Chunks"). Therefore, values and tickets do not
-// change, and these two blocks are the only part of the coder's state that is needed. Block 0 keeps
-// its number, because chunks begin as if it had been executed.
+// change, and the Renumberer needs only these two blocks from the coder's state. Block 0 keeps its
+// number, because chunks begin as if it had been executed.
 type Renumberer struct {
 	number  []uint32 // new number of each block, by old number
 	follow  []follow // the blocks that followed each block, by old number

@@ -6,10 +6,10 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Restorer rebuilds a container from its rows, including all events, and the program's tables. The
-// rows come, for example, from a loop-compressed trace. The rows of each execution of a block
-// become a step again. If the trace has no program, or if its tables cannot be written, the rows
-// are imported; see [Importer].
+// Restorer rebuilds a container from the program's tables and all rows, including events, for
+// example of a loop-compressed trace. It combines the rows of each execution of a block into a
+// step. If the trace has no program, or if its tables cannot be written, the rows are imported; see
+// [Importer].
 type Restorer struct {
 	out    io.Writer
 	facts  []trace.Fact

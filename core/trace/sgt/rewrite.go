@@ -11,9 +11,11 @@ import (
 
 // Part selects steps of a container.
 type Part struct {
-	Kinds       trace.Kinds // kinds of references; events are always kept
-	Threads     []uint32    // thread numbers in ascending order; nil: all threads
-	Skip, Limit uint64      // numbers of references of these kinds and threads to skip, and to keep after that; Limit 0: no limit
+	Kinds   trace.Kinds // kinds of references; events are always kept
+	Threads []uint32    // thread numbers in ascending order; nil: all threads
+	// Skip is the number of references of these kinds and threads to skip, and Limit is the number of
+	// references to keep after them; 0: no limit.
+	Skip, Limit uint64
 }
 
 // isWhole reports whether the part is the whole trace.
@@ -142,8 +144,8 @@ func (x *Rewriter) thin(p *trace.Program, keep [][]uint8) {
 	}
 }
 
-// Copy copies at most the given number of steps. It returns io.EOF at the end; any other error may
-// report damage.
+// Copy copies at most the given number of steps. It returns io.EOF at the end. Any other error is
+// an error of the reader, such as damage, or of the writer.
 func (x *Rewriter) Copy(steps int) error {
 	for range steps {
 		if x.left == 0 {
@@ -225,7 +227,8 @@ func (x *Rewriter) cut(at place, b *trace.Block, values []uint64) error {
 	return nil
 }
 
-// Close ends the new container; how describes the end of the run if the old container does not.
+// Close ends the new container; how says how the run ended if the old container does not contain
+// this fact.
 func (x *Rewriter) Close(how string) error {
 	e := x.r.ending.End
 	if !x.r.ending.Known {

@@ -23,8 +23,8 @@ type Source struct {
 }
 
 // NewSource reads the index of a file of size bytes. If beside is not nil, it is another reader of
-// the same file. Tables that it has already read are not read again. NewSource returns an error if
-// the file has no index or its index is wrong.
+// the same file, and the tables that it has already read are not read again. NewSource returns an
+// error if the file has no index or its index is wrong.
 func NewSource(name string, file io.ReaderAt, size int64, beside *Reader) (*Source, error) {
 	x, err := readIndex(file, size)
 	if err != nil {

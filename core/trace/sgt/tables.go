@@ -36,7 +36,8 @@ func AppendTables(dst []byte, p *trace.Program) []byte {
 }
 
 // AppendPacked appends a byte that identifies the compression, and the content. It writes the
-// content as one LZ4 frame if that is shorter and the content is not too long for [Unpack].
+// content as one LZ4 frame if the frame is shorter than the content, and the content is not too
+// long for [Unpack].
 func AppendPacked(dst, content []byte) []byte {
 	var packed bytes.Buffer
 	packLZ4(&packed, lz4.NewWriter(nil), content)

@@ -35,7 +35,7 @@ type Ending struct {
 	End
 }
 
-// String describes how the run ended, or returns "" if that is unknown.
+// String describes how the run ended, or returns "" if the end is unknown.
 func (e Ending) String() string {
 	switch number, failed := strings.CutPrefix(e.How, "error "); {
 	case !e.Known:
@@ -64,7 +64,7 @@ var errnoText = map[string]string{
 	"122": "disk quota exceeded",
 }
 
-// VersionError reports that a file can be read only by a later version of this program.
+// VersionError reports that only a later version of this program can read a file.
 type VersionError struct {
 	File           string
 	Version, Needs uint64 // version of the container; oldest version of readers that understand it

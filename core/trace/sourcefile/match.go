@@ -6,14 +6,14 @@ import (
 	"strings"
 )
 
-// Kept says how another version of a file contains a given line.
+// Kept describes whether, and how, another version of a file contains a given line.
 type Kept uint8
 
 // These are the ways in which a line can change. Changes of white space are ignored.
 const (
 	Removed Kept = iota // the line is absent
 	Same                // the line is unchanged and has not moved
-	Moved               // the line is at another place, with the same text
+	Moved               // the line is unchanged, but has moved
 	Changed             // the line has not moved, and at least half of its text is the same
 )
 
@@ -28,8 +28,9 @@ type Match struct {
 
 // MatchLines finds each line of one version of a file in another version. It first finds lines that
 // are in both versions in the same order. These are the lines that occur exactly once in each
-// version (as in patience diff) and, between these, the longest common subsequence. Then it finds
-// lines that moved, and finally lines that changed. No line of b is matched twice.
+// version (as in patience diff) and, between these lines, the longest common subsequence.
+// MatchLines then finds lines that moved, and finally lines that changed. No line of b is matched
+// twice.
 func MatchLines(a, b []string) []Match {
 	m := matcher{a: normal(a), b: normal(b), to: make([]Match, len(a)), taken: make([]Kept, len(b))}
 	for i := range m.to {

@@ -63,8 +63,8 @@ func (f *Files) Lines(name string) []string {
 	return lines
 }
 
-// Match calls [MatchLines] for a file and its other version, each given by its name. It caches the
-// results until the argument others changes.
+// Match calls [MatchLines] for the file called name and the file called other among others. It
+// caches the results until it is called with different others.
 func (f *Files) Match(name string, others *Files, other string) []Match {
 	if f.with != others {
 		f.with, f.matches = others, map[[2]string][]Match{}

@@ -24,8 +24,8 @@ type Outcome struct {
 }
 
 // Outcomes reads r in batches of the given number of rows, and spoils the batch before each call of
-// Next. It also checks the contract of readers: each call returns either rows or an error, never
-// both or neither, and after io.EOF, every call returns io.EOF again.
+// Next. It also checks that readers fulfil their contract: each call returns either rows or an
+// error, and after io.EOF, every call returns io.EOF again.
 func Outcomes(t Failer, r trace.Reader, rows int) (all []Outcome) {
 	t.Helper()
 	r = Spoil(r)

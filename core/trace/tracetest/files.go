@@ -11,8 +11,8 @@ import (
 	"github.com/pierrec/lz4/v4"
 )
 
-// TB contains those methods of testing.TB that are needed here, so that benchmarks outside of tests
-// need not link package testing.
+// TB contains the methods of testing.TB that this package needs, so that benchmarks outside of
+// tests need not link package testing.
 type TB interface {
 	Helper()
 	Skip(args ...any)
@@ -43,9 +43,9 @@ func Packed() []byte { return Small("array-list.lackey.lz4") }
 // RealTraces lists the names for [RealText]: a dense matrix product, a stencil and a sort.
 var RealTraces = []string{"gemm", "jacobi2d", "sort"}
 
-// FindData returns the folder of the large traces and their data: $STACKGLASS_DATA or, if that is
-// not set, ../shared/data relative to the root of the repository. The error explains how to set
-// $STACKGLASS_DATA.
+// FindData returns the folder of the large traces and their data: $STACKGLASS_DATA or, if this
+// variable is not set, ../shared/data relative to the root of the repository. The error explains
+// how to set $STACKGLASS_DATA.
 func FindData() (dir string, err error) {
 	if dir = os.Getenv("STACKGLASS_DATA"); dir == "" {
 		root, err := repository()

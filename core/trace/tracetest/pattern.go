@@ -16,7 +16,7 @@ type Pattern interface {
 }
 
 // Stream generates the first refs references of p, each of 8 bytes. The address determines the
-// kind: three of four references are loads, the others are stores.
+// kind: three of four references are loads, and one is a store.
 func Stream(refs int, p Pattern) trace.Reader { return &stream{left: refs, pattern: p} }
 
 type stream struct {

@@ -8,8 +8,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Step is one execution of a block. Values contains the values of its sites in order,
-// trace.Site.Values for each site.
+// Step is one execution of a block. Values contains the values of the block's sites in order, as
+// many for each site as trace.Site.Values returns.
 type Step struct {
 	Block, Thread uint32
 	Values        []uint64
@@ -57,8 +57,8 @@ func addRow(b *trace.Batch, kind trace.Kind, site, thread uint32, addr trace.Add
 }
 
 // NewProgramReader returns a reader of the rows of a program. The argument rows is the maximum
-// number of rows in a batch. Its header contains only the part of the program to which the rows so
-// far have referred.
+// number of rows in a batch. The reader's header contains only the part of the program to which the
+// rows read so far refer.
 func NewProgramReader(p *trace.Program, whole *trace.Batch, rows int) *ProgramReader {
 	return &ProgramReader{program: p, whole: whole, rows: rows, kinds: trace.AllKinds}
 }
@@ -184,8 +184,8 @@ func addBlock(rng *rand.Rand, p *trace.Program, function uint32, label string, p
 	p.Blocks = append(p.Blocks, b)
 }
 
-// RandomSteps executes blocks of a program at random, on three threads, in a small range of
-// addresses.
+// RandomSteps returns random executions of a program's blocks by three threads, with addresses in a
+// small range.
 func RandomSteps(rng *rand.Rand, p *trace.Program, steps int) []Step {
 	list := make([]Step, steps)
 	for i := range list {

@@ -22,8 +22,9 @@ import (
 type Run struct {
 	Program string       // path of the program's file
 	Facts   []trace.Fact // written before the facts of the recording
-	End     sgt.End      // how the run ended; used if the recording does not say so, because the recorder was killed
-	Status  uint64       // exit status
+	// how the run ended; used if the recording lacks this fact because the recorder was killed
+	End    sgt.End
+	Status uint64 // exit status
 }
 
 // Summary describes a finished trace.
@@ -35,8 +36,8 @@ type Summary struct {
 	End        sgt.End
 }
 
-// Finish reads a recording of size bytes and writes the finished trace to out. open opens a file of
-// code; it is [symbols.Open] except in tests.
+// Finish reads a recording of size bytes and writes the finished trace to out. open reads the
+// symbols of a program or library; it is [symbols.Open] except in tests.
 func Finish(out io.Writer, recorded io.ReaderAt, size int64, run Run, open func(string) (*symbols.File, error)) (Summary, error) {
 	r, err := sgt.ReadRecording(recorded, size)
 	if err != nil {

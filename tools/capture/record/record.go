@@ -38,7 +38,7 @@ const (
 // Options controls how a program is recorded.
 type Options struct {
 	Output    string // the file for the trace
-	Tracer    string // [QEMU] or [Valgrind]; "": the first of them that is installed
+	Tracer    string // [QEMU] or [Valgrind]; "": the first of these tracers that is installed
 	MostBytes uint64 // maximum size of QEMU's recording; 0: no limit
 	Stdin     io.Reader
 	Stdout    io.Writer

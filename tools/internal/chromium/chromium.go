@@ -13,7 +13,7 @@ import (
 )
 
 // Find returns the path of the browser: $STACKGLASS_CHROMIUM, or otherwise the first known browser
-// in PATH. The error explains how to install one.
+// in PATH. The error explains how to install a browser.
 func Find() (string, error) {
 	if named := os.Getenv("STACKGLASS_CHROMIUM"); named != "" {
 		return named, nil
@@ -48,7 +48,7 @@ func Open(ctx context.Context, more ...chromedp.ExecAllocatorOption) (page conte
 }
 
 // Options returns the usual options for the browser at path, followed by the options in more.
-// Unless one of them names a folder for the profile, the browser uses a new, empty profile on disk.
+// Unless an option names a folder for the profile, the browser uses a new, empty profile on disk.
 func Options(path string, more ...chromedp.ExecAllocatorOption) []chromedp.ExecAllocatorOption {
 	return append([]chromedp.ExecAllocatorOption{
 		chromedp.ExecPath(path),

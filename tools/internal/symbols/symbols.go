@@ -36,7 +36,7 @@ type Line struct {
 }
 
 // File contains the symbols of one ELF file. All addresses are link-time addresses, which may
-// differ from those at which the file is loaded.
+// differ from the addresses at which the file is loaded.
 type File struct {
 	Machine elf.Machine
 	// Dynamic is set for files that may be loaded at any address: libraries, and
@@ -273,8 +273,8 @@ func declaration(e *dwarf.Entry, files []*dwarf.LineFile) Line {
 	return Line{files[file].Name, int(line), int(column)}
 }
 
-// Function returns the function that contains addr. A function without a size, as in assembly code,
-// extends to the next function.
+// Function returns the function that contains addr. A function without a size, such as a function
+// in assembly code, extends to the next function.
 func (s *File) Function(addr uint64) (Function, bool) {
 	i, found := slices.BinarySearchFunc(s.functions, addr, func(f Function, a uint64) int { return cmp.Compare(f.Addr, a) })
 	if !found {
@@ -297,8 +297,9 @@ func (s *File) from(addr uint64) int {
 
 func (s *File) lineOf(r row) Line { return Line{s.files[r.file], int(r.line), int(r.column)} }
 
-// Opening returns the first line that the line table lists for addr, which may have several lines.
-// For the address of a function, this is the line of the function itself.
+// Opening returns the first line that the line table lists for addr. For the address of a function,
+// this is the line of the function itself, although the first instruction may belong to several
+// lines.
 func (s *File) Opening(addr uint64) (Line, bool) {
 	i := s.from(addr)
 	for i < len(s.rows) && s.rows[i].addr == addr && s.rows[i].file == 0 {

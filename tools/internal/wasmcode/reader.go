@@ -70,8 +70,8 @@ func AppendSigned(out []byte, n int64) []byte {
 	return append(out, byte(n)&0x7f)
 }
 
-// UnknownForm must be deferred. It turns a panic into the error form. A program of an unknown form
-// causes panics, because indices are out of range.
+// UnknownForm, which must be deferred, converts a panic to the error form. Programs of an unknown
+// form cause panics, because indices are out of range.
 func UnknownForm(err *error, form error) {
 	if recover() != nil {
 		*err = form

@@ -8,7 +8,7 @@ import (
 	"github.com/stackglass/stackglass/core/profile"
 )
 
-// TestCheckpoints runs the suite for a checkpoint store. open returns an empty store, and a
+// TestCheckpoints runs the test suite for a checkpoint store. open returns an empty store, and a
 // function that damages the newest undamaged generation of a key.
 func TestCheckpoints(t *testing.T, open func(t *testing.T) (s profile.Checkpoints, damage func(key string))) {
 	t.Run("sizes", func(t *testing.T) {

@@ -15,7 +15,7 @@ import (
 type Value struct {
 	Kind    Kind
 	Line    int       // line of the assignment or the member
-	Before  int       // line of an earlier assignment to the same name; 0: there is none
+	Before  int       // line of an earlier assignment to the same name; 0: no earlier assignment
 	Numbers []float64 // the number of a Number, or the numbers of a List
 	Members []Member  // members of a Dictionary
 }
@@ -42,8 +42,8 @@ const (
 	deepest   = 64 // maximum nesting of expressions
 )
 
-// Read returns the values of all names that a file assigns. The keys of a dictionary also count as
-// names.
+// Read returns the values of all names to which a file assigns a value, including the keys of
+// dictionaries.
 func Read(text string) map[string]Value {
 	values := map[string]Value{}
 	set := func(name string, v Value) {

@@ -28,8 +28,8 @@ import (
 	"github.com/stackglass/stackglass/tools/stackglass/internal/system"
 )
 
-// Version is the version that `stackglass version` prints: the version of the module, unless package
-// main sets another one.
+// Version is the version that `stackglass version` prints: the version of the module, unless
+// package main sets another version.
 var Version = moduleVersion()
 
 // moduleVersion returns the version that `go install` built, or "development" in a checkout.

@@ -19,10 +19,11 @@ import (
 // Checkpoints defines where a pass stores its state, so that the same pass can resume after it was
 // stopped for any reason.
 type Checkpoints struct {
-	Store      profile.Checkpoints
-	Key        string
-	Place      string // location of the key's checkpoints, for messages
-	References uint64 // references between checkpoints, or 0 to choose it by their cost
+	Store profile.Checkpoints
+	Key   string
+	Place string // location of the key's checkpoints, for messages
+	// number of references between checkpoints, or 0 to choose it by the cost of checkpoints
+	References uint64
 	// Resumed is called when a pass resumes. Its arguments are the number of references before the
 	// checkpoint and their share of the input, which is 0 if unknown.
 	Resumed func(references uint64, done float64)

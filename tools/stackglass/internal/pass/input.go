@@ -167,8 +167,8 @@ func (in *Input) Read(p []byte) (int, error) {
 // tree of the part before the error, or nil.
 func (in *Input) Tree() (*loops.Tree, trace.Header, error) { return sgl.ReadTree(in.Name, in) }
 
-// Changed reports whether the file was modified since it was opened. If so, the bytes that were
-// read may be a mix of several versions.
+// Changed reports whether the file has been modified since it was opened. The bytes that were read
+// may then be a mix of several versions.
 func (in *Input) Changed() bool {
 	if in.file == nil || !in.opened.Mode().IsRegular() {
 		return false

@@ -25,8 +25,8 @@ type Facts struct {
 	Container       *sgt.Survey // facts about the whole container, or nil
 }
 
-// Look reads about the given number of references of a trace. It counts bad records and skips them.
-// If the trace is a container, it returns facts about the whole trace. It fails if there is nothing
+// Look reads about the given number of references of a trace, and counts and skips bad records. If
+// the trace is a container, the facts also describe the whole trace. Look fails if there is nothing
 // to report.
 func (in *Input) Look(ctx context.Context, format string, references uint64) (*Facts, error) {
 	unpacked, err := open.Open(in.Name, in, open.Options{Format: format, Packings: packings})

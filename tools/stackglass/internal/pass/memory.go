@@ -19,8 +19,8 @@ import (
 // the ballast.
 var ballast []byte
 
-// HoldBallast allocates the ballast. It is meant for a program whose GOGC is low, as is suitable
-// for large heaps.
+// HoldBallast allocates unused memory, so that a program with a low GOGC, which suits large heaps,
+// does not collect a small heap too often.
 func HoldBallast() { ballast = make([]byte, ballastBytes) }
 
 const (
@@ -81,7 +81,7 @@ const modelShare = 70
 
 // AvailableMemory returns half of the bytes that the system can provide without swapping, or 0 if
 // this number is unknown. The other half is for other programs, and for the file cache. A program
-// cannot survive running out of memory, so a pass stops before that.
+// cannot survive running out of memory, so a pass stops before the memory is exhausted.
 func AvailableMemory() uint64 {
 	return availableIn(readText("/proc/meminfo"), readText("/sys/fs/cgroup/memory.max"), readText("/sys/fs/cgroup/memory.current"))
 }

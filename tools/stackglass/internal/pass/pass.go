@@ -34,18 +34,19 @@ import (
 
 // Options contains the options for reading a trace. None of them applies to a profile.
 type Options struct {
-	Spec        analysis.Spec
-	Sample      *sample.Options // nil to analyse every reference
-	Format      string          // a value of --input-format, or "" to detect the format
-	Strict      bool            // stop at the first unreadable part of a container
-	MemoryBytes uint64          // stop with a partial result beyond this limit, or 0 for no limit
-	Spill       string          // folder of the spill store, or ""
-	Workers     int             // number of analysing goroutines, or 0 for one per processor
-	Segment     int             // references that a worker processes at a time, or 0 to choose automatically
-	Terminal    io.Writer       // where progress is shown; may be nil
+	Spec   analysis.Spec
+	Sample *sample.Options // nil to analyse every reference
+	Format string          // a value of --input-format, or "" to detect the format
+	Strict bool            // stop at the first unreadable part of a container
+	// memory limit, at which the pass stops with a partial result; 0: no limit
+	MemoryBytes uint64
+	Spill       string    // folder of the spill store, or ""
+	Workers     int       // number of analysing goroutines, or 0 for one per processor
+	Segment     int       // references that a worker processes at a time, or 0 to choose automatically
+	Terminal    io.Writer // the terminal on which progress is shown; may be nil
 	// Beside, if not nil, consumes the references as analyses do, but is not part of checkpoints.
 	Beside func(*trace.Batch) error
-	// BesideSites, if not nil, returns such a consumer for references with sites.
+	// BesideSites, if not nil, returns a function like Beside that consumes references with sites.
 	BesideSites func(program func() *trace.Program) func(*trace.Batch) error
 	Checkpoints *Checkpoints // checkpoints to resume from and to save; may be nil
 }

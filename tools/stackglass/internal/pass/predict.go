@@ -21,7 +21,7 @@ type PredictOptions struct {
 	Format      string // a value of --input-format, or "" to detect the format
 	Strict      bool   // stop at the first unreadable part of a container
 	SkipBad     uint64 // maximum number of bad records
-	MemoryBytes uint64 // stop beyond this limit, or 0 for no limit
+	MemoryBytes uint64 // memory limit, at which the prediction stops; 0: no limit
 	Terminal    io.Writer
 	PPT         sasmm.Files // additional files of a trace of PPT; each may be nil
 }
@@ -153,7 +153,7 @@ type mimicked struct {
 	store *tempFile
 }
 
-// Unwrap returns the threads themselves.
+// Unwrap returns the wrapped threads.
 func (m *mimicked) Unwrap() predict.Threads { return m.Threads }
 
 func (m *mimicked) Close() error { return errors.Join(m.in.Close(), m.store.close()) }

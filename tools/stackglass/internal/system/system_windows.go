@@ -43,8 +43,9 @@ func TryLock(file *os.File) error {
 	return err
 }
 
-// RemoveLocked closes a file that this process has locked, and removes it. Windows removes no open
-// file. If another process has opened the file in the meantime, that process removes it.
+// RemoveLocked closes a file that this process has locked, and removes it. Windows does not remove
+// open files. If another process has opened the file in the meantime, that process removes the file
+// later.
 func RemoveLocked(file *os.File) {
 	file.Close()
 	_ = os.Remove(file.Name())
