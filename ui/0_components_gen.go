@@ -3968,7 +3968,7 @@ func (c *Figure) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 				if !c.Heat && !c.Matrix {
 					vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00reset zoom")
 					setAttribute(vgn, "id", c.ID+"-reset")
-					addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.Port.ResetZoom(c.ID) })
+					addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.unzoom(c.ID) })
 				}
 				vgn = addElement(vgparent, " button\x00type\x00button\x00class\x00plain\x00?")
 				setAttribute(vgn, "aria-label", "What is: "+c.title())

@@ -60,7 +60,8 @@ type App struct {
 
 	charts    map[string]*state.Chart // charts passed to Port, by id
 	handed    map[string]any          // the latest data passed to Port, by id
-	smalls    *state.Threads          // the threads whose small charts were drawn last
+	smalls    *state.Threads          // the threads whose small charts were made last
+	each      []*state.Chart          // these charts
 	chosen    map[string]int          // the user's predictions in exercises, by demo; nil until loaded
 	code      codeState
 	line      timelineState

@@ -45,6 +45,7 @@ type desk struct {
 	first   bool
 	focus   string
 	charts  map[string]*state.Chart
+	zooms   map[string]state.Zoom
 	grids   map[string]*state.Grid
 
 	remembered map[string]string
@@ -65,7 +66,7 @@ type desk struct {
 }
 
 func newDesk(t *testing.T) *desk {
-	d := &desk{t: t, store: new(memstore.Store), charts: map[string]*state.Chart{}, grids: map[string]*state.Grid{}, matrices: map[string]*state.Matrix{}, flames: map[string]*state.Flame{}, saved: map[string][]byte{}}
+	d := &desk{t: t, store: new(memstore.Store), charts: map[string]*state.Chart{}, zooms: map[string]state.Zoom{}, grids: map[string]*state.Grid{}, matrices: map[string]*state.Matrix{}, flames: map[string]*state.Flame{}, saved: map[string][]byte{}}
 	d.app = &App{Env: vugu.NewEventEnvImpl(new(sync.RWMutex), make(chan bool, 64)), Port: d, Store: d.store}
 	d.root = NewRoot(d.app)
 	d.connect = d.host
@@ -126,26 +127,25 @@ func (d *desk) Answerer() (workers.Carrier, error) {
 	go func() { _ = h.Serve() }()
 	return asker, nil
 }
-func (d *desk) Copy(text string) error         { d.saved["clipboard"] = []byte(text); return nil }
-func (d *desk) Settings() state.Settings       { return d.settings }
-func (d *desk) Heat(m *state.HeatMap)          { d.heat = m }
-func (d *desk) Matrix(m *state.Matrix)         { d.matrices[m.ID] = m }
-func (d *desk) Timeline(t *state.Timeline)     { d.timeline = t }
-func (d *desk) Graph(g *state.Graph)           { d.graph = g }
-func (d *desk) Flame(f *state.Flame)           { d.flames[f.ID] = f }
-func (d *desk) Grid(g *state.Grid)             { d.grids[g.ID] = g }
-func (d *desk) Chart(c *state.Chart)           { d.charts[c.ID] = c }
-func (d *desk) SavePicture(_, _ string)        {}
-func (d *desk) ResetZoom(string)               {}
-func (d *desk) Pick()                          { d.picked++ }
-func (d *desk) Hash() string                   { return d.hash }
-func (d *desk) ShowProgress(state.RunBar) bool { return false }
-func (d *desk) Breathe()                       { runtime.Gosched() }
-func (d *desk) ShowFirst(show bool)            { d.first = show }
-func (d *desk) SetTitle(string)                {}
-func (d *desk) Announce(text string)           { d.said = append(d.said, text) }
-func (d *desk) Focus(id string)                { d.focus = id }
-func (d *desk) Now() time.Time                 { return time.UnixMilli(1_800_000_000_000) }
+func (d *desk) Copy(text string) error                { d.saved["clipboard"] = []byte(text); return nil }
+func (d *desk) Settings() state.Settings              { return d.settings }
+func (d *desk) Heat(m *state.HeatMap)                 { d.heat = m }
+func (d *desk) Matrix(m *state.Matrix)                { d.matrices[m.ID] = m }
+func (d *desk) Timeline(t *state.Timeline)            { d.timeline = t }
+func (d *desk) Graph(g *state.Graph)                  { d.graph = g }
+func (d *desk) Flame(f *state.Flame)                  { d.flames[f.ID] = f }
+func (d *desk) Grid(g *state.Grid)                    { d.grids[g.ID] = g }
+func (d *desk) Chart(c *state.Chart, zoom state.Zoom) { d.charts[c.ID], d.zooms[c.ID] = c, zoom }
+func (d *desk) SavePicture(_, _ string)               {}
+func (d *desk) Pick()                                 { d.picked++ }
+func (d *desk) Hash() string                          { return d.hash }
+func (d *desk) ShowProgress(state.RunBar) bool        { return false }
+func (d *desk) Breathe()                              { runtime.Gosched() }
+func (d *desk) ShowFirst(show bool)                   { d.first = show }
+func (d *desk) SetTitle(string)                       {}
+func (d *desk) Announce(text string)                  { d.said = append(d.said, text) }
+func (d *desk) Focus(id string)                       { d.focus = id }
+func (d *desk) Now() time.Time                        { return time.UnixMilli(1_800_000_000_000) }
 func (d *desk) SetHash(hash string, replace bool) {
 	if !replace {
 		d.history = append(d.history, d.hash)

@@ -205,3 +205,47 @@ func TestBackUndoesADrag(t *testing.T) {
 	}
 	d.wants("Skylake")
 }
+
+// A zoom is in the URL. Back undoes one drag, or one series of key presses, at a time.
+func TestZoom(t *testing.T) {
+	d := newDesk(t)
+	d.app.Offer(demoItem())
+	d.app.Navigate("#" + d.app.Screen.With(state.TabCaches).Hash())
+	whole := d.hash
+	wants := func(chart string, from, to float64) {
+		t.Helper()
+		if z := d.zooms[chart]; z.From != from || z.To != to {
+			t.Errorf("%s is zoomed to %v, want %v to %v", chart, z, from, to)
+		}
+	}
+	wants("curve", 0, 0)
+	d.app.Pressed()
+	d.app.ZoomChart("curve", 4096, 65536)
+	wants("curve", 4096, 65536)
+	link := d.hash
+	d.app.Pressed()
+	for _, to := range []float64{32768, 16384, 8192.12345678} { // with the keyboard, after one press of the pointer
+		d.app.ZoomChart("curve", 4096, to)
+	}
+	wants("curve", 4096, 8192.1235)
+	d.back()
+	wants("curve", 4096, 65536)
+	d.back()
+	if wants("curve", 0, 0); d.hash != whole {
+		t.Errorf("the hash is %q, want %q", d.hash, whole)
+	}
+	d.app.Navigate("#" + link)
+	wants("curve", 4096, 65536)
+
+	// Other views keep the zoom, and zoom on their own.
+	show := func(tab state.Tab) { d.act(func() { d.app.goTo(d.app.Screen.With(tab), false) }) }
+	show(state.TabLocality)
+	d.app.ZoomChart("histogram", -0.6, 4)
+	wants("histogram", -0.6, 4)
+	show(state.TabCaches)
+	wants("curve", 4096, 65536)
+	d.act(func() { d.app.unzoom("curve") })
+	wants("curve", 0, 0)
+	d.back()
+	wants("curve", 4096, 65536)
+}

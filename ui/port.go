@@ -38,8 +38,9 @@ type Port interface {
 	Settings() state.Settings
 	// Demos lists the demos of the first screen.
 	Demos() []Demo
-	// Chart hands a chart to charts.js, which draws it in the sg-chart element with its id.
-	Chart(c *state.Chart)
+	// Chart hands a chart to charts.js, which draws it in the sg-chart element with its id, zoomed to
+	// a part of the x axis.
+	Chart(c *state.Chart, zoom state.Zoom)
 	// Grid hands a table to tables.js, which draws it in the sg-table element with its id.
 	Grid(g *state.Grid)
 	// Heat hands a map of sets and ways to heatmap.js, which draws it in the sg-heatmap element
@@ -55,8 +56,6 @@ type Port interface {
 	Flame(f *state.Flame)
 	// SavePicture downloads a picture of a chart as drawn.
 	SavePicture(chart, name string)
-	// ResetZoom shows the whole chart.
-	ResetZoom(chart string)
 	// Save downloads content as a file with the given name.
 	Save(name, mediaType string, content []byte)
 	// Remember stores a short text in this browser, if the browser allows it, and Remembered

@@ -23,10 +23,22 @@ func (a *App) how() string {
 
 func (a *App) draw(c *state.Chart) {
 	a.charts[c.ID] = c
-	if a.handsOver(c.ID, c) {
-		a.Port.Chart(c)
+	if zoom := a.Screen.Zoom(c.ID); a.handsOver(c.ID, [2]any{c, zoom}) {
+		a.Port.Chart(c, zoom)
 	}
 }
+
+// ZoomChart shows the part of a chart between two positions on the x axis, or, if they are equal, the
+// whole chart. charts.js calls it, from a goroutine of its own.
+func (a *App) ZoomChart(chart string, from, to float64) {
+	a.update(func() { a.zoom("zoom "+chart, state.Zoom{Chart: chart, From: from, To: to}) })
+}
+
+// zoom changes the zoom of a chart. The caller holds the lock.
+func (a *App) zoom(control string, z state.Zoom) { a.adjust(control, a.Screen.Zoomed(z)) }
+
+// unzoom shows a whole chart. The caller holds the lock.
+func (a *App) unzoom(chart string) { a.zoom("unzoom "+chart, state.Zoom{Chart: chart}) }
 
 // handsOver reports whether drawn must be passed to the browser, because the last object passed
 // under that id was another one. This avoids drawing many curves or cells again.

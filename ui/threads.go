@@ -77,12 +77,14 @@ func (c *threadsView) Table(name string) *state.Table {
 func (c *Threads) draw() {
 	a, t, own := c.App, c.threads(), c.App.ownBytes()
 	a.draw(t.Overlaid(a.stack(), own))
-	if a.smalls == t {
-		return
+	if a.smalls != t {
+		a.smalls, a.each = t, nil // these charts do not depend on settings
+		for core := range min(len(t.Cores), state.MostCores) {
+			a.each = append(a.each, t.Each(core))
+		}
 	}
-	a.smalls = t // these charts do not depend on settings
-	for core := range min(len(t.Cores), state.MostCores) {
-		a.Port.Chart(t.Each(core))
+	for _, c := range a.each {
+		a.draw(c)
 	}
 }
 

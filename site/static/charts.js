@@ -1,10 +1,10 @@
 // Charts. Go passes numbers and texts, which this script draws with uPlot into the element
 // <sg-chart chart="id">. Colours are variables of app.css. The pointer and the keys are handled
-// here; Go is only told when a level is moved.
+// here; Go is only told when a level is moved, and to which part of a chart the user zooms.
 "use strict";
 (function () {
   const charts = new Map(); // the latest data from Go, by id
-  let onMove = null;
+  let onMove = null, onZoom = null;
 
   // ---- Formats of numbers, as in ui/state/format.go
 
@@ -73,7 +73,7 @@
     }
 
     attributeChangedCallback(name, before, after) {
-      if (before !== after) { this.zoom = null; this.at = null; }
+      if (before !== after) this.at = null;
       if (this.plot) this.draw();
     }
 
@@ -95,6 +95,7 @@
       // uPlot selects a range by mouse events, but not while a level is dragged.
       this.plot.addEventListener("mousedown", (e) => { if (this.held) e.stopPropagation(); }, true);
       this.plot.addEventListener("pointermove", (e) => this.drag(e));
+      this.plot.addEventListener("dblclick", () => { if (this.zoom) this.zoomTo(null); });
       for (const end of ["pointerup", "pointercancel"]) this.plot.addEventListener(end, () => { this.held = null; });
     }
 
@@ -129,6 +130,8 @@
       this.plot.setAttribute("aria-label", data.title + ". " + data.summary + " Arrow keys read it out.");
       this.up.textContent = data.small ? "" : data.y.label;
       this.right.textContent = data.small ? "" : data.x.label;
+      const [min, max] = this.full(), from = Math.max(data.from, min), to = Math.min(data.to, max);
+      this.zoom = data.to > data.from && to > from ? [from, to] : null;
       const width = this.plot.clientWidth;
       const at = Array.from(data.at);
       if (data.split > 0) at[data.split] += 0.5;
@@ -169,7 +172,7 @@
         padding: [12, Math.round(em * 1.7), 0, 0], // half of the last number may extend beyond the end
         cursor: { y: false, points: { show: false }, drag: { x: true, y: false, setScale: true, dist: 6 } },
         scales: {
-          x: { time: false, distr: data.x.log ? 3 : 1, log: 2, range: (u, min, max) => self.range(min, max) },
+          x: { time: false, distr: data.x.log ? 3 : 1, log: 2, range: () => self.range() },
           y: { distr: data.y.log ? 3 : 1, log: 10, range: () => [this.data.y.min, this.data.y.max] },
         },
         axes: [
@@ -181,22 +184,23 @@
           drawAxes: [(u) => this.bands(u)],
           draw: [(u) => this.decorate(u)],
           setCursor: [(u) => this.hover(u)],
-          setSelect: [(u) => { if (u.select.width > 0) this.zoom = [u.posToVal(u.select.left, "x"), u.posToVal(u.select.left + u.select.width, "x")]; }],
-          setScale: [(u, key) => { if (key === "x") this.zoomed(u); }],
+          setSelect: [(u) => { if (u.select.width > 0) this.zoomTo([u.posToVal(u.select.left, "x"), u.posToVal(u.select.left + u.select.width, "x")]); }],
         },
       };
     }
 
-    // range keeps the zoom when the chart is redrawn. After a double click, uPlot requests the
-    // range of the data, which shows everything.
-    range(min, max) {
-      const full = this.full();
-      if (this.zoom) return this.zoom;
-      return full;
+    // range keeps the zoom when the chart is redrawn.
+    range() {
+      this.toggleAttribute("data-zoomed", !!this.zoom);
+      return this.zoom || this.full();
     }
 
-    zoomed(u) {
-      this.toggleAttribute("data-zoomed", !!this.zoom);
+    // zoomTo zooms to a part of the x axis; null shows everything. Go keeps the zoom in the address,
+    // and hands the chart over with it.
+    zoomTo(zoom) {
+      this.zoom = zoom;
+      [this.data.from, this.data.to] = zoom || [0, 0];
+      onZoom(this.data.id, this.data.from, this.data.to);
     }
 
     series(s) {
@@ -454,9 +458,10 @@
     hover(u) {
       const left = u.cursor.left;
       if (left === undefined || left === null || left < 0) { if (!this.keyed) this.rest(); return; }
-      if (this.keyed) return;
-      this.at = u.posToVal(left, "x");
-      this.say(this.at, false);
+      const at = u.posToVal(left, "x");
+      if (this.keyed || !Number.isFinite(at)) return; // while the width changes, positions have no values
+      this.at = at;
+      this.say(at, false);
     }
 
     index(x) {
@@ -519,7 +524,7 @@
         case "-": this.scale(start, 2); break;
         case "Escape":
           if (!this.zoom) return;
-          this.resetZoom();
+          this.zoomTo(null);
           break;
         default: return;
       }
@@ -533,14 +538,8 @@
       const [min, max] = (this.zoom || full).map(f);
       const half = (max - min) * factor / 2, c = f(center);
       const low = Math.max(c - half, f(full[0])), high = Math.min(c + half, f(full[1]));
-      this.zoom = high - low >= f(full[1]) - f(full[0]) - 1e-9 ? null : [g(low), g(high)];
-      this.u.setScale("x", { min: g(low), max: g(high) });
-      this.readAt(center, false);
-    }
-
-    resetZoom() {
-      this.zoom = null;
-      if (this.u) this.u.setScale("x", { min: this.full()[0], max: this.full()[1] });
+      this.at = center;
+      this.zoomTo(high - low >= f(full[1]) - f(full[0]) - 1e-9 ? null : [g(low), g(high)]);
     }
 
     // ---- Levels that are dragged
@@ -615,11 +614,11 @@
 
   window.stackglassCharts = {
     onMove(f) { onMove = f; },
+    onZoom(f) { onZoom = f; },
     set(data) {
       charts.set(data.id, data);
       for (const host of hosts(data.id)) if (host.plot) host.draw();
     },
-    resetZoom(id) { for (const host of hosts(id)) host.resetZoom(); },
     savePicture(id, name) {
       const host = hosts(id)[0];
       const map = window.stackglassMaps && window.stackglassMaps.picture(id) || window.stackglassMatrices && window.stackglassMatrices.picture(id) || window.stackglassFlames && window.stackglassFlames.picture(id);

@@ -62,3 +62,61 @@ func TestTimeline(t *testing.T) {
 	p.click("#timeline-whole")
 	p.wait("the whole run", `!location.hash.includes("range=")`)
 }
+
+// TestZoom zooms a curve with the mouse, undoes it with Back, and opens the link to it.
+func TestZoom(t *testing.T) {
+	needStage(t)
+	p := openPage(t)
+	p.click("#demo-array-list")
+	p.finished()
+	p.openView("caches", "#chart-curve canvas")
+	shown := func() [2]float64 {
+		return eval[[2]float64](p, `(() => { const x = document.querySelector("#chart-curve").u.scales.x; return [x.min, x.max]; })()`)
+	}
+	whole := shown()
+	mouse := func(kind input.DispatchMouseEventType, share float64) {
+		at := eval[[2]float64](p, fmt.Sprintf(`(() => { const h = document.querySelector("#chart-curve"); h.scrollIntoView({ block: "center" }); const b = h.u.over.getBoundingClientRect(); return [b.left + b.width * %v, b.top + 20]; })()`, share))
+		call(p, input.DispatchMouseEvent, input.DispatchMouseEventParams{Type: kind, X: at[0], Y: at[1], Button: "left", Buttons: 1, ClickCount: 1})
+	}
+	drag := func(from, to float64) {
+		mouse("mousePressed", from)
+		mouse("mouseMoved", (from+to)/2)
+		mouse("mouseMoved", to)
+		mouse("mouseReleased", to)
+	}
+	drag(0.55, 0.95)
+	p.wait("a zoom in the address", `location.hash.includes("zoom=curve:")`)
+	first := shown()
+	if first[0] <= whole[0] || first[1] >= whole[1] {
+		t.Errorf("the chart shows %v after a drag, of %v", first, whole)
+	}
+	read := p.text("#chart-curve .readout")
+	p.viewport(600, 900)
+	p.drawn()
+	p.shoot("zoomed")
+	p.viewport(1440, 900)
+	p.drawn()
+	if got := p.text("#chart-curve .readout"); got != read {
+		t.Errorf("after the width has changed, the chart reads %q, want %q", got, read)
+	}
+	link := eval[string](p, `location.href`)
+	drag(0.2, 0.6)
+	p.wait("another zoom", `location.href !== `+quote(link))
+	second := shown()
+	if second[0] <= first[0] || second[1] >= first[1] {
+		t.Errorf("the chart shows %v after another drag, of %v", second, first)
+	}
+	is := func(want [2]float64) string {
+		return fmt.Sprintf(`(() => { const x = document.querySelector("#chart-curve").u.scales.x; return Math.abs(x.min / %v - 1) < 1e-6 && Math.abs(x.max / %v - 1) < 1e-6; })()`, want[0], want[1])
+	}
+	eval[any](p, `history.back()`)
+	p.wait("the first zoom", is(first))
+	eval[any](p, `history.back()`)
+	p.wait("the whole curve", is(whole))
+	eval[any](p, `location.href = `+quote(link))
+	p.reload()
+	p.waitFor("#chart-curve canvas")
+	p.wait("the linked zoom", is(first))
+	p.click("#curve-reset")
+	p.wait("the whole curve", `!location.hash.includes("zoom=") && `+is(whole))
+}

@@ -1,5 +1,12 @@
 package state
 
+import (
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+)
+
 // Chart contains the numbers and words of a chart; charts.js lays it out and draws it.
 type Chart struct {
 	ID      string // the id of the host element
@@ -90,4 +97,57 @@ type GraphEdge struct {
 	Text     string  // the text next to the edge
 	Share    float64 // the width of the edge, up to 1
 	Never    bool    // the edge is never taken
+}
+
+// Zoom is the part of a chart's x axis that is shown. The zero Zoom is the whole axis.
+type Zoom struct {
+	Chart    string // the ID of the chart
+	From, To float64
+}
+
+// mostZooms is the maximum number of zoomed charts in a URL.
+const mostZooms = 32
+
+// String returns a zoom in the form that URLs use, as in "curve:16384:65536".
+func (z Zoom) String() string {
+	number := func(x float64) string { return strconv.FormatFloat(x, 'f', -1, 64) }
+	return z.Chart + ":" + number(z.From) + ":" + number(z.To)
+}
+
+// parseZoom parses the form of [Zoom.String]. The whole axis is shown for any other text.
+func parseZoom(text string) Zoom {
+	chart, ends, _ := strings.Cut(text, ":")
+	from, to, _ := strings.Cut(ends, ":")
+	low, err := strconv.ParseFloat(from, 64)
+	high, wrong := strconv.ParseFloat(to, 64)
+	if err != nil || wrong != nil {
+		return Zoom{}
+	}
+	return Zoom{safeKey(chart), low, high}
+}
+
+// Zoom returns the zoom of a chart; the zero Zoom if the whole chart is shown.
+func (s Screen) Zoom(chart string) Zoom {
+	for _, z := range s.Zooms {
+		if z.Chart == chart {
+			return z
+		}
+	}
+	return Zoom{}
+}
+
+// Zoomed returns the screen with a chart zoomed. Ends are rounded to eight digits. If the part to show
+// is empty, the screen shows the whole chart.
+func (s Screen) Zoomed(z Zoom) Screen {
+	s.Zooms = slices.DeleteFunc(slices.Clone(s.Zooms), func(of Zoom) bool { return of.Chart == z.Chart })
+	for _, end := range []*float64{&z.From, &z.To} {
+		*end, _ = strconv.ParseFloat(strconv.FormatFloat(*end, 'g', 8, 64), 64)
+	}
+	if z.Chart != "" && z.From < z.To && !math.IsInf(z.To-z.From, 0) {
+		s.Zooms = append(s.Zooms, z)
+	}
+	if len(s.Zooms) == 0 {
+		s.Zooms = nil
+	}
+	return s
 }

@@ -32,6 +32,7 @@ type Screen struct {
 	Log2Lines []int              // capacities of the view over time; nil: the default capacities
 	Table     string             // the chart whose table is open; "": none
 	Range     Range              // the part of the run that views show; zero: the whole run
+	Zooms     []Zoom             // the charts that show a part of their x axis
 	Page      int                // the page of the open table, from 0
 	By        answers.CountersBy // how counters are grouped; "": for the program
 	Sort      string             // the column by which counters or the rows of the Code view are sorted; "": the default
@@ -133,6 +134,17 @@ var settings = []setting{
 		return strings.Join(capacities, ".")
 	}, func(s *Screen, text string) { s.Log2Lines = parseCapacities(text) }},
 	{"range", func(s *Screen) string { return s.Range.String() }, func(s *Screen, text string) { s.Range = parseRange(text) }},
+	{"zoom", func(s *Screen) string {
+		var parts []string
+		for _, z := range s.Zooms {
+			parts = append(parts, z.String())
+		}
+		return strings.Join(parts, "&zoom=")
+	}, func(s *Screen, text string) {
+		if len(s.Zooms) < mostZooms {
+			*s = s.Zoomed(parseZoom(text))
+		}
+	}},
 	{"table", func(s *Screen) string { return safeKey(s.Table) }, func(s *Screen, text string) { s.Table = safeKey(text) }},
 	{"by", func(s *Screen) string { return safe(string(s.By)) }, func(s *Screen, text string) {
 		if by := answers.CountersBy(text); by == answers.ByFunction || by == answers.ByBlock {

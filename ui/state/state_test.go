@@ -498,7 +498,7 @@ func TestSizesAndWays(t *testing.T) {
 var wholeScreen = Screen{
 	Open: "t12ab-2", Other: "t9", Exercise: 3, Tab: TabLocality, Facts: true, LineBytes: 128, Preset: "i7-4770K", Threads: hierarchy.OnOneCore,
 	Levels:    []hierarchy.Cache{{Name: "L1", SizeBytes: 32768, Ways: 8, LineBytes: 64}, {Name: "L2", SizeBytes: 1 << 20, LineBytes: 64, SharedBy: hierarchy.AllCores}},
-	Log2Lines: []int{4, 9}, Table: "curve", Range: Range{4096, 81920}, Page: 3, By: answers.ByBlock, Sort: "integer_ops", Place: attribution.Object, Picked: 5,
+	Log2Lines: []int{4, 9}, Table: "curve", Range: Range{4096, 81920}, Zooms: []Zoom{{"curve", 16384, 65536.5}, {"histogram", -0.6, 7}}, Page: 3, By: answers.ByBlock, Sort: "integer_ops", Place: attribution.Object, Picked: 5,
 	Memory: hierarchy.Memory{LatencyCycles: 235.5, BytesPerCycle: 7.25}, ClockGHz: 3.5, Cell: Cell{6, 8}, Conflicts: true,
 	Beside: []string{"L1=64KiB,2,latency=3,shared=4,hashed,random,exclusive,write-through,no-allocate", "threads=own-cores"},
 	Stack:  CoherentStack, OwnBytes: 12 << 10, SharedBytes: 1 << 30, Groups: "0-0-1", Granule: 2, Measure: FlowBytes, Window: 7, Flow: [2]int{2, 64}, Owner: 3,
@@ -506,7 +506,7 @@ var wholeScreen = Screen{
 }
 
 // wholeHash is the hash of wholeScreen.
-const wholeHash = "open=t12ab-2&view=locality&facts=1&with=t9&line=128&preset=i7-4770K&levels=L1.32768.8.64_L2.1048576.0.64.s4294967295_memory.l235d5.b7d25_clock.g3d5&threads=one-core&against=L1=64KiB,2,latency=3,shared=4,hashed,random,exclusive,write-through,no-allocate&against=threads=own-cores&cell=64x8&map=conflicts&time=4.9&range=4096..81920&table=curve&by=block&sort=integer_ops&place=object&picked=5&stack=coherent&own=12288&shared=1073741824&groups=0-0-1&measure=bytes&calls=function&of=12&weight=L2_misses&frame=up-17-3&processor=zen3&division=loops&schedule=dynamic-4&interleave=random&sdcm=all&granule=2&exercise=3&window=7&from=2&to=64&owner=3&data=2&shade=L1_misses&loop=4&function=70000&block=9&cores=16&page=4"
+const wholeHash = "open=t12ab-2&view=locality&facts=1&with=t9&line=128&preset=i7-4770K&levels=L1.32768.8.64_L2.1048576.0.64.s4294967295_memory.l235d5.b7d25_clock.g3d5&threads=one-core&against=L1=64KiB,2,latency=3,shared=4,hashed,random,exclusive,write-through,no-allocate&against=threads=own-cores&cell=64x8&map=conflicts&time=4.9&range=4096..81920&zoom=curve:16384:65536.5&zoom=histogram:-0.6:7&table=curve&by=block&sort=integer_ops&place=object&picked=5&stack=coherent&own=12288&shared=1073741824&groups=0-0-1&measure=bytes&calls=function&of=12&weight=L2_misses&frame=up-17-3&processor=zen3&division=loops&schedule=dynamic-4&interleave=random&sdcm=all&granule=2&exercise=3&window=7&from=2&to=64&owner=3&data=2&shade=L1_misses&loop=4&function=70000&block=9&cores=16&page=4"
 
 // Every setting of a screen is restored from its hash, and hashes do not change between versions.
 func TestScreenSurvivesTheURL(t *testing.T) {
@@ -536,6 +536,7 @@ func TestScreenSurvivesTheURL(t *testing.T) {
 
 func FuzzParseScreen(f *testing.F) {
 	f.Add("#open=a&view=caches&levels=L1.1024.8.64_L2.4096.0.64&time=1.2&page=9")
+	f.Add("open=a&zoom=curve:1:1e999&zoom=curve:0.123456789:2&zoom=curve:5:nan&zoom=:1:2&zoom=time:9:3")
 	f.Add("levels=a.b.c.d&line=9999999999&time=-1.40&table=<script>&open=%00")
 	f.Fuzz(func(t *testing.T, hash string) {
 		s := ParseScreen(hash)

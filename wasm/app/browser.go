@@ -179,11 +179,6 @@ func (b *browser) SavePicture(chart, name string) {
 	script("Charts").Call("savePicture", chart, name)
 }
 
-// ResetZoom shows the whole chart.
-func (b *browser) ResetZoom(chart string) {
-	script("Charts").Call("resetZoom", chart)
-}
-
 // Pick opens the file picker. Browsers allow this only during a click.
 func (b *browser) Pick() { element("file").Call("click") }
 

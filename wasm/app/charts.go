@@ -13,7 +13,7 @@ import (
 )
 
 // Chart passes a chart to charts.js as an object that contains numbers in typed arrays.
-func (b *browser) Chart(c *state.Chart) {
+func (b *browser) Chart(c *state.Chart, zoom state.Zoom) {
 	series := list(len(c.Series), func(i int) any {
 		s := &c.Series[i]
 		return map[string]any{
@@ -26,7 +26,7 @@ func (b *browser) Chart(c *state.Chart) {
 	})
 	script("Charts").Call("set", map[string]any{
 		"id": c.ID, "title": c.Title, "summary": c.Summary, "split": c.Split, "small": c.Small,
-		"x": axis(c.X), "y": axis(c.Y), "at": floats(c.At), "series": series, "marks": marks,
+		"x": axis(c.X), "y": axis(c.Y), "at": floats(c.At), "series": series, "marks": marks, "from": zoom.From, "to": zoom.To,
 	})
 }
 

@@ -106,6 +106,10 @@ func begin(app *ui.App, page *browser) {
 	workers := element("workers")
 	workers.Set("length", min(workers.Get("length").Int(), 1+js.Global().Get("navigator").Get("hardwareConcurrency").Int()))
 	page.connectTables(app)
+	script("Charts").Call("onZoom", web.Function(func(args []js.Value) {
+		chart, from, to := args[0].String(), args[1].Float(), args[2].Float()
+		go app.ZoomChart(chart, from, to)
+	}))
 	script("Charts").Call("onMove", web.Function(func(args []js.Value) {
 		level, bytes := args[0].Int(), uint64(args[1].Float())
 		go app.Move(level, bytes)
