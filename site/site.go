@@ -1,7 +1,7 @@
 // Package site embeds the page, the demos and the manual, for the command.
 //
-// tools/sitebuild writes the page to site/dist, which only the commits of releases contain. If it has
-// not been written when the command is built, the command contains no page; see [Dist].
+// tools/sitebuild writes the page to site/dist, which only the commits of releases contain. If the
+// folder does not exist when the command is built, the command contains no page; see [Dist].
 package site
 
 import (

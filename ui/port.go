@@ -1,7 +1,7 @@
 // Package ui is the page's program: the state and its reactions to drops, messages and clicks
 // ([App]), and the Vugu components that show the state.
 //
-// Components contain no calculations; they lay out the tables, charts and sentences of package
+// Components contain no calculations; they only lay out the tables, charts and sentences of package
 // state. The browser is accessed only through [Port], so that everything here runs natively in
 // tests:
 //

@@ -26,14 +26,14 @@
 // itself.
 //
 // Answers that take long to compute, or that need rarely used code, come from another program
-// ([AnswerHost]). It sends Ready, and receives a [Subject] and questions about it
-// ([answers.Question], TypeAsk). TypeAnswer contains a reply. If a question has several replies,
-// all but the last say that another reply follows. A question replaces the previous question of the
-// same name.
+// ([AnswerHost]). This program sends Ready, and receives a [Subject] and questions about the
+// subject ([answers.Question], TypeAsk). TypeAnswer contains a reply. If a question has several
+// replies, every reply except the last says that another reply follows. A question replaces the
+// previous question of the same name.
 //
 // There are two kinds of [Carrier], workers/local (channels) and workers/web (postMessage). Both
 // must pass the same test suite (workerstest), so they behave alike. Package codec encodes the
-// bodies, because reflection and JSON would cost the browser more to load than the whole protocol.
+// bodies, because reflection and JSON would add more code to the page than the whole protocol.
 package workers
 
 import (

@@ -5,10 +5,10 @@
 //     trace, the line sizes, and the analyses.
 //  2. A [Runner] reads the trace in batches, keeps the rows that the spec selects, counts them, and
 //     passes each batch to every analysis of the table in table.go. All analyses receive
-//     references; analyses that ask for events receive events, too. Package contract defines the
-//     interface of an analysis.
+//     references, and analyses that request events also receive events. Package contract defines
+//     the interface of an analysis.
 //  3. [Runner.Profile] collects the results while the run continues; [Runner.Finish] collects them
-//     at its end.
+//     at the end of the run.
 //
 // A run can be interrupted between two batches: if it is saved with [Runner.Save] and restored with
 // [Runner.Restore], the profile has the same bytes as without the interruption. A run can also be

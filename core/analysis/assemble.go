@@ -34,8 +34,9 @@ type Plan struct {
 	lone  bool // threads are distinguished, but all stretches belong to one thread
 }
 
-// headReferences is the number of references that are analysed before the first stretch. They are
-// enough for communication to find that the trace has a single thread, as all divided traces do.
+// headReferences is the number of references that are analysed before the first stretch. After
+// these references, communication knows that the trace has a single thread, which is true for all
+// divided traces.
 const headReferences = leastStretch
 
 // NewPlan divides a run into stretches of about the given number of references. Stretches begin at
@@ -227,7 +228,7 @@ func toEnd(r *Runner) (err error) {
 	return err
 }
 
-// append appends the joined segments, unless the part before the first segment rules this out.
+// append appends the joined segments if the state before the first segment allows this.
 func (p *Plan) append(d *Divided, from trace.Position, rest *profile.Profile) (done bool, err error) {
 	if rest == nil || rest.Segment == nil || rest.Segment.Start != d.analysed || rest.Totals.AllReferences()+d.analysed != p.References {
 		return false, &AppendError{"the segments do not cover the rest of the trace"}

@@ -29,7 +29,7 @@ type Divided struct {
 	index   chunkIndex
 	helpers []*helping
 	claims  []*stretching // ascending
-	wake    signal        // a helper may have a result
+	wake    signal        // signals that a helper may have a result
 	over    bool          // no more segments are assigned
 
 	least, most uint64  // shortest and longest stretch, in references
@@ -100,7 +100,9 @@ const (
 	mostStretch  = 1 << 26
 	lastStretch  = 1 << 29 // the longest stretch if joining is expensive
 
-	foldedStretch = 1 << 22 // the longest stretch if joining it, which is a single step, includes compressing its rows
+	// the longest stretch if rows are compressed to loops, because joining a stretch is a single step
+	// and includes compressing its rows
+	foldedStretch = 1 << 22
 
 	readingShare = 0.25 // share of the live analyses' time that reading and loop compression take
 )
@@ -331,10 +333,11 @@ func (d *Divided) owed() uint64 {
 	return uint64(claimed * min(share, 1))
 }
 
-// choose returns a segment of about want references, which lies before claim number at. It prefers
-// the last gap, and leaves the beginning of this gap to the live analyses if they have little else
-// to read. If the last gap is empty, it returns the second half of the longest gap. The live
-// analyses also have to append the claims; this takes as long as reading owed references.
+// choose returns a segment of about want references, which lies before claim number at. choose
+// prefers the last gap, and leaves the beginning of this gap to the live analyses if they have
+// little else to read. If the last gap is empty, choose returns the second half of the longest gap.
+// The live analyses also have to append the claimed segments, which takes as long as reading owed
+// references.
 func (d *Divided) choose(gaps []gap, references, owed, want uint64) (from, to uint64, at int) {
 	at = len(gaps) - 1
 	tail := gaps[at]
@@ -406,8 +409,8 @@ func (d *Divided) give(c *stretching) {
 	d.stop()
 }
 
-// take appends a segment. If this is impossible, the live analyses analyse the segment themselves,
-// and so find the reason.
+// take appends a segment. If the segment cannot be appended, the live analyses analyse its rows
+// themselves, and report any error.
 func (d *Divided) take(c *stretching) error {
 	s := c.segment.Profile
 	if s == nil || d.analysed == 0 || s.Segment == nil || s.Segment.Start != d.analysed || !d.takes(s, c.lone) || !d.source.Agrees(d.mover, c.start.Chunk) {

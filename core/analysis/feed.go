@@ -17,7 +17,7 @@ type feed struct {
 	next     int         // index of the first row of the batch that has not been analysed
 	view     trace.Batch // the part of the batch that is being analysed
 
-	references references               // references of that part
+	references references               // the references among the rows of that part
 	rest       rest                     // rest of a reference that is analysed in pieces
 	beside     func(*trace.Batch) error // additional consumer, or nil
 
@@ -124,11 +124,11 @@ const (
 	numberBit   = 48
 )
 
-// kindCounts contains such a word for each kind.
+// kindCounts contains a word of counts for each kind.
 type kindCounts [8]uint64
 
-// countKinds counts at most countedRows references. It uses four tables in turn, because
-// incrementing a counter that was just written waits for that store.
+// countKinds counts at most countedRows references. It uses four tables in turn, because an
+// increment of a counter waits for the latest store to this counter.
 func countKinds(kinds []trace.Kind, sizes []uint32) kindCounts {
 	var a, b, c, d kindCounts
 	sizes = sizes[:len(kinds)]
@@ -191,7 +191,8 @@ func (f *feed) profile(spec *Spec, header trace.Header, left profile.Totals, sta
 		Totals: addTotals(f.totals, left),
 		State:  state,
 	}
-	p.Input.Header.Program, p.Input.Header.Capture = nil, nil // these fields contain names of files and paths
+	// these fields are removed because they contain names of files and paths
+	p.Input.Header.Program, p.Input.Header.Capture = nil, nil
 	p.Totals.Threads = slices.Clone(f.totals.Threads)
 	slices.Sort(p.Totals.Threads)
 	if segment {
@@ -211,7 +212,7 @@ func (f *feed) profile(spec *Spec, header trace.Header, left profile.Totals, sta
 	return p
 }
 
-// forGood removes from a final profile the state that only a saved run needs.
+// forGood removes the state that only a saved run needs from a final profile.
 func forGood(p *profile.Profile) *profile.Profile {
 	if p.Segment != nil {
 		p.Segment.Communication = nil

@@ -54,7 +54,7 @@ func (in *intake) restore(t *profile.Totals, at position) {
 	in.resumeRows, in.resumeBad, in.toSkip = at.rows, at.bad, at.toSkip
 }
 
-// left returns how many references and records were not selected so far.
+// left returns the numbers of references and bad records that were not selected so far.
 func (in *intake) left() profile.Totals {
 	return profile.Totals{Unselected: in.unselected, BadRecords: in.tolerated}
 }
@@ -101,7 +101,7 @@ func (in *intake) tolerate(err error) error {
 }
 
 // selectRows keeps the rows of the chosen kinds and threads, and the events of these threads. A row
-// without a thread does not belong to any of these threads.
+// without a thread belongs to none of the chosen threads.
 func (in *intake) selectRows(b *trace.Batch, analysed uint64) (mixed bool) {
 	others := trace.Kinds(0)
 	for _, k := range b.Kind {

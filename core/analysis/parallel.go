@@ -44,12 +44,12 @@ type Parallel struct {
 	reading chan struct{} // closed when the reader has ended
 	mu      sync.Mutex
 	changed *sync.Cond // signals that one of the following fields changed
-	wake    signal     // signals the same to Step
+	wake    signal     // signals such a change to Step
 	blocks  []block    // the blocks, beginning with number at
 	at      int        // number of the block that the live analyses reach next
 	claims  claims
 	free    []*trace.Batch
-	lone    bool    // all references so far belong to one core
+	lone    bool    // whether all references so far belong to one core
 	joining bool    // the live analyses can append segments
 	alone   bool    // the live analyses cannot append segments any more
 	halted  bool    // reading must stop
@@ -98,8 +98,9 @@ func NewParallel(spec Spec, r trace.Reader, o ParallelOptions) (*Parallel, error
 }
 
 // runConcurrently makes the stacks of several cores run concurrently, on different processors. In
-// that case, workers do not analyse segments in advance. They cannot do so if threads communicate;
-// otherwise, joining the stacks of cores would take longer than computing them.
+// that case, workers do not analyse segments in advance. Workers cannot analyse such segments if
+// communication is analysed. In all other cases, joining the stacks of cores would take longer than
+// computing them.
 func (p *Parallel) runConcurrently() {
 	for _, a := range p.live.analyses {
 		if c, ok := a.Analysis.(contract.Concurrent); ok {
@@ -462,7 +463,7 @@ func (p *Parallel) Close() (unused bool) {
 	}
 }
 
-// told keeps copies of the header as it was at each block, because readers extend its tables later.
+// told keeps a copy of the header at each block, because readers extend the header's tables later.
 type told struct{ latest *trace.Header }
 
 // header returns the header so far.
@@ -485,7 +486,7 @@ func (t *told) header(r trace.Reader) *trace.Header {
 }
 
 // sameHeader reports whether nothing was added to a header since it was copied. Comparing lengths
-// suffices, because tables only grow.
+// is sufficient, because tables only grow.
 func sameHeader(a, b *trace.Header) bool {
 	p, q := a.Program, b.Program
 	return a.Format == b.Format && a.Threads == b.Threads && a.PCs == b.PCs && a.Sizes == b.Sizes && a.Sites == b.Sites && a.Sliced == b.Sliced &&

@@ -84,8 +84,8 @@ func copyRun[T any](into, from []T, n, lo, hi int) {
 	}
 }
 
-// copyRows copies references without a branch on a row's kind: each row is written, and
-// overwritten by the next one if it is an event.
+// copyRows copies references without a branch on a row's kind: it writes each row, and overwrites
+// an event by the next row.
 func copyRows(into, part *trace.Batch) {
 	kinds, n := part.Kind, 0
 	froms, addrs := part.Addr[:len(kinds)], into.Addr[:len(kinds)]

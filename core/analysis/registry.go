@@ -29,7 +29,7 @@ type registration struct {
 	// to Default.
 	beside bool
 	// inOrder is the reason why a part of a trace cannot be analysed separately from the preceding
-	// part, or "" if it can. An analysis with a reason has no segments, and must be a
+	// part, or "" if this is possible. An analysis with a reason has no segments, and must be a
 	// [contract.RowAppender] if other analyses have segments.
 	inOrder string
 	// estimated means that in a run with a [Sampling], the analyses of the sample replace this
@@ -45,8 +45,9 @@ type registration struct {
 	// run touches. The analysis continues if the stacks are spilled.
 	bounded bool
 
-	// make returns the analysis for a run or a segment, or nil if segments do not have it. For an
-	// option, the field make is nil; the analysis to which the option belongs checks it.
+	// make returns the analysis for a run or a segment, or nil if segments do not include the
+	// analysis. For an option, the field make is nil; the analysis to which the option belongs checks
+	// it.
 	make func(m *maker) Analysis
 	// layout returns an analysis that only follows the layout of memory blocks. It is nil if the
 	// analysis is not a [contract.LayoutFollower].
@@ -244,12 +245,13 @@ type maker struct {
 	made    []member
 }
 
-// part describes a segment that the framework will append to a run. Its zero value stands for a
+// part describes a segment that the framework will append to a run. The zero value represents a
 // whole run.
 type part struct {
 	is   bool
 	told bool // the layout of memory blocks at the beginning of the part is known
-	lone bool // all references of the part belong to one core; if not, the part is discarded
+	// all references of the part are assumed to belong to one core; otherwise the part is discarded
+	lone bool
 }
 
 // get returns an analysis of the run, or nil if the run does not include it. It creates the

@@ -27,7 +27,7 @@ type Runner struct {
 	intake
 	feed
 
-	stretches Stretches    // the reader if it skips parts of the run, or nil
+	stretches Stretches    // the reader, if it skips parts of the run; otherwise nil
 	failed    error        // error of an analysis while its state was saved
 	header    trace.Header // facts about the trace from the saved run
 }

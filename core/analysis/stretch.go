@@ -38,9 +38,9 @@ type Stretcher struct {
 	rows   *trace.Batch
 
 	before  contract.LayoutFollower // follows the layout of memory blocks; nil: not needed
-	settled bool                    // before knows the layout at position known
+	settled bool                    // whether before contains the layout at position known
 	known   trace.Position
-	laid    bool // layout is the layout at the beginning of the stretch
+	laid    bool // whether layout is the layout at the beginning of the stretch
 	layout  []contract.Block
 	passed  uint64 // number of references before position known or, once the stretch is reached, before the stretch
 }
@@ -72,7 +72,8 @@ func (s *Stretcher) BeginLaid(next Stretch, layout []contract.Block) {
 }
 
 func (s *Stretcher) begin(next Stretch) {
-	s.settled = s.settled && next.Events == s.now.Events // because positions count the rows of these events
+	// A layout for other events is not reused, because positions count the rows of these events.
+	s.settled = s.settled && next.Events == s.now.Events
 	s.now, s.runner = next, nil
 	if s.stage = toKnown; s.laid || !s.follows() {
 		s.before, s.known, s.passed = nil, trace.Position{Chunk: next.From.Chunk}, next.First
@@ -245,7 +246,7 @@ type goroutine struct {
 	analysed  atomic.Uint64
 	cut       atomic.Bool
 	closed    atomic.Bool
-	ended     atomic.Bool // segment is available
+	ended     atomic.Bool // whether segment is available
 	segment   Segment
 }
 

@@ -14,8 +14,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// This is the only file of the package that refers to the analyses by their types. A new analysis
-// needs
+// This file is the only file of the package that refers to the analyses by their types. A new
+// analysis needs
 //
 //  1. a package that implements [contract.Analysis], and the optional interfaces of package
 //     contract that it needs;
@@ -81,7 +81,7 @@ func registrations() []registration {
 			tag: Communication, name: "communication", needs: Sites, estimated: true, byLine: true, inSample: Sampling.KeepsLines,
 			make: func(m *maker) Analysis {
 				if m.part.is || m.spec.Start > 0 {
-					return nil // only runs without communication have segments
+					return nil // a segment exists only in a run without communication
 				}
 				return communication.New(m.spec.SiteLineBytes(), m.get(Sites).(*sites.Analysis), m.spec.decides(m.program))
 			},
@@ -162,7 +162,7 @@ func registrations() []registration {
 	}
 }
 
-// loopBytes is the memory limit for a tree of loops, beyond which it is dropped. Tests set a lower
+// loopBytes is the memory limit for a tree of loops; larger trees are dropped. Tests set a lower
 // limit.
 var loopBytes uint64 = nests.MostBytes
 
@@ -182,7 +182,7 @@ type Wanted struct {
 	Program, Decides func() *trace.Program
 }
 
-// wanted returns the analyses that a sample is to estimate.
+// wanted returns the analyses whose results are estimated from a sample.
 func (s Spec) wanted(program func() *trace.Program) Wanted {
 	w := Wanted{LineBytes: s.SiteLineBytes(), Communication: s.has(Communication), Program: program, Decides: s.decides(program)}
 	if s.has(Sites) {

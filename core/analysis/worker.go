@@ -10,13 +10,14 @@ import (
 
 type worker struct {
 	p      *Parallel
-	header *trace.Header           // header of the rows that are being analysed
-	before contract.LayoutFollower // knows the layout of memory blocks at block number at; nil: not created yet
+	header *trace.Header // header of the rows that are being analysed
+	// contains the layout of memory blocks at block number at; nil: not created yet
+	before contract.LayoutFollower
 	at     int
 }
 
-// moves contains the rows that change the layout of memory blocks, and their headers. It goes back
-// as far as some worker needs.
+// moves contains the rows that change the layout of memory blocks, and their headers. It contains
+// all rows that any worker still needs.
 type moves struct {
 	wanted    trace.Kinds // the layout events; 0: not needed
 	list      []move
@@ -108,7 +109,8 @@ func (w *worker) claim() *claim {
 	return nil
 }
 
-const maxBehind = 256 // number of blocks by which an idle worker may lag behind in processing moves
+// maximum number of blocks by which an idle worker lags behind in processing moves
+const maxBehind = 256
 
 // follow updates the worker's layout of memory blocks up to a block. It releases the lock while it
 // does so.
@@ -198,7 +200,7 @@ type claim struct {
 	from, to int     // block numbers; to is reduced if the segment is cut
 	blocks   []block // the blocks [from, to)
 
-	lone bool         // analysed without sharing: see part
+	lone bool         // whether the segment is analysed without sharing: see part
 	done atomic.Int64 // number of blocks analysed so far
 	cut  atomic.Bool  // the worker must stop before the next block
 
@@ -210,7 +212,7 @@ type claim struct {
 // costs more than a small share of analysing them.
 const (
 	leastBlocks = 16      // 65,536 references if every row is a reference
-	firstBlocks = 1 << 6  // blocks of a segment at first
+	firstBlocks = 1 << 6  // initial number of blocks of a segment
 	mostRows    = 1 << 24 // maximum number of rows that wait or are being analysed
 	mostBlocks  = 256     // maximum number of blocks of a segment
 	rowBytes    = 41      // maximum size of a row
@@ -223,7 +225,7 @@ type sizes struct {
 	blocks  int // current number of blocks of a segment
 	most    int
 	fixed   bool
-	rest    int // no segment begins before this block, because joining would cost too much
+	rest    int // no segment begins before this block, because joining would take too long
 	pause   int
 }
 
@@ -266,10 +268,10 @@ type claims struct {
 	list []*claim
 }
 
-// next chooses the blocks for a free worker, up to end. If from == to, there are none yet. at is
-// the block that the live analyses reach next. last means that no more blocks follow. The blocks
-// between two claims are left to the live analyses, whose results need not be joined. Ideally, the
-// live analyses reach a claim just when it has been analysed.
+// next chooses the blocks for a free worker, up to end. If from == to, no blocks are available yet.
+// at is the block that the live analyses reach next. last means that no more blocks follow. The
+// blocks between two claims are left to the live analyses, whose results need not be joined.
+// Ideally, the live analyses reach a claim just when it has been analysed.
 func (c *claims) next(at, end int, last bool) (from, to int) {
 	reserve, frontier := 0, at
 	for _, taken := range c.list {

@@ -243,7 +243,9 @@ func (b *Blocks) Branches(most int) (report.Table, error) {
 		return t, err
 	}
 	p := b.System.Program()
-	rank := map[int]int{} // ranks blocks by their most influential outcome, so that the outcomes of a block stay together
+	// the rank of each block is the rank of its most influential outcome, so that the outcomes of a
+	// block stay together
+	rank := map[int]int{}
 	for i, in := range list {
 		if _, known := rank[in.Block]; !known {
 			rank[in.Block] = i
@@ -266,8 +268,8 @@ func (b *Blocks) Branches(most int) (report.Table, error) {
 	return t, nil
 }
 
-// taken returns how often an outcome of this weight occurs, as an exact count if the weights are
-// counts.
+// taken returns the number of occurrences of an outcome with this weight, as an exact count if the
+// weights are counts.
 func (b *Blocks) taken(block int, weight uint64, weights []uint64, leaves uint64) report.Value {
 	sum := leaves
 	for _, w := range weights {

@@ -23,8 +23,8 @@ type Calls struct {
 	Events []CallEvent
 	Main   int // index of the event by which rows are ranked
 
-	functions []int  // for each path: a number that identifies its function
-	within    []bool // for each path: it lies within another path of the same function
+	functions []int  // by path: a number that identifies its function
+	within    []bool // by path: whether it lies within another path of the same function
 	callees   [][]int
 }
 
@@ -268,8 +268,8 @@ func (c *Calls) functionOf(i int) function {
 	return function{c.Names[i], c.Paths[i].File, c.Paths[i].Line}
 }
 
-// number numbers the functions, lists the callees of each path, and finds the paths that lie within
-// another path of the same function.
+// number assigns numbers to functions, lists the callees of each path, and finds the paths that lie
+// within another path of the same function.
 func (c *Calls) number() {
 	numbers := map[function]int{}
 	c.functions, c.within, c.callees = make([]int, len(c.Paths)), make([]bool, len(c.Paths)), make([][]int, len(c.Paths))
@@ -327,7 +327,9 @@ func (c *Calls) Named(name string) (paths []int, err error) {
 
 // callNode is a node of a tree of calls. It covers one or more call paths.
 type callNode struct {
-	at        int // the first of the paths whose function this is; -1: more callers than a tree lists
+	// the first path that ends in the node's function; -1: the node stands for callers that the tree
+	// does not list
+	at        int
 	number    int // the first of the paths whose counts are included
 	depth     int
 	calls     uint64
@@ -337,7 +339,8 @@ type callNode struct {
 }
 
 // covered is a path that a node covers. In a tree of callers, counted is the path of the function
-// whose callers are listed, and at is the path of the caller. In a tree of callees, they are equal.
+// whose callers are listed, and at is the path of the caller. In a tree of callees, counted and at
+// are equal.
 type covered struct{ counted, at int }
 
 // mostNodes is the maximum number of nodes in a tree of callers. Deeper callers are added up in
@@ -374,7 +377,7 @@ func (c *Calls) tree(roots []covered, callers bool, next func(covered) []covered
 			for e := range c.Events {
 				n.self[e] += c.Events[e].Self[p.counted]
 				switch {
-				case p.counted == 0: // the path outside of all functions has no callees of its own
+				case p.counted == 0: // the path outside of all functions lists no callees
 					n.all[e] += c.Events[e].Self[0]
 				case !callers || !c.within[p.counted]:
 					n.all[e] += c.Events[e].All[p.counted]

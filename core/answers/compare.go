@@ -2,7 +2,7 @@ package answers
 
 import (
 	"cmp"
-	_ "embed" // to embed keys.txt
+	_ "embed" // embeds keys.txt
 	"slices"
 	"strconv"
 	"strings"
@@ -12,10 +12,10 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// keys has a line for each table. The line lists the columns that identify a row and, after a bar,
-// descriptive columns that the comparison leaves out. If there are several lines for a table, the
-// first line whose columns all exist in the table applies. A + in the line means that the rows are
-// counts (see [report.Key]).
+// keys contains a line for each table. The line lists the columns that identify a row and, after a
+// bar, descriptive columns that the comparison leaves out. If there are several lines for a table,
+// the first line whose columns all exist in the table applies. A + in the line means that the rows
+// are counts (see [report.Key]).
 //
 // Sites and functions of two programs are matched by their names in the source, because numbers in
 // a trace's tables and addresses change with every build. A ! in a line of keys.txt means that the
@@ -144,9 +144,9 @@ functions cycles
 blocks cycles
 `
 
-// main returns the key of the table's most important column. For sites, this is the column for the
-// misses of the first level. For windows, it is the column for the usual first-level cache, or for
-// the largest available size.
+// main returns the key of the most important column of the table. For sites, this is the column for
+// the misses of the first level. For windows, it is the column for the usual first-level cache, or
+// for the largest available size.
 func (c *Compared) main() string {
 	if ranked[c.Key] {
 		for i := range c.Cells {
@@ -171,8 +171,8 @@ func (c *Compared) main() string {
 	return ""
 }
 
-// ranked lists the tables that are sorted by difference because their own order does not show what
-// differs.
+// ranked lists the tables that are sorted by difference, because their usual order does not show
+// the differences.
 var ranked = map[string]bool{"functions": true, "blocks": true, "sites": true, "paths": true, "callers": true, "callees": true}
 
 // Rank sorts rows by their difference in the named column. If the name is "", tables that have no

@@ -93,8 +93,8 @@ func CounterTables(p *profile.Profile) []report.Table {
 	return tables
 }
 
-// builder fills a table. Its methods are not inlined, since they have many callers and none is
-// a hot loop.
+// builder fills a table. Its methods are not inlined, because they have many callers, none of which
+// is a hot loop.
 type builder struct {
 	t   report.Table
 	row []report.Value

@@ -30,8 +30,8 @@ func (f *FalseFinding) Severity() string {
 }
 
 // A data structure is reported if the actual or possible moves of its lines are at least 1 % of the
-// line transfers between threads. It counts as seen in this run if each of its lines moved back
-// twice on average.
+// line transfers between threads. False sharing counts as seen in this run if the lines moved back
+// at least twice on average.
 const (
 	leastOfTransfers = 100
 	leastTakenBack   = 2
@@ -79,7 +79,7 @@ func (c *Communication) lineSharing() (list []profile.LineSharing) {
 	}
 	for _, f := range c.data().False {
 		if f.Threads[0] == f.Threads[1] {
-			continue // this is the sum over all other lines
+			continue // this entry is the sum over all other lines
 		}
 		i := slices.IndexFunc(list, func(l profile.LineSharing) bool { return l.Object == f.Object })
 		if i < 0 {

@@ -54,8 +54,8 @@ func Levels(p hierarchy.Prediction) report.Table {
 }
 
 // predicted returns the cell for a number of accesses: a count if the number is exact and whole,
-// and otherwise a real number. Exact methods can give fractions (expected values) if several cores
-// share sets.
+// and otherwise a real number. Exact methods may return fractions (expected values) if several
+// cores share sets.
 func predicted(x float64, exact bool) report.Value {
 	if exact && x == math.Trunc(x) {
 		return report.Count(uint64(x))
@@ -79,7 +79,7 @@ func Ways(n uint64) report.Value {
 // known returns the cell for a number; 0 means that the number is unknown.
 func known(x float64) report.Value { return knownBy(x, x != 0) }
 
-// knownBy returns the cell for a number, which is empty if the number is not known.
+// knownBy returns the cell for a number, or an empty cell if the number is not known.
 func knownBy(x float64, known bool) report.Value {
 	if !known {
 		return report.None()

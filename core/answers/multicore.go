@@ -99,7 +99,7 @@ func CoresNotes(t *report.Table, answered int) (list []string) {
 	return list
 }
 
-// coresText lists numbers of cores, as in "2, 4 cores".
+// coresText lists numbers of cores, such as "2, 4 cores".
 func coresText(list []int) string {
 	if len(list) == 1 && list[0] == 1 {
 		return "1 core"

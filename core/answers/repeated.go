@@ -9,10 +9,10 @@ import (
 )
 
 // tellApart adds a file and line to names that several data objects share, such as blocks that one
-// function allocates at two source lines. Otherwise a join would pair the objects in the order of
+// function allocates at two source lines. Otherwise, a join would pair the objects in the order of
 // their misses, which differs between runs. Objects that are allocated at the same line are paired.
-// The other objects are paired in source order if both tables have the same number of them; doubt
-// is then a warning about these pairs.
+// The remaining objects are paired in source order if both tables contain the same number of
+// remaining objects; doubt is then a warning about these pairs.
 func tellApart(a, b report.Table, by report.Key) (ofA, ofB report.Table, doubt string) {
 	if a.Key != "sites" && a.Key != "objects" || a.Index("name") < 0 || b.Index("name") < 0 || a.Index("line") < 0 || b.Index("line") < 0 {
 		return a, b, ""
@@ -66,7 +66,7 @@ func nameByLines(a, b *report.Table, inA, inB []int) (moved string) {
 	inCode(a, inA)
 	inCode(b, inB)
 	var restA, restB []int
-	for len(inA) > 0 && len(inB) > 0 { // merge
+	for len(inA) > 0 && len(inB) > 0 { // merge the two sorted lists
 		order := comparePlace(a, inA[0], b, inB[0])
 		if order < 0 {
 			restA = append(restA, inA[0])

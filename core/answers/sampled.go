@@ -94,7 +94,7 @@ func RestsOnSample(p *profile.Profile, sentence string) []string {
 // offs collects columns of half-widths of confidence intervals, with one value for each row of a
 // table.
 type offs struct {
-	keys   []string // for each column of half-widths: the key of the column that it follows
+	keys   []string // for each column of half-widths: the key of the preceding column
 	values map[string][]report.Value
 }
 

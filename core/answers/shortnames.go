@@ -39,7 +39,7 @@ func ShortNames(names []string, most int) map[string]string {
 	}
 }
 
-// shortened returns a name as it is, and then ever shorter.
+// shortened returns a name, followed by increasingly shortened versions of it.
 func shortened(name string, most int) []string {
 	parameters, arguments := collapse(name, '(', ')'), collapse(name, '<', '>')
 	both := collapse(parameters, '<', '>')
@@ -69,11 +69,11 @@ func shortPath(path string) string {
 
 const mostPath = 64
 
-// collapse replaces what is between the outermost brackets by "…". It keeps the brackets of
-// operators, as in operator<, and of anonymous namespaces.
+// collapse replaces the text between the outermost brackets by "…". It keeps brackets that belong
+// to operators, such as operator<, and to anonymous namespaces.
 func collapse(name string, open, end byte) string {
 	var b strings.Builder
-	depth, from := 0, 0 // the text from here on is not written yet
+	depth, from := 0, 0 // name[from:] has not been written yet
 	for i := 0; i < len(name); i++ {
 		if n := kept(name[i:]); n > 0 {
 			i += n - 1

@@ -39,7 +39,8 @@ type siteColumn struct {
 	cell func(*attribution.Row) report.Value
 }
 
-// sitePart is the kind of a column, which determines its cells in rows without a source location.
+// sitePart is the kind of a column. It determines the column's cells in rows without a source
+// location.
 type sitePart uint8
 
 const (
@@ -645,7 +646,7 @@ func MissingSites(p *profile.Profile) (list []string) {
 			unknown += n
 		}
 	}
-	const few = 2000 // below 0.05 %, the share would be written as 0.0 %
+	const few = 2000 // shares below 1/2000 (0.05 %) would be written as 0.0 %
 	if unknown > 0 && unknown >= all/few && p.Input.Kinds != 1<<trace.Fetch {
 		share := strconv.FormatFloat(100*float64(unknown)/float64(all), 'f', 1, 64)
 		list = append(list, share+" % of the references have no known source location, so instructions are named by their addresses; --symbols FILE finds their locations if FILE is the traced program")

@@ -50,7 +50,7 @@ type knee struct {
 	To    float64 // miss ratio at Lines
 }
 
-// cliff reports whether the fall spans only a few lines: at most 1/64 of the capacity.
+// cliff reports whether the fall spans at most 1/64 of the capacity.
 func (k knee) cliff() bool { return k.Lines-k.Below <= cliffWidth(k.Lines) }
 
 // cliffWidth and slopeWidth return the maximum number of lines that a cliff or slope may span if it
@@ -75,11 +75,12 @@ func knees(c *profile.Curve) []knee {
 	return knees
 }
 
-// steepest returns the largest fall that is not wider than the given width and touches none of the
-// other falls. It ignores caches of fewer than four lines.
+// steepest returns the largest fall that is no wider than the given width and does not touch any of
+// the other falls. It ignores caches of fewer than four lines.
 func steepest(c *profile.Curve, others []knee, width func(uint64) uint64) (best knee, found bool) {
 	gain := c.Accesses / 50
-	below, all := 0, distances{curve: c} // below is the number of distances that hit in the smaller capacity
+	// below is the number of distances that hit at the smaller capacity
+	below, all := 0, distances{curve: c}
 	for d, upto := range c.From(0) {
 		lines := d + 1
 		if lines < 4 {
@@ -107,7 +108,7 @@ func steepest(c *profile.Curve, others []knee, width func(uint64) uint64) (best 
 	return best, found
 }
 
-// tighten moves the lower end up to where the fall really begins, so that 19/20 of the fall remain.
+// tighten moves the lower end up as far as at least 19/20 of the fall remain.
 func (k *knee) tighten(c *profile.Curve) {
 	least := (k.From - k.To) * 0.95
 	first := sort.Search(c.Len(), func(i int) bool {

@@ -27,7 +27,8 @@ func MatchLines(tables [2][]report.Table, a, b *sourcefile.Files) {
 	}
 }
 
-// byLine reports whether the rows are source lines, and not data declared in such lines.
+// byLine reports whether the rows are source lines, rather than data that is declared in source
+// lines.
 func byLine(t *report.Table) bool {
 	return t.Key == "sites" && t.Index("name") < 0 && t.Index("file") >= 0 && t.Index("line") >= 0
 }

@@ -15,7 +15,7 @@ import (
 
 var granularities = []string{"word", "line", "page"}
 
-// communication reports values that one thread writes and another uses.
+// This verb reports values that one thread writes and another thread uses.
 var _ = Add(&Verb{
 	Name:    "communication",
 	Title:   "Communication between threads, and false sharing",
@@ -155,7 +155,7 @@ func flowTables(q Question, c *answers.Communication) []report.Table {
 		return []report.Table{c.Traffic(), c.Flows(granule), c.Sites(top, true), c.FalseSharing(), c.Objects(true), c.Owners(), c.Windows()}
 	}
 	falsely, rest := falseSharing(q, c), []report.Table{c.Matrix(granule), c.Sites(top, false), c.Objects(false)}
-	if len(falsely.Rows) > 0 { // problems with a fix come first
+	if len(falsely.Rows) > 0 { // problems for which a fix is known come first
 		return append([]report.Table{falsely, c.Traffic()}, rest...)
 	}
 	return append(append([]report.Table{c.Traffic()}, rest...), falsely)

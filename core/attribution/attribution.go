@@ -29,7 +29,7 @@
 //     number of lines in the cache; otherwise the cache had already evicted the line.
 //   - A cache that all cores share: the stack of the whole trace.
 //   - A cache that some cores share: the stack of the whole trace, scaled to the prediction,
-//     because the stack of a group of cores is not recorded by site.
+//     because profiles do not contain the stack of a group of cores by site.
 //
 // Utilisation is measured in a cache shared by all threads, and in private caches of the cores.
 //

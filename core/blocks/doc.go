@@ -1,6 +1,6 @@
-// Package blocks computes how often the blocks of a program run, from its branch probabilities.
-// From the probabilities of a run, it computes the run's counts as integers. From other
-// probabilities, it computes the counts for an input that was not run.
+// Package blocks computes how often the blocks of a program run, from its branch probabilities. For
+// the probabilities of a recorded run, it computes the run's exact counts. For other probabilities,
+// it predicts the counts for an input that was not run.
 //
 // This is the linear model of "average bracketed forms" (Santhi and Chennupati, Compute Node
 // Models, LA-UR-17-20754, part 1; MODELS §12). If P_ij is the probability that block i continues
@@ -11,11 +11,11 @@
 // The paper assumes one entry to the first block of each function. This package differs from the
 // paper as follows:
 //
-//  1. A [System] has an integer weight for each successor of a block, and one for leaving the
-//     function. The weights are counts of a run ([FromEdges]), weights from a compiler's profile
-//     ([FromProfile]), or numbers in a [Sheet] written by a person, which may depend on parameters
-//     ([Model]). Quotients are formed only at the end, because the ratio 999,999,999 to 1 is exact,
-//     but the floating-point number 0.999999999 is not.
+//  1. A [System] has an integer weight for each successor of a block, and an integer weight for
+//     leaving the function. The weights are counts of a run ([FromEdges]), weights from a
+//     compiler's profile ([FromProfile]), or numbers in a [Sheet] written by a person, which may
+//     depend on parameters ([Model]). Quotients are formed only at the end, because the ratio
+//     999,999,999 to 1 is exact, but the floating-point number 0.999999999 is not.
 //  2. The number of visits of each block per invocation of its function is found by elimination
 //     without subtraction (Grassmann, Taksar and Heyman, Regenerative Analysis and Steady State
 //     Distributions for Markov Chains, 1985). Ordinary elimination divides by 1 − P, which keeps
@@ -36,14 +36,14 @@
 //  4. The counts are rounded and checked against the equations in integer arithmetic: flows are
 //     128-bit products that must divide without a remainder. The system has only one solution, so
 //     integers that satisfy it are the solution. [Solution] says for which functions this is
-//     proven. Otherwise, the residual gives the next correction (iterative refinement). For counts
-//     that are not integers, as after a branch of probability 1/3, [Solution.Error] bounds the
-//     error.
+//     proven. Otherwise, the next correction is computed from the residual (iterative refinement).
+//     For counts that are not integers, for example after a branch with probability 1/3,
+//     [Solution.Error] bounds the error.
 //
 // Exceptions, longjmp and the end of the program end invocations in the middle of a function. Basic
 // blocks are therefore split after calls (package ir), and the part before the split has a weight
 // for leaving the function. A block with neither successors nor such a weight always leaves the
-// function. A longjmp, or an exception from outside the program, can also reach a block without
+// function. A longjmp, or an exception from outside the program, can also enter a block without
 // following an edge. Such arrivals are counted as entries of the block (Resumed).
 //
 // The work of a block is the same in each execution, so the sum of the blocks' instructions, each

@@ -1,9 +1,9 @@
 // Package diagnose finds the source locations where a run waits for memory, the causes and the
 // costs, and proposes changes to the program.
 //
-// The input is the profile of a run and a machine: a hierarchy of caches and a processor.
-// The output is a [Diagnosis]: a verdict about the run as a whole, and findings, ranked by
-// the cycles that each would save.
+// The input is the profile of a run and a machine: a hierarchy of caches and a processor. The
+// output is a [Diagnosis]: a verdict about the run as a whole, and findings, ranked by the cycles
+// that their fixes would save.
 //
 //  1. Cost (cost.go). The cycles of a block are the cycles that it takes if every load hits in the
 //     first level (package pipeline), plus the waits for lines. The waits are computed for each
@@ -14,8 +14,8 @@
 //  2. Replay (schedule.go, replay.go). If the loop-compressed trace is short enough, it is replayed
 //     in a simulation. The threads run in the order in which a machine with a core for each thread
 //     would run them. The simulation also covers address translation, references that cross line
-//     boundaries, which thread stores to a page first, and how long threads wait for the slowest
-//     one.
+//     boundaries, the thread that first stores to each page, and the time that threads wait for the
+//     slowest thread.
 //  3. Trial. A nest of the loop-compressed trace is changed in the same way as the code would be
 //     changed (trial.go; package loops/change), and its misses in each level are recounted exactly.
 //     For a different data layout, addresses are changed (rename.go, data.go), and the whole run is
@@ -23,9 +23,9 @@
 //     the data do not compress. They are interchanged by reordering the recorded references
 //     (reorder.go).
 //  4. Cause (cause.go, threads.go). If no change helps a source location, the cause is found by
-//     elimination: misses because another core stored to the line; dependent loads; lines of which
-//     few bytes are used; irregular addresses; or lines that are never used again. The saving is
-//     then only a range, and the finding says that nothing was tried.
+//     elimination: misses because another core stored to the line; dependent loads; lines with few
+//     used bytes; irregular addresses; or lines that are never used again. The saving is then only
+//     a range, and the finding says that no change was tried.
 //  5. A trace without code has no source locations. In this case, the misses of the whole run are
 //     divided into conflict, capacity and cold misses (whole.go).
 //  6. A loop that does not wait for memory may wait for its own operations: a chain of results from

@@ -9,7 +9,7 @@
 //
 // The first four formats contain source locations. They are written from a [Sheet], which has a
 // column for each event and a row for each source location. Counts that belong to no source
-// location have their own row, so that every event adds up to the exact number for the whole run.
+// location have a separate row, so that every event adds up to the exact number for the whole run.
 //
 // The same profile produces the same file on any machine, because no file contains a time or a
 // machine's name.

@@ -2,8 +2,8 @@
 // caches, and the average time of an access.
 //
 //   - A fully associative LRU level is predicted exactly from the stack-distance histogram of its
-//     line size: the hits are the accesses with a stack distance less than its number of lines
-//     (MODELS §2).
+//     line size: the hits are the accesses whose stack distance is less than the level's number of
+//     lines (MODELS §2).
 //   - A set-associative level is predicted exactly if a set table of the profile covers it. This
 //     requires a number of sets that is a power of two and at most 65,536, sets that are selected
 //     by the low bits of the line number, and at most 32 ways (MODELS §4). The prediction is also
@@ -13,20 +13,20 @@
 //     hit at each distance, assuming that lines are mapped to sets at random (MODELS §5). A warning
 //     says so. Exact predictions include the result of SDCM for comparison.
 //
-// Every level is predicted from the whole stream of accesses (the independent-level model,
-// MODELS §3). Level i sees misses_{i-1} accesses. It misses as often as a cache of its size that sees the
+// Every level is predicted from the whole stream of accesses (the independent-level model, MODELS
+// §3). Level i sees misses_{i-1} accesses. It misses as often as a cache of its size that sees the
 // whole stream, but at most misses_{i-1} times. A real lower level sees only the misses of the
 // level above, which arrive in a different order. A warning says so. Exclusive LRU levels with as
-// many sets as the first level are predicted exactly: together with the levels above, they behave
-// like a single cache that has as many ways as all these levels together. Package simulate models
-// other replacement policies, other exclusive levels and write policies.
+// many sets as the first level are predicted exactly: such a level and the levels above it behave
+// like a single cache with the ways of all these levels. Package simulate models other replacement
+// policies, other exclusive levels and write policies.
 //
 // If the profile has per-thread stacks, a private level is predicted from the core's own stack, in
 // which stores of other cores invalidate lines. A shared level is predicted from the common stack
 // of the cores that share it (MODELS §6).
 //
 // Times are averages over accesses (MODELS §13.1). The latency of a level is the load-to-use
-// latency of a load that hits there.
+// latency of a load that hits in the level.
 package hierarchy
 
 import (

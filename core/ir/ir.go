@@ -11,8 +11,8 @@
 //  1. [Instrument] finds the top-level items: functions, global variables, types,
 //     attributes, metadata.
 //  2. Each function is parsed instruction by instruction. A function that cannot be parsed to its
-//     last character is left unchanged, and is listed under Missed: the trace never takes
-//     precedence over correct compilation.
+//     last character is left unchanged, and is listed under Missed: correct compilation is always
+//     more important than the trace.
 //  3. Basic blocks are cut into *pieces*, which are the blocks of the trace. They are cut after
 //     every call that may run other code, which may not return or may throw; around atomic
 //     operations, so that the steps of different threads are ordered like these operations; and
@@ -37,15 +37,15 @@
 // # Contents of the tables
 //
 // Opcodes have LLVM's names. Calls that do not end a block are named after their callees:
-// intrinsics without their types, as in "llvm.fmuladd", functions of the mathematical library as in
-// "call sin", and inline assembly as "asm". Calls that end a block are named "call" and "invoke".
-// Intrinsics that produce no code are not counted. A conditional branch has the type i1, and an
-// unconditional branch has none. The type of an atomic exchange is the type of the exchanged value.
-// Every pointer is a "ptr".
+// intrinsics without their types (such as "llvm.fmuladd"), functions of the mathematical library
+// with the prefix "call" (such as "call sin"), and inline assembly as "asm". Calls that end a block
+// are named "call" and "invoke". Intrinsics that produce no code are not counted. A conditional
+// branch has the type i1, and an unconditional branch has none. The type of an atomic exchange is
+// the type of the exchanged value. Every pointer is a "ptr".
 //
 // An instruction uses its operands. A load also uses the preceding store, in its block or in the
-// previous iteration, if the text shows that both addresses are equal: they are the same value, or
-// values that are computed in the same way.
+// previous iteration, if the text shows that both addresses are equal, because they are the same
+// value, or values that are computed in the same way.
 //
 // A function's target is determined by the module's triple and the function's attributes
 // "target-cpu" and "target-features". The target determines which operations llvm.fma and
@@ -53,8 +53,8 @@
 // pipeline splits them.
 //
 // A site's object is the local variable, argument or global variable from which its address is
-// computed, or the pointer from which it was loaded: a variable, or a member of a structure, as in
-// s->table. If several objects are possible, the site has no object.
+// computed, or the pointer from which it was loaded, which is a variable or a member of a structure
+// (such as s->table). If several objects are possible, the site has no object.
 //
 // The location of a site is the source line on which its code is written. For code that was inlined
 // from a system header or from an accessor, it is the line of the call. An accessor is a function

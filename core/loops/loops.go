@@ -5,8 +5,8 @@
 // power RSD (PRSD) is a loop over RSDs and PRSDs (Marathe and Mueller's METRIC; Budanur, Mueller
 // and Gamblin, Memory trace compression and replay for SPMD systems using extended PRSDs, The
 // Computer Journal 55(2), 2012; and Balasubramanian, ScalaMemAnalysis, chapter 2 and §3.2). The
-// size of the tree of a program with affine loops depends only on the program's code, however long
-// the program ran.
+// size of the tree of a program with affine loops depends only on the program's code, and not on
+// the length of the run.
 //
 //  1. A record of a [trace.Batch] becomes a leaf: its constant part ([Reference]: site or PC, kind,
 //     bytes, thread) and its address. Events become leaves too, so that block entries mark where
@@ -43,7 +43,7 @@
 //     any trace could contain. Records are counted without expanding the tree, with polynomials.
 //
 // [Nest] describes a tree by items whose addresses and trip counts are affine functions of the
-// iterations of the surrounding loops. It is used to write a tree by hand, or to change one.
+// iterations of the surrounding loops. It is used to construct or to change a tree.
 //
 // # Differences
 //
@@ -51,10 +51,10 @@
 // matches only the sign and size of strides at each level. Here, the signature consists of the site
 // (or the PC if a trace has no sites), the kind, the size and the thread. If a trace has neither
 // sites nor PCs, records are matched by kind and size. The call stack is not part of the signature,
-// because block entries already distinguish nests. It is used only for wild sites (point 5). Each
-// parameter of a body has a step for each loop, so that expansion is exact at every level. A single
-// list contains the records of all threads in trace order, so nests fold only if the threads
-// alternate regularly.
+// because block entries already distinguish nests. The call stack is used only for wild sites
+// (point 5). Each parameter of a body has a step for each loop, so that expansion is exact at every
+// level. A single list contains the records of all threads in trace order, so nests fold only if
+// the threads alternate regularly.
 //
 // # Limits
 //

@@ -68,7 +68,7 @@
 //
 // Private addresses (private.go) are the addresses on the stack below the stack pointer of the
 // forking function. For core c, they are moved up by c·2^48 bytes. No program uses such addresses,
-// and every reference stays in its set in every cache. Objects allocated within a region keep their
+// and no reference moves to another set of any cache. Objects allocated within a region keep their
 // addresses, because they may be shared.
 //
 // A test in tools/capture compares the result with real threads: with static schedules, each core's

@@ -6,11 +6,11 @@
 //  2. The trace is read in the first of the [Formats] that recognises its beginning, unless
 //     [Options.Format] selects a format.
 //
-// A damaged stream returns every row before the damage and then a [*trace.DamageError]: Cut is set
-// if the stream ends too early; otherwise its bytes are wrong. Errors of the underlying reader are
-// returned unchanged. Text has no end mark: if it is truncated within a line, the incomplete line
-// leads to a [*trace.SyntaxError] or happens to be a valid reference. Truncation between two LZ4
-// frames, or between two blocks of 8 MiB in legacy frames, cannot be detected.
+// A damaged stream returns every row before the damage and then a [*trace.DamageError]: Cut is true
+// if the stream ends too early, and false if its bytes are wrong. Errors of the underlying reader
+// are returned unchanged. Text has no end mark: if it is truncated within a line, the incomplete
+// line leads to a [*trace.SyntaxError] or happens to be a valid reference. Truncation between two
+// LZ4 frames, or between two blocks of 8 MiB in legacy frames, cannot be detected.
 package open
 
 import (

@@ -68,8 +68,8 @@
 //
 // The slides sum the times of one pass of each block. A real core overlaps many iterations, which
 // therefore take a fraction of that time. By default, this package sums steady-state times;
-// [SlidesForm] selects the slides' sum. PPT has eleven classes; this package has more, and falls
-// back to PPT's classes for those that a description lacks. In PPT, each class has its own
+// [SlidesForm] selects the slides' sum. PPT has eleven classes. This package has more classes, and
+// uses PPT's classes in place of classes that a description lacks. In PPT, each class has its own
 // pipelines; here, each micro-op can run on one of several ports, and different classes may use the
 // same port. [NotModelled] lists the effects that are left out.
 //

@@ -4,7 +4,8 @@
 //
 // All later queries about the run use the profile: hierarchy.Predict reads a profile and never the
 // trace. A profile is exact (each stack distance has its own count), versioned and checksummed. The
-// same trace and options lead to the same bytes, wherever and however the profile was computed.
+// same trace and options always yield the same bytes, regardless of the machine and of how the work
+// was divided.
 //
 //   - [Profile] and the types in it contain the data.
 //   - [Curve] is the miss-ratio curve of a histogram, for all capacities.

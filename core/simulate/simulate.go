@@ -21,10 +21,10 @@
 // # One access
 //
 //  1. The line is looked up. A hit makes it the most recently used line.
-//  2. A miss fetches it from below. Every level on its way up inserts it, except exclusive levels,
-//     and levels that do not allocate for stores.
-//  3. Then, if the set is full, another line is evicted: it is written back if it is dirty, and
-//     dropped otherwise. (DineroIV's counts agree with this order; see the tests.)
+//  2. A miss fetches the line from below. Every level through which the line passes inserts it,
+//     except exclusive levels, and levels that do not allocate for stores.
+//  3. Then, if the set is full, another line is evicted. A dirty line is written back, and a clean
+//     line is dropped. (DineroIV's counts agree with this order; see the tests.)
 //
 // For other arrivals from above, the line is also looked up, and a hit makes it the most recently
 // used line, as in DineroIV.
@@ -62,17 +62,19 @@
 //     of a line turns the bits of the tree away from it.
 //   - Bit-PLRU: the first way whose bit is not set. A use sets the bit of the way and, if all bits are
 //     then set, clears the others. (drcachesim chooses one of the ways without a bit at random.)
-//   - NRU: the same, but the bits are cleared only when a victim is needed and all are set.
-//   - LFU: the line with the fewest uses since its insertion. If there are several, the first way is
-//     selected, as in drcachesim.
+//   - NRU: like Bit-PLRU, but the bits are cleared only when a victim is needed and all bits are
+//     set.
+//   - LFU: the line with the fewest uses since its insertion. If several lines have the fewest
+//     uses, the first of their ways is selected, as in drcachesim.
 //   - SRRIP, BRRIP and DRRIP (Jaleel et al., High Performance Cache Replacement Using Re-Reference
-//     Interval Prediction, ISCA 2010), with 2 bits and hit priority. A hit sets the line's value to 0. The
-//     victim is the first line with the value 3, after all values have grown until there is one. SRRIP
-//     inserts lines with the value 2. BRRIP inserts the first of every 32 lines with the value 2, and the
-//     others with 3. DRRIP chooses between them by set dueling: the sets are divided into groups of
-//     consecutive sets, as many as 32 groups if there are enough sets; the first set of a group uses
-//     SRRIP, the last one BRRIP, and the others the policy whose sets miss less often, according to a
-//     counter of 10 bits. A single set uses SRRIP.
+//     Interval Prediction, ISCA 2010), with 2 bits and hit priority. A hit sets the line's value to
+//     0. The victim is the first line with the value 3. If no line has the value 3, all values are
+//     first incremented until a line has it. SRRIP inserts lines with the value 2. BRRIP inserts
+//     the first of every 32 lines with the value 2, and all others with 3. DRRIP chooses between
+//     them by set dueling: the sets are divided into groups of consecutive sets, as many as 32
+//     groups if there are enough sets; the first set of a group uses SRRIP, the last one BRRIP,
+//     and the others the policy whose sets miss less often, according to a counter of 10 bits. A
+//     single set uses SRRIP.
 //
 // A use is a hit of any kind, including hits of prefetches and write-backs.
 //
@@ -105,21 +107,22 @@
 //   - load-forward and sub-block: after every access, the next sub-blocks of the line. load-forward stops
 //     at the end of the line, and sub-block wraps around.
 //
-// The degree is the number of lines of one prefetch. The distance is how far ahead it starts, in lines or
-// strides. In a level with sub-blocks, all these lines are sub-blocks. Demand accesses, and with the
-// option chained also prefetches by levels above, cause prefetches; with the option reads, stores do
-// not. Lower levels receive prefetches that miss; they are not demand accesses. A prefetch takes no
-// time, so it is never late. In a level below which, or at which, lines are inclusive, prefetches wait
-// until the levels above have inserted their lines.
+// The degree is the number of lines of one prefetch. The distance is the number of lines or strides
+// from the access to the first prefetched line. In a level with sub-blocks, all these lines are
+// sub-blocks. Demand accesses, and with the option chained also prefetches by levels above, cause
+// prefetches; with the option reads, stores do not. Prefetches that miss continue to the lower
+// levels, in which they are not demand accesses. A prefetch takes no time, so it is never late. In
+// a level below which, or at which, lines are inclusive, prefetches wait until the levels above
+// have inserted their lines.
 //
 // # Optimal replacement
 //
 // Options.Bound also counts how often the demand accesses that reach each level would miss with
 // optimal replacement (Belady, A Study of Replacement Algorithms for a Virtual-Storage Computer,
 // IBM Systems Journal 5(2), 1966). No replacement policy that inserts every line has fewer misses.
-// It is not counted in exclusive levels, in levels with sub-blocks, and in levels that do not
-// allocate for stores. The memory is proportional to the number of distinct lines, at most 80 bytes
-// each.
+// These misses are not counted in exclusive levels, in levels with sub-blocks, and in levels that
+// do not allocate for stores. The memory is proportional to the number of distinct lines, at most
+// 80 bytes each.
 //
 // # Cores
 //
@@ -136,11 +139,13 @@
 // Computer Architecture, 1999, §5.3). If several caches share the next level or memory, a bus
 // connects them. On the bus, a cache also represents the caches above it. A read that misses in all
 // of these caches causes a bus transaction (BusRd). So does every store: BusRdX if it misses or, if
-// the line is present, an upgrade (BusUpgr). Before the line is demanded from the next level,
+// the line is present, an upgrade (BusUpgr). Before the next level receives the demand access for
+// the line,
 //
 //   - a cache with a dirty copy writes it back and, for a read, keeps it as a clean copy;
-//   - for a store, all other caches invalidate it. Their next demand access to it, if it misses, is
-//     a coherence miss. The empty frame is filled before another line is evicted.
+//   - for a store, all other caches invalidate the line. If their next demand access to the line
+//     misses, the miss is a coherence miss. The empty frame is filled before another line is
+//     evicted.
 //
 // Stores are silent if the line is modified (M) already, and under MESI if it is exclusive (E),
 // because no other cache had it when it was read. Under MSI, such a line is shared, and the store

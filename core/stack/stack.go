@@ -5,13 +5,14 @@
 //
 // [Exact] is the model that computes only distances. It keeps the stack in two parts:
 //
-//  1. The topmost 16 lines are an array in order of use. Most accesses of real programs hit there:
-//     a linear search shifts the entries that it passes, and the distance is the position.
+//  1. The topmost 16 lines are an array in order of use. Most accesses of real programs hit in this
+//     array: a linear search shifts the entries that it passes, and the distance is the position of
+//     the hit.
 //  2. A line that falls off the array gets a timestamp. Below the array, the order of use is the
 //     order of the stamps, so the distance of a line that is accessed again is 16 plus the number
-//     of live stamps newer than its own. A hash table (table.go) maps the line to its stamp. A
-//     bitmap of live stamps with a tree of prefix counts (stamps.go) counts the newer stamps in a
-//     small, fixed number of steps.
+//     of live stamps that are newer than the line's stamp. A hash table (table.go) maps the line to
+//     its stamp. A bitmap of live stamps with a tree of prefix counts (stamps.go) counts the newer
+//     stamps in a small, fixed number of steps.
 //
 // Because searching the array needs no access to the hash table, accesses that miss the array are
 // queued and processed in bursts: the table's slots are touched first, so that their cache misses
@@ -29,23 +30,23 @@
 // [Sets] also covers set-associative caches: for every number of sets from 2^0 to 2^16, it computes
 // the depth at which each access finds its line in its set (MODELS §4; Hill and Smith, 1989, call
 // this all-associativity simulation). Two lines share one of 2^a sets if the last a bits of their
-// numbers agree. The number of trailing zeros in the XOR of the two numbers therefore decides this
-// for every a at once:
+// numbers agree. For every a at once, this follows from the number of trailing zeros in the XOR of
+// the two numbers:
 //
 //  1. For a line in the top array, the lines above it are known. Each of them adds one to the
 //     depths for all numbers of sets with which it shares a set with the line. This takes one
 //     addition to a word of sixteen 4-bit lanes.
 //  2. For a line from below the array, there is a list of at most 32 numbers for each set. It
 //     counts the lines that fell off the array after this line did (recency.go). The lines that are
-//     still in the array are added in lanes. A line moves in its lists only when it falls. The
-//     moves end at the first number of sets for which the line is already at the front, because
-//     with more sets it is at the front, too. If every line has a stamp, the lists follow all
-//     accesses instead of falls, and one visit counts and moves.
+//     still in the array are added in lanes. A line moves in its lists only when it falls off the
+//     array. The moves end at the first number of sets for which the line is already at the front,
+//     because with more sets it is at the front, too. If every line has a stamp, the lists are
+//     instead updated at each access, and one visit of a list both counts and moves the line.
 //
-// [Coherent] computes the same for one of several cores, when other cores' stores invalidate its
-// lines (MODELS §6.4). [Shelved] is for more lines than fit in memory: it keeps them in a spill
-// store ([Shelf]), and appends segments of the trace that were analysed in memory one by one
-// (MODELS §9).
+// [Coherent] computes the same depths for one of several cores, when other cores' stores invalidate
+// lines (MODELS §6.4). [Shelved] supports more lines than fit in memory: it keeps the lines in a
+// spill store ([Shelf]), and appends, one by one, segments of the trace that were analysed in
+// memory (MODELS §9).
 //
 // The idea of counting live marks in a tree over time is from Bennett and Kruskal (1975) and Olken
 // (1981). The tests compare every model with reference implementations.

@@ -6,8 +6,8 @@
 // processes the batch, and the next call overwrites it.
 //
 //  1. The caller creates one batch with [NewBatch] and reuses it.
-//  2. [Reader.Next] fills it. A column that the trace cannot fill is nil (MODELS §1: fields that a
-//     trace lacks are absent, not zero).
+//  2. [Reader.Next] fills the batch. A column for which the trace has no data is nil (MODELS §1:
+//     fields that a trace lacks are absent, not zero).
 //  3. The caller reads the columns, keeps no reference to them, and calls Next again until it
 //     returns io.EOF.
 //

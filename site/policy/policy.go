@@ -3,9 +3,8 @@
 //
 // The page may load files from, and connect to, its own origin only. The command's server and the
 // Cloudflare worker set headers; static hosts read them from _headers. For hosts without headers,
-// the page has a meta element ([Meta]); but only a header ([Content]) can forbid other sites to
-// show the page in a frame. For the single file, which has no trusted origin, [Single] allows even
-// less.
+// the page has a meta element ([Meta]); but only a header ([Content]) can prevent other sites from
+// showing the page in a frame. The single file has no trusted origin, so [Single] allows even less.
 package policy
 
 import "strings"

@@ -1,6 +1,6 @@
 // Package capture makes programs that record their own memory references.
 //
-// It takes the place of the clang or flang compiler driver:
+// The package replaces the clang or flang compiler driver:
 //
 //  1. The compiler compiles each source to LLVM IR text with all of its own options, so that the
 //     optimisations are the same.
@@ -8,8 +8,9 @@
 //     it references (runtime/abi.h).
 //  3. The compiler compiles the text to an object without further optimisation, so that the
 //     recording describes the optimised program.
-//  4. Programs are linked with a runtime in C, which writes the container .sgt while the program runs
-//     (core/trace/sgt/FORMAT.md). Its source is in this package; it is compiled once for each compiler.
+//  4. Programs are linked with a runtime in C, which writes the container .sgt while the program
+//     runs (core/trace/sgt/FORMAT.md). The source of the runtime is in this package; it is compiled
+//     once for each compiler.
 //
 // All other command lines are passed on to the compiler unchanged, and sources that cannot be
 // instrumented are compiled without recording, so that no build fails because of this package.

@@ -1,16 +1,17 @@
 // Npmfetch installs npm packages in site/node_modules, in the versions that site/package-lock.json
 // pins. It installs the named packages with their dependencies, or all packages. It does the same
-// as `npm ci --ignore-scripts`, but needs neither npm nor the hundred packages that a system
-// installs with npm. It skips packages for other machines.
+// as `npm ci --ignore-scripts`, but requires neither npm nor the hundred packages that a system
+// installs with npm. Npmfetch skips packages for other machines.
 //
-//  1. It compares the version in node_modules/NAME/package.json, and does nothing if it matches.
+//  1. It reads the version in node_modules/NAME/package.json, and does nothing if that is the
+//     pinned version.
 //  2. Otherwise it downloads the archive from the registry and compares it with the lock file's
 //     SHA-512 before it unpacks anything.
 //  3. It unpacks regular files, up to a limit, into a temporary folder, and renames the folder when
 //     it is complete.
 //
-// It runs nothing that it fetches. The registry is $npm_config_registry if that is set, otherwise
-// $NPM_CONFIG_REGISTRY, otherwise https://registry.npmjs.org.
+// It runs nothing that it fetches. The registry is $npm_config_registry if this variable is set,
+// otherwise $NPM_CONFIG_REGISTRY, otherwise https://registry.npmjs.org.
 //
 // Usage, from the repository's root:
 //

@@ -3,8 +3,8 @@
 //
 //  1. app.wasm from ./wasm/app: the program of the page and of its workers; and unpack.wasm, from
 //     ./wasm/unpack/program, which the page loads for rare compression formats and for answers.
-//     After linking, tools/internal/wasmcode makes both faster and smaller, and so do lines.go,
-//     fold.go, symbols.go and segments.go;
+//     After linking, tools/internal/wasmcode and the files lines.go, fold.go, symbols.go and
+//     segments.go make both programs faster and smaller;
 //  2. wasm_exec.js, from GOROOT, with wasm/worker/unfold.js, which unfolds the programs' function
 //     tables;
 //  3. vugu.js, Vugu's helper script, from the pinned module: Vugu would eval the script, but the

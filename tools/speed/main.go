@@ -5,8 +5,8 @@
 // It compiles the programs in programs/ with instrumentation, runs each of them, and measures whole
 // runs of the command on their traces. A time is the user and system time including decoding; the
 // median of the rounds is reported. Each round runs every command once, so that a busy machine
-// slows all of them alike. The baseline is the textbook method, a hash table and a Fenwick tree, in
-// a program that reads plain line numbers; its source is FOLDER/fen.cc. The benchmarks of
+// slows all commands equally. The baseline is the textbook method, a hash table and a Fenwick tree,
+// in a program that reads plain line numbers; its source is FOLDER/fen.cc. The benchmarks of
 // core/stack measure the kernels on the same traces, and a test of tools/e2e measures the page in
 // Chromium.
 package main

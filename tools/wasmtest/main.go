@@ -13,7 +13,7 @@
 //  2. Chromium opens the page in a new, empty, persistent profile (an off-the-record profile has a
 //     different kind of storage). The page starts a worker, which runs the binary with the
 //     arguments.
-//  3. The binary's output is posted back while it runs and copied to stdout and stderr. This
+//  3. While the binary runs, its output is posted back and copied to stdout and stderr. This
 //     command exits with the binary's exit code.
 //
 // A browser has no file system: tests embed what they read, or fetch it. Tests see the environment

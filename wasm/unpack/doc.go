@@ -2,8 +2,8 @@
 //
 // The decoders would add a tenth to the download of every first visit. So they are in a second
 // program, unpack.wasm (./program), on the same site and under the same policy. The analysis worker
-// starts it if a file needs it. [Workers] implements the side of the analysis worker, and [Serve]
-// the side of the decompressor.
+// starts this program if a file needs it. [Workers] implements the side of the analysis worker, and
+// [Serve] the side of the decompressor.
 //
 // Both sides are sequential: each computes until it needs a message, then waits for the next
 // message, and handles messages in order. Two bounded streams connect them:
@@ -20,9 +20,9 @@
 //
 // At most four parts are in transit in either direction, which limits the memory of both sides. A
 // paused run reads nothing, which stops its decompressor. Neither side polls for messages; each
-// only waits for the next one. So the position in the file depends only on the position in the
-// trace, and not on which side is faster. Checkpoints rely on this. (G. Kahn, "The semantics of a
-// simple language for parallel programming", 1974).
+// side only waits for the next message. So the position in the file depends only on the position in
+// the trace, and not on the relative speed of the two sides. Checkpoints rely on this fact. (G.
+// Kahn, "The semantics of a simple language for parallel programming", 1974).
 //
 // The analysis worker reads the file itself, so checksums, resuming and disk errors work as for
 // other files. A stream ends as [open.Packing] specifies. Truncated or damaged data results in a

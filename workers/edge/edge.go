@@ -1,7 +1,7 @@
 // Package edge implements the Cloudflare worker that serves the page. It is an http.Handler, so it
 // also runs natively in tests. ./program connects it to the worker with github.com/syumai/workers.
 //
-// A Go program is started anew for every request. This takes about ten milliseconds, so the program
+// Every request starts the Go program again. This takes about ten milliseconds, so the program
 // answers only a few kinds of requests. Cloudflare itself serves the files of the site, with the
 // headers of site/dist/_headers, and rejects uploads to their addresses. wrangler.jsonc in this
 // folder lists the paths that this program handles:

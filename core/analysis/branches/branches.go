@@ -6,19 +6,20 @@
 // keeps a call stack for each thread, with the latest block of every active invocation:
 //
 //  1. No edge of a function leads to its first block, so entering the first block is a call. The
-//     call is by name if the preceding block names the function, or if its return represents the
-//     call (a tail call has its own row after that of the return). Otherwise the caller is unknown:
-//     the function is a callback, the start of a thread, or a signal handler.
-//  2. A block that, by the program's tables, follows the latest block of its invocation was entered
-//     by the edge between the two. If several edges join the same two blocks, the first of them is
-//     counted.
+//     call is by name if the preceding block names the function, or if the return of the preceding
+//     block represents the call (a tail call has a separate row after the row of the return).
+//     Otherwise, the caller is unknown: the function is a callback, the start of a thread, or a
+//     signal handler.
+//  2. If the program's tables list a block as a successor of the latest block of its invocation,
+//     the block was entered by the edge between these two blocks. If several edges join the same
+//     two blocks, the first of these edges is counted.
 //  3. A block that returns ends its invocation. A tail call also counts as a return, whether or not
 //     the called function returns.
-//  4. In any other case, invocations have ended without a return. The block belongs to the topmost
-//     invocation whose latest block it follows; a landing pad is an example. A block after a setjmp
-//     belongs to the topmost invocation of its function, and counts as resumed; so does any other
-//     block that does not follow the latest block of any invocation. The invocations above it have
-//     ended.
+//  4. In any other case, invocations have ended without a return. The block, for example a landing
+//     pad, belongs to the topmost invocation whose latest block it can follow. A block after a
+//     setjmp, and any block that cannot follow the latest block of any invocation, belongs to the
+//     topmost invocation of its function and counts as resumed. The invocations above that
+//     invocation have ended.
 //  5. A block of a function without an active invocation counts as resumed, and all invocations of
 //     the thread end. This happens if a trace begins in the middle of a run, or if a program
 //     switches stacks.
@@ -31,7 +32,7 @@
 // belong to earlier invocations, and its first calls, and resolves them when it is appended
 // (state.go). The result is the same as for the whole trace. Undeclared jumps in recursive code may
 // lead to a block that could belong either to an invocation of the segment or to an earlier
-// invocation. Such a segment cannot be used (ErrTorn). Nor can segments be joined if they might
+// invocation. Such a segment cannot be used (ErrTorn). Segments also cannot be joined if they might
 // have more call paths than a run distinguishes (ErrManyPaths).
 package branches
 
@@ -54,10 +55,10 @@ type Analysis struct {
 
 	threads  []*thread   // in the order of the threads' first rows
 	threadAt index.Table // indexed by the thread's number
-	now      *thread     // thread of the latest rows
+	now      *thread     // thread of the latest row
 	encoded  encoded
 
-	enters    [32][]uint32       // for each kind and Site of a row: the block that the row enters; 0: none
+	enters    [32][]uint32       // the block that a row with a given kind and Site enters; 0: none
 	entered   [mostPicked]uint32 // the blocks that the current rows enter
 	enteredAt [mostPicked]uint32 // number of the batch's references before each entry
 
@@ -137,7 +138,7 @@ func (a *Analysis) Consume(b *trace.Batch) error {
 	return nil
 }
 
-// runOf returns the length of the run of equal threads at the beginning, which is at least 1.
+// runOf returns the number of equal threads at the beginning of the list, which is at least 1.
 func runOf(threads []uint32) int {
 	const block = 64 // number of threads compared at a time
 	n := 1
@@ -178,7 +179,7 @@ func (a *Analysis) pick(kinds []trace.Kind, sites []uint32) (n int, err error) {
 		to := enters[site]
 		entered[n&(mostPicked-1)], at[n&(mostPicked-1)] = to, passed
 		n += int((to | -to) >> 31)
-		passed += (uint32(k) - uint32(trace.NumKinds)) >> 31 // adds 1 for a reference
+		passed += (uint32(k) - uint32(trace.NumKinds)) >> 31 // adds 1 if the row is a reference
 	}
 	a.passed = passed
 	return n, nil
@@ -199,7 +200,8 @@ func (a *Analysis) follow(t *thread, entered, before []uint32) error {
 		from := &nodes[at]
 		first, second := uint64(from.first^to), uint64(from.second^to)
 		if first*second == 0 && nodes[to].plain {
-			taken[from.edge+uint32(-first>>63)]++ // counts the second edge unless the first leads to the block
+			// counts the first edge if it leads to the block, and otherwise the second edge
+			taken[from.edge+uint32(-first>>63)]++
 			at, returned = to, 0
 			instructions += uint64(nodes[to].instructions)
 			continue

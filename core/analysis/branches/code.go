@@ -7,13 +7,13 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// code is the program in the trace's tables, prepared. Blocks are numbered from 1 on; 0 is no
-// block.
+// code contains the program of the trace's tables in a form for fast look-ups. Blocks are numbered
+// from 1; 0 means no block.
 type code struct {
 	program *trace.Program
 	nodes   []node
 	edges   uint32      // number of edges of all nodes
-	jumps   []jump      // one for each node with more than two edges
+	jumps   []jump      // the edges of nodes with more than two edges
 	targets []uint32    // edges of the jumps, by target: see jump
 	more    index.Table // the edges of jumps whose targets lie far apart, by source and target; the first edge if several are equal
 	names   map[string]uint32
@@ -30,10 +30,10 @@ type code struct {
 
 type node struct {
 	first, second uint32 // successors; 0: none
-	edge          uint32 // index of its first edge
+	edge          uint32 // index of the node's first edge
 	function      uint32
 	instructions  uint32
-	jump          uint32 // 1 + the index of its jump; 0: the node has at most two edges
+	jump          uint32 // 1 + the index of the node's jump; 0: the node has at most two edges
 	plain         bool   // if the node is entered by an edge, only the edge has to be counted
 	enters        bool
 	returns       bool
@@ -55,7 +55,7 @@ func (c *code) learn(p *trace.Program) {
 	if p == nil {
 		return
 	}
-	// A resumed run knows a program before it has read all of its tables again.
+	// A resumed run knows the whole program before it has read all tables again.
 	if c.program == nil || len(p.Blocks) >= len(c.program.Blocks) {
 		c.program = p
 	}

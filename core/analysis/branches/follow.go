@@ -8,7 +8,7 @@ type thread struct {
 	at     uint32   // the latest block of the topmost invocation; 0: no invocation is active
 	stack  []uint32 // latest blocks of the invocations below
 
-	path  uint32   // path of the topmost invocation; 0: there is none
+	path  uint32   // path of the topmost invocation; 0: no invocation
 	under []uint32 // paths of the invocations below, as in stack
 	row   uint32   // path of the latest row; when a block returns, it does not change until the next row
 	start uint32   // in a segment: the path of the rows before the thread's first block
@@ -31,7 +31,7 @@ type reach struct {
 	block uint32 // 0: the segment began with a call
 	then  uint32 // the first block of a function that was entered directly afterwards; 0: none
 	path  uint32 // path of the invocation
-	lower uint32 // path of the invocation below this one; 0: not needed
+	lower uint32 // path of the next lower invocation; 0: not needed
 }
 
 // counts contains counts for each edge, and for each block by its number in code.
@@ -236,7 +236,8 @@ func (a *Analysis) edge(t *thread, edge, to uint32) {
 }
 
 // invocationBefore finds the topmost invocation whose latest block has an edge to the given block.
-// It returns the number of invocations above it, or -1 if there is none, and the edge.
+// It returns the edge, and the number of invocations above that invocation, or -1 if there is no
+// such invocation.
 func (a *Analysis) invocationBefore(t *thread, to uint32) (depth int, edge uint32) {
 	for i := len(t.stack) - 1; i >= 0; i-- {
 		if edge, found := a.code.follows(t.stack[i], to); found {

@@ -29,15 +29,17 @@ type paths struct {
 	list    []path
 	at      index.Table // parent << 32 | function
 	most    int         // number of paths that are distinguished
-	rest    uint32      // the path of all calls beyond that number; 0: none yet
+	rest    uint32      // the path of all calls beyond the maximum number of paths; 0: none yet
 	deep    uint32      // greatest depth of paths that are distinguished
 	deepest uint32      // greatest depth of any path
 }
 
 // path is a call path: a function, and the path of its caller. Path 0 is outside all functions.
 type path struct {
-	parent, function uint32 // function: as in code, or one of the following
-	depth            uint32 // number of functions; in a segment, without those from before the segment
+	parent, function uint32 // number of the function as in code, or one of the constants below
+	// number of functions on the path; in a segment, excluding functions that were entered before the
+	// segment
+	depth uint32
 
 	calls        uint64 // calls by the parent's function
 	again        uint64 // calls of the function by itself, which stay on the path

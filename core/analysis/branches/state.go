@@ -172,7 +172,7 @@ func (a *Analysis) codeThread(c *codec.Coder, t *thread, path func(*uint32)) {
 	c.Check(!t.reached || (t.returned != 0 || t.at != 0) && len(t.reaches) > 0, errState.Error())
 }
 
-// take decrements the count of a block, unless it is zero.
+// take decrements the count of a block. It returns false if the count is zero.
 func take(c *codec.Coder, counts []uint64, block uint32) bool {
 	if c.Check(block != 0 && counts[block] > 0, errState.Error()); c.Failed() {
 		return false
@@ -277,8 +277,8 @@ func (a *Analysis) Joins(next *profile.Profile) (now, later bool) {
 	return a.fits(1+paths, deepest), a.fits(1, 0)
 }
 
-// sizeOf returns the number of call paths of an encoded segment, besides the first one, and their
-// greatest depth. Append reports errors of the encoding.
+// sizeOf returns the number of call paths of an encoded segment, except the first path, and their
+// greatest depth. It ignores errors of the encoding, because Append reports them.
 func sizeOf(segment []byte) (paths int, deepest uint32) {
 	c := codec.Reader(segment)
 	gone := false
@@ -301,7 +301,7 @@ func sizeOf(segment []byte) (paths int, deepest uint32) {
 }
 
 // fits reports whether a run can have the given number of further call paths with the given depth.
-// The paths of segments are counted only after they are joined, because most of them have the same
+// The paths of segments are counted only after they are joined, because most segments have the same
 // paths. Recursion may make a joined path less deep than the sum of the depths, but never deeper.
 func (a *Analysis) fits(paths int, deepest uint32) bool {
 	if a.gone || a.segment {

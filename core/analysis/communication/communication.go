@@ -1,8 +1,8 @@
 // Package communication reports which values the threads of a trace write for other threads to use
 // (MODELS §7; Kulkarni, Pai and Schuff, §3 and §4.3).
 //
-// The source of a reference to a granule is the last thread that wrote the granule, if that is a
-// different thread. The package counts
+// The source of a reference to a granule is the last thread that wrote the granule, if this thread
+// is a different one. The package counts
 //
 //   - events: every load or store that has a source;
 //   - transfers: the first load by a thread of a value that another thread wrote. A store creates a
@@ -13,12 +13,13 @@
 // Granules are words of 8 bytes, lines and pages of 4,096 bytes, all in one pass. A reference that
 // spans several words counts once for each of them. Over the whole run, a granule is
 //
-//   - private: one thread refers to it;
+//   - private: one thread refers to the granule;
 //   - falsely shared, if it is a line or a page: more than half of its events are false, that is,
 //     the words that the reference accesses have no source (MODELS §7.2). Some events may be true:
 //     a counter that is cleared before the threads start, or printed after they end, has a true
 //     event;
-//   - read-shared: several threads refer to it, and none uses a value that another thread wrote;
+//   - read-shared: several threads refer to the granule, and no thread uses a value that another
+//     thread wrote;
 //   - producer-consumer: one thread writes the values that other threads use;
 //   - migratory: several threads write values that other threads use.
 //
@@ -31,9 +32,9 @@
 // In the same pass, package sites numbers the site and the data object of each reference. As long
 // as only one thread refers to a line, the analysis stores only a count for its words, and the site
 // of the last store. The site is needed if a second thread uses the stored value. At the first
-// reference by another thread, each word gets a cell with its last writer, a bit for each thread
-// that used its value, and its class. So private data needs little memory, and most references need
-// only one look-up in a table of lines.
+// reference by another thread, the analysis creates a cell for each word, with the last writer, a
+// bit for each thread that used the value, and the class of the word. So private data needs little
+// memory, and most references need only one look-up in a table of lines.
 //
 // Threads are assigned to slots in the order of their first references. There are at most 64 slots,
 // and all threads after the 63rd share the last slot. The threads that share a slot are
@@ -67,8 +68,10 @@ const (
 type Analysis struct {
 	lineShift uint
 	sites     *sites.Analysis
-	program   func() *trace.Program // its tables list the expected threads; nil: the trace is analysed to its end
-	off       bool                  // the analysis was stopped
+	// returns the program, whose tables list the expected threads; nil: the trace is analysed to its
+	// end
+	program func() *trace.Program
+	off     bool // the analysis was stopped
 
 	threads threads
 	memory  memory
@@ -88,9 +91,9 @@ type reference struct {
 	thread        uint8  // the thread's slot
 	number        uint32 // the thread's number
 	beyond        bool   // the thread shares the slot of an earlier thread
-	bit           uint64 // the slot's bit
+	bit           uint64 // the bit that represents the slot
 	loads, stores bool
-	site          uint32 // 1 + the slot of its site
+	site          uint32 // 1 + the slot of the reference's site
 	pair          uint32 // number of the pair in package sites
 	object        uint32
 	begin         trace.Addr // address of the memory block that contains the reference

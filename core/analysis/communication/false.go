@@ -93,8 +93,8 @@ func (a *Analysis) apart(l *line) uint32 {
 		if c.references == 0 {
 			continue
 		}
-		// Comparing neighbours suffices: if both words of every pair of neighbours belong to the
-		// same single thread, then all words do.
+		// Comparing neighbouring words is sufficient: if both words of every pair of neighbours belong to
+		// the same single thread, all words belong to that thread.
 		if last >= 0 {
 			if b := &cells[last]; c.class.several || b.class.several || c.class.first != b.class.first {
 				least = min(least, uint32(i-last))

@@ -11,8 +11,10 @@ import (
 // before the other threads run, and prints it after them, the word still belongs to the thread that
 // uses it in between.
 const (
-	usesPerHandover = 8  // minimum number of references per handover for a word to belong to its last writer
-	leastStores     = 16 // a thread with fewer stores to its words of a line has only initialised them
+	usesPerHandover = 8 // minimum number of references per handover for a word to belong to its last writer
+	// a thread with fewer stores to its words of a line is assumed to have only initialised these
+	// words
+	leastStores = 16
 )
 
 // lineOwners describes the threads that own words of one line, by slot.
@@ -111,7 +113,8 @@ func (a *Analysis) movesOf(l *line) (x lineMoves) {
 	return x
 }
 
-const leastPingPongs = 4 // fewest ping-pongs that matter if the threads rarely store
+// minimum number of ping-pongs that are reported if the threads rarely store
+const leastPingPongs = 4
 
 // pingPongs counts how often a line moved back and forth: a thread's false misses count up to the
 // number of misses that its own stores cause. If one thread fills a line and other threads then use

@@ -78,7 +78,7 @@ type usage struct {
 	producer uint8 // 1 + the thread whose values other threads used; 0: none
 }
 
-const manyProducers = 0xff // other threads used the values of several threads
+const manyProducers = 0xff // value of producer: other threads used the values of several threads
 
 func (u *usage) refer(thread uint8, isFirst bool) {
 	if isFirst {
@@ -156,8 +156,10 @@ type share struct {
 // another thread, its next access misses in a cache of any size: a coherence miss.
 type sharedLine struct {
 	share
-	had, has uint64 // bit sets of the threads that have ever referred to it, and that have referred to it since the latest store by another thread
-	tallies  uint32 // the first tally of its false misses; 0: none
+	// had is the bit set of the threads that have ever referred to the line. has is the bit set of the
+	// threads that have referred to the line since the latest store by another thread.
+	had, has uint64
+	tallies  uint32 // the first tally of the line's false misses; 0: none
 	wrote    uint32 // number of the thread that wrote the line last, if any; the slot does not suffice, because several threads may share it
 
 	// These fields describe the last reference: its site and data object, and the address of its
@@ -166,7 +168,7 @@ type sharedLine struct {
 	begin trace.Addr
 }
 
-// refer records a reference to a line and reports whether it is a coherence miss.
+// refer records a reference to a line, and reports whether the reference is a coherence miss.
 func (s *sharedLine) refer(r *reference) (from source, miss bool) {
 	miss = s.had&^s.has&r.bit != 0
 	s.had |= r.bit
@@ -187,7 +189,7 @@ type tally struct {
 }
 
 type tallyKey struct {
-	line       uint32 // index of its share
+	line       uint32 // index of the line's share
 	site, pair uint32 // 1 + the slot of the store's site, and the pair of the reference
 	from, to   uint8
 	offset     uint64 // smallest offset of the line in its block, which may vary
@@ -287,8 +289,8 @@ func (m *memory) share(l *line) {
 	l.words, l.shared = n, true
 }
 
-// tally returns the tally for the false misses of a reference. A line that many source locations
-// refer to can have very many tallies, so they are found in a hash table.
+// tally returns the tally for the false misses of a reference. A line to which many source
+// locations refer can have very many tallies, so tallies are found in a hash table.
 func (m *memory) tally(s *sharedLine, l *line, from source, r *reference) *tally {
 	t := tally{tallyKey: tallyKey{line: l.words, site: from.site, pair: r.pair, from: from.thread, to: r.thread}}
 	t.offset = max(l.number<<m.lineShift, r.begin) - r.begin

@@ -15,9 +15,9 @@ import (
 //
 // The stacks belong to package sharing, which processes the same references later, so the events of
 // a batch wait until that package asks for them. Events between threads of the same core are
-// omitted, because these share the cache.
+// omitted, because these threads share the private cache.
 type sources struct {
-	stacks  Stacks             // nil: sources were not requested
+	stacks  Stacks             // the coherent stacks of cores; nil: sources were not requested
 	queue   []lineEvent        // events of the batch, by row and line
 	next    int                // index of the first event for which no question has been asked
 	waiting []lineEvent        // events whose question has not been answered yet

@@ -13,7 +13,7 @@ import (
 // form reads or writes the state of a saved run, in section segc. It contains all fields in the
 // order below, each number as an unsigned LEB128 varint, and each list after its length. Each site
 // or object is encoded as its index in the profile plus 1, or as 0 if there is none. The same
-// functions serve both directions: they write the fields, or set them to the values that they read.
+// functions encode the fields, or set them to decoded values.
 type form struct {
 	*codec.Coder
 	sites   *sites.Analysis
@@ -211,7 +211,7 @@ func (t *threads) form(f *form) {
 	f.threads, f.slots = len(t.numbers), t
 	f.U32(&t.beyond)
 	f.hold(len(t.numbers) <= mostThreads)
-	var others []uint32 // threads that share the last slot
+	var others []uint32 // further threads that share the last slot
 	if !f.Reads() {
 		others = t.others()
 	}
@@ -369,8 +369,8 @@ func (m *memory) line(f *form, n uint32) {
 	}
 }
 
-// again recreates a saved line. It reports whether the state is valid: the page must be known, and
-// the line must be new.
+// again recreates a saved line. It returns false if the state is invalid, because the page is
+// unknown or the line already exists.
 func (m *memory) again(number uint64, owner uint8, shared bool) bool {
 	page, known := m.pageAt.Find(number >> (pageShift - m.lineShift))
 	if !known || m.linesOf.run(page)[number%uint64(m.linesOf.length)] != 0 {

@@ -15,7 +15,7 @@ type threads struct {
 	beyond  uint32   // number of further threads that share the last slot
 	slotOf  map[uint32]uint8
 	latest  uint32
-	known   bool // latest is valid
+	known   bool // whether latest is valid
 }
 
 // slot returns the slot of a thread, and makes it the latest thread.
@@ -125,7 +125,7 @@ func (p *pairs) key(site, pair, place uint32) uint64 {
 // doubles when there would be more than profile.MaxFlowWindows windows.
 type windows struct {
 	size, next uint64   // references per window, and the number of the first reference after the last window
-	open       bool     // there is an open window
+	open       bool     // whether a window is open
 	counted    flows    // the counts of closed windows
 	closed     []window // all closed windows except the last
 	spare      []window // windows to reuse

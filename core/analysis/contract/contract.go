@@ -1,7 +1,7 @@
 // Package contract defines the interfaces between analyses and the framework that runs them,
 // package analysis. Every analysis implements [Analysis]. The other interfaces are optional: an
-// analysis implements the ones that it needs, and the framework checks for them. The framework does
-// not refer to any analysis by its type.
+// analysis implements only the interfaces that it needs, and the framework checks which of them it
+// implements. The framework does not refer to any analysis by its type.
 //
 // Every analysis should assert the interfaces that it implements, because a method with a different
 // signature would be ignored silently:

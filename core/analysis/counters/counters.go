@@ -45,7 +45,7 @@
 //     memory access nor a terminator, including calls and allocas, and counts one or two operations
 //     for every index of a getelementptr. Neither tool counts phi, bitcast, freeze and landing
 //     pads, which cost nothing.
-//   - Operation bits: the bits of the operands and results of all these operations; flop bits: the
+//   - Operation bits: the bits of the operands and results of all these operations. Flop bits: the
 //     bits of the operands and results of flops. Byfl omits constant operands, but the trace's
 //     tables do not say which operands are constant.
 //   - Branches: br with one target is unconditional; br with two targets, switch and indirectbr are
@@ -83,7 +83,7 @@ type Analysis struct {
 	base       *profile.Counters // counts from before Restore, and from appended segments
 	executions []uint64          // number of executions, by block
 	rows       []uint64          // number of references of each site that is counted by row
-	bytes      []uint64          // bytes of these references
+	bytes      []uint64          // number of bytes of these references
 	siteless   siteless
 	touched    *touched // nil: accesses to each byte are not counted
 }
@@ -303,8 +303,8 @@ type code struct {
 	blocks     [][]opCount // instructions of each block
 	kinds      []opclass.Instruction
 	kindOf     map[opKey]uint32
-	byRow      []bool   // for each site: its references are counted row by row
-	functionOf []uint32 // for each site: 1 + its function; 0: none
+	byRow      []bool   // by site: whether its references are counted row by row
+	functionOf []uint32 // by site: 1 + the number of its function; 0: none
 	sized      bool     // some site is a load, store or modify whose records contain a length
 }
 

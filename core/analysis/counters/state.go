@@ -61,7 +61,8 @@ func (t *touched) codePage(c *codec.Coder, number uint64) {
 	}
 	var by []touchedBy
 	if !c.Reads() {
-		by = slices.Clone(p.by) // a copy, because their order shows which function touched the page last
+		// sort a copy, because the order of p.by shows which function touched the page last
+		by = slices.Clone(p.by)
 		sort.Slice(by, func(i, j int) bool { return by[i].function < by[j].function })
 	}
 	codec.Slice(c, &by, 1+64, func(x *touchedBy) {

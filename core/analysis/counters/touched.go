@@ -43,7 +43,7 @@ type page struct {
 }
 
 type touchedBy struct {
-	function uint32 // 1 + its number; 0: none
+	function uint32 // 1 + the number of the function; 0: none
 	set      byteSet
 }
 
@@ -139,7 +139,8 @@ func (t *touched) pageAt(number uint64) *page {
 	return r.page
 }
 
-// setOf returns the byte set of a function, which it creates if necessary and moves to the front.
+// setOf returns the byte set of a function. It creates the set if necessary, and moves it to the
+// front.
 func (p *page) setOf(function uint32) *byteSet {
 	if len(p.by) > 0 && p.by[0].function == function {
 		return &p.by[0].set
@@ -228,7 +229,7 @@ func (t *touched) result(c *profile.Counters) {
 }
 
 // usage returns the number of most-accessed bytes that together reach each share of all accesses.
-// bytes maps each number of accesses, except 0, to the number of bytes that have it.
+// bytes[n] is the number of bytes with n accesses, for each n > 0.
 func usage(bytes map[uint64]uint64) (unique uint64, steps [profile.UsageSteps]uint64) {
 	total := uint64(0)
 	for n, count := range bytes {

@@ -2,8 +2,8 @@
 // distinct lines in a window of the run, for any window length, can be computed from these times:
 // see [profile.Footprint].
 //
-// It is the smallest analysis, and serves as an example for writing an analysis. It reads every row
-// in order, so it needs no code to join segments: see [contract.RowAppender].
+// This is the smallest analysis, and serves as an example for writing other analyses. It reads
+// every row in order, so it needs no code to join segments: see [contract.RowAppender].
 package footprint
 
 import (

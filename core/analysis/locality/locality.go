@@ -126,7 +126,7 @@ const (
 type lineSize struct {
 	Splitter
 	model     stack.Model
-	stopped   bool              // its followers receive accesses without distances
+	stopped   bool              // whether the followers receive accesses without distances
 	numbers   stack.SetNumbers  // numbers of sets in its set table
 	sets      *stack.Sets       // the model, if it counts depths in sets; otherwise nil
 	shelved   *stack.Shelved    // the stack, if it is in a spill store and there is no model; otherwise nil
@@ -136,9 +136,9 @@ type lineSize struct {
 	marker    Marker           // the marker, or nil
 	marked    profile.SetTable // marked counts of a model that was closed
 
-	// top counts the accesses of kind k at distance d < 16, at index k<<4 | d. Even and odd
-	// accesses use different tables, because adding to a counter that was just written waits for
-	// the store.
+	// top counts the accesses of kind k at distance d < 16, at index k<<4 | d. Even and odd accesses
+	// use different tables, because an addition to a counter waits for the latest store to this
+	// counter.
 	top  [2][kindSlots * topDepths]uint64
 	deep [trace.NumKinds]profile.Histogram
 	cold [trace.NumKinds]uint64
@@ -271,7 +271,7 @@ func (s *Splitter) oneLineEach(addrs []trace.Addr, bytes []uint32) bool {
 	lineBytes, shift := int64(1)<<(s.Shift&63), s.Shift&63
 	lines := s.Lines[:len(addrs)]
 	bytes = bytes[:len(addrs)]
-	var room int64 // becomes negative when a reference extends into a second line
+	var room int64 // negative if any reference extends into a second line
 	for i, addr := range addrs {
 		lines[i] = addr >> shift
 		room |= lineBytes - int64(addr&uint64(lineBytes-1)) - int64(bytes[i])

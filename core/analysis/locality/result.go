@@ -40,7 +40,8 @@ func (s *lineSize) result() profile.Locality {
 		for d := range topDepths {
 			counts.Distances.AddN(uint64(d), s.top[0][k<<4|d]+s.top[1][k<<4|d])
 		}
-		if s.model == nil && s.shelved == nil { // closed, so the histogram no longer changes
+		// the analysis is closed, so the histogram no longer changes
+		if s.model == nil && s.shelved == nil {
 			deep := s.deep[k]
 			deep.Merge(&counts.Distances)
 			counts.Distances = deep
@@ -216,7 +217,7 @@ func (s *lineSize) replay(touches []profile.FirstTouch, j joint, on interface {
 	}
 }
 
-// recount records that the rows contain all counts of top.
+// recount marks all counts of top as contained in the rows.
 func (s *lineSize) recount() {
 	for d := range topDepths {
 		s.counted[d] = s.topAt(d)

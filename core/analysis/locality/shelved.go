@@ -137,7 +137,8 @@ func (a *Shelved) Close() {
 
 // Consume implements analysis.Analysis.
 func (a *Shelved) Consume(b *trace.Batch) error {
-	if err := a.near.Consume(b); err != nil { // called even after a failure, because the counted rows must be stored
+	// Consume is called even after a failure, because the analysis must contain all counted rows.
+	if err := a.near.Consume(b); err != nil {
 		return err
 	}
 	if a.failed != nil || a.near.sizes[0].model.Lines() < a.room {
@@ -152,7 +153,7 @@ func (a *Shelved) ConsumePiece(b *trace.Batch, from, end uint64) {
 	if a.failed != nil {
 		return
 	}
-	if from > 0 && a.near.done == 0 { // within the reference in which the previous segment ended
+	if from > 0 && a.near.done == 0 { // the previous segment ended within this reference
 		a.near.start--
 		a.near.done, a.resumed = 1, true
 		for _, s := range a.near.sizes {

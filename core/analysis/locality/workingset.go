@@ -13,10 +13,10 @@ import (
 //
 // An access is the first access to its line in a window if its stack distance is at least the
 // number of distinct lines in the window so far, because all of these lines are then above the
-// accessed line on the LRU stack. So the number of lines suffices, and the time of the line's last
-// access is not needed. A window inside another window never has more lines than the outer window.
-// The search therefore begins at the smallest window, and ends at the first window that already
-// contains the line.
+// accessed line on the LRU stack. So the number of distinct lines is sufficient, and the time of
+// the line's last access is not needed. A window inside another window never has more lines than
+// the outer window. The search therefore begins at the smallest window, and ends at the first
+// window that already contains the line.
 //
 // The window size doubles as the trace grows. The numbers of lines of two neighbouring windows
 // cannot simply be added, so larger windows are counted from the beginning, too. Level j consists
@@ -50,8 +50,8 @@ func (w *workingSets) begin(at uint64, least int) {
 	}
 }
 
-// raise adds levels up to the first level with a window that contains a reference and everything
-// before it, and drops levels below least.
+// raise adds levels up to the first level with a window that contains a reference and all earlier
+// references, and drops levels below least.
 func (w *workingSets) raise(least int, at uint64) {
 	for w.top < least || window(w.top, w.start) != window(w.top, at) {
 		w.top++

@@ -20,12 +20,12 @@ const (
 	// MostBytes is the default memory limit for a tree. If a trace does not compress, its tree is
 	// as long as the trace.
 	MostBytes = 96 << 20
-	// lookEvery is the number of rows after which the limits are checked again. The checks happen
-	// at the same rows, however the trace is read.
+	// lookEvery is the number of rows after which the limits are checked again. The checks happen at
+	// the same rows for every way of reading the trace.
 	lookEvery = 1 << 16
 	// An unpredicted row costs about ten times as much as a predicted row. A trace is considered
 	// compressible if at most one eighth of its rows are unpredicted, not counting the first
-	// allowedRows unpredicted rows. This number limits the time that is lost on traces that do not
+	// allowedRows unpredicted rows. allowedRows limits the time that is wasted on traces that do not
 	// compress. Programs with loops have far fewer unpredicted rows.
 	unpredictedOf = 8
 	allowedRows   = 1 << 17

@@ -144,8 +144,8 @@ func (c pairCounts) code(w *codec.Coder, s *sites.Analysis, bins uint64) {
 }
 
 // knownFirsts contains lines, chosen by their hash, whose first accesses are recorded if single
-// accesses are sampled. They are needed because a sample whose line is not used again contains the
-// last access to the line, but not the first.
+// accesses are sampled. These lines are needed because a sample whose line is not used again
+// contains the last access to the line, but not the first access.
 type knownFirsts struct {
 	seed, threshold uint64
 	halvings        uint

@@ -18,9 +18,12 @@ type siteCores struct {
 	counts   pairCounts
 	shortest uint32
 
-	// State of the current line access, and its results for each core:
-	pair           uint32 // pair of the current access
-	depth, at      uint32 // depth of the current access, and the depth at which its line was invalidated, as package sites expects them
+	// The following fields contain the state of the current line access, and the results for each
+	// core.
+	pair uint32 // pair of the current access
+	// depth of the current access, and the depth at which its line was invalidated, in the form that
+	// package sites expects
+	depth, at      uint32
 	depths, lostAt []uint32
 	lost           bool
 }
@@ -32,7 +35,7 @@ func newSiteCores(p *bySite, w weighing) *siteCores {
 	before := p.weighing()
 	for key, parts := range p.counts {
 		for group, weight := range parts {
-			if key.bin == outOf || p.time == nil { // if not, both weights count single samples
+			if key.bin == outOf || p.time == nil { // otherwise, both weights count single samples
 				weight = uint64(math.Round(float64(weight) * before.cold / w.cold))
 			}
 			c.counts.add(key, weight, group)

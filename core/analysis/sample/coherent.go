@@ -79,7 +79,7 @@ type found uint8
 
 const (
 	foundHere found = iota
-	foundLost       // another core's store invalidated it
+	foundLost       // another core's store invalidated the line
 	foundNew
 )
 
@@ -235,8 +235,8 @@ func (h *holed) code(c *codec.Coder) {
 	}
 }
 
-// lineCores is a hash table of the cores of lines. Most accesses add and remove lines, which would
-// take several times as long with a Go map. Lines without cores are not stored.
+// lineCores is a hash table of the cores of lines. A Go map would be several times slower, because
+// most accesses add and remove lines. Lines without cores are not stored.
 type lineCores struct {
 	slots []coresOfLine // the length is a power of two; at most half of the slots are in use
 	used  int

@@ -135,11 +135,11 @@ func halfWidth(parts []float64, factor, rest float64) float64 {
 	return max(noneSeen*factor, quantile*factor*math.Sqrt(rest*squares*n/(n-1)))
 }
 
-// budget scales the counts of a sample by a factor. It rounds them so that their sum is also
-// correctly rounded, and does not exceed the known number of accesses. More certain counts take
-// precedence: first accesses, and then the longest distances. The difference from the known number
-// is added at the shortest distances (SHARDS-adj; Waldspurger and others, FAST 2015, section 3.2),
-// because its cause is a few very frequent lines, which may or may not be in the sample.
+// budget scales the counts of a sample by a factor. It rounds the counts so that their sum is
+// correctly rounded, too, and does not exceed the known number of accesses. More certain counts
+// take precedence: first accesses, and then the longest distances. The difference from the known
+// number is added at the shortest distances (SHARDS-adj; Waldspurger and others, FAST 2015, section
+// 3.2), because its cause is a few very frequent lines, which may or may not be in the sample.
 type budget struct {
 	left   uint64
 	factor float64

@@ -13,13 +13,14 @@
 // the sample contains the few lines that receive most accesses. So there are two refinements:
 //
 //  1. The 16 lines on top of the stack are tracked for all accesses (front.go). Most accesses of
-//     real programs hit there; their distances are exact, and no hash is needed. Only the other
-//     accesses are sampled. Their number is known, so if the scaled sample has a different number,
-//     the difference is added at the shortest distances (SHARDS-adj).
-//  2. The time since a line left the front, measured in lines that left the front, predicts its
-//     distance at any sampling rate (space.go; Eklov and Hagersten, StatStack, ISPASS 2010). Count
-//     and time are combined, each weighted by the inverse of its variance: the time dominates for
-//     short distances, and the count for long distances.
+//     real programs hit these lines; the distances of these accesses are exact, and no hash is
+//     needed. Only the other accesses are sampled. Their number is known, so if the scaled sample
+//     has a different number, the difference is added at the shortest distances (SHARDS-adj).
+//  2. The number of lines that have left the front since an accessed line left it predicts the
+//     distance of the access at any sampling rate (space.go; Eklov and Hagersten, StatStack, ISPASS
+//     2010). This prediction and the scaled count of sampled lines are combined, each weighted by
+//     the inverse of its variance. The prediction dominates for short distances, and the count for
+//     long distances.
 //
 // Sampled lines are too sparse to count depths in 2^a sets: at a rate of 1 %, a set of 8 ways
 // contains a twelfth of a sampled line on average. For sampled profiles, the misses of
@@ -37,7 +38,7 @@
 //
 // # Other analyses
 //
-// Samples of the same kind estimate other analyses (followers.go):
+// Samples of the same kind also estimate the results of other analyses (followers.go):
 //
 //   - Sites and data objects (bysite.go): references, strides, and accesses that hit in the front
 //     are counted exactly. A sampled distance is attributed to the access that ends it. The number

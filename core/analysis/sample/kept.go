@@ -61,8 +61,8 @@ func (s *keptSize) code(c *codec.Coder, p *profile.Profile) error {
 	return nil
 }
 
-// describe adds a description of the sample if there is no stack of all accesses, which usually
-// adds it. The first domain has the same lines on its stack.
+// describe adds a description of the sample if there is no stack of all accesses, which otherwise
+// adds the description. The stack of the first domain contains the same lines.
 func (k *kept) describe(p *profile.Profile) {
 	p.Sampled = k.options.sampled()
 	p.Sampled.Read = p.Totals.AllReferences()

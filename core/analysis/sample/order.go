@@ -25,7 +25,7 @@ type placed struct {
 }
 
 const (
-	away       = ^uint32(0) // the line was put on the stack, and then taken from it
+	away       = ^uint32(0) // the line was put on the stack, and then removed from the stack
 	firstRoom  = 1 << 10
 	orderSlack = 3 // room for stamps after renumbering, per live line
 )

@@ -74,7 +74,7 @@ func (e *estimate) add(other *estimate) {
 }
 
 // estimate scales the sampled accesses of one kind to the known number of accesses: by the given
-// factor or, if the factor is 0, so that their sum is right.
+// factor or, if the factor is 0, so that their sum equals this number.
 func (s *lineSize) estimate(kind int, factor float64, open uint64) (e estimate) {
 	all := s.beyond[kind]
 	cold := s.cold[kind] + open
@@ -137,7 +137,8 @@ const (
 	fewLines    = 32   // minimum number of sampled lines, or of single samples, for an interval
 	student     = 2.13 // quantile 0.975 of Student's t with groups-1 degrees of freedom; slightly too wide for single samples
 	studentTalk = 2.36 // quantile 0.975 with talkGroups-1 degrees of freedom
-	deviations  = 2    // number of standard deviations by which all distances may be wrong
+	// number of standard deviations by which all distances may be wrong at the same time
+	deviations = 2
 )
 
 // bounds returns the confidence intervals of misses at the edges of profile.SiteBin. Two quantities
@@ -158,8 +159,8 @@ func (s *lineSize) bounds(l *profile.Locality, factor float64, size *profile.Sam
 	return boundsOf(&misses, &off, s.front, s.sampler.deviation)
 }
 
-// boundsOf returns the intervals of misses whose errors are off. For capacities up to front,
-// misses are exact.
+// boundsOf returns the confidence intervals of misses with the errors off. For capacities up to
+// front, misses are exact.
 func boundsOf(misses *[outOf + 1]uint64, off *[outOf + 1]profile.Bound, front uint32, deviation func(distance float64) float64) (list []profile.Bound) {
 	most := misses[profile.SiteBin(front)] // accesses that may miss
 	for bin := 0; bin <= outOf; bin++ {

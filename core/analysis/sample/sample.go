@@ -21,9 +21,9 @@ type sampler interface {
 	// factor.
 	weight() uint64
 	group(line trace.Line) int
-	// describe sets the fields that only the sampler knows. It returns the factor that converts
-	// weights to accesses, or 0 if the weights must be scaled to the number of all accesses, and
-	// the number of open samples by kind.
+	// describe sets the fields of s whose values only the sampler knows. It returns the factor that
+	// converts weights to accesses, or 0 if the weights must be scaled to the number of all accesses,
+	// and the number of open samples by kind.
 	describe(s *profile.SampledSize) (factor float64, open [trace.NumKinds]uint64)
 	// deviation returns the relative standard deviation of all distances of about the given length.
 	deviation(distance float64) float64

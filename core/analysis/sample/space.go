@@ -164,16 +164,16 @@ func (s *space) code(c *codec.Coder) {
 }
 
 // reuse converts reuse times into expected stack distances (Eklov and Hagersten, StatStack, ISPASS
-// 2010). Time is measured in lines that leave the front. A line that leaves the front comes back
-// after some time. A share P(time > j) of the lines that left j steps ago is still away. The lines
-// that left within a time t and are still away are distinct, so their expected number is
+// 2010). Time is measured in lines that leave the front. A line that leaves the front returns to it
+// after some time. A share P(time > j) of the lines that left j steps ago has not returned. The
+// lines that left within a time t and have not returned are distinct, so their expected number is
 //
 //	D(t) = Σ_{j<t} P(time > j)
 //
 // Only the binned times of sampled lines are needed.
 type reuse struct {
 	left  uint64            // number of lines that left the front
-	times [reuseBins]uint64 // histogram of the times after which lines came back
+	times [reuseBins]uint64 // histogram of the times after which lines returned
 	upto  [reuseBins]float64
 	built uint64 // value of left when upto was computed
 }

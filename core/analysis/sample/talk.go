@@ -15,13 +15,16 @@ import (
 // talk passes only the references to sampled lines to package communication. A reference to several
 // lines becomes several rows.
 type talk struct {
-	size    *keptSize
-	octaves [65]*talker // by the number of leading zeros of the hash; if the rate is fixed, only the first is used
+	size *keptSize
+	// analyses by the number of leading zeros of the hash; if the rate is fixed, only the first is
+	// used
+	octaves [65]*talker
 
-	decides func() *trace.Program // for the decision whether to run; nil after the decision
-	met     bool                  // there was a reference
-	first   uint32                // the thread of the first reference
-	off     bool                  // the decision was not to run
+	// returns the program, to decide whether to run; nil after the decision
+	decides func() *trace.Program
+	met     bool   // whether there was a reference
+	first   uint32 // the thread of the first reference
+	off     bool   // the decision was not to run
 }
 
 const talkGroups = 8 // number of groups of sampled lines
@@ -87,7 +90,7 @@ func (t *talk) live() (list []*talker) {
 }
 
 // decide makes the same decision as package communication, but for all analyses together, because
-// each of them sees only a part of the references.
+// each analysis reads only a part of the references.
 func (t *talk) decide(b *trace.Batch) {
 	if t.decides == nil {
 		return
@@ -189,7 +192,8 @@ func (t *talk) reach(references uint64) {
 	}
 }
 
-// asking iterates over the questions of all analyses in the order of accesses.
+// asking iterates over the questions of all analyses, in the order of the accesses that they
+// concern.
 type asking struct {
 	list  []askedOf
 	given int

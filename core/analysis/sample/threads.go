@@ -24,7 +24,7 @@ type threads struct {
 	waiting map[trace.Line]uint64 // cores that have a sample waiting for the line
 	draws   int                   // number of samples of single accesses so far
 
-	sites *siteCores // receives the depth of each access on its core's coherent stack; or nil
+	sites *siteCores // receives the depth of each access on its core's coherent stack; may be nil
 }
 
 // knownLines contains lines, chosen by their hash, for which every access is seen: the sampled
@@ -43,7 +43,7 @@ type knownLine struct {
 	last          []uint8 // for each domain: 1 + the core that accessed the line last
 }
 
-const firstLines = 1 << 13 // number of lines that show first accesses if single accesses are sampled
+const firstLines = 1 << 13 // number of known lines if single accesses are sampled
 
 type coreStacks struct {
 	accesses                   uint64
@@ -53,7 +53,7 @@ type coreStacks struct {
 	lostSpread                 [groups]uint64
 	taken                      [groups]uint64 // number of lines invalidated by other cores' stores
 
-	// For a sample of lines:
+	// The following fields are for samples of lines.
 	space    *space
 	top      holedFront // front of the coherent stack; not updated as long as it equals the private front
 	same     bool       // the two fronts are equal, because no line has been invalidated
@@ -62,7 +62,7 @@ type coreStacks struct {
 	holed    *holed     // sampled lines on the coherent stack
 	lostAt   map[trace.Line]uint32
 
-	// For samples of single accesses:
+	// The following fields are for samples of single accesses.
 	time  *timed
 	waits map[trace.Line]wait
 }
@@ -73,7 +73,7 @@ type nearLost struct {
 	at   int
 }
 
-// wait records what other cores did with the line of a sample since the sampled access.
+// wait records the accesses of other cores to the line of a sample since the sampled access.
 type wait struct {
 	foreign bool // another core accessed the line
 	lost    bool // another core stored to the line
@@ -263,7 +263,7 @@ func (t *threads) accessCoherent(c *coreStacks, core uint8, line, left trace.Lin
 		}
 	}
 	if known == nil || at == 0 {
-		return // a line that is on top stays on top in the sample, too
+		return // a line that is on top of the stack is also on top of the sampled stack
 	}
 	ownAbove, _, _ := c.own.take(line)
 	c.own.note(line)
@@ -470,7 +470,7 @@ func (t *threads) stopWaiting(line trace.Line, bit uint64) {
 	}
 }
 
-// halve halves the sampling rate of lines on all stacks.
+// halve halves the sampling rate of lines for all stacks.
 func (t *threads) halve() {
 	t.lines.threshold /= 2
 	t.lines.halvings++

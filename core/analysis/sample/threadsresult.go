@@ -40,7 +40,7 @@ type weighing struct {
 
 // newWeighing returns the weighing for a stack with the given number of accesses and, if single
 // accesses are sampled, the given number of samples. First accesses are estimated from lines with
-// hashes up to a threshold, which was halved halvings times. The sample is either lines or single;
+// hashes up to a threshold, which was halved halvings times. Either lines or single is the sample;
 // the other argument is nil.
 func newWeighing(threshold uint64, halvings uint, lines *space, single *timed, accesses, samples uint64) (w weighing) {
 	rate := profile.RateOf(threshold)
@@ -129,7 +129,7 @@ func (d *domainStacks) result(t *threads, order []int, cores []profile.Core) (r 
 		lines += m.Cold
 		r.Members, budgets = append(r.Members, m), append(budgets, b)
 	}
-	for k := range r.Members { // the remaining accesses show that there must be more lines
+	for k := range r.Members { // If accesses remain, there must be more lines.
 		n := min(w.least-min(lines, w.least), budgets[k].left)
 		r.Members[k].Cold += n
 		lines += n
@@ -192,7 +192,7 @@ func (w *weighing) boundsOf(misses *[outOf + 1]uint64, s *spread, lost *[groups]
 }
 
 // off returns the error of the number of misses for each bin, computed from a spread. If first
-// accesses and distances are sampled in two different ways, their errors are independent.
+// accesses and distances come from different samples, their errors are independent.
 func (w *weighing) off(s *spread, lost *[groups]uint64) (off [outOf + 1]float64) {
 	var deep, cold [groups]float64
 	for g := range s {

@@ -12,9 +12,9 @@ import (
 )
 
 const (
-	// A sample is young for 1/youngShare of the mean gap, but for at least leastYoung accesses.
-	// During this time, its distance is counted exactly. So about this share of the run is analysed
-	// in full.
+	// A sample is young for 1/youngShare of the mean gap, but for at least leastYoung accesses. During
+	// this time, the sample's distance is counted exactly. So about 1/youngShare of the run is
+	// analysed in full.
 	youngShare = 16
 	leastYoung = 1 << 14
 	// After that, only one line in 1 << oldBits is counted.
@@ -30,14 +30,17 @@ type timed struct {
 
 	watched map[trace.Line]watch
 	filter  [1 << 8]uint64 // bit set of the hashes of watched lines, and of some lines that are no longer watched
-	young   []watching     // samples that recent follows, and some earlier samples, in order
-	recent  *stack.Exact   // stack of the lines since the first young sample; nil: no sample is young
-	old     *order         // order of one line in 1 << oldBits since the first open sample
+	// the samples since which recent contains all lines, and some earlier samples, in order
+	young  []watching
+	recent *stack.Exact // stack of the lines since the first young sample; nil: no sample is young
+	old    *order       // order of one line in 1 << oldBits since the first open sample
 
 	analysed, samples uint64
-	ends, oldEnds     [profile.WindowBins]uint64 // number of samples that ended, and number of these that old counted, by profile.DistanceBin
-	distances         [chunk]uint32
-	one               counts // counts of a single access
+	// ends is the number of ended samples, and oldEnds is the number of ended samples that old
+	// counted, by profile.DistanceBin.
+	ends, oldEnds [profile.WindowBins]uint64
+	distances     [chunk]uint32
+	one           counts // counts of a single access
 }
 
 // watch is a sample that waits for the next access to its line.
@@ -58,7 +61,7 @@ func newTime(gap, seed uint64) *timed {
 	return t
 }
 
-// draw returns the number of accesses to skip before the next sample. It is geometrically
+// draw returns the number of accesses to skip before the next sample. The number is geometrically
 // distributed, so that each access is sampled with the same probability, 1/gap.
 func (t *timed) draw() uint64 {
 	if t.gap <= 1 {

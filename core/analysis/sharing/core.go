@@ -16,7 +16,7 @@ type core struct {
 	foreignSets    table
 	privateCounts  counts
 	coherentCounts counts
-	foreignCounts  counts // counts, on the private stack, the accesses to lines that another core touched last
+	foreignCounts  counts // accesses on the private stack to lines that another core touched last
 	lost           counts
 	invalidations  uint64
 
@@ -28,11 +28,11 @@ type core struct {
 	turns   []turn
 	others  []other
 
-	alone          bool // the private stack is counted
-	noting         bool // record which holes accesses fill
+	alone          bool // whether the private stack is counted
+	noting         bool // whether to record the holes that accesses fill
 	coherence      bool // the latest run had coherence misses
 	depths, lostAt []uint32
-	asked          []uint32 // depths that a follower needs
+	asked          []uint32 // depths for a follower
 }
 
 // turn is a run of accesses, with its position among the accesses from the pass.
@@ -94,7 +94,8 @@ func (c *core) run(s *lineSize) {
 		c.measure(&s.private)
 	}
 	if c.noting {
-		c.coherent.NoteHoles() // only now, because the lines that were on the stack at the start do not count
+		// Holes are recorded only from now on, because the initial lines of the stack do not count.
+		c.coherent.NoteHoles()
 	}
 	c.coherence = c.cohere()
 	if s.follower != nil {
@@ -151,7 +152,7 @@ func (c *core) cohere() (lost bool) {
 }
 
 // access performs the accesses [lo, hi) on the coherent stack, and counts coherence misses. It
-// reports whether there were any.
+// reports whether there were coherence misses.
 func (c *core) access(lo, hi int) (some bool) {
 	if lo == hi {
 		return false
@@ -202,7 +203,9 @@ func (c *counts) add(distance uint32) {
 
 // addAll adds distances, but ignores coherence misses.
 func (c *counts) addAll(distances []uint32) {
-	var top [2][topDepths]uint64 // two tables are used in turn, because incrementing a counter that was just written waits for that store
+	// two tables are used in turn, because an increment of a counter waits for the latest store to
+	// this counter
+	var top [2][topDepths]uint64
 	for i, d := range distances {
 		if d < topDepths {
 			top[i&1][d]++

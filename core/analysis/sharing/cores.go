@@ -16,15 +16,17 @@ type Grouping struct {
 	list     []group
 	of       map[uint32]uint8
 	appeared []uint32
-	turn     int // counts the threads that were assigned to existing cores in turn
+	turn     int // number of threads that were assigned to existing cores in turn
 	recent   [256]recentThread
 }
 
 // group contains the threads of a core, and the threads that may still appear on it, both
 // ascending.
 type group struct {
-	threads  []uint32
-	possible []uint32 // except threads that share the core because there are more threads than cores
+	threads []uint32
+	// the possible threads, except threads that share the core because there are more threads than
+	// cores
+	possible []uint32
 }
 
 type recentThread struct {

@@ -7,7 +7,7 @@ import (
 
 // directory records, for every line, the cores that have it and the core that touched it last. It
 // is a hash table with open addressing and linear probing. It has 256 parts that grow one at a
-// time, so growth never interrupts the run for long, and never needs much additional memory.
+// time, so that growth neither interrupts the run for long nor needs much additional memory.
 // Recently used lines are found without a search, because threads mostly access lines that they or
 // other threads have just used.
 type directory struct {
@@ -15,7 +15,8 @@ type directory struct {
 	recent [recentLines]found
 	lines  int
 
-	touched uint64 // computed from prefetched entries, so that the compiler does not remove the reads
+	// a value computed from prefetched entries, so that the compiler does not remove the reads
+	touched uint64
 }
 
 type found struct {
@@ -148,21 +149,21 @@ func (p *part) grow() {
 	}
 }
 
-// overlaps determines whether, since a core last touched the line of an access, there was a line
-// that both this core and another core touched.
+// overlaps determines, for an access of a core, whether the core and another core have touched a
+// common line since the core last touched the accessed line.
 //
-// This is the case if, for some line y, the earlier of the last touches of y by the core and by
-// another core is later than the core's last touch of the line. The maximum of this earlier time
-// over all lines changes only when a line is touched by a different core than the last time. The
-// earlier time is then, for both cores, the time of the previous touch of the line. If the core
-// itself touched the line last, no other core has touched it since. So storing one time per line is
-// enough.
+// This is the case if a line y exists for which both the core's last touch and another core's last
+// touch are later than the core's last touch of the accessed line. The earlier of these two touches
+// is the relevant time for y. Its maximum over all lines changes only when a line is touched by a
+// different core than the last time. For both cores, the relevant time is then the time of the
+// previous touch of the line. If the core itself touched the line last, no other core has touched
+// it since. So it is sufficient to store one time per line.
 type overlaps struct {
 	now  uint64
 	both [profile.MaxCores]uint64 // the maximum, for each core
 }
 
-// touch records that a core touches a line. It returns whether the access is foreign, and whether
+// touch records that a core touches a line. It reports whether the access is foreign, and whether
 // there was an overlap.
 func (o *overlaps) touch(e *entry, core uint8) (foreign, overlap bool) {
 	o.now++

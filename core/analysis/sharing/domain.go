@@ -20,8 +20,9 @@ type domain struct {
 	foreign      counts
 	foreignTable table
 
-	// For each of the latest accesses: whether another core touched the line last. If not: whether
-	// another core and this core have both used some other line since then.
+	// isForeign says, for each of the latest accesses, whether another core touched the line last. If
+	// not, isOverlap says whether another core and this core have both used some other line since
+	// then.
 	isForeign, isOverlap [maxAccesses]bool
 	several              bool // some accesses are foreign
 
@@ -31,7 +32,7 @@ type domain struct {
 	distances []uint32
 }
 
-// member counts a core's accesses in a domain. Accesses in none of the four counters have the same
+// member counts a core's accesses in a domain. Accesses that no counter counts have the same
 // distance on both stacks.
 type member struct {
 	counts
@@ -89,7 +90,7 @@ func (d *domain) touch(e *entry, core uint8, i int) (foreign bool) {
 	return foreign
 }
 
-// marked returns flags that show which accesses are foreign, or nil if no access is.
+// marked reports which accesses are foreign. It returns nil if no access is foreign.
 func (d *domain) marked(n int) []bool {
 	if !d.several {
 		return nil
@@ -131,7 +132,7 @@ func (d *domain) count(cores []uint8, private, concurrent []uint32) {
 	}
 }
 
-// countOf counts a run of accesses of one core; its first access is number first.
+// countOf counts a run of accesses of one core; first is the number of its first access.
 func (d *domain) countOf(m *member, first int, private, concurrent []uint32) {
 	foreign := d.isForeign[first:][:len(private)]
 	for i, near := range private {
@@ -149,7 +150,7 @@ func (d *domain) countOf(m *member, first int, private, concurrent []uint32) {
 			} else {
 				m.intercepted++
 			}
-		case near == far: // both accesses may be cold
+		case near == far: // also if both accesses are cold
 		case d.isOverlap[first+i]:
 			m.overlapped++
 		default:

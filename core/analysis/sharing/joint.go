@@ -10,16 +10,18 @@ import (
 // joint is a segment that is being appended, for one line size.
 type joint struct {
 	*sizePart
-	touchedBy directory // its holders are the cores that have touched a line in the segment so far
-	kept      []bool    // for each note: whether it is kept
-	near      []uint32  // for each note of a first touch: the private distance
-	depths    []uint32  // for each note of a first touch: the depth on the coherent stack
-	lostAt    []uint32  // for each note of a first touch: the depth at which the line was invalidated, if it was
-	touched   []int     // notes that are first touches by a core
-	work      []work    // work of each core
-	first     []firsts  // first touches of each domain
+	// for each line, the holders are the cores that have touched the line in the segment so far
+	touchedBy directory
+	kept      []bool   // for each note: whether it is kept
+	near      []uint32 // for each note of a first touch: the private distance
+	depths    []uint32 // for each note of a first touch: the depth on the coherent stack
+	// for each note of a first touch: the depth at which the line was invalidated, if at all
+	lostAt  []uint32
+	touched []int    // notes that are first touches by a core
+	work    []work   // work of each core
+	first   []firsts // first touches of each domain
 
-	// These two fields are used while there is only one core.
+	// The following two fields are used as long as there is only one core.
 	stores  []store
 	touches int
 
@@ -29,8 +31,8 @@ type joint struct {
 type work struct {
 	steps []int // notes that depend on the coherent stack below the segment
 
-	// For first touches: their notes and lines, whether another core touched the line last, and
-	// whether the segment already counts the access as foreign.
+	// The following lists describe first touches: their notes and lines, whether another core touched
+	// the line last, and whether the segment already counts the access as foreign.
 	touches          []int
 	lines            []trace.Line
 	foreign, counted []bool
@@ -48,7 +50,7 @@ type firstTouch struct {
 	foreign, overlap bool
 }
 
-// join appends a part. to maps the cores of the part to their numbers in the run.
+// join appends a part. The list to maps the cores of the part to their numbers in the run.
 func (s *lineSize) join(p *sizePart, to []uint8) error {
 	s.addCores(len(s.analysis.cores.list))
 	p.renumber(to, len(s.cores))
@@ -248,7 +250,7 @@ func (c *core) joinCoherent(j *joint, number int) error {
 }
 
 // touch counts a first touch in a segment. It returns the depth, the depth at which the line was
-// invalidated (if it was), and whether the note still depends on earlier segments.
+// invalidated (if at all), and whether the note still depends on earlier segments.
 func (c *core) touch(below *stack.Below, n *note) (depth, lostAt uint32, remains bool) {
 	depth, lostAt, filled := below.Touch(n.line, n.filled())
 	switch depth {

@@ -15,7 +15,9 @@ import (
 // are recorded.
 type segment struct {
 	notes []note
-	lines directory // for each line, holders is the set of cores that touched it, and last is 1 if a core stored to it
+	// for each line, holders is the set of cores that touched the line, and last is 1 if a core stored
+	// to it
+	lines directory
 
 	open [profile.MaxCores][]int // for each core: notes of the current accesses, whose depths are not known yet
 	from int                     // the first note of the current accesses
@@ -37,7 +39,7 @@ type note struct {
 const (
 	touched = iota // the core's first touch
 	again          // an access after an invalidation
-	stored         // the first store to the line, noted before the touch by the same access
+	stored         // the first store to the line; recorded before the first touch by the same access
 )
 
 const everywhere = 1<<stack.SetCounts - 1 // all numbers of sets
@@ -53,7 +55,7 @@ func noteOf(line trace.Line, op uint32, core uint8, filled uint32) note {
 // store is the first store to a line, recorded as long as there is one core.
 type store struct {
 	line    trace.Line
-	touches uint64 // number of first touches before it, not counting its own access
+	touches uint64 // number of first touches before the access that stores
 }
 
 // isFirst reports whether a store to a line is the first store in the segment.
@@ -83,7 +85,7 @@ func (g *segment) follow(a *locality.Accesses) {
 	}
 }
 
-// begin records the accesses that the first core made before there were others.
+// begin records the accesses that the first core made before any other core appeared.
 func (g *segment) begin(touches []profile.FirstTouch) {
 	g.notes = alone(touches, g.stores)
 	for _, t := range touches {
@@ -123,7 +125,7 @@ func (g *segment) note(line trace.Line, core uint8, writes, missing bool) {
 	g.notes = append(g.notes, noteOf(line, op, core, 0))
 }
 
-// fill records which holes the accesses of a core filled.
+// fill records the holes that the accesses of a core filled.
 func (g *segment) fill(core int, filled []uint32) {
 	for i, at := range g.open[core] {
 		g.notes[at].what |= filled[i] << 8

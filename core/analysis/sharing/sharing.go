@@ -20,7 +20,7 @@
 // the trace is the core's stack in all views. The analysis then starts with the counts of that
 // stack.
 //
-// Segments of a trace are joined exactly (append.go), even if each of them has only one core. For
+// Segments of a trace are joined exactly (append.go), even if each segment has only one core. For
 // this purpose, a segment records everything that depends on earlier rows (segment.go): first
 // touches by core, accesses after an invalidation, and stores.
 package sharing
@@ -66,9 +66,9 @@ type Analysis struct {
 	cores      Grouping
 	sizes      []*lineSize
 	rows       []uint8 // cores of the batch's references
-	running    bool    // several cores have appeared
-	seen       bool    // there has been at least one reference
-	absent     bool    // a part of the trace was analysed without sharing
+	running    bool    // whether several cores have appeared
+	seen       bool    // whether there has been a reference
+	absent     bool    // whether a part of the trace was analysed without sharing
 	concurrent bool    // see RunConcurrently
 }
 
@@ -231,8 +231,8 @@ type lineSize struct {
 	// These fields describe the accesses from the pass.
 	core    [maxAccesses]uint8
 	write   [maxAccesses]bool
-	private [maxAccesses]uint32 // distances on the private stack of their core
-	// Depths on the coherent stack of their core, for a follower:
+	private [maxAccesses]uint32 // distance of each access on the private stack of its core
+	// The following depths are on the coherent stack of each access's core, for a follower.
 	coherent, lostAt [maxAccesses]uint32
 }
 

@@ -29,8 +29,8 @@ import (
 //	  for each domain with cores: its stack · for each line uv core that touched it last · overlaps
 //
 // Overlaps are encoded, for each core, as the number (uv) of lines that were last touched before
-// the time of its overlap. This suffices, because only the order of times matters, and it is the
-// same as the order of the stack.
+// the time of its overlap. These numbers are sufficient, because only the order of times matters,
+// which is the order of the stack.
 //
 // Mergeable states of at most one core contain, for each line size, only the list of lines that
 // were stored to, each encoded as zigzag varint line − the previous one · uv first touches since.
@@ -95,8 +95,8 @@ func (s *lineSize) state(w *codec.Coder) {
 	}
 }
 
-// state writes, for each line on a domain's stack, the core that touched it last, and then the
-// domain's overlaps.
+// state writes the core that last touched each line of a domain's stack, and then the domain's
+// overlaps.
 func (d *domain) state(w *codec.Coder, lines []trace.Line, own bool, cores int) {
 	for _, x := range lines {
 		e := d.directory.entry(x)
@@ -265,7 +265,7 @@ func (r *loader) part(known *profile.Sharing, stack []trace.Line) *sizePart {
 	return p
 }
 
-// in returns the set of cores in a domain. Domain 0 contains all cores.
+// in returns the set of cores in domain number number. Domain 0 contains all cores.
 func (c *Grouping) in(number int, domains [][]uint32) (members uint64) {
 	if number == 0 {
 		return 1<<len(c.list) - 1
@@ -403,7 +403,7 @@ func (d *domain) place(known *domainPart) bool {
 	}
 	d.overlaps.now = uint64(len(known.stack))
 	for n, older := range known.overlaps {
-		d.overlaps.both[n] = older + 1 // the lines up to this one were touched before the overlap
+		d.overlaps.both[n] = older + 1 // this line and the lines below it were touched before the overlap
 	}
 	return true
 }

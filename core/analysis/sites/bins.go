@@ -9,8 +9,8 @@ import (
 )
 
 // bins contains many lists of counts. A list counts distances in the bins of profile.SiteBin, and
-// cold accesses in one more bin. Its bins are divided into groups of eight, which are allocated on
-// demand. Because most sites have few different distances, a million lists fit into memory.
+// cold accesses in an additional bin. Groups of eight bins are allocated on demand. Because most
+// sites have few different distances, a million lists fit into memory.
 type bins struct {
 	groups []binGroups // indexed by list
 	counts []uint64    // groups of eight; group 0 is unused

@@ -33,14 +33,15 @@ type siteKey struct {
 
 type site struct {
 	siteKey
-	bytes  uint32        // size of each reference of a site without a number; 0: their sizes differ
-	hint   hint          // the code's information on the object
+	bytes  uint32        // size of each reference of a site without a number; 0: sizes differ
+	hint   hint          // description of the object, according to the code
 	before *profile.Site // the same site in an earlier part of the run; nil: none
 	file   string        // the file's name in the latest part of the run
-	base   strideCounts  // counts of earlier parts, without the first references of threads that continue
+	// counts of earlier parts of the run, excluding the first references of threads that continue
+	base strideCounts
 }
 
-// hint is the code's information on the object that a site refers to.
+// hint describes the object to which a site refers, according to the code.
 type hint struct {
 	local    bool // the object is the local variable with this name
 	global   bool // the object is a global variable with this name, unless the address determines it
@@ -159,8 +160,8 @@ func (c *code) functionName(s *trace.Site) string {
 	return p.Functions[p.Blocks[s.Block].Function].Name
 }
 
-// nameFiles chooses names for the program's files. It is repeated because libraries that are loaded
-// later may add files.
+// nameFiles chooses names for the program's files. Names are chosen again when libraries that are
+// loaded later add files.
 func (c *code) nameFiles() {
 	if c.program == nil {
 		return
@@ -220,12 +221,14 @@ type strideCounts = [profile.NumStrides]uint64
 
 // stride is the state of one site's references in one thread.
 type stride struct {
-	last   trace.Addr // address of the last reference
-	step   uint64     // distance from the previous reference to the last; 0 after the first reference, so that a stride of zero counts as zero, not as constant
+	last trace.Addr // address of the last reference
+	// distance from the second-last to the last reference; 0 after the first reference, so that a
+	// stride of zero counts as zero, not as constant
+	step   uint64
 	counts strideCounts
 }
 
-// seen reports whether there was a reference. The first reference counts as irregular.
+// seen reports whether the site has made a reference. The first reference counts as irregular.
 func (s *stride) seen() bool { return s.counts[profile.IrregularStride] != 0 }
 
 func (s *stride) add(addr trace.Addr, bytes uint32) {
@@ -238,8 +241,9 @@ func (s *stride) add(addr trace.Addr, bytes uint32) {
 	s.last, s.step = addr, step
 }
 
-// strideClass returns the class of a reference. step is the difference between its address and that
-// of the previous reference, and before is the step of the previous reference.
+// strideClass returns the class of a reference. step is the difference between the reference's
+// address and the address of the previous reference, and before is the step of the previous
+// reference.
 func strideClass(step, before uint64, bytes uint32) profile.Stride {
 	size := uint64(max(bytes, 1))
 	class := profile.IrregularStride

@@ -116,7 +116,8 @@ func (l *lines) lose(line trace.Line) {
 	}
 }
 
-// ended returns the utilisation, by pair and capacity, as if all lines left the caches now.
+// ended returns the utilisation, by pair and capacity, that would result if all lines left the
+// caches now.
 func (p *privateLines) ended() []profile.Utilisation {
 	used := slices.Clone(p.used)
 	for _, l := range p.cores {
@@ -129,9 +130,9 @@ func (p *privateLines) ended() []profile.Utilisation {
 //
 //	uv line − the previous one; for each capacity: uv site · uv object, that fetched it · mask of the bytes used
 //
-// After the list come, for each set-associative cache, the lines in its sets, given by their
-// positions in the list. Each set begins with its least recently used line. When reading, stays
-// that continue are no longer counted as ended.
+// After the list follow, for each set-associative cache, the positions in the list of the lines in
+// the cache's sets. Each set begins with its least recently used line. When reading, private no
+// longer counts unfinished stays as ended.
 func (f *form) private(p *privateLines) {
 	cores := len(p.cores)
 	codec.Below(f.Coder, &cores, profile.MaxCores+1)

@@ -16,7 +16,7 @@ type cores struct {
 
 	private *privateLines // nil if utilisation in private caches is not measured
 
-	firsts     []uint32 // pairs of each core's first touches so far, if mergeable
+	firsts     []uint32 // pairs of the cores' first touches so far, if the run is mergeable
 	firstPaths []uint32 // call paths of these first touches, as lists of bins
 	// absent means that a part of the run was analysed by an older version, which did not count
 	// these accesses.
@@ -51,7 +51,8 @@ func (a *Analysis) BeginCores() {
 		a.cores.private = newPrivateLines(a.options)
 		a.cores.private.begin(a.lines)
 	}
-	if part := a.joining.part; part != nil { // the segment is already in bins, and will be joined later
+	// the counts of the segment are already in bins, and will be joined later
+	if part := a.joining.part; part != nil {
 		part.addCoherent(alone(part.in), ^uint64(0))
 	}
 }
@@ -128,7 +129,7 @@ func (a *Analysis) JoinCores(depths, lostAt []uint32) {
 }
 
 // join counts the first touches of a segment at their depths, in their lists. If the run is
-// mergeable, it returns all first touches so far that remain first touches. depths is nil if all
+// mergeable, join returns all first touches so far that remain first touches. depths is nil if all
 // touches of the segment remain first touches.
 func (c *cores) join(soFar, firsts, depths, lostAt []uint32, mergeable bool) []uint32 {
 	if depths == nil {

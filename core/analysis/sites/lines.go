@@ -11,11 +11,11 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// lines records for each line which site touched it last. For each of several LRU caches, it also
-// records the line's current stay in the cache: the pair that fetched the line, and the bytes that
-// were used since. A stay begins with an access that misses, and ends with the next miss or at the
-// end of the trace. In a fully associative cache, an access misses if its distance is at least the
-// capacity; set-associative caches are simulated.
+// lines records, for each line, the site that last touched the line. For each of several LRU
+// caches, it also records the line's current stay in the cache: the pair that fetched the line, and
+// the bytes that were used since the fetch. A stay begins with an access that misses, and ends with
+// the next miss or at the end of the trace. In a fully associative cache, an access misses if its
+// distance is at least the capacity; set-associative caches are simulated.
 type lines struct {
 	shift      uint
 	words      int // number of 64-bit words in a mask of a line's bytes
@@ -30,9 +30,9 @@ type lines struct {
 
 	stays []stay   // indexed by line number and capacity
 	masks []uint64 // masks of the used bytes of each stay, of words elements each
-	// firsts contains the bytes that a line's first stay had used when it ended, so that the stay
-	// can be joined to the last stay of the previous segment. They are zero while the stay
-	// continues, and recorded only if mergeable.
+	// firsts contains the bytes that a line's first stay had used when it ended, so that the stay can
+	// be joined to the last stay of the previous segment. The bytes are zero while the stay continues,
+	// and are recorded only if the run is mergeable.
 	firsts []uint64
 
 	used   *[]profile.Utilisation // indexed by pair and capacity
@@ -76,7 +76,7 @@ type sets struct {
 
 const setsOfPage = 64
 
-// of returns the set that a line belongs to.
+// of returns the set to which a line belongs.
 func (s *sets) of(line trace.Line) []uint32 {
 	at := line & s.mask
 	if s.mask == 0 {
@@ -120,7 +120,7 @@ func (l *lines) misses(c int, line trace.Line, number int, distance uint32) bool
 	return uint64(distance) >= min(l.capacities[c], stack.Lost) // an invalidated line misses in every cache
 }
 
-// push fills the sets as if the lines were accessed in the reverse of the given order.
+// push accesses the lines in the reverse of the given order, to fill the sets.
 func (l *lines) push(used []trace.Line) {
 	for i := len(used) - 1; i >= 0; i-- {
 		for c := range l.sets {
@@ -261,14 +261,15 @@ func count(mask []uint64) (n uint64) {
 	return n
 }
 
-// ended returns the utilisation, by pair and capacity, as if all lines left the caches now.
+// ended returns the utilisation, by pair and capacity, that would result if all lines left the
+// caches now.
 func (l *lines) ended() []profile.Utilisation {
 	used := append([]profile.Utilisation{}, *l.used...)
 	l.endIn(used)
 	return used
 }
 
-// endIn adds the utilisation of stays that continue.
+// endIn adds the utilisation of unfinished stays.
 func (l *lines) endIn(used []profile.Utilisation) {
 	for at, s := range l.stays {
 		u := &used[int(s.pair)*len(l.capacities)+at%len(l.capacities)]

@@ -30,7 +30,7 @@ type memory struct {
 	globals, threads int      // number of the program's variables and threads that were added
 	stacks           []extent // stacks of threads
 
-	watcher Watcher // or nil
+	watcher Watcher // receives the blocks that are added and removed; may be nil
 }
 
 type block struct {
@@ -51,7 +51,7 @@ type object struct {
 	blocks, bytes uint64              // number of allocated blocks, and their bytes
 	free          []uint32            // numbers of removed blocks
 	before        *profile.DataObject // the same object in an earlier part of the run; nil: none
-	file          string              // name of its file in the latest part of the run
+	file          string              // name of the object's file in the latest part of the run
 }
 
 const (
@@ -101,7 +101,7 @@ func (m *memory) learn(p *trace.Program) {
 	for _, t := range p.Threads[m.threads:] {
 		if t.StackLow < t.StackHigh {
 			m.stacks = append(m.stacks, extent{t.StackLow, t.StackHigh})
-			m.closeGaps() // these addresses were cached as outside of all stacks
+			m.closeGaps() // gaps may contain addresses of the new stacks
 		}
 	}
 	m.globals, m.threads = len(p.Objects), len(p.Threads)
@@ -175,8 +175,7 @@ func (m *memory) gap(addr trace.Addr, below, above uint32) uint32 {
 	return n
 }
 
-// newBlock returns a new block of an object. It reuses the number of a removed block if there is
-// one.
+// newBlock returns a new block of an object. It reuses the number of a removed block, if any.
 func (m *memory) newBlock(of uint32, from trace.Addr, bytes uint64) uint32 {
 	o := &m.objects[of]
 	if last := len(o.free) - 1; last >= 0 {
@@ -284,7 +283,7 @@ type place struct {
 const longestPiece = 256
 
 // piece returns the index of the last piece that begins at or before addr, or of the first piece if
-// there is none.
+// no piece does.
 func (o *ordered) piece(addr trace.Addr) int {
 	lo, hi := 0, len(o.firsts)
 	for lo+1 < hi {
@@ -358,8 +357,8 @@ func (o *ordered) remove(addr trace.Addr) {
 
 // granules caches the objects of 8-byte words in small blocks. Traversals of lists and trees refer
 // to a different block with every reference, and a search among all blocks would wait for memory a
-// dozen times. A word is cached if it lies completely within one block; it is removed together with
-// the block.
+// dozen times. A word is cached if it lies completely within one block, and is removed together
+// with the block.
 type granules struct {
 	at    index.Table // pages by number
 	pages []granulePage

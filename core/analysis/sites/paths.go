@@ -19,12 +19,12 @@ type pathCounts struct {
 	references, bytes []uint64 // indexed by path
 
 	rows   []uint32 // lists of the batch's references
-	split  []uint32 // lists of accesses, if a reference makes several
+	split  []uint32 // lists of the accesses, if a reference makes several accesses
 	latest []uint32 // lists of the accesses that Follow received last
 }
 
-// needPaths creates the lists of bins for new paths. If the analysis of callers has no result,
-// accesses are no longer counted by path.
+// needPaths creates lists of bins for new paths. If the analysis of callers has no result,
+// needPaths ends the counting by path.
 func (a *Analysis) needPaths() {
 	p := a.paths
 	if p == nil || p.callers.Paths() == 0 {
@@ -136,8 +136,8 @@ func (a *Analysis) calls(state bool) *profile.Calls {
 	return &profile.Calls{Paths: list, Coherent: a.OnCores()}
 }
 
-// fileName returns a short name of a file. If the file contains no sites, this is the last part of
-// its path.
+// fileName returns a short name of a file. For a file without sites, the short name is the last
+// part of the path.
 func (c *code) fileName(path string) string {
 	if name := c.names[path]; name != "" {
 		return name
@@ -187,7 +187,7 @@ func (f *form) firstPaths(list *[]uint32, touches int) {
 }
 
 // eachPath calls add for each path, with its list of bins and its counts on the coherent stacks. If
-// alone is true, there is one core, and the counts are those on the stack of the trace.
+// alone is true, there is one core, and the counts on the stack of the trace are used.
 func (f *form) eachPath(alone bool, add func(list uint32, counts *profile.CoherentReuse)) {
 	for i, list := range f.paths {
 		counts := f.calls.Paths[i].OnCores

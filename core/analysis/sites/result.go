@@ -12,7 +12,7 @@ import (
 // Result implements analysis.Analysis.
 func (a *Analysis) Result(p *profile.Profile, state bool) {
 	if a.absent || len(a.code.list) == 1 {
-		return // no references, or no information on sites
+		return // the run has no references, or the trace does not describe sites
 	}
 	a.learn()
 	a.code.nameFiles()
@@ -44,7 +44,8 @@ type summary struct {
 	order  []uint32          // slots, in the order of the profile's sites
 	codeAt []uint32          // for each slot: 1 + its index in the profile
 	pathAt map[uint32]uint32 // for each path's list of bins: the path's index in the profile
-	dataAt []uint32          // for each object: 1 + its index in the profile; 0 for the rest if it is the only object
+	// for each object: 1 + its index in the profile; 0 for the object rest if it is the only object
+	dataAt []uint32
 }
 
 type beforeCount struct {

@@ -13,9 +13,9 @@
 //     same thread. A stride is zero, unit (the next bytes up or down), constant (the same as the
 //     previous stride), or irregular; the first stride of a site counts as irregular.
 //   - on request, the utilisation of lines in chosen LRU caches: the bytes of a fetched line that
-//     are used until it misses again (or the trace ends), attributed to the site that fetched it.
-//     So the misses of each site in these caches are known exactly, even for set-associative
-//     caches.
+//     are used until the line misses again (or the trace ends), attributed to the site that fetched
+//     the line. So the misses of each site in these caches are known exactly, even for
+//     set-associative caches.
 //   - on request, which sites touched the line previously, for distances of 16 or more: Kulkarni's
 //     "what was executed between use and reuse" (section 4.1.1).
 //
@@ -33,9 +33,9 @@
 //     to stacks are not divided further: they belong to the stacks of the threads;
 //   - everything else as one object.
 //
-// If only part of a trace is analysed, blocks that were allocated earlier belong to the last of
-// these objects. Mergeable profiles do not distinguish blocks, because a segment does not know the
-// blocks that were allocated earlier.
+// If only part of a trace is analysed, blocks that were allocated earlier belong to the object for
+// everything else. Mergeable profiles do not distinguish blocks, because a segment does not know
+// the blocks that were allocated earlier.
 //
 // # Method
 //
@@ -78,7 +78,7 @@ type Options struct {
 type Analysis struct {
 	options Options
 	program func() *trace.Program
-	known   *trace.Program // the part of the program that was added
+	known   *trace.Program // the part of the program that is known
 
 	code   code
 	memory memory
@@ -89,7 +89,7 @@ type Analysis struct {
 	slots    []uint32           // slots of the batch's rows
 	rows     []uint32           // pairs of the batch's references
 	begins   []trace.Addr       // beginnings of the blocks of these references; nil: not requested
-	split    []uint32           // pairs of line accesses, if a reference makes several
+	split    []uint32           // pairs of the line accesses, if a reference makes several accesses
 	latest   []uint32           // pairs of the accesses that Follow received last
 	accesses *locality.Accesses // the same accesses, kept until FollowCores has processed them
 	last     int                // the reference to which the last access belongs
@@ -110,8 +110,8 @@ type Analysis struct {
 }
 
 // pair is a site, given by its slot, with an object. Slot 0 means no site, and object 0 means no
-// object. Such pairs are needed because earlier parts of the run are counted separately by site and
-// by object.
+// object. Pairs without a site or without an object are needed because earlier parts of the run are
+// counted separately by site and by object.
 type pair struct{ slot, object uint32 }
 
 // near describes the target of a site's last reference.
@@ -262,14 +262,14 @@ func (a *Analysis) locate(slot uint32, addr trace.Addr) {
 	case object == noObject || h.local || h.global && a.memory.objects[object].kind == profile.StackObject:
 		at.block, object = a.memory.find(addr, h)
 	case object != at.object:
-		at.block = noBlock // the remembered block belongs to the other object
+		at.block = noBlock // the remembered block belongs to the previous object
 	}
 	if at.object != object {
 		at.object, at.pair = object, a.pairNumber(pair{slot, object})
 	}
 }
 
-// pairNumber returns the number of a pair, and assigns one if necessary.
+// pairNumber returns the number of a pair, and assigns a number to a new pair.
 func (a *Analysis) pairNumber(p pair) uint32 {
 	n, known := a.pairOf[p]
 	if !known {
@@ -339,7 +339,7 @@ func (a *Analysis) Follow(x *locality.Accesses) {
 	}
 }
 
-// gather returns the pair of each access, for references that make several accesses.
+// gather returns the pair of each line access if references make several accesses.
 func (a *Analysis) gather(x *locality.Accesses) []uint32 {
 	if len(a.split) < len(x.Rows) {
 		a.split = make([]uint32, len(x.Rows))

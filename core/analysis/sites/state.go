@@ -11,10 +11,10 @@ import (
 )
 
 // Section segs contains the state of a segment in addition to its results. Sites and objects are
-// encoded as their indices in the profile's lists; objects are numbered from 1, and 0 is the rest
-// if it is the only object. uv is an unsigned LEB128 varint, and a mask consists of little-endian
-// words with one bit for each of 64 bytes. Fields in brackets exist only if the segment is
-// mergeable.
+// encoded as their indices in the profile's lists; objects are numbered from 1, and 0 is the object
+// rest if it is the only object. uv is an unsigned LEB128 varint, and a mask consists of
+// little-endian words with one bit for each of 64 bytes. Fields in brackets exist only if the
+// segment is mergeable.
 //
 //	uv flags: 1 mergeable
 //	list of threads, each: uv thread; list of walks, each
@@ -30,10 +30,10 @@ import (
 //	with coherent stacks, list of the first touches of each core, and their paths, as above; and if utilisation is
 //	measured in private caches, the caches (corelines.go)
 //
-// This state suffices to append the segment (MODELS §9). Its first touches become accesses of the
-// same pair at a finite distance. If a first touch hits, the line's first stay in the segment is
-// joined to its last stay in the previous segment. The first two references of each walk get the
-// strides that they have in the whole trace.
+// This state is sufficient to append the segment (MODELS §9). The segment's first touches become
+// accesses of the same pair at a finite distance. If a first touch hits, the line's first stay in
+// the segment is joined to its last stay in the previous segment. The strides of the first two
+// references of each walk are replaced by their strides in the whole trace.
 
 type walkStart struct {
 	references int // number of recorded references, at most 2
@@ -64,7 +64,7 @@ type joining struct {
 type lineState struct {
 	line trace.Line
 	last uint32 // slot of the last site
-	// For each capacity:
+	// The following lists contain an element for each capacity.
 	stays  []stay
 	masks  []uint64
 	firsts []uint64
@@ -78,7 +78,7 @@ type form struct {
 
 	s *summary // only for writing
 
-	// Only for reading:
+	// The following fields are only for reading.
 	in      *profile.Sites
 	restore bool
 	several bool     // the profile has several cores
@@ -394,7 +394,8 @@ func (f *form) results() {
 		f.slots = append(f.slots, slot)
 		a.code.list[slot].load(s, int(slot) == met)
 	}
-	for i := range f.in.Code { // any site may be the previous site of a line
+	// assign slots to all sites, because any site may be the previous site of a line
+	for i := range f.in.Code {
 		f.load(pair{f.slots[i], noObject}, &f.in.Code[i].Reuse)
 	}
 	f.objects = []uint32{rest}
@@ -484,8 +485,8 @@ func (f *form) joinWalk(thread uint32, x *walk) {
 	}
 }
 
-// join appends the walk of the next segment. In that segment, the first reference was counted as
-// irregular, and the second reference as if nothing had preceded the first.
+// join appends the walk of the next segment. That segment counted the first reference as irregular,
+// and the second reference without the distance before the first.
 func (s *stride) join(next *stride, start *walkStart, counts *strideCounts) {
 	step := start.addr[0] - s.last
 	counts[profile.IrregularStride]--
@@ -538,7 +539,7 @@ func (a *Analysis) Resolve(touches []profile.FirstTouch, distances []uint32) {
 	}
 }
 
-// resolve corrects the count of a first touch in a list, which is an access at this distance.
+// resolve moves a first touch of a list from the cold accesses to the given distance.
 func (a *Analysis) resolve(list, distance uint32, reference uint64) {
 	a.bins.move(list, distance)
 	if t := a.timeline; t.counting() && t.next != nil {
@@ -546,7 +547,7 @@ func (a *Analysis) resolve(list, distance uint32, reference uint64) {
 	}
 }
 
-// adopt adds a line that is new.
+// adopt adds a new line.
 func (l *lines) adopt(s *lineState) {
 	n := l.number(s.line)
 	l.last[n] = s.last

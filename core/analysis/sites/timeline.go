@@ -9,15 +9,16 @@ import (
 )
 
 // timeline counts the same accesses in windows of the run (profile.Timeline). At the end of a
-// window, it compares all bins with their values at the beginning of the window, so an access costs
-// nothing more. Its lists of counts are in the order of the bins, so that windows are joined by
-// merging.
+// window, timeline compares all bins with their values at the beginning of the window, so single
+// accesses have no additional cost. The lists of counts are in the order of the bins, so that
+// windows can be joined by merging.
 //
 // Windows begin at multiples of their size. The size depends only on the number of references and
 // on the number of places: sites, data objects and call paths with accesses in a window. Both
-// numbers only grow with the trace, and no segment has more places in a window than the trace has
-// there. So the windows do not depend on how the trace was divided. Call paths are an exception,
-// because a segment does not know its callers. Therefore segments do not count them as places.
+// numbers only grow with the trace, and a segment never has more places in a window than the whole
+// trace. So the windows do not depend on how the trace was divided. Call paths are an exception,
+// because a segment does not know its callers. Therefore segments do not count call paths as
+// places.
 type timeline struct {
 	most    int  // maximum number of places in all windows
 	segment bool // call paths are not counted as places
@@ -28,12 +29,14 @@ type timeline struct {
 	open    uint64               // number of the window of the latest accesses
 	known   [timeStacks][]uint64 // the bins whose counts are in the windows
 	threads []uint32             // threads of the lanes, in the order of their first accesses
-	marks   [timeParts][]uint32  // for each slot, object and path: the last call of count that found it
-	counts  uint32               // number of calls of count
-	room    []binDelta           // used again by each flush
+	// for each slot, object and path: the number of the last call of count that found it
+	marks  [timeParts][]uint32
+	counts uint32     // number of calls of count
+	room   []binDelta // buffer that each flush reuses
 
-	next *nextTimeline // the appended segment, until the accesses or the result after it; nil: none
-	off  bool          // a part of the run was analysed by an older version, which has no timeline
+	// the segment that was appended last, until the next accesses or the result; nil: none
+	next *nextTimeline
+	off  bool // a part of the run was analysed by an older version, which has no timeline
 }
 
 const (
@@ -61,7 +64,7 @@ func newTimeline(o Options) *timeline {
 
 func (t *timeline) counting() bool { return t != nil && !t.off }
 
-// stacks returns the bins of each stack; nil: there are none.
+// stacks returns the bins of each stack; nil: no such stack.
 func (a *Analysis) stacks() (list [timeStacks]*bins) {
 	list[profile.TimeWhole] = &a.bins
 	if a.cores != nil {
@@ -278,9 +281,11 @@ func (t *timeline) lane(thread uint32) int {
 	return at
 }
 
-// beforeCores is called before the bins of the coherent stacks are created. They begin as copies.
+// beforeCores is called before the bins of the coherent stacks are created. These bins begin as
+// copies of the bins of the trace's stack.
 func (t *timeline) beforeCores(a *Analysis) {
-	if a.joining.part == nil { // otherwise the bins contain a segment that the windows do not contain yet
+	// In all other cases, the bins contain a segment that the windows do not contain yet.
+	if a.joining.part == nil {
 		t.settle(a)
 		t.flush(a)
 		t.known[profile.TimeFound], t.known[profile.TimeLost] = slices.Clone(t.known[profile.TimeWhole]), nil
@@ -314,7 +319,7 @@ func (t *timeline) read(f *form, p *profile.Profile) {
 				*w.lane(t.lane(thread)) += from.Lanes[n][i]
 				continue
 			}
-			all := w.lane(t.lane(thread)) // the only thread
+			all := w.lane(t.lane(thread)) // there is only one thread
 			for _, c := range from.Windows[i] {
 				if c.Key.Part() == profile.TimeSite && c.Key.Stack() == profile.TimeWhole {
 					*all += c.Count
@@ -356,7 +361,7 @@ func (n *nextTimeline) count(b *bins, window int, s profile.TimeStack, list uint
 	*counts = append(*counts, binDelta{Key: profile.TimeKey(b.index(list, bin)), Count: count})
 }
 
-// resolve corrects a first touch of the segment, which is an access at this distance.
+// resolve moves a first touch of the segment from the cold accesses to the given distance.
 func (n *nextTimeline) resolve(b *bins, window int, s profile.TimeStack, list, distance uint32) {
 	n.count(b, window, s, list, coldBin, ^uint64(0))
 	n.count(b, window, s, list, binOf(distance), 1)
@@ -366,8 +371,8 @@ func (n *nextTimeline) resolve(b *bins, window int, s profile.TimeStack, list, d
 func (n *nextTimeline) window(reference uint64) int { return int(reference/n.size - n.first) }
 
 // joinCores adds the counts of the segment on the coherent stacks of the cores, and resolves the
-// first touches of the cores. It has the arguments of cores.join. The lists in firsts contain the first
-// touches in the same order.
+// first touches of the cores. Its arguments are as for cores.join. The lists in firsts contain the
+// first touches in the same order.
 func (n *nextTimeline) joinCores(f *form, depths, lostAt []uint32, firsts ...[]uint32) {
 	stack := profile.TimeFound
 	if !f.several {
@@ -378,7 +383,8 @@ func (n *nextTimeline) joinCores(f *form, depths, lostAt []uint32, firsts ...[]u
 	n.add(f, stack, profile.TimeFound)
 	c, at := f.a.cores, 0
 	for i, counts := range n.of.Windows {
-		cold := uint64(0) // number of first touches in this window; they follow the first touches of earlier windows
+		// number of first touches in this window, which follow the first touches of earlier windows
+		cold := uint64(0)
 		for _, k := range counts {
 			if k.Key.Part() == profile.TimeSite && k.Key.Stack() == stack && k.Key.Bin() == profile.ColdSiteBin {
 				cold += k.Count
@@ -485,8 +491,8 @@ func (t *timeline) result(s *summary, p *profile.Profile) *profile.Timeline {
 	return out
 }
 
-// timeSums adds up the counts of one window by site, object and path. Each has a list of bins, in
-// this order.
+// timeSums adds up the counts of one window by site, object and path. Each of them has a list of
+// bins, in this order.
 type timeSums struct {
 	code, data int // numbers of sites and of objects
 	stacks     [timeStacks]bins

@@ -29,7 +29,7 @@ const (
 	pageBytes = 1 << pageBits
 )
 
-// watcher lets the analysis follow the blocks of its finder.
+// watcher implements [sites.Watcher] for the blocks of the analysis's finder.
 type watcher Analysis
 
 // block returns the addresses of a block, and the use of its data structure.
@@ -74,7 +74,7 @@ func (w *watcher) Removed(block uint32) {
 }
 
 // end adds the bytes of a block that were not read or not written, or subtracts them if sign is -1.
-// It reports whether no byte was read.
+// It returns true if no byte of the block was read.
 func (l *lives) end(from trace.Addr, bytes uint64, to *profile.BlockLives, sign int64) (unread bool) {
 	read, written := uint64(0), uint64(0)
 	l.each(from, bytes, func(p *page, word int, mask uint64) {
@@ -89,7 +89,7 @@ func (l *lives) end(from trace.Addr, bytes uint64, to *profile.BlockLives, sign 
 	return read == 0
 }
 
-// clear forgets which bytes of a block were used.
+// clear marks all bytes of a block as unused.
 func (l *lives) clear(from trace.Addr, bytes uint64) {
 	l.each(from, bytes, func(p *page, word int, mask uint64) {
 		p.read[word] &^= mask

@@ -13,7 +13,7 @@ import (
 // If an address lies outside of a map's rows, rows become larger in the same way. Rows begin at
 // multiples of their size, so the result depends only on the lowest and the highest address.
 type maps struct {
-	references uint64 // in each column, a power of two
+	references uint64 // number of references in each column, a power of two
 	column     uint64 // the current column
 	list       []addressMap
 	of         []uint32 // by data structure: 1 + its map; 0: none yet; beyondMaps: too many maps
@@ -24,7 +24,7 @@ const (
 	beyondMaps      = ^uint32(0)
 )
 
-// cell is a place in a map. Its row is determined later, because rows may become larger.
+// cell is a cell of a map. Its row is determined later, because rows may become larger.
 type cell struct {
 	of   uint32 // 1 + the map; 0: none
 	addr trace.Addr
@@ -37,8 +37,8 @@ type addressMap struct {
 	shift   uint   // logarithm of the bytes of a row
 	low     uint64 // number of the first row: an address divided by the bytes of a row
 	rows    uint64
-	current [profile.MapRows]*classes // of the current column; nil: no access yet
-	before  []profile.TimeCount       // of the earlier columns, ascending; see keyOf
+	current [profile.MapRows]*classes // counts of the rows of the current column; nil: no access yet
+	before  []profile.TimeCount       // counts of the earlier columns, ascending; see keyOf
 }
 
 type classes [profile.MapClasses]uint64
@@ -54,7 +54,7 @@ func placeOf(key profile.TimeKey) (column, row uint64, class uint8) {
 
 func (m *maps) init() { m.references = firstReferences }
 
-// full reports whether the reference with a number, counted from 1, is beyond the current column.
+// full reports whether reference number now, counted from 1, is after the current column.
 func (m *maps) full(now uint64) bool { return now > (m.column+1)*m.references }
 
 // nextColumn begins the next column.
@@ -103,7 +103,8 @@ func (x *addressMap) move(to func(column, row uint64) (uint64, uint64)) {
 	x.before = profile.SumTimes(x.before)
 }
 
-// at returns the place of an access in the map of a data structure, and makes room for it.
+// at returns the cell of an access in the map of a data structure, and extends the map if
+// necessary.
 func (m *maps) at(a *Analysis, object uint32, addr trace.Addr) cell {
 	if uint64(object) >= uint64(len(m.of)) {
 		m.of = append(m.of, make([]uint32, a.finder.Objects()-len(m.of))...)

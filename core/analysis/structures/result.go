@@ -81,8 +81,8 @@ func compare(x, y *trace.Structure) int {
 	}))
 }
 
-// complete counts continuing visits as ended, and current blocks as complete, or reverts this if
-// sign is -1.
+// complete counts unfinished visits as ended, and current blocks as complete. If sign is -1, it
+// subtracts them again.
 func (a *Analysis) complete(sign int64) {
 	for i := range a.visits.list {
 		if x := &a.visits.list[i]; x.elements != 0 {
@@ -205,8 +205,8 @@ func (a *Analysis) load(from *profile.DataUse, objects []uint32) {
 type form struct {
 	*codec.Coder
 	a *Analysis
-	// objects contains, when writing, the index of each data structure in the profile, and when
-	// reading, the data structure at each index.
+	// For writing, objects contains the index of each data structure in the profile; for reading, it
+	// contains the data structure at each index.
 	objects    []uint32
 	structures []uint32          // only for writing: the number of each structure in the profile
 	maps       []profile.DataUse // only for reading

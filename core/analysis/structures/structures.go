@@ -1,13 +1,13 @@
-// Package structures measures how a run uses its data structures (MODELS §15.3): the lives of
-// memory blocks, the accesses to each member of structures, which members are used together, and
+// Package structures measures how a run uses its data structures (MODELS §15.3): the lifetimes of
+// memory blocks, the accesses to each member of structures, the members that are used together, and
 // the accesses to each data structure by address and time.
 //
-// It reads every row in order: see [contract.RowAppender]. So it needs no code to join segments,
-// but has its own LRU stack. Programs that make this analysis must import the package: see
-// [contract.NewData].
+// It reads every row in order: see [contract.RowAppender]. So the analysis needs no code to join
+// segments, but it needs its own LRU stack. Programs that make this analysis must import the
+// package: see [contract.NewData].
 //
 //   - structures.go: the loop over rows
-//   - lives.go: the lives of memory blocks, and which of their bytes were read and written
+//   - lives.go: the lifetimes of memory blocks, and which of their bytes were read and written
 //   - visits.go: which members of an element are used together
 //   - maps.go: accesses by address and time
 //   - result.go: the result, and saved runs
@@ -45,7 +45,7 @@ type Analysis struct {
 
 	model     *stack.Exact
 	lines     []trace.Line // line accesses whose distances are not known yet
-	owners    []owner      // for each of them
+	owners    []owner      // the owners of these line accesses
 	distances []uint32
 }
 
@@ -55,7 +55,7 @@ type structure struct {
 	memberAt []uint16 // len(Members) stands for padding
 }
 
-// role is what the code says about the references of a site, and what was found for the last of
+// role describes the references of a site according to the code, and the target of the latest of
 // these references.
 type role struct {
 	structure, offset uint32 // 1 + the structure that the site accesses, or 0; offset of the access in it
@@ -67,12 +67,12 @@ type role struct {
 type use struct {
 	known    bool
 	heap     bool
-	looked   bool   // declared is known
-	declared uint32 // 1 + the structure of its elements according to the program, or 0
+	looked   bool   // whether declared is known
+	declared uint32 // 1 + the structure of the elements according to the program, or 0
 	lives    profile.BlockLives
-	bytes    uint64   // bytes that are currently allocated
+	bytes    uint64   // number of bytes that are currently allocated
 	ages     []uint64 // released blocks by the bin of their lifetime
-	elements []uint32 // indices of its elements
+	elements []uint32 // indices of the data structure's elements
 }
 
 // elements counts the accesses to the elements of one structure type in one data structure.
@@ -92,8 +92,8 @@ type member struct {
 // bins counts line accesses by profile.SiteBin. The last bin contains cold accesses.
 type bins [profile.SiteBins + 1]uint64
 
-// owner says where a line access is counted: 1 + the index of its elements, or 0, and the member;
-// and the row of a map.
+// owner identifies the counters of a line access: 1 + the index of its elements, or 0; the member;
+// and the cell of a map.
 type owner struct {
 	elements uint32
 	member   uint16
@@ -238,8 +238,8 @@ func (a *Analysis) useOf(object uint32) *use {
 	return u
 }
 
-// look finds the structure of the elements of a data structure. When a saved run is restored, the
-// program is not known yet.
+// look finds the structure of the elements of a data structure. look is not called earlier, because
+// the program is not known yet when a saved run is restored.
 func (a *Analysis) look(u *use, object uint32) {
 	kind, number := a.finder.Describe(object)
 	u.known, u.heap = true, kind == profile.HeapObject
@@ -268,7 +268,7 @@ func (a *Analysis) reference(b *trace.Batch, i int, kind trace.Kind) {
 	object, block := a.finder.Find(i, addr)
 	u := a.useOf(object)
 	if a.now++; a.maps.full(a.now) {
-		a.settle() // counts in the column that ends
+		a.settle() // count pending accesses in the column that ends
 		a.maps.nextColumn()
 	}
 	if u.heap && block != sites.Nowhere {
@@ -298,8 +298,8 @@ func (a *Analysis) reference(b *trace.Batch, i int, kind trace.Kind) {
 }
 
 // elementAt returns the address of the element to which a reference belongs, and 1 + the index of
-// its elements, or 0. If the program declares the structure of a block's elements, the address
-// decides; otherwise the code.
+// its elements, or 0. If the program declares the structure of a block's elements, the element is
+// determined by the address, and otherwise by the code.
 func (a *Analysis) elementAt(r *role, u *use, object, block uint32, addr trace.Addr) (base trace.Addr, of uint32) {
 	n := uint32(0)
 	if u.declared != 0 && block != sites.Nowhere {
@@ -346,12 +346,14 @@ func (s *structure) member(offset uint64) uint16 {
 	return uint16(len(s.Members))
 }
 
-// access counts a reference to an element. A reference to several members counts for each of them.
+// access counts a reference to an element. A reference to several members counts for each of these
+// members.
 func (a *Analysis) access(n uint32, base, addr trace.Addr, bytes uint64, kind trace.Kind) {
 	e := &a.elements[n]
 	s := &a.structures[e.structure]
 	offset, rest := addr-base, len(s.Members)
-	if offset >= s.Bytes || bytes > s.Bytes-offset { // several elements, or none
+	// the reference is to several elements, or to no element
+	if offset >= s.Bytes || bytes > s.Bytes-offset {
 		e.members[rest].count(kind)
 		a.visits.pass(a)
 		return

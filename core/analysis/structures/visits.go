@@ -8,10 +8,10 @@ import (
 )
 
 // visits finds the members of an element that are used together. A visit to an element ends when
-// profile.VisitReferences references have passed since the last access to it. So at most that many
-// visits continue at the same time.
+// profile.VisitReferences references have passed since the last access to it. So at most
+// profile.VisitReferences visits are unfinished at the same time.
 type visits struct {
-	list   [window]visit // continuing visits; the others have no elements
+	list   [window]visit // the unfinished visits; unused entries have no elements
 	free   []uint8
 	recent [window]uint8     // 1 + the visit of each of the last references, by number of the reference; 0: none
 	table  [tableSlots]uint8 // 1 + the visits, by the hash of their element; 0: none
@@ -21,7 +21,7 @@ type visits struct {
 
 type visit struct {
 	base     trace.Addr
-	elements uint32 // 1 + their index
+	elements uint32 // 1 + the index of the elements
 	used     memberSet
 	last     uint64 // number of the last reference to the element
 }
@@ -56,8 +56,8 @@ func (v *visits) init() {
 // pass notes a reference that belongs to no element.
 func (v *visits) pass(a *Analysis) { v.recent[v.step(a)] = 0 }
 
-// step begins the next reference, and ends the visit to which the reference belongs that is now
-// outside of the window.
+// step begins the next reference. It ends the visit whose last reference is now outside of the
+// window.
 func (v *visits) step(a *Analysis) (at uint64) {
 	v.now++
 	at = v.now % window
@@ -97,7 +97,7 @@ func hash(base trace.Addr, elements uint32) uint64 {
 	return h >> 40 & tableMask
 }
 
-// remove removes a visit from the table, and moves the entries behind it forward.
+// remove removes a visit from the table, and closes the gap in the table.
 func (v *visits) remove(n uint8) {
 	x := &v.list[n-1]
 	slot := hash(x.base, x.elements)

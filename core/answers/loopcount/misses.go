@@ -126,7 +126,7 @@ func (m *Misses) Table(of []int) report.Table {
 	add(otherLoops, func(level *LevelMisses) misses.Counts {
 		other, end := level.InLoops, 0
 		for _, loop := range of {
-			if loop >= end { // the loop is not inside a previous loop of the list
+			if loop >= end { // the loop is not nested in a previous loop of the list
 				other, end = other.Minus(level.ByLoop[loop]), m.of.Loops[loop].End
 			}
 		}

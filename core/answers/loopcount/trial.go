@@ -178,7 +178,8 @@ func (t *Trial) Read(kind, text string) (change.Change, error) {
 }
 
 func (t *Trial) tile(text string) (change.Change, error) {
-	sizes := map[int]uint64{} // tile sizes by loop depth; 0: the loop is not tiled, but the tiles are outside it
+	// tile sizes by loop depth; 0: the loop is not tiled, but is inside the tiles
+	sizes := map[int]uint64{}
 	var innermost change.Path
 	outermost := -1
 	for part := range strings.SplitSeq(text, ",") {

@@ -1,7 +1,7 @@
-// Package program adds the questions about a program to package ask: its blocks, its loops, their
-// time on a processor, and predictions for several cores. The answers need a lot of code, so only
-// programs that answer these questions import this package. The first program that the page loads
-// does not.
+// Package program adds questions about a program to package ask: questions about its blocks, its
+// loops, their time on a processor, and predictions for several cores. The answers need a lot of
+// code, so only programs that answer these questions import this package. The first program that
+// the page loads does not.
 package program
 
 import (

@@ -22,8 +22,8 @@
 //   - The slides do not say that P_hit2 is conditional. If the ratio of all accesses were used
 //     instead, as in P(hit) = Σ P(hit|d) P(d), hits in the first level would be counted again in
 //     the second.
-//   - P(BB_i) = N_i / Σ N_j weights a block by its executions. But the average is over references,
-//     so a block with r_i references per execution has the weight N_i r_i.
+//   - P(BB_i) = N_i / Σ N_j weights a block by its executions. However, the average is over
+//     references, so a block with r_i references per execution has the weight N_i r_i.
 //
 // # Limits
 //

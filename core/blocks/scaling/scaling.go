@@ -1,8 +1,8 @@
 // Package scaling predicts the executions and the reuse of blocks for an input that was not run,
 // from runs with two or three small inputs (MODELS §17). Santhi and Chennupati (Compute Node
 // Models, LA-UR-17-20754, part 2) compute new counts N_i for a larger input from new branch
-// probabilities, but keep the reuse profiles P(Δ|BB_i). This package derives both from the changes
-// between runs.
+// probabilities, but keep the reuse profiles P(Δ|BB_i). This package predicts both the counts and
+// the profiles from the changes between runs.
 //
 // # Counts
 //
@@ -19,9 +19,10 @@
 //     [Law.Checked] is their number. A polynomial with as many terms as runs is not checked, which
 //     is reported as a caveat.
 //
-// Counts for which there is no such polynomial are assumed to depend on data. They are fitted by
-// least squares to a power law or, if there are more than two runs and these suggest it, to a + b
-// log n or a n + b n log n. [Law.Kind] is the form of the law, and [Law.Off] its relative error.
+// Counts for which there is no such polynomial are assumed to depend on data. Such counts are
+// fitted by least squares to a power law or, if there are more than two runs that suggest another
+// form, to a + b log n or a n + b n log n. [Law.Kind] is the form of the law, and [Law.Off] its
+// relative error.
 //
 // # Reuse
 //
@@ -48,8 +49,8 @@
 // The mapping of lines to sets is not predicted, and arrays whose power-of-two sizes map them to
 // the same sets miss more often than the stack distance cache model expects. If an allocator aligns
 // arrays differently from run to run, references cross lines in only some runs, and follow no law.
-// If a parameter had the same value in all runs, nothing can be predicted for other values of it. A
-// block that never ran is predicted never to run.
+// If a parameter has the same value in all runs, predictions for other values are impossible. A
+// block that ran in no run is predicted not to run.
 package scaling
 
 import (

@@ -1,12 +1,12 @@
-// Package change applies changes of a program to the description of its loops
-// ([loops.Nest]; MODELS §11.4). It computes which references the program would make with a
-// different data layout or loop order, and in which order. The misses of the changed nest show the
-// gain before anyone edits the source.
+// Package change applies changes of a program to the description of its loops ([loops.Nest]; MODELS
+// §11.4). It computes the sequence of references that the program would make with a different data
+// layout or loop order. The misses of the changed nest show the gain before anyone edits the
+// source.
 //
 //  1. Data layout: [Pad] adds bytes after each row of an array, [Align] aligns arrays to a power of
 //     two, and [Records] merges several arrays into one array of structures. The addresses of each
-//     leaf change but remain affine. If they would not, the change does not apply, and the error
-//     says why.
+//     leaf change, but must remain affine. Otherwise the change does not apply, and the error says
+//     why.
 //  2. Order: [Interchange] exchanges two loops, [Tile] divides loops into tiles, and [Fuse] merges
 //     two neighbouring loops. The references stay the same, but their order changes.
 //  3. [Search] tries many changes to a nest and proposes the best.
@@ -17,8 +17,7 @@
 // # Legality
 //
 // A trace does not show whether a changed program would still compute the same result, so the
-// package does not check this. [Change.Illegal] describes under which condition a change would be
-// illegal.
+// package does not check this. [Change.Illegal] describes when a change would be illegal.
 //
 // # Sources
 //

@@ -7,12 +7,12 @@
 //     one access. Stores allocate lines.
 //  2. Idempotence: as long as no reference of a loop leaves its line, all iterations make the same
 //     sequence of accesses. The LRU state is the same after each iteration, so the counts of the
-//     second iteration also apply to all later ones.
-//  3. Warping (Morelli and Reineke, Warping cache simulation of polyhedral programs, PLDI 2022): if
-//     the cache before an iteration equals the cache some iterations earlier, except that lines
-//     have moved together with their references, the following iterations repeat the previous ones
-//     at shifted addresses. The increase of the counters and the movement of the lines are then
-//     multiplied by the number of remaining periods in the loop.
+//     second iteration also apply to all later iterations.
+//  3. Warping (Morelli and Reineke, Warping cache simulation of polyhedral programs, PLDI 2022):
+//     suppose that the cache before an iteration equals the cache some iterations earlier, except
+//     that lines have moved together with their references. Then the following iterations repeat
+//     the previous iterations at shifted addresses. The increase of the counters and the movement
+//     of the lines are then multiplied by the number of remaining periods in the loop.
 //  4. Cold misses are first touches of a line. Capacity misses are the other misses of a fully
 //     associative cache with the same number of lines. Conflict misses are the remaining misses,
 //     whose number may be negative (MODELS §4).
@@ -43,9 +43,9 @@
 // line and in the same set. Inner loops jump over a number of periods that grows by the same amount
 // from block to block. If a few consecutive blocks are alike, the last block of the loop is
 // simulated from a state that is extrapolated from the states between these blocks. If the last
-// block is alike too, so are all blocks in between, and the counts of a block are a polynomial in
-// the block's number. The degree of the polynomial is at most the number of nested loops. The first
-// blocks determine the polynomial.
+// block is like these blocks, all blocks in between are also like them, and the counts of a block
+// are a polynomial in the block's number. The degree of the polynomial is at most the number of
+// nested loops. The first blocks determine the polynomial.
 //
 // Blocks are alike under three conditions. All decisions in them are equal. The touched lines, the
 // states and the numbers of periods are in arithmetic progression from block to block. All lines
@@ -67,11 +67,11 @@
 //
 // Irregular parts are simulated access by access: loops that directly contain wild references,
 // inner loops that vary and are too short for the cache to reach a steady state, and references
-// outside loops. [Result.Simulated] is the number of simulated accesses, and [Result.Jumped] the
-// number of all others. Trees with millions of top-level nodes, which result from irregular traces,
-// are read twice, because all arrays must be known before their lines evict each other. All threads
-// share the cache. Several cache levels follow the independent-level model (MODELS §3), in which
-// each level sees every access. Write-backs are not counted.
+// outside loops. [Result.Simulated] is the number of simulated accesses, and [Result.Jumped] is the
+// number of all other accesses. Trees with millions of top-level nodes, which result from irregular
+// traces, are read twice, because all arrays must be known before their lines evict each other. All
+// threads share the cache. Several cache levels follow the independent-level model (MODELS §3), in
+// which each level sees every access. Write-backs are not counted.
 package misses
 
 import (

@@ -2,8 +2,8 @@
 // describes every byte, with an annotated example.
 //
 // A file consists of the same kinds of frames as a container of package sgt, so that the same
-// tables describe its program, threads and capture. It contains trees where a container has chunks
-// of steps.
+// tables describe its program, threads and capture. It contains trees instead of a container's
+// chunks of steps.
 //
 //  1. [Writer] writes trees in order, together with facts about the trace. A trace consists of one
 //     tree, or of several trees if it is too irregular to be held in memory as one tree.

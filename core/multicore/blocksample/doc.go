@@ -26,21 +26,21 @@
 //   - Eq. 2 and 3 have different denominators, Σ_ser + Σ_par and Σ_ser + Σ_par/m, so the
 //     probabilities do not sum to one. With half of the executions parallel and four cores, they
 //     sum to 1/2 + (1/8)/(5/8) = 0.70. Core 0 executes the serial blocks and a share of the
-//     parallel blocks, so both must have the second denominator. The other cores execute only
-//     parallel blocks; with the denominator Σ_par/m, their weights sum to one. The authors' program
-//     computes the weights in this way too (reuse_profile_bb_i_shared_mem_…V8-all.py).
-//   - The equations do not say which core they describe. [Printed] assigns serial blocks to core 0
-//     only, because the other cores have no windows of them and Algorithm 3 returns nothing. The
-//     weights then sum to less than one, so ratios are divided by the sum. [Rate.Weight] is this
-//     sum, and HitRate × Weight is eq. 7 exactly as printed.
+//     parallel blocks, so both equations must have the second denominator. The other cores execute
+//     only parallel blocks; with the denominator Σ_par/m, their weights sum to one. The authors'
+//     program computes the weights in this way too (reuse_profile_bb_i_shared_mem_…V8-all.py).
+//   - The equations do not specify which core they describe. [Printed] assigns serial blocks to
+//     core 0 only, because the other cores have no windows of them and Algorithm 3 returns nothing.
+//     The weights then sum to less than one, so ratios are divided by the sum. [Rate.Weight] is
+//     this sum, and HitRate × Weight is eq. 7 exactly as printed.
 //   - "Typically we randomly select 1 % samples of basic block windows" selects no window of a
 //     block that ran fifty times; the authors' program takes ten windows of each block. Here the
 //     default is 1 %, but at least 30 windows; see [Looked].
 //   - get_rd searches the trace for each distance. Here, distances are exact, because the stack
 //     contains all references; sampling only selects which distances count.
 //   - A call ends a window: the code after the call is a separate block ([trace.Block]).
-//   - Every core executes blocks that ran once, but eq. 3 counts them as N_i/m. This does not
-//     matter for large counts; [Stack.Counted] is exact.
+//   - Every core executes the parallel blocks that ran once, but eq. 3 counts them as N_i/m. The
+//     error is small for large counts; [Stack.Counted] is exact.
 //
 // # Confidence intervals
 //

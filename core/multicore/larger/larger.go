@@ -18,12 +18,12 @@
 // # Assumptions
 //
 // The larger input takes the same paths through the code. The cores' shares of the work grow as
-// they did between the small runs. Predictions are less accurate for input sizes that have a
-// different remainder modulo the number of cores than the small inputs. Kept assumes that distances
-// within a block do not depend on the input. This holds for near reuse (other elements of the same
-// line, or a row that is small for both inputs), but not for arrays that are traversed repeatedly:
-// if an array fitted in the cache in the small run, its accesses are predicted to hit. Coherence is
-// not modelled, and lines are assumed to be spread over sets at random.
+// they did between the small runs. Predictions are less accurate if the remainder of the input size
+// modulo the number of cores differs from the remainder of the small inputs. Kept assumes that
+// distances within a block do not depend on the input. This holds for near reuse (other elements of
+// the same line, or a row that is small for both inputs), but not for arrays that are traversed
+// repeatedly: if an array fitted in the cache in the small run, its accesses are predicted to hit.
+// Coherence is not modelled, and lines are assumed to be spread over sets at random.
 package larger
 
 import (

@@ -4,14 +4,15 @@
 //  1. For each number of cores, it reads the trace once and synthesises the threads' references
 //     (package multicore). It keeps only counts, so its memory use does not grow with the trace.
 //  2. It simulates private and shared caches, kept coherent by MESI, for these references (package
-//     simulate). This is exact for the synthesised threads. If executions of blocks are
-//     divided, private caches need a pass of their own (apart.go).
+//     simulate). This is exact for the synthesised threads. If executions of blocks are divided,
+//     private caches require a separate pass (apart.go).
 //  3. With [Question.Stacks], it also analyses the threads' stacks (package analysis/sharing), and
 //     applies the stack distance cache model (SDCM) to them, as in the paper. The difference from
 //     the simulation is the error of SDCM and of [Question.Sample]. Sampling is the default,
-//     because complete stacks of many cores take ten times as long as the rest. [Question.Keep]
-//     keeps a complete profile of the threads. [Question.Windows] selects the paper's statistical
-//     method: SDCM from windows of each block, with confidence intervals (package blocksample).
+//     because complete stacks of many cores take ten times as long as the rest of the prediction.
+//     [Question.Keep] keeps a complete profile of the threads. [Question.Windows] selects the
+//     paper's statistical method: SDCM from windows of each block, with confidence intervals
+//     (package blocksample).
 //  4. With a processor, and if the trace has instructions, it computes the cycles of blocks
 //     (package pipeline). Loads have the latency of the level in which the simulation found their
 //     lines. The time of a core is the sum of visits × cycles over the blocks; [Time] describes the

@@ -1,11 +1,11 @@
 // Package tape implements a compact buffer for the rows of a parallel region. Several readers can
-// reread the rows, each at its own position.
+// reread the rows from different positions.
 //
-// Rows are compressed in pages of [PageRows] rows. Each page can be read without the others. The
-// coder works like the coder in package sgt, but with rows instead of steps. Rows with the same
-// kind, site and number of marks have the same form. The coder predicts the form of the next row
-// and its address: either the address grows by the form's stride, or its distance from the previous
-// reference stays the same. Correctly predicted rows are only counted.
+// Rows are compressed in pages of [PageRows] rows. Each page can be read independently of all
+// others. The coder works like the coder in package sgt, but with rows instead of steps. Rows with
+// the same kind, site and number of marks have the same form. The coder predicts the form of the
+// next row and its address: either the address grows by the form's stride, or its distance from the
+// previous reference stays the same. Correctly predicted rows are only counted.
 //
 // A page is a list of tokens. Each token represents r predicted rows and one mispredicted row:
 //
@@ -20,8 +20,8 @@
 // Predictions are reset at the beginning of a page. Forms are numbered once for all pages, in
 // the order in which they occur, and keep their first address and attributes.
 //
-// Marks lie between rows and are numbered. They show where iterations begin. Each mark has an
-// owner, a small number whose meaning the caller defines.
+// Marks between rows show where iterations begin. Marks are numbered, and each mark has an owner, a
+// small number whose meaning the caller defines.
 //
 // Pages that do not fit into memory are written to a [Store].
 package tape

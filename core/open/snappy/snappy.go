@@ -1,6 +1,6 @@
 // Package snappy lets package open read traces that are compressed with Snappy's framing format
-// (google/snappy, framing_format.txt), as DynamoRIO writes them: it adds two types of chunks that
-// have no checksum.
+// (google/snappy, framing_format.txt), including DynamoRIO's variant of this format, which adds two
+// types of chunks without a checksum.
 package snappy
 
 import (

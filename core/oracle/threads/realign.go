@@ -1,10 +1,10 @@
 // Package threads puts the references of a program's threads in a defined order. It is the
 // reference for the predictions of package multicore.
 //
-// In a trace with several threads, references are in the order in which a machine happened to
-// execute them. There may have been fewer processors than threads. The references of each thread
-// between two barriers hardly depend on this order, but the contents of shared caches do. Realign
-// keeps each thread's references and changes their order:
+// In a trace with several threads, references are in the order in which a machine executed them,
+// possibly with fewer processors than threads. The references of each thread between two barriers
+// hardly depend on this order, but the contents of shared caches do. Realign keeps each thread's
+// references and changes their order:
 //
 //  1. Records outside of parallel regions stay as they are.
 //  2. From a fork (ParallelBegin) up to the join (ParallelEnd), the records of each thread are kept
@@ -13,13 +13,13 @@
 //     threads are in the chosen order (package interleave), with threads in ascending order of
 //     their numbers.
 //
-// Threads are renumbered as cores, from 0 in order of appearance. Threads that appear in the same
-// region get their OpenMP order if it follows from their stacks (see stagger), or else the order of
-// their numbers in the trace.
+// Threads are renumbered as cores, from 0 in order of appearance. Threads that first appear in the
+// same region are in OpenMP order if their stacks show this order (see stagger), or else in the
+// order of their numbers in the trace.
 //
-// A nested region on the same thread belongs to the enclosing phase, as do its barriers: by
-// default, LLVM's runtime does not add threads to it. Threads that are not in the team but run at
-// the same time are treated as part of it.
+// A nested region on the same thread, and its barriers, belong to the enclosing phase, because
+// LLVM's runtime by default adds no threads to a nested region. Threads that are not in the team,
+// but run at the same time, are treated as members of the team.
 package threads
 
 import (

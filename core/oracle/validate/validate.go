@@ -7,16 +7,17 @@
 // The same code simulates the caches, so prediction and truth differ only in the division of the
 // work.
 //
-// The error of each step is measured on the predicted threads alone. One step at a time replaces
-// its exact counterpart: the stack distance cache model replaces simulated caches; profiles of a
-// sample of each block's windows replace profiles of all windows (package blocksample); block
-// weights from the paper's equations replace counts; and caches without invalidation replace caches
-// in which other cores' stores invalidate lines. Together, these steps are the method of PPT-SASMM.
+// The error of each step is measured on the predicted threads alone. One approximation at a time
+// replaces its exact counterpart: the stack distance cache model replaces simulated caches;
+// profiles of a sample of each block's windows replace profiles of all windows (package
+// blocksample); block weights from the paper's equations replace counts; and caches without
+// invalidation replace caches in which other cores' stores invalidate lines. Together, these steps
+// are the method of PPT-SASMM.
 //
 // Errors are differences of hit ratios in percentage points: predicted minus true. For private
 // caches, the hit ratio is the unweighted mean over the caches (Barai et al., MEMSYS 2020). The hit
 // ratio of all caches together, which weights references equally, is also reported. For shared
-// caches, the hit ratio is the global one: 1 - misses / all references.
+// caches, the hit ratio is the global hit ratio: 1 - misses / all references.
 package validate
 
 import (

@@ -23,7 +23,7 @@
 // The paper counts a block's executions over the whole trace. As a result, core 0 executes the
 // first parallel regions and the last core executes the last ones, and a block that runs once in
 // each region is copied to all cores only if there is a single region. [Options.PerRegion] counts
-// executions within each region, and changes nothing else.
+// executions within each region; the rest of the method is the same.
 //
 // # Gaps and errors in the paper
 //
@@ -41,7 +41,7 @@
 //   - An "offline code analysis tool" lists the parallel blocks. Here, a block is parallel if it
 //     ran between the marks of a parallel region. If a block ran both inside and outside of regions
 //     (in a function that is called from both), the division as printed treats all its executions
-//     as parallel; the division by region, only the executions inside.
+//     as parallel. The division by region treats only the executions inside of regions as parallel.
 //   - Round robin sets tr_id to 0 before the loop, adds 1 before the first reference is taken, and
 //     lets it become num_traces, which is not a valid trace number. In the text, the order is core
 //     0, 1, 2, 3, 0 and so on. Here, the n-th executions therefore begin with core 0.
@@ -60,10 +60,10 @@
 //     the same line. Here, bits 48 to 53 of the addresses contain the core's number: cores never
 //     share a line, and cache sets and offsets within lines do not change.
 //   - In the authors' program, an address is shared everywhere if it occurs in a block that is
-//     labelled as shared ([Ranges]). The paper can also be understood to mean that only the
-//     references in labelled blocks are shared. Without labels, the part of the stack below the
-//     stack pointer at the fork is private. Outside of regions, the stack pointer at the last fork
-//     is used. This matters only for the division as printed.
+//     labelled as shared ([Ranges]). According to another reading of the paper, only the references
+//     in labelled blocks are shared. Without labels, the part of the stack below the stack pointer
+//     at the fork is private. Outside of regions, the stack pointer at the last fork is used. This
+//     matters only for the division as printed.
 //   - A call ends a block, and the code after the call is a separate block, as in [trace.Block]. In
 //     PPT's traces, the callee's blocks are nested in the caller's block. PPT's script
 //     bb_overlap_solver.py first splits such blocks, which has the same effect.

@@ -17,7 +17,7 @@
 //     as a whole (§4.9). First, the end of a loop's iteration is composed with the beginning of the
 //     next iteration (Figure 3.4). Then the loop is composed into the loop around it (Algorithm 2),
 //     up to the root, which is a loop that runs once.
-//  4. Each array gets a class at each level ([Class]; §4.2). The class determines the array's
+//  4. Each array has a class at each level ([Class]; §4.2). The class determines the array's
 //     misses: with FIRST_MISS, each line of the array misses once at that level; lines that do not
 //     stay in the cache miss again in each iteration of the outer loops that reuse them.
 //
@@ -27,7 +27,7 @@
 // an array that was in the cache before the loop is then FIRST_HIT. If two arrays overlap in some
 // sets, or begin in the same set with different strides, both are CONF_MISS (§4.4, §4.5). If the
 // arrays belong to nested loops, the inner array is CONF_MISS, because it stays in the cache except
-// for one line per iteration; the outer one is ALWAYS_MISS (§4.7). If the cache is too small, the
+// for one line per iteration; the outer array is ALWAYS_MISS (§4.7). If the cache is too small, the
 // array is CAP_MISS, even if it was FIRST_MISS (§4.8). If two arrays share a line at their edges,
 // this is not a conflict (§4.10). Cold misses are not distinguished from capacity misses (§3.1).
 //
@@ -56,7 +56,7 @@
 //     stages of the loop that changes them are used. The thesis has no such loops.
 //   - The addresses of references without a pattern (wild references) are a list, and the thesis
 //     would compose each access. Here, package misses counts the misses of these references in a
-//     cache of their own, and they take up no space in the contexts.
+//     separate cache, and the contexts do not contain them.
 //
 // Figures 4.3 and 4.4 of the thesis contradict its text; this package follows the text.
 //

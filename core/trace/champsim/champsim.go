@@ -1,5 +1,5 @@
-// Package champsim reads the instruction traces of the simulator ChampSim, as its tracers write
-// them (usually compressed with xz or gzip).
+// Package champsim reads the instruction traces that the tracers of the simulator ChampSim write
+// (usually compressed with xz or gzip).
 //
 // A record describes one executed instruction. It is a struct input_instr of ChampSim's
 // inc/trace_instruction.h, which has 64 bytes and is little-endian. The file has no header.

@@ -1,5 +1,5 @@
-// Package gem5 reads the packet traces of the simulator gem5, as its
-// MemTraceProbe and CommMonitor write them.
+// Package gem5 reads the packet traces that the MemTraceProbe and the CommMonitor of the simulator
+// gem5 write.
 //
 // A file consists of the magic number "gem5" and Protocol Buffers messages, each preceded by its
 // length as a varint (gem5's src/proto/protoio.cc). The first message is a PacketHeader, all others
@@ -20,7 +20,8 @@
 //
 // If the header lists id_strings, pkt_id is the number of the requestor (for example the data side
 // of a core), which becomes a thread that [trace.Program] names. pc is present if the probe was
-// configured to record it. Addresses are the ones that the probe sees, which are usually physical.
+// configured to record it. Addresses are the addresses in the probed packets, which are usually
+// physical.
 package gem5
 
 import (

@@ -8,8 +8,8 @@
 //	 S 1fff000700,8   stores,
 //	 M 0421c7f0,4     or loads and then stores the same bytes
 //
-// Data lines belong to the last I line before them, whose address is their PC. The PC column exists
-// from the first I line on; a trace without I lines has no PCs.
+// The PC of a data line is the address of the last I line before it. The PC column exists from the
+// first I line on; a trace without I lines has no PCs.
 //
 // With --trace-sched=yes Valgrind, which runs one thread at a time, also reports which thread is
 // running:
@@ -21,8 +21,8 @@
 // ** or ###, the SB lines of --trace-superblocks=yes and blank lines are skipped. Process numbers
 // are ignored, so each file should contain the trace of one process.
 //
-// Lines that look exactly as lackey prints them take a fast path, which has no branches that depend
-// on digits. Any other line is read field by field.
+// Lines in exactly the format that lackey prints take a fast path, which has no branches that
+// depend on digits. Any other line is read field by field.
 package lackey
 
 import (

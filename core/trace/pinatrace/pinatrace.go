@@ -11,7 +11,7 @@
 //
 // An instruction that loads and stores the same bytes produces two lines. The last line is #eof;
 // lines that begin with # and blank lines are skipped. The format records neither sizes nor
-// threads. Nor does it record instructions without references, so there are no rows for fetches.
+// threads. It also omits instructions without references, so there are no rows for fetches.
 package pinatrace
 
 import (

@@ -23,8 +23,8 @@
 // first reference after a call starts a new part of the calling block (Part n after the n-th call),
 // as in [trace.Block], so that no references of other blocks occur during the execution of a part.
 // The number of references varies between executions, so blocks list no sites. Nevertheless, each
-// reference has a site. All loads of a block share one site, and so do all its stores. References
-// outside all blocks have sites of block 0, which is synthetic.
+// reference has a site. All loads of a block share one site, and all stores of a block share
+// another site. References outside all blocks have sites of block 0, which is synthetic.
 //
 // # Other files
 //

@@ -1,5 +1,5 @@
-// Package sourcefile reads the source files that a trace contains. Each source line can then be
-// shown beside its misses, even on a machine that does not have the program.
+// Package sourcefile reads the source files that a trace contains. With these files, each source
+// line can be shown beside its misses, even on a machine without the program's source.
 package sourcefile
 
 import (

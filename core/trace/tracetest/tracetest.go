@@ -8,8 +8,8 @@
 //   - [Small] returns real traces of a few kilobytes, and [RealText] the large traces in
 //     $STACKGLASS_DATA.
 //
-// Unlike the rest of core, it reads files and the environment, so only tests and benchmarks may
-// import it.
+// Unlike the rest of core, this package reads files and the environment, so only tests and
+// benchmarks may import it.
 package tracetest
 
 import (

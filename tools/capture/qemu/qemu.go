@@ -3,8 +3,8 @@
 //
 // QEMU translates a program's instructions block by block and can call a plugin at each block and
 // each reference. The plugin is written in C (folder plugin). It writes a .sgt container, using the
-// same code as the runtime of instrumented programs. It is compiled with any installed compiler
-// when it is first needed, and kept in the user's cache.
+// same code as the runtime of instrumented programs. The plugin is compiled with any installed
+// compiler when it is first needed, and kept in the user's cache.
 //
 // The recording contains the accesses that the emulator makes. A 16-byte access is recorded as two
 // accesses of 8 bytes. A repeated instruction (rep movs) is recorded as one access per element,

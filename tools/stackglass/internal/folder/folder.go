@@ -10,8 +10,8 @@
 //
 // KEY.part is a generation that is being written. When it is flushed to the disk, it is renamed,
 // and the second-last generation is removed. So at least one of the two newest generations is
-// complete, whenever the program or the machine stops. The process that runs the analysis holds a
-// lock on KEY.lock.
+// complete, no matter when the program or the machine stops. The process that runs the analysis
+// holds a lock on KEY.lock.
 package folder
 
 import (

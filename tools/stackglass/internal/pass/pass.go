@@ -3,8 +3,8 @@
 // memory runs low. If the file is already a profile, the package only reads it.
 //
 //  1. [Open] opens a file, standard input or an embedded demo, and recognises a profile or a trace.
-//  2. [Input.Analyze] returns the profile. [Result.Stopped] says why a pass ended early; then
-//     the profile is marked as partial.
+//  2. [Input.Analyze] returns the profile. [Result.Stopped] is the reason why a pass ended early;
+//     the profile is then marked as partial.
 package pass
 
 import (
