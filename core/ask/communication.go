@@ -170,7 +170,8 @@ func falseSharing(q Question, c *answers.Communication) report.Table {
 	case len(t.Rows) == 0:
 		return report.Table{Title: strings.TrimSuffix(c.FalseSummary(), ".")}
 	case len(t.Rows) == 1:
-		t.Columns = t.Columns[:len(t.Columns)-1] // the fix is in the title
+		// drop the column of the fix, because the title contains the fix
+		t.Columns = t.Columns[:len(t.Columns)-1]
 		t.Rows[0] = t.Rows[0][:len(t.Columns)]
 		fallthrough
 	default:

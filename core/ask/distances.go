@@ -172,7 +172,7 @@ func shapes(t report.Table, brief bool) report.Table {
 	return t
 }
 
-// noDistances is a function for Verb.Missing: it reports missing stack distances.
+// noDistances is a function for Verb.Missing that reports missing stack distances.
 var noDistances = lacks(func(p *profile.Profile) bool { return len(p.Locality) == 0 }, "the profile contains no stack distances")
 
 // withBeside returns the stack distances of the run and of the run that it is compared with, if

@@ -85,8 +85,8 @@ func (r *Run) Modelled(q Question, reply *answers.Reply, d *report.Document) {
 	}
 }
 
-// modelTables returns the keys of the tables in an answer. A comparison contains only tables that
-// are about the same function and block in both runs.
+// modelTables returns the keys of the tables in an answer. In a comparison, the answer contains
+// only tables about the same function and block in both runs.
 func (r *Run) modelTables(q Question) []string {
 	keys := []string{"functions", "blocks", "bounds", "schedule"}
 	switch {

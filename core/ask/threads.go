@@ -136,8 +136,9 @@ func (r *Run) Told(warnings []hierarchy.Warning) (list []string) {
 	return list
 }
 
-// crowded returns a warning about threads without a core of their own. Each group of threads that
-// the user chose has a core, even if the trace lacks its threads.
+// crowded returns a warning about threads that share a core because there are too many threads.
+// Each group of threads that the user chose has a core, even if the trace lacks the group's
+// threads.
 func (r *Run) crowded() []string {
 	p := r.Profile
 	groups, _ := analysis.ParseGroups("cores", r.Cores)

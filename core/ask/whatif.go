@@ -14,7 +14,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// whatIf predicts hits and misses of a hierarchy of caches.
+// This verb predicts the hits and misses of a hierarchy of caches.
 var _ = Add(&Verb{
 	Name:    "what-if",
 	Use:     "--cache NAME=SIZE,WAYS[,LINE] …",
@@ -27,7 +27,7 @@ var _ = Add(&Verb{
 		Range,
 	},
 	Needs: func(q Question) analysis.Analyses {
-		// MPKI needs the number of instructions.
+		// The analysis Operations is needed for the number of instructions in MPKI.
 		of := analysis.Locality | analysis.Operations | analysis.Sharing | setTables(q)
 		if q.Given(Range.Name) {
 			of |= analysis.Sites

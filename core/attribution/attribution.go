@@ -73,9 +73,9 @@ type Attribution struct {
 
 	capacity capacity
 	fit      *fitting   // the expected misses of each bin
-	on       *stack     // the stack that fit is about
-	gone     *binShares // the share of each bin's coherence misses that were no longer in the cache
-	model    bool       // the expected misses of sites are exact
+	on       *stack     // the stack whose misses fit describes
+	gone     *binShares // by bin: the share of coherence misses whose line was no longer in the cache
+	model    bool       // whether the expected misses of sites are exact
 }
 
 // Ranker attributes the misses of one profile in any number of hierarchies. The profile must not
@@ -172,7 +172,7 @@ func binned(h *profile.Histogram, certain uint64) (b binning) {
 	return b
 }
 
-// addUp sets each bin to its sum over all sites. For a sample, these differ from the histogram.
+// addUp sets each bin to its sum over all sites. For a sample, the sums differ from the histogram.
 func (r *Ranker) addUp(s *stack) {
 	s.certain = 0
 	s.clear()
@@ -252,7 +252,7 @@ type sharers uint8
 
 const (
 	oneCore   sharers = iota // all threads run on one core
-	ownCache                 // each core has a cache of its own
+	ownCache                 // each core has a separate cache
 	someCores                // some cores share a cache
 	allCores
 )
@@ -351,7 +351,8 @@ func (r *Ranker) level(l *hierarchy.Level, c capacity, by sharers, coherence flo
 	if on == r.coherent && coherence > 0 {
 		r.attributeCoherence(&a, c)
 	}
-	known := by != someCores && (by != ownCache || r.coherent != nil) // the stack of the level's caches is known
+	// whether the stack of the level's caches is known
+	known := by != someCores && (by != ownCache || r.coherent != nil)
 	f := fitting{stack: on, shares: on.shares(c), part: 1}
 	a.fit, a.on = &f, on
 	expected := f.misses()
@@ -380,9 +381,9 @@ func (r *Ranker) level(l *hierarchy.Level, c capacity, by sharers, coherence flo
 }
 
 // byPath returns the misses of each call path. The paths of a function together have as many misses
-// as its sites. If these were measured, they are divided among the function's paths in proportion to
-// the misses that are expected on each path, or else to their accesses. The misses on paths that the
-// profile does not distinguish are what remains.
+// as its sites. If the misses of the sites were measured, they are divided among the function's
+// paths in proportion to the expected misses on each path, or else to the accesses. The remaining
+// misses belong to paths that the profile does not distinguish.
 func (r *Ranker) byPath(misses func(part) float64, sites []float64) []float64 {
 	if len(r.paths) == 0 {
 		return nil
@@ -407,7 +408,7 @@ func (r *Ranker) byPath(misses func(part) float64, sites []float64) []float64 {
 			further = append(further, i)
 			expected += list[i]
 			continue
-		case f == nil: // it makes no access
+		case f == nil: // the path makes no accesses
 			list[i] = 0
 		case f.expected > 0:
 			list[i] *= f.misses / f.expected
@@ -536,8 +537,8 @@ func (r *Ranker) UsedIn(levels []Attribution, at int) (private, oneCore bool) {
 }
 
 // fetched returns the misses counted by the measurement of utilisation, in private caches or in one
-// cache. If the predicted misses of the level differ, because of a model or the level above, the
-// counts are scaled and not exact.
+// cache. If the predicted misses of the level differ, because of a model or because of the level
+// above, the counts are scaled, and exact is false.
 func (r *Ranker) fetched(at int, total float64, private bool) (sites, data []float64, exact bool) {
 	var sum uint64
 	for _, p := range r.sites {
@@ -571,8 +572,8 @@ func (b *binning) shares(c capacity) (shares binShares) {
 	return shares
 }
 
-// within considers the accesses at distances in [from, end), and returns the share of these whose
-// distance is at least lines.
+// within returns the share of the accesses at distances in [from, end) whose distance is at least
+// lines.
 func (b *binning) within(from, lines, end uint64) float64 {
 	far, all := b.curve.Misses(lines)-b.curve.Misses(end), b.curve.Misses(from)-b.curve.Misses(end)
 	if all == 0 {
@@ -632,8 +633,8 @@ func (f *fitting) missesOf(n accesses) float64 {
 }
 
 // fit scales the shares so that they add up to the misses of the level, and returns the misses that
-// do not fit into any bin. anyBin means that the bins describe caches other than the level's, so
-// that any bin may absorb the difference.
+// do not fit into any bin. anyBin means that the bins describe other caches than the level's
+// caches, so that any bin may absorb the difference.
 func (f *fitting) fit(misses float64, anyBin bool) (rest float64) {
 	certain, expected := float64(f.certain), f.misses()
 	missing := misses - expected

@@ -39,13 +39,14 @@ type place struct {
 	site                   int
 }
 
-// placeOf returns the row that a site belongs to. Each site without a source location has its own
+// placeOf returns the row to which a site belongs. Each site without a source location has its own
 // row. If some instructions of a function have no source location, files contains the file of the
 // function.
 func placeOf(s *profile.Site, i int, by By, files map[place]string) place {
 	p := place{function: s.Function, module: s.Module, file: s.File, line: s.Line, site: i + 1}
 	switch {
-	case by == Line && s.Line != 0: // one row, even if the function was inlined elsewhere
+	// a line has one row, even if it was inlined into several functions
+	case by == Line && s.Line != 0:
 		return place{file: s.File, line: s.Line}
 	case by == Function && s.Function != "":
 		p = place{function: s.Function, module: s.Module, file: s.File}

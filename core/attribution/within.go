@@ -96,9 +96,9 @@ func (r *Ranker) within(list []Attribution) {
 }
 
 // scaled returns the numbers of the windows. misses returns the expected misses of a part of the
-// program; values contains its misses in the whole run, of which the windows have the same share as
-// of the expected misses. If no misses are expected, the windows have the same share as of the
-// accesses.
+// program; values contains the misses of each part in the whole run. The windows' share of these
+// misses equals their share of the expected misses or, if no misses are expected, their share of
+// the accesses.
 func scaled(values []float64, whole, own []part, misses func(part) float64) []float64 {
 	if values == nil {
 		return nil
@@ -175,8 +175,8 @@ type Phase struct {
 }
 
 const (
-	phaseDistance = 0.5 // of at most 2
-	mostPhases    = 16  // different phases
+	phaseDistance = 0.5 // largest distance of windows of one phase; two windows differ by at most 2
+	mostPhases    = 16  // maximum number of different phases
 )
 
 // Phases divides the timeline into phases. Two windows belong to the same phase if the source
@@ -216,7 +216,7 @@ func (r *Ranker) Phases() (list []Phase) {
 		near, least := -1, 2.
 		for n := range phases {
 			at, apart := &phases[n], 2.
-			for _, line := range lines { // each common share shortens the distance
+			for _, line := range lines { // every common share of accesses reduces the distance
 				apart -= 2 * min(of[line]/total, at.byLine[line]/at.total)
 			}
 			if apart < least-1e-9 {

@@ -60,7 +60,7 @@ func eliminate(ways [][]way, leaves, diagonal []float64) (f *factor, bad int) {
 			if int(i) > k {
 				continue
 			}
-			last := len(ways[i]) - 1 // the edge to the highest remaining state, which is k
+			last := len(ways[i]) - 1 // the last edge leads to k, the highest remaining state
 			w := ways[i][last].weight
 			ways[i] = ways[i][:last]
 			f.in = append(f.in, way{i, w})

@@ -14,7 +14,9 @@ import (
 //
 // with the functions min, max, floor and ceil. Decimal numbers are exact.
 type expression struct {
-	operator byte // one of + - * / ^; or 'n' for a number, 'p' a parameter, 'm' min, 'M' max, 'f' floor, 'c' ceil, '~' unary minus
+	// one of + - * / ^, or 'n' (number), 'p' (parameter), 'm' (min), 'M' (max), 'f' (floor), 'c'
+	// (ceil), '~' (unary minus)
+	operator byte
 	number   *big.Rat
 	name     string
 	of       []*expression

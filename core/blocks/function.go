@@ -33,7 +33,7 @@ type call struct {
 	made          share
 }
 
-// prepare computes how often each block of function n is visited per invocation.
+// prepare computes the visits of each block of function n per invocation.
 func (s *System) prepare(n int) *solved {
 	f := &s.functions[n]
 	if f.ready {

@@ -198,7 +198,7 @@ func solveDense(m [][]*big.Rat, entries []*big.Rat) int {
 }
 
 // mostRational is the maximum number of blocks in functions whose recursion is solved in rational
-// numbers. More would take longer than a few seconds.
+// numbers. Larger functions would take longer than a few seconds.
 const mostRational = 2000
 
 // rationalInvocations computes the invocations of a component's functions in rational numbers, and

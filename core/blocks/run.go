@@ -87,9 +87,9 @@ type Counts struct {
 	Left, Resumed, Unmade uint64
 }
 
-// codeCounts codes the counts of executed blocks and of functions. It calls the function "of" to
-// get the counts of a block, or to store the counts that it has read. Counts.Taken is valid until
-// the next such call.
+// codeCounts codes the counts of executed blocks and of functions. It calls the function of to read
+// the counts of a block, or to store decoded counts. Counts.Taken is valid until the next such
+// call.
 func codeCounts(c *codec.Coder, blocks int, entered []uint64, happened func(b int) bool, of func(b int, x *Counts)) {
 	n, m := blocks, len(entered)
 	codec.Below(c, &n, uint64(blocks)+1)
@@ -112,9 +112,9 @@ func codeSome(c *codec.Coder, list []uint64) {
 	sparse(c, len(list), 2, func(i int) bool { return list[i] != 0 }, func(i int) { c.U64(&list[i]) })
 }
 
-// sparse codes the items, out of n, for which there(i) is true. Each item is coded as the
-// difference between its number and the smallest possible one (the previous number + 1), followed
-// by the output of code. least is the minimum size of a coded item, in bytes.
+// sparse codes those of n items for which there(i) is true. Each item is coded as the difference
+// between its number and the smallest possible number (the previous number + 1), followed by the
+// output of code. least is the minimum size of a coded item, in bytes.
 func sparse(c *codec.Coder, n, least int, there func(i int) bool, code func(i int)) {
 	var list []uint64
 	for i := 0; i < n && !c.Reads(); i++ {

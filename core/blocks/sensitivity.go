@@ -55,8 +55,8 @@ func (s *System) influences(list []Influence, b int, visits float64, ahead []flo
 		weights[i], values[i] = float64(s.weight(uint32(b), i)), ahead[next[i]]
 	}
 	weights[len(next)] = float64(s.leaves[b])
-	// The sums over the edges before and after each edge are added up, because 1 − w/sum would lose
-	// digits.
+	// The sum over the other edges is computed from the sums over the edges before and after each
+	// edge, because 1 − w/sum would lose digits.
 	behind, valueBehind := make([]float64, len(weights)+1), make([]float64, len(weights)+1)
 	for i := len(next); i >= 0; i-- {
 		behind[i], valueBehind[i] = behind[i+1]+weights[i], valueBehind[i+1]+weights[i]*values[i]

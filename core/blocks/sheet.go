@@ -387,7 +387,7 @@ func (m *Model) Set(values map[string]*big.Rat) error {
 	return nil
 }
 
-// setMade sets the share of a block's calls that really enter the named function.
+// setMade sets the share of a block's calls that actually enter the named function.
 func (s *System) setMade(block int, made share) {
 	if made.part == made.whole {
 		made = share{}

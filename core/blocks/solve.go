@@ -101,7 +101,7 @@ func (h share) of(n float64) float64 {
 	return n * float64(h.part) / float64(h.whole)
 }
 
-// ofWhole returns the share h of an integer n, and the remainder of the division.
+// ofWhole returns the share h of an integer n, and the remainder of the division by h.whole.
 func (h share) ofWhole(n uint64) (q, rest uint64) {
 	if h.part == h.whole {
 		return n, 0
@@ -175,8 +175,8 @@ func (v *solver) addCalls(f int32, counts, entries []float64) {
 	}
 }
 
-// recursion factorises the calls within a component. known contains the functions' invocations that
-// result from these entries, or is nil.
+// recursion factorises the calls within a component. known contains the functions' known
+// invocations for these entries, or is nil.
 func (v *solver) recursion(k *component, entries, known []float64) error {
 	n := len(k.functions)
 	dense := make([]float64, n)
@@ -277,7 +277,7 @@ func (s *System) diverges(n int32) *Error {
 	}
 }
 
-// knownOf returns the invocations of functions in the run that the weights come from, or nil.
+// knownOf returns the invocations of functions in the run from which the weights come, or nil.
 func (s *System) knownOf(functions []int32) []float64 {
 	if s.known == nil {
 		return nil
@@ -338,11 +338,11 @@ func (v *solver) correct(k *component, residuals [][]float64) {
 	}
 }
 
-// mostCorrections limits the number of refinement steps. Two steps usually suffice.
+// mostCorrections limits the number of refinement steps. Two steps are usually sufficient.
 const mostCorrections = 8
 
-// refine finds integers that satisfy the equations of a component, and proves that they do. If
-// there are none, it still corrects the counts.
+// refine finds integers that satisfy the equations of a component, and verifies this. If it finds
+// no integers, it still corrects the counts.
 func (v *solver) refine(k *component) bool {
 	for i, f := range k.functions {
 		if !v.whole[f] {

@@ -19,8 +19,10 @@ type System struct {
 	leaves  []uint64   // by block: the weight of ending the invocation
 	entered []uint64   // by function: invocations that are not due to calls that name it
 	resumed []uint64   // by block: executions that enter without an edge
-	made    []share    // by block: share of its calls that really enter the named function
-	known   []uint64   // by function: invocations in the run that the weights come from; nil if there is no run or the weights were changed
+	made    []share    // by block: share of its calls that actually enter the named function
+	// by function: invocations in the run from which the weights come; nil if there is no run or the
+	// weights were changed
+	known []uint64
 
 	callees   []int32 // by block: the function that it calls, or -1
 	functions []solved
@@ -243,8 +245,9 @@ func (s *System) findCallees(e *Edges) {
 	}
 }
 
-// guessedTrips is the assumed trip count of a loop. guessedReturns says how many times a branch is
-// assumed to end a recursion for each time that it continues the recursion.
+// guessedTrips is the assumed trip count of a loop. guessedReturns is the assumed ratio of the
+// number of times that a branch ends a recursion to the number of times that the branch continues
+// the recursion.
 const (
 	guessedTrips   = 10
 	guessedReturns = 99
@@ -306,8 +309,8 @@ func (s *System) guess(b int, ends []bool) []uint64 {
 	return w
 }
 
-// recursionEnds reports, by block, whether its function can return from there without a recursive
-// call.
+// recursionEnds reports, for each block, whether its function can return from the block without a
+// recursive call.
 func (s *System) recursionEnds() []bool {
 	calls := make([][]call, len(s.functions))
 	for n := range s.program.Functions {

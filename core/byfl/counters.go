@@ -170,7 +170,7 @@ type place struct {
 func (s *file) readBlock(t *Table, row []Cell) {
 	p := place{functionName(t, row), fileName(t.text(row, "File name")), t.number(row, "Line number")}
 	if p.function == "" {
-		return // this row is for a group of blocks without a source location
+		return // this row represents a group of blocks without a source location
 	}
 	i, known := s.places[p]
 	if !known {
@@ -251,8 +251,8 @@ func (s *file) readLocality(t *Table) {
 	s.c.UniqueBytes = s.c.Usage[profile.UsageSteps-1]
 }
 
-// finish computes the counts of code outside functions, so that all rows add up to the program's
-// totals. It also sorts the lists.
+// finish computes the counts of code outside of functions, so that all rows add up to the program's
+// totals, and sorts the lists.
 func (s *file) finish() *profile.Counters {
 	c := s.c
 	for i := range s.blocks {

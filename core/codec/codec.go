@@ -42,7 +42,8 @@ func (c *Coder) Check(ok bool, what string) {
 // More reports whether the coder decodes and has not reached the end of its input.
 func (c *Coder) More() bool { return c.In != nil && len(c.In.Rest()) > 0 }
 
-// put writes a number. It has so many callers that inlining it would only make the program larger.
+// put writes a number. It is not inlined, because it has many callers, and inlining would only make
+// the program larger.
 //
 //go:noinline
 func (c *Coder) put(v uint64) { c.Out = binary.AppendUvarint(c.Out, v) }
@@ -275,7 +276,7 @@ func Members[T any](c *Coder, list *[]T, n int, member func(*T)) {
 	members(c, list, exactly, n, member)
 }
 
-// bound says what is known about a list's length when reading.
+// bound is the kind of limit on a list's length when reading.
 type bound uint8
 
 const (

@@ -135,7 +135,7 @@ func (m *Models) noteSkipped() {
 }
 
 // join adds the instructions of the module, and the values that blocks pass to each other, to the
-// run's program. It does so only for functions that are the same in both builds.
+// run's program. It adds them only for functions that are the same in both builds.
 func (m *Models) join() {
 	match := blocks.NewMatch(m.module.Program, m.program)
 	if err := match.Err(); err != nil {
@@ -291,7 +291,7 @@ func (m *Models) count(b int) report.Value {
 	return report.Real(m.counts.Visits[b])
 }
 
-// source formats a source location, as in file.c:12–14.
+// source formats a source location, such as file.c:12–14.
 func source(file string, first, last uint32) string {
 	if file == "" || first == 0 {
 		return ""

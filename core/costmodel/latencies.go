@@ -12,12 +12,12 @@ import (
 // Default latencies, for levels that neither the hierarchy nor the processor describes.
 const (
 	firstLevel = 4 // in cycles
-	// nextLevel is the ratio between the latency of a cache and the latency of the level above. If
-	// the first level takes 4 cycles, the second takes 14 and the third 49, much like Zen 4 (4, 14,
-	// 50).
+	// nextLevel is the ratio between the latency of a cache and the latency of the level above. If the
+	// first level takes 4 cycles, the second level takes 14 cycles and the third level takes 49
+	// cycles, which is close to Zen 4 (4, 14 and 50 cycles).
 	nextLevel = 3.5
-	// memoryNanoseconds is the latency of memory if the clock frequency is known, and memoryCycles
-	// is the latency if it is not. Presets have 80 to 140 ns, and 120 to 440 cycles.
+	// memoryNanoseconds is the latency of memory if the clock frequency is known, and memoryCycles is
+	// the latency if the clock frequency is unknown. Presets have 80 to 140 ns, and 120 to 440 cycles.
 	memoryNanoseconds = 100
 	memoryCycles      = 300
 	// leastMemory is the smallest ratio between the latency of memory and the latency of the last

@@ -73,8 +73,8 @@ func (r *references) give(run *pipeline.Run, measured []uint64) {
 	run.Transfers = r.transfers(run.Program, run.Visits, measured)
 }
 
-// machine is a hierarchy, with the cycles that it takes to transfer a line from each level and, as
-// the last element, from memory, as in processor descriptions. 0 means unknown.
+// machine is a hierarchy, with the cycles for transferring a line from each level and, as the last
+// element, from memory, as in processor descriptions. 0 means unknown.
 type machine struct {
 	h                        hierarchy.Hierarchy
 	read, written, scattered []float64
@@ -98,7 +98,7 @@ func asked(h hierarchy.Hierarchy) (m machine) {
 }
 
 // described returns the machine that a processor's description contains. It has no levels if the
-// description lists none.
+// description lists no levels.
 func described(p *pipeline.Processor) (m machine) {
 	for _, l := range p.Levels {
 		switch {
@@ -232,7 +232,7 @@ func nearOf(s *profile.Site) (near [nearest]float64) {
 }
 
 // crossing returns the share of a site's references that cross a line boundary, and so touch one
-// more line than their size requires.
+// line more than their size requires.
 func crossing(s *profile.Site, lineBytes uint32) float64 {
 	if s.Bytes == 0 || lineBytes == 0 {
 		return 0 // the site's references have different lengths

@@ -56,7 +56,8 @@ func (m *Models) price(q answers.ModelQuestion, r *answers.Reply) {
 	r.Notes = append(r.Notes, m.memory.notes...)
 	defer m.noteRuntime(r)
 	now := priced{m.counts, m.processor, m.memory.machine}
-	if m.priced == now { // only the displayed function or block has changed
+	// the run time is already known, because only the displayed function or block has changed
+	if m.priced == now {
 		return
 	}
 	m.priced = now
@@ -104,8 +105,8 @@ func (m *Models) noteRuntime(r *answers.Reply) {
 // mostNoted limits how many names a note lists.
 const mostNoted = 3
 
-// titles returns the processors' names and titles. It reads them only once, because that takes
-// longer than the rest of an answer.
+// titles returns the processors' names and titles. They are read only once, because reading them
+// takes longer than the rest of an answer.
 var titles = sync.OnceValue(func() (list [][2]string) {
 	for _, name := range pipeline.Processors() {
 		title := name

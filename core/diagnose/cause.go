@@ -13,7 +13,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// sharing adds findings about cache lines that threads invalidate for each other.
+// sharing adds findings about cache lines that threads invalidate in each other's caches.
 func (r *run) sharing() {
 	if r.p.Communication == nil || r.p.Sites == nil {
 		return
@@ -123,9 +123,9 @@ func (r *run) hasStore(at *place) bool {
 	return slices.ContainsFunc(at.sites, func(i int) bool { return r.p.Sites.Code[i].Kind != trace.Load })
 }
 
-// blamed chooses the source location that a finding names if threads take lines from each other at
-// several locations. It returns the first location in the file that contains a store and takes
-// lines about as often as the worst location.
+// blamed chooses the source location that a finding names if threads invalidate each other's lines
+// at several locations. It returns the first location in the file that contains a store and
+// invalidates lines about as often as the worst location.
 func (r *run) blamed(at *place, among []*place, of *counts) *place {
 	most := 0.0
 	for _, other := range among {
@@ -143,8 +143,8 @@ func (r *run) blamed(at *place, among []*place, of *counts) *place {
 // that the finding names the first one in the file.
 const aboutAsOften = 0.7
 
-// falseSharing adds the source locations that take lines from each other if the threads run at the
-// same time, but did not do so in the recorded run.
+// falseSharing adds the source locations that would invalidate each other's lines if the threads
+// ran at the same time, but did not in the recorded run.
 func (r *run) falseSharing(of *counts, tried *retrial, all float64, covered map[*place]bool) {
 	for _, at := range r.byWait() {
 		times := of.falselyAt(at)
@@ -188,8 +188,8 @@ func (c *counts) nearShared(at *place) bool {
 	return severally > all/8
 }
 
-// falselyAt returns how often a source location found that another core had taken the line for
-// another word.
+// falselyAt returns the number of accesses of a source location to lines that another core had
+// invalidated by a store to another word.
 func (c *counts) falselyAt(at *place) (times float64) {
 	if c == nil {
 		return 0
@@ -227,7 +227,8 @@ func (r *run) trueSharing(of *counts) {
 			neighbours = append(neighbours, at)
 			continue
 		}
-		if !shared || tried != nil && tried.savedAt(at) < left/4 { // a copy for each thread would not help, because it has to be filled
+		// a private copy for each thread would not help, because the copies have to be filled
+		if !shared || tried != nil && tried.savedAt(at) < left/4 {
 			f.Saved, f.Least, f.Most = left/carefully, 0, left
 			f.Why = "the code loads data that another thread has stored in the meantime, so each such access fetches the line from another core"
 			f.Fix = "let the same thread store and load the data: divide both loops between the threads in the same way, and order the elements so that elements used together belong to one thread"
@@ -319,7 +320,7 @@ func (r *run) queues(of *counts) {
 	}
 }
 
-// storesShared reports whether a source location stores to the same data that it waits for.
+// storesShared reports whether a source location stores to the data for which it waits.
 func (r *run) storesShared(at *place) bool {
 	var loaded []string
 	for _, i := range at.sites {
@@ -337,7 +338,7 @@ func (r *run) storesShared(at *place) bool {
 	})
 }
 
-// coherent reports whether a site waits for lines that other cores took.
+// coherent reports whether a site waits for lines that other cores invalidated.
 func (c *costs) coherent(i int) bool {
 	return slices.ContainsFunc(c.run.coherence, func(of []float64) bool { return of != nil && of[i] > 0 })
 }
@@ -380,7 +381,7 @@ func (r *run) handOver() float64 {
 	return r.cost.latency[len(r.cost.latency)-1]
 }
 
-// coherenceWait returns the mean wait for a line that another core took.
+// coherenceWait returns the mean wait for a line that another core invalidated.
 func (r *run) coherenceWait() float64 {
 	cycles, misses := 0.0, 0.0
 	for _, at := range r.places {
@@ -392,8 +393,8 @@ func (r *run) coherenceWait() float64 {
 	return share(cycles, misses)
 }
 
-// uses reports whether a source location uses the data that two sites store to. It does if it
-// contains one of these sites or uses the same variable.
+// uses reports whether a source location uses the data to which two sites store. This is the case
+// if it contains one of these sites or uses the same variable.
 func (r *run) uses(at *place, stores [2]uint32) bool {
 	for _, i := range at.sites {
 		for _, store := range stores {
@@ -557,8 +558,8 @@ func (r *run) prefetches(at *place) bool {
 // data.
 const oftenSwept = 3
 
-// carefully is the divisor for the largest possible saving of a change if the trace does not show
-// how much of the saving can be achieved. Changes that were tried therefore rank first.
+// carefully is the divisor by which the largest possible saving is reduced if the trace does not
+// show which part of the saving can be achieved. Therefore changes that were tried rank first.
 const carefully = 8
 
 // A line is badly used if at most half of its bytes are used. A good layout uses nearly all bytes.
@@ -568,7 +569,7 @@ const (
 )
 
 // utilisation returns the share of bytes used in the lines that a source location fetches, in the
-// first cache for which it was measured. It returns 0 if it was not measured.
+// first cache for which it was measured. It returns 0 if utilisation was not measured.
 func (r *run) utilisation(at *place) float64 {
 	fetched, used := uint64(0), uint64(0)
 	for _, i := range at.sites {
@@ -580,7 +581,7 @@ func (r *run) utilisation(at *place) float64 {
 	return share(float64(used), float64(fetched)*float64(r.p.Sites.LineBytes))
 }
 
-// percent formats a share for sentences, as a whole percentage, or with one more digit below 10 %.
+// percent formats a share for sentences: as a whole percentage, or with one decimal below 10 %.
 func percent(of float64) string {
 	switch {
 	case of > 0 && of < 0.001:
@@ -593,7 +594,7 @@ func percent(of float64) string {
 
 func ratio(part, whole uint64) string { return percent(share(float64(part), float64(whole))) }
 
-// behind returns the name of the next lower level, which serves the misses of this level.
+// behind returns the name of the next lower level, which serves the misses of the given level.
 func (r *run) behind(level int) string {
 	if level+1 < len(r.Machine.Levels) {
 		return r.Machine.Levels[level+1].Name
@@ -601,8 +602,8 @@ func (r *run) behind(level int) string {
 	return "memory"
 }
 
-// untriedHow returns the sentence that says how the saving of a change was estimated that was not
-// tried, and why if the run is the reason.
+// untriedHow returns the sentence that says how the saving of an untried change was estimated. If
+// the run is the reason why the change was not tried, the sentence also says so.
 func (r *run) untriedHow() string {
 	why := ""
 	switch {

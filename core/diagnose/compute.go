@@ -59,7 +59,7 @@ func (r *run) compute() {
 			f.Why = "each iteration computes the remainder of a division for the next one, which takes " + number(t.Steady.Cycles) + " cycles"
 			f.Fix, instead = "compute the remainder once for many iterations, before the sums overflow; if each value is needed, subtract the divisor from a sum that has reached it", ""
 			f.IllegalIf = "the numbers are so large that even a few sums overflow"
-		case chain.used: // such as a running sum, for which partial sums do not suffice to break the chain
+		case chain.used: // for example a running sum, whose chain cannot be broken by partial sums
 			f.Fix, instead = "compute the value of each iteration from its index instead of from the previous iteration, or work on several independent sequences at a time", ""
 		}
 		if f.Kind == Compute {
@@ -72,7 +72,8 @@ func (r *run) compute() {
 	}
 }
 
-// withSums returns the cycles that an iteration of a block's loop would take if it added where it takes remainders.
+// withSums returns the cycles that an iteration of a block's loop would take with additions in
+// place of remainders.
 func (r *run) withSums(b int) float64 {
 	instrs := slices.Clone(r.cost.program.Blocks[b].Instrs)
 	for n := range instrs {
@@ -162,12 +163,12 @@ func (r *run) inOtherBlocks(b int) bool {
 	return false
 }
 
-// partialSums is the number of independent chains with which a loop no longer waits for their
-// results.
+// partialSums is the number of independent chains with which a loop no longer waits for the results
+// of a chain.
 const partialSums = 4
 
 // overlaps reports whether several executions of a block's loop fit in the core's instruction
-// window, so that their chains overlap, as in sums of short rows.
+// window, so that their chains overlap, for example in sums of short rows.
 func (r *run) overlaps(k *trace.Block) bool {
 	entries := r.entriesOf(k.Loop)
 	each := share(r.cost.visits[k.Loop-1], entries) * float64(len(k.Instrs))
@@ -199,15 +200,17 @@ func found(list []Finding, k *trace.Block, saved float64) bool {
 type chained struct {
 	loads  bool
 	floats bool // the chain contains floating-point operations
-	// multiplies is set for integer products that combine with new data in each iteration, as in
-	// checksums. It is not set for integer sums, which take one cycle each, or for random number
-	// generators, which use no data.
+	// multiplies is set for integer products that are combined with new data in each iteration, for
+	// example in checksums. It is not set for integer sums, which take one cycle each, or for random
+	// number generators, which use no data.
 	multiplies bool
-	remainders bool // the same for remainders, as of checksums modulo a prime
+	remainders bool // like multiplies, for remainders, for example in checksums modulo a prime
 	tables     bool // loads of numbers from which the address of the next load is computed
-	used       bool // other instructions in each iteration need the results of the chain, or the chain multiplies them each time
-	stored     bool // each iteration stores a result at the same address
-	number     int  // of chains of the same kind in the block
+	// other instructions of each iteration need the result of the chain, or the chain multiplies the
+	// result in each iteration
+	used   bool
+	stored bool // each iteration stores a result at the same address
+	number int  // number of chains of the same kind in the block
 }
 
 // isFloat reports whether an operation is a floating-point addition or multiplication.
@@ -240,7 +243,8 @@ func (r *run) chain(b int) (c chained) {
 			remainders = true
 		case i.Opcode == "load":
 			c.tables = true
-		case i.Opcode == "icmp" || i.Opcode == "select" || i.Opcode == "fcmp": // as in a binary search
+		// the chain contains decisions, as in a binary search
+		case i.Opcode == "icmp" || i.Opcode == "select" || i.Opcode == "fcmp":
 			chosen = true
 		}
 	}

@@ -39,7 +39,7 @@ type place struct {
 	sites          []int // indices in profile.Sites.Code
 
 	references uint64
-	irregular  float64 // share of wait at irregular addresses, 0 to 1
+	irregular  float64 // share of wait that is at irregular addresses, from 0 to 1
 	wait       float64 // cycles that the location waits for lines
 	coherence  float64 // part of wait: for lines that other cores invalidated
 	dependent  float64 // part of wait: for loads whose address another load returns
@@ -53,7 +53,7 @@ type place struct {
 	level      int     // index of the level whose misses cause the longest waits
 }
 
-// source returns the location, as in app.c:12.
+// source returns the location, such as app.c:12.
 func (p *place) source() string {
 	if p.line == 0 {
 		return p.function
@@ -88,10 +88,10 @@ type measure struct {
 	coherence [][]float64 // part of misses: misses after another core's store; nil if no level has any
 	scattered []bool      // by site: whether its addresses are irregular
 	overlap   []float64   // average number of fetches in flight at a time, by site
-	replay    *counts     // the replay that the numbers come from; nil if they come from the profile
+	replay    *counts     // the replay from which the numbers come; nil if they come from the profile
 }
 
-// measureOf returns the measure that follows from the profile.
+// measureOf computes the measure from the profile.
 func (c *costs) measureOf(p *profile.Profile) (m measure) {
 	for k := range c.levels {
 		m.misses = append(m.misses, slices.Clone(c.levels[k].Sites))
@@ -105,7 +105,7 @@ func (c *costs) measureOf(p *profile.Profile) (m measure) {
 	return m
 }
 
-// measured returns the measure that follows from a replay.
+// measured computes the measure from a replay.
 func (c *costs) measured(p *profile.Profile, of *counts) (m measure) {
 	m = measure{misses: of.misses, coherence: of.coherence, replay: of}
 	for i := range p.Sites.Code {
@@ -223,9 +223,9 @@ func sum(list []float64) (all float64) {
 	return all
 }
 
-// replays simulates the trace in the caches if the profile does not suffice. There are three such
+// replays simulates the trace in the caches if the profile is not sufficient. There are three such
 // cases: several threads, because a machine with one core per thread would execute them in a
-// different order from the recorded one; more data than the TLB covers; and references that cross
+// different order from the recorded order; more data than the TLB covers; and references that cross
 // line boundaries.
 func (r *run) replays() {
 	c := r.cost
@@ -304,9 +304,9 @@ func (r *run) count() {
 	}
 }
 
-// exact replaces the estimated misses of sites by exact misses. If there are several threads, these
-// come from the replay. Otherwise they are counted in the loop-compressed trace, with all
-// references sharing the caches.
+// exact replaces the estimated misses of sites by exact misses. If there are several threads, the
+// exact misses come from the replay. Otherwise they are counted in the loop-compressed trace, with
+// all references sharing the caches.
 func (r *run) exact() {
 	c := r.cost
 	if len(r.p.Totals.Threads) > 1 {
@@ -373,7 +373,7 @@ func (r *run) estimated() bool {
 	return len(r.p.Totals.Threads) < 2 && r.p.Sites.Measured(level.Lines(), level.Ways) < 0 && (r.counted == nil || r.counted.Levels[0].Result == nil)
 }
 
-// fetches returns the number of lines that a site gets from below each level.
+// fetches returns the number of lines that a site fetches from below each level.
 func (m *measure) fetches(i int) []float64 {
 	lines := make([]float64, len(m.misses))
 	for k := range m.misses {
@@ -386,8 +386,8 @@ func (m *measure) fetches(i int) []float64 {
 	return lines
 }
 
-// taken returns how many of the lines that a site gets from below a level were invalidated by
-// another core.
+// taken returns the number of the lines fetched by a site from below a level that another core had
+// invalidated.
 func (m *measure) taken(i, k int, fetched float64) float64 {
 	if of := m.coherence[k]; of != nil {
 		return min(of[i], fetched)
@@ -395,8 +395,8 @@ func (m *measure) taken(i, k int, fetched float64) float64 {
 	return 0
 }
 
-// plain returns the cycles that a site waits for lines, for each level that misses, assuming that
-// its fetches overlap as far as the pattern of its addresses allows.
+// plain returns the cycles that a site waits for lines, for each level that misses, if its fetches
+// overlap as far as the pattern of its addresses allows.
 func (c *costs) plain(m *measure, i int) []float64 {
 	out := m.fetches(i)
 	for k := range out {
@@ -590,8 +590,8 @@ func (c *costs) waits(r *run, of *measure) ([][]float64, error) {
 
 // follows returns the share of a site's new addresses that were loaded in earlier iterations, such
 // as the addresses of all elements of a list except the first. It returns 0 if most addresses were
-// not, as in a hash table with short chains. The pipeline model recognises this only in loops of
-// one block whose variables are in registers.
+// not loaded in earlier iterations, as in a hash table with short chains. The pipeline model
+// recognises this only in loops of one block whose variables are in registers.
 func (c *costs) follows(s *profile.Site) float64 {
 	if int64(s.Number) >= int64(len(c.program.Sites)) {
 		return 0
@@ -626,7 +626,7 @@ func (r *run) sourceOf(s *profile.Site) (file string, line uint32) {
 	if file == "" {
 		return s.File, s.Line
 	}
-	for i := range r.p.Sites.Code { // because profiles contain shortened file names
+	for i := range r.p.Sites.Code { // find the shortened name of the file, which profiles contain
 		if of := &r.p.Sites.Code[i]; of.File != "" && int64(of.Number) < int64(len(p.Sites)) && p.Sites[of.Number].Place.File == file {
 			return of.File, line
 		}
@@ -636,7 +636,7 @@ func (r *run) sourceOf(s *profile.Site) (file string, line uint32) {
 
 // sourceOfBlock returns the line of a block in the same loop, or of the nearest block, in the
 // function's own file. If that file is a library's header, as for a thread's function, any other
-// file is used. file is "" if there is none.
+// file is used. file is "" if there is no such block.
 func (r *run) sourceOfBlock(b uint32) (file string, line uint32) {
 	p := r.cost.program
 	own := p.Functions[p.Blocks[b].Function]
@@ -758,7 +758,7 @@ func (r *run) group() {
 // dependent.
 const dependentFrom = 1.5
 
-// crossing returns how many references of a site cross a line boundary.
+// crossing returns the number of references of a site that cross a line boundary.
 func crossing(s *profile.Site, lineBytes uint32) uint64 {
 	if s.Bytes == 0 || s.Bytes > lineBytes {
 		return 0

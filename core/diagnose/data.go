@@ -11,9 +11,9 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// chasing tries to lay out the data of dependent loads in the order in which the loads reach it. It
-// starts with the source location that waits longest, because another loop may reach the same
-// elements in a different order.
+// chasing tries to lay out the data of dependent loads in the order in which the loads reach the
+// elements. It starts with the source location that waits longest, because another loop may reach
+// the same elements in a different order.
 func (r *run) chasing() {
 	list := slices.DeleteFunc(r.byWait(), func(at *place) bool {
 		return at.wait < leastWait*r.out.Cycles || at.dependent <= at.wait/2 || r.taken[at] > 0.5
@@ -139,7 +139,7 @@ func (r *run) translations() {
 }
 
 // elements tries other layouts for the elements of arrays: it moves fields that are used together
-// to an array of their own, or aligns elements to lines.
+// to a separate array, or aligns elements to lines.
 func (r *run) elements() {
 	tried := 0
 	for _, at := range r.byWait() {
@@ -274,7 +274,8 @@ func (r *run) onlyFilled(t *retrial) bool {
 	return filled > t.saved/2
 }
 
-// align tries to align the elements of an array to lines, or so that none crosses a line boundary.
+// align tries to align the elements of an array to lines, or such that no element crosses a line
+// boundary.
 func (r *run) align(at *place, a record) bool {
 	line := uint64(r.p.Sites.LineBytes)
 	lines := strconv.FormatUint(line, 10) + " bytes"
@@ -328,7 +329,7 @@ func (r *run) align(at *place, a record) bool {
 }
 
 // remainSplit reports whether more than a quarter of the references that cross line boundaries
-// still do so after a change of addresses. This happens in a grid, where only one of several
+// still cross them after a change of addresses. This happens in a grid, where only one of several
 // neighbours can be aligned. remainSplit only counts references, and simulates no caches.
 func (r *run) remainSplit(at *place, to rename) bool {
 	before, after := uint64(0), uint64(0)
@@ -394,8 +395,8 @@ func (r *run) padded(g *group) *retrial {
 }
 
 // planes returns the largest multiple of the page size that divides all distances between
-// references that access an array in the same iteration of the nests. It returns 0 if there is
-// none.
+// references that access an array in the same iteration of the nests. It returns 0 if there is no
+// such multiple.
 func (r *run) planes(g *group, a record) (bytes uint64) {
 	for _, nest := range g.loops {
 		for _, body := range bodies(r.rollNest(r.loops.Loops[nest].Nest).Nest.Items) {
@@ -451,7 +452,8 @@ func (r *run) merge(at *place) bool {
 	}
 	slices.SortFunc(arrays, func(a, b record) int { return cmp.Compare(a.low, b.low) })
 	joined := arrays[:0]
-	for _, a := range arrays { // in an unrolled loop, several references access the same array
+	// skip further references to the same array, which occur in unrolled loops
+	for _, a := range arrays {
 		if n := len(joined); n > 0 && a.low < joined[n-1].high {
 			joined[n-1].high = max(joined[n-1].high, a.high)
 		} else {

@@ -98,7 +98,7 @@ type Finding struct {
 	IllegalIf string // a clause that says when the change is illegal; "" if nothing is known
 	More      string // the command line that shows more details
 
-	also []uint32 // other source lines that the finding is about
+	also []uint32 // other source lines to which the finding applies
 }
 
 // LevelWait is the time that a run waits for lines from one level or from memory.
@@ -127,7 +127,7 @@ func (d *Diagnosis) Waiting() float64 {
 }
 
 // mostGuessed is the largest saving, as a share of the run's cycles, that is reported for a change
-// about which nothing is known except how long the run waits.
+// for which only the waits of the run are known.
 const mostGuessed = 0.0999
 
 // Least is the smallest share of the run's cycles that a reported finding can save.
@@ -337,7 +337,7 @@ func alsoAt(line uint32, also []uint32) string {
 	return text
 }
 
-// mostNests is the largest number of nests that are examined, starting with those that make the
+// mostNests is the maximum number of nests that are examined, starting with the nests that make the
 // most references.
 const mostNests = 200
 
@@ -353,7 +353,7 @@ func (r *run) add(at *place, f Finding) {
 	r.out.Findings = append(r.out.Findings, f)
 }
 
-// sourceFunction returns the source function that a name belongs to. Compilers turn OpenMP's
+// sourceFunction returns the source function to which a name belongs. Compilers turn OpenMP's
 // parallel regions into separate functions.
 func sourceFunction(name string) string {
 	for _, suffix := range []string{".omp_outlined", "..omp_par"} {
@@ -445,7 +445,7 @@ func (r *run) placesOf(loop int) (list []*place) {
 }
 
 // strided returns the array with the largest stride in the innermost loop, among the arrays whose
-// stride in another loop is less than a line. It returns nil if there is none.
+// stride in another loop is less than a line. It returns nil if there is no such array.
 func strided(arrays []outline.Array, lineBytes int64) *outline.Array {
 	var found *outline.Array
 	for i := range arrays {

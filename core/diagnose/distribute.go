@@ -7,9 +7,9 @@ import (
 	"github.com/stackglass/stackglass/core/loops/change"
 )
 
-// distribute splits a loop that contains several loops, for example one that sums a column and one
-// that scales it. Each inner loop gets its own copy of the outer loop, and the two are
-// interchanged.
+// distribute splits a loop that contains several loops, for example a loop that sums a column and a
+// loop that scales the column. Each inner loop is placed in a separate copy of the outer loop, and
+// then interchanged with this copy.
 type distribute struct {
 	outer change.Path
 }

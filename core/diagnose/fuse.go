@@ -10,9 +10,10 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// fusedWork returns the cycles that fusing two loops saves in the core. The fused loop counts its iterations once, has
-// values of the first loop in registers, and does not store what the second loop overwrites. A chain of results in one
-// of the loops overlaps with the operations of the other.
+// fusedWork returns the cycles that fusing two loops saves in the core. The fused loop counts its
+// iterations once, keeps values of the first loop in registers, and omits stores whose values the
+// second loop overwrites. A chain of results in one of the loops overlaps with the operations of
+// the other.
 func (r *run) fusedWork(n *loops.Nest, by change.Change, g *group) float64 {
 	fuse, ok := by.(change.Fuse)
 	if !ok || r.cost.program == nil || len(fuse.First) == 0 {
@@ -28,7 +29,8 @@ func (r *run) fusedWork(n *loops.Nest, by change.Change, g *group) float64 {
 	for d := range depth {
 		times *= float64(fuse.First[:d+1].Loop(n).Trips)
 	}
-	for ; a.Trips == b.Trips && onlyLoop(a) != nil && onlyLoop(b) != nil; depth++ { // the loops in them are fused, too
+	// the loops that they contain are also fused
+	for ; a.Trips == b.Trips && onlyLoop(a) != nil && onlyLoop(b) != nil; depth++ {
 		times *= float64(a.Trips)
 		a, b = onlyLoop(a), onlyLoop(b)
 	}
@@ -70,8 +72,9 @@ func (r *run) fusedWork(n *loops.Nest, by change.Change, g *group) float64 {
 	return min(times*max(0, before-after), g.cycles/2)
 }
 
-// operationsOf returns the operations of all iterations of an innermost loop, except those that without reports. They do
-// not wait for each other. Each is executed the given number of times for each execution in the run.
+// operationsOf returns the operations of all iterations of an innermost loop, except those that
+// without reports. The operations do not wait for each other. Each operation is executed times as
+// often as in the run.
 func (r *run) operationsOf(l *loops.Item, times float64, without func(k *trace.Block, instr int) bool) (list []pipeline.Op) {
 	for b, each := range r.codeOf(l) {
 		k := &r.cost.program.Blocks[b]
@@ -85,8 +88,8 @@ func (r *run) operationsOf(l *loops.Item, times float64, without func(k *trace.B
 	return list
 }
 
-// cyclesOfLoop returns the cycles of all iterations of an innermost loop, and how many a chain of results takes; 0: the
-// operations take longer than the chain.
+// cyclesOfLoop returns the cycles of all iterations of an innermost loop, and the cycles of its
+// chain of results; 0: the operations take longer than the chain.
 func (r *run) cyclesOfLoop(l *loops.Item) (cycles, chain float64) {
 	for b, each := range r.codeOf(l) {
 		t := &r.cost.hits.Blocks[b]
@@ -132,7 +135,8 @@ func (r *run) codeOf(l *loops.Item) iter.Seq2[int, float64] {
 	}
 }
 
-// leafOf returns the reference of a loop that an instruction makes; nil: it makes none.
+// leafOf returns the reference of a loop that an instruction makes; nil: the instruction makes no
+// reference.
 func (r *run) leafOf(l *loops.Item, k *trace.Block, instr int) *loops.Item {
 	if k.Instrs[instr].Site == 0 {
 		return nil
@@ -149,7 +153,8 @@ func (r *run) leafOf(l *loops.Item, k *trace.Block, instr int) *loops.Item {
 	return nil
 }
 
-// countsIterations reports whether an instruction counts the iterations of a loop, or ends them.
+// countsIterations reports whether an instruction counts the iterations of a loop, or ends the
+// loop.
 func countsIterations(instrs []trace.Instr, i int) bool {
 	switch in := &instrs[i]; in.Opcode {
 	case "icmp", "br":

@@ -21,13 +21,13 @@ func (r *run) base() *counts {
 	if r.cost.replay == nil && r.canReplay() {
 		r.cost.replay = r.withMisses(r.again(nil, nil, pageShift, false), pageShift)
 		if r.cost.replay == nil {
-			r.replayed = mostRows // the replay was stopped, so make no further ones
+			r.replayed = mostRows // the replay was stopped, so do not replay again
 		}
 	}
 	return r.cost.replay
 }
 
-// retry replays the trace with changed addresses. It returns nil if that is not possible.
+// retry replays the trace with changed addresses. It returns nil if this is not possible.
 func (r *run) retry(to rename, pageShift uint) *retrial {
 	of := r.base()
 	if of == nil {
@@ -136,7 +136,7 @@ func (r *run) retried() string {
 	return "The addresses of all recorded references were changed as the code would change them, and the caches were simulated again."
 }
 
-// newData is the address from which on a change places the data that it moves. No program uses
+// newData is the lowest address at which a change places the data that it moves. No program uses
 // addresses in this range.
 const newData trace.Addr = 1 << 47
 
@@ -149,7 +149,7 @@ type block struct {
 // mostElement is the size of the largest block that counts as one element.
 const mostElement = 1024
 
-// blockAt returns the block that contains an address. ok is false if there is none.
+// blockAt returns the block that contains an address. ok is false if there is no such block.
 func blockAt(blocks []block, addr trace.Addr) (b block, ok bool) {
 	i, found := slices.BinarySearchFunc(blocks, addr, func(b block, addr trace.Addr) int { return cmp.Compare(b.addr, addr) })
 	if !found {
@@ -254,7 +254,7 @@ func (r *run) traversal(sites map[int]bool) rename {
 // elementTable finds the element that contains an address, and its new address.
 type elementTable struct {
 	numbers numbers      // by the address at which an element begins
-	to      []trace.Addr // new address of each element, and the end of the last one
+	to      []trace.Addr // new address of each element, and the end of the last element
 	latest  uint32       // the element found last
 	// element returns the beginning of the element that contains an address, the number of bytes
 	// that certainly belong to the element, and the number of bytes that are reserved for it.
@@ -313,7 +313,7 @@ func (e *elementTable) cell(addr trace.Addr) *uint32 {
 
 // find finds the element of an address, or adds it if add is set.
 func (e *elementTable) find(addr trace.Addr, add bool) bool {
-	// Usually it is the element found last, or the element after it in the new order.
+	// Usually, the element is the one that was found last, or the next element in the new order.
 	for n := e.latest; n < e.latest+2 && int(n) < len(e.numbers.keys); n++ {
 		if addr-e.numbers.keys[n] < e.to[n+1]-e.to[n] {
 			e.latest = n
@@ -505,7 +505,7 @@ func unpacked(a record, fields []field) (pitch uint64) {
 			}
 			continue
 		}
-		at := end + f.at - from // bytes before the field that are never accessed remain in place
+		at := end + f.at - from // unused bytes before the field remain in place
 		f.to = (at + size - 1) &^ (size - 1)
 		moved = moved || f.to != f.at
 		end, from, last = f.to+f.bytes, f.at+f.bytes, i
@@ -519,7 +519,7 @@ func unpacked(a record, fields []field) (pitch uint64) {
 	return end
 }
 
-// aligned is an array that moves to the beginning of a line and whose elements get a new size. If
+// aligned is an array that moves to the beginning of a line, and whose elements have a new size. If
 // fields is not empty, fields move within the element.
 type aligned struct {
 	record
@@ -561,7 +561,7 @@ func merging(arrays []record, bytes uint64) rename {
 	size := uint64(len(arrays)) * bytes
 	for pitch := uint64(8); pitch <= 64; pitch *= 2 {
 		if size <= pitch && size > pitch/2 {
-			size = pitch // so that no element crosses a line boundary
+			size = pitch // the next power of two, so that no element crosses a line boundary
 		}
 	}
 	return func(w *row, _ int) trace.Addr {
@@ -575,9 +575,9 @@ func merging(arrays []record, bytes uint64) rename {
 	}
 }
 
-// apart changes the lines that threads invalidate for each other: it moves the words of each thread
-// to a separate line. If copies is set, each thread gets its own copy of words that several threads
-// store to.
+// apart changes the lines that threads invalidate in each other's caches: it moves the words of
+// each thread to a separate line. If copies is set, each thread has a private copy of words to
+// which several threads store.
 func apart(of *counts, shift uint, copies bool) rename {
 	var contended lineTable
 	least, most := ^trace.Line(0), trace.Line(0)

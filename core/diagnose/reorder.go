@@ -12,26 +12,31 @@ import (
 // loop's iterations. Unlike changes of the loop-compressed trace, it does not need constant
 // strides.
 type reorder struct {
-	loop        []uint32 // by block: 1 + the first block of the outer loop that contains it; or the constant around, if only its function contains such a loop
-	turns       [][]row  // rows kept for each iteration of the inner loop
-	inner       []bool   // by block: whether it is the first block of an inner loop
-	now         uint32   // the outer loop that is running
-	at          int      // iteration of the inner loop; -1 before the inner loop
-	rows        int      // number of rows in turns
-	hash        uint64   // hash of the addresses in an iteration of the outer loop
-	last        [2]uint64
-	turn, again int // number of iterations of the outer loop, and number of iterations that used the same addresses as one of the two previous ones
+	// by block: 1 + the first block of the outer loop that contains the block; or the constant around,
+	// if only the block's function contains such a loop
+	loop  []uint32
+	turns [][]row // rows kept for each iteration of the inner loop
+	inner []bool  // by block: whether it is the first block of an inner loop
+	now   uint32  // the outer loop that is running
+	at    int     // iteration of the inner loop; -1 before the inner loop
+	rows  int     // number of rows in turns
+	hash  uint64  // hash of the addresses in an iteration of the outer loop
+	last  [2]uint64
+	// turn is the number of iterations of the outer loop. again is the number of those iterations that
+	// used the same addresses as one of the two previous iterations.
+	turn, again int
 	give        func(*row)
 }
 
 const around = ^uint32(0)
 
-// mostKept is the largest number of references that are collected. When the limit is reached, they
-// are passed on before the outer loop ends, so the loop is interchanged in several parts.
+// mostKept is the largest number of references that are collected. When the limit is reached, the
+// collected references are passed on before the outer loop ends, so the loop is interchanged in
+// several parts.
 const mostKept = 1 << 22
 
 // mostTurns is the largest number of iterations of the inner loop that are distinguished. All later
-// iterations are treated as one.
+// iterations are treated as one iteration.
 const mostTurns = 1 << 20
 
 // take receives a row of the trace.
@@ -47,7 +52,8 @@ func (o *reorder) take(w *row) {
 		o.turns[at] = append(o.turns[at], *w)
 		o.rows++
 		o.hash = (o.hash ^ w.addr) * 0x9e3779b97f4a7c15
-	case int64(w.site) >= int64(len(o.loop)) || o.loop[w.site] == 0: // a function called by the loop
+	// a row of a function that the loop calls
+	case int64(w.site) >= int64(len(o.loop)) || o.loop[w.site] == 0:
 	default:
 		if l := o.loop[w.site]; l != o.now {
 			o.flush()
@@ -78,9 +84,9 @@ func (o *reorder) flush() {
 	o.rows = 0
 }
 
-// interchange tries to interchange the loops around the source locations that wait longest. It does
-// so if the references depend on data, that is, if only some iterations make them or if their
-// addresses are irregular.
+// interchange tries to interchange the loops around the source locations that wait longest. It
+// tries loops whose references depend on data, that is, references that only some iterations make,
+// or whose addresses are irregular.
 func (r *run) interchange() {
 	if r.cost.program == nil || r.loops == nil || len(r.p.Totals.Threads) > 1 {
 		return
@@ -112,7 +118,8 @@ func (r *run) interchange() {
 		}
 		o := r.newReorder(inner)
 		changed := r.again(nil, o, pageShift, true)
-		if changed == nil || 2*o.again > o.turn { // most iterations repeat the addresses of a previous one, as time steps do
+		// most iterations repeat the addresses of a previous iteration, as time steps do
+		if changed == nil || 2*o.again > o.turn {
 			continue
 		}
 		t := r.compare(of, changed)
@@ -165,9 +172,9 @@ func (r *run) newReorder(inner []uint32) *reorder {
 	return o
 }
 
-// unsteadyLoops returns innermost loops of a source location, in descending order of waits. Each is
-// inside another loop, and has references that only some iterations make or whose addresses are
-// irregular.
+// unsteadyLoops returns innermost loops of a source location, in descending order of waits. Each of
+// these loops is inside another loop, and has references that only some iterations make, or whose
+// addresses are irregular.
 func (r *run) unsteadyLoops(at *place) (list []uint32) {
 	for _, i := range append([]int{r.worstSite(at)}, at.sites...) {
 		loop := r.loopOf(i)
@@ -192,7 +199,7 @@ func (r *run) loopOf(site int) uint32 {
 	return 0
 }
 
-// blockOf returns the block of a site. ok is false if it is unknown.
+// blockOf returns the block of a site. ok is false if the block is unknown.
 func (r *run) blockOf(site int) (b uint32, ok bool) {
 	p, number := r.cost.program, r.p.Sites.Code[site].Number
 	if p == nil || int64(number) >= int64(len(p.Sites)) || int64(p.Sites[number].Block) >= int64(len(p.Blocks)) {

@@ -17,10 +17,10 @@ import (
 
 // The limits of replays.
 const (
-	mostReplayed = 20 << 20 // rows in one replay; of a longer trace with one thread, parts are replayed
+	mostReplayed = 20 << 20 // rows in one replay; longer traces with one thread are replayed in parts
 	mostSampled  = 12 << 20 // rows in these parts
 	numParts     = 4        // number of these parts
-	mostSkimmed  = 1 << 27  // rows of a trace of which parts are replayed
+	mostSkimmed  = 1 << 27  // rows of a trace that is replayed in parts
 	mostRows     = 80 << 20 // rows in all replays together
 	mostShared   = 1 << 20  // lines in a run with several threads
 	mostWays     = 64       // ways; caches with more ways cannot be replayed
@@ -50,11 +50,15 @@ const remoteExtra = 0.7
 // counts contains the results of a replay.
 type counts struct {
 	sites     []siteCounts
-	misses    [][]float64          // by level and site; nil if not counted yet
-	coherence [][]float64          // misses after another core's store, by level and site
-	falsely   []float64            // such misses in the first level for words that no other core wrote, by site
-	severally []float64            // such misses in the first level for lines that contain a word to which several threads stored, by site
-	idle      []waiting            // waits of threads for each other
+	misses    [][]float64 // by level and site; nil if not counted yet
+	coherence [][]float64 // misses after another core's store, by level and site
+	// misses after another core's store, in the first level, for words that no other core wrote, by
+	// site
+	falsely []float64
+	// misses after another core's store, in the first level, for lines that contain a word to which
+	// several threads stored, by site
+	severally []float64
+	idle      []waiting            // waits of threads for the slowest thread
 	blocks    []block              // allocated blocks, ascending by address
 	pages     map[trace.Addr]*page // nil if there is only one thread
 	numbered  []*page
@@ -85,7 +89,7 @@ type waiting struct {
 	cycles  float64
 	slowest uint8
 	fork    uint32 // the block at which the threads were forked
-	divides uint32 // the site at which a loop was divided among them; 0: none
+	divides uint32 // the site at which a loop was divided among the threads; 0: none
 	dynamic bool   // the runtime divided the work while the program ran
 	block   uint32 // the block in which the slowest thread spent the most time
 }
@@ -93,25 +97,27 @@ type waiting struct {
 // page records which threads use a page.
 type page struct {
 	number    uint32
-	first     uint8 // thread that stored to it first
+	first     uint8 // the first thread that stored to the page
 	firstSite int32
-	owner     uint8 // the thread that uses it most, valid once a thread other than the first has used it
-	shared    bool
-	lead      int32
-	user      int32   // a site where the owner uses it
-	far       float64 // additional cycles for another socket's memory, for threads that did not store first
-	moved     float64 // the same, but for lines that such threads fetch for the first time
+	// the thread that uses the page most; valid once a thread other than first has used the page
+	owner  uint8
+	shared bool
+	lead   int32
+	user   int32   // a site at which the owner uses the page
+	far    float64 // additional cycles for another socket's memory, for threads that did not store first
+	moved  float64 // like far, for lines that such threads fetch for the first time
 }
 
-// line records which cores have a cache line, and who stored to its words.
+// line records the cores that have a cache line, and the threads that stored to the line's words.
 type line struct {
 	sharers, lost, seen uint64       // a bit for each core
-	writer              [words]uint8 // for each word: 1 + the thread that stored to it last
-	owner               [words]uint8 // for each word: 1 + the only thread that stored to it, or the constant several
-	contended           bool         // several cores invalidated it for each other
-	severally           bool         // several threads stored to one of its words
-	honest              bool         // the invalidations were due to words that both cores use
-	page                uint32       // 1 + its number in counts.numbered; 0 if unknown
+	writer              [words]uint8 // by word: 1 + the thread that last stored to the word
+	// by word: 1 + the only thread that stored to the word, or the constant several
+	owner     [words]uint8
+	contended bool   // several cores invalidated the line in each other's caches
+	severally bool   // several threads stored to the same word of the line
+	honest    bool   // the invalidations were due to words that both cores use
+	page      uint32 // 1 + the number of the page in counts.numbered; 0 if unknown
 }
 
 // words is the number of words in a line.
@@ -129,7 +135,8 @@ type numbers struct {
 	keys  []uint64
 }
 
-// slot returns the slot where a key is or would be. The table must not be empty.
+// slot returns the slot that contains a key, or the slot in which the key would be stored. The
+// table must not be empty.
 func (t *numbers) slot(key uint64) int {
 	mask := len(t.slots) - 1
 	for slot := int(key*0x9e3779b97f4a7c15>>32) & mask; ; slot = (slot + 1) & mask {
@@ -139,7 +146,7 @@ func (t *numbers) slot(key uint64) int {
 	}
 }
 
-// find returns the number of a key. ok is false if it has none.
+// find returns the number of a key. ok is false if the key has no number.
 func (t *numbers) find(key uint64) (number uint32, ok bool) {
 	if len(t.keys) == 0 {
 		return 0, false
@@ -148,7 +155,7 @@ func (t *numbers) find(key uint64) (number uint32, ok bool) {
 	return number - 1, number > 0
 }
 
-// need returns the number of a key. A new key gets the next number.
+// need returns the number of a key. It assigns the next number to a new key.
 func (t *numbers) need(key uint64) uint32 {
 	if number, ok := t.find(key); ok {
 		return number
@@ -359,16 +366,18 @@ type replay struct {
 	native    []uint64          // size of the widest machine access, by site
 	atomic    []bool            // by site: whether it performs atomic operations
 	locks     func(uint32) bool // whether a block ends with a call that waits for a lock; nil if no block does
-	claims    int               // number of lock operations, and of atomic operations on the same word as the previous one, since the last synchronisation point
-	fork      uint32
-	divides   uint32
-	dynamic   bool
-	broken    bool
-	followed  *followed // accesses of the only thread; nil if there are several threads
+	// number of lock operations, and of atomic operations on the same word as the previous atomic
+	// operation, since the last synchronisation point
+	claims   int
+	fork     uint32
+	divides  uint32
+	dynamic  bool
+	broken   bool
+	followed *followed // accesses of the only thread; nil if there are several threads
 
 	// Two lines whose numbers differ in the bits of the mask differ are in different sets in every
-	// cache. An access to the latest line with given values of these bits finds the line in the
-	// most recent position of its set, and changes nothing.
+	// cache. An access to the latest line with given values of these bits finds the line in the most
+	// recent position of its set, and does not change the cache.
 	latest []uint64 // line numbers plus one, indexed by these bits; nil if misses are not counted
 	differ uint64
 
@@ -388,12 +397,12 @@ type core struct {
 	ahead  [16]trace.Line // lines that were prefetched, by their low bits
 
 	work    float64   // cycles of the executed blocks
-	waited  float64   // cycles for lines that no other core took
+	waited  float64   // cycles for lines that no other core invalidated
 	began   float64   // value of work at the last synchronisation point
 	awaited float64   // value of waited at the last synchronisation point
 	longest []float64 // cycles by block since the last synchronisation point
 	ran     []bool    // by block: whether the block is listed in blocks
-	blocks  []uint32  // the blocks executed since then
+	blocks  []uint32  // the blocks that were executed since the last synchronisation point
 	block   uint32
 }
 
@@ -420,15 +429,15 @@ func (r *run) rows() uint64 {
 	return r.loops.Tree().Rows()
 }
 
-// tooLong reports whether the trace is too long to be replayed. The threads of a run are replayed
-// from one synchronisation point to the next, which needs all rows.
+// tooLong reports whether the trace is too long to be replayed. Runs with several threads cannot be
+// replayed in parts, because the threads are replayed from one synchronisation point to the next.
 func (r *run) tooLong() bool {
 	rows := r.loops.Tree().Rows()
 	return rows > mostSkimmed || rows > mostReplayed && len(r.p.Totals.Threads) > 1
 }
 
-// scale converts the counts of the replayed parts to counts of the whole run. Each site makes the
-// references that the profile contains.
+// scale converts the counts of the replayed parts to counts of the whole run. The references of
+// each site are the site's references in the profile.
 func (c *counts) scale(p *profile.Profile) {
 	for i := range c.sites {
 		n := &c.sites[i]
@@ -466,10 +475,10 @@ func (r *run) canReplay() bool {
 	return true
 }
 
-// again replays the trace. It changes addresses with to and the order of references with order (if
-// they are not nil), and uses pages of 1<<pageShift bytes. It returns nil if the trace cannot be
-// replayed. If levels is false and there is only one thread, it does not count misses, because
-// [run.exactMisses] returns the misses of the unchanged run.
+// again replays the trace. If to is not nil, again uses it to change addresses; if order is not
+// nil, again uses it to change the order of references. Pages have 1<<pageShift bytes. It returns
+// nil if the trace cannot be replayed. If levels is false and there is only one thread, it does not
+// count misses, because [run.exactMisses] returns the misses of the unchanged run.
 func (r *run) again(to rename, order *reorder, pageShift uint, levels bool) *counts {
 	if !r.canReplay() {
 		return nil
@@ -478,7 +487,8 @@ func (r *run) again(to rename, order *reorder, pageShift uint, levels bool) *cou
 	if parts.period > 0 {
 		levels = true // the misses of both runs must come from the same parts
 	}
-	if r.replayed+rows > mostRows || parts.period > 0 && order != nil { // loops are not cut at the ends of parts
+	// a change of order needs whole loops, which parts would cut
+	if r.replayed+rows > mostRows || parts.period > 0 && order != nil {
 		return nil
 	}
 	r.replayed += rows
@@ -607,7 +617,7 @@ func newSiteIndex(p *profile.Profile) *siteIndex {
 	return x
 }
 
-// of returns the index of the site of a reference, or -1 if there is none.
+// of returns the index of the site of a reference, or -1 if the profile has no such site.
 func (x *siteIndex) of(site uint32, pc trace.Addr, kind trace.Kind) int32 {
 	if int64(site) < int64(len(x.byNumber)) {
 		return x.byNumber[site]
@@ -660,8 +670,8 @@ func (s *replay) row(r *row) {
 	}
 }
 
-// ahead prefetches the table entries that the next rows of a thread will look up. The prefetches do
-// not depend on each other, so several can wait for memory at the same time.
+// ahead prefetches the table entries that the next rows of a thread will look up. The prefetches
+// are independent, so several of them can wait for memory at the same time.
 func (s *replay) ahead(m *member, from, to int) {
 	k := &s.cores[m.row(from).thread]
 	var lines [rowsAhead]trace.Line
@@ -710,8 +720,8 @@ func (s *replay) scattered(r *row, i int) {
 	s.classify(&s.sites[i], i, r, s.to(r, i))
 }
 
-// splits returns how many accesses of a reference cross a line boundary. The machine divides a
-// reference into accesses of at most native bytes each.
+// splits returns the number of accesses of a reference that cross a line boundary. The machine
+// divides a reference into accesses of at most native bytes each.
 func splits(addr trace.Addr, bytes, native uint64, shift uint) (n uint64) {
 	if bytes > 16*native {
 		return 0 // a memory range, which the runtime library divides in its own way
@@ -724,7 +734,8 @@ func splits(addr trace.Addr, bytes, native uint64, shift uint) (n uint64) {
 	return n
 }
 
-// classify counts a reference by its distance from the previous one of the same site and thread.
+// classify counts a reference by its distance from the previous reference of the same site and
+// thread.
 func (s *replay) classify(c *siteCounts, i int, r *row, addr trace.Addr) {
 	if c.references == 0 {
 		c.low, c.high = addr, addr
@@ -951,7 +962,8 @@ func (c *lru) follow(lines []uint64, sites []int32, misses []float64) {
 	touched := uint64(0)
 	for j, line := range lines {
 		if j+ahead < len(lines) {
-			touched += c.tags[c.begin(lines[j+ahead])] // so that these tags are in the host's cache when they are needed
+			// prefetch the tags, so that they are in the host's cache when they are needed
+			touched += c.tags[c.begin(lines[j+ahead])]
 		}
 		if !c.use(line) {
 			misses[sites[j]]++
@@ -1005,7 +1017,7 @@ func (s *replay) share(of *line, core uint8, at trace.Line, addr trace.Addr, byt
 		if store {
 			of.writer[w] = core + 1
 			switch {
-			case !s.open: // only one thread is running, as before the others begin
+			case !s.open: // only one thread is running, for example before the other threads begin
 			case of.owner[w] == 0:
 				of.owner[w] = core + 1
 			case of.owner[w] != core+1:
@@ -1037,7 +1049,7 @@ func (s *replay) share(of *line, core uint8, at trace.Line, addr trace.Addr, byt
 	return lost
 }
 
-// place records which threads use a page, and the cost of memory on another socket.
+// place records the threads that use a page, and the cost of memory on another socket.
 func (s *replay) place(thread uint8, i int, at trace.Line, of *line, store, missed, lost bool) {
 	if of.page == 0 {
 		address := at << s.shift >> pageShift
@@ -1129,7 +1141,7 @@ func static(schedule trace.Addr) bool {
 // queue, so an idle thread would take more work.
 const mostClaims = 8
 
-// join synchronises the threads, after the other threads have waited for the slowest. Only
+// join synchronises the threads, after all threads have waited for the slowest thread. Only
 // differences due to the division of work count. If a thread is slower because its share of the
 // work misses more often, that is a separate problem.
 func (s *replay) join() {

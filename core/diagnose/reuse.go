@@ -10,10 +10,10 @@ import (
 // If a thread allocates memory that another thread has freed, or if threads use the same stack one
 // after the other, reuse assigns separate addresses to each thread's memory. Threads that ran one
 // after the other in the recording, because the machine was busy, run at the same time in a replay,
-// so each needs its own memory.
+// and so need separate memory.
 type reuse struct {
 	stacks []extent           // by thread number; contains the stacks that overlap the stack of an earlier thread
-	last   map[trace.Addr]use // last use of allocated blocks, by address
+	last   map[trace.Addr]use // last allocation of blocks, by address
 	heap   []extent           // the blocks that move, ordered by address
 	number trace.Addr         // number of ranges moved so far
 }
@@ -21,7 +21,7 @@ type reuse struct {
 // extent is a range of memory, and the distance by which it moves.
 type extent struct{ low, high, by trace.Addr }
 
-// use records which thread allocated a block last.
+// use records the thread that last allocated a block.
 type use struct {
 	thread uint32
 	by     trace.Addr

@@ -10,17 +10,19 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// A recorded trace contains the references of all threads in the order in which the threads
-// happened to run on one machine. The cost of sharing depends on that order, so a replay chooses
-// its own: between two synchronisation points, the thread that is furthest behind continues, one
-// basic block at a time. Synchronisation points are the forks, joins and barriers of OpenMP, and
-// the starts and ends of other threads.
+// A recorded trace contains the references of all threads in the order in which the threads ran on
+// one machine. The cost of sharing depends on that order, so a replay chooses a different order:
+// between two synchronisation points, the thread that is furthest behind executes the next basic
+// block. Synchronisation points are the forks, joins and barriers of OpenMP, and the starts and
+// ends of other threads.
 
 // row is a reference or an event of the replayed trace.
 type row struct {
-	addr   trace.Addr
-	site   uint32 // for a reference, the number of its site in the trace's tables; for a block entry, the block
-	index  int32  // for a reference, the index of its site in the profile; -1 if it has none
+	addr trace.Addr
+	site uint32 // for a reference, the number of its site in the trace's tables; for a block entry, the block
+	// for a reference, the index of its site in the profile; -1 if the profile does not contain the
+	// site
+	index  int32
 	bytes  uint32
 	thread uint8 // number of the core that runs the thread
 	kind   trace.Kind
@@ -30,7 +32,8 @@ type row struct {
 // scheduled.
 const mostBuffered = 1 << 19
 
-// mostAhead is the largest number of rows kept for threads that are ahead of others.
+// mostAhead is the largest number of rows that are kept for threads that are ahead of other
+// threads.
 const mostAhead = 1 << 21
 
 // mostCores is the largest number of threads that a schedule distinguishes.
@@ -39,19 +42,21 @@ const mostCores = 64
 // schedule delivers the rows of a loop-compressed trace in the order of a machine that runs every
 // thread on its own core.
 type schedule struct {
-	tree    *loops.Tree
-	take    func(*row)
-	expect  func(m *member, from, to int)       // called with a range of rows that will soon be passed to take; may be nil
-	index   *siteIndex                          // nil if references have no sites
-	reuse   *reuse                              // nil if there is only one thread
-	order   *reorder                            // also receives block entries; nil if the order is not changed
-	alloc   func(addr trace.Addr, bytes uint64) // called for each allocation, in trace order; may be nil
-	joined  func()                              // called when all threads have synchronised
-	forked  func()                              // called when the threads begin
-	goOn    func() bool
-	clock   [mostCores]float64 // the clock of each thread, which take advances
-	met     float64            // clock at the last synchronisation point
-	worked  uint64             // a bit for each thread that has run since then
+	tree *loops.Tree
+	take func(*row)
+	// expect is called with a range of rows that will soon be passed to take; may be nil
+	expect func(m *member, from, to int)
+	index  *siteIndex                          // nil if references have no sites
+	reuse  *reuse                              // nil if there is only one thread
+	order  *reorder                            // also receives block entries; nil if the order is not changed
+	alloc  func(addr trace.Addr, bytes uint64) // called for each allocation, in trace order; may be nil
+	joined func()                              // called when all threads have synchronised
+	forked func()                              // called when the threads begin
+	goOn   func() bool
+	clock  [mostCores]float64 // the clock of each thread, which take advances
+	met    float64            // clock at the last synchronisation point
+	// a bit for each thread that has run since the last synchronisation point
+	worked  uint64
 	numbers map[uint32]uint8
 	rest    *loops.Expander // rows that have not yet been read
 	batch   *trace.Batch
@@ -70,12 +75,13 @@ type schedule struct {
 	created int               // number of threads whose creation was requested
 	creates func(uint32) bool // reports whether a block ends with a call that creates a thread
 	joins   func(uint32) bool // reports whether a block ends with a call that waits for a thread; nil if unknown
-	joining bool              // whether such a call was made since the threads began
+	// whether a call that waits for a thread was made since the threads began
+	joining bool
 	members [mostCores]member
 	free    []*chunk // unused chunks, for later rows
 	rows    int
-	full    int            // the buffered rows are passed on when there are this many
-	inner   [mostCores]int // number of nested regions that a thread is in
+	full    int            // number of buffered rows at which they are passed on
+	inner   [mostCores]int // number of nested regions of each thread
 }
 
 // member is the remaining work of a thread.
@@ -98,7 +104,7 @@ type chunk [chunkRows]row
 // queue contains waiting rows, in chunks. A slice that grows would be copied and cleared
 // repeatedly. Rows are numbered from the start of the region.
 type queue struct {
-	chunks []*chunk // contain the rows from first on
+	chunks []*chunk // the chunks that contain the rows from row first on
 	first  int      // number of the first row in chunks, a multiple of chunkRows
 	end    int      // the number of the next row to be appended
 }
@@ -161,7 +167,7 @@ func (s *schedule) run() bool {
 // mostRead is the approximate number of rows that are read at a time.
 const mostRead = 1 << 14
 
-// mostReadAhead is the approximate number of rows that are read while others are passed on.
+// mostReadAhead is the approximate number of rows that are read while earlier rows are passed on.
 const mostReadAhead = 1 << 18
 
 // read appends about most rows of the trace, and reports whether there may be more. It leaves out
@@ -239,11 +245,11 @@ func (s *schedule) skip(b *trace.Batch) {
 	}
 }
 
-// parts describes which rows of a long trace are replayed: in each period of rows, these rows in
-// the middle. The zero value means all rows.
+// parts describes which rows of a long trace are replayed: in the middle of each period of rows,
+// the given number of rows. The zero value means all rows.
 type parts struct{ period, rows uint64 }
 
-// skip reports whether rows are left out. The rows are skipped or replayed together.
+// skip reports whether a group of rows is left out. The group is skipped or replayed as a whole.
 func (p parts) skip(from uint64, rows int) bool {
 	if p.period == 0 {
 		return false
@@ -338,7 +344,7 @@ func (s *schedule) add(r *row) {
 		return
 	case r.kind == trace.ThreadEnd && !s.regions:
 		m.ended = true
-		// On a busy machine, a thread may end before the next one starts or is even created. The
+		// On a busy machine, a thread may end before the next thread starts or is even created. The
 		// threads therefore belong together until the program waits for one of them.
 		if s.alive--; s.alive <= 0 && s.started >= s.created && (s.joining || s.joins == nil) {
 			s.flush(true)
@@ -400,7 +406,7 @@ func (s *schedule) flush(last bool) {
 	}
 }
 
-// meet sets the clocks of all threads to the latest one.
+// meet sets the clocks of all threads to the latest clock.
 func (s *schedule) meet() {
 	latest := 0.0
 	for _, c := range s.clock {

@@ -88,7 +88,8 @@ func (r *run) outermost(b uint32, file string) (line uint32) {
 			line, last = of, head
 		}
 	}
-	for n := range r.cost.program.Blocks { // a body may begin with code from an inlined function
+	// use the first line in the same file, because a body may begin with code from an inlined function
+	for n := range r.cost.program.Blocks {
 		if k := &r.cost.program.Blocks[n]; last > 0 && k.Loop == last && slices.Contains(k.Successors, last-1) && k.FirstLine == k.LastLine && path.Base(k.File) == path.Base(file) && k.FirstLine > line {
 			line = k.FirstLine
 		}
@@ -96,10 +97,10 @@ func (r *run) outermost(b uint32, file string) (line uint32) {
 	return line
 }
 
-// forkedAt returns the line of the call that forks. It returns the first line of the region if that
-// line is between the call and the code of the slowest thread. It also returns this line if both
-// are before the call, because Fortran compilers locate the call at a declaration or in the region.
-// It returns 0 if the line is unknown.
+// forkedAt returns the line of the call that forks, or 0 if the line is unknown. If the first line
+// of the region is between the call and the code of the slowest thread, it returns the region's
+// first line instead. It also returns the region's first line if both are before the call, because
+// Fortran compilers locate the call at a declaration or in the region.
 func (r *run) forkedAt(site, slowest uint32, at *place) uint32 {
 	p := r.cost.program
 	if int64(site) >= int64(len(p.Sites)) || p.Sites[site].Kind != trace.ParallelBegin {
@@ -181,7 +182,9 @@ func (r *run) sockets() {
 	for _, g := range order {
 		most := g.far
 		if uint64(g.pages)<<pageShift > private*uint64(of.team) {
-			most += g.moved // the data does not fit in the threads' private caches, so each run of the loop fetches it again
+			// the data does not fit in the threads' private caches, so each run of the loop fetches the data
+			// again
+			most += g.moved
 		}
 		if g.pages < leastFarPages || most/2 < Least*r.out.Cycles {
 			continue

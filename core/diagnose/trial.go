@@ -34,10 +34,12 @@ type trial struct {
 	sunk          bool        // statements beside the inner loop were moved into it first
 	before, after []float64
 	saved         float64 // number of cycles saved
-	runs          uint64  // number of consecutive runs of a nest that the change affects together; 0 if it affects a single run
-	unchained     bool    // the saving does not include a shorter chain of results or vector instructions
-	vector        float64 // part of saved: cycles saved by vector instructions
-	level         int     // level whose misses account for most of the saved cycles
+	// number of consecutive runs of a nest that the change affects together; 0 if the change affects a
+	// single run
+	runs      uint64
+	unchained bool    // the saving does not include a shorter chain of results or vector instructions
+	vector    float64 // part of saved: cycles saved by vector instructions
+	level     int     // level whose misses account for most of the saved cycles
 }
 
 // nests tries changes on the nests that wait longest, and adds the best change of each nest as a
@@ -49,7 +51,7 @@ func (r *run) nests() {
 	if r.counted == nil {
 		return
 	}
-	// Copies that the compiler made of a loop have their largest waits at the same source location.
+	// Copies of a loop that the compiler made have their largest waits at the same source location.
 	byPlace := map[*place]*group{}
 	var list []*group
 	for i := range r.loops.Loops {
@@ -138,7 +140,8 @@ func (r *run) neighbours(byPlace map[*place]*group) {
 				references += l.Loops[loop].References
 			}
 		}
-		if representative*(a.References+b.References) < references { // for example, the last of many runs may be shorter
+		// some loops may differ, for example because the last of many runs is shorter
+		if representative*(a.References+b.References) < references {
 			continue
 		}
 		if _, more := ends[first]; !more && g.wait < leastWait*r.out.Cycles {
@@ -164,7 +167,7 @@ func (r *run) neighbours(byPlace map[*place]*group) {
 		for _, at := range []*place{first, second} {
 			took[at] = max(took[at], share(o.saved, g.wait))
 		}
-		if i, ok := ends[first]; ok { // the finding is extended by a third loop, and so on
+		if i, ok := ends[first]; ok { // extend the finding by a third loop, and so on
 			f := &r.out.Findings[i]
 			f.Saved, f.Least, f.Most, f.Cost = f.Saved+o.saved, f.Least+o.saved, f.Most+o.saved, max(f.Cost, g.wait)
 			for k := range f.Before {
@@ -187,13 +190,15 @@ func (r *run) neighbours(byPlace map[*place]*group) {
 			How:       "The change was applied to the recorded loops, and the misses of every level were counted again.",
 			IllegalIf: by.Illegal() + r.storedIn(order[i-1], by), More: r.proposing()})
 	}
-	for at, part := range took { // only now, because a third loop saves its own waits
+	// The waits are marked as taken only now, because a third loop saves its own waits.
+	for at, part := range took {
 		r.taken[at] = max(r.taken[at], part)
 	}
 }
 
-// withoutRests removes nests that only perform the last iterations of the nest before them, which the compiler has left in a
-// loop of their own. For each remaining nest, end is the node at which it or its last iterations begin.
+// withoutRests removes nests that only perform the last iterations of the previous nest, for which
+// the compiler has generated a separate loop. For each remaining nest, end is the node at which the
+// nest or its last iterations begin.
 func (r *run) withoutRests(order []int) (list, end []int) {
 	for _, loop := range order {
 		first, last := r.loops.Loops[loop].First, len(list)-1
@@ -213,7 +218,7 @@ func (r *run) withoutRests(order []int) (list, end []int) {
 // fuseWith begins the advice to fuse two loops.
 const fuseWith = "fuse this loop with the previous one, "
 
-// fuseInlined says how to fuse a loop with itself.
+// fuseInlined is the advice to fuse a loop with itself.
 const fuseInlined = "several calls of this loop iterate over the same data in turn: fuse them into one loop that does the work of all"
 
 // inlinedTwice reports whether two loops at the same source line are different code for the same
@@ -232,7 +237,7 @@ func (r *run) differ(a, b *loops.Item) bool {
 }
 
 // copies does the same as [run.inlinedTwice], for loops of a nest that are inside depth other
-// loops. One of the two loops may be unrolled further than the other.
+// loops. One of the two loops may be unrolled further than the other loop.
 func copies(a, b *loops.Item, depth int) (same bool) {
 	before := leavesOf(a.Body)
 	for _, it := range leavesOf(b.Body) {
@@ -270,7 +275,8 @@ func (r *run) operations(l *loops.Item) (list []string) {
 const representative = 32
 
 // mostBetween is the largest distance between neighbouring loops, in nodes of the loop-compressed
-// trace. Between them may be a few references, and iterations that the compiler peeled off or left.
+// trace. A few references, and iterations that the compiler peeled off or left, may lie between the
+// loops.
 const mostBetween = 32
 
 // group contains nests whose largest waits are at the same source location. Changes are tried on
@@ -293,8 +299,9 @@ type group struct {
 // sunkTile is the smallest size of tiles of a loop beside which there are other statements.
 const sunkTile = 128
 
-// withLarger returns a change and, if it divides a single loop into tiles, the same with larger tiles. Small tiles may have
-// fewer misses, but enter the loop inside them more often.
+// withLarger returns a change and, if the change divides a single loop into tiles, the same change
+// with larger tiles. Small tiles may have fewer misses, but enter the loop inside the tiles more
+// often.
 func withLarger(by change.Change) []change.Change {
 	list := []change.Change{by}
 	tile, ok := by.(change.Tile)
@@ -357,8 +364,8 @@ func (r *run) rollNest(nest int) *change.Rolled {
 // reference.
 func (r *run) copies(site uint32) uint64 { return max(1, r.sources[site].copies) }
 
-// nestWaits returns the cycles that a loop waits, by the level that misses. They are the loop's
-// exactly counted misses, multiplied by the wait per line at its source locations.
+// nestWaits returns the cycles that a loop waits, by the level that misses. The cycles are the
+// loop's exactly counted misses, multiplied by the wait per line at its source locations.
 func (r *run) nestWaits(loop int) []float64 {
 	counted := r.counted
 	waits := make([]float64, len(r.cost.levels))
@@ -383,8 +390,9 @@ func (r *run) nestWaits(loop int) []float64 {
 	return waits
 }
 
-// average sets the misses in each level for one run of the group's nests, averaged over all of
-// them. The first nest may find its data in no cache, and the others may find it in one.
+// average sets the misses in each level for one run of the group's nests, averaged over all these
+// nests. The data of the first nest may be in no cache, whereas the data of the other nests may be
+// in a cache.
 func (r *run) average(g *group, nests ...int) {
 	g.perRun, g.repeated, g.times = make([]float64, len(r.cost.levels)), 1, 1
 	accesses := func(nest int) float64 {
@@ -528,7 +536,7 @@ func (r *run) nest(g *group) {
 		if a, ok := r.recordOf(r.worstSite(g.at)); ok && r.split(g.at, a, nil) {
 			return
 		}
-		if best < 0 || 2*tried[best].saved < saved { // unless a different layout helps
+		if best < 0 || 2*tried[best].saved < saved { // use this change unless a different layout helps
 			r.untried = append(r.untried, func() {
 				if r.taken[g.at] <= 0.5 {
 					r.addConflict(g, saved, worst, true)
@@ -545,7 +553,8 @@ func (r *run) nest(g *group) {
 	if (kind == Layout || kind == Conflict || kind == Alignment) && (g.pages > wait || g.at.fills()) { // a different layout does not help
 		return
 	}
-	if kind == Stride && r.strideWords(loop) == "" { // changing the order of loops only brings uses of the same data closer together
+	// the strides do not change: the new order only brings uses of the same data closer together
+	if kind == Stride && r.strideWords(loop) == "" {
 		kind = Capacity
 	}
 	chain, vector := 0.0, 0.0
@@ -561,7 +570,7 @@ func (r *run) nest(g *group) {
 		More: r.proposing()}
 	runs := b.runs
 	if runs > 0 {
-		runs++ // the first one
+		runs++ // count the first run, too
 	} else if c, ok := b.change.(change.Tile); ok {
 		if l := c.Outer.Loop(b.nest); l != nil && steady(l, len(c.Outer)-1) {
 			runs = l.Trips
@@ -664,8 +673,8 @@ func besides(n *loops.Nest) (list []sunkNest) {
 	return list
 }
 
-// storedIn lists the arrays that a nest stores to. A change of order is illegal if it breaks a
-// dependence on one of them.
+// storedIn lists the arrays to which a nest stores. A change of order is illegal if it breaks a
+// dependence on one of these arrays.
 func (r *run) storedIn(nest int, by change.Change) string {
 	switch by.(type) {
 	case change.Interchange, change.Tile, change.Fuse, distribute:
@@ -687,10 +696,10 @@ func (r *run) storedIn(nest int, by change.Change) string {
 	return "; check the stores to " + strings.Join(names, ", ")
 }
 
-// lineOf returns the first line in a file that belongs to a loop of a nest but not to a loop inside
-// that loop. It returns 0 if the line is unknown. Loops of the nest are matched with the loops of
-// the code around the references, from the innermost one outwards. Two loops are considered to be
-// the same if they have the same number of iterations.
+// lineOf returns the first line in a file that belongs to a loop of a nest, but not to a loop
+// inside that loop. It returns 0 if the line is unknown. Loops of the nest are matched with the
+// loops of the code around the references, from the innermost loop outwards. Two loops are
+// considered the same if they have the same number of iterations.
 func (r *run) lineOf(nest int, p change.Path, file string) (line uint32, innermost bool) {
 	l, program := r.loops, r.cost.program
 	loop := nest
@@ -706,7 +715,7 @@ func (r *run) lineOf(nest int, p change.Path, file string) (line uint32, innermo
 		return 0, false
 	}
 	innermost = l.Loops[loop].End == loop+1
-	below := 0 // loops that are in it one in the other
+	below := 0 // number of nested loops inside the loop
 	for i := loop; i < l.Loops[loop].End; i++ {
 		below = max(below, l.Loops[i].Depth-l.Loops[loop].Depth)
 	}
@@ -717,10 +726,11 @@ func (r *run) lineOf(nest int, p change.Path, file string) (line uint32, innermo
 	for _, b := range blocks {
 		for head := program.Blocks[b].Loop; head > 0; head = r.outer(head) {
 			if program.Blocks[head-1].Depth+uint32(below) > deepest {
-				continue // that is one of these
+				continue // this loop is one of the inner loops
 			}
 			visits, trips, runs := r.cost.visits[head-1], float64(l.Loops[loop].Trips), float64(l.Loops[loop].Runs)
-			if entries := r.entriesOf(head); len(r.p.Totals.Threads) > 1 && visits > trips+runs && entries > 0 { // a nest is of one thread
+			// the nest contains the iterations of a single thread
+			if entries := r.entriesOf(head); len(r.p.Totals.Threads) > 1 && visits > trips+runs && entries > 0 {
 				visits, trips, runs = visits/entries, trips/runs, 1
 			}
 			if visits < trips || visits > trips+runs {
@@ -732,11 +742,12 @@ func (r *run) lineOf(nest int, p change.Path, file string) (line uint32, innermo
 	return 0, innermost
 }
 
-// entriesOf returns how often the code enters a loop, which is given as 1 + its header block.
+// entriesOf returns the number of times that the code enters a loop, which is given as 1 + its
+// header block.
 func (r *run) entriesOf(head uint32) float64 { return r.entriesWithin(head, mostDeep) }
 
-// entriesWithin follows at most this number of loops that directly follow each other. Such a loop
-// ends as often as it begins.
+// entriesWithin does the same as entriesOf, but follows at most the given number of loops that
+// directly follow each other. Such loops end as often as they begin.
 func (r *run) entriesWithin(head uint32, most int) (entries float64) {
 	blocks := r.cost.program.Blocks
 	for b := range blocks {
@@ -805,7 +816,7 @@ func (r *run) repeatedNest(loop int) (n *loops.Nest, runs uint64) {
 	if l.Runs < 3 {
 		return nil, 0
 	}
-	var turns [][]loops.Item // for each run, the run itself, and the code until the next run
+	var turns [][]loops.Item // each run of the nest, with the code up to the next run
 	var between []loops.Item
 	nodes := 0
 	for node := range r.loops.Tree().Nodes() {
@@ -857,8 +868,8 @@ func (r *run) repeatedNest(loop int) (n *loops.Nest, runs uint64) {
 	return of, uint64(len(turns))
 }
 
-// evenly computes from the first three runs how much each run adds to the parameters of items. It
-// returns false if the amount is not the same for each run.
+// evenly computes, from the first three runs, the amount that each run adds to the parameters of
+// items. It returns false if the amounts differ between the runs.
 func evenly(a, b, c []loops.Item, depth int) bool {
 	for i := range a {
 		x, y, z := &a[i], &b[i], &c[i]
@@ -988,7 +999,7 @@ func (r *run) try(n *loops.Nest, sunk bool, by change.Change, g *group) *trial {
 
 // inSequence reports whether each reference in items advances by less than a line in its innermost
 // loop. The items are inside depth loops. In a matrix transposition, one of the two references
-// advances by more, whatever the order of the loops.
+// advances by more in either order of the loops.
 func inSequence(items []loops.Item, depth int, lineBytes int64) bool {
 	for i := range items {
 		if it := &items[i]; it.IsLoop() {
@@ -1013,7 +1024,7 @@ func (r *run) applies(n *loops.Nest, by change.Change) bool {
 
 // needsLater reports whether two loops cannot simply be fused, because an iteration of the second
 // loop needs a value that the first loop stores in a later iteration, or overwrites a value that
-// the first loop loads in a later iteration. An example is a loop that copies the result of a
+// the first loop loads in a later iteration. For example, the second loop may copy the result of a
 // stencil back.
 func needsLater(n *loops.Nest, fuse change.Fuse) bool {
 	if len(fuse.First) == 0 {
@@ -1044,8 +1055,8 @@ func needsLater(n *loops.Nest, fuse change.Fuse) bool {
 	return false
 }
 
-// mostLater is the largest assumed number of iterations that one of two fused loops must be ahead
-// of the other.
+// mostLater is the largest assumed number of iterations by which one of two fused loops must be
+// ahead of the other loop.
 const mostLater = 4
 
 // span is the memory that a reference touches in one turn, which is a group of iterations of a
@@ -1053,9 +1064,10 @@ const mostLater = 4
 type span struct {
 	low, bytes uint64 // the range touched by all inner loops together
 	by         int64  // the distance from one turn to the next
-	step       int64  // stride in the only inner loop; 0 if there is no inner loop or several
-	own        uint64 // size of the reference in bytes
-	stores     bool
+	// stride in the only inner loop; 0 if there is no inner loop, or if there are several
+	step   int64
+	own    uint64 // size of the reference in bytes
+	stores bool
 }
 
 // spans returns the spans of the references in a loop at this depth, which is divided into turns.
@@ -1174,7 +1186,7 @@ func (r *run) sameSource(n *loops.Nest, fuse change.Fuse) bool {
 	return look(b.Body, func(at *place) bool { return places[at] })
 }
 
-// translations describes the TLBs as caches, with the cost of a miss in each.
+// translations describes the TLBs as caches, with the cost of a miss in each TLB.
 var translations = []struct {
 	cache  misses.Cache
 	cycles float64
@@ -1183,8 +1195,8 @@ var translations = []struct {
 	{misses.Cache{LineBytes: 1 << pageShift, Sets: secondPages / secondPageWays, Ways: secondPageWays}, walkCycles - secondPageCycles},
 }
 
-// onlyLoop returns the only loop in a loop's body. Beside this loop there may be a few references
-// of a remainder loop. It returns nil if there is none or if there are several.
+// onlyLoop returns the only loop in a loop's body, or nil if the body contains no loop or several
+// loops. The body may also contain a few references of a remainder loop.
 func onlyLoop(l *loops.Item) (only *loops.Item) {
 	for i := range l.Body {
 		if !l.Body[i].IsLoop() {
@@ -1220,8 +1232,8 @@ func (r *run) enteredMore(n, changed *loops.Nest, g *group) float64 {
 	return min(more*cycles, g.cycles)
 }
 
-// entries returns how often the innermost loops in items are entered if the items are executed the
-// given number of times.
+// entries returns the number of times that the innermost loops in items are entered if the items
+// are executed the given number of times.
 func entries(items []loops.Item, times float64) (number float64) {
 	for i := range items {
 		switch it := &items[i]; {
@@ -1236,7 +1248,7 @@ func entries(items []loops.Item, times float64) (number float64) {
 }
 
 // again reports whether a load uses the data of a reference in the previous loop. Both loops are
-// inside depth other loops, and the compiler may have unrolled one of them further than the other.
+// inside depth other loops, and the compiler may have unrolled one loop further than the other.
 func again(before, load *loops.Item, depth int) bool {
 	step, by := before.Step(depth), load.Step(depth)
 	apart := int64(load.Addr - before.Addr)
@@ -1327,8 +1339,8 @@ func (r *run) pagesOf(g *group) (cycles float64) {
 
 // repeats reports whether a change of order affects a loop whose iterations all use the same
 // addresses. Such a loop repeats the same work, as time steps do, and each iteration usually needs
-// all results of the previous one. It returns false for tiling a loop that updates each element
-// only from the element's own value.
+// all results of the previous iteration. It returns false for tiling a loop that updates each
+// element only from the element's own value.
 func repeats(n *loops.Nest, by change.Change) bool {
 	var outer change.Path
 	tile := false
@@ -1391,7 +1403,7 @@ func independent(leaves []*loops.Item, depth int, trips uint64) bool {
 		if store.Ref.Kind == trace.Load {
 			continue
 		}
-		if store.Wild || by == 0 { // for example, a sum
+		if store.Wild || by == 0 { // all iterations store to the same element, for example in a sum
 			return false
 		}
 		reach := magnitude(by)*int64(trips) + int64(store.Ref.Bytes)
@@ -1404,7 +1416,8 @@ func independent(leaves []*loops.Item, depth int, trips uint64) bool {
 			case magnitude(apart) >= reach:
 			case other.Step(depth) != by:
 				return false
-			case apart != 0: // the elements are different, and one iteration or several access them
+			// the references are to different elements, which one or several iterations access
+			case apart != 0:
 				if in := (apart%by + magnitude(by)) % magnitude(by); in < int64(store.Ref.Bytes) || in+int64(other.Ref.Bytes) > magnitude(by) {
 					return false
 				}
@@ -1443,14 +1456,15 @@ func (r *run) vectorised(changed *loops.Nest, g *group, by change.Change) float6
 	for b := range r.cost.program.Blocks {
 		if r.vectors(b) {
 			lanes := max(nativeLeast, float64(r.cost.program.TargetOf(uint32(blocks[0])).VectorBits(true))/8) / float64(bytes)
-			return (1 - 1/lanes) / 2 // compilers do not always vectorise
+			// half of the possible saving, because compilers do not always vectorise
+			return (1 - 1/lanes) / 2
 		}
 	}
 	return 0
 }
 
-// scalar returns by how many cycles a loop takes longer if an interchange prevents vector
-// instructions: in the new innermost loop, references advance by more than an element.
+// scalar returns the additional cycles of a loop if an interchange prevents vector instructions,
+// because references advance by more than an element in the new innermost loop.
 func (r *run) scalar(n, changed *loops.Nest, g *group, by change.Change) float64 {
 	c, ok := by.(change.Interchange)
 	if !ok {
@@ -1472,8 +1486,9 @@ func unitStrides(l *loops.Item, depth int) bool {
 	})
 }
 
-// lanes returns the number of elements, beyond the first one, that the compiler's vector instructions access for each
-// reference in an innermost loop; 0: for some references, they access one element.
+// lanes returns the number of additional elements, besides the first element, that the compiler's
+// vector instructions access for each reference in an innermost loop; 0: for some references, only
+// one element.
 func (r *run) lanes(l *loops.Item, depth int) (least float64) {
 	l, depth = innermost(l, depth)
 	code := loopcount.CodeOf(r.loops)
@@ -1491,7 +1506,8 @@ func (r *run) lanes(l *loops.Item, depth int) (least float64) {
 	return least
 }
 
-// innermost is the loop that contains no other, and how many are around it.
+// innermost returns the first loop in l, or l itself, that contains no other loop, and the number
+// of loops around it.
 func innermost(l *loops.Item, depth int) (*loops.Item, int) {
 	for i := 0; i < len(l.Body); i++ {
 		if l.Body[i].IsLoop() {
@@ -1650,7 +1666,7 @@ func (r *run) recurrence(b int) float64 {
 
 // ease returns the weight of a change's saving. If two changes save about the same, the finding
 // should name the change that takes less work and is more often legal. If most misses are conflict
-// misses, it should be padding, which removes the cause.
+// misses, the finding should propose padding, which removes the cause.
 func (r *run) ease(t *trial, loop, level int) float64 {
 	switch c := t.change.(type) {
 	case change.Tile:
@@ -1803,8 +1819,8 @@ func (r *run) arrays(loop int) []outline.Array {
 	return list
 }
 
-// strided returns the array with the most references among the arrays that advance by whole lines in an innermost loop of
-// a nest; nil: there is none.
+// strided returns the array with the most references among the arrays that advance by whole lines
+// in an innermost loop of a nest; nil: no such array.
 func (r *run) strided(nest int) *outline.Array {
 	for loop := r.loops.Loops[nest].End - 1; loop >= nest; loop-- {
 		if a := strided(r.arrays(loop), int64(r.loops.LineBytes)); a != nil {
@@ -1853,7 +1869,7 @@ func (r *run) transposes(nest int) bool {
 	return false
 }
 
-// nearest returns the smallest stride of an array in any loop other than the innermost one.
+// nearest returns the smallest stride of an array in any loop other than the innermost loop.
 func nearest(a *outline.Array, lineBytes int64) int64 {
 	least := lineBytes
 	for _, s := range a.Strides[:len(a.Strides)-1] {
@@ -1868,7 +1884,7 @@ func nearest(a *outline.Array, lineBytes int64) int64 {
 type sunkNest struct {
 	nest  *loops.Nest
 	path  change.Path // the outer loop to interchange
-	below int         // number of levels from it to the inner loop
+	below int         // number of nesting levels from the outer loop to the inner loop
 }
 
 // sinkable finds loops whose body consists of one loop and of leaves. It moves the leaves into that

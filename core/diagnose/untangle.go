@@ -7,10 +7,10 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// A machine that runs threads at the same time, or switches between them often, records them
-// tangled: the rows of one thread lie between rows of others. Loops are then in pieces, and changes
-// of nests cannot be tried. The order of threads between two events depends on chance anyway (see
-// schedule.go), so the rows of each thread can be put together.
+// If a machine runs threads at the same time, or switches between them often, the trace is tangled:
+// rows of other threads lie between the rows of a thread. Loops are then broken into pieces, and
+// changes of nests cannot be tried. The order of threads between two events is random anyway (see
+// schedule.go), so the rows of each thread can be grouped.
 
 // Traces are untangled if threads take turns at least this often, with at most this number of rows in a turn on average.
 const (
@@ -18,8 +18,8 @@ const (
 	mostTurn   = 1 << 10
 )
 
-// untangled returns a trace in which the rows of each thread follow each other from one event to the next; nil: it
-// would not have fewer nodes, or takes too long.
+// untangled returns a trace in which the rows of each thread between two events follow each other;
+// nil: the trace would not have fewer nodes, or untangling takes too long.
 func (r *run) untangled(t *loops.Tree) *loops.Tree {
 	if len(r.p.Totals.Threads) < 2 || t.Rows() > mostReplayed {
 		return nil
@@ -59,7 +59,7 @@ func (r *run) untangled(t *loops.Tree) *loops.Tree {
 // untangling keeps the rows of each thread until an event.
 type untangling struct {
 	folder  *loops.Folder
-	number  map[uint32]int // of threads
+	number  map[uint32]int // number of each thread in rows
 	threads []*trace.Batch
 	rows    int
 }
@@ -100,7 +100,7 @@ func (u *untangling) take(b *trace.Batch) error {
 	return nil
 }
 
-// flush passes on the rows that it keeps.
+// flush passes on the rows that are kept.
 func (u *untangling) flush() error {
 	for _, b := range u.threads {
 		if b.Len() == 0 {

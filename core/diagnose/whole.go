@@ -10,14 +10,14 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Advice to record a trace with code.
+// recordMore is the advice to record a trace with code.
 const recordMore = `the trace does not say which source location makes a reference, so only the run as a whole is diagnosed, and each reference is assumed to cost one cycle: ` +
 	`compile the program with "stackglass cc -- clang …" and run it, to find source lines and data, and to try changes`
 
 // whole diagnoses a run without source locations. The misses of each level are divided by cause.
 // Conflict misses are the misses that a fully associative cache of the same size would avoid. No
-// cache can avoid cold misses, or misses on lines that another core invalidated. All others are
-// capacity misses.
+// cache can avoid cold misses, or misses on lines that another core invalidated. All other misses
+// are capacity misses.
 func (r *run) whole() error {
 	h, assumed := costmodel.CompleteLatencies(r.Machine, r.Processor)
 	full := h

@@ -113,7 +113,7 @@ func (x *Export) tablesOf(v *ask.Verb) (tables []report.Table, warnings []string
 	add := func(q ask.Question, key func(string) string) {
 		d, err := x.answer(q)
 		if err != nil {
-			return // for example, if the profile lacks a line size of the caches
+			return // the verb has no answer, for example because the profile lacks a line size of the caches
 		}
 		warnings = append(warnings, d.Warnings...)
 		for _, t := range d.Tables {
@@ -141,7 +141,8 @@ func (x *Export) tablesOf(v *ask.Verb) (tables []report.Table, warnings []string
 	case "counters":
 		add(q, func(key string) string {
 			if key == "memory" {
-				return "memory_usage" // because the table of the hierarchy's memory is called memory
+				// this key avoids a conflict with the table of the hierarchy's memory, whose key is memory
+				return "memory_usage"
 			}
 			return key
 		})
@@ -161,7 +162,8 @@ func (x *Export) answer(q ask.Question) (*report.Document, error) {
 	}
 	q.Machine = x.asked.Hierarchy
 	d, err := x.Run.Answer(q)
-	if err != nil && q.Verb.Machine == ask.SomeCaches { // there is no answer for these caches, but the other tables may exist
+	// there is no answer for these caches, but the other tables may have one
+	if err != nil && q.Verb.Machine == ask.SomeCaches {
 		q.Machine = hierarchy.Hierarchy{}
 		return x.Run.Answer(q)
 	}

@@ -2,7 +2,7 @@ package export
 
 import (
 	"cmp"
-	_ "embed" // for embedding style.css
+	_ "embed" // embeds style.css
 	"strconv"
 	"strings"
 

@@ -77,7 +77,7 @@ func entryOf(c *profile.Site, name func(string) string) Entry {
 }
 
 // count adds an event for each site and for the rest. If the rest is not 0, count assigns it to an
-// entry that is named elsewhere.
+// entry whose name is the argument elsewhere.
 func (s *Sheet) count(event Event, ofSite func(int) uint64, elsewhere string, rest uint64) {
 	sites := len(s.Entries)
 	if sites > 0 && s.Entries[sites-1].Function == elsewhere {
@@ -115,9 +115,10 @@ func (s *Sheet) key(text string) string {
 	return key
 }
 
-// distanceSums returns the sum of the stack distances of each site's accesses. The histogram gives
-// the exact sum for each bin of distances. This sum is divided among the sites in proportion to
-// their accesses in the bin. The sums of the sites add up to the sum of all distances.
+// distanceSums returns the sum of the stack distances of each site's accesses. The exact sum for
+// each bin of distances is computed from the histogram. This sum is divided among the sites in
+// proportion to their accesses in the bin. The sums of the sites add up to the sum of all
+// distances.
 func distanceSums(p *profile.Profile) []uint64 {
 	sums := make([]uint64, len(p.Sites.Code))
 	l := p.LocalityAt(p.Sites.LineBytes)

@@ -31,7 +31,8 @@ func (s *Sheet) Pprof() []byte {
 		p.sample(s, &s.Entries[i], modules)
 	}
 	if len(modules) == 0 && s.Command != "" {
-		modules = []module{{name: s.Command}} // pprof takes the name of the profile from the first module
+		// pprof uses the name of the first module as the name of the profile
+		modules = []module{{name: s.Command}}
 	}
 	for i := range modules {
 		p.mapping(uint64(i+1), &modules[i])
@@ -175,7 +176,7 @@ func (p *pprof) mapping(id uint64, of *module) {
 // module is an executable file, loaded at base.
 type module struct {
 	name        string
-	base, limit uint64 // limit is the end of the last address range that is used
+	base, limit uint64 // limit is the end of the highest used address range
 }
 
 func (m *module) holds(e *Entry) bool { return e.Module == m.name && e.PC-e.Offset == m.base }

@@ -288,7 +288,7 @@ func (w *callgrind) calls(s *Sheet) {
 	}
 }
 
-// oneLine replaces line breaks, which would start another record.
+// oneLine replaces line breaks, because a line break would start a new record.
 func oneLine(s string) string { return lineEnds.Replace(s) }
 
 var lineEnds = strings.NewReplacer("\n", " ", "\r", " ")

@@ -61,7 +61,8 @@ func (s *Sheet) divide(of *Places) {
 		if by == nil {
 			by = pathCounts(c, "accesses")
 		}
-		open := make([]uint64, len(further)) // counts of further that no function has taken yet
+		// counts of the paths in further that have not been assigned to a function yet
+		open := make([]uint64, len(further))
 		for at, path := range further {
 			open[at] = by[path]
 		}
@@ -78,7 +79,8 @@ func (s *Sheet) divide(of *Places) {
 			for at, path := range columns {
 				want[at] = by[path]
 			}
-			if counts == nil { // in the same proportions as the accesses
+			// the counts by path are unknown: divide in the same proportions as the accesses
+			if counts == nil {
 				sum := uint64(0)
 				for _, n := range left {
 					sum = saturatingAdd(sum, n)

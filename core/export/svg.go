@@ -100,7 +100,7 @@ func (p *plot) path(c *profile.Curve) string {
 	return string(append(append(b, 'H'), number(right)...))
 }
 
-// curve draws the miss-ratio curve, with the levels of a hierarchy on it.
+// curve draws the miss-ratio curve, and marks the levels of a hierarchy on it.
 func (p *page) curve(c *profile.Curve, lineBytes uint32, levels []hierarchy.Level, exact string) {
 	plot := newPlot(c, lineBytes, levels)
 	about := curveSentence(c, lineBytes, exact)

@@ -24,13 +24,14 @@ type stackKey struct {
 type stackKind uint8
 
 const (
-	wholeStack     stackKind = iota // all accesses, as if made by one core
-	privateStack                    // a core's accesses
-	coherentStack                   // a core's accesses; accesses to invalidated lines count as cold
-	lostStack                       // coherence misses, by the depth at which the line was invalidated
-	foreignStack                    // private distances of the accesses to lines that another core touched last
-	memberStack                     // a core's accesses, by their distances on the stack of a domain
-	foreignAtStack                  // the same accesses, by their distances on the stack of all cores
+	wholeStack    stackKind = iota // all accesses, as if one core made them
+	privateStack                   // a core's accesses
+	coherentStack                  // a core's accesses; accesses to invalidated lines count as cold
+	lostStack                      // coherence misses, by the depth at which the line was invalidated
+	foreignStack                   // private distances of the accesses to lines that another core touched last
+	memberStack                    // a core's accesses, by their distances on the stack of a domain
+	// the accesses of foreignStack, by their distances on the stack of all cores
+	foreignAtStack
 )
 
 // stackCurve is the miss-ratio curve of a stack, with its set table, which may be nil.
@@ -49,7 +50,7 @@ type stackCache struct {
 // keptAnswers is the maximum number of SDCM results that an [Asker] caches.
 const keptAnswers = 1024
 
-// coreMisses holds the misses of one core in a cache that sees all accesses of the core.
+// coreMisses contains the misses of one core in a cache that sees all accesses of the core.
 type coreMisses struct {
 	accesses, misses, sdcm, coherence float64
 	method                            Method // Exact or SDCM
@@ -69,8 +70,9 @@ func (a *Asker) whole(c Cache) coreMisses {
 	return n
 }
 
-// fetched returns how many lines a cache fetched, if the profile contains the line utilisation of
-// the cache. Utilisation is measured by simulating the sets, so the number of sets does not matter.
+// fetched returns the number of lines that a cache fetched, if the profile contains the line
+// utilisation of the cache. Utilisation is measured by simulating the sets, so the number of sets
+// does not matter.
 func fetched(s *profile.Sites, c Cache) (misses uint64, ok bool) {
 	if s == nil || c.Hashed || c.LineBytes != s.LineBytes {
 		return 0, false
@@ -112,7 +114,8 @@ func (a *Asker) perCore(s *profile.Sharing, c Cache, parts []Cache) ([]coreMisse
 // coherent returns the misses of a core's private cache, including coherence misses.
 func (a *Asker) coherent(s *profile.Sharing, c Cache, core int) coreMisses {
 	n := a.answer(stackKey{lineBytes: s.LineBytes, kind: coherentStack, core: core}, s, c)
-	lost := a.answer(stackKey{lineBytes: s.LineBytes, kind: lostStack, core: core}, s, c) // the accesses that find an invalidated line, predicted as if the line had not been invalidated
+	// the prediction for coherence misses as if their lines had not been invalidated
+	lost := a.answer(stackKey{lineBytes: s.LineBytes, kind: lostStack, core: core}, s, c)
 	n.coherence = min(n.misses, lost.accesses-lost.misses)
 	return n
 }
@@ -250,9 +253,9 @@ func (a *Asker) makeStack(key stackKey, s *profile.Sharing) stackCurve {
 type coreGroup struct{ domain, core int }
 
 // groupsOf divides the cores into groups of sharedBy cores, such that the profile has a domain for
-// each group. Consecutive cores share a cache if the profile has a domain for them. Otherwise the
-// domains in the profile determine which cores share one. If fewer than sharedBy cores remain at
-// the end, they share the last cache. ok is false if the profile lacks a domain for some cores.
+// each group. Consecutive cores share a cache if the profile has a domain for them. Otherwise, the
+// domains in the profile determine which cores share a cache. If fewer than sharedBy cores remain
+// at the end, they share the last cache. ok is false if the profile lacks a domain for some cores.
 func groupsOf(s *profile.Sharing, sharedBy uint32) (groups []coreGroup, ok bool) {
 	n := int(min(uint64(max(sharedBy, 1)), uint64(len(s.Cores))))
 	grouped := make([]bool, len(s.Cores))

@@ -143,7 +143,7 @@ var replacementNames = [...]string{
 
 // otherPolicy returns a phrase that names the policies of a cache that its prediction does not
 // model, or "" if there are none. The phrase is written after the cache's name. exclusive means
-// that the cache is exclusive but was predicted as if it were not.
+// that the cache is exclusive, but was predicted as a non-exclusive cache.
 func otherPolicy(c Cache, exclusive bool) string {
 	text := ""
 	also := func(what string) {

@@ -13,13 +13,13 @@
 //     hit at each distance, assuming that lines are mapped to sets at random (MODELS §5). A warning
 //     says so. Exact predictions include the result of SDCM for comparison.
 //
-// Every level is predicted from the whole stream of accesses (the independent-level model, MODELS
-// §3). Level i sees misses_{i-1} accesses. It misses as often as a cache of its size that sees the
-// whole stream, but at most misses_{i-1} times. A real lower level sees only the misses of the
-// level above, which arrive in a different order. A warning says so. Exclusive LRU levels with as
-// many sets as the first level are predicted exactly: such a level and the levels above it behave
-// like a single cache with the ways of all these levels. Package simulate models other replacement
-// policies, other exclusive levels and write policies.
+// Every level is predicted from the whole stream of accesses (the independent-level model,
+// MODELS §3). Level i sees misses_{i-1} accesses. It misses as often as a cache of its size that
+// sees the whole stream, but at most misses_{i-1} times. A real lower level sees only the misses of
+// the level above, which arrive in a different order. A warning says so. Exclusive LRU levels with
+// as many sets as the first level are predicted exactly: such a level and the levels above it
+// behave like a single cache with the ways of all these levels. Package simulate models other
+// replacement policies, other exclusive levels and write policies.
 //
 // If the profile has per-thread stacks, a private level is predicted from the core's own stack, in
 // which stores of other cores invalidate lines. A shared level is predicted from the common stack
@@ -403,13 +403,14 @@ func (h *Hierarchy) Add(line string) (err error) {
 	return nil
 }
 
-// Properties, in the text form, that say to which list a cache belongs.
+// These properties, in the text form, determine the list to which a cache belongs.
 const (
 	instructionsWord = "instructions"
 	tlbWord          = "tlb"
 )
 
-// without removes a property from the text form of a cache, and reports whether it was there.
+// without removes a property from the text form of a cache, and reports whether the text contained
+// it.
 func without(line, property string) (rest string, found bool) {
 	var kept []string
 	for i, field := range strings.Split(line, ",") {

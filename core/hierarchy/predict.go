@@ -44,7 +44,7 @@ type Level struct {
 	// Low and High are the limits of the 95 % confidence interval of the misses, if Bounded is set.
 	Low, High float64
 	Bounded   bool
-	cut       bool // on its own, the cache would have more misses than there are accesses that reach it
+	cut       bool // the prediction for the cache alone exceeds the number of accesses that reach it
 
 	// AverageCycles is the mean time of the accesses that reach this level; 0 if a latency
 	// is unknown.

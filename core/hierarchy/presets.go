@@ -1,7 +1,7 @@
 package hierarchy
 
 import (
-	_ "embed" // for embedding the presets
+	_ "embed" // embeds the presets
 	"slices"
 	"sort"
 	"strings"
@@ -10,8 +10,8 @@ import (
 )
 
 // presetsText describes the presets, separated by blank lines. A preset consists of the keywords
-// "name", "title", "about" and "source", each followed by a text, and of lines in the syntax that
-// [Hierarchy.Add] reads.
+// "name", "title", "about" and "source", each followed by a text, and lines in the syntax of
+// [Hierarchy.Add].
 //
 //go:embed presets.txt
 var presetsText string

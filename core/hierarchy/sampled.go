@@ -16,8 +16,8 @@ const (
 	WindowedSDCM       Method = "windowed-sdcm" // from sampled executions of each block (package multicore/blocksample)
 )
 
-// estimated reports whether a profile's distances are estimates. Distances are exact, rather than
-// estimates, if complete segments of the run were analysed.
+// estimated reports whether a profile's distances are estimates. If complete segments of the run
+// were analysed, distances are exact.
 func estimated(p *profile.Profile) bool { return p.Sampled.Estimates() }
 
 // IsSDCM reports whether the stack distance cache model computed the misses.

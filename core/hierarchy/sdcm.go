@@ -77,7 +77,7 @@ func binomial(n, k, p float64) float64 {
 	return math.Exp(exponent) * math.Sqrt(n/(2*math.Pi*k*(n-k)))
 }
 
-// stirlingError returns ln n! minus Stirling's approximation of it.
+// stirlingError returns the difference between ln n! and Stirling's approximation.
 func stirlingError(n float64) float64 {
 	if n < 16 {
 		lg, _ := math.Lgamma(n + 1)
@@ -117,14 +117,14 @@ const (
 const stepsByRecurrence = 512
 
 // expectedHits returns Σ F(Δ) P(h|Δ) over a curve's distances, for a cache that is not fully
-// associative. The probability decreases as the distance grows, so distances at both ends, where
-// the probability is 1 or 0, cost nothing. In the middle, one more line between two accesses
+// associative. The probability decreases as the distance grows, so distances at both ends, for
+// which the probability is 1 or 0, cost nothing. In the middle, one more line between two accesses
 // reduces the probability by the probability that exactly this line fills the set:
 //
 //	P(h|Δ+1) = P(h|Δ) - p C(Δ,A-1) p^(A-1) (1-p)^(Δ-A+1)
 //
 // The subtracted term is computed from the previous one with a single multiplication, so each
-// distance costs only a few operations where a histogram's distances are dense.
+// distance costs only a few operations if a histogram's distances are dense.
 func expectedHits(c *profile.Curve, lines, ways uint64) float64 {
 	first := sort.Search(c.Len(), func(i int) bool {
 		d, _ := c.At(i)

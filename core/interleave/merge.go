@@ -8,8 +8,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// strip is the number of rows whose order is determined before any of them is copied. It is small
-// enough for all columns of these rows to stay in the first-level cache.
+// strip is the number of rows whose order is determined before they are copied. All columns of that
+// number of rows fit in the first-level cache.
 const strip = 1024
 
 // Merger merges the rows of several streams, phase by phase. Cores take turns. A turn depends on the policy:
@@ -35,8 +35,8 @@ type Merger struct {
 	lanes  []lane   // one for each core of the phase
 	live   []*lane  // lanes with rows left, in order
 	next   int      // index in live of the lane whose turn it is
-	inTurn bool     // the turn of live[next] has begun and has not ended
-	fresh  bool     // no stream of the phase has been read yet
+	inTurn bool     // whether the turn of live[next] has begun and has not ended
+	fresh  bool     // whether no stream of the phase has been read yet
 	random splitmix // random numbers for Uniform
 }
 
@@ -45,9 +45,9 @@ type lane struct {
 	core   uint32
 	stream Stream
 
-	// The stream's remaining rows that have been read are the rows of batch from at on. kinds
-	// contains their kinds. The waiting rows before at have their places in the order, but are not
-	// copied yet.
+	// The rows of batch from at on are the remaining rows that have been read from the stream. kinds
+	// contains the kinds of the batch. The waiting rows before at have their places in the order, but
+	// have not been copied yet.
 	batch   *trace.Batch
 	kinds   []trace.Kind
 	at      int
@@ -143,8 +143,8 @@ func (m *Merger) fillStrip(b *trace.Batch, base, end int) (at int, err error) {
 	return base + used, err
 }
 
-// byReferences determines the order of up to room rows, for policies whose turns are references.
-// For speed, it is a single loop, because it handles every row.
+// byReferences determines the order of up to room rows, for policies whose turns are references. It
+// is a single loop, for speed, because it handles every row.
 func (m *Merger) byReferences(b *trace.Batch, base, room int) (used int, err error) {
 	try := 0 // position at which to call rounds again
 	if m.order.Policy != RoundRobin {
@@ -193,7 +193,7 @@ func (m *Merger) byReferences(b *trace.Batch, base, room int) (used int, err err
 	return used, nil
 }
 
-// fewRounds is the smallest number of rounds for which copying lane by lane pays off.
+// fewRounds is the smallest number of rounds for which copying lane by lane is faster.
 const fewRounds = 8
 
 // rounds returns the number of rounds in which every core makes a reference, limited by room. After
@@ -340,9 +340,9 @@ func (l *lane) more(b *trace.Batch, base int) (bool, error) {
 }
 
 // execution determines the order of the rows up to the first row of the next block, limited by the
-// available rows and the room. over reports whether the turn is known to end there. If over is
-// false, this depends on the next row. begun means that the turn has already begun, so that a
-// BlockEntry in the next row belongs to another turn.
+// available rows and the room. over reports whether the turn is known to end at that position. If
+// over is false, the end of the turn depends on the next row. begun means that the turn has already
+// begun, so that a BlockEntry in the next row belongs to another turn.
 func (l *lane) execution(used, room int, begun bool) (at int, over bool) {
 	kinds := l.kinds[l.at:]
 	n := min(len(kinds), room-used)

@@ -26,7 +26,7 @@ func makeMathFunctions(names string) map[string]bool {
 
 func isIntrinsic(callee string) bool { return strings.HasPrefix(callee, "llvm.") }
 
-// hints lists the name prefixes of intrinsics that only give information to the compiler.
+// hints lists the name prefixes of intrinsics that only provide information to the compiler.
 var hints = strings.Fields(`llvm.dbg. llvm.lifetime. llvm.assume llvm.invariant. llvm.experimental.noalias.scope.decl
 	llvm.annotation llvm.var.annotation llvm.ptr.annotation llvm.donothing llvm.pseudoprobe llvm.sideeffect llvm.fake.use`)
 
@@ -78,7 +78,7 @@ func passesPointer(base string) bool {
 	return false
 }
 
-// how says how a value for the trace is computed.
+// how is the method of computing a value for the trace.
 type how uint8
 
 const (
@@ -103,7 +103,7 @@ type site struct {
 	flags  trace.SiteFlags
 	bytes  uint32
 	inst   int32 // index of its instruction
-	atOnce bool  // the values are already known when the block begins
+	atOnce bool  // whether the values are already known when the block begins
 	typ    string
 	object string
 	values [2]recipe

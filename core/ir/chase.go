@@ -7,11 +7,11 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// chases returns [trace.LinkSite] and [trace.ChasingSite] if this load computes the next value of a
-// loop variable from its current value, as in a loop that traverses a list. It returns only
-// [trace.ChasingSite] if the load's address is such a variable plus an offset that is computed
-// without a load, as for a field of a list element. Links may be pointers, indices or offsets. The
-// variables are phis or, as in unoptimised code, local variables in memory.
+// chases returns [trace.LinkSite] and [trace.ChasingSite] if the site's load computes the next
+// value of a loop variable from its current value, as in a loop that traverses a list. It returns
+// only [trace.ChasingSite] if the load's address is such a variable plus an offset that is computed
+// without a load, such as the address of a list element's field. Links may be pointers, indices or
+// offsets. The variables are phis or, as in unoptimised code, local variables in memory.
 func (p *plan) chases(s *site) (flags trace.SiteFlags) {
 	if s.kind != trace.Load {
 		return 0
@@ -82,14 +82,14 @@ type chase struct {
 	p        *plan
 	header   int32
 	variable int32 // the variable to find; -1 for any variable of the loop
-	near     bool  // only loads of local variables are followed
+	near     bool  // whether only loads of local variables are followed
 	reached  []int32
 	loads    []int32 // loads that were followed, except loads of local variables
 	seen     map[int32]bool
 	found    bool // whether the variable was found
 }
 
-// value traces a value back through the operands that it is computed from.
+// value traces a value back through the operands from which it is computed.
 func (c *chase) value(id int32) {
 	f := c.p.f
 	if id < 0 || c.seen[id] || len(c.seen) == mostSteps {
@@ -133,7 +133,9 @@ func (c *chase) value(id int32) {
 	}
 	switch {
 	case in.word == "icmp" || in.word == "fcmp":
-		return // the address does not wait for a comparison, because the processor predicts branches
+		// comparisons are not followed: the address does not wait for them, because the processor
+		// predicts branches
+		return
 	case in.word == "select" && len(uses) > 1:
 		uses = uses[1:]
 	}

@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// cursor reads tokens of IR text from left to right. It records its first failure. Values that are
-// read after a failure are meaningless but harmless, so callers have to check for a failure only
-// once, at the end.
+// cursor reads tokens of IR text from left to right. It records its first failure. After a failure,
+// it returns meaningless but harmless values, so callers need to check for a failure only once, at
+// the end.
 type cursor struct {
 	text  string
 	at    int

@@ -9,7 +9,8 @@ import (
 const abiVersion = 1
 
 // types writes the definitions of the structs in abi.h, which must precede their first use. It
-// returns the position at which the number of blocks must be inserted when it is known.
+// returns the position at which the number of blocks must be inserted later, when the number is
+// known.
 func (e *emitter) types() (blocksAt int) {
 	e.put("%", e.prefix, "thread = type { ", e.word, ", ", e.word, ", i64 }\n",
 		"%", e.prefix, "block = type { i32, i32, i32, i32 }\n",

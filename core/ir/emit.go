@@ -118,7 +118,7 @@ func freeGlobalPrefix(text string) string {
 }
 
 // freeLocalPrefix returns a prefix that no name of a local value or label has. The prefix is short,
-// because it is written often.
+// because it occurs very often in the output.
 func freeLocalPrefix(text string) string {
 	prefix := "$."
 	for n := 0; strings.Contains(text, "%"+prefix) || strings.Contains(text, "\n"+prefix); n++ {
@@ -243,7 +243,7 @@ func (e *emitter) leaveHoisted(p *plan, in *inst, i int32) {
 }
 
 // piece writes the code that begins a step, followed by the piece's instructions. The code that
-// stores an instruction's values precedes the instruction.
+// records an instruction's values precedes the instruction.
 func (e *emitter) piece(p *plan, i int32, before *string) {
 	q := &p.pieces[i]
 	f := p.f
@@ -410,7 +410,8 @@ func (m *module) bytePointer() string { return m.pointerTo("i8") }
 const stackPointer = "llvm.stacksave"
 
 // template is IR text with placeholders {0} to {9}. It is split at the placeholders in advance, so
-// that filling it is fast: most of the output consists of the same few lines.
+// that filling in the placeholders is fast, because most of the output consists of the same few
+// lines.
 type template []segment
 
 // segment is a text, and the number of the placeholder that follows it, or -1.

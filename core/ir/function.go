@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// function is one function of the module: its basic blocks and their instructions in the order of
-// the text. It is reused for each function.
+// function contains one function of the module: its basic blocks and their instructions in the
+// order of the text. The same variable is reused for each function.
 type function struct {
 	m *module
 	extent
@@ -16,7 +16,7 @@ type function struct {
 	words     []string
 	groups    []string // attribute groups, such as "#0"
 	section   string
-	collected bool // uses a garbage collector, which has to know every call
+	collected bool // whether the function uses a garbage collector, which has to know every call
 	debug     int  // node of its DISubprogram, or -1
 	profile   int  // node of its !prof, or -1
 	refusal   string
@@ -30,8 +30,9 @@ type function struct {
 	args   []operand  // arguments of calls
 	refs   []labelRef // labels in instructions
 
-	values     map[string]int32 // value numbers by name
-	defs       []int32          // by value: its instruction, -1-p for parameter p, or undefined
+	values map[string]int32 // value numbers by name
+	// by value: the instruction that computes the value, -1-p for parameter p, or undefined
+	defs       []int32
 	labels     map[string]int32 // label numbers by name
 	blockOf    []int32          // by label: the basic block, or -1
 	debugNames []int32          // by value: 1 + the DILocalVariable that describes it
@@ -43,7 +44,7 @@ const undefined = -1 << 30
 // basicBlock extends from a label, or from the function's beginning, to the terminator.
 type basicBlock struct {
 	label       string // its label, as written after %
-	from        int    // where its text begins, after the line of its label
+	from        int    // position at which the block's text begins, after the line of its label
 	first, last int32  // range of its instructions, excluding last
 	header      int32  // end of its phis and landing pads, which must stay first
 }
@@ -62,7 +63,7 @@ type operand struct {
 	id       int32 // number of a local value, or -1 for constants and globals
 }
 
-// problem is the reason why code is not instrumented.
+// problem explains why code is not instrumented.
 type problem struct {
 	line int
 	why  string
@@ -440,7 +441,7 @@ func (f *function) debugCall(callee string, a []operand) {
 	case callee == "llvm.dbg.assign" && len(a) > 4:
 		at = 4
 	case callee == "llvm.dbg.value" && a[2].text != "!DIExpression()":
-		return // the variable is computed from the value, rather than equal to it
+		return // the variable is computed from the value, and not equal to it
 	}
 	f.describe(a[at].id, reference(a[1].text))
 }

@@ -15,7 +15,7 @@ type global struct {
 	address  bool // whether tables may contain its address
 }
 
-// linkages lists the words that may stand between the name of a global and its kind. The value is
+// linkages lists the words that may occur between the name of a global and its kind. The value is
 // false if the variable is defined in another module.
 var linkages = map[string]bool{
 	"private": true, "internal": true, "linkonce": true, "weak": true, "common": true,

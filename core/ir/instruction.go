@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// opcode is a class of instructions that the rewriter treats alike. inst.word contains LLVM's
-// opcode.
+// opcode is a class of instructions that the rewriter treats in the same way. inst.word contains
+// LLVM's opcode.
 type opcode uint8
 
 const (
@@ -53,7 +53,7 @@ type inst struct {
 	address       operand   // address of a load or store, or base of another instruction that addresses an object
 	atomic        bool
 	volatile      bool
-	contract      bool   // a product and a sum may be fused into a single operation
+	contract      bool   // whether a product and a sum may be fused into a single operation
 	static        bool   // alloca of a constant number of elements
 	count         uint64 // the number of elements of this alloca
 	resultName    string

@@ -15,9 +15,9 @@ import (
 // correct, except for the first accesses to a line in the segment. Then the notes of the segment
 // are processed in order, to find the earlier accesses to these lines:
 //
-//  1. The directories show which accesses are foreign, and which accesses are overlapped (MODELS
-//     §6.6). A store invalidates its line in the cores that have the line and have not touched it
-//     in the segment.
+//  1. The directories show which accesses are foreign, and which accesses are overlapped
+//     (MODELS §6.6). A store invalidates its line in the cores that have the line and have not
+//     touched it in the segment.
 //  2. The stacks of each core determine the distances: the private stack as in package locality,
 //     and the earlier coherent stack below the segment's coherent stack (stack.Below).
 //  3. The stacks of domains also determine distances. The stack of all cores belongs to the pass,

@@ -193,7 +193,7 @@ func moduleBranches(r *ask.Run, q ask.Question) (*branches, error) {
 	return b, b.check(q)
 }
 
-// check returns an error if the question needs weights that the module does not have.
+// check returns an error if the question needs weights that the module does not contain.
 func (b *branches) check(q ask.Question) error {
 	if q.Is("prof") && !slices.ContainsFunc(b.weights, func(w []uint64) bool { return w != nil }) {
 		return &ask.Error{Text: "--prof: " + b.run.Name + " has no weights from a compiler's profile; compile with -fprofile-use, or omit the option"}
@@ -244,7 +244,8 @@ func (b *branches) system(r *ask.Run, q ask.Question) (s *blocks.System, err err
 	return s, model.Set(values)
 }
 
-// listed returns the values of an argument. Each may contain several values, separated by commas.
+// listed returns the values of an argument. Each value given by the user may be a comma-separated
+// list.
 func listed(q ask.Question, arg string) (list []string) {
 	for _, value := range q.List(arg) {
 		list = append(list, strings.Split(value, ",")...)
@@ -261,7 +262,8 @@ func parameters(sheet *blocks.Sheet, q ask.Question) (map[string]*big.Rat, error
 	for _, text := range listed(q, "set") {
 		name, value, found := strings.Cut(text, "=")
 		number, ok := (*big.Rat)(nil), false
-		if len(value) <= mostDigits && !strings.ContainsAny(value, "eEpP") { // a short exponent can make a huge number
+		// exponents are not allowed, because a short exponent can produce a huge number
+		if len(value) <= mostDigits && !strings.ContainsAny(value, "eEpP") {
 			number, ok = new(big.Rat).SetString(value)
 		}
 		if !found || !ok {

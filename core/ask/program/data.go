@@ -84,13 +84,14 @@ type dataUse struct {
 	data *profile.Data
 	s    *answers.Sites
 	by   map[int]*profile.DataUse // by index in Sites.Data
-	// Caches whose misses are counted by member and in maps: those with the analysed line size.
+	// caches contains the caches whose misses are counted by member and in maps, which are the caches
+	// with the analysed line size.
 	caches []hierarchy.Cache
-	alone  bool // the question asks for only one kind of tables
+	alone  bool // whether the question asks for only one kind of tables
 }
 
-// lacks reports that a table of the answer does not exist. If the answer has other tables, it is a
-// warning.
+// lacks reports that a table of the answer does not exist: as a warning if the answer has other
+// tables, and otherwise as an error.
 func (u *dataUse) lacks(why string) error {
 	if u.alone {
 		return u.Cannot(why)
@@ -238,7 +239,7 @@ func structureName(s *trace.Structure) string {
 	return s.Name
 }
 
-// heap prints the lives of the blocks of each allocation.
+// heap prints the lifetimes of the memory blocks of each allocation site.
 func (u *dataUse) heap() {
 	t := report.Table{Key: "heap", Title: "Memory blocks by allocation, most bytes first; lifetimes in references", Columns: report.Columns(
 		"name=data", "kind=where", "function=allocated in", "file", "line", "blocks", "size_bytes=size", "peak_bytes=at most", "median_lifetime=median lifetime", "longest_lifetime=longest",
@@ -266,8 +267,8 @@ func (u *dataUse) heap() {
 	}
 }
 
-// find returns the data structure with a name: its name, or its name followed by its function, file
-// and line, as in "list main app.c:17".
+// find returns the data structure with the given name, which may be followed by its function, file
+// and line, such as "list main app.c:17".
 func (u *dataUse) find(option, name string) (*attribution.Row, error) {
 	rows := u.rows()
 	var found []*attribution.Row
@@ -429,15 +430,15 @@ func (f *fields) together(key string) report.Table {
 // mostPairs is the number of pairs shown to people.
 const mostPairs = 8
 
-// These are the rules for advice. A member is hot if it is used in at least one of hotVisits
-// visits. Splitting a structure is advised if the hot members make all but one of coldReferences
-// references and the others take at least a quarter of the bytes.
+// These are the rules for advice. A member is hot if it is used in at least one visit of hotVisits.
+// Splitting a structure is advised if at most one reference of coldReferences is to other members,
+// and these members take at least a quarter of the bytes.
 const (
 	hotVisits      = 10
 	coldReferences = 20
 	coldBytes      = 4
 
-	leastGain = 0.25 // lines of a visit that a change must save
+	leastGain = 0.25 // number of lines per visit that a change must save
 )
 
 // hot divides the members into hot members, members that are used rarely, and members that are

@@ -59,8 +59,8 @@ func findings(r *ask.Run, q ask.Question, d *report.Document) error {
 	return nil
 }
 
-// assumed returns the machine that a diagnosis is about: its caches, and the processor if the trace
-// contains code.
+// assumed returns facts about the machine that a diagnosis assumes: its caches, and the processor
+// if the trace contains code.
 func assumed(r *ask.Run, q ask.Question, processor *pipeline.Processor) []report.Fact {
 	asked := q.Caches()
 	h, _ := costmodel.CompleteLatencies(asked, processor)
@@ -69,7 +69,8 @@ func assumed(r *ask.Run, q ask.Question, processor *pipeline.Processor) []report
 		levels = append(levels, l.String())
 	}
 	facts := []report.Fact{{Key: "caches", Label: "caches", Value: report.TextOf(strings.Join(append(levels, "memory="+h.Memory.String()), " "))}}
-	if name := cmp.Or(asked.Name, asked.PresetName()); name != "" { // questions from the page contain lines without a name
+	// hierarchies in questions from the page have no name
+	if name := cmp.Or(asked.Name, asked.PresetName()); name != "" {
 		facts = append([]report.Fact{{Key: "hierarchy", Label: "hierarchy", Value: report.TextOf(name)}}, facts...)
 	}
 	if len(r.Profile.Blocks) > 0 {

@@ -77,7 +77,8 @@ func changesGiven(q ask.Question) bool {
 	return slices.ContainsFunc(changeKinds, func(kind ask.Arg) bool { return q.Given(kind.Name) })
 }
 
-// changes reports whether the question asks about changes to the code, given or to be found.
+// changes reports whether the question is about changes to the code, either given changes or
+// changes to be found.
 func changes(q ask.Question) bool { return changesGiven(q) || q.Number("propose") > 0 }
 
 func leastShare(q ask.Question) (float64, error) {

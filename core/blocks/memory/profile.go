@@ -61,8 +61,8 @@ func (p *Profile) Hits(c hierarchy.Cache) (hits float64, how hierarchy.Method) {
 	return hits, hierarchy.SDCM
 }
 
-// chance returns the mean hit probability over the span. It evaluates the stack distance cache
-// model at a few distances.
+// chance returns the mean hit probability over the span, for which it evaluates the stack distance
+// cache model at a few distances.
 func (s *Span) chance(lines, ways uint64) (mean float64) {
 	const places = 4
 	wide := s.To - s.From

@@ -25,15 +25,15 @@ type Addition struct {
 	Amount  uint64
 }
 
-// rule describes how opcodes are counted: which counter each lane adds to, and how many values of
-// the operation's type and how many truth values each lane reads and writes.
+// rule describes how opcodes are counted: the counter to which each lane adds, and the numbers of
+// values of the operation's type and of truth values that each lane reads and writes.
 type rule struct {
-	opcodes       string // each name has a space on either side
+	opcodes       string // opcodes, with a space on either side of each name
 	counter       profile.Counter
 	values, truth uint64
 }
 
-// Package analysis/counters gives the reasons.
+// The documentation of package analysis/counters explains these rules.
 var rules = []rule{
 	{" fadd fsub fmul fdiv frem ", profile.Flops, 3, 0},
 	{" fneg ", profile.Flops, 2, 0},

@@ -160,7 +160,7 @@ func solveLeast(rows [][]float64, values, weights []float64) (c []float64, ok bo
 }
 
 // closeEnough is the largest relative error allowed in a law of distances. closeInBins is the same
-// limit for distances of which only the bin is known. There are four bins for each power of two.
+// limit for distances for which only the bin is known. There are four bins for each power of two.
 const closeEnough, closeInBins = 0.02, 0.125
 
 // distances finds a law for distances, given in lines, one for each run. The law is one of the
@@ -210,8 +210,8 @@ func (f *fitter) distances(values []float64, bins bool) Law {
 		}
 	}
 	if best.Off > near && !bins {
-		// If the distances of a class follow several laws, a quantile may belong to a different law
-		// in each run, but it grows in the same way.
+		// If the distances of a class follow several laws, a quantile may belong to a different law in
+		// each run, although it grows in the same way.
 		near = closeInBins
 		best = f.sum(values, 1, near)
 	}
@@ -225,13 +225,13 @@ func (f *fitter) distances(values []float64, bins bool) Law {
 // the nearest integer.
 const nearWhole = 0.25
 
-// isDistance reports whether a polynomial grows, but not too fast for a distance.
+// isDistance reports whether a polynomial can describe a distance: it must grow, but not too fast.
 func (l *Law) isDistance() bool {
 	return l.Terms[0].Factor.Sign() > 0 && degree(l.Terms[0].Powers) <= mostDistance
 }
 
-// sum finds the monomial that is closest to the distances. If none is close enough and most allows
-// it, sum finds the closest sum of two monomials.
+// sum finds the monomial that is closest to the distances. If no monomial is close enough and most
+// is at least 2, sum finds the closest sum of two monomials.
 func (f *fitter) sum(values []float64, most int, near float64) Law {
 	best := Law{Kind: Sum, Off: math.Inf(1)}
 	for terms := 1; terms <= most && best.Off > near; terms++ {

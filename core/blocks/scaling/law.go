@@ -207,8 +207,8 @@ func (f *fitter) ofTerms(terms int) []support {
 	return f.supports[terms-1]
 }
 
-// addMonomials adds the monomials of this degree whose factors are the j-th varied parameter and
-// later ones.
+// addMonomials adds the monomials of the given degree whose factors are the j-th varied parameter
+// and later parameters.
 func (f *fitter) addMonomials(powers []int, j, degree int) {
 	if j == len(f.varied)-1 || len(f.varied) == 0 {
 		powers = slices.Clone(powers)
@@ -225,7 +225,7 @@ func (f *fitter) addMonomials(powers []int, j, degree int) {
 	powers[f.varied[j]] = 0
 }
 
-// choose yields all ways to add a number (left) of monomials to the chosen ones.
+// choose yields all ways to add the given number (left) of monomials to the chosen monomials.
 func (f *fitter) choose(of []int, left int, yield func([]int)) {
 	if left == 0 {
 		yield(slices.Clone(of))
@@ -240,8 +240,8 @@ func (f *fitter) choose(of []int, left int, yield func([]int)) {
 	}
 }
 
-// support inverts the matrix of the monomials' values in the last runs for which that is possible.
-// Larger inputs distinguish terms better.
+// support inverts the matrix of the monomials' values in the last runs for which the matrix is
+// invertible. Larger inputs distinguish terms better.
 func (f *fitter) support(of []int) (s support, ok bool) {
 	n := len(of)
 	s.of = of
@@ -278,8 +278,9 @@ func before(runs []int) bool {
 	return false
 }
 
-// invert returns the inverse of the matrix of values, indexed by run and then by monomial. Row i of
-// the inverse gives coefficient i. The result is nil if there is no inverse.
+// invert returns the inverse of the matrix of values, indexed by run and then by monomial. The
+// product of row i of the inverse and the values is coefficient i. The result is nil if there is no
+// inverse.
 func (f *fitter) invert(of, runs []int) []*big.Rat {
 	n := len(of)
 	m := make([][]*big.Rat, n)
@@ -411,7 +412,8 @@ func (f *fitter) meets(s *support, values []uint64, most float64) (terms []Term,
 	return terms, length
 }
 
-// mayMeet checks in floating point whether the polynomial also fits the other runs.
+// mayMeet checks in floating point whether the polynomial also fits the runs that do not determine
+// it.
 func (f *fitter) mayMeet(s *support, values []uint64) bool {
 	n := len(s.of)
 	var c [mostTerms]float64

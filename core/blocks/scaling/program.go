@@ -152,8 +152,8 @@ func (p *Program) fitEdges() {
 	}
 }
 
-// addWays replaces the law of a block, if no run checks it, by the sum of the laws of its edges, if
-// these have fewer terms and are therefore checked.
+// addWays replaces a block's law that no run checks by the sum of the laws of the block's edges, if
+// these laws have fewer terms and are therefore checked.
 func (p *Program) addWays(b int) {
 	sum := Law{Checked: len(p.runs)}
 	for i := range p.ways[b] {
@@ -191,7 +191,8 @@ func (p *Program) fitSites() {
 		at, _ := slices.BinarySearchFunc(order, s, profile.CompareSites)
 		return at
 	}
-	for i := len(p.inputs) - 1; i >= 0; i-- { // so that names come from the largest run
+	// from the largest to the smallest run, so that names come from the largest run
+	for i := len(p.inputs) - 1; i >= 0; i-- {
 		code := p.inputs[i].Profile.Sites.Code
 		for k := range code {
 			if at, known := slices.BinarySearchFunc(order, &code[k], profile.CompareSites); !known {
@@ -638,8 +639,8 @@ func (p *Program) profileAt(at []int64) (*profile.Profile, error) {
 			return nil, err
 		}
 		if n := s.like.References(); s.accesses.Kind != Polynomial && s.references.Kind == Polynomial && n > 0 {
-			// Whether references cross lines depends on where the allocator puts arrays. A law for
-			// it would describe the allocator, so the share of the largest run is used.
+			// Whether references cross lines depends on where the allocator puts arrays. A law for this
+			// share would describe the allocator, so the share in the largest run is used.
 			accesses = uint64(min(math.Round(float64(references)*float64(s.like.Reuse.Accesses())/float64(n)), 1<<63))
 		}
 		accesses = max(accesses, references)
@@ -657,7 +658,8 @@ func (p *Program) profileAt(at []int64) (*profile.Profile, error) {
 		d := foretold{site: s, accesses: accesses}
 		if s.reuse != nil {
 			d.of = s.reuse.at(at, float64(accesses))
-		} else { // the reuse is known in only some runs, so the largest of these is used
+			// the reuse is known in only some runs, so the reuse of the largest of these runs is used
+		} else {
 			d.of = p.kept(s, float64(accesses))
 		}
 		d.cold = min(accesses, uint64(math.Round(d.of.Cold)))

@@ -41,7 +41,7 @@ type class struct {
 type classed struct {
 	cold    Law
 	classes []class
-	// divided is true if the law of each class gives its number of accesses. Otherwise there is one
+	// divided is true if each class has a law for its number of accesses. Otherwise there is one
 	// class, which contains all accesses except first accesses to lines.
 	divided bool
 }
@@ -62,7 +62,7 @@ func (m *Model) fitReuse(f *fitter) {
 	}
 }
 
-// profiles returns the profiles of a block in all runs. ok is false if any is unknown.
+// profiles returns the profiles of a block in all runs. ok is false if any profile is unknown.
 func (m *Model) profiles(b int) (of []*memory.Profile, ok bool) {
 	for i := range m.runs {
 		r := &m.runs[i]
@@ -98,7 +98,7 @@ func (f *fitter) reuse(of []*memory.Profile) *classed {
 	}
 	for i := range whole {
 		if len(whole[i]) > 0 {
-			return nil // in some runs but not in all, there are only first accesses
+			return nil // some runs, but not all, have only first accesses
 		}
 	}
 	return c
@@ -112,7 +112,7 @@ const mostClasses = 24
 
 // classes divides the distances of all runs at gaps whose ends differ at least by the factor gap.
 // ok is false if runs have different numbers of classes, or if no checked polynomial fits the
-// counts of a class. Both mean that classes have merged in some runs and not in others.
+// counts of a class. In both cases, classes have merged in some runs, but not in all runs.
 func (f *fitter) classes(of []*memory.Profile, gap float64) (list []class, ok bool) {
 	parts := make([][][]memory.Span, len(of))
 	for i, p := range of {
@@ -167,7 +167,7 @@ func (f *fitter) quantiles(of [][]memory.Span) []Law {
 		values := make([]float64, len(of))
 		for i := range lists {
 			if lists[i] == nil {
-				return nil // in this run, there are only first accesses
+				return nil // this run has only first accesses
 			}
 			values[i] = lists[i][q]
 		}

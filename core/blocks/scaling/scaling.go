@@ -308,8 +308,8 @@ func (m *Model) doubt(p *Prediction, reuse Reuse) {
 	}
 }
 
-// far is the extrapolation factor above which a caveat is added: the ratio of a parameter to its
-// value in the largest run.
+// far is the largest ratio of a parameter to its value in the largest run without a caveat about
+// extrapolation.
 const far = 16
 
 func percent(share float64) string {

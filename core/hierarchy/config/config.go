@@ -54,8 +54,7 @@ func (e *Error) Error() string {
 func errorAt(line int, parts ...string) *Error { return &Error{line, strings.Join(parts, "")} }
 
 const (
-	// mostBytes is the largest accepted size of a description. No sensible description is that
-	// large.
+	// mostBytes is the largest accepted size of a description. No useful description is larger.
 	mostBytes  = 1 << 20
 	mostLevels = hierarchy.MostLevels
 )

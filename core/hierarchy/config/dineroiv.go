@@ -9,7 +9,7 @@ import (
 	"github.com/stackglass/stackglass/core/hierarchy"
 )
 
-// isDineroIV reports whether a word is an option of DineroIV for a cache, as in -l1-usize.
+// isDineroIV reports whether a word is an option of DineroIV for a cache, such as -l1-usize.
 func isDineroIV(word string) bool {
 	_, _, _, ok := dineroOption(word)
 	return ok
@@ -197,7 +197,7 @@ func (p *dineroParser) build() *Error {
 			cache.Ways = 0
 		}
 		if cache.SubBlockBytes == 0 {
-			cache.SubBlockBytes = cache.LineBytes // stores that write whole lines do not fetch them
+			cache.SubBlockBytes = cache.LineBytes // stores that write whole lines do not fetch these lines
 		}
 		if cache.Prefetch.Kind == hierarchy.NoPrefetch {
 			cache.Prefetch = hierarchy.Prefetch{}

@@ -28,7 +28,7 @@ func tokens(text string) (list []token) {
 	return list
 }
 
-// unit is one cache of a configuration: a core's first-level cache, or a cache below others.
+// unit is one cache of a configuration: a core's first-level cache, or a lower cache.
 type unit struct {
 	line        int
 	cache       hierarchy.Cache

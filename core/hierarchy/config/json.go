@@ -10,8 +10,8 @@ import (
 // deepest is the maximum nesting depth of lists and objects.
 const deepest = 32
 
-// parseJSON reads one value and records its line numbers, for error messages. Using a JSON library
-// would add more code than the rest of this package contains.
+// parseJSON reads one value and records its line numbers, for error messages. A JSON library would
+// add more code than the rest of this package contains.
 func parseJSON(text string) (Node, error) {
 	p := &jsonParser{text: text, line: 1}
 	node := p.value(0)

@@ -274,7 +274,8 @@ func (r *reader) tlbs(n Node, h *hierarchy.Hierarchy) {
 	}
 }
 
-// The words of the schema, in the order of the constants that they stand for.
+// The following lists contain the words of the schema, in the order of the constants that they
+// represent.
 var (
 	replacements = hierarchy.Replacements()
 	inclusions   = []string{"non-inclusive", "inclusive", "exclusive"}

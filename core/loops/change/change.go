@@ -1,7 +1,7 @@
-// Package change applies changes of a program to the description of its loops ([loops.Nest]; MODELS
-// §11.4). It computes the sequence of references that the program would make with a different data
-// layout or loop order. The misses of the changed nest show the gain before anyone edits the
-// source.
+// Package change applies changes of a program to the description of its loops ([loops.Nest];
+// MODELS §11.4). It computes the sequence of references that the program would make with a
+// different data layout or loop order. The misses of the changed nest show the gain before anyone
+// edits the source.
 //
 //  1. Data layout: [Pad] adds bytes after each row of an array, [Align] aligns arrays to a power of
 //     two, and [Records] merges several arrays into one array of structures. The addresses of each
