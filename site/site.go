@@ -65,7 +65,7 @@ func Manual() []Topic {
 func ManualPage(name string) ([]byte, error) { return manual.ReadFile("docs/" + name + ".md") }
 
 // ErrNotBuilt means that the program was built without the page in site/dist.
-var ErrNotBuilt = errors.New("this program was built without the page; install a release with `go install github.com/stackglass/stackglass/tools/stackglass@latest`, or run `make build` in the source folder and use the new bin/stackglass")
+var ErrNotBuilt = errors.New("this program does not contain the page; install a release with `go install github.com/stackglass/stackglass/tools/stackglass@latest`, or run `make build` in the source folder and use the new bin/stackglass")
 
 // Dist returns the files of the page, or [ErrNotBuilt].
 func Dist() (fs.FS, error) {

@@ -83,7 +83,7 @@ func TestBlocks(t *testing.T) {
 	// Impossible values are reported and change nothing.
 	d.act(func() { d.app.SetBranch(inner.Branch, "0.5, 0.6") })
 	d.answered()
-	d.wants(`id="blocks-wrong"`, "its probabilities sum to 11/10, want 1", `aria-invalid="true"`)
+	d.wants(`id="blocks-wrong"`, "the probabilities sum to 11/10, want 1", `aria-invalid="true"`)
 	if got := ran(0); got != "32\u202f768" {
 		t.Errorf("after the changes are undone, the block runs %s times, want the recorded count", got)
 	}
@@ -140,7 +140,7 @@ func TestModuleComparedWithTrace(t *testing.T) {
 	other := strings.ReplaceAll(string(moduleText(t)), "for.body8", "for.body9")
 	d.app.Offer(Item{File: fileWith("other.ll", []byte(other))})
 	d.answered()
-	d.wants("other.ll is now compared with Matrix multiplication.", "Functions of other.ll that are not in the trace are ignored.", "the trace is from a different build")
+	d.wants("other.ll is now compared with Matrix multiplication.", "Functions of other.ll that do not occur in the trace are ignored.", "the trace is from a different build")
 	if len(d.entries()) != 1 {
 		t.Error("the module was stored as a separate result")
 	}

@@ -171,7 +171,7 @@ func TestLoopChanges(t *testing.T) {
 	d.act(func() { before = d.app.loops().Misses(0, "L1") })
 	d.wants("pad each row of b by 1 element (8 bytes)", "other code needs the rows without gaps", before)
 	try("interchange", "i,k")
-	d.wants("Interchange does not apply: a loop contains more than just the next loop")
+	d.wants("Interchange does not apply: a loop contains code outside the next inner loop")
 	try("tile", "i=8,q=8")
 	d.wants("Tile &#34;q&#34;, want a loop of nest 1")
 	try("interchange", "i,j")

@@ -522,7 +522,7 @@ func (a *App) lost(err error) {
 		a.endRun(key)
 		return
 	case kept:
-		problem += " Its work up to the last checkpoint is kept: resume it from the list."
+		problem += " Its work up to the last checkpoint and all other analyses are kept: resume it from the list."
 	case snapshot == nil:
 		problem += " It had no result yet. Analyse the trace again, analyse a part of it, or use the command."
 	default:

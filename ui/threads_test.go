@@ -324,7 +324,7 @@ func TestLateThread(t *testing.T) {
 	text := "addr,rw,size,tid\n" + strings.Repeat("0x1000,w,8,1\n", communication.Trial) + "0x1000,r,8,2\n"
 	d.settings = state.Settings{Cores: "8,9"}
 	d.app.Offer(Item{File: fileWith("late.csv", []byte(text))})
-	d.wants(`id="note"`, "8,9: the trace has none of these threads; its threads are 1,2")
+	d.wants(`id="note"`, "8,9: the trace contains none of these threads, only 1,2")
 	d.settings = state.Settings{}
 	d.app.Navigate("#" + d.app.Screen.With(state.TabCommunication).Hash())
 	d.wants(`id="missing"`, `id="communication-again"`)

@@ -65,7 +65,7 @@ func (c *Checkpoint) code(b *body) {
 	b.number(&c.Read.Bytes, "the bytes read")
 	b.number(&c.Read.Tail, "the checksum")
 	b.numbers(&c.Read.Blocks, "the checksums")
-	b.Check(uint64(len(c.Read.Blocks)) == c.Read.Bytes/BlockBytes, "the number of checksums differs from that of blocks")
+	b.Check(uint64(len(c.Read.Blocks)) == c.Read.Bytes/BlockBytes, "the number of checksums differs from the number of blocks")
 }
 
 // Keeper saves the checkpoints of one run.
@@ -173,24 +173,23 @@ type OtherFileError struct {
 }
 
 func (e *OtherFileError) Error() string {
-	return e.Name + " is not the file that the interrupted run began with: that was " + e.Want.Name + ", " +
-		e.Difference() + ". The checkpoint is kept. " +
-		"Choose that file, or analyse this one from its start."
+	size := ""
+	if e.Want.Size != 0 {
+		size = " (" + strconv.FormatUint(e.Want.Size, 10) + " bytes)"
+	}
+	return e.Name + " is not the file of the interrupted run, " + e.Want.Name + size + ": " + e.Difference() +
+		". The checkpoint is kept. Choose that file, or analyse this file from its start."
 }
 
 // Difference returns a clause that describes how the files differ.
 func (e *OtherFileError) Difference() string {
-	was := strconv.FormatUint(e.Want.Size, 10) + " bytes"
 	switch {
 	case e.Size != e.Want.Size && e.Size != 0 && e.Want.Size != 0:
-		return was + ", and this one has " + strconv.FormatUint(e.Size, 10)
-	case e.Want.Size == 0:
-		was = "of unknown length"
+		return "that file had " + strconv.FormatUint(e.Want.Size, 10) + " bytes, and this file has " + strconv.FormatUint(e.Size, 10)
+	case e.From == 0:
+		return "this file differs from the first byte"
 	}
-	if e.From == 0 {
-		return was + ", and this one differs from the first byte on"
-	}
-	return was + ", and this one differs after byte " + strconv.FormatUint(e.From, 10)
+	return "this file differs after byte " + strconv.FormatUint(e.From, 10)
 }
 
 func (h *Host) loadCheckpoint(key string) (*Checkpoint, error) {
@@ -215,7 +214,7 @@ func (j *job) wantsCheckpoint() bool {
 		return false
 	}
 	if h.CheckpointMemory > 0 && h.Memory() > h.CheckpointMemory && j.shelf == nil { // a checkpoint copies all lines
-		j.unsaved = "the model is too large for one"
+		j.unsaved = "the state of the analysis is too large for a checkpoint"
 	}
 	return j.unsaved == ""
 }
@@ -225,7 +224,7 @@ func (j *job) saveCheckpoint() {
 	err := j.keeper.Save()
 	j.host.askStorage()
 	if err != nil {
-		j.unsaved = "the storage rejected one"
+		j.unsaved = "the storage rejected the last checkpoint"
 		return
 	}
 	j.saved, j.needed = true, j.shelf != nil

@@ -148,7 +148,7 @@ func (h *Host) fillDefaults() {
 		h.Live = goLive
 	}
 	if h.NoStore == "" {
-		h.NoStore = "There is no storage for results here; export this one to keep it."
+		h.NoStore = "This browser cannot store results here; export this result to keep it."
 	}
 }
 
@@ -169,7 +169,7 @@ func (h *Host) runJob(m Message) {
 	defer func() {
 		if p := recover(); p != nil {
 			h.fail(m.Job, "This analysis stopped because of a fault in the program ("+panicText(p)+
-				"). Kept analyses and checkpoints are unharmed. Please report it, and describe the trace.")
+				"). Kept analyses and checkpoints are unharmed. Please report this fault, and describe the trace.")
 		}
 	}()
 	start, err := DecodeStart(m.Body)

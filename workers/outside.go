@@ -30,14 +30,14 @@ type outside struct {
 }
 
 // errNoShelf reports that there is no spill store for a run with a budget.
-var errNoShelf = errors.New("there is no storage here for data that do not fit in memory; analyse without a memory limit")
+var errNoShelf = errors.New("data that does not fit in memory cannot be stored here; analyse without a memory limit")
 
 // fullOutside is the problem of a run that can be resumed once the storage has room.
-const fullOutside = "The storage is full, and there is no room for data that do not fit in memory. Its work up to the last checkpoint is kept, and so are all other analyses. " +
+const fullOutside = "The storage is full, so data that does not fit in memory cannot be stored. The work up to the last checkpoint and all other analyses are kept. " +
 	"Delete stored analyses or free space on the disk, and resume from the list; or analyse with more memory."
 
 // leftOut is the reason in a complete result whose stacks were spilled.
-const leftOut = "its lines did not fit in memory, so that code, data and sharing between threads were left out"
+const leftOut = "the lines of the trace did not fit in memory, so code, data and sharing between threads were left out"
 
 // limit sets the program's memory limit to the limit of the run.
 func (j *job) limit() {

@@ -155,7 +155,7 @@ func TestNoRoomToSpill(t *testing.T) {
 		f.serve()
 		f.start(1, workers.Start{Key: "k", Name: "a.din", Spec: outsideSpec, Memory: limit}, bytesFile(b))
 		if checkpoints > 0 {
-			wantContains(t, f.failed(), "The storage is full", "last checkpoint is kept")
+			wantContains(t, f.failed(), "The storage is full", "last checkpoint and all other analyses are kept")
 			if e := f.entry(); e.State != profile.EntryInterrupted {
 				t.Errorf("entry %+v", e)
 			}

@@ -116,7 +116,7 @@ type DeadError struct {
 }
 
 func (e *DeadError) Error() string {
-	s := "the analysis worker died"
+	s := "the analysis worker crashed"
 	if e.Code >= 0 {
 		s += " with exit code " + strconv.Itoa(e.Code)
 	}
@@ -125,7 +125,7 @@ func (e *DeadError) Error() string {
 	}
 	s += "; kept analyses and checkpoints are unharmed"
 	if strings.Contains(e.Why, "out of memory") {
-		s += "; to need less of the browser's memory, use a trace with fewer distinct lines, larger lines, or the command"
+		s += "; to need less of the browser's memory, use a trace with fewer distinct lines or larger lines, or use the command"
 	}
 	return s
 }

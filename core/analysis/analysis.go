@@ -153,7 +153,7 @@ func (s Spec) Check() error {
 		return &trace.OptionError{Option: "analyses", Got: strconv.Itoa(int(s.Analyses)), Want: "analyses that this program contains"}
 	}
 	if r := s.inOrder(); r != nil && s.Mergeable {
-		return &trace.OptionError{Option: "mergeable", Got: "with " + r.name, Want: "only one of the two: " + r.inOrder}
+		return &trace.OptionError{Option: "mergeable", Got: "with " + r.name, Want: "either a mergeable profile or this analysis: " + r.inOrder}
 	}
 	if s.Stacks&^(CoherentStacks|PrivateStacks|ConcurrentStack) != 0 {
 		return &trace.OptionError{Option: "stacks", Got: strconv.Itoa(int(s.Stacks)), Want: "stacks that this program can count"}
@@ -178,7 +178,7 @@ func (s Spec) checkSample() error {
 	case s.Analyses&beside != 0 && s.Analyses != None && s.Sample.Stretches(nil, s.Kinds, nil) != nil:
 		return &trace.OptionError{Option: "analyses", Got: s.Analyses.String(), Want: "neither loops nor blocks with sampled parts of the run (onoff), because loops and blocks need the whole run; sample a share of the lines (space)"}
 	case s.Mergeable:
-		return &trace.OptionError{Option: "mergeable", Got: "with a sample", Want: "only one of the two: sampled profiles cannot be joined"}
+		return &trace.OptionError{Option: "mergeable", Got: "with a sample", Want: "either a sample or a mergeable profile, because sampled profiles cannot be joined"}
 	case s.Sample.Stretches(nil, s.Kinds, nil) != nil:
 		return nil
 	case s.Analyses != None && s.Analyses&Communication != 0 && !s.Sample.KeepsLines():
@@ -197,13 +197,13 @@ func (s Spec) checkBudget() error {
 	case s.Budget == nil:
 		return nil
 	case s.Mergeable || s.Start > 0:
-		bad.Got, bad.Want = "with mergeable", "no mergeable profile: it would have to contain the whole stack"
+		bad.Got, bad.Want = "with mergeable", "no mergeable profile, because a mergeable profile contains the whole stack"
 	case s.Sample != nil && s.Sample.Stretches(nil, s.Kinds, nil) == nil:
-		bad.Got, bad.Want = "with a sample", "only one of the two: a sample fits in memory anyway"
+		bad.Got, bad.Want = "with a sample", "either a spill store or a sample, because a sample fits in memory"
 	case len(s.Utilisation) > 0 || s.Previous:
-		bad.Got, bad.Want = "with line utilisation or previous sites", "neither of the two, because both are stored in memory for every line"
+		bad.Got, bad.Want = "with line utilisation or previous sites", "neither line utilisation nor previous sites, because both need memory for every line"
 	case s.Analyses != None && s.Analyses&byLine != 0:
-		bad.Got, bad.Want = "with "+s.Analyses.String(), "only locality, sets and counters: other analyses store more for every line, in memory"
+		bad.Got, bad.Want = "with "+s.Analyses.String(), "only locality, sets and counters, because the other analyses need more memory for every line"
 	default:
 		return nil
 	}
@@ -272,7 +272,7 @@ func (s Spec) checkSharing() error {
 	for _, groups := range [][][]uint32{s.Cores, s.Domains} {
 		for _, threads := range groups {
 			if len(threads) == 0 || !slices.IsSorted(threads) || len(slices.Compact(slices.Clone(threads))) < len(threads) {
-				return &trace.OptionError{Option: "cores or domains", Got: FormatGroups([][]uint32{threads}), Want: "groups that list each thread once, in ascending order, as in 0,1/2,3"}
+				return &trace.OptionError{Option: "cores or domains", Got: FormatGroups([][]uint32{threads}), Want: "groups that list each thread once, in ascending order, for example 0,1/2,3"}
 			}
 		}
 	}
@@ -308,7 +308,7 @@ func (s Spec) checkOverlap() error {
 // ParseGroups parses groups of threads, such as 0,1/2,3 or 0-3/4-7. The error is a
 // [*trace.OptionError] that names the option.
 func ParseGroups(option, text string) (groups [][]uint32, err error) {
-	bad := &trace.OptionError{Option: option, Got: text, Want: "groups of thread numbers, as in 0,1/2,3 or 0-3/4-7"}
+	bad := &trace.OptionError{Option: option, Got: text, Want: "groups of thread numbers, for example 0,1/2,3 or 0-3/4-7"}
 	for group := range strings.SplitSeq(text, "/") {
 		var threads []uint32
 		for word := range strings.SplitSeq(group, ",") {

@@ -249,7 +249,7 @@ func (in *intake) restored(saved []byte) (*profile.Profile, position, error) {
 		return nil, position{}, err
 	}
 	if !in.want.fits(p) || mergeable != in.want.Mergeable || chosen != uint64(in.want.Analyses) {
-		return nil, position{}, &AppendError{"the saved run used different options (analyses, kinds, threads, part of the trace or line sizes); analyse the trace again from its start"}
+		return nil, position{}, &AppendError{"the checkpoint was saved with different options (analyses, kinds, threads, part of the trace or line sizes); analyse the trace again from its start"}
 	}
 	return p, position{rows, bad, toSkip}, nil
 }

@@ -798,7 +798,7 @@ func TestUnknownSite(t *testing.T) {
 	for err == nil {
 		err = r.Step()
 	}
-	if want := "a row belongs to site 99, but the trace's tables contain only 16; the file is damaged or was joined from parts: capture it again, or analyse without sites"; err.Error() != want {
+	if want := "a record belongs to site 99, but the trace's tables contain only 16; the file is damaged or was joined from parts: capture the program again, or analyse the trace without sites"; err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
 	}
 }

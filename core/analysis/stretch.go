@@ -169,7 +169,7 @@ func short(err error) error {
 	return err
 }
 
-var errShort = errors.New("the index does not match the chunks")
+var errShort = errors.New("the trace's index does not match the trace's chunks")
 
 // Progress returns the numbers of references and distinct lines of the stretch so far.
 func (s *Stretcher) Progress() (references, lines uint64) {

@@ -30,9 +30,9 @@ func NoCommunication(p *profile.Profile) string {
 	case profile.BeyondMemory:
 		return "the cache lines did not fit in memory, so communication between threads was left out"
 	case profile.NotInSample:
-		return "the sample does not show who wrote a line last: lines can leave the sample, or all sampled lines belong to one thread"
+		return "the sample does not show which thread wrote a line last: lines can leave the sample, or all sampled lines belong to one thread"
 	case profile.UnlistedThreads:
-		return "the profile can be appended to, and its trace does not state the number of threads before the first reference"
+		return "the profile is mergeable, but the trace does not state the number of threads before the first reference"
 	case profile.LateThread:
 		return "the trace does not state its number of threads, and the second thread first appears after reference " + report.Count(profile.SecondThreadBy).Human()
 	}
@@ -211,7 +211,7 @@ func (c *Communication) Sites(top int, byThread bool) report.Table {
 	if !byThread {
 		threads = nil
 	}
-	t := report.Table{Key: "sites", Title: "Values that threads use and other threads wrote (all rows, by thread: --by site --format csv)", Columns: slices.Concat(
+	t := report.Table{Key: "sites", Title: "Values that one thread wrote and another thread used (for all rows, by thread, use --by site --format csv)", Columns: slices.Concat(
 		placeColumns("producer", "written by"), placeColumns("consumer", "used by"),
 		report.Columns("consumer_kind=kind", "object=data"), threads, flowColumns)}
 	used := c.uses(byThread)
@@ -352,8 +352,8 @@ func (c *Communication) Object(data uint32) report.Value {
 func (c *Communication) Objects(all bool) report.Table {
 	t := report.Table{Key: "objects", Title: "Data that threads share", Columns: slices.Concat(report.Columns(
 		"object=data"), flowColumns, report.Columns(
-		"references=references to words", "own_share=by most frequent users",
-		"first_touch_share=by them, if first to touch", "threads=threads owning parts",
+		"references=references to words", "own_share=share of most frequent users",
+		"first_touch_share=share of first-touch owners", "threads=threads owning parts",
 		"class=most frequent class"))}
 	flows, halves := map[uint32]profile.Flow{}, map[uint32]profile.FlowOff{}
 	for i := range c.data().Pairs {
@@ -421,7 +421,7 @@ func ownerValues(o *profile.Ownership) []report.Value {
 func (c *Communication) Owners() report.Table {
 	t := report.Table{Key: "owners", Title: "Parts of data and the threads that own them", Columns: report.Columns(
 		"object=data", "offset (bytes)", "bytes=size (bytes)", "first_touch=first touched by",
-		"most=most used by", "references=references to words", "own_share=share by that thread", "readers",
+		"most=most used by", "references=references to words", "own_share=share of most frequent user", "readers",
 		"writers", "class")}
 	for i := range c.data().Owners {
 		o := &c.data().Owners[i]

@@ -101,7 +101,7 @@ func joinOne(a, b report.Table, by report.Key) Compared {
 			c.Doubt = "no function of A is in the same file in B; rows are joined by function alone"
 		}
 	case a.Index("name") < 0 && a.Index("function") >= 0:
-		c.Doubt = "no row of A is in B, because their sources differ; --by function compares functions by name"
+		c.Doubt = "no row of A is in B, because the sources of A and B differ; --by function compares functions by name"
 	}
 	return c
 }
@@ -345,9 +345,9 @@ func part(in *profile.Input) string {
 	case in.Skip == 0 && in.Limit == 0:
 		return "the whole trace"
 	case in.Limit == 0:
-		return "all from reference " + strconv.FormatUint(in.Skip, 10) + " on"
+		return "all references starting with number " + strconv.FormatUint(in.Skip, 10)
 	}
-	return "at most " + strconv.FormatUint(in.Limit, 10) + " references from reference " + strconv.FormatUint(in.Skip, 10) + " on"
+	return "at most " + strconv.FormatUint(in.Limit, 10) + " references starting with number " + strconv.FormatUint(in.Skip, 10)
 }
 
 func threads(p *profile.Profile) string {

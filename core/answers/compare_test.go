@@ -107,14 +107,14 @@ func TestMismatches(t *testing.T) {
 	}
 	whole := of(func(p *profile.Profile) { p.Locality = []profile.Locality{{LineBytes: 64}} })
 	for want, p := range map[string]*profile.Profile{
-		"same run":              whole,
-		"--kinds":               of(func(p *profile.Profile) { p.Input.Kinds = trace.AllKinds }),
-		"from reference 7":      of(func(p *profile.Profile) { p.Input.Skip = 7 }),
-		"at most 9 references":  of(func(p *profile.Profile) { p.Input.Limit = 9 }),
-		"only 1,2":              of(func(p *profile.Profile) { p.Input.Threads = []uint32{1, 2} }),
-		"format sgt without si": of(func(p *profile.Profile) { p.Input.Header.Sizes = false }),
-		"lines of 32 128 bytes": of(func(p *profile.Profile) { p.Locality = []profile.Locality{{LineBytes: 32}, {LineBytes: 128}} }),
-		"format din":            of(func(p *profile.Profile) { p.Input.Header.Format = "din" }),
+		"same run":               whole,
+		"--kinds":                of(func(p *profile.Profile) { p.Input.Kinds = trace.AllKinds }),
+		"starting with number 7": of(func(p *profile.Profile) { p.Input.Skip = 7 }),
+		"at most 9 references":   of(func(p *profile.Profile) { p.Input.Limit = 9 }),
+		"only 1,2":               of(func(p *profile.Profile) { p.Input.Threads = []uint32{1, 2} }),
+		"format sgt without si":  of(func(p *profile.Profile) { p.Input.Header.Sizes = false }),
+		"lines of 32 128 bytes":  of(func(p *profile.Profile) { p.Locality = []profile.Locality{{LineBytes: 32}, {LineBytes: 128}} }),
+		"format din":             of(func(p *profile.Profile) { p.Input.Header.Format = "din" }),
 	} {
 		if got := Mismatches(whole, p); len(got) != 1 || !strings.Contains(got[0], want) {
 			t.Errorf("%q, want one sentence that contains %q", got, want)

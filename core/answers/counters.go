@@ -75,7 +75,7 @@ func NotCounted(p *profile.Profile) (list []string) {
 		list = append(list, "the trace contains no access sizes, so bytes loaded and stored are unknown, and unique bytes are distinct addresses")
 	}
 	if !c.Touched {
-		list = append(list, "unique bytes and memory usage were not counted; “Count each byte's accesses” in the page's settings, or --analyses locality,counters, counts them")
+		list = append(list, "unique bytes and memory usage were not counted; to count them, choose “Count each byte's accesses” in the page's settings, or add --analyses locality,counters")
 	}
 	return list
 }
@@ -194,7 +194,7 @@ func CounterRatios(p *profile.Profile) report.Table {
 // usageTable returns a table with the smallest amount of memory that receives each share of all
 // bytes accessed.
 func usageTable(c *profile.Counters) report.Table {
-	b := newCounterTable("memory", "Memory usage: the smallest amount of memory that receives a share of all bytes accessed", "share=share of accesses", "bytes")
+	b := newCounterTable("memory", "Memory usage: the smallest number of bytes that receives each share of all accesses", "share=share of accesses", "bytes")
 	for i, n := range c.Usage {
 		if c.Touched {
 			b.share(float64(i+1), profile.UsageSteps).count(n).end()

@@ -112,13 +112,13 @@ func (c *Communication) happens(f *FalseFinding) string {
 	atMost := report.Count(f.Moves).Human() + " times"
 	switch {
 	case f.Seen && f.Moves > f.PingPongs:
-		return text + ". In this run they invalidated each other's copies " + plural(f.PingPongs, "time", "times") + "; up to " + atMost + " if they always run at the same time."
+		return text + ". In this run, the threads invalidated each other's copies " + plural(f.PingPongs, "time", "times") + "; up to " + atMost + " if the threads always run at the same time."
 	case f.Seen:
-		return text + ". In this run they invalidated each other's copies " + plural(f.PingPongs, "time", "times") + "."
+		return text + ". In this run, the threads invalidated each other's copies " + plural(f.PingPongs, "time", "times") + "."
 	case f.PingPongs > 0:
-		return text + ". In this run they hardly overlapped (" + plural(f.PingPongs, "time", "times") + "); if they run at the same time, lines change hands up to " + atMost + "."
+		return text + ". In this run, the threads hardly overlapped (" + plural(f.PingPongs, "time", "times") + "); if they run at the same time, lines move between cores up to " + atMost + "."
 	}
-	return text + ". In this run they did not overlap; if they run at the same time, lines change hands up to " + atMost + "."
+	return text + ". In this run, the threads did not overlap; if they run at the same time, lines move between cores up to " + atMost + "."
 }
 
 // fix describes the change that removes the false sharing. It depends on the structure of the data:

@@ -114,7 +114,7 @@ func AverageTime(p hierarchy.Prediction) report.Table {
 func Times(h hierarchy.Hierarchy, p hierarchy.Prediction) report.Table {
 	t := report.Table{Key: "times", Title: "Where accesses are served", Columns: report.Columns(
 		"name=level", "latency_cycles=latency (cycles)", "served=of all accesses",
-		"average_cycles=average for accesses that reach it (cycles)")}
+		"average_cycles=average for accesses that reach the level (cycles)")}
 	share := func(n float64) report.Value { return report.Quotient(n, p.Levels[0].Accesses) }
 	for _, l := range p.Levels {
 		t.Add(report.TextOf(l.Cache.Name), known(l.Cache.LatencyCycles), share(l.Hits), known(l.AverageCycles))
@@ -125,7 +125,7 @@ func Times(h hierarchy.Hierarchy, p hierarchy.Prediction) report.Table {
 
 // Traffic returns a table with a row for each level whose bandwidth is known, and a row for memory.
 func Traffic(h hierarchy.Hierarchy, p hierarchy.Prediction) report.Table {
-	t := report.Table{Key: "traffic", Title: "Bytes to the level above, write-backs, and the minimum cycles for both", Columns: report.Columns(
+	t := report.Table{Key: "traffic", Title: "Bytes sent to the level above, write-backs, and the minimum cycles for both", Columns: report.Columns(
 		"name=level", "bytes", "bytes_per_cycle=bandwidth (bytes per cycle)", "least_cycles=least cycles")}
 	for _, l := range p.Levels {
 		if l.Cache.BytesPerCycle > 0 {
@@ -332,9 +332,9 @@ func AbsentThreads(p *profile.Profile, groups [][]uint32) (doubts []string) {
 		switch known := KnownThreads(p, group); len(known) {
 		case len(group):
 		case 0:
-			doubts = append(doubts, NumbersOf(group)+": "+whole+" has none of these threads; its threads are "+NumbersOf(threads))
+			doubts = append(doubts, NumbersOf(group)+": "+whole+" contains none of these threads, only "+NumbersOf(threads))
 		default:
-			doubts = append(doubts, NumbersOf(group)+": of these threads, "+whole+" has only "+NumbersOf(known))
+			doubts = append(doubts, NumbersOf(group)+": of these threads, "+whole+" contains only "+NumbersOf(known))
 		}
 	}
 	return doubts
@@ -355,7 +355,7 @@ func KnownThreads(p *profile.Profile, group []uint32) (known []uint32) {
 func ManyThreads(p *profile.Profile, caches bool) (doubts []string) {
 	if n := p.Communication.Beyond; n > 0 {
 		doubts = append(doubts, "there are more than "+strconv.Itoa(profile.MaxThreads)+" threads; the "+strconv.FormatUint(uint64(n)+1, 10)+
-			" that appear last count as one thread, and data that they exchange with each other are left out")
+			" threads that appear last count as one thread, and data that these threads exchange are left out")
 	}
 	if !caches || p.Communication.Sources == nil || len(p.Sharing) == 0 {
 		return doubts

@@ -67,7 +67,7 @@ func WordsOf(list func(*Fields)) []string {
 func ReadWords(words []string, list func(*Fields)) error {
 	f := Fields{words: slices.Clone(words), reading: true}
 	if list(&f); f.err == nil && len(f.words) > 0 {
-		f.fail("question", f.words[0], "a name that this version knows: reload the page")
+		f.fail("question", f.words[0], "a name that this version of the page knows; reload the page")
 	}
 	return f.err
 }
@@ -215,4 +215,4 @@ func ReadModelQuestion(words []string) (q ModelQuestion, err error) {
 }
 
 // NoHierarchy is the note of a reply without a cache hierarchy.
-const NoHierarchy = "Every load takes the latency of a hit in the first level, because no cache hierarchy is given."
+const NoHierarchy = "Every load is assumed to hit in the first level, because no cache hierarchy is given."

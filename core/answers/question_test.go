@@ -56,7 +56,7 @@ func TestWrongWords(t *testing.T) {
 		"function=4294967296":    "below 2^32",
 		"function=1,function=2":  "one value",
 		"changes=a,changes=b":    "one value",
-		"processor=p,core=4":     "a name that this version knows",
+		"processor=p,core=4":     "a name that this version of the page knows",
 		"processor=p,nonsense":   `"nonsense"`,
 		"block=-1":               "a whole number",
 		"machine=a,machine=b,=c": `"=c"`,

@@ -33,7 +33,7 @@ func tellApart(a, b report.Table, by report.Key) (ofA, ofB report.Table, doubt s
 		}
 	}
 	if moved != "" {
-		doubt = "data with the same name is at different lines in A and B, and is paired in source order, as in " + moved
+		doubt = "data with the same name are declared at different lines in A and B, and are paired in source order, for example " + moved
 	}
 	return a, b, doubt
 }

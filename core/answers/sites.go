@@ -502,7 +502,7 @@ func (s *Sites) joined(r *attribution.Row, text func(*profile.Site) string) stri
 // objects, the listed rows are source lines.
 func (s *Sites) Before(of []int) report.Table {
 	t := report.Table{Key: "before", Title: "Which code touched the lines before", Columns: report.Columns(
-		"of=accesses of", "place=line touched before by", "accesses", "share")}
+		"of=accesses of", "place=line last accessed by", "accesses", "share")}
 	code := Sites{Profile: s.Profile, Ranker: s.Ranker, By: s.By, Name: s.Name, rows: s.Rows()}
 	if s.By == attribution.Object {
 		code.By, code.rows = attribution.Line, s.Ranker.Rows(s.Levels, attribution.Line, 0)
@@ -649,7 +649,7 @@ func MissingSites(p *profile.Profile) (list []string) {
 	const few = 2000 // shares below 1/2000 (0.05 %) would be written as 0.0 %
 	if unknown > 0 && unknown >= all/few && p.Input.Kinds != 1<<trace.Fetch {
 		share := strconv.FormatFloat(100*float64(unknown)/float64(all), 'f', 1, 64)
-		list = append(list, share+" % of the references have no known source location, so instructions are named by their addresses; --symbols FILE finds their locations if FILE is the traced program")
+		list = append(list, share+" % of the references have no known source location, so instructions are named by their addresses; if you have the traced program, add --symbols FILE to find the locations")
 	}
 	return list
 }

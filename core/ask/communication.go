@@ -60,7 +60,7 @@ func (r *Run) communication(q Question, d *report.Document) error {
 	}
 	c := &answers.Communication{Profile: p, Name: r.Readable}
 	if q.Text("granularity") == "page" && c.Granule(profile.PageBytes) == nil {
-		return r.Cannot("--granularity page: a sample of lines lacks most lines of a page; use word or line, or sample intervals of the run, as in --sample onoff=1e6/1e8")
+		return r.Cannot("--granularity page: a sample of lines lacks most lines of a page; use word or line, or sample intervals of the run, for example --sample onoff=1e6/1e8")
 	}
 	doubts, err := r.aboutCaches(c, caches)
 	if err != nil {
@@ -70,7 +70,7 @@ func (r *Run) communication(q Question, d *report.Document) error {
 		doubts = append(doubts, r.Name+": "+text+"; choose some with --threads")
 	}
 	if p.Input.Header.Sliced {
-		doubts = append(doubts, r.Name+": references of different threads are ordered only between time slices, so within a slice a value may be attributed to the wrong store; for the exact order, capture the program with STACKGLASS_ORDER=exact")
+		doubts = append(doubts, r.Name+": the trace orders references of different threads only by time slice, so within a slice a value may be attributed to the wrong store; for the exact order, capture the program with STACKGLASS_ORDER=exact")
 	}
 	d.Input = append(r.Facts(c.LineBytes()), report.Fact{Key: "threads", Label: "threads", Value: report.Count(uint64(len(p.Totals.Threads)))})
 	d.Warnings = append(doubts, answers.RestsOnSample(p, answers.CommunicationOfSample)...)

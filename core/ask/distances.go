@@ -199,7 +199,7 @@ func (r *Run) Locality(q Question) (*profile.Locality, error) {
 		have = append(have, strconv.FormatUint(uint64(r.Profile.Locality[i].LineBytes), 10))
 	}
 	option := "--line " + strconv.FormatUint(uint64(lineBytes), 10) + ": "
-	holds := "the profile " + r.Name + " holds lines of " + strings.Join(have, ", ") + " bytes"
+	holds := "the profile " + r.Name + " contains lines of " + strings.Join(have, ", ") + " bytes"
 	if !profile.ValidLineBytes(lineBytes) {
 		return nil, &Error{option + "not a power of two from 8 to 4096; " + holds}
 	}

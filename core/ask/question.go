@@ -93,7 +93,7 @@ func (q Question) Check() error {
 		}
 	}
 	if q.Verb.Machine == AllCaches && len(q.Machine.Levels) == 0 {
-		return &trace.OptionError{Option: "cache", Want: "a level, as in L1=32KiB,8"}
+		return &trace.OptionError{Option: "cache", Want: "a level, for example L1=32KiB,8"}
 	}
 	if q.Verb.Check != nil {
 		return q.Verb.Check(q)

@@ -21,7 +21,7 @@ func (r *Run) RangeOf(q Question) (from, to int, err error) {
 	if t == nil {
 		return 0, 0, r.NoTimeline()
 	}
-	bad := &trace.OptionError{Option: Range.Name, Got: q.Text(Range.Name), Want: "the beginning and the end of a part of the run, as in 10%..35% or 2000000..5000000 (references)"}
+	bad := &trace.OptionError{Option: Range.Name, Got: q.Text(Range.Name), Want: "the beginning and the end of a part of the run, for example 10%..35% or 2000000..5000000 (references)"}
 	first, last, found := strings.Cut(q.Text(Range.Name), "..")
 	low, ok := r.reference(first, 0)
 	high, ok2 := r.reference(last, float64(r.Profile.Totals.AllReferences()))
@@ -117,9 +117,9 @@ func windowed(levels []attribution.Attribution) (list []string) {
 		}
 		text := l.Level.Cache.Name + ": the misses in this part of the run are estimated from its stack distances"
 		if l.Rest > 0 {
-			text += "; conflict misses of no known source location are assumed to be spread evenly over the run"
+			text += "; conflict misses without a known source location are assumed to be spread evenly over the run"
 		}
-		list = append(list, text+". All parts together have the misses of the whole run")
+		list = append(list, text+". The misses of all parts add up to the misses of the whole run")
 	}
 	return list
 }

@@ -112,7 +112,7 @@ func indices(first, last int) (list []int) {
 func ModelAdvice(note string) string {
 	text := strings.TrimSuffix(note, ".")
 	if note == answers.NoHierarchy {
-		text += "; add one, as in --hierarchy ryzen-9950x or --cache L1=32KiB,8,latency=4 --cache memory=latency=200"
+		text += "; add one, for example --hierarchy ryzen-9950x or --cache L1=32KiB,8,latency=4 --cache memory=latency=200"
 	}
 	return text
 }

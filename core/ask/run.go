@@ -186,7 +186,7 @@ func (r *Run) Facts(lineBytes uint32) []report.Fact {
 func Doubts(name string, p *profile.Profile) (list []string) {
 	say := func(text string) { list = append(list, name+": "+text) }
 	if p.State.Partial {
-		say("this covers only a part of the trace: " + p.State.Reason)
+		say("the answer covers only a part of the trace: " + p.State.Reason)
 	}
 	if p.Totals.AllReferences() == 0 {
 		say(NoReference)

@@ -27,7 +27,7 @@ var _ = Add(&Verb{
 		top("show the first `N` rows"),
 		{Name: "share", Default: "90%", Help: manual("show the rows that cause this `SHARE` of the first level's misses")},
 		{Name: "sort", Help: manual("sort by this `COLUMN` of csv: numbers in descending order, utilisation in ascending order (default: misses of the first level)")},
-		{Name: "distances", Help: manual("print the stack distances of one `ROW` instead: a function with file:line, as in \"main app.c:17\"")},
+		{Name: "distances", Help: manual("print the stack distances of one `ROW` instead: a function with file:line, for example \"main app.c:17\"")},
 		Range,
 	},
 	// By default, threads have private caches, as in what-if, because the totals of the two verbs
@@ -48,7 +48,7 @@ func top(help string) Arg { return Arg{Name: "top", Kind: Number, Default: "0", 
 
 // shareOf parses the share of misses that the rows must cause.
 func shareOf(q Question) (float64, error) {
-	return ParseShare(q, "misses, as in 90% or 0.9", math.SmallestNonzeroFloat64)
+	return ParseShare(q, "misses, for example 90% or 0.9", math.SmallestNonzeroFloat64)
 }
 
 // ParseShare parses a share, such as 90% or 0.9. The share must be at least least.
@@ -153,6 +153,6 @@ func (r *Run) aboutUsual(q Question, err error) error {
 		return err
 	}
 	usual := q.Verb.Usual[0]
-	return r.Cannot("the default cache, " + usual + ", has lines of 64 bytes; choose a cache with a line size of the profile, as in --cache " +
-		usual + "," + strconv.Itoa(int(r.Profile.Sites.LineBytes)) + ", or analyze the trace again with --lines 64 among others")
+	return r.Cannot("the default cache, " + usual + ", has lines of 64 bytes; choose a cache with a line size of the profile, for example --cache " +
+		usual + "," + strconv.Itoa(int(r.Profile.Sites.LineBytes)) + ", or analyze the trace again and include 64 in --lines")
 }

@@ -72,7 +72,7 @@ func (r *Run) threads(q Question, d *report.Document) error {
 		return err
 	}
 	if q.Text("by") == "change" && answers.IsOfSample(p) {
-		return r.Cannot("--by change: a sample of lines does not count how stack distances change; sample intervals of the run instead, as in --sample onoff=1e6/1e8")
+		return r.Cannot("--by change: a sample of lines does not count how stack distances change; sample intervals of the run instead, for example --sample onoff=1e6/1e8")
 	}
 	t, doubts, err := answers.NewThreads(p, r.Asker(), q.Caches().Levels)
 	if err != nil {
@@ -153,5 +153,5 @@ func (r *Run) crowded() []string {
 		return nil
 	}
 	return []string{r.Name + ": there are " + strconv.Itoa(len(p.Totals.Threads)) + " threads and at most " + strconv.Itoa(profile.MaxCores) +
-		" cores; the last threads are assigned to the cores in turn; --cores chooses which threads share a core, and --threads which to analyse"}
+		" cores; the last threads are assigned to the cores in turn; --cores chooses which threads share a core, and --threads chooses which threads to analyse"}
 }

@@ -22,7 +22,7 @@ var _ = Add(&Verb{
 	Machine: AllCaches,
 	Args: []Arg{
 		{Name: "by", Default: "level", Words: []string{"level", "core"}, Help: manual("print one row for each `UNIT`: level or core")},
-		{Name: "share", Kind: List, Help: manual("divide the last shared level into `PARTS` for threads, as in 0=4MiB,1=2MiB")},
+		{Name: "share", Kind: List, Help: manual("divide the last shared level into `PARTS` for threads, for example 0=4MiB,1=2MiB")},
 		{Name: "against", Kind: List, Help: manual("compare with another `HIERARCHY`: a processor, a file, or a level as in --cache (repeat for more levels)")},
 		Range,
 	},
@@ -38,7 +38,7 @@ var _ = Add(&Verb{
 	Spills: true, Groups: true, Places: true,
 	Check: func(q Question) error {
 		if q.Machine.Threads == hierarchy.OnOneCore && q.Text("by") == "core" {
-			return &Error{"--one-core leaves only one core: remove it, or remove --by core"}
+			return &Error{"--one-core leaves only one core; remove --one-core or --by core"}
 		}
 		if q.Given(Range.Name) && (q.Given("share") || q.Given("against") || q.Text("by") == "core") {
 			return &Error{"--range answers for all cores together and for one hierarchy: leave out --by core, --share and --against"}
@@ -118,7 +118,7 @@ func (q Question) Against() (h hierarchy.Hierarchy, err error) {
 		case i == 0 && unknown == nil:
 			preset.Threads, h = h.Threads, preset
 		case i == 0 && !strings.Contains(word, "=") && errors.As(unknown, &option):
-			return h, bad(word, option.Want+", or a level, as in L1=32KiB,8")
+			return h, bad(word, option.Want+", or a level, for example L1=32KiB,8")
 		default:
 			if err := h.Add(word); errors.As(err, &option) {
 				return h, bad(word, option.Want)
@@ -129,7 +129,7 @@ func (q Question) Against() (h hierarchy.Hierarchy, err error) {
 		}
 	}
 	if q.Given("against") && len(h.Levels) == 0 {
-		return h, bad(strings.Join(q.List("against"), " "), "at least one level, as in L1=32KiB,8")
+		return h, bad(strings.Join(q.List("against"), " "), "at least one level, for example L1=32KiB,8")
 	}
 	return h, nil
 }
@@ -214,7 +214,7 @@ func shares(q Question) (list []hierarchy.Share, err error) {
 			number, bad := strconv.ParseUint(strings.TrimSpace(thread), 10, 32)
 			bytes, err := hierarchy.ParseSize(size)
 			if !found || bad != nil || err != nil || bytes == 0 {
-				return nil, &trace.OptionError{Option: "share", Got: text, Want: "a thread and its part of the cache, as in 0=4MiB"}
+				return nil, &trace.OptionError{Option: "share", Got: text, Want: "a thread and its part of the cache, for example 0=4MiB"}
 			}
 			list = append(list, hierarchy.Share{Thread: uint32(number), SizeBytes: bytes})
 		}

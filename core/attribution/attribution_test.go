@@ -276,7 +276,7 @@ func TestProfileWithoutCoherentSites(t *testing.T) {
 		t.Fatal(err)
 	}
 	l := levels[0]
-	if l.Exact || !l.RestUnknown || l.Rest <= 0 || l.Coherence <= 0 || !near(sum(l.Sites)+l.Rest, l.Level.Misses) || attribution.RestName(levels) != "(of no known site)" {
+	if l.Exact || !l.RestUnknown || l.Rest <= 0 || l.Coherence <= 0 || !near(sum(l.Sites)+l.Rest, l.Level.Misses) || attribution.RestName(levels) != "(unknown source location)" {
 		t.Errorf("%+v: want the coherence misses to belong to no known site", l)
 	}
 	if !slices.ContainsFunc(warnings, func(w hierarchy.Warning) bool { return strings.Contains(string(w), "analyze the trace again") }) {

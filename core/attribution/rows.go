@@ -213,10 +213,10 @@ func Rest(levels []Attribution) Row {
 func RestName(levels []Attribution) string {
 	for i := range levels {
 		if levels[i].Rest > 0 && levels[i].RestUnknown {
-			return "(of no known site)"
+			return "(unknown source location)"
 		}
 	}
-	return "(of no site: conflicts in sets)"
+	return "(conflict misses without a source location)"
 }
 
 func (r *Row) addLevels(misses, coherence []float64) {

@@ -97,7 +97,7 @@ func (s *System) order(n int, f *solved) *Error {
 			top := &stack[len(stack)-1]
 			b := top.block
 			if top.next == 0 && s.isUnknown(int(b)) {
-				return s.fail(int(b), "it is reachable, but the probabilities of its successors are unknown",
+				return s.fail(int(b), "the block is reachable, but the probabilities of its successors are unknown",
 					"give its successors probabilities, or let all such branches be guessed")
 			}
 			next := p.Blocks[b].Successors
@@ -222,8 +222,8 @@ func (s *System) endless(f *solved) *Error {
 		}
 	}
 	if worst < 0 {
-		return s.fail(int(f.blocks[f.entry]), "its loops run more than 10^300 times", "such different weights cannot be solved; choose more similar weights")
+		return s.fail(int(f.blocks[f.entry]), "the loops of this function run more than 10^300 times", "the weights differ too much for a solution; choose more similar weights")
 	}
-	return s.fail(int(worst), "an endless loop: it is reachable, and no path from it leaves the function",
+	return s.fail(int(worst), "the block is in an endless loop: the loop is reachable, but no path from it leaves the function",
 		"give a branch in the loop an exit, or one of its blocks a weight for leaving (a call in it may throw, or end the program)")
 }

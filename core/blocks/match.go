@@ -61,22 +61,22 @@ func NewMatch(module, whole *trace.Program) *Match {
 // differs describes a difference between two functions, or returns "".
 func (m *Match) differs(a, b *trace.Function) string {
 	if uint64(a.First)+uint64(a.Blocks) > uint64(len(m.to.Blocks)) || uint64(b.First)+uint64(b.Blocks) > uint64(len(m.from.Blocks)) {
-		return "its blocks are missing"
+		return "the blocks of the function are missing"
 	}
 	if a.Blocks != b.Blocks {
-		return strconv.Itoa(int(a.Blocks)) + " blocks here, " + strconv.Itoa(int(b.Blocks)) + " in the trace"
+		return strconv.Itoa(int(a.Blocks)) + " blocks in the LLVM IR, but " + strconv.Itoa(int(b.Blocks)) + " in the trace"
 	}
 	for k := range a.Blocks {
 		x, y := &m.to.Blocks[a.First+k], &m.from.Blocks[b.First+k]
 		switch {
 		case x.Label != y.Label || x.Part != y.Part:
-			return "block " + Label(x) + " here is " + Label(y) + " in the trace"
+			return "block " + Label(x) + " of the LLVM IR is " + Label(y) + " in the trace"
 		case x.Callee != y.Callee:
-			return "block " + Label(x) + " calls " + strconv.Quote(x.Callee) + " here, " + strconv.Quote(y.Callee) + " in the trace"
+			return "block " + Label(x) + " calls " + strconv.Quote(x.Callee) + " in the LLVM IR, but " + strconv.Quote(y.Callee) + " in the trace"
 		case !slices.Equal(x.Ops, y.Ops):
 			return "block " + Label(x) + " has different instructions in the trace"
 		case !slices.EqualFunc(x.Successors, y.Successors, func(i, j uint32) bool { return i-a.First == j-b.First }):
-			return "block " + Label(x) + " continues elsewhere in the trace"
+			return "block " + Label(x) + " has other successors in the trace"
 		}
 	}
 	return ""

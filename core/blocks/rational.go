@@ -42,7 +42,7 @@ func (s *System) rationalComponent(members []int32) ([]rationalFunction, error) 
 		if !s.eliminateRational(f, r.visits, r.resumed) {
 			return nil, &Error{
 				Function: s.program.Functions[n].Name, Block: -1, Place: s.program.Functions[n].Place,
-				Why: "its rational counts have more than " + strconv.Itoa(mostBits) + " bits", Do: "use floating point, or choose simpler weights",
+				Why: "the exact counts are fractions of more than " + strconv.Itoa(mostBits) + " bits", Do: "use floating point, or choose simpler weights",
 			}
 		}
 		r.calls, r.resumedCalls = s.rationalCalls(f, members, r.visits), s.rationalCalls(f, members, r.resumed)

@@ -153,7 +153,7 @@ func (r *Profile) code(c *codec.Coder, p *trace.Program) {
 }
 
 const (
-	otherProgram = "they belong to a different program"
+	otherProgram = "some blocks belong to a different program"
 	tooMuch      = "there is unexpected data at the end"
 )
 

@@ -141,7 +141,7 @@ func (s *Sheet) line(l string, number int) (why string) {
 	value := list[equals]
 	if equals == 1 && isName(list[0]) {
 		if i, ok := s.named[list[0]]; ok {
-			return "the parameter " + list[0] + " is defined twice, first on line " + strconv.Itoa(s.parameters[i].line) + " before"
+			return "the parameter " + list[0] + " is defined twice, first on line " + strconv.Itoa(s.parameters[i].line)
 		}
 		s.named[list[0]] = len(s.parameters)
 		e, why := parseExpression(value)
@@ -155,7 +155,7 @@ func (s *Sheet) line(l string, number int) (why string) {
 	case equals == 3 && (e.what == "resume" || e.what == "made"):
 		e.function, e.block = list[1], list[2]
 	default:
-		return "cannot read this, want NAME = NUMBER, enter FUNCTION = NUMBER, resume or made FUNCTION BLOCK = NUMBER, or FUNCTION BLOCK LINE | SUCCESSORS = NUMBERS"
+		return "cannot read this line, want NAME = NUMBER, enter FUNCTION = NUMBER, resume or made FUNCTION BLOCK = NUMBER, or FUNCTION BLOCK LINE | SUCCESSORS = NUMBERS"
 	}
 	e.of, why = parseExpression(value)
 	s.entries = append(s.entries, e)
@@ -206,7 +206,7 @@ func (s *Sheet) branch(list []string, bar, equals, number int) (why string) {
 		b.values = append(b.values, e)
 	}
 	if rests > 1 {
-		return "several successors have rest, want one"
+		return "several successors have the probability rest, want at most one"
 	}
 	s.branches = append(s.branches, b)
 	return ""
@@ -475,7 +475,7 @@ func (m *Model) set(l *branch, at int, get func(string) (*big.Rat, string)) erro
 	}
 	list, ok := integers(values)
 	if !ok {
-		return fail("its numbers need more than 63 bits as whole numbers", "write them with fewer digits")
+		return fail("the numbers of the branch need more than 63 bits as whole numbers", "write them with fewer digits")
 	}
 	leaves := uint64(0)
 	if l.leaves {
@@ -538,7 +538,7 @@ func distribute(values []*big.Rat) (why string) {
 		return ""
 	}
 	if left.Sign() != 0 {
-		return "its probabilities sum to " + short(sum) + ", want 1"
+		return "the probabilities sum to " + short(sum) + ", want 1"
 	}
 	return ""
 }

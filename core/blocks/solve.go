@@ -230,7 +230,7 @@ func (v *solver) recursion(k *component, entries, known []float64) error {
 	}
 	f := &v.s.program.Functions[k.functions[0]]
 	return &Error{
-		Function: f.Name, Block: -1, Place: f.Place, Why: "its average recursion depth is too large for floating-point numbers",
+		Function: f.Name, Block: -1, Place: f.Place, Why: "the average recursion depth is too large for floating-point numbers",
 		Do: "use rational numbers",
 	}
 }
@@ -272,8 +272,8 @@ func (s *System) diverges(n int32) *Error {
 	f := &s.program.Functions[n]
 	return &Error{
 		Function: f.Name, Block: -1, Place: f.Place,
-		Why: "its recursion diverges: on average, each invocation leads to one or more others",
-		Do:  "make the branches less likely that lead to calls of itself, or of functions that call it",
+		Why: "the recursion never ends: on average, each call leads to one or more further calls",
+		Do:  "make the branches that lead to recursive calls less likely",
 	}
 }
 

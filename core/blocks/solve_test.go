@@ -407,7 +407,7 @@ func TestMutualRecursion(t *testing.T) {
 		t.Errorf("invocations %v, whole %v, want %d and %d", c.Invocations, c.Whole, half+1, half)
 	}
 	set(t, s, 0, 1, 0)
-	wantError(t, s, "even: its recursion diverges", "odd: its recursion diverges")
+	wantError(t, s, "even: the recursion never ends", "odd: the recursion never ends")
 }
 
 func set(t *testing.T, s *System, block int, weights ...uint64) {
@@ -443,9 +443,9 @@ func TestUnsolvable(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.Enter(0, 1)
-	wantError(t, s, "block head of f (a.c:11): it is reachable, but the probabilities of its successors are unknown; give its successors")
+	wantError(t, s, "block head of f (a.c:11): the block is reachable, but the probabilities of its successors are unknown; give its successors")
 	set(t, s, 1, 1, 0)
-	wantError(t, s, "block head of f (a.c:11): an endless loop: it is reachable, and no path from it leaves the function; give a branch")
+	wantError(t, s, "block head of f (a.c:11): the block is in an endless loop: the loop is reachable, but no path from it leaves the function; give a branch")
 	set(t, s, 1, 3, 1)
 	c, err := s.Solve()
 	if err != nil || c.Exact[2] != 3 {
@@ -455,8 +455,8 @@ func TestUnsolvable(t *testing.T) {
 		err  error
 		want string
 	}{
-		{s.Set(1, []uint64{1}, 0), "block head of f (a.c:11): 1 weights for 2 successors; give one for each successor"},
-		{s.Set(1, []uint64{1 << 63, 1}, 0), "block head of f (a.c:11): its weights sum to more than 2^63; scale them down"},
+		{s.Set(1, []uint64{1}, 0), "block head of f (a.c:11): 1 weights for 2 successors; give one weight for each successor"},
+		{s.Set(1, []uint64{1 << 63, 1}, 0), "block head of f (a.c:11): the weights of its successors sum to more than 2^63; scale them down"},
 		{s.Set(9, nil, 0), "there is no such block"},
 	} {
 		if test.err == nil || !strings.Contains(test.err.Error(), test.want) {
@@ -470,7 +470,7 @@ func TestUnsolvable(t *testing.T) {
 	}
 	s.Enter(0, 1)
 	set(t, s, 2, 1, 1)
-	wantError(t, s, "fib: its recursion diverges: on average")
+	wantError(t, s, "fib: the recursion never ends: on average")
 	set(t, s, 2, 1_000_000_000_000_000, 1_000_000_000_000_001)
 	if c, err = s.Solve(); err != nil || !c.AllWhole() || c.Invoked[1] != 2_000_000_000_000_001 {
 		t.Errorf("%v invocations, %v; want 2·10^15 + 1", c.Invoked, err)
@@ -550,5 +550,5 @@ func TestProfile(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.EnterMain()
-	wantError(t, s, "block head1 of main: it is reachable, but the probabilities of its successors are unknown")
+	wantError(t, s, "block head1 of main: the block is reachable, but the probabilities of its successors are unknown")
 }

@@ -50,19 +50,19 @@ func NewSystem(p *trace.Program) (*System, error) {
 		s.weights[b], all = all[:k:k], all[k:]
 		for _, next := range p.Blocks[b].Successors {
 			if uint64(next) >= uint64(len(p.Blocks)) {
-				return nil, s.fail(b, "it continues to block "+strconv.Itoa(int(next))+", which does not exist", "the program's tables are damaged; load the program again")
+				return nil, s.fail(b, "the block continues to block "+strconv.Itoa(int(next))+", which does not exist", "the program's tables are damaged; load the program again")
 			}
 		}
 	}
 	for n := range p.Functions {
 		f := &p.Functions[n]
 		if uint64(f.First)+uint64(f.Blocks) > uint64(len(p.Blocks)) {
-			return nil, &Error{Function: f.Name, Block: -1, Why: "it has blocks that do not exist", Do: "the program's tables are damaged; load the program again"}
+			return nil, &Error{Function: f.Name, Block: -1, Why: "the function refers to blocks that do not exist", Do: "the program's tables are damaged; load the program again"}
 		}
 		for b := f.First; b < f.First+f.Blocks; b++ {
 			for _, next := range p.Blocks[b].Successors {
 				if next-f.First >= f.Blocks {
-					return nil, s.fail(int(b), "it continues to block "+strconv.Itoa(int(next))+" of another function", "the program's tables are damaged; load the program again")
+					return nil, s.fail(int(b), "the block continues to block "+strconv.Itoa(int(next))+" of another function", "the program's tables are damaged; load the program again")
 				}
 			}
 		}
@@ -149,7 +149,7 @@ func (s *System) Set(block int, weights []uint64, leaves uint64) error {
 		return &Error{Block: block, Why: "there is no such block", Do: "blocks are numbered from 0 to " + strconv.Itoa(len(s.weights)-1)}
 	}
 	if len(weights) != len(s.weights[block]) {
-		return s.fail(block, strconv.Itoa(len(weights))+" weights for "+strconv.Itoa(len(s.weights[block]))+" successors", "give one for each successor")
+		return s.fail(block, strconv.Itoa(len(weights))+" weights for "+strconv.Itoa(len(s.weights[block]))+" successors", "give one weight for each successor")
 	}
 	sum, carry := leaves, uint64(0)
 	for _, w := range weights {
@@ -158,7 +158,7 @@ func (s *System) Set(block int, weights []uint64, leaves uint64) error {
 		}
 	}
 	if carry != 0 || sum > mostWeight {
-		return s.fail(block, "its weights sum to more than 2^63", "scale them down")
+		return s.fail(block, "the weights of its successors sum to more than 2^63", "scale them down")
 	}
 	if s.leaves[block] != leaves || !slices.Equal(s.weights[block], weights) {
 		copy(s.weights[block], weights)

@@ -76,7 +76,7 @@ func (e *FormatError) Error() string {
 func Read(name string, data []byte) ([]Table, error) {
 	r := &reader{file: name, in: data}
 	if !IsByfl(data) {
-		r.fail("it does not begin with " + magic + "; want a .byfl file, as written by an instrumented program")
+		r.fail("the file does not begin with " + magic + "; want a .byfl file from an instrumented program")
 		return nil, r.err
 	}
 	r.at = len(magic)
@@ -191,7 +191,7 @@ func (r *reader) basic(t *Table) {
 			return
 		case 1:
 			if len(t.Columns) == 0 {
-				r.fail("a row of a table without columns")
+				r.fail("a table has rows but no columns")
 				return
 			}
 			row := make([]Cell, len(t.Columns))
@@ -201,7 +201,7 @@ func (r *reader) basic(t *Table) {
 			t.Rows = append(t.Rows, row)
 		default:
 			r.at--
-			r.fail("found neither a row nor the end of table " + strconv.Quote(t.Name))
+			r.fail("expected a row or the end of table " + strconv.Quote(t.Name))
 		}
 	}
 }

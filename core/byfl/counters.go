@@ -10,15 +10,15 @@ import (
 )
 
 // ErrNoProgram reports that a file has no table for the whole program.
-var ErrNoProgram = errors.New(`it has no table "Program"; let the instrumented program run to its end`)
+var ErrNoProgram = errors.New(`the file has no table "Program"; let the instrumented program run to its end`)
 
 // Notes returns sentences that say how Byfl's numbers differ from the numbers of package
 // analysis/counters.
 func Notes() []string {
 	return []string{
-		"flops are counted as by Byfl, so they include comparisons and conversions of floating-point numbers",
-		"integer operations are counted as by Byfl: everything that is not a flop, load, store or branch, including calls",
-		"operation bits and flop bits are counted as by Byfl, without constant operands",
+		"flops are counted as in Byfl, so they include comparisons and conversions of floating-point numbers",
+		"integer operations are counted as in Byfl: all operations except flops, loads, stores and branches; calls are included",
+		"operation bits and flop bits are counted as in Byfl, without constant operands",
 	}
 }
 

@@ -31,7 +31,7 @@ func (m *Models) blockTables(b int) []report.Table {
 		if of.Loop > 0 {
 			add("iterations of the loop", m.count(int(of.Loop-1)))
 			add("cycles per iteration", report.Decimal(s.Cycles))
-			add("bound by values from the previous iteration", report.Decimal(s.Recurrence))
+			add("bound by results of the previous iteration", report.Decimal(s.Recurrence))
 		} else {
 			add("cycles per execution, between other blocks", report.Decimal(s.Cycles))
 		}
@@ -41,7 +41,7 @@ func (m *Models) blockTables(b int) []report.Table {
 			add("bound by misses within the window", report.Decimal(s.Misses))
 		}
 		if s.Transfers > 0 {
-			add("bound by accesses to the first level, and lines that it receives", report.Decimal(s.Transfers))
+			add("bound by accesses to the first level and by lines that are fetched into it", report.Decimal(s.Transfers))
 		}
 		add("limited by", report.TextOf(string(of.Bottleneck)))
 	}

@@ -111,7 +111,7 @@ func open(p *profile.Profile, name string, module []byte, origin string) (*Model
 		m.weights = &blocks.Profile{Weights: m.module.Weights, Entries: m.module.Entries, Flow: m.module.Flow}
 		m.kept = m.keep()
 	case m.program == nil:
-		return nil, errors.New("this profile contains no blocks: its trace has none, or it was analysed without them; compile the program with stackglass cc")
+		return nil, errors.New("the profile contains no blocks: the trace contains none, or was analysed without blocks; compile the program with stackglass cc")
 	}
 	if m.weights != nil {
 		m.carried = append(m.carried, m.weights.Flow...)
@@ -126,9 +126,9 @@ func open(p *profile.Profile, name string, module []byte, origin string) (*Model
 func (m *Models) noteSkipped() {
 	if n := len(m.module.Skipped); n > 0 {
 		first := m.module.Skipped[0]
-		text := strconv.Itoa(n) + " parts of " + m.name + " were not understood and were left out; the first: " + first.What + ", " + first.Why + "."
+		text := strconv.Itoa(n) + " parts of " + m.name + " could not be read and were left out; the first: " + first.What + ", " + first.Why + "."
 		if n == 1 {
-			text = "One part of " + m.name + " was not understood and was left out: " + first.What + ", " + first.Why + "."
+			text = "One part of " + m.name + " could not be read and was left out: " + first.What + ", " + first.Why + "."
 		}
 		m.notes = append(m.notes, text)
 	}
@@ -139,7 +139,7 @@ func (m *Models) noteSkipped() {
 func (m *Models) join() {
 	match := blocks.NewMatch(m.module.Program, m.program)
 	if err := match.Err(); err != nil {
-		m.notes = append(m.notes, "Functions of "+m.name+" that are not in the trace are ignored. "+upper(err.Error())+".")
+		m.notes = append(m.notes, "Functions of "+m.name+" that do not occur in the trace are ignored. "+upper(err.Error())+".")
 	}
 	for b, at := range match.Blocks {
 		if at < 0 {
@@ -221,13 +221,13 @@ func (m *Models) noteModule() {
 		}
 	}
 	if profiled {
-		m.notes = append(m.notes, "Branch frequencies come from the profile in the module (!prof). Compilers scale these numbers, and change them when they optimise, so counts are estimates.")
+		m.notes = append(m.notes, "Branch frequencies come from the profile in the module (!prof). Compilers scale these numbers, and optimisations change them, so counts are estimates.")
 	}
 	if m.guessed > 0 {
 		m.notes = append(m.notes, "The probabilities of "+strconv.Itoa(m.guessed)+" branches are unknown: loops are assumed to run ten times, and other successors to be equally likely. Set the probabilities that you know.")
 	}
 	if m.mainless {
-		m.notes = append(m.notes, "The module has no main: each function without a caller in the module is assumed to be entered once, or as often as its profile says.")
+		m.notes = append(m.notes, "The module has no main: each function without a caller in the module is assumed to be entered once, or as often as the profile in the module says.")
 	}
 }
 

@@ -119,10 +119,10 @@ func TestLoadsUseCacheLatencies(t *testing.T) {
 	}
 	for _, h := range append(hierarchy.Presets(), levelsOf(0, 0, 0)) {
 		notes := strings.Join(m.Answer(answers.ModelQuestion{Machine: h.Lines()}).Notes, "\n")
-		if strings.Contains(notes, "Every load has the latency") {
+		if strings.Contains(notes, "Every load is assumed to hit") {
 			t.Errorf("%s: %s", h.Name, notes)
 		}
-		if got := strings.Contains(notes, "times assume, in cycles: L1 5, L2 17.5, memory 300 "); got != (h.Name == "") {
+		if got := strings.Contains(notes, "these are assumed, in cycles: L1 5, L2 17.5, memory 300 "); got != (h.Name == "") {
 			t.Errorf("%s: %s", h.Name, notes)
 		}
 	}
@@ -182,7 +182,7 @@ func TestOpenExplainsErrors(t *testing.T) {
 		profile, module []byte
 		want            string
 	}{
-		"nothing":     {nil, nil, "this profile contains no blocks"},
+		"nothing":     {nil, nil, "the profile contains no blocks"},
 		"no profile":  {[]byte("nonsense"), nil, "profile"},
 		"bitcode":     {nil, []byte("BC\xc0\xde...."), "bitcode"},
 		"not IR":      {nil, []byte("int main() {}\n"), "LLVM IR"},

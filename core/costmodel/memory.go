@@ -130,10 +130,10 @@ func (m *Models) remember(of machine, key string) {
 	ranker := m.memory.ranker
 	m.memory = references{machine: key, ranker: ranker}
 	unknown := func(why string) {
-		m.memory.notes = []string{"Every load has the latency of the processor's first level: " + why + "."}
+		m.memory.notes = []string{"Every load is assumed to hit in the processor's first level: " + why + "."}
 	}
 	if m.run == nil || m.profile.Sites == nil {
-		unknown("without a trace, the levels in which lines hit are unknown; drop the program's trace here to use the latencies of its caches")
+		unknown("without a trace, it is unknown in which levels loads hit; drop the program's trace here to use the latencies of its caches")
 		return
 	}
 	if len(of.h.Levels) == 0 {
@@ -189,7 +189,7 @@ func (of *machine) site(s *profile.Site, misses []float64, lineBytes uint32) (*s
 		return nil, err.Error()
 	}
 	if !known {
-		return nil, "a latency of the hierarchy is unknown"
+		return nil, "the hierarchy does not state all latencies"
 	}
 	out := &site{latency: latency, crossing: crossing(s, lineBytes)}
 	out.late = max(0, out.latency-of.h.Levels[0].LatencyCycles)

@@ -81,17 +81,17 @@ func (m *Models) noteRuntime(r *answers.Reply) {
 		}
 	}
 	if bare > 0 {
-		r.Notes = append(r.Notes, "The trace lacks the instructions of "+strconv.Itoa(bare)+" blocks, so they take no time here. Drop the module's .ll file here, too.")
+		r.Notes = append(r.Notes, "The trace lacks the instructions of "+strconv.Itoa(bare)+" blocks, so these blocks are assumed to take no time. Drop the module's .ll file here, too.")
 	}
 	for i, lacks := range m.runtime.Missing {
 		if i == mostNoted {
 			break
 		}
 		k := &m.program.Blocks[lacks.Block]
-		r.Notes = append(r.Notes, "The description of "+m.processor.Name+" has no number for "+string(lacks.Class)+" "+lacks.Type+", which block "+blocks.Label(k)+" needs, so it takes no time there.")
+		r.Notes = append(r.Notes, "The description of "+m.processor.Name+" has no number for "+string(lacks.Class)+" "+lacks.Type+", which block "+blocks.Label(k)+" needs, so this operation is assumed to take no time there.")
 	}
 	if len(m.runtime.Unknown) > 0 {
-		text := "Called functions outside the program take no time here"
+		text := "Functions outside the program are assumed to take no time"
 		names := slices.DeleteFunc(slices.Clone(m.runtime.Unknown), func(name string) bool { return name == "call" || name == "invoke" }) // calls whose callee the trace does not name
 		if n := len(names); n > mostNoted {
 			text += ": " + strings.Join(names[:mostNoted], ", ") + " and " + strconv.Itoa(n-mostNoted) + " more"

@@ -71,7 +71,7 @@ func (r *run) sharing() {
 			}
 			left -= times
 			happens, _, _ := strings.Cut(f.Text, ", mostly at ") // the finding names its source location
-			finding.Why = happens + "; when the threads run at the same time, they invalidate each other's lines " + report.Count(uint64(times)).Human() + " times"
+			finding.Why = happens + "; when the threads run at the same time, they invalidate each other's copies " + report.Count(uint64(times)).Human() + " times"
 			finding.Saved, finding.Tried = max(0, tried.saved)*share(times, all), true
 			finding.Before, finding.After = tried.before, tried.after
 			finding.How = apartLines
@@ -86,12 +86,12 @@ func (r *run) sharing() {
 			if !f.Seen || saved < Least*r.out.Cycles {
 				most := min(float64(f.Moves)*r.handOver(), r.out.Cycles)
 				finding.Saved, finding.Least, finding.Most = max(saved, most/carefully), saved, most
-				finding.How = "The threads hardly overlapped in this run; the upper bound is the wait if they always run at the same time."
+				finding.How = "The threads hardly overlapped in this run. The upper bound is the waiting time if the threads always run at the same time."
 				r.add(at, finding)
 				continue
 			}
 			finding.Saved, finding.Tried = saved, true
-			finding.How = "Counted: how often a thread took the line from another thread for a word that the other thread had not written."
+			finding.How = "Counted: how often a thread fetched a line from another thread to access a word that the other thread had not written."
 		}
 		for _, other := range among {
 			taken := other.coherence
@@ -152,7 +152,7 @@ func (r *run) falseSharing(of *counts, tried *retrial, all float64, covered map[
 			continue
 		}
 		finding := Finding{Kind: FalseSharing, Cost: at.coherence, Tried: true, Before: tried.before, After: tried.after,
-			Fix:  "start the data of each thread at a line of its own (alignas(64), or padding), or accumulate in a local variable and store it once at the end",
+			Fix:  "start the data of each thread on a separate line (with alignas(64) or padding), or accumulate in a local variable and store it once at the end",
 			How:  apartLines,
 			More: "communication --false-sharing"}
 		among := []*place{at}
@@ -175,7 +175,7 @@ func (r *run) falseSharing(of *counts, tried *retrial, all float64, covered map[
 }
 
 // apartLines is the sentence that says how the saving from removing false sharing was predicted.
-const apartLines = "In the recorded references, the words of each thread were moved to lines of their own, and the caches of all cores were simulated again with the threads running at the same time."
+const apartLines = "In the recorded references, the words of each thread were moved to separate lines, and the caches of all cores were simulated again with the threads running at the same time."
 
 // nearShared reports whether a source location often waits for lines that contain a word to which
 // several threads store.
@@ -215,9 +215,9 @@ func (r *run) trueSharing(of *counts) {
 		}
 		r.taken[at] = 1
 		f := Finding{Kind: TrueSharing, Cost: left, Saved: left, Least: left / 2, Most: left,
-			Why:  "threads store to the same words in turn, so each access finds that another core has the line",
-			Fix:  "give each thread its own copy, and combine the copies at the end; or store less often",
-			How:  "The misses caused by another core's stores were counted. At best, all of them disappear.",
+			Why:  "threads store to the same words in turn, so each access must fetch the line from another core",
+			Fix:  "give each thread a private copy, and combine the copies at the end; or store less often",
+			How:  "The misses caused by another core's stores were counted. At best, all of these misses disappear.",
 			More: "communication --by site"}
 		shared := r.storesShared(at)
 		if tried == nil && of != nil && (shared || of.nearShared(at)) {
@@ -263,8 +263,8 @@ func (r *run) trueSharing(of *counts) {
 	}
 	for _, at := range neighbours {
 		r.add(at, Finding{Kind: FalseSharing, Cost: at.coherence, Saved: tried.savedAt(at), Tried: true, Before: tried.before, After: tried.after,
-			Why:  "the lines also contain words that several threads store to, so each access finds that another core has the line",
-			Fix:  "move the words that several threads store to onto lines of their own (alignas(64), or padding)",
+			Why:  "the lines also contain words that several threads store to, so each access must fetch the line from another core",
+			Fix:  "move the words that several threads store to onto separate lines (with alignas(64) or padding)",
 			How:  apartLines,
 			More: "communication --false-sharing"})
 	}
@@ -314,8 +314,8 @@ func (r *run) queues(of *counts) {
 		}
 		r.add(at, Finding{Kind: TrueSharing, Cost: at.coherence, Saved: most / 2, Least: at.coherence, Most: most,
 			Why:  "several threads perform atomic operations on the same word " + report.Count(uint64(times)).Human() + " times, so its line moves from core to core",
-			Fix:  "claim several pieces of work at a time, or accumulate in a local variable and add it once at the end",
-			How:  "One thread performed nearly all of them in this run; the upper bound is the wait if the threads always run at the same time.",
+			Fix:  "take several pieces of work at a time, or accumulate in a local variable and add it once at the end",
+			How:  "One thread performed nearly all of these operations in this run. The upper bound is the waiting time if the threads always run at the same time.",
 			More: "communication --by site"})
 	}
 }
@@ -452,8 +452,8 @@ func (r *run) causes() {
 			f.Kind = Layout
 			f.Saved = left * (1 - used/mostUsed)
 			f.Least, f.Most = 0, left*(1-used)
-			f.Why = "only " + percent(used) + " of the bytes of each fetched line are used before it is replaced, because the distance between the addresses is larger than the data accessed at each of them"
-			f.Fix = "bring the data that this loop uses together: split the fields off the structure or make an array of each; if the loop visits the columns of a table, transpose the table or interchange the loops"
+			f.Why = "only " + percent(used) + " of the bytes of each fetched line are used before the line is replaced, because the distance between the addresses is larger than the data accessed at each of them"
+			f.Fix = "bring the data that this loop uses together: split these fields off the structure or make an array of each field; if the loop visits the columns of a table, transpose the table or interchange the loops"
 			f.More = "sites --by object --utilisation 48KiB,12"
 		case at.irregular > 0.5:
 			f.Kind = RandomAccess
@@ -493,7 +493,7 @@ func (r *run) causes() {
 				f.Fix = "copy less: pass a pointer instead, or append to a buffer that grows by doubling, so that it is not copied each time"
 			}
 			if at.never > 0.8*at.wait && at.stores < at.wait/4 {
-				f.How += " No recorded instruction stored this data. If a system call or a library stored it shortly before, it is still in a cache, and the run waits less."
+				f.How += " No recorded instruction stored this data. If a system call or a library stored this data shortly before, the data is still in a cache, and the run waits less."
 			}
 		}
 		r.taken[at] = 1

@@ -174,7 +174,7 @@ func (r *run) price() error {
 	})
 	r.exact()
 	if r.estimated() {
-		r.out.Notes = append(r.out.Notes, "the profile does not contain the misses of each source line in set-associative caches, so they are estimated, and findings may be missing: diagnose the trace itself, or analyse it with --utilisation and the size and ways of the first cache, such as 48KiB,12")
+		r.out.Notes = append(r.out.Notes, "the profile does not contain the misses of each source line in set-associative caches, so these misses are estimated, and findings may be missing: diagnose the trace itself, or analyse the trace with --utilisation and the size and ways of the first cache, such as 48KiB,12")
 	}
 	if c.site, err = c.waits(r, &c.run); err != nil {
 		return err
@@ -205,9 +205,9 @@ func (r *run) price() error {
 func (r *run) long() string {
 	text, most := "changes of the data layout were not tried, and address translation is not counted", uint64(mostSkimmed)
 	if len(r.p.Totals.Threads) > 1 {
-		text, most = text+", nor is sharing, and threads that wait for each other are not found", mostReplayed
+		text, most = text+", data shared between threads was not examined, and threads that wait for each other are not found", mostReplayed
 	}
-	return "the run has more than " + report.Count(most).Human() + " references and events, so " + text + ": diagnose a smaller input, or a part of the trace, as with --skip 1000000 --limit 10000000"
+	return "the run has more than " + report.Count(most).Human() + " references and events, so " + text + ": diagnose a smaller input, or a part of the trace (for example --skip 1000000 --limit 10000000)"
 }
 
 // pageTables is the name of the waits for address translation.

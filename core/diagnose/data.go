@@ -64,7 +64,7 @@ func (r *run) chasing() {
 				Why:       chased(r.behind(at.level)),
 				Fix:       "allocate the elements from one array in the order in which they are visited, or keep the fields that the loop needs in an array instead of behind pointers",
 				How:       "The elements were laid out in the order in which this loop first reaches them, and the caches were simulated again with the changed addresses.",
-				IllegalIf: "other code needs the elements where they are because it keeps pointers to them, or the order of visits changes while the program runs",
+				IllegalIf: "other code keeps pointers to the elements, or the order of visits changes while the program runs",
 				More:      "sites --by line"})
 		}
 		r.take(t)
@@ -121,7 +121,7 @@ func (r *run) translations() {
 			r.add(at, Finding{Kind: RandomAccess, Cost: at.pages + at.wait, Saved: saved, Least: saved, Most: saved + left,
 				Why:  r.disorder(at) + "; " + ratio(uint64(walks), at.references) + " access a page whose translation is no longer in the first-level TLB",
 				Fix:  "make the data smaller, or sort or partition the accesses so that accesses to the same part of the data are close in time; or use pages of 2 MiB (madvise(…, MADV_HUGEPAGE))",
-				How:  "The lower bound is the saving with pages of 2 MiB, for which the translations were counted again. Another order was not tried, so the upper bound is the whole wait here.",
+				How:  "The lower bound is the saving with pages of 2 MiB, for which the translations were counted again. Another order was not tried, so the upper bound is all cycles that the run waits here.",
 				More: "sites --by line"})
 			continue
 		}
@@ -132,7 +132,7 @@ func (r *run) translations() {
 			More: "sites --by line"}
 		if hidden {
 			f.Saved, f.Most, f.Tried = saved/carefully, saved, false
-			f.How += " Most translations are in the second-level TLB, and the core may do other work while it reads them, so the saving is a range."
+			f.How += " Most translations are in the second-level TLB, and the core may do other work while these translations are read, so the saving is a range."
 		}
 		r.add(at, f)
 	}
@@ -238,7 +238,7 @@ func (r *run) split(at *place, a record, f *Finding) bool {
 			used += uint64(r.p.Sites.Code[i].Bytes)
 		}
 	}
-	f.Why = "the code uses " + bytesOf(int64(used)) + " of each element of " + bytesOf(int64(a.pitch)) + ", so most of each fetched line is not used before it is replaced"
+	f.Why = "the code uses " + bytesOf(int64(used)) + " of each element of " + bytesOf(int64(a.pitch)) + ", so most of each fetched line is replaced without being used"
 	r.moved = append(r.moved, a)
 	at = r.heaviest(t, at)
 	f.Cost, f.Saved, f.Tried, f.Least, f.Most = max(f.Cost, at.wait+at.pages, t.saved), t.saved, true, 0, 0
@@ -477,7 +477,7 @@ func (r *run) merge(at *place) bool {
 	at = r.heaviest(t, at)
 	r.taken[at] = 1
 	r.add(at, Finding{Kind: Layout, Cost: max(at.wait+at.pages, t.saved), Saved: t.saved, Tried: true, Before: t.before, After: t.after,
-		Why:       "the code uses one element of each of " + strconv.Itoa(len(arrays)) + " arrays at the same index, and the indices follow no pattern, so it fetches a line for each",
+		Why:       "the code uses one element of each of " + strconv.Itoa(len(arrays)) + " arrays at the same index, and the indices follow no pattern, so each element needs the fetch of a line",
 		Fix:       "merge these arrays into one array of structures, so that elements with the same index are in one line",
 		How:       r.retried(),
 		IllegalIf: "other code uses one of the arrays as a whole, or iterates over it with a pointer",

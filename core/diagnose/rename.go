@@ -130,8 +130,8 @@ func (r *run) take(t *retrial) {
 // retried returns the sentence that says how the savings from changed addresses were predicted.
 func (r *run) retried() string {
 	if r.parts().period > 0 {
-		return "The addresses of recorded references were changed as the code would change them, and the caches were simulated again. The run is long, so this was done for " +
-			strconv.Itoa(numParts) + " parts of " + report.Count(mostSampled/numParts).Human() + " references and events each, and scaled to the whole run."
+		return "The addresses of recorded references were changed as the code would change them, and the caches were simulated again. Because the run is long, only " +
+			strconv.Itoa(numParts) + " parts of " + report.Count(mostSampled/numParts).Human() + " references and events each were simulated, and the result was scaled to the whole run."
 	}
 	return "The addresses of all recorded references were changed as the code would change them, and the caches were simulated again."
 }

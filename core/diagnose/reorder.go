@@ -133,13 +133,13 @@ func (r *run) interchange() {
 			return "a loop"
 		}
 		f := Finding{Kind: Capacity, Cost: max(at.wait+at.pages, t.saved), Saved: t.saved, Tried: true, Before: t.before, After: t.after,
-			Why:       "the inner loop returns to its data after " + r.Machine.Levels[at.level].Name + " has evicted it",
+			Why:       "the inner loop returns to the same data after " + r.Machine.Levels[at.level].Name + " has evicted it",
 			Fix:       "interchange " + name(r.outer(inner[0])) + " and " + name(inner[0]),
 			How:       "The recorded references were put in the order of the interchanged loops, and the caches were simulated again.",
 			IllegalIf: "an iteration needs a value that another iteration stores, which the new order would store too late",
 			More:      "sites --by line"}
 		if r.cost.run.overlap[r.worstSite(at)] < overlapSequence {
-			f.Kind, f.Why = Stride, "each iteration of the inner loop accesses another line, while the next iteration of the outer loop accesses the same lines again"
+			f.Kind, f.Why = Stride, "each iteration of the inner loop accesses another line, and the next iteration of the outer loop accesses the same lines again"
 		}
 		r.taken[at] = 1
 		r.take(t)

@@ -54,7 +54,7 @@ func (r *run) imbalance() {
 		r.add(at, Finding{Kind: Imbalance, Cost: g.cycles, Saved: g.cycles, Tried: true,
 			Why:  "the work of this parallel region is divided unevenly: the other threads wait " + percent2(share(g.cycles, r.out.Cycles)) + " of all cycles for the slowest one",
 			Fix:  "divide the work by its cost: schedule(dynamic) or schedule(static, 1) for the loop, or use parts of equal work instead of equal length",
-			How:  "The cycles of each thread between two synchronisation points were added up, and divided evenly.",
+			How:  "The cycles of all threads between two synchronisation points were added up and divided evenly among the threads.",
 			More: "threads"})
 	}
 }
@@ -203,7 +203,7 @@ func (r *run) sockets() {
 		r.add(g.at, Finding{Kind: NUMA, Cost: most, Saved: min(most/2, mostGuessed*r.out.Cycles), Least: 0, Most: most,
 			Why:  "one thread stores to " + report.Bytes(uint64(g.pages)<<pageShift).Human() + " first, so the operating system places these pages in the memory of its socket; other threads use them" + where,
 			Fix:  "let each thread initialise the part of the data that it uses later: make this loop parallel, with the same schedule(static) as the loop that uses the data",
-			How:  "Not tried: the range extends from all threads on one socket to all threads on other sockets, where memory takes 70 % longer.",
+			How:  "Not tried. The lower bound assumes that all threads run on one socket, the upper bound that the other threads run on other sockets, where memory takes 70 % longer.",
 			More: "communication --by object"})
 	}
 }

@@ -592,7 +592,7 @@ func (r *run) nest(g *group) {
 		f.How += " Additions no longer wait for each other, so the loop is limited only by the number of instructions that the core issues per cycle."
 	}
 	if vector > 0 {
-		f.How += " The compiler can then use vector instructions, as it does elsewhere in this program. Only half of their saving is counted, because the compiler may not use them."
+		f.How += " The compiler can then use vector instructions, as it does elsewhere in this program. Only half of the saving by vector instructions is counted, because the compiler may not use vector instructions."
 	}
 	f.Why = r.why(f.Kind, loop, b.level)
 	if _, ok := b.change.(change.Split); ok {
@@ -1291,7 +1291,7 @@ func (r *run) addConflict(g *group, saved float64, level int, untried bool) bool
 	f := Finding{Kind: Conflict, Cost: g.wait, Saved: saved / carefully, Least: 0, Most: saved,
 		Why:  r.why(Conflict, g.largest, level),
 		Fix:  "pad the rows by a line, or move the arrays apart by different numbers of lines, so that lines that are used together map to different sets",
-		How:  "The misses were counted again in fully associative caches of the same sizes. No padding that was tried helped.",
+		How:  "The misses were counted again in fully associative caches of the same sizes. None of the paddings that were tried helped.",
 		More: "loops --cache L1=48KiB,12"}
 	if !untried {
 		t := r.padded(g)
@@ -1785,7 +1785,7 @@ func (r *run) why(kind Kind, loop, level int) string {
 		case kind == Capacity:
 			counts += ", because the loop returns to its data after " + name + " has evicted it"
 		case kind == Fusion:
-			counts += ", because the second loop reads data that the first one has just used, after " + name + " has evicted it"
+			counts += ", because the second loop reads data that the first loop has used, after " + name + " has evicted it"
 		}
 	}
 	if kind == Stride {

@@ -66,13 +66,13 @@ func (r *run) whole() error {
 	if k, cost := largest(conflicts); cost > 0 {
 		level := h.Levels[k].Name
 		r.add(&place{}, Finding{Kind: Conflict, Cost: cost, Saved: cost / 2, Most: cost, How: how,
-			Why: percent(share(conflicts[k], r.out.Waits[k].Cycles)) + " of the misses of " + level + " would be hits in a fully associative cache of its size: lines that are used together share few sets",
+			Why: percent(share(conflicts[k], r.out.Waits[k].Cycles)) + " of the misses of " + level + " would be hits in a fully associative cache of the same size: lines that are used together share few sets",
 			Fix: "pad the rows of arrays whose size is a power of two, or move arrays apart, so that they begin in different sets", More: "sets"})
 	}
 	if k, cost := largest(capacity); cost > 0 {
 		level := h.Levels[k].Name
 		r.add(&place{}, Finding{Kind: Capacity, Cost: cost, Saved: cost / 4, Most: cost, How: how,
-			Why: percent(share(capacity[k], r.out.Waits[k].Cycles)) + " of the misses of " + level + " are on lines that it evicted since their last use" + r.enough(h.Levels[k].LineBytes),
+			Why: percent(share(capacity[k], r.out.Waits[k].Cycles)) + " of the misses of " + level + " are on lines that were evicted since their last use" + r.enough(h.Levels[k].LineBytes),
 			Fix: "work on parts of the data that fit in " + level + ": do all steps for one part before the next", More: "curve"})
 	}
 	return nil
@@ -106,5 +106,5 @@ func (r *run) enough(lineBytes uint32) string {
 	if !ok {
 		return ""
 	}
-	return "; a fully associative cache of " + report.Bytes(all*uint64(lineBytes)).Human() + " would hold them all"
+	return "; a fully associative cache of " + report.Bytes(all*uint64(lineBytes)).Human() + " would contain all of these lines"
 }

@@ -104,7 +104,7 @@ func (d *Diagnosis) worst() int {
 
 // Tables returns the tables of the diagnosis: the verdict, the findings, and where the run waits.
 func (d *Diagnosis) Tables() []report.Table {
-	verdict := report.Table{Key: "verdict", Title: "Whether memory is the bottleneck", Columns: []report.Column{
+	verdict := report.Table{Key: "verdict", Title: "Is memory the bottleneck?", Columns: []report.Column{
 		{Key: "verdict", Label: "verdict"}, {Key: "cycles", Label: "cycles"}, {Key: "memory_cycles", Label: "cycles waiting for memory"},
 		{Key: "memory_share", Label: "share"}, {Key: "saved_share", Label: "could be saved"}}}
 	verdict.Add(report.TextOf(d.Verdict()), cycles(d.Cycles), cycles(d.Waiting()*d.Cycles), report.Ratio(d.Waiting()), report.Ratio(d.Saved()))

@@ -187,7 +187,7 @@ func (x *Export) HTML() []byte {
 	for _, p := range []struct {
 		by    attribution.By
 		title string
-	}{{attribution.Line, "Source lines, in descending order of misses in the first level"}, {attribution.Object, "Data, in the same order"}} {
+	}{{attribution.Line, "Source lines, in descending order of first-level misses"}, {attribution.Object, "Data, in descending order of first-level misses"}} {
 		if len(x.levels) == 0 || p.by == attribution.Object && len(x.Run.Profile.Sites.Data) == 0 {
 			continue
 		}
@@ -233,7 +233,7 @@ func (x *Export) section(v *ask.Verb) Section {
 // Sheet returns the counts of events by source location, for the formats that contain nothing else.
 func (x *Export) Sheet() (*Sheet, error) {
 	if x.Run.Ranker() == nil {
-		return nil, &trace.OptionError{Option: "export", Got: x.Title, Want: "a trace that contains source locations, as recorded by stackglass cc and stackglass trace, or a profile of such a trace with --analyses sites"}
+		return nil, &trace.OptionError{Option: "export", Got: x.Title, Want: "a trace that contains source locations, recorded by stackglass cc or stackglass trace, or a profile of such a trace with --analyses sites"}
 	}
 	return NewSheet(&Places{
 		Command: x.Title, Profile: x.Run.Profile, Levels: x.levels, Name: x.Run.Readable,

@@ -56,10 +56,10 @@ func NewSheet(of *Places) *Sheet {
 	s.count(Event{"distance_sum", "lines", "sum of stack distances"}, func(i int) uint64 { return distances[i] }, elsewhere, 0)
 	s.Notes = append(s.Notes[:len(s.Notes):len(s.Notes)],
 		"distance_sum is the sum of the stack distances in lines of "+strconv.FormatUint(uint64(p.Sites.LineBytes), 10)+
-			" bytes of all accesses that are not cold; divided by accesses minus cold, it gives their mean")
+			" bytes of all accesses that are not cold; to get the mean distance, divide distance_sum by (accesses − cold)")
 	if p.Calls != nil && p.Sampled == nil {
 		s.divide(of)
-		s.Notes = append(s.Notes, "the counts of a call path are exact if the counts of its level are; the lines of a function with several paths are divided among the paths in the same proportion as the function")
+		s.Notes = append(s.Notes, "the counts of a call path are exact if the counts of the cache level are exact; the misses of the lines of a function with several paths are divided among the paths in the same proportion as the function")
 	}
 	return s
 }

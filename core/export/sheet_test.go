@@ -88,7 +88,7 @@ func TestSheetOfOneSite(t *testing.T) {
 	p.Sites.Code[0].Strides[profile.IrregularStride] = 2
 	s := NewSheet(&Places{Profile: p, Levels: []attribution.Attribution{
 		{Level: levelOf("L 1"), Sites: []float64{1.5}, Rest: 1}, {Level: levelOf("L-1"), Sites: []float64{2}}}})
-	if got := fmt.Sprintf("%s %d %s %d", s.Entries[0].Name(), s.Entries[0].Counts, s.Entries[1].Name(), s.Entries[1].Counts); got != "site 7 [2 2 2 2 2 0] (of no site: conflicts in sets) [0 0 1 0 0 0]" {
+	if got := fmt.Sprintf("%s %d %s %d", s.Entries[0].Name(), s.Entries[0].Counts, s.Entries[1].Name(), s.Entries[1].Counts); got != "site 7 [2 2 2 2 2 0] (conflict misses without a source location) [0 0 1 0 0 0]" {
 		t.Error(got)
 	}
 	if s.Event("L_1_misses") != 2 || s.Event("L_1_misses2") != 3 {

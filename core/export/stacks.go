@@ -163,7 +163,7 @@ func takeOut(left []uint64, n uint64) []uint64 {
 // function.
 func (s *Sheet) addInstructions() {
 	counts := pathCounts(s.Calls, "instructions")
-	s.Events = append(s.Events, Event{"instructions", "count", "instructions in the compiler's form"})
+	s.Events = append(s.Events, Event{"instructions", "count", "instructions of the compiler's intermediate representation"})
 	for i := range s.Entries {
 		s.Entries[i].Counts = append(s.Entries[i].Counts, 0)
 	}

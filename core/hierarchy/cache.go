@@ -13,7 +13,7 @@ import (
 const DefaultLineBytes = 64
 
 const (
-	cacheForm  = "NAME=SIZE,WAYS[,LINE][,PROPERTY…], as in L1=32KiB,8 or L2=1MiB,full,64,latency=12"
+	cacheForm  = "NAME=SIZE,WAYS[,LINE][,PROPERTY…], for example L1=32KiB,8 or L2=1MiB,full,64,latency=12"
 	properties = "only these properties after SIZE, WAYS and LINE, each at most once: latency=CYCLES, bandwidth=BYTES per cycle, shared=CORES or shared=all, " +
 		"subblock=BYTES, prefetch=KIND[:degree=N][:distance=N]…, hashed, lru, plru, random, fifo, bit-plru, nru, lfu, srrip, brrip, drrip, " +
 		"inclusive, exclusive, write-through, no-allocate, allocate-whole; instructions for an instruction cache; tlb for a TLB, whose SIZE is a number of entries"
@@ -212,7 +212,7 @@ func ParseMemory(s string) (Memory, error) {
 	c.Name = "memory"
 	fields := strings.Split(s, ",")
 	if !c.describe(fields) || c.SharedBy != 0 || c.SubBlockBytes != 0 || c.Prefetch != (Prefetch{}) || len(c.unusual()) > 0 || c.LatencyCycles == 0 && c.BytesPerCycle == 0 {
-		return Memory{}, &trace.OptionError{Option: "memory", Got: s, Want: "latency=CYCLES, bandwidth=BYTES per cycle, or both, as in latency=230,bandwidth=8"}
+		return Memory{}, &trace.OptionError{Option: "memory", Got: s, Want: "latency=CYCLES, bandwidth=BYTES per cycle, or both, for example latency=230,bandwidth=8"}
 	}
 	return Memory{c.LatencyCycles, c.BytesPerCycle}, nil
 }
@@ -234,7 +234,7 @@ const units = "KMGT"
 // ParseSize parses a number of bytes, ignoring case: 32KiB, 32KB, 32K, 32768. The prefixes K, M, G
 // and T always stand for powers of 1024. The error is a [*trace.OptionError].
 func ParseSize(s string) (uint64, error) {
-	bad := &trace.OptionError{Option: "size", Got: s, Want: "a number of bytes, as in 32KiB, 32K or 32768"}
+	bad := &trace.OptionError{Option: "size", Got: s, Want: "a number of bytes, for example 32KiB, 32K or 32768"}
 	whole := strings.ToUpper(strings.TrimSpace(s))
 	t := strings.TrimSuffix(strings.TrimSuffix(whole, "B"), "I")
 	shift := 0

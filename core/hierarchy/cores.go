@@ -343,7 +343,7 @@ func newDomainError(c Cache, s *profile.Sharing) *DomainError {
 			text += strconv.FormatUint(uint64(t), 10)
 		}
 	}
-	e.err = &trace.OptionError{Option: "cache", Got: c.String(), Want: "a profile with a common stack for the cores that share it; " +
+	e.err = &trace.OptionError{Option: "cache", Got: c.String(), Want: "a profile with a common stack for the cores that share the cache; " +
 		"analyse the trace again, with --domains " + text}
 	return e
 }
@@ -367,7 +367,7 @@ func (a *Asker) parts(h Hierarchy, shares []Share) ([]Cache, error) {
 	bad := func(got, want string) error { return &trace.OptionError{Option: "share", Got: got, Want: want} }
 	level := lastShared(h)
 	if level < 0 {
-		return nil, bad("a part of a level", "a level that several cores share, as in --cache L2=8MiB,16,shared=all")
+		return nil, bad("a part of a level", "a level that several cores share, for example --cache L2=8MiB,16,shared=all")
 	}
 	cores := a.p.Sharing[0].Cores
 	parts, left, unnamed := make([]Cache, len(cores)), h.Levels[level].SizeBytes, uint64(len(cores))
@@ -503,6 +503,6 @@ func OrderDoubt(p *profile.Profile) Warning {
 	if !p.Input.Header.Sliced || len(p.Totals.Threads) < 2 {
 		return ""
 	}
-	return "the trace orders the threads' references only by time slices: " +
+	return "the trace orders the references of different threads only by time slice: " +
 		"within a slice, invalidations and fetches for other cores may come earlier or later than in the run (STACKGLASS_ORDER=exact records their order)"
 }

@@ -21,7 +21,7 @@ func (a *Asker) warnings(h Hierarchy, out *ByCore) (warnings []Warning) {
 			say(l.Cache.Name, text)
 		}
 		if n := int(min(uint64(l.Cache.SharedBy), MostCores)); n > 1 && n < len(out.Cores) {
-			say(l.Cache.Name, " loses lines to stores of cores that do not share it; the prediction assumes that it keeps them")
+			say(l.Cache.Name, " loses lines to stores of cores outside the group that shares it; the prediction assumes that the lines stay in the cache")
 		}
 	}
 	if out.Cores == nil {
@@ -36,10 +36,10 @@ func (a *Asker) warnings(h Hierarchy, out *ByCore) (warnings []Warning) {
 		}
 	}
 	if parts := h.Beyond(); len(parts) > 0 {
-		say(strings.Join(parts, ", "), ": the prediction leaves this out (stackglass simulate models it)")
+		say(strings.Join(parts, ", "), ": not part of the prediction (stackglass simulate models this)")
 	}
 	if slices.ContainsFunc(out.Levels[1:], func(l Level) bool { return !l.Together }) {
-		say("every level is predicted as if it saw all accesses; a real lower level sees only the misses of the level above, so its misses differ somewhat")
+		say("every level is predicted as if it saw all accesses; a real lower level sees only the misses of the level above, so real misses differ somewhat")
 	}
 	return warnings
 }
@@ -57,13 +57,13 @@ func (a *Asker) warnOneCore(h Hierarchy, say func(...string)) {
 	switch {
 	case len(names) == 0:
 	case threads == 1:
-		say(areNames(names), " shared by cores: the prediction assumes that this program's only thread can use all of it; other programs would use a part")
+		say(areNames(names), " shared by cores: the prediction assumes that this program's only thread can use the whole cache; in a real run, other programs use a part of the cache")
 	case threads == 0:
 		say(areNames(names), " shared by cores: the trace does not say which thread made a reference, "+
-			"so the prediction assumes that one core made all of them and can use the whole cache; other cores would use a part")
+			"so the prediction assumes that one core made all references and can use the whole cache; in a real run, other cores use a part of the cache")
 	case h.Threads != OnOneCore:
 		say(areNames(names), " private to a core: the prediction assumes that all threads ran on one core, because the profile has no per-thread stacks; "+
-			"analyse the trace again, with the default analyses or with sharing among them")
+			"analyse the trace again, with the default analyses or with --analyses sharing")
 	}
 }
 
@@ -129,11 +129,11 @@ func (a *Asker) whySDCM(c Cache) string {
 	case estimated(a.p):
 		return "A sample contains too few lines of each set for exact counts"
 	case sets&(sets-1) != 0:
-		return "Exact tables exist only for powers of two of sets, but this level has " + strconv.FormatUint(sets, 10)
+		return "Exact tables exist only for numbers of sets that are powers of two, but this level has " + strconv.FormatUint(sets, 10)
 	case sets >= 1<<profile.SetCounts || c.Ways > profile.MaxWays:
 		return "Exact tables cover at most 65,536 sets and 32 ways"
 	}
-	return "An analysis with set tables makes this prediction exact"
+	return "An analysis with set tables would make this prediction exact"
 }
 
 var replacementNames = [...]string{
@@ -159,13 +159,13 @@ func otherPolicy(c Cache, exclusive bool) string {
 		also("does not replace the least recently used line")
 	}
 	if exclusive {
-		also("holds only lines evicted from the levels above")
+		also("contains only lines evicted from the levels above")
 	}
 	if c.Write.Around() {
 		also("does not allocate lines for stores that miss")
 	}
 	if c.Write.Through() {
-		also("writes every store through to the next level, which is not counted there")
+		also("writes every store through to the next level, where these writes are not counted")
 	}
 	if text == "" {
 		return ""
@@ -184,7 +184,7 @@ func sizeMisfit(c, above *Cache) string {
 	case c.SizeBytes >= above.SizeBytes || c.Inclusion == Exclusive:
 		return ""
 	case c.Inclusion == Inclusive:
-		return c.Name + " is smaller than " + above.Name + ", which it cannot include"
+		return c.Name + " is smaller than " + above.Name + ", so it cannot include that level"
 	}
 	return c.Name + " is smaller than " + above.Name + ", so it can add few hits"
 }
@@ -212,8 +212,8 @@ func (p *Prediction) warnSizes(say func(...string)) {
 				", which then misses somewhat more often than predicted here (stackglass simulate counts these misses)")
 		}
 		if l.cut {
-			say(l.Cache.Name, " would miss more often on its own than ", above.Cache.Name,
-				" does; here it has as many misses and no hits")
+			say(l.Cache.Name, " alone would miss more often than ", above.Cache.Name,
+				"; in this hierarchy, it therefore has as many misses and no hits")
 		}
 	}
 	if mixed {

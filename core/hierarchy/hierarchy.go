@@ -168,7 +168,7 @@ func (c Cache) CheckShape() error {
 	case c.SizeBytes == 0 || c.SizeBytes%line != 0:
 		return bad("a size that is a multiple of the line size of " + strconv.FormatUint(line, 10) + " bytes")
 	case c.Ways > 0 && c.Lines()%uint64(c.Ways) != 0:
-		return bad("a number of ways that divides its " + strconv.FormatUint(c.Lines(), 10) + " lines, or full")
+		return bad("a number of ways that divides the cache's " + strconv.FormatUint(c.Lines(), 10) + " lines, or full")
 	case c.SubBlockBytes != 0 && (c.SubBlockBytes < leastLineBytes || c.SubBlockBytes&(c.SubBlockBytes-1) != 0 ||
 		c.SubBlockBytes > c.LineBytes || c.LineBytes/c.SubBlockBytes > mostSubBlocks):
 		return bad("a sub-block size that is a power of two, at least 4 bytes, at most a line, and at least 1/" + strconv.Itoa(mostSubBlocks) + " of a line")
@@ -232,7 +232,7 @@ func (h *Hierarchy) Translation() Hierarchy {
 func (h *Hierarchy) SetPages(text string) error {
 	n, err := ParseSize(text)
 	if err != nil || n < basePage || n > mostPage || n&(n-1) != 0 {
-		return &trace.OptionError{Option: "pages", Got: text, Want: "a page size that is a power of two from 4KiB to 1GiB, as in 2MiB"}
+		return &trace.OptionError{Option: "pages", Got: text, Want: "a page size that is a power of two from 4KiB to 1GiB, for example 2MiB"}
 	}
 	h.PageBytes = n
 	return nil
@@ -334,7 +334,7 @@ func (h *Hierarchy) Beyond() (parts []string) {
 		parts = append(parts, "the settings of the simulation (cores, warm-up, limit, flushes)")
 	}
 	if h.Simulation.Skip > 0 {
-		parts = append(parts, "the references to skip (--skip "+strconv.FormatUint(h.Simulation.Skip, 10)+" leaves them out of an analysis)")
+		parts = append(parts, "the number of references to skip (--skip "+strconv.FormatUint(h.Simulation.Skip, 10)+" leaves these references out of an analysis)")
 	}
 	return parts
 }
@@ -356,7 +356,7 @@ func (h *Hierarchy) Add(line string) (err error) {
 	case "clock":
 		ghz, ok := ParsePositive(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(value), "GHz")))
 		if !ok || h.ClockGHz != 0 {
-			return bad("a single clock rate in GHz, as in clock=3.5")
+			return bad("a single clock rate in GHz, for example clock=3.5")
 		}
 		h.ClockGHz = ghz
 		return nil
@@ -384,7 +384,7 @@ func (h *Hierarchy) Add(line string) (err error) {
 	}
 	for _, other := range slices.Concat(h.Levels, h.Instructions, h.TLBs, h.InstructionTLBs) {
 		if other.Name == cache.Name {
-			return bad("different names for the levels; there is a " + cache.Name + " already")
+			return bad("different names for the levels; there already is a level " + cache.Name)
 		}
 	}
 	list := &h.Levels
@@ -425,7 +425,7 @@ func without(line, property string) (rest string, found bool) {
 
 // parseTLB parses a TLB: NAME=ENTRIES,WAYS, and a replacement policy, shared= or hashed.
 func parseTLB(text string) (Cache, error) {
-	bad := &trace.OptionError{Option: "cache", Got: text + "," + tlbWord, Want: "NAME=ENTRIES,WAYS,tlb, as in DTLB=64,4,tlb, and only these properties: a replacement policy, shared=CORES, hashed, instructions"}
+	bad := &trace.OptionError{Option: "cache", Got: text + "," + tlbWord, Want: "NAME=ENTRIES,WAYS,tlb, for example DTLB=64,4,tlb, and only these properties: a replacement policy, shared=CORES, hashed, instructions"}
 	name, rest, _ := strings.Cut(text, "=")
 	entries, rest, _ := strings.Cut(rest, ",")
 	n, err := strconv.ParseUint(strings.TrimSpace(entries), 10, 24)

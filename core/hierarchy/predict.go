@@ -384,7 +384,7 @@ func (a *Asker) curve(c Cache) (*profile.Curve, error) {
 // one.
 func (a *Asker) lineSizes(other uint32) string {
 	if len(a.p.Locality) == 0 {
-		return "a profile with stack distances, but this profile has none; analyse the trace again, with locality among the analyses"
+		return "a profile with stack distances, but this profile contains none; analyse the trace again with --analyses locality"
 	}
 	var have, all []string
 	missing := strconv.Itoa(int(other))

@@ -65,7 +65,7 @@ func SampleDoubt(s *profile.Sampled) string {
 	case s == nil || s.Mode != profile.OnOffSample && !s.Estimates():
 		return "" // all lines are in the sample
 	case s.Mode == profile.OnOffSample:
-		return s.Chip() + ": only these are counted; accesses in between are not on the stacks, so distances across a gap are too short, and values written in a gap are attributed to older stores"
+		return s.Chip() + ": only the sampled references are counted; references between samples are not on the stacks, so distances across a gap are too short, and values written in a gap are attributed to older stores"
 	}
 	for i := range s.Sizes {
 		if len(s.Sizes[i].Bounds) == 0 {

@@ -116,7 +116,7 @@ func (f *function) readHeader() *problem {
 	implicit := f.readParams(&c)
 	f.readProperties(&c)
 	if c.failed() {
-		return &problem{f.line, "cannot parse its first line, want " + c.wants}
+		return &problem{f.line, "cannot parse the first line of the function, want " + c.wants}
 	}
 	f.startBlock(strconv.Itoa(implicit), lineEnd(f.m.text, f.from)+1)
 	return nil

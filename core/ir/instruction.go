@@ -55,7 +55,7 @@ type inst struct {
 	volatile      bool
 	contract      bool   // whether a product and a sum may be fused into a single operation
 	static        bool   // alloca of a constant number of elements
-	count         uint64 // the number of elements of this alloca
+	count         uint64 // number of elements of an alloca
 	resultName    string
 	swiftError    bool
 	shift         shift // the offset that an address computation adds
@@ -325,7 +325,7 @@ func (r *reader) flags() (contract bool) {
 			return contract
 		}
 		contract = contract || word == "fast" || word == "contract"
-		if r.peek() == '(' { // as in inrange(-16, 16)
+		if r.peek() == '(' { // for example inrange(-16, 16)
 			r.group()
 		}
 	}
@@ -467,7 +467,7 @@ func (s *shift) add(of *datatype, index string, first bool) *datatype {
 		if err == nil {
 			s.constant += n * int64(of.elem.allocBytes())
 		}
-		return of.elem // a variable index does not matter here, because all elements of an array share a name
+		return of.elem // a variable index is ignored, because all elements of an array have the same name
 	case of.kind == structType && err == nil && 0 <= n && int(n) < len(of.fields):
 		s.constant += int64(of.fieldOffset(int(n)))
 		return of.fields[n]
@@ -560,7 +560,7 @@ func (r *reader) phi(in *inst) {
 		r.want('[')
 		open := r.base + r.at - 1
 		if _, id := r.value(); id < 0 {
-			r.f.uses = append(r.f.uses, -1) // so that the entries of uses and refs correspond
+			r.f.uses = append(r.f.uses, -1) // this entry keeps uses and refs parallel
 		}
 		r.want(',')
 		r.labelName()

@@ -195,11 +195,10 @@ func (e *emitter) line(l extent) {
 	e.done = l.to
 }
 
-// external is the reason given for functions whose code is in another module.
+// external is the reason why functions whose code is in another module are not instrumented.
 const external = "external"
 
-// read reads the function. It returns the reason to leave the function unchanged, or "" if there is
-// none.
+// read reads the function. It returns the reason to leave the function unchanged, or "".
 func (f *function) read(skip []string) string {
 	if p := f.readHeader(); p != nil {
 		f.name = calledName(f.m.text[f.from:lineEnd(f.m.text, f.from)])
@@ -217,32 +216,34 @@ func (f *function) read(skip []string) string {
 	}
 	for i := range f.insts {
 		if f.insts[i].swiftError {
-			return "it has a swifterror variable, whose address must not be taken"
+			return "the function has a swifterror variable, whose address must not be taken"
 		}
 	}
 	return ""
 }
 
-func (p *problem) String() string { return "line " + strconv.Itoa(p.line) + " of its IR: " + p.why }
+func (p *problem) String() string {
+	return "line " + strconv.Itoa(p.line) + " of the function's IR: " + p.why
+}
 
 // refusals maps words in a function's first line, or in its attributes, to the reasons why such a
 // function is left unchanged.
 var refusals = map[string]string{
-	"naked":                             "it is naked: no code may come before its assembly",
-	"presplitcoroutine":                 "it is a coroutine that has not been split yet",
-	"disable_sanitizer_instrumentation": "its attributes forbid instrumentation",
-	"ghccc":                             "its calling convention leaves no register free",
-	"anyregcc":                          "its calling convention leaves no register free",
-	"x86_intrcc":                        "it is an interrupt handler",
-	"avr_intrcc":                        "it is an interrupt handler",
-	"msp430_intrcc":                     "it is an interrupt handler",
-	"hhvmcc":                            "its calling convention leaves no register free",
-	"hhvm_ccc":                          "its calling convention leaves no register free",
-	"cc":                                "its calling convention is unknown",
-	"readnone":                          "its first line restricts the memory that it may access",
-	"readonly":                          "its first line restricts the memory that it may access",
-	"memory":                            "its first line restricts the memory that it may access",
-	"swifterror":                        "it has a swifterror argument, whose address must not be taken",
+	"naked":                             "the function is naked: no code may be inserted before its assembly",
+	"presplitcoroutine":                 "the function is a coroutine that has not been split yet",
+	"disable_sanitizer_instrumentation": "the attributes of the function forbid instrumentation",
+	"ghccc":                             "the calling convention of the function leaves no register free",
+	"anyregcc":                          "the calling convention of the function leaves no register free",
+	"x86_intrcc":                        "the function is an interrupt handler",
+	"avr_intrcc":                        "the function is an interrupt handler",
+	"msp430_intrcc":                     "the function is an interrupt handler",
+	"hhvmcc":                            "the calling convention of the function leaves no register free",
+	"hhvm_ccc":                          "the calling convention of the function leaves no register free",
+	"cc":                                "the calling convention of the function is unknown",
+	"readnone":                          "the attributes of the function restrict the memory that it may access",
+	"readonly":                          "the attributes of the function restrict the memory that it may access",
+	"memory":                            "the attributes of the function restrict the memory that it may access",
+	"swifterror":                        "the function has a swifterror argument, whose address must not be taken",
 }
 
 // bootSections lists the sections whose code runs before threads are set up.
@@ -266,13 +267,13 @@ func (f *function) refusedBy(skip []string) string {
 	}
 	switch {
 	case f.m.entries[f.name]:
-		return "it is the resolver of an ifunc: it runs before there are threads"
+		return "the function is the resolver of an ifunc and runs before there are threads"
 	case f.collected:
-		return "it uses a garbage collector"
+		return "the function uses a garbage collector"
 	case slices.Contains(bootSections, f.section):
-		return "it is in section " + f.section
+		return "the function is in section " + f.section
 	case slices.Contains(skip, linkerName(f.name)):
-		return "it was excluded by an option"
+		return "the function was excluded by an option"
 	}
 	return ""
 }

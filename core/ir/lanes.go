@@ -9,8 +9,8 @@ import (
 )
 
 // lanes is a masked access, whose active lanes are known only at run time. The runtime records the
-// references as steps of a separate block. There is one step for each run of contiguous lanes or,
-// for gathers and scatters, one step for each lane.
+// references as steps of a separate block. Each run of contiguous lanes makes one step; for gathers
+// and scatters, each lane makes one step.
 type lanes struct {
 	number    uint32 // number of the block that records the references
 	inst      int32
@@ -20,7 +20,7 @@ type lanes struct {
 	mask      operand
 	signs     bool    // the mask consists of the sign bits of the lanes
 	packed    bool    // active lanes are contiguous in memory
-	scattered bool    // each lane has its own address
+	scattered bool    // each lane has a separate address
 	address   operand // address of the first lane, or a vector of addresses
 	index     operand // vector with the index of each lane, if address is a base
 	scale     operand
@@ -110,7 +110,7 @@ func vector(l *lanes, t *datatype) *lanes {
 	return l
 }
 
-// sound reports whether the operands have the types that the rewriter relies on.
+// sound reports whether the operands have the types that the rewriter expects.
 func (l *lanes) sound() bool {
 	mask := l.mask.typ
 	if l.count == 0 || l.count > mostLanes || l.elem.bits == 0 || l.elem.bits%8 != 0 || !l.elem.sized || mask == nil || mask.kind != vectorType || mask.elem == nil {
@@ -180,12 +180,12 @@ func (e *emitter) signs(l *lanes) (typeText, text string) {
 	return "<" + decimal(t.count) + " x i1>", e.compute("icmp slt ", ints, " ", text, ", zeroinitializer")
 }
 
-// ones returns a mask whose low bits are set, as many as the given mask has set bits: the active
-// lanes of an expanding load or compressing store are contiguous in memory.
+// ones returns a mask with as many low bits set as the given mask has set bits, because the active
+// lanes of an expanding load or a compressing store are contiguous in memory.
 func (e *emitter) ones(mask string) string {
 	e.need.ones = true
 	n := e.compute("call i64 @llvm.ctpop.i64(i64 ", mask, ")")
-	wide := e.compute("zext i64 ", n, " to i128") // because n may be 64
+	wide := e.compute("zext i64 ", n, " to i128") // shift a wider integer, because n may be 64
 	high := e.compute("shl i128 -1, ", wide)
 	return e.compute("trunc i128 ", e.compute("xor i128 ", high, ", -1"), " to i64")
 }

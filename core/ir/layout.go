@@ -105,7 +105,8 @@ func (l *layout) pointerBits(space uint32) uint64 {
 }
 
 // intAlign returns the alignment of an integer of n bits. A width that is not listed has the
-// alignment of the next larger listed width or, if there is none, of the largest.
+// alignment of the next larger listed width or, if no larger width is listed, of the largest listed
+// width.
 func (l *layout) intAlign(n uint64) uint64 {
 	for _, a := range l.ints {
 		if a.bits >= n {

@@ -97,7 +97,7 @@ func meet(dominator, position []int32, a, b int32) int32 {
 // not natural loops.
 type loops struct {
 	header []int32 // by vertex: header of the innermost loop around it, or -1
-	depth  []int32 // by vertex: number of loops around it
+	depth  []int32 // by vertex: number of loops around the vertex
 	latch  []bool
 	outer  []int32 // by header: the header of the enclosing loop, or -1
 }

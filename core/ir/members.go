@@ -8,8 +8,8 @@ type sourceType struct {
 	tag           string // such as DW_TAG_pointer_type
 	name          string
 	bytes, offset uint64
-	base          int // the type from which it is derived, or the type of a member; -1 if there is none
-	elements      int // node of the list of its members, or -1
+	base          int // the type from which the type is derived, or the type of a member; -1: none
+	elements      int // node of the list of the type's members, or -1
 }
 
 // mostTypes limits the length of chains of types, which can be cyclic in malicious text.
@@ -60,8 +60,8 @@ func (m *metadata) plainType(n int) int {
 	return -1
 }
 
-// pointedAt returns the type that a pointer or reference points to, or -1, and the C++ operator
-// that accesses its members.
+// pointedAt returns the type to which a pointer or reference points, or -1, and the C++ operator
+// that accesses the members of this type.
 func (m *metadata) pointedAt(n int) (to int, access string) {
 	switch t := m.sourceType(m.plainType(n)); t.tag {
 	case "DW_TAG_pointer_type":
@@ -168,8 +168,8 @@ func (m *metadata) variableType(n int) int {
 }
 
 // expression returns the name, such as s->table, and the type of the variable or member at an
-// address. The name is "" if no variable or member is known. It follows at most the given number of
-// pointers.
+// address. The name is "" if no variable or member is known. expression follows at most the given
+// number of pointers.
 func (f *function) expression(address operand, pointers int) (name string, of int) {
 	var moved shift
 	o := address
@@ -215,8 +215,8 @@ func (f *function) expression(address operand, pointers int) (name string, of in
 	return name + access + member, of
 }
 
-// memory returns the name of the object that a value points to, its type, and the operator that
-// accesses its members.
+// memory returns the name and the type of the object to which a value points, and the operator that
+// accesses the object's members.
 func (f *function) memory(o operand, pointers int) (name string, of int, access string) {
 	m := &f.m.metadata
 	if o.id < 0 {

@@ -7,14 +7,14 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// memory finds the stores within a piece whose values loads of the piece read, which are
-// dependences through memory. Two addresses are considered equal if they are the same value, the
-// same constant, or computed in the same way from the same values. Other accesses are assumed not
-// to alias, as a speculating processor assumes.
+// memory finds the dependences through memory within a piece: the stores whose values are read by
+// loads of the same piece. Two addresses are considered equal if they are the same value, the same
+// constant, or computed in the same way from the same values. Other accesses are assumed not to
+// alias, as a speculating processor assumes.
 type memory struct {
 	first   int32           // the instruction to which writers[0] belongs
 	writers []int32         // by instruction: the store, as an operand in trace.Instr.Uses, or noWriter
-	stores  map[place]int32 // number of the last store to each address, counted within the piece
+	stores  map[place]int32 // number of the last store to each address, as counted within the piece
 	alike   map[string]int32
 }
 
@@ -126,7 +126,7 @@ func (p *plan) computation(i int32) string {
 	return text
 }
 
-// noteAlike records an address computation, unless an equal one has been recorded before.
+// noteAlike records an address computation, unless an equal computation has been recorded before.
 func (p *plan) noteAlike(i int32) {
 	result := p.f.insts[i].result
 	if result < 0 {

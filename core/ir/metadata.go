@@ -26,14 +26,15 @@ type metadata struct {
 
 type location struct {
 	line, column uint32
-	function     int    // the enclosing DISubprogram, or -1
-	inlinedAt    int    // the DILocation of the call that this code replaced, or -1
-	block        uint32 // line at which the enclosing block, such as a loop, begins; 0: there is none
-	file         string
-	known        bool
+	function     int // the enclosing DISubprogram, or -1
+	inlinedAt    int // the DILocation of the call that this code replaced, or -1
+	// line at which the enclosing block, such as a loop, begins; 0: no enclosing block
+	block uint32
+	file  string
+	known bool
 }
 
-// body records on which source lines a function has code, except for the line of its signature.
+// body records the source lines on which a function has code, except for the line of its signature.
 type body struct {
 	line    uint32
 	several bool
@@ -228,8 +229,8 @@ func (m *metadata) fileName(n int) string {
 	return remembered(&m.files, n, func() string { return field(m.node(n), "!DIFile", "filename") })
 }
 
-// paths returns the path of each file whose name was read. A name may be relative to a different
-// folder than the one in which the compiler ran.
+// paths returns the path of each file whose name was read. A name may be relative to a folder in
+// which the compiler did not run.
 func (m *metadata) paths() map[string]string {
 	all := make(map[string]string, len(m.files))
 	for _, n := range slices.Sorted(maps.Keys(m.files)) {
@@ -250,9 +251,9 @@ const mostInlined = 256
 // place returns the source location of location n. For code that was inlined from a system header
 // or an accessor, this is the location of the call, because the calling line uses the data. An
 // accessor is a function with code on only one line. does reports whether a location belongs to the
-// loop around the code, and how many loads and stores the inlined function makes there. A function
-// with a loop is not an accessor. Nor is a function in the same file that makes more than two loads
-// and stores, because it does work of its own.
+// loop around the code, and the number of loads and stores that the inlined function makes at the
+// location. A function with a loop is not an accessor. A function in the same file that makes more
+// than two loads and stores is not an accessor either, because it does more than access data.
 func (m *metadata) place(n int, does func(l *location) (loop bool, references int)) trace.Place {
 	l := m.location(n)
 	for range mostInlined {
@@ -295,8 +296,8 @@ func (m *metadata) isAccessor(function int) bool {
 	return ok && !b.several
 }
 
-// extend adds the line of a location to the body of its function, and also the line of the block
-// around it, because only the body of an unrolled loop is left.
+// extend adds the line of a location to the body of its function. It also adds the line of the
+// block around the location, because only the body of an unrolled loop remains in the code.
 func (m *metadata) extend(l *location) {
 	if l.function < 0 {
 		return

@@ -7,8 +7,8 @@ import (
 
 // module is the top level of a module: its functions, and the data needed to interpret them.
 //
-// The reader relies only on two properties of LLVM's output: each item is on a line of its own, and
-// a function ends with a line that consists of a single brace.
+// The reader relies only on two properties of LLVM's output: each item is on a separate line, and a
+// function ends with a line that consists of a single brace.
 type module struct {
 	text          string
 	name          string // name of the source file
@@ -39,7 +39,7 @@ type module struct {
 
 type extent struct {
 	from, to int
-	line     int // number of its first line in the module
+	line     int // number of the extent's first line in the module
 }
 
 func (m *module) in(e extent) string { return m.text[e.from:e.to] }
@@ -53,7 +53,7 @@ type syntaxError struct {
 
 func (e *syntaxError) Error() string {
 	return e.file + ":" + strconv.Itoa(e.line) + ": " + e.short() + ", want " + e.want +
-		"; the text is not in the form that LLVM 14 to 19 print"
+		"; the text is not in a form that LLVM 14 to 19 print"
 }
 
 // short returns the line, or only its beginning if the line is long.
@@ -274,7 +274,7 @@ func digits(text string) (n int) {
 }
 
 // number returns the number at the start of text. It returns -1 if text begins with no digits or
-// with too many.
+// with too many digits.
 func number(text string) int {
 	end := digits(text)
 	if end == 0 || end > 9 {

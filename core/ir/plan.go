@@ -15,10 +15,10 @@ const aggregateBytes = 16
 // piece is a part of a basic block that becomes a block of the trace. It is straight-line code that
 // is executed completely or not at all.
 type piece struct {
-	basic       int32 // number of its basic block
+	basic       int32 // number of the piece's basic block
 	part        uint32
 	number      uint32 // number of the block in the module
-	first, last int32  // range of its instructions
+	first, last int32  // range of the piece's instructions
 	site, sites int32  // range in plan.sites
 	values      int
 	references  uint32
@@ -39,10 +39,11 @@ type plan struct {
 	loops  loops
 	task   bool // whether the function is the body of a task
 
-	loopFrames map[loopFrame]bool       // nil if not computed yet; inlined is then also nil
+	// loops that contain code of inlined functions; nil, like inlined, if not computed yet
+	loopFrames map[loopFrame]bool
 	inlined    map[inlined]int          // number of loads and stores of each inlined function
 	stored     map[int32][]int32        // stores to each local variable; nil if not computed yet
-	linked     map[loopVariable][]int32 // results of the function links; nil if there are none yet
+	linked     map[loopVariable][]int32 // cached results of the function links; may be nil
 
 	returnings []returning // how each basic block returns after a tail call
 
@@ -109,7 +110,7 @@ func (p *plan) cut(basic int32) {
 	}
 }
 
-// next ends a piece before instruction i and begins a new one.
+// next ends a piece before instruction i and begins a new piece.
 func (p *plan) next(now *piece, i int32) *piece {
 	return p.flush(p.begin(now.basic, i, now.part+1))
 }
@@ -137,7 +138,7 @@ func (p *plan) put(now *piece, s site) {
 	}
 }
 
-// add adds an instruction with its sites to the piece, or to a new one if necessary.
+// add adds an instruction with its sites to the piece, or to a new piece if necessary.
 func (p *plan) add(now *piece, i int32) *piece {
 	before, after := p.sitesOf(i)
 	now = p.apart(now, i, before)
@@ -180,7 +181,7 @@ func (p *plan) apart(now *piece, i int32, before []site) *piece {
 		return now
 	}
 	if now.first == i && now.sites == now.site {
-		return now // no instruction precedes it in the piece
+		return now // no instruction of the piece precedes instruction i
 	}
 	in := &p.f.insts[i]
 	values := now.values
@@ -316,7 +317,7 @@ func (p *plan) sitesOf(i int32) (before, after []site) {
 			return []site{event(trace.TaskEnd, pointer(p.taskPointer()))}, nil
 		}
 	case opVaArg:
-		p.t.missed("va_arg", "the compiler generates its reads later")
+		p.t.missed("va_arg", "the compiler generates the reads of va_arg later")
 	}
 	return nil, nil
 }
@@ -326,10 +327,10 @@ func (p *plan) access(in *inst) []site {
 	t, at := in.access, in.address.typ
 	switch {
 	case at.kind != pointerType || at.space != 0:
-		p.t.missed(in.word+" in "+at.text, "its address is not in the default address space")
+		p.t.missed(in.word+" in "+at.text, "the address is not in the default address space")
 		return nil
 	case !t.sized || t.bytes > 1<<32-1:
-		p.t.missed(in.word+" of "+t.text, "its size is unknown until the program runs")
+		p.t.missed(in.word+" of "+t.text, "the size of the access is unknown until the program runs")
 		return nil
 	case t.bytes == 0:
 		return nil
@@ -433,7 +434,7 @@ func (p *plan) passesPointers(in *inst) bool {
 }
 
 // hidden is the reason why the references of inline assembly are not recorded.
-const hidden = "its reads and writes are unknown"
+const hidden = "the reads and writes of the call are unknown"
 
 // assembly counts inline assembly that may access memory as missed.
 func (p *plan) assembly(in *inst) {

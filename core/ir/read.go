@@ -64,7 +64,7 @@ func Read(src []byte) (*Module, error) {
 	t.finish()
 	if len(t.program.Functions) == 0 && len(m.skipped) > 0 {
 		return nil, errors.New(m.file() + ": no function could be read: " + r.Skipped[0].What + ": " + r.Skipped[0].Why +
-			"; want LLVM IR as text, as clang -S -emit-llvm writes it")
+			"; want LLVM IR as text, written by clang -S -emit-llvm")
 	}
 	return r, nil
 }
@@ -88,7 +88,7 @@ func (r *Module) noteLines(m *module) {
 		r.skip("line "+strconv.Itoa(p.line), p.why, 1)
 	}
 	if m.more > 0 {
-		r.skip("further lines", "they could not be parsed either", m.more)
+		r.skip("further lines", "these lines could not be parsed either", m.more)
 	}
 }
 
@@ -115,7 +115,7 @@ func (r *Module) addWeights(p *plan) {
 //
 // for a terminator with the given number of successors; it returns nil for any other node. The
 // numbers are unsigned, but are printed as signed numbers. An invoke may have a single weight,
-// which is the number of calls. This means that no call has thrown an exception.
+// which is the number of calls and means that no call has thrown an exception.
 func (m *metadata) weights(node, ways int, invoke bool) []uint64 {
 	rest, ok := strings.CutPrefix(m.node(node), `!{!"branch_weights"`)
 	if !ok {

@@ -223,7 +223,7 @@ define void @h() {
 // skipped if they cannot be parsed.
 func TestReadBroken(t *testing.T) {
 	for text, want := range map[string]string{
-		"int main() {}\n": `the module: no function could be read: line 1: "int main() {}", want a definition, a declaration or metadata; want LLVM IR as text, as clang -S -emit-llvm writes it`,
+		"int main() {}\n": `the module: no function could be read: line 1: "int main() {}", want a definition, a declaration or metadata; want LLVM IR as text, written by clang -S -emit-llvm`,
 		"BC\xc0\xde5\x14": "the module is bitcode, want text; convert it with llvm-dis, or compile with clang -S -emit-llvm",
 	} {
 		if _, err := Read([]byte(text)); err == nil || err.Error() != want {

@@ -13,8 +13,8 @@ import "slices"
 //	  %v = phi i32 [ %r, %more ], [ 1, %entry ]
 //	  ret i32 %v
 //
-// it gets a return of its own, as the code generator would do, and the step of the block that
-// returns precedes the call.
+// the rewriter inserts a separate return, as the code generator would do, and the step of the block
+// that returns precedes the call.
 
 // returning describes how a basic block returns directly after a tail call.
 type returning struct {
@@ -64,8 +64,8 @@ func (f *function) givesBack(end *inst, value int32) bool {
 	return len(uses) == 1 && uses[0] == value
 }
 
-// onlyReturns reports whether a basic block does nothing except return, with no value or, when it
-// is entered from the given block, with the given value.
+// onlyReturns reports whether a basic block only returns: without a value or, if the block is
+// entered from block from, with the given value.
 func (p *plan) onlyReturns(basic, from, value int32) bool {
 	f := p.f
 	b := &f.blocks[basic]
@@ -92,7 +92,7 @@ func (p *plan) onlyReturns(basic, from, value int32) bool {
 func (p *plan) isDead(basic int32) bool {
 	first := &p.f.insts[p.f.blocks[basic].first]
 	if first.op != opPhi {
-		return false // such a block needs no predecessor
+		return false // the first block needs no predecessor
 	}
 	return !slices.ContainsFunc(p.f.refs[first.refs:first.refsEnd], func(r labelRef) bool {
 		return p.returnings[p.f.blockOf[r.label]].call < 0

@@ -8,7 +8,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// These limits bound the tables of structures that malicious text can make.
+// These limits bound the tables of structures that malicious text can cause.
 const (
 	mostFields     = 256     // members listed for a structure
 	largestElement = 1 << 16 // bytes of a structure whose members are listed
@@ -47,7 +47,7 @@ func (f *function) element(address operand, pointers int) element {
 	return f.m.metadata.elementAt(of, moved)
 }
 
-// elementAt returns the structure that is moved by a shift from the beginning of a type.
+// elementAt returns the structure at the distance moved from the beginning of a type.
 func (m *metadata) elementAt(of int, moved shift) element {
 	for range mostTypes {
 		of = m.plainType(of)
@@ -125,8 +125,8 @@ func (f *function) typeOf(address operand, pointers int) int {
 }
 
 // structure returns the number of a structure in the tables, and adds it if it is new. It returns
-// false for types whose members do not matter: with fewer than two members, or with members that
-// are unknown.
+// false for types whose members do not matter: types with fewer than two members, or with unknown
+// members.
 func (t *tables) structure(node int) (number uint32, ok bool) {
 	if number, known := t.structures[node]; known {
 		return number - 1, number != 0
@@ -146,7 +146,7 @@ func (t *tables) structure(node int) (number uint32, ok bool) {
 }
 
 // structure lists the members of a structure. Members of nested structures are listed separately,
-// as in pos.x; arrays and unions are single members.
+// such as pos.x; arrays and unions are single members.
 func (m *metadata) structure(node int) trace.Structure {
 	t := m.sourceType(node)
 	s := trace.Structure{Name: t.name, Bytes: t.bytes}
@@ -237,7 +237,7 @@ func (m *metadata) typeName(n int) string {
 	return suffix
 }
 
-// describe records to which structure, and at which offset, a site refers.
+// describe records the structure to which a site refers, and the offset in this structure.
 func (t *tables) describe(s *site, e element) {
 	if e.of < 0 || e.offset > math.MaxUint32 {
 		return

@@ -42,8 +42,7 @@ func newTables(m *module, o Options) *tables {
 	return t
 }
 
-// findOutlined finds the functions that are passed to the OpenMP runtime, as the argument with
-// index at.
+// findOutlined finds the functions that are passed to the OpenMP runtime as argument number at.
 func (t *tables) findOutlined(callee string, as, at int) {
 	text := t.m.text
 	for {
@@ -416,8 +415,8 @@ func (p *plan) place(s *site) trace.Place {
 // inlined identifies an inlined function by its DISubprogram and by the call that it replaced.
 type inlined struct{ function, at int }
 
-// loopFrame identifies a loop by its header, together with a function that contains one of the
-// loop's jumps.
+// loopFrame is a loop, identified by its header, and a function that contains one of the loop's
+// jumps.
 type loopFrame struct {
 	header int32
 	inlined
@@ -431,7 +430,8 @@ func (p *plan) findInlined() {
 		l := p.f.m.metadata.location(int(p.f.insts[i].debug))
 		return inlined{l.function, l.inlinedAt}
 	}
-	seen := map[int32]bool{} // locations that have been seen, so that the copies in an unrolled loop count once
+	// the locations seen so far, so that the copies in an unrolled loop count once
+	seen := map[int32]bool{}
 	for i := range p.f.insts {
 		in := &p.f.insts[i]
 		if op := in.op; (op == opLoad || op == opStore || op == opModify) && !seen[in.debug] {

@@ -30,9 +30,9 @@ var neededBy = map[string]trace.Target{
 	"avx": withAVX512 &^ withSSE42, "avx2": trace.AVX2 | trace.AVX512, "fma": trace.FMA | trace.AVX512, "avx512f": trace.AVX512,
 }
 
-// processors maps values of the attribute "target-cpu" to features. It is needed because compilers
-// other than clang do not list the features of a function. All other processors have the baseline
-// features of x86-64.
+// processors maps values of the attribute "target-cpu" to features. Compilers other than clang do
+// not list the features of a function, but only the processor. All other processors have the
+// baseline features of x86-64.
 var processors = makeTable(map[trace.Target]string{
 	trace.SSE41:                        "penryn",
 	trace.POPCNT:                       "amdfam10 barcelona btver1",

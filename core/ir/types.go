@@ -20,7 +20,7 @@ const (
 	otherType // label, token, metadata and target types, whose values are never in memory
 )
 
-// datatype is an IR type. Its size follows the module's data layout.
+// datatype is an IR type, with the size that the module's data layout specifies.
 type datatype struct {
 	kind     typeKind
 	text     string // the type's name, which is the same for all compiler versions: every pointer is "ptr"
@@ -75,7 +75,8 @@ func newTypes(l layout, named map[string]string) *types {
 	return t
 }
 
-// read reads a type at the cursor. If there is none, it returns nil and makes the cursor fail.
+// read reads a type at the cursor. If the text is not a type, it returns nil and makes the cursor
+// fail.
 func (t *types) read(c *cursor) *datatype {
 	c.space()
 	from := c.at
@@ -221,7 +222,7 @@ func spaceOf(text string) uint32 {
 	}
 	n, err := strconv.ParseUint(text[i+len(" addrspace("):len(text)-1], 10, 32)
 	if err != nil {
-		return 1 // a named address space, which is not the default one
+		return 1 // a named address space, which is not the default address space
 	}
 	return uint32(n)
 }

@@ -58,7 +58,7 @@ func (t *Tree) countRows() error {
 	t.rows, t.bodies = total.most(), total.bodies
 	for i, n := range wild {
 		if has := t.streams[i].count; n.about > 1.1*float64(has) || n.rows > has {
-			return &NestError{Got: decimal(has) + " addresses of a wild reference", Want: decimal(n.rows) + ", one for each of its rows"}
+			return &NestError{Got: decimal(has) + " addresses of an irregular reference", Want: decimal(n.rows) + ", one for each record"}
 		}
 	}
 	return nil
@@ -67,7 +67,7 @@ func (t *Tree) countRows() error {
 // tooManyToCount returns the error for a node whose records take too long to count.
 func tooManyToCount(node int) error {
 	return &NestError{
-		Path: []int{node}, Got: "trip counts that are sometimes negative, in too many iterations to count",
+		Path: []int{node}, Got: "trip counts that are negative in some iterations, and too many iterations to check all",
 		Want: "a nest whose trip counts are never negative",
 	}
 }
@@ -86,7 +86,7 @@ func (t *Tree) count(left int) (total count, err error) {
 	return total, nil
 }
 
-// most returns the number of records, or the largest uint64 if there are more.
+// most returns the number of records, or the largest uint64 if there are more records.
 func (c count) most() uint64 {
 	if c.about >= math.MaxUint64 {
 		return math.MaxUint64
@@ -143,7 +143,7 @@ func (c *counter) node(id uint32, p []uint64) (sum count) {
 	known := trips
 	if terms := uint64(s.height); terms < trips && c.neverNegative(s, p) {
 		known = terms
-		c.left -= s.height * s.height * s.height / 8 // the work that sumOf takes
+		c.left -= s.height * s.height * s.height / 8 // the work of sumOf
 	}
 	cur := slices.Clone(p[1:])
 	var first []count
@@ -179,8 +179,8 @@ func (s *shape) varies() bool {
 	return slices.ContainsFunc(s.trips[1:], func(trip int32) bool { return s.steps[trip-1] != 0 })
 }
 
-// neverNegative reports whether the trip counts of all loops inside a loop are never negative. It
-// is enough to check the first and the last iterations of the loops that run, because trip counts
+// neverNegative reports whether the trip counts of all loops inside a loop are never negative. Only
+// the first and the last iterations of the loops that run need to be checked, because trip counts
 // are affine.
 func (c *counter) neverNegative(s *shape, p []uint64) bool {
 	for _, trip := range s.trips[1:] {

@@ -54,12 +54,12 @@ func Decode(data []byte) (*Tree, error) {
 
 const (
 	mostParams = 1 << 30 // maximum number of parameters of a loop
-	// deepest is the maximum nesting depth of loops. Each loop that a folder creates runs at least
-	// twice in some place, so a trace with deeper nests would have more than 2^63 records.
+	// deepest is the maximum nesting depth of loops. Each loop that a folder creates runs at least two
+	// iterations somewhere, so a trace with deeper nests would have more than 2^63 records.
 	deepest = 64
-	// wildAByte is the number of wild leaves that are allowed per byte of the tree, in addition to
-	// one per address. More leaves than addresses are possible because loops that do not run need
-	// no addresses.
+	// wildAByte is the maximum number of wild leaves per byte of the tree, in addition to one leaf per
+	// address. More leaves than addresses are possible because loops that do not run need no
+	// addresses.
 	wildAByte = 16
 )
 
@@ -198,7 +198,7 @@ func (r *decoder) stream() (s stream) {
 		at += length
 	}
 	if count != s.count || count == 0 {
-		r.fail("number of addresses of a wild reference", count, decimal(max(s.count, 1))+", the number that follows")
+		r.fail("number of addresses of an irregular reference", count, decimal(max(s.count, 1))+", the number that follows")
 		return stream{}
 	}
 	r.at += n
@@ -241,7 +241,7 @@ func (r *decoder) nodes() {
 	if r.err != nil {
 		return
 	}
-	numbers := 0 // how many numbers remain; most of them are parameters
+	numbers := 0 // number of numbers that remain, most of which are parameters
 	for _, b := range r.data[r.at:] {
 		numbers += int(b>>7 ^ 1)
 	}
@@ -265,7 +265,7 @@ func (r *decoder) nodes() {
 	}
 }
 
-// surprise reads the node after the predicted nodes of a token.
+// surprise reads the node that follows the predicted nodes of a token.
 func (r *decoder) surprise(what uint64, atEnd bool) {
 	switch {
 	case r.err != nil:
@@ -315,7 +315,7 @@ func (r *decoder) params(id uint32) {
 		}
 	case s.wild:
 		if r.wild == 0 {
-			r.fail("wild leaves", uint64(len(t.nodes)), "fewer in this number of bytes")
+			r.fail("wild leaves", uint64(len(t.nodes)), "fewer leaves for this number of bytes")
 		}
 		r.wild--
 		t.params = append(t.params, 0)
@@ -363,7 +363,7 @@ func (r *decoder) leaf(what uint64) uint32 {
 	}
 	kind := what & 1
 	if r.leaves[kind][ref] {
-		r.fail("reference", ref, "another, because this one already has a leaf of this kind")
+		r.fail("reference", ref, "another reference, because this one already has a leaf of this kind")
 	}
 	if kind == defineWild && r.tree.streams[ref].count == 0 {
 		r.fail("reference", ref, "a reference with a list of addresses")
@@ -410,7 +410,7 @@ func (r *decoder) loop(more uint64, level int) uint32 {
 	id := t.shapes.loop(r.body[lo:], steps)
 	r.body = r.body[:lo]
 	if int(id) < before {
-		r.fail("shape", uint64(before), "one that was not defined already")
+		r.fail("shape", uint64(before), "a shape that is not yet defined")
 		return 0
 	}
 	r.checkWild(&t.shapes.all[id], steps)
@@ -422,7 +422,7 @@ func (r *decoder) checkWild(s *shape, steps []uint64) {
 	for i := range s.items {
 		it := &s.items[i]
 		if it.wild && steps[it.at] != 0 {
-			r.fail("step of a wild leaf", steps[it.at], "0")
+			r.fail("step of an irregular leaf", steps[it.at], "0")
 		}
 		if it.loop {
 			r.checkWild(&r.tree.shapes.all[it.shape], steps[it.at+1:])

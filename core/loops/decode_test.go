@@ -207,7 +207,7 @@ func TestLoopsWithoutRowsDoNotRunForEver(t *testing.T) {
 		t.Fatal(err)
 	}
 	err = tree.Expand().Next(trace.NewBatch(10))
-	if _, refused := errors.AsType[*UnfoldError](err); !refused || !strings.Contains(err.Error(), "about 1.15e+18 iterations almost without rows") {
+	if _, refused := errors.AsType[*UnfoldError](err); !refused || !strings.Contains(err.Error(), "about 1.15e+18 iterations with almost no records") {
 		t.Errorf("error %v", err)
 	}
 }
@@ -239,7 +239,7 @@ func TestInvalidBytesAreReported(t *testing.T) {
 		{"a long run", plain + "\x02\x00\x02\x00\x00", "records of a run minus one 2, want less than 2"},
 		{"no rows", plain + "\x00", "references that have leaves 0, want all 1"},
 		{"plain and more", plain + "\x01\x00\x00\x00\x00", "bytes after the end 1, want none"},
-		{"fewer addresses", "\x01\x04\x01\x01\x08\x02\x02\x01\x00", "addresses of a wild reference 2, want 1, the number that follows"},
+		{"fewer addresses", "\x01\x04\x01\x01\x08\x02\x02\x01\x00", "addresses of an irregular reference 2, want 1, the number that follows"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := Decode([]byte(c.code))

@@ -32,9 +32,9 @@ const (
 
 // The possible descriptions, in a token, of the node after the predicted nodes.
 const (
-	takeOther   = 0 // the shape that followed earlier, or nothing at the end
+	takeOther   = 0 // the shape that followed before the last time, or the end of the tree
 	takeNew     = 1 // a new shape, whose definition follows
-	takeNumber  = 1 // added to the number of a shape, which is at least 1
+	takeNumber  = 1 // this value plus the number of a shape (at least 1) selects that shape
 	mostInToken = 3 // number of predicted nodes that a token's first number can express; the number of further predicted nodes follows
 )
 
@@ -60,8 +60,9 @@ type encoder struct {
 	plain  bool // whether records are written one by one, without lists
 	dst    []byte
 	shapes []uint32 // by shape: its number in the order of definition, from 1; 0 if not defined yet
-	refs   []uint32 // by reference: its number, assigned in the same way
-	order  []uint32 // references in the order of their numbers
+	// by reference: its number in the order of definition, from 1; 0 if not defined yet
+	refs  []uint32
+	order []uint32 // references in the order of their numbers
 	sequel
 	near
 }
@@ -246,7 +247,9 @@ func (w *encoder) params(id uint32, p []uint64) {
 // sequel predicts the shape of the next node, which is the shape that followed the same predecessor
 // the last time. Shapes are numbered from 1. The number 0 stands for the beginning.
 type sequel struct {
-	next, other []uint32 // by shape number: the shape that followed it last, and the shape that followed before; initially the shape itself
+	// by shape number: the shape that followed it the last time, and the shape that followed it the
+	// time before; initially the shape itself
+	next, other []uint32
 	before      uint32
 }
 
@@ -304,8 +307,8 @@ func (n *near) leave(all []shape, id uint32, p []uint64) {
 const plainVersion = 2
 
 const (
-	// A tree with loops may be longer than its plain form by this ratio, because keeping the loops
-	// is worth a twentieth of the size.
+	// A tree with loops may be longer than its plain form by at most this ratio, because keeping the
+	// loops is worth a twentieth of the size.
 	mostOver, mostOverOf = 21, 20
 	// barrenAByte is the maximum number of iterations without records that are expanded, per byte
 	// of the encoding.
@@ -365,7 +368,8 @@ func (t *Tree) plainTakes(bytes uint64) bool {
 				it := &s.items[i]
 				ref := int64(it.ref)
 				if i > 0 && ref != last {
-					least += 2 * p[0] // at most the number of records, and so at most the number of bytes
+					// the trip count is at most the number of records, and so at most the number of bytes
+					least += 2 * p[0]
 				}
 				if last = ref; !it.wild {
 					tame.add(it.ref, p[0])
@@ -389,7 +393,7 @@ type tameRecords struct {
 	seen []bool   // by shape: whether addAny was called for it
 }
 
-const anyNumber = 1 << 62 // stands for an unknown number of records
+const anyNumber = 1 << 62 // represents an unknown number of records
 
 func (r *tameRecords) add(ref uint32, n uint64) {
 	r.most[ref] = min(r.most[ref]+min(n, anyNumber), anyNumber)

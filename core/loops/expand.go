@@ -10,14 +10,14 @@ import (
 )
 
 // errTree cannot occur for trees that a Folder has built.
-var errTree = errors.New("loops: the tree has too few addresses of a wild reference")
+var errTree = errors.New("loops: the tree has too few addresses for an irregular reference")
 
 // MostUnfolded is the maximum number of records that an [Expander] returns. At one record per
 // nanosecond, returning that many records would take three days.
 const MostUnfolded = 1 << 48
 
-// mostBarren is the maximum number of iterations without records for each record, and mostAllBarren
-// is the maximum in total.
+// mostBarren is the maximum number of iterations without records per record, and mostAllBarren is
+// the maximum total number of such iterations.
 const mostBarren, mostAllBarren = 64, 1 << 26
 
 // UnfoldError reports that a tree has too many records to be returned one by one, or too many loop
@@ -29,13 +29,13 @@ type UnfoldError struct {
 func (e *UnfoldError) Error() string {
 	many, of := e.Rows, "rows"
 	if e.Rows <= MostUnfolded {
-		many, of = e.Iterations, "iterations almost without rows"
+		many, of = e.Iterations, "iterations with almost no records"
 	}
 	about := "more than 10^308 "
 	if !math.IsInf(many, 1) {
 		about = "about " + strconv.FormatFloat(many, 'g', 3, 64) + " "
 	}
-	return "the loop-compressed trace represents " + about + of + ", too many to unfold, want at most 2^48; analyse it as it is"
+	return "the loop-compressed trace represents " + about + of + ", too many to expand, want at most 2^48; analyse the compressed trace instead"
 }
 
 // Expander is a [trace.Reader] that returns the compressed records in their original order, with
@@ -139,8 +139,8 @@ func (e *Expander) advance(b *trace.Batch) {
 	}
 }
 
-// sweep writes the rows of as many whole iterations of a flat loop as fit in the batch, item by
-// item. If not even one iteration fits, sweep returns false.
+// sweep writes, item by item, the rows of all whole iterations of a flat loop that fit in the
+// batch. If no iteration fits, sweep returns false.
 func (e *Expander) sweep(b *trace.Batch, t *frame) bool {
 	period := len(t.items)
 	times := min(t.trips-t.done, uint64((b.Len()-e.row)/period))

@@ -17,13 +17,15 @@ type Folder struct {
 	tree   *Tree
 	window int
 
-	// The last nodes, their shapes, and their concatenated parameters.
+	// These fields contain the last nodes, their shapes, and their concatenated parameters.
 	nodes  []node   // window <= len(nodes) <= 2*window, after the first window nodes
 	list   []uint32 // shapes of the nodes, stored separately because they are read most often
 	params []uint64
 	base   int      // number of finished nodes, which precede the nodes of the window
 	ends   []uint32 // by slot: 1 + the number of the last node in that slot; not valid if the node is already finished
-	unlike []uint32 // by length of a sequence: a node that differs from the node at this distance before it; see merge
+	// by length of a sequence: a node that differs from the node this number of nodes before it; see
+	// merge
+	unlike []uint32
 	loops  []loopAt
 	used   []bool // by shape: whether it is used, see isUsed
 
@@ -51,7 +53,7 @@ type Folder struct {
 	unasked uint64            // number of records since the last check
 	err     error             // error returned by give
 
-	unpredicted uint64 // number of rows that no loop predicted
+	unpredicted uint64 // number of rows that no loop has predicted
 
 	weighed    int    // number of shapes whose memory is included in shapeBytes
 	shapeBytes uint64 // approximate memory of these shapes, in bytes
@@ -59,9 +61,10 @@ type Folder struct {
 
 // node is a leaf or a loop in the window.
 type node struct {
-	at   int    // index of its first parameter
+	at   int    // index of the node's first parameter
 	prev uint32 // 1 + the number of the previous node in its slot; not valid if the node is already finished
-	slot uint32 // hash of the shapes of this node and the nodes before it, of as many nodes as chained says
+	// hash of the shapes of the last nodes up to this node; chained is the number of these nodes
+	slot uint32
 }
 
 // loopAt describes a node that is a loop.
@@ -76,7 +79,7 @@ const (
 	chained    = 3   // number of nodes whose shapes determine a slot
 	slotBits   = 12
 	nearBits   = 8
-	mostNumber = 1 << 30 // approximate maximum of node numbers
+	mostNumber = 1 << 30 // approximate maximum of the node numbers
 )
 
 // NewFolder returns a folder that searches its last nodes for repetitions. window is the number of
@@ -295,7 +298,9 @@ func (f *Folder) leaf(c candidate) {
 // continuesElsewhere ends the running loop, and then each loop that starts to run as a result,
 // until a loop accepts the row.
 func (f *Folder) continuesElsewhere(c candidate) bool {
-	fold := !c.again // do this only once per row, because a replay may split a loop, which is then compressed again
+	// The list is folded only once per row, because a replay may split a loop, which would then be
+	// compressed again.
+	fold := !c.again
 	for f.walk.depth > 0 {
 		if f.accepts(c) {
 			return true
@@ -308,7 +313,7 @@ func (f *Folder) continuesElsewhere(c candidate) bool {
 		}
 		switch {
 		case between && f.lengthen(c):
-		case !between && f.endsInLoop(): // the loop that ran last is still open
+		case !between && f.endsInLoop(): // the loop that ran last can still continue
 		case f.reduce():
 		default:
 			return false

@@ -48,7 +48,7 @@ func (f *Folder) close() {
 	f.retire(len(f.nodes))
 }
 
-// again begins a new tree in the memory of the previous one.
+// again begins a new tree in the memory of the previous tree.
 func (f *Folder) again() {
 	t := f.tree
 	t.rows, t.nodes, t.params = 0, t.nodes[:0], t.params[:0]

@@ -160,7 +160,7 @@ func (b *builder) item(it *Item, depth int, path []int) (shape uint32, params []
 		return shape, []uint64{it.Addr}, err
 	}
 	if it.Wild {
-		return 0, nil, wrong(path, "a wild loop", "wild only for leaves")
+		return 0, nil, wrong(path, "an irregular loop", "only leaves that are irregular")
 	}
 	params = []uint64{it.Trips}
 	body := make([]uint32, len(it.Body))
@@ -194,7 +194,7 @@ func (b *builder) reference(it *Item, path []int) (shape uint32, err error) {
 	case it.Trips != 0:
 		return 0, wrong(path, "a loop without a body", "at least one item to repeat, or no trip count")
 	case it.Wild && wild == nil:
-		return 0, wrong(path, "a wild leaf without addresses", "the addresses of its reference, from SetWild")
+		return 0, wrong(path, "an irregular leaf without addresses", "addresses for its reference, set with SetWild")
 	}
 	t := b.tree
 	ref, fresh := b.assembler.reference(*r)

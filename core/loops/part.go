@@ -30,7 +30,7 @@ func (t *Tree) Map(f func(Reference) (Reference, bool)) *Tree {
 	if rows, err := to.count(mostCounted); err == nil {
 		to.rows, to.bodies = rows.most(), rows.bodies
 	} else {
-		to.rows, to.bodies = t.rows, t.bodies // these are upper bounds
+		to.rows, to.bodies = t.rows, t.bodies // the counts of t are upper bounds
 	}
 	return to
 }
@@ -126,7 +126,7 @@ func (m *mapper) loop(s *shape) (id uint32, params []int32) {
 	return m.tree.shapes.loop(body, steps), params
 }
 
-// assembler adds references and leaves to a tree, each only once.
+// assembler adds references and leaves to a tree without duplicates.
 type assembler struct {
 	tree   *Tree
 	refs   map[Reference]uint32

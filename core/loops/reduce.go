@@ -102,8 +102,8 @@ func isIteration(s *shape, a, b []uint64) bool {
 
 // merge turns equal sequences at the end of the list into a loop. It tries sequences of fewer than
 // chained nodes, and sequences as long as the distance to a node in the same slot. Almost all
-// sequences of the second kind differ. They usually differ in the node that differed when the
-// previous node was appended, so that node is compared first.
+// sequences of the second kind differ, usually in the node that differed when the previous node was
+// appended. So that node is compared first.
 func (f *Folder) merge() bool {
 	n := len(f.nodes)
 	for k := 1; k < chained; k++ {
@@ -191,7 +191,7 @@ func (f *Folder) progress(k int) bool {
 	return true
 }
 
-// fold turns the last trips sequences of k nodes into a loop.
+// fold replaces the last sequences of k nodes by a loop; trips is the number of these sequences.
 func (f *Folder) fold(k int, trips uint64) {
 	n := len(f.nodes)
 	first := n - k*int(trips)
@@ -214,7 +214,7 @@ func (f *Folder) fold(k int, trips uint64) {
 	f.push(id, b-a+1)
 }
 
-// retire finishes the first n nodes of the window, which removes them from it.
+// retire finishes the first n nodes of the window, and removes them from the window.
 func (f *Folder) retire(n int) {
 	if n == 0 {
 		return

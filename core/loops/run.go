@@ -19,7 +19,8 @@ func (f *Folder) run() {
 	f.walk.settle(f.tree.shapes.all)
 }
 
-// accepts processes a row if the running loop predicts it, and reports whether it did.
+// accepts processes a row if the running loop predicts it. It returns false if the loop does not
+// predict the row.
 func (f *Folder) accepts(c candidate) bool {
 	w := &f.walk
 	if w.stuck {
@@ -82,8 +83,8 @@ func (f *Folder) stop(fold bool) (parts int) {
 }
 
 // takeAgain replays the rows of the last nodes while the loop before these nodes is running. If
-// there are too many rows, the nodes remain, and if the last one is a loop, it becomes the running
-// loop.
+// there are too many rows, the nodes are kept, and the last node becomes the running loop if it is
+// a loop.
 func (f *Folder) takeAgain(parts int) {
 	if !f.expandLast(parts) {
 		if f.endsInLoop() {
@@ -106,7 +107,7 @@ func (f *Folder) takeAgain(parts int) {
 func (f *Folder) expandLast(nodes int) bool {
 	f.past = f.past[:0]
 	all := f.tree.shapes.all
-	w := &f.walk // f.walk is free, because no loop is running
+	w := &f.walk // f.walk is not in use, because no loop is running
 	for i := len(f.nodes) - nodes; i < len(f.nodes); i++ {
 		s := &all[f.list[i]]
 		p := f.params[f.nodes[i].at:]
@@ -185,8 +186,8 @@ func (f *Folder) lengthen(c candidate) bool {
 	return true
 }
 
-// continues reports whether a row begins another iteration of a loop, or of the loop at the end of
-// its body, and so on inwards.
+// continues reports whether a row begins another iteration of a loop, of the last loop in its body,
+// or of any further loop that is nested last in this way.
 func (f *Folder) continues(loop uint32, p []uint64, c candidate) bool {
 	all := f.tree.shapes.all
 	s := &all[loop]

@@ -13,18 +13,19 @@ type shape struct {
 	steps  []uint64 // steps of the body's params - 1 parameters from one iteration to the next
 	trips  []int32  // indices of the parameters that are trip counts, ascending
 	params int
-	leaves int  // number of leaves in its subtree
-	loops  int  // number of loops in its subtree, including itself
-	height int  // number of loops in its deepest nest
-	leafy  bool // whether it is a loop with at least one leaf among its items
-	flat   bool // whether it is a loop over leaves, in which no two wild leaves have the same reference
+	leaves int  // number of leaves in the subtree
+	loops  int  // number of loops in the subtree, including the loop itself
+	height int  // number of loops in the deepest nest
+	leafy  bool // whether the shape is a loop with at least one leaf among its items
+	// whether the shape is a loop over leaves in which no two wild leaves have the same reference
+	flat bool
 }
 
 // item is a node in the body of a loop.
 type item struct {
 	shape  uint32
 	ref    uint32 // reference of a leaf
-	at     int32  // index of its first parameter among the parameters of the body
+	at     int32  // index of the item's first parameter among the parameters of the body
 	params int32
 	loop   bool
 	wild   bool
@@ -34,7 +35,7 @@ type item struct {
 type shapes struct {
 	all   []shape
 	first map[uint64]uint32 // by hash: 1 + the newest shape
-	next  []uint32          // by shape: 1 + the previous shape with the same hash; 0 if there is none
+	next  []uint32          // by shape: 1 + the previous shape with the same hash; 0: none
 	parts parts
 }
 
@@ -164,29 +165,31 @@ func mix(x uint64) uint64 {
 	return x ^ x>>31
 }
 
-// walk is an odometer, that is, a position in the iterations of a nest. It points to a leaf, unless
-// it is stuck.
+// walk is an odometer, that is, a position in the iterations of a nest. The position is at a leaf,
+// unless the walk is stuck.
 type walk struct {
 	frames []frame // frames of the loops around the position, the outermost first
 	depth  int     // number of frames in use; 0 if there is no position
-	begun  int     // number of frames up to and including the loop whose next iteration the last call of settle began; 0 if it began none
-	stuck  bool    // whether the position is at a loop that does not run, in a body without leaves
-	skips  bool    // whether to skip such loops, too
+	// number of frames up to and including the loop whose next iteration the last call of settle
+	// began; 0 if that call began no iteration
+	begun int
+	stuck bool // whether the position is at a loop that does not run, in a body without leaves
+	skips bool // whether to skip loops that do not run in bodies without leaves, too
 }
 
 // frame is a running loop.
 type frame struct {
-	flat  bool // copy of the flat field of its shape
-	leafy bool // copy of the leafy field of its shape
+	flat  bool // copy of the field flat of the loop's shape
+	leafy bool // copy of the field leafy of the loop's shape
 	items []item
 	steps []uint64
 	cur   []uint64 // the body's parameters in this iteration, one for each step
 	pos   int      // index of the next item
-	at    int      // index in cur of its first parameter
+	at    int      // index in cur of the next item's first parameter
 	done  uint64   // number of complete iterations before this one
 	trips uint64
 
-	counts   []int32    // copy of the trips field of its shape
+	counts   []int32    // copy of the field trips of the loop's shape
 	began    uint64     // number of the first row of this iteration, if another iteration preceded it
 	foreseen bool       // whether rows has been computed
 	rows     []sweptRow // rows of each iteration; nil if iterations have different numbers of rows

@@ -8,13 +8,14 @@ import "runtime"
 // by column, in a fraction of the time that [Folder.predicted] would take for the same rows.
 
 const (
-	leastSwept = 4       // minimum number of iterations in a sweep, because shorter sweeps do not pay off
+	// minimum number of iterations in a sweep; shorter sweeps would be slower than single steps
+	leastSwept = 4
 	mostSwept  = 1 << 12 // maximum number of rows in an iteration of a sweep
 )
 
 // sweptRow describes a row that occurs in every iteration.
 type sweptRow struct {
-	step uint64 // step of its address from one iteration to the next
+	step uint64 // step of the row's address from one iteration to the next
 	ref  uint32
 	wild bool
 }
@@ -59,8 +60,8 @@ func (f *Folder) sweep(c *rows, i int) (next int) {
 	return i
 }
 
-// foresee collects the rows that an iteration has, and reports whether all iterations have the
-// given number of rows.
+// foresee lists the rows of an iteration, and reports whether all iterations have the given number
+// of rows.
 func (f *Folder) foresee(t *frame, rows int) bool {
 	if t.foreseen {
 		return len(t.rows) == rows
@@ -153,7 +154,7 @@ func repeats[T comparable](column []T, i, end, period int) int {
 	if len(column) == 0 {
 		return end
 	}
-	if runtime.GOARCH != "wasm" { // where Go compares arrays byte by byte
+	if runtime.GOARCH != "wasm" { // on WebAssembly, Go compares arrays byte by byte
 		for i+block <= end && *(*[block]T)(column[i:]) == *(*[block]T)(column[i-period:]) {
 			i += block
 		}

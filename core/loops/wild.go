@@ -7,7 +7,7 @@ import (
 )
 
 // stream contains the addresses of a wild reference in the order of the trace. Each address is
-// coded as its difference from the previous one, as a zigzag varint.
+// coded as its difference from the previous address, as a zigzag varint.
 type stream struct {
 	packed []byte
 	last   trace.Addr
@@ -42,7 +42,7 @@ type cursor struct {
 	last trace.Addr
 }
 
-// next returns the next address. ok is false after the last one.
+// next returns the next address. ok is false after the last address.
 func (c *cursor) next(s *stream) (addr trace.Addr, ok bool) {
 	delta, n := binary.Varint(s.packed[c.at:])
 	if n <= 0 {
@@ -75,7 +75,8 @@ type inContext struct{ ref, context uint32 }
 
 // place contains what a folder has learned about a reference, across all contexts.
 type place struct {
-	follower uint32    // reference of the next unpredicted row after the last unpredicted row of this reference
+	// reference of the unpredicted row that followed the last unpredicted row of this reference
+	follower uint32
 	leaf     [2]uint32 // 1 + the shape of its tame leaves, and 1 + the shape of its wild leaves; 0 if there are none yet
 }
 
@@ -170,8 +171,8 @@ type stack struct {
 	deeper    int // number of deeper functions, which are not in frames
 	signature uint64
 	context   uint32
-	// The last two blocks. The first block of a function precedes the call event, so before is the
-	// block of the call site.
+	// The fields block and before are the last two blocks. The first block of a function precedes the
+	// call event, so before is the block of the call site.
 	block, before uint32
 }
 
@@ -183,9 +184,11 @@ type called struct {
 }
 
 const (
-	mostFrames   = 64      // functions at deeper levels have the context of the last frame
-	mostContexts = 1 << 14 // when there are this many contexts, rows in new contexts have context 0, like rows outside all calls
-	mostHabits   = 1 << 16 // when a place has this many habits for other contexts, no more are added
+	mostFrames = 64 // functions at deeper levels have the context of the last frame
+	// maximum number of contexts; rows in further contexts have context 0, like rows outside of all
+	// calls
+	mostContexts = 1 << 14
+	mostHabits   = 1 << 16 // maximum number of habits of references in other contexts
 )
 
 // of returns the contexts of rows. Rows before the row with index first precede all calls.

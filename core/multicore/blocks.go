@@ -48,7 +48,7 @@ type code struct {
 	guards  map[[2]uint32]bool
 }
 
-// know adds the blocks that p contains by now.
+// know adds the new blocks of p.
 func (c *code) know(p *trace.Program) {
 	c.program = p
 	if c.shapes == nil {
@@ -83,7 +83,7 @@ func (c *code) sitesOf(b *trace.Block) []trace.Site {
 	return sites[from:min(from+uint64(b.Sites), uint64(len(sites)))]
 }
 
-// block returns the block that contains an event's site, and reports whether there is one.
+// block returns the block that contains an event's site. ok is false if there is no such block.
 func (c *code) block(site uint32) (uint32, bool) {
 	if uint64(site) >= uint64(len(c.program.Sites)) {
 		return 0, false
@@ -108,7 +108,7 @@ func (c *code) callee(site uint32) string {
 	return ""
 }
 
-// continues reports whether block next is the rest of b's basic block after a call.
+// continues reports whether block next is the part after a call of the same basic block as b.
 func (c *code) continues(b, next uint32) bool {
 	x, y := &c.program.Blocks[b], &c.program.Blocks[next]
 	return next == b+1 && y.Function == x.Function && y.Part == x.Part+1 && y.Label == x.Label

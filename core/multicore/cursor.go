@@ -31,8 +31,8 @@ type cursor struct {
 	run   uint64 // number of the next run of units, or of the next unit, in the part's loop
 	done  uint64 // number of units of the next run that have been read
 	row   uint64 // the next row to read
-	end   uint64 // row to stop at
-	until uint64 // mark to stop at if it precedes row end, or none
+	end   uint64 // row at which to stop
+	until uint64 // mark at which to stop if the mark precedes row end, or none
 	stage stage
 	units [2]uint64 // range of units of the current chunk
 
@@ -125,7 +125,7 @@ func (c *cursor) release() {
 	}
 }
 
-// advance finds the next rows of the core. more is false if there are none.
+// advance finds the next rows of the core. more is false if there are no further rows.
 func (c *cursor) advance() (more bool, err error) {
 	for c.in == nil {
 		if c.next == len(c.r.parts) {
@@ -182,7 +182,7 @@ func (c *cursor) advance() (more bool, err error) {
 // span makes the cursor continue with the given rows.
 func (c *cursor) span(s span) { c.row, c.end, c.until = s.from, s.to, none }
 
-// chunk returns the core's next units. If there are none, from equals to.
+// chunk returns the core's next units. If there are no further units, from equals to.
 func (c *cursor) chunk(l *loop) (from, to uint64, err error) {
 	switch {
 	case l.later():
@@ -197,8 +197,8 @@ func (c *cursor) chunk(l *loop) (from, to uint64, err error) {
 	return from, to, nil
 }
 
-// given returns the core's next units in a loop whose units were all assigned at its end. They are
-// a run or, if chunks have their own rows, the next chunk of a run. A guided chunk is a run.
+// given returns the core's next units in a loop whose units were all assigned at its end. The units
+// are a run or, if chunks have their own rows, the next chunk of a run. A guided chunk is a run.
 func (c *cursor) given(l *loop) (from, to uint64) {
 	list := l.runs[c.core]
 	if c.run == uint64(len(list)) {
@@ -246,8 +246,8 @@ func (c *cursor) markAt(mark uint64) (*tape.Page, int, error) {
 	return p, int(mark - p.Mark), nil
 }
 
-// dynamic returns the next units that the core owns. It returns the units of one chunk if chunks
-// have their own rows, and otherwise the core's units in one page.
+// dynamic returns the next units of the core: the units of one chunk if chunks have their own rows,
+// and otherwise the core's units in one page.
 func (c *cursor) dynamic(l *loop) (from, to uint64, err error) {
 	for c.run < l.units {
 		p, i, err := c.markAt(l.mark + c.run)

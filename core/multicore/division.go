@@ -31,15 +31,16 @@ type loop struct {
 	chunk uint64 // number of units assigned at once; the minimum for Guided; 0 for Static without chunks
 	// before, behind and rest are the rows at the beginning and at the end of each chunk.
 	before, behind, rest span
-	// Rows at the beginning of a chunk with fewer units than the others. In unoptimised code, a
-	// thread takes another path there if its upper bound exceeds the upper bound of the loop.
+	// short contains the rows at the beginning of a chunk with fewer units than the other chunks. In
+	// unoptimised code, a thread takes a different path in these rows if its upper bound exceeds the
+	// upper bound of the loop.
 	short [2]span
 
 	kinds []kind    // runs of units, one for each execution of a compiled loop, in order
 	total uint64    // number of iterations in the program
 	width uint64    // maximum number of iterations per unit, according to the code
 	clock []float64 // time at which each core becomes idle
-	costs sums      // costs of the units, if units are assigned only once all are known
+	costs sums      // costs of the units, if units are assigned only after all units are known
 	runs  [][]run   // runs of each core, for Guided and for Dynamic with stealing, once the loop has ended
 	owner uint8     // for Dynamic: owner of the current chunk
 	left  uint64    // for Dynamic: remaining units of the current chunk
@@ -49,7 +50,7 @@ type loop struct {
 	steals bool
 }
 
-// later reports whether units are assigned only once all are known.
+// later reports whether units are assigned only after all units are known.
 func (l *loop) later() bool { return l.used.Kind == Guided || l.used.Kind == Dynamic && l.steals }
 
 // run is a range of units [from, to).
@@ -58,7 +59,7 @@ type run struct{ from, to uint64 }
 // span is a range of rows [from, to).
 type span struct{ from, to uint64 }
 
-// apart reports whether each chunk has rows of its own, before or after its units.
+// apart reports whether each chunk has separate rows before or after its units.
 func (l *loop) apart() bool {
 	return l.before.from < l.before.to || l.behind.from < l.behind.to || l.rest.from < l.rest.to
 }
@@ -165,8 +166,8 @@ func (l *loop) giveGuided() {
 	}
 }
 
-// giveStolen lets the cores take and steal chunks. The core with the earliest clock is always the
-// next.
+// giveStolen lets the cores take and steal chunks. The core with the earliest clock always takes
+// the next chunk.
 func (l *loop) giveStolen() {
 	chunk := max(l.chunk, 1)
 	next := newThieves((l.units+chunk-1)/chunk, len(l.clock)).next
@@ -195,7 +196,7 @@ func (l *loop) takes(core uint8, r run) { l.clock[core] += l.costs.upTo(r.to) - 
 type kind struct {
 	head  uint32 // 1 + the loop's header
 	unit  uint64 // the first unit
-	bytes uint64 // number of bytes referenced by the units before it
+	bytes uint64 // number of bytes referenced by the units before the first unit
 	width uint64 // number of the program's iterations per unit
 	from  uint64 // first iteration of the first unit
 }

@@ -51,17 +51,17 @@ func TestDoubts(t *testing.T) {
 	}{
 		"as it is":                   {rows: all, cores: 4, regions: 1, divided: true},
 		"no region":                  {rows: all[:begin], cores: 4, want: noRegion},
-		"a nested region":            {rows: slices.Insert(slices.Clone(all), loop+8, begin, end), cores: 4, regions: 1, divided: true, want: "1 parallel region was nested: one thread executes it"},
+		"a nested region":            {rows: slices.Insert(slices.Clone(all), loop+8, begin, end), cores: 4, regions: 1, divided: true, want: "1 parallel region was nested: one thread executes this region"},
 		"a region without an end":    {rows: all[:end-20], cores: 4, regions: 1, divided: true, want: "The trace ends within a parallel region."},
 		"an end without a region":    {rows: slices.Insert(slices.Clone(all), len(all), end), cores: 4, regions: 1, divided: true, want: "1 parallel region ended without a beginning."},
 		"more cores than iterations": {rows: all, cores: 64, regions: 1, divided: true, want: "1 worksharing loop had fewer iterations than there are cores."},
-		"an unknown schedule": {rows: all, cores: 4, regions: 1, divided: true, want: "1 worksharing loop has an unknown schedule: it was divided as static.",
+		"an unknown schedule": {rows: all, cores: 4, regions: 1, divided: true, want: "1 worksharing loop has an unknown schedule: the loop was divided as static.",
 			change: asking(777)},
 		"a replacement for an unknown schedule": {rows: all, cores: 4, regions: 1, divided: true, instead: &Schedule{Dynamic, 1}, change: asking(777)},
 		"a schedule from OMP_SCHEDULE": {rows: all, cores: 4, regions: 1, divided: true, change: asking(37),
-			want: "1 worksharing loop takes its schedule from OMP_SCHEDULE, which the trace does not contain: it was divided as static;"},
+			want: "1 worksharing loop takes its schedule from OMP_SCHEDULE, which the trace does not contain: the loop was divided as static;"},
 		"a schedule that the runtime chooses": {rows: all, cores: 4, regions: 1, divided: true, change: asking(38),
-			want: "1 worksharing loop leaves its schedule to the runtime, and the trace does not contain it: it was divided as static;"},
+			want: "1 worksharing loop leaves its schedule to the runtime, and the trace does not contain the schedule: the loop was divided as static;"},
 	} {
 		m, err := Mimic(sourceOf(program, edited(c.rows, c.change), 50), Options{Cores: c.cores, Schedule: c.instead}, nil)
 		if err != nil {

@@ -19,10 +19,11 @@ type loopRun struct {
 	units extent // rows of all units
 	chunk extent // rows of the first chunk
 	begun int    // number of chunks that have begun
-	// head contains the blocks before the first chunk or unit, and tail the blocks after the last.
+	// head contains the blocks before the first chunk or unit, and tail contains the blocks after the
+	// last chunk or unit.
 	head, tail passage
-	// Once the units are over, unitCost is the cost of the last unit, and unitBytes is the number
-	// of bytes that all units reference.
+	// After the last unit, unitCost is the cost of this unit, and unitBytes is the number of bytes
+	// that all units reference.
 	unitCost  float64
 	unitBytes uint64
 	// ended means that, before row endRow, the runtime reported that there are no more chunks.
@@ -32,7 +33,7 @@ type loopRun struct {
 	calls int // number of recursive calls of the loop's function, made by the loop, that have not returned
 }
 
-// extent is a range of rows whose end is known only if its state is over.
+// extent is a range of rows. Its end is known only in the state over.
 type extent struct {
 	state    extentState
 	from, to uint64
@@ -260,8 +261,8 @@ func (m *Reader) idle(l *loopRun) (from, to uint64) {
 // shareChunks divides a loop over chunks. A single-threaded run has one chunk. The code that it
 // executed around this chunk is executed for every chunk of every thread. If the test for another
 // chunk precedes the chunk, the run executed the test twice. The test before the chunk shows the
-// code that is executed for each chunk; the test after it shows the code that each thread executes
-// at the end. Otherwise the run executed only the test after the chunk.
+// code that is executed for each chunk, and the test after the chunk shows the code that each
+// thread executes at the end. Otherwise, the run executed only the test after the chunk.
 func (m *Reader) shareChunks(l *loopRun) {
 	h, t := &l.head, &l.tail
 	if h.header != 0 && h.header == t.header {

@@ -13,7 +13,7 @@ import (
 type Store = tape.Store
 
 // ErrNoBlocks is the error of a [Reader] for a trace without basic blocks.
-var ErrNoBlocks error = captureError("the trace does not record which blocks of code ran, so the work that threads would share is unknown")
+var ErrNoBlocks error = captureError("the trace does not record which blocks of code ran, so it is unknown which work the threads would share")
 
 // ErrThreads is the error of a [Reader] for a trace of a run with several threads.
 var ErrThreads error = captureError("the trace comes from a run with several threads, so its work is already divided")
@@ -169,7 +169,7 @@ func (m *Reader) Next(b *trace.Batch) error {
 	}
 }
 
-// fill appends rows to b, which must be empty. It may append rows and also return an error.
+// fill appends rows to b, which must be empty. It may return both rows and an error.
 func (m *Reader) fill(b *trace.Batch) error {
 	if err := m.later; err != nil {
 		m.later = nil

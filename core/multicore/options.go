@@ -102,7 +102,7 @@ func (s Schedule) String() string {
 // "dynamic,4". The error is a *trace.OptionError.
 func ParseSchedule(text string) (s Schedule, err error) {
 	kind, chunk, chunked := strings.Cut(text, ",")
-	bad := &trace.OptionError{Option: "schedule", Got: text, Want: `static, dynamic or guided, optionally with a chunk of 1 or more iterations, as in "dynamic,4"`}
+	bad := &trace.OptionError{Option: "schedule", Got: text, Want: `static, dynamic or guided, optionally with a chunk of 1 or more iterations, for example "dynamic,4"`}
 	i := slices.Index(scheduleNames, kind)
 	if i < 0 {
 		return Schedule{}, bad

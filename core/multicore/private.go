@@ -8,13 +8,13 @@ import (
 )
 
 // coreShift moves the private addresses of core c up by c·2^48 bytes, relative to the sequential
-// run. Programs use only lower addresses, so nothing collides. For every cache, the distance is a
-// multiple of the number of sets × the line size, so every reference stays in its set.
+// run. Programs use only lower addresses, so addresses never collide. For every cache, the distance
+// is a multiple of the number of sets × the line size, so no reference moves to another set.
 const coreShift = 48
 
 // stagger is an additional distance between the stacks of successive cores. Otherwise the threads'
-// stacks would fall into the same sets of a shared cache and evict each other. LLVM's runtime
-// places each thread's frames a line higher than the previous thread's (KMP_STKOFFSET).
+// stacks would use the same sets of a shared cache and evict each other. LLVM's runtime places each
+// thread's frames a line higher than the frames of the previous thread (KMP_STKOFFSET).
 const stagger = 64
 
 // stackBytes is the stack size that is assumed if the trace does not contain it. It is the usual
@@ -25,7 +25,7 @@ const stackBytes = 8 << 20
 // executes them.
 type privacy struct {
 	ranges []Range
-	// The stack below the function that forks is private: the addresses in [low, high).
+	// The private stack below the function that forks consists of the addresses in [low, high).
 	low, high trace.Addr
 }
 

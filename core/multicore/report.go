@@ -174,44 +174,44 @@ func (m *Reader) doubts() (list []string) {
 	count(f.strayEnds, "parallel region ended without a beginning.", "parallel regions ended without a beginning.")
 	say(f.noStack, "The trace does not contain the stack pointer at the beginning of a region, so no part of the stack is private there.")
 	say(f.noStackEnd, "The trace does not contain the end of the stack: the stack is assumed to extend 8 MiB below the function that forks.")
-	count(f.nested, "parallel region was nested: one thread executes it, which is OpenMP's default.",
+	count(f.nested, "parallel region was nested: one thread executes this region, which is OpenMP's default.",
 		"parallel regions were nested: one thread executes each, which is OpenMP's default.")
 	count(f.leagues, "league of teams is assumed to have one team.", "leagues of teams are assumed to have one team each.")
-	count(f.unknownLoops, "worksharing loop was not divided, because its code is unknown: every core executes all of it.",
-		"worksharing loops were not divided, because their code is unknown: every core executes all of them.")
+	count(f.unknownLoops, "worksharing loop was not divided, because its code is unknown: every core executes the whole loop.",
+		"worksharing loops were not divided, because their code is unknown: every core executes the whole loops.")
 	count(f.loopsInLoops, "worksharing loop was nested in another one and was not divided separately.",
 		"worksharing loops were nested in others and were not divided separately.")
-	count(f.empty, "worksharing loop had no recognisable iterations: every core executes all of it.",
-		"worksharing loops had no recognisable iterations: every core executes all of them.")
+	count(f.empty, "worksharing loop had no recognisable iterations: every core executes the whole loop.",
+		"worksharing loops had no recognisable iterations: every core executes the whole loops.")
 	count(f.few, "worksharing loop had fewer iterations than there are cores.", "worksharing loops had fewer iterations than there are cores.")
 	count(f.split, "worksharing loop was vectorised or unrolled, so its code has several loops: the number of the program's iterations in one iteration of these loops was determined from the bytes that they access, and these iterations stay together.",
 		"worksharing loops were vectorised or unrolled, so their code has several loops each: the number of the program's iterations in one iteration of these loops was determined from the bytes that they access, and these iterations stay together.")
 	count(f.wide, "worksharing loop has vectors that are longer than a chunk or a core's part: threads would execute the iterations one by one, in code that the run did not execute; compile with -fno-vectorize to divide them.",
 		"worksharing loops have vectors that are longer than a chunk or a core's part: threads would execute the iterations one by one, in code that the run did not execute; compile with -fno-vectorize to divide them.")
 	if m.options.Schedule == nil {
-		count(f.unknown, "worksharing loop has an unknown schedule: it was divided as static.",
-			"worksharing loops have unknown schedules: they were divided as static.")
-		count(f.runtime, "worksharing loop takes its schedule from OMP_SCHEDULE, which the trace does not contain: it was divided as static; set a schedule to divide it differently.",
-			"worksharing loops take their schedules from OMP_SCHEDULE, which the trace does not contain: they were divided as static; set a schedule to divide them differently.")
-		count(f.auto, "worksharing loop leaves its schedule to the runtime, and the trace does not contain it: it was divided as static; set a schedule to divide it differently.",
-			"worksharing loops leave their schedules to the runtime, and the trace does not contain them: they were divided as static; set a schedule to divide them differently.")
+		count(f.unknown, "worksharing loop has an unknown schedule: the loop was divided as static.",
+			"worksharing loops have unknown schedules: these loops were divided as static.")
+		count(f.runtime, "worksharing loop takes its schedule from OMP_SCHEDULE, which the trace does not contain: the loop was divided as static; set a schedule to divide the loop differently.",
+			"worksharing loops take their schedules from OMP_SCHEDULE, which the trace does not contain: these loops were divided as static; set a schedule to divide the loops differently.")
+		count(f.auto, "worksharing loop leaves its schedule to the runtime, and the trace does not contain the schedule: the loop was divided as static; set a schedule to divide the loop differently.",
+			"worksharing loops leave their schedules to the runtime, and the trace does not contain the schedules: these loops were divided as static; set a schedule to divide the loops differently.")
 	}
-	say(f.steals, "LLVM's runtime starts dynamic schedules like static ones, and idle threads steal chunks. The predicted cores do the same, as if every reference took the same time; in a real run the order depends on chance.")
+	say(f.steals, "LLVM's runtime starts dynamic schedules like static ones, and idle threads steal chunks. The predicted cores do the same and take the same time for every reference; in a real run, the order depends on chance.")
 	count(f.orders, "worksharing loop is ordered: the predicted cores do not wait for each other there.",
 		"worksharing loops are ordered: the predicted cores do not wait for each other there.")
-	count(f.criticals, "critical section: several predicted cores may be in it at the same time.",
-		"critical sections: several predicted cores may be in one at the same time.")
+	count(f.criticals, "critical section: several predicted cores may be in the section at the same time.",
+		"critical sections: several predicted cores may be in the same section at the same time.")
 	count(f.reductions, "reduction: every core adds its partial result to the total, as threads do in teams of up to 4; in larger teams, threads combine their results in pairs.",
 		"reductions: every core adds its partial result to the total, as threads do in teams of up to 4; in larger teams, threads combine their results in pairs.")
 	count(f.tasks, "task: the core that created it executes it.", "tasks: the core that created a task executes it.")
 	say(f.tasks == 0 && f.roles&makesTasks != 0, "The program creates tasks: the core that creates a task executes it.")
-	count(f.allocs, "object was allocated within a parallel region: the prediction places it at the same address on every core, which real threads would not do.",
-		"objects were allocated within parallel regions: the prediction places them at the same addresses on every core, which real threads would not do.")
-	say(f.roles&usesNumber != 0, "The program asks for the thread number or the number of threads (omp_get_thread_num, omp_get_num_threads): if it uses them to divide work, every core executes all of this work.")
+	count(f.allocs, "object was allocated within a parallel region: the prediction uses the same address on every core; in a real run, each thread would have a different object.",
+		"objects were allocated within parallel regions: the prediction uses the same addresses on every core; in a real run, each thread would have different objects.")
+	say(f.roles&usesNumber != 0, "The program asks for the thread number or the number of threads (omp_get_thread_num, omp_get_num_threads): if the program uses these numbers to divide work, every core executes all of this work.")
 	say(f.roles&setsThreads != 0, "The program sets the number of threads: the number of cores is used instead.")
-	say(f.roles&locks != 0, "The program uses locks: the predicted cores do not wait for them.")
-	say(f.roles&keepsPrivate != 0, "The program has threadprivate variables: all predicted cores have them at the same addresses; real threads would not.")
-	say(f.roles&inOrder != 0, "The program has iterations that wait for others: the predicted cores do not wait.")
+	say(f.roles&locks != 0, "The program uses locks: the predicted cores do not wait for locks.")
+	say(f.roles&keepsPrivate != 0, "The program has threadprivate variables: the prediction uses the same addresses on all cores; real threads would use different addresses.")
+	say(f.roles&inOrder != 0, "The program has iterations that wait for other iterations: the predicted cores do not wait.")
 	say(f.roles&cancels != 0, "The program may cancel a loop or region: the predicted cores continue.")
 	return list
 }

@@ -7,8 +7,8 @@ import "strconv"
 type schedule struct {
 	kind    scheduleAsked
 	ordered bool
-	// The modifiers monotonic and nonmonotonic. In OpenMP 5, a dynamic schedule without a modifier
-	// is nonmonotonic.
+	// These fields are the modifiers monotonic and nonmonotonic. In OpenMP 5, a dynamic schedule
+	// without a modifier is nonmonotonic.
 	monotonic, nonmonotonic bool
 	chunk                   uint64 // chunk size; 0 if there is none
 }
@@ -26,8 +26,9 @@ const (
 	distribute // the schedule distributes iterations among teams
 )
 
-// The schedule numbers that compilers pass to the runtime. For ordered loops, and for loops whose
-// chunks must not be merged, the difference between the lower bounds is added.
+// These constants are lower bounds of the schedule numbers that compilers pass to the runtime. For
+// ordered loops, and for loops whose chunks must not be merged, compilers add the difference
+// between the lower bounds to the number.
 const (
 	schLower        = 32  // kmp_sch_lower
 	ordLower        = 64  // kmp_ord_lower
@@ -57,7 +58,7 @@ func asked(number, chunk uint64) schedule {
 	default:
 		return s
 	}
-	// The chunk is a signed number of 32 or 64 bits; values below 1 mean that there is none.
+	// The chunk is a signed number of 32 or 64 bits; values below 1 mean that no chunk size is given.
 	if int64(chunk) > 0 && chunk>>31 != 1 {
 		s.chunk = chunk
 	}
@@ -111,7 +112,7 @@ func (s schedule) String() string {
 }
 
 // used returns the schedule by which the loop is divided: instead, if it is not nil, or else the
-// schedule that follows from s.
+// schedule that s selects.
 func (s schedule) used(instead *Schedule) Schedule {
 	if instead != nil {
 		return *instead
@@ -134,7 +135,7 @@ func (s schedule) steals(instead *Schedule) bool {
 }
 
 // thieves contains the cores in a nonmonotonic dynamic schedule. LLVM's runtime (static_steal in
-// kmp_dispatch.cpp) gives each core a part of the chunks. An idle core steals from the end of
+// kmp_dispatch.cpp) assigns a part of the chunks to each core. An idle core steals from the end of
 // another core's part: a quarter of the remaining chunks, or one chunk if at most seven remain. If
 // there are fewer chunks than cores, each idle core takes the next chunk.
 type thieves struct {
@@ -146,8 +147,10 @@ type thieves struct {
 // thief is a core whose remaining chunks are [from, to).
 type thief struct {
 	from, to uint64
-	victim   int  // the first core to steal from
-	robs     bool // whether it is stealing, or has stolen a single chunk; others cannot steal from it then
+	victim   int // the first core to steal from
+	// whether the core is stealing, or has stolen a single chunk; other cores cannot steal from it
+	// then
+	robs bool
 }
 
 func newThieves(chunks uint64, cores int) *thieves {
@@ -180,8 +183,8 @@ func (t *thieves) next(core int) (chunk uint64, ok bool) {
 	return c.from - 1, true
 }
 
-// rob steals chunks from another core. It makes one attempt per other core, and skips cores that
-// are stealing themselves, so it may miss some chunks.
+// rob steals chunks from another core. rob makes one attempt per other core, and skips cores that
+// are also stealing, so it may miss some chunks.
 func (t *thieves) rob(core int) bool {
 	c, n := &t.cores[core], len(t.cores)
 	c.robs = true

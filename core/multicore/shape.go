@@ -12,21 +12,21 @@ import (
 // The block with the worksharing call has some loop depth; the loops at the next depth in the same
 // function contain the iterations. If the runtime hands out chunks, or the loop is divided into
 // chunks of a fixed length, the loop at that depth is over chunks, and the loops within it are over
-// iterations. There may be several such loops: the compiler generates a vectorised loop and one for
-// the remaining iterations. An iteration of the vectorised loop that accesses w times as many bytes
-// on average then represents w iterations of the program.
+// iterations. There may be several such loops: the compiler generates a vectorised loop and a loop
+// for the remaining iterations. An iteration of the vectorised loop that accesses w times as many
+// bytes on average then represents w iterations of the program.
 //
 // If the loop exits after its body (at a latch, as in optimised code), an iteration begins with the
-// loop's header. If it exits earlier, at a test that is not a latch, an iteration begins after the
-// test and includes the next test. Each core then executes one more test than iterations, as real
-// threads do.
+// loop's header. If the loop exits earlier, at a test that is not a latch, an iteration begins
+// after the test and includes the next test. Each core then executes one more test than iterations,
+// like a real thread.
 type shape struct {
 	function   uint32
 	first      uint32 // number of the function's first block
 	iterations []step // steps of iterations, for each block of the function
 	chunks     []step // steps of chunks; nil if there is no loop over chunks
 	depth      []uint8
-	plain      []bool // by block: whether entering it within an iteration has no effect
+	plain      []bool // by block: whether entering the block within an iteration has no effect
 	// widths maps a loop header to the number of the program's iterations in one iteration of the
 	// loop, as derived from the code. The number is above 1 if the loop's references are wider than
 	// the references of the loop for the remaining iterations. If widths is nil, all widths are 1.
@@ -61,7 +61,7 @@ func (c *code) shapeOf(site uint32, sched schedule) *shape {
 	if b, ok := c.block(site); ok {
 		s = c.makeShape(b, sched)
 	}
-	if s != nil { // if it is nil, the code may become known later
+	if s != nil { // if s is nil, the code may become known later
 		c.shapes[site] = s
 	}
 	return s
@@ -258,7 +258,7 @@ func leadsTo(blocks []trace.Block, first, b, to uint32) bool {
 type walk struct {
 	steps  []step
 	loop   uint32 // 1 + the header of the loop whose test is pending, or 0
-	tested bool   // whether this test was executed
+	tested bool   // whether the pending test was executed
 	head   uint32 // 1 + the header of the loop of the last iteration
 }
 

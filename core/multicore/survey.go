@@ -7,7 +7,7 @@ type survey struct {
 	thread   uint32 // the trace's thread
 	threaded bool   // whether thread is known
 	ended    bool   // whether the trace has ended
-	later    error  // error of an invalid record, to be returned after the rows before it
+	later    error  // error of an invalid record, to be returned after the preceding rows
 	failure  error  // first error of the region buffer; the pre-scan stops after the current row
 
 	forks   []fork // forks that have not joined, outermost first
@@ -43,7 +43,7 @@ type fork struct {
 	function uint32 // the function that forks
 }
 
-// pending is an event that already took effect when the block before it was entered.
+// pending is an event that already took effect when the preceding block was entered.
 type pending uint8
 
 const (
@@ -52,7 +52,7 @@ const (
 	itsBarrier         // Barrier between two phases
 )
 
-// guard tracks the state of code that one thread executes on behalf of all.
+// guard tracks the state of code that one thread executes on behalf of all threads.
 type guard struct {
 	state guardState
 	block uint32
@@ -360,7 +360,7 @@ func (m *Reader) enter(block uint32) (phase bool) {
 	return false
 }
 
-// followGuard detects code that one thread executes on behalf of all.
+// followGuard detects code that one thread executes on behalf of all threads.
 func (m *Reader) followGuard(block uint32, roles roles) {
 	switch g := &m.guard; g.state {
 	case isEnding:

@@ -14,9 +14,9 @@ type EmptyError struct {
 
 func (e *EmptyError) Error() string {
 	if len(e.Packings) > 0 {
-		return e.File + ": the file is empty after decompression (" + chain(e.Packings) + "); check how it was made"
+		return e.File + ": the file is empty after decompression (" + chain(e.Packings) + "); check the tool that wrote the file"
 	}
-	return e.File + ": the file is empty; check how it was made"
+	return e.File + ": the file is empty; check the tool that wrote the file"
 }
 
 // PackingError reports a compression that this program does not support.
@@ -27,7 +27,7 @@ type PackingError struct {
 }
 
 func (e *PackingError) Error() string {
-	return e.File + ": it is compressed with " + e.Packing + ", which is not supported here; decompress it first, with " + e.Unpack
+	return e.File + " is compressed with " + e.Packing + ", which is not supported here; decompress the file first, with " + e.Unpack
 }
 
 // UnpackerError reports that a decompressor is missing or failed; the file may be intact. If a
@@ -39,8 +39,8 @@ type UnpackerError struct {
 }
 
 func (e *UnpackerError) Error() string {
-	return e.File + ": it is compressed with " + e.Packing + ", and " + e.Err.Error() +
-		"; or decompress it first, with " + e.Packing + " -d"
+	return e.File + " is compressed with " + e.Packing + ", and " + e.Err.Error() +
+		"; or decompress the file first, with " + e.Packing + " -d"
 }
 
 // Nameless returns the error's message without the trace's name.
@@ -73,7 +73,7 @@ func (e *UnknownError) Error() string {
 	if len(e.Packings) > 0 {
 		s.WriteString(" inside " + chain(e.Packings))
 	}
-	s.WriteString("; it begins with " + dump(e.Head))
+	s.WriteString("; the file begins with " + dump(e.Head))
 	for _, t := range e.Tried {
 		s.WriteString("\n  not " + t.Format + ": " + t.Reason)
 	}
@@ -84,24 +84,24 @@ func (e *UnknownError) Error() string {
 // advice returns what to do about a file that begins with head.
 func advice(head []byte) string {
 	for _, known := range []struct{ magic, what string }{
-		{"\xff\xfe", "this is UTF-16 text, as PowerShell writes it: save it as UTF-8"},
-		{"\xfe\xff", "this is UTF-16 text: save it as UTF-8"},
-		{"BZh", "this is compressed with bzip2: decompress it first, with bunzip2"},
-		{"\x7fELF", "this is a program, not a trace: run it under a tracer"},
-		{"7z\xbc\xaf", "this is a 7z archive: extract the trace from it"},
-		{"\x89PNG\r\n", "this is a PNG image, not a trace"},
-		{"\xff\xd8\xff", "this is a JPEG image, not a trace"},
-		{"GIF8", "this is a GIF image, not a trace"},
-		{"%PDF", "this is a PDF document, not a trace"},
-		{"<!DOCTYPE", "this is a web page, not a trace"},
-		{"<!doctype", "this is a web page, not a trace"},
-		{"PERFILE", "this is a perf recording, not a trace"},
+		{"\xff\xfe", "the file is UTF-16 text, as written by PowerShell: save the file as UTF-8"},
+		{"\xfe\xff", "the file is UTF-16 text: save the file as UTF-8"},
+		{"BZh", "the file is compressed with bzip2: decompress the file first, with bunzip2"},
+		{"\x7fELF", "the file is a program, not a trace: run the program under a tracer"},
+		{"7z\xbc\xaf", "the file is a 7z archive: extract the trace from the archive"},
+		{"\x89PNG\r\n", "the file is a PNG image, not a trace"},
+		{"\xff\xd8\xff", "the file is a JPEG image, not a trace"},
+		{"GIF8", "the file is a GIF image, not a trace"},
+		{"%PDF", "the file is a PDF document, not a trace"},
+		{"<!DOCTYPE", "the file is a web page, not a trace"},
+		{"<!doctype", "the file is a web page, not a trace"},
+		{"PERFILE", "the file is a perf recording, not a trace"},
 	} {
 		if strings.HasPrefix(string(head), known.magic) {
 			return known.what
 		}
 	}
-	return "set --input-format to one of " + names() + ", or convert the trace to one of them"
+	return "set --input-format to one of " + names() + ", or convert the trace to one of these formats"
 }
 
 // chain lists the names of compressions from the outermost to the innermost.

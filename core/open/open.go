@@ -70,7 +70,7 @@ func Open(name string, r io.Reader, o Options) (*Trace, error) {
 		head, broken := stream.Peek(beginning)
 		if chosen, err = recognise(name, head, t.packings); err != nil {
 			if broken != nil && broken != io.EOF {
-				err = broken // head may be too short for a format to be recognised
+				err = broken // report the damage, because head may be too short to recognise a format
 			}
 			return nil, err
 		}
@@ -112,14 +112,14 @@ func unpack(name string, r io.Reader, chosen *Format, o Options) (stream *bufio.
 			return stream, packings, nil
 		}
 		if len(packings) == deepest {
-			return nil, nil, &UnknownError{File: name, Packings: packings, Head: first(head), Tried: []Refusal{{p.Name, "it is compressed more than four times"}}}
+			return nil, nil, &UnknownError{File: name, Packings: packings, Head: first(head), Tried: []Refusal{{p.Name, "the file is compressed more than four times"}}}
 		}
 		packings = append(packings, p.Name)
 		stream = bufio.NewReaderSize(&layer{file: name, packing: *p, packed: stream, source: source}, beginning)
 	}
 }
 
-// isOwn reports whether head begins a file in one of our own formats. Such files consist of LZ4
+// isOwn reports whether head begins a file in a format of this project. Such files consist of LZ4
 // frames, but are not treated as compressed. chosen is the required format, or nil.
 func isOwn(head []byte, chosen *Format) bool {
 	_, container := sgt.Recognise(head)

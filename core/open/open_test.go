@@ -356,7 +356,7 @@ func TestUnpackerErrorIsNotDamage(t *testing.T) {
 	if got.Len() == 0 || !isPrefix(got, wanted(t, 1)) {
 		t.Errorf("%d rows before the error", got.Len())
 	}
-	if said, nameless := err.Error(), unpacker.Nameless(); said != "t: it is compressed with xz, and it died; or decompress it first, with xz -d" ||
+	if said, nameless := err.Error(), unpacker.Nameless(); said != "t is compressed with xz, and it died; or decompress the file first, with xz -d" ||
 		nameless != "the trace"+strings.TrimPrefix(said, "t") {
 		t.Errorf("got %q and %q", said, nameless)
 	}
@@ -524,25 +524,25 @@ func TestErrors(t *testing.T) {
 		options    open.Options
 		want       string
 	}{
-		{"empty", "", all, `t: the file is empty; check how it was made`},
-		{"empty inside", string(packGzip(t, nil)), all, `t: the file is empty after decompression (gzip); check how it was made`},
-		{"skippable frames only", string(skippable("x")), all, `t: the file is empty after decompression (lz4); check how it was made`},
-		{"zstd not read", string(file(t, "check.zst")), open.Options{}, `t: it is compressed with zstd, which is not supported here; decompress it first, with zstd -d`},
+		{"empty", "", all, `t: the file is empty; check the tool that wrote the file`},
+		{"empty inside", string(packGzip(t, nil)), all, `t: the file is empty after decompression (gzip); check the tool that wrote the file`},
+		{"skippable frames only", string(skippable("x")), all, `t: the file is empty after decompression (lz4); check the tool that wrote the file`},
+		{"zstd not read", string(file(t, "check.zst")), open.Options{}, `t is compressed with zstd, which is not supported here; decompress the file first, with zstd -d`},
 		{"no such format", " L 8,8\n", open.Options{Format: "elf"}, `input-format "elf", want ` + names()},
-		{"unknown", "hello\nworld\n", all, `t: unknown format; it begins with 68 65 6c 6c 6f 0a 77 6f 72 6c 64 0a "hello\nworld\n"
+		{"unknown", "hello\nworld\n", all, `t: unknown format; the file begins with 68 65 6c 6c 6f 0a 77 6f 72 6c 64 0a "hello\nworld\n"
   not sgt: bytes 8 to 11 are not SGT.
   not sgl: bytes 8 to 11 are not "SGL."
-  not gem5: it does not begin with gem5
-  not drmemtrace: its first record is of type 25960, want 25, a header
+  not gem5: the file does not begin with gem5
+  not drmemtrace: the first record is of type 25960, want 25, a header
   not lackey: line 1: line "hello", want I, L, S or M, then address,bytes
   not din: line 1: label "hello", want 0 to 4
   not ppt: line 1: line "hello", want an address with 0x, alone or after LOAD:, STORE:, LD: or ST:, or a block after BB START: or BB DONE:
   not pinatrace: line 1: line "hello", want instruction: R or W address
   not execlog: line 1: processor "hello", want a decimal number, at most 4294967295
   not csv: line 1: header "hello": there is no column of addresses, want a column named addr, and optionally tid, pc, rw and size
-  not champsim: it has fewer than the 64 bytes of a record
-set --input-format to one of ` + names() + `, or convert the trace to one of them`},
-		{"UTF-16", "\xff\xfe0\x00 \x00", all, `this is UTF-16 text, as PowerShell writes it: save it as UTF-8`},
+  not champsim: the file has fewer than the 64 bytes of a record
+set --input-format to one of ` + names() + `, or convert the trace to one of these formats`},
+		{"UTF-16", "\xff\xfe0\x00 \x00", all, `the file is UTF-16 text, as written by PowerShell: save the file as UTF-8`},
 	} {
 		_, _, err := read(strings.NewReader(c.text), c.options)
 		if err == nil || !strings.HasSuffix(err.Error(), c.want) {

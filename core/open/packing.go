@@ -50,9 +50,9 @@ func packingOf(file string, head []byte, more []Packing) (*Packing, error) {
 }
 
 // magicOf detects the compression from the magic number at the beginning of head. It returns the
-// compression's name and the command that decompresses it. LZ4 and zstd files may both begin with
-// the same kind of skippable frames, so the first other frame decides. If that frame is not in
-// head, LZ4 is assumed.
+// compression's name and the command that decompresses it. Both LZ4 and zstd files may begin with
+// the same kind of skippable frames, so the first other frame determines the compression. If that
+// frame is not in head, LZ4 is assumed.
 func magicOf(head []byte) (name, unpack string) {
 	rest, skipped := head, false
 	for len(rest) >= 8 && isSkippable(binary.LittleEndian.Uint32(rest)) {
@@ -161,16 +161,16 @@ func (l *layer) classify(err error) error {
 }
 
 // lz4Reader decompresses a file of LZ4 frames. The library reads frame by frame, including
-// skippable and legacy frames. But a legacy frame has no end mark: the library misinterprets the
-// magic number of the next frame as the size of a block, and fails. The library never reads ahead,
-// so a new reader can resume at that frame.
+// skippable and legacy frames. However, a legacy frame has no end mark: the library misinterprets
+// the magic number of the next frame as the size of a block, and fails. The library never reads
+// ahead, so a new reader can resume at the next frame.
 type lz4Reader struct {
 	frames *lz4.Reader
 	packed *lastWord
 }
 
 // newLZ4 returns a reader that decompresses in the caller's goroutine. The browser has no other
-// thread, and in native programs the parser takes more time anyway.
+// thread, and in native programs, parsing takes longer than decompression.
 func newLZ4(r io.Reader) (io.Reader, error) {
 	z := &lz4Reader{packed: &lastWord{reader: r}}
 	return z, z.begin(z.packed)
@@ -198,7 +198,7 @@ func (z *lz4Reader) Read(p []byte) (int, error) {
 type lastWord struct {
 	reader io.Reader
 	word   [4]byte
-	again  []byte // bytes to read again, before the rest
+	again  []byte // bytes to read again, before further bytes
 }
 
 func (l *lastWord) Read(p []byte) (int, error) {

@@ -118,7 +118,8 @@ func (p *Processor) NewChain(pieces []Piece, carried []Carried, o Options) *Body
 		}
 		cycles := b.Ops[from].Cost.Latency
 		if in := &pieces[c.Piece].Instrs[c.Instr]; in.Opcode == "fadd" || in.Opcode == "fsub" || len(in.Uses) == 3 && in.Uses[2] == -1 {
-			cycles += b.Ops[to].addend() // the operand is probably the addend, because sums are more frequent than polynomials
+			// the operand is assumed to be the addend, because sums are more frequent than polynomials
+			cycles += b.Ops[to].addend()
 		}
 		b.Ops[to].Waits = append(b.Ops[to].Waits, Wait{Op: from, Before: c.Before, Cycles: cycles * min(1, b.Ops[to].Weight)})
 	}
@@ -135,7 +136,7 @@ func (b *Body) waitForFills(pieces []Piece, o Options) {
 	type fetch struct {
 		op     uint32
 		access Access
-		before int // number of references that precede it in the iteration
+		before int // number of preceding references in the iteration
 	}
 	fetches := map[Wait][]fetch{}
 	references := 0
@@ -178,7 +179,8 @@ func (b *Body) base(pieces []Piece, op uint32) (base Wait, known bool) {
 		}
 		at := slices.IndexFunc(of.Waits, func(w Wait) bool { return b.gives(pieces, of, in.Uses[0], w) })
 		if at < 0 {
-			return Wait{Op: op}, known // this is the base of a getelementptr; the origin of a load's address is unknown
+			// of is the base of a getelementptr; the origin of a load's address is unknown
+			return Wait{Op: op}, known
 		}
 		if base = (Wait{Op: of.Waits[at].Op, Before: of.Waits[at].Before}); base.Before > 0 {
 			return base, true
@@ -208,15 +210,17 @@ type layout struct {
 	block   int
 	options Options
 	target  trace.Target
-	apart   bool      // whether a multiply-add is executed as a product and a sum
-	users   [][]int32 // by instruction: the instructions of the block that use it, with repetitions
-	free    []bool    // by instruction: whether it costs nothing, because it is part of another instruction
-	product []uint8   // for sums that become multiply-adds: 1 + the number of the operand that is the product
+	apart   bool // whether a multiply-add is executed as a product and a sum
+	// by instruction: the instructions of the block that use its result, with repetitions
+	users [][]int32
+	// by instruction: whether the instruction is free, because it is part of another instruction
+	free    []bool
+	product []uint8 // for sums that become multiply-adds: 1 + the number of the operand that is the product
 }
 
 // addend returns when a multiply-add needs its third operand, relative to the other operands. The
-// result is the negated number of cycles that the third operand may arrive later than the others,
-// or 0 for other operations.
+// result is the negated number of cycles by which the third operand may arrive later than the other
+// operands, or 0 for other operations.
 func (op *Op) addend() float64 {
 	if op.Class == FMA && op.Cost.Addend > 0 {
 		return op.Cost.Addend - op.Cost.Latency
@@ -238,7 +242,7 @@ func (l *layout) findUsers() {
 }
 
 // definedBy returns the instruction that defines a used value, in this iteration or in the previous
-// one. It returns -1 if there is none.
+// iteration. It returns -1 if no instruction of the block defines the value.
 func definedBy(use int32) int32 {
 	if use <= -2 {
 		return -2 - use
@@ -254,7 +258,7 @@ func (l *layout) own(in *trace.Instr, operand int) int32 {
 	return in.Uses[operand]
 }
 
-// onlyFor reports whether an instruction has users in the block and all of them pass a test.
+// onlyFor reports whether an instruction has users in the block, all of which pass a test.
 func (l *layout) onlyFor(i int, test func(user int32) bool) bool {
 	for _, u := range l.users[i] {
 		if !test(u) {
@@ -378,7 +382,8 @@ func (l *layout) merge(i int) {
 		l.free[i] = l.free[i] || len(in.Uses) == 1 && l.onlyFor(i, l.isAddress)
 	case "zext", "sext":
 		if of := shapeOf(in.Type); of.elements > 0 {
-			l.free[i] = l.isCompare(l.own(in, 0)) // the comparison's mask is already the extended vector
+			// free, because the comparison's mask is already the extended vector
+			l.free[i] = l.isCompare(l.own(in, 0))
 			return
 		}
 		l.mergeExtension(i, in)

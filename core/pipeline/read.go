@@ -29,7 +29,7 @@ const mostBytes = 1 << 20
 // a PPT hardware file. The error is an [*Error].
 func Read(text []byte) (*Processor, error) {
 	if len(text) > mostBytes {
-		return nil, &Error{0, "larger than 1 MiB, more than any processor description needs"}
+		return nil, &Error{0, "the file is larger than 1 MiB, and no processor description needs that"}
 	}
 	if isPPT(string(text)) {
 		return readPPT(string(text))
@@ -125,7 +125,7 @@ func (r *reader) top(key, value string) (err error) {
 		}
 	case "classes", "levels", "notes":
 		if r.section = key; value != "" {
-			return errors.New(strconv.Quote(clip(value)) + " after " + key + ":, want it on separate lines")
+			return errors.New(strconv.Quote(clip(value)) + " after " + key + ":, want entries on separate lines")
 		}
 		if key == "classes" && len(r.p.Ports) == 0 {
 			return errors.New("classes before ports, want the ports first")
@@ -277,7 +277,7 @@ func (r *reader) class(key, value string) error {
 		return errors.New("unknown class " + strconv.Quote(clip(name)) + ", want one of " + strings.Join(classNames(), ", "))
 	}
 	if of := shapeOf(typ); typ != "" && of.String() != typ {
-		return errors.New("type " + strconv.Quote(clip(typ)) + ", want i32, i64, float, double, a vector of 2 to 64 of them (or of i8, i16) such as <4 x float>, or none")
+		return errors.New("type " + strconv.Quote(clip(typ)) + ", want i32, i64, float, double, a vector of 2 to 64 of these types (or of i8 or i16) such as <4 x float>, or none")
 	}
 	k := Key{Class(name), typ}
 	if _, again := r.p.costs[k]; again {

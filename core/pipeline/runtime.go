@@ -66,7 +66,7 @@ func NotModelled() []string {
 		"prefetching, except that sequential lines are assumed to arrive in time",
 		"address translation (TLB)",
 		"memory-bandwidth limits, except for sequential lines",
-		"loads that wait for stores to the same address, except where the code shows them",
+		"loads that wait for stores to the same address, except if the code shows such stores",
 		"instruction fetch and decoding",
 		"the size of the instruction window, except for short loops and misses",
 	}

@@ -70,11 +70,11 @@ func (p *Profile) checkCalls() error {
 		return nil
 	}
 	if p.Sites == nil || len(c.Paths) == 0 || c.Coherent && p.Sites.Coherent == nil {
-		return &CheckError{"it has call paths, but no sites"}
+		return &CheckError{"the profile has call paths, but no sites"}
 	}
 	l := p.LocalityAt(p.Sites.LineBytes)
 	if l == nil {
-		return &CheckError{"its call paths have no histogram"}
+		return &CheckError{"the call paths have no histogram"}
 	}
 	var accesses, references counter
 	without := Sites{LineBytes: p.Sites.LineBytes}
@@ -94,7 +94,7 @@ func (p *Profile) checkCalls() error {
 		}
 	}
 	if accesses.over || references.over || accesses.n != l.Accesses() || references.n != p.Totals.AllReferences() {
-		return &CheckError{"the accesses of its call paths do not add up to the whole run's"}
+		return &CheckError{"the accesses of the call paths do not add up to the accesses of the whole run"}
 	}
 	cores := p.SharingAt(p.Sites.LineBytes)
 	if !c.Coherent || cores == nil {
@@ -104,7 +104,7 @@ func (p *Profile) checkCalls() error {
 		want.addCore(&cores.Cores[i].Coherent)
 	}
 	if all != want {
-		return &CheckError{"the coherent stacks of its call paths do not add up to the stacks of its cores"}
+		return &CheckError{"the coherent stacks of the call paths do not add up to the stacks of the cores"}
 	}
 	return nil
 }

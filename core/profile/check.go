@@ -62,12 +62,12 @@ func (p *Profile) checkSegment() error {
 		return nil
 	}
 	if len(s.Lines) != len(p.Locality) {
-		return &CheckError{"its mergeable part has a different number of line sizes"}
+		return &CheckError{"the mergeable part has a different number of line sizes than the histograms"}
 	}
 	references := p.Totals.AllReferences()
 	end := s.Start + references
 	if end < s.Start {
-		return &CheckError{"the start of its mergeable part is too large to count"}
+		return &CheckError{"the start of the mergeable part is too large to count"}
 	}
 	for i := range s.Lines {
 		l, cold := &s.Lines[i], [trace.NumKinds]uint64{}
@@ -75,7 +75,7 @@ func (p *Profile) checkSegment() error {
 			cold[p.Locality[i].Kinds[k].Kind] = p.Locality[i].Kinds[k].Cold
 		}
 		if n := uint64(len(l.Stack)); s.Shelved == nil && n != p.Locality[i].Lines() || len(l.FirstTouches) != 0 && uint64(len(l.FirstTouches)) != n {
-			return &CheckError{"its mergeable part has a different number of lines than its histograms"}
+			return &CheckError{"the mergeable part has a different number of lines than the histograms"}
 		}
 		if err := p.Locality[i].Windows.checkWorkingSets(l.WorkingSets, s.Start, references, p.Locality[i].Lines()); err != nil {
 			return err
@@ -83,7 +83,7 @@ func (p *Profile) checkSegment() error {
 		beyond := false
 		for _, t := range l.FirstTouches {
 			if t.Reference < s.Start || t.Reference >= end || cold[t.Kind] == 0 {
-				return &CheckError{"its mergeable part has first touches that are missing from its histograms"}
+				return &CheckError{"the mergeable part has first touches that are missing from the histograms"}
 			}
 			cold[t.Kind]--
 			beyond = beyond || t.Line > maxLine
@@ -92,7 +92,7 @@ func (p *Profile) checkSegment() error {
 			beyond = beyond || line > maxLine
 		}
 		if beyond {
-			return &CheckError{"its mergeable part has a line beyond the address space"}
+			return &CheckError{"the mergeable part has a line beyond the address space"}
 		}
 	}
 	return nil
@@ -170,7 +170,7 @@ func (w *Windows) check(at string, accesses, start, references uint64) error {
 func (w *Windows) checkWorkingSets(larger [][]uint64, start, references, lines uint64) error {
 	if w.Distinct == nil {
 		if larger != nil {
-			return &CheckError{"its mergeable part has working sets, but its windows have none"}
+			return &CheckError{"the mergeable part has working sets, but the windows have none"}
 		}
 		return nil
 	}
@@ -178,11 +178,11 @@ func (w *Windows) checkWorkingSets(larger [][]uint64, start, references, lines u
 	for i, sets := range all {
 		first, last := start/w.References>>i, (start+references-1)/w.References>>i
 		if uint64(len(sets)) != last-first+1 || (len(sets) == 1) != (i == len(all)-1) {
-			return &CheckError{"the working sets of its mergeable part do not match its windows"}
+			return &CheckError{"the working sets of the mergeable part do not match the windows"}
 		}
 		for _, n := range sets {
 			if n > lines || len(sets) == 1 && n != lines {
-				return &CheckError{"the lines of a working set do not match its histograms"}
+				return &CheckError{"the lines of a working set do not match the histograms"}
 			}
 		}
 	}

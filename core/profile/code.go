@@ -155,7 +155,7 @@ func (h *Histogram) read(c *coder) {
 		step, count := c.In.UintBelow(MaxDistance), c.In.Uint()
 		d := last + step
 		c.Check(d <= c.most && step != 0 && count != 0, "a distance out of order or out of range, or a count of zero")
-		c.Check(h.bytes <= *c.room, "distances so far apart that they need gigabytes; analyze fewer line sizes or threads together")
+		c.Check(h.bytes <= *c.room, "the distances are so far apart that the histogram needs gigabytes; analyze fewer line sizes or threads together")
 		if c.Failed() {
 			return
 		}
@@ -164,7 +164,7 @@ func (h *Histogram) read(c *coder) {
 	}
 	*c.room -= min(*c.room, h.bytes)
 	if c.pages += len(h.pages); c.crowded != "" && c.pages > mostPages {
-		c.In.Fail("distances so long " + c.crowded)
+		c.In.Fail("the distances are so long " + c.crowded)
 	}
 }
 
@@ -184,7 +184,7 @@ func (l *Locality) codeSets(c *coder) {
 	l.Sets.code(c)
 	if l.Sets.Omitted != 0 || c.More() {
 		codec.Below(c.Coder, &l.Sets.Omitted, 1<<SetCounts)
-		c.Check(l.Sets.Omitted != 0 && (c.version == 0 || c.version == Version), "a set table lists omitted numbers of sets, but there are none or the version is too old")
+		c.Check(l.Sets.Omitted != 0 && (c.version == 0 || c.version == Version), "a set table lists omitted numbers of sets, but the list is empty or the version is too old")
 	}
 }
 

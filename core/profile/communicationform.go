@@ -12,7 +12,7 @@ func (c *Communication) code(w *coder) {
 		for i := range w.of.Locality {
 			w.most = max(w.most, w.of.longest(&w.of.Locality[i]))
 		}
-		w.crowded = "between so many threads that they need gigabytes; analyze fewer threads together"
+		w.crowded = "between so many threads that the histograms need gigabytes; analyze fewer threads together"
 	}
 	w.U32(&c.Beyond)
 	codec.Bounded(w.Coder, &c.Granules, 3, func(g *Granule) {
@@ -100,7 +100,7 @@ func (p *Profile) checkLineSharing(c *Communication) error {
 		l := &c.LineSharing[i]
 		if i > 0 && CompareLineSharing(c.LineSharing[i-1], *l) >= 0 || l.Lines == 0 || l.Owners < 2 || l.Moves == 0 || l.Apart < WordBytes || l.Apart >= MaxLineBytes ||
 			!p.isObject(l.Object) || !p.isSite(l.Sites[0]) || !p.isSite(l.Sites[1]) || l.Threads[0] == l.Threads[1] || !p.hasThread(l.Threads[0]) || !p.hasThread(l.Threads[1]) {
-			return &CheckError{"its shared lines are out of order or unknown"}
+			return &CheckError{"the shared lines are out of order or unknown"}
 		}
 	}
 	return nil
@@ -114,12 +114,12 @@ func (p *Profile) checkCommunication() error {
 	}
 	estimated := p.Sampled.Chosen() // estimates are based on a sample of lines, so pages are not counted
 	if len(c.Granules) == 0 || c.Granules[0].Bytes != WordBytes || !estimated && (len(c.Granules) < 2 || c.Granules[len(c.Granules)-1].Bytes != PageBytes) {
-		return &CheckError{"its communication is not at the granularities of words, lines and pages"}
+		return &CheckError{"the communication is not at the granularities of words, lines and pages"}
 	}
 	for i := range c.Granules {
 		g := &c.Granules[i]
 		if i > 0 && (g.Bytes <= c.Granules[i-1].Bytes || !ValidLineBytes(g.Bytes)) {
-			return &CheckError{"the granularities of its communication are invalid or not in ascending order"}
+			return &CheckError{"the granularities of the communication are invalid or not in ascending order"}
 		}
 		if err := p.checkGranule(g); err != nil {
 			return err
@@ -217,12 +217,12 @@ func (p *Profile) checkPairs(c *Communication) error {
 		s := &c.Pairs[i]
 		if i > 0 && ComparePairs(&c.Pairs[i-1], s) >= 0 || s.Events == 0 || s.Transfers > s.Events ||
 			!p.isSite(s.Producer) || !p.isSite(s.Consumer) || !p.isObject(s.Object) || s.From == s.To || !p.hasThread(s.From) || !p.hasThread(s.To) {
-			return &CheckError{"its pairs of sites are out of order or unknown"}
+			return &CheckError{"the pairs of sites are out of order or unknown"}
 		}
 		sum.add(s.Events, s.Transfers)
 	}
 	if !sum.near(c.words(), p.slack(len(c.Pairs)+len(c.Granules[0].Flows))) {
-		return &CheckError{"its pairs of sites do not add up to the flows between threads"}
+		return &CheckError{"the pairs of sites do not add up to the flows between threads"}
 	}
 	return nil
 }
@@ -257,11 +257,11 @@ func (p *Profile) checkOwners(c *Communication) error {
 		parts += len(o.Parts)
 		if n := len(o.Parts); i > 0 && c.Owners[i-1].Object >= o.Object || !p.isObject(o.Object) || n == 0 || n > MaxParts ||
 			o.PartBytes == 0 || o.PartBytes&(o.PartBytes-1) != 0 || o.Parts[0].References == 0 || o.Parts[n-1].References == 0 {
-			return &CheckError{"its owners of data are out of order, or refer to unknown data"}
+			return &CheckError{"the owners of data are out of order, or refer to unknown data"}
 		}
 		for k := range o.Parts {
 			if references.add(o.Parts[k].References); !p.isPart(&o.Parts[k]) {
-				return &CheckError{"its owners of data are unknown threads, or own more data than there is"}
+				return &CheckError{"the owners of data are unknown threads, or own more data than exists"}
 			}
 		}
 	}
@@ -269,7 +269,7 @@ func (p *Profile) checkOwners(c *Communication) error {
 		made.add(class.References)
 	}
 	if c.Owners != nil && !references.near(made, p.slack(parts)) {
-		return &CheckError{"its owners of data do not add up to the references"}
+		return &CheckError{"the owners of data do not add up to the references"}
 	}
 	return nil
 }
@@ -289,12 +289,12 @@ func (p *Profile) checkFalse(c *Communication) error {
 		sum := i == MaxFalseSharing-1 && f.Object == NoSite && f.Sites == [2]uint32{NoSite, NoSite}
 		if !sum && i > 0 && c.False[i-1].Misses < f.Misses || f.Lines == 0 || f.Misses < f.Lines || f.Events < f.Misses || f.Apart < WordBytes || f.Apart >= MaxLineBytes ||
 			!p.isObject(f.Object) || !p.isSite(f.Sites[0]) || !p.isSite(f.Sites[1]) || !sum && !(p.hasThread(f.Threads[0]) && p.hasThread(f.Threads[1])) {
-			return &CheckError{"its falsely shared lines are out of order or unknown"}
+			return &CheckError{"the falsely shared lines are out of order or unknown"}
 		}
 		lines.add(f.Lines)
 	}
 	if len(c.False) > 0 && (len(c.Granules) < 2 || lines.over || lines.n > c.Granules[1].Classes[FalselyShared].Granules+p.slack(len(c.False))) {
-		return &CheckError{"it has more falsely shared lines than their class contains"}
+		return &CheckError{"there are more falsely shared lines than lines in their class"}
 	}
 	return nil
 }

@@ -208,7 +208,7 @@ func AddCounters(a, b *Counters) (*Counters, error) {
 		}
 	}
 	if !same {
-		return nil, &CheckError{"its parts come from different programs: one function or block number stands for different code in different parts"}
+		return nil, &CheckError{"the parts of the profile come from different programs: the same function or block number stands for different code"}
 	}
 	for i := range sum.Functions {
 		sum.Functions[i].UniqueBytes = 0
@@ -393,11 +393,11 @@ func (c *Counters) check() error {
 	}
 	switch {
 	case !c.inOrder():
-		return &CheckError{"a list of its counters is out of order"}
+		return &CheckError{"a list of counters is out of order"}
 	case !c.Blocks && len(c.Code) > 0 || !c.Ops && len(c.Tallied(Opcodes)) > 0:
-		return &CheckError{"its counters refer to code that the trace does not contain"}
+		return &CheckError{"the counters refer to code that the trace does not contain"}
 	case !c.sumsFit():
-		return &CheckError{"its counters add up to more than can be counted"}
+		return &CheckError{"the counters add up to more than can be counted"}
 	}
 	return c.checkTouched()
 }
@@ -441,7 +441,7 @@ func (c *Counters) checkTouched() error {
 	last := uint64(0)
 	for _, n := range c.Usage {
 		if n < last || n > c.UniqueBytes {
-			return &CheckError{"the numbers of bytes that receive each share of its accesses are not in ascending order"}
+			return &CheckError{"the numbers of bytes that receive each share of the accesses are not in ascending order"}
 		}
 		last = n
 	}
@@ -451,7 +451,7 @@ func (c *Counters) checkTouched() error {
 		}
 	}
 	if c.Touched && last != c.UniqueBytes {
-		return &CheckError{"the number of bytes that receive 100 % of its accesses differs from the number of bytes that it touches"}
+		return &CheckError{"the number of bytes that receive 100 % of the accesses differs from the number of touched bytes"}
 	}
 	return nil
 }

@@ -242,7 +242,7 @@ func (p *Profile) checkData() error {
 		return nil
 	}
 	if p.Sites == nil || d.LineBytes != p.Sites.LineBytes || bits.OnesCount64(d.ColumnReferences) != 1 {
-		return &CheckError{"its use of data structures has no data structures, another line size or no columns"}
+		return &CheckError{"the use of data structures has no data structures, a different line size or no columns"}
 	}
 	for i := range d.Structures {
 		if s := &d.Structures[i]; s.Bytes > MostStructureBytes || !validMembers(s) {
@@ -252,10 +252,10 @@ func (p *Profile) checkData() error {
 	for i := range d.Uses {
 		u := &d.Uses[i]
 		if int64(u.Object) >= int64(len(p.Sites.Data)) || i > 0 && d.Uses[i-1].Object >= u.Object {
-			return &CheckError{"its use of data structures refers to unknown data structures"}
+			return &CheckError{"the use of data structures refers to unknown data structures"}
 		}
 		if !u.Lives.fits(&p.Sites.Data[u.Object]) || !u.Map.fits() {
-			return &CheckError{"the lives of memory blocks or a map contradict the number of blocks or accesses"}
+			return &CheckError{"the lives of memory blocks, or a map, contradict the number of blocks or accesses"}
 		}
 		for k := range u.Elements {
 			e := &u.Elements[k]

@@ -60,7 +60,7 @@ const (
 
 func decode(data []byte) (*Profile, error) {
 	if !IsProfile(data) {
-		return nil, &FormatError{0, "it does not begin like a profile; want a .sgp file from the analyze command or the page"}
+		return nil, &FormatError{0, "the file does not begin with the header of a profile; want a .sgp file from the analyze command or the page"}
 	}
 	r := codec.NewDecoder(data)
 	p, err := decodeSections(data, r)
@@ -136,7 +136,7 @@ func (p *Profile) decodeOptional(tag string, c *coder) {
 	default:
 		c.raw()
 	}
-	c.Check(!again, "section "+tag+" is repeated, or the section before it is missing")
+	c.Check(!again, "section "+tag+" is repeated, or the preceding section is missing")
 }
 
 // raw reads the remaining bytes.
@@ -163,7 +163,7 @@ func (p *Profile) decodeSection(tag string, c *coder, next int) int {
 		c.In.Fail("section " + strconv.Quote(tag) + " is unknown to this program; use a newer stackglass")
 		return next
 	case place != next && (place < next || next < onceSections):
-		c.In.Fail("section " + strconv.Quote(tag) + " out of order")
+		c.In.Fail("section " + strconv.Quote(tag) + " is out of order")
 		return next
 	}
 	forms[place].read(p, tag, c)

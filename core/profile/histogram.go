@@ -288,7 +288,7 @@ func (t *SetTable) check(h *Histogram) error {
 	for a := range t.Depths {
 		if !t.Counts(a) {
 			if t.Depths[a] != [MaxWays]uint64{} {
-				return &CheckError{"a set table has counts for numbers of sets that it omits"}
+				return &CheckError{"a set table has counts for numbers of sets that the table omits"}
 			}
 			continue
 		}

@@ -138,18 +138,18 @@ func (p *Profile) checkSampled() error {
 		return nil
 	}
 	if s.Read < p.Totals.AllReferences() {
-		return &CheckError{"it has more references than the trace from which the sample was taken"}
+		return &CheckError{"the sample has more references than the trace from which it was taken"}
 	}
 	if s.Mode != OnOffSample && len(s.Sizes) != len(p.Locality) {
-		return &CheckError{"the line sizes of its sample differ from the line sizes of its histograms"}
+		return &CheckError{"the line sizes of the sample differ from the line sizes of the histograms"}
 	}
 	for i := range s.Sizes {
 		z := &s.Sizes[i]
 		if i >= len(p.Locality) || z.LineBytes != p.Locality[i].LineBytes {
-			return &CheckError{"the line sizes of its sample differ from the line sizes of its histograms"}
+			return &CheckError{"the line sizes of the sample differ from the line sizes of the histograms"}
 		}
 		if z.Samples > z.Analysed || z.Censored > z.Samples || len(z.Bounds) > SiteBins {
-			return &CheckError{"its sample has more accesses than were analysed"}
+			return &CheckError{"the sample has more accesses than were analysed"}
 		}
 		for _, b := range z.Bounds {
 			if b.Low > b.High {
@@ -204,9 +204,9 @@ func (p *Profile) checkPredicted() error {
 	switch {
 	case p.Predicted == nil:
 	case p.Predicted.Cores == 0 || p.Predicted.Cores > MaxCores:
-		return &CheckError{"its threads are synthesised for an impossible number of cores"}
+		return &CheckError{"the threads are synthesised for an impossible number of cores"}
 	case len(p.Totals.Threads) > int(p.Predicted.Cores):
-		return &CheckError{"it has more threads than the cores that they are synthesised for"}
+		return &CheckError{"there are more synthesised threads than cores"}
 	}
 	return nil
 }

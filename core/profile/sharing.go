@@ -128,7 +128,7 @@ func (s *Sharing) code(c *coder) {
 			c.In.Fail("the line sizes of the threads' stacks are not in ascending order, or have no histogram")
 			return
 		}
-		c.most, c.crowded = c.of.longest(l), "at so many cores that they need gigabytes; analyze fewer cores together"
+		c.most, c.crowded = c.of.longest(l), "at so many cores that the histograms need gigabytes; analyze fewer cores together"
 	}
 	codec.Bounded(c.Coder, &s.Cores, MaxCores, func(k *Core) {
 		c.ascending(&k.Threads, 1<<32)
@@ -196,7 +196,7 @@ func (p *Profile) checkSharing() error {
 		s := &p.Sharing[i]
 		l := p.LocalityAt(s.LineBytes)
 		if l == nil || i > 0 && s.LineBytes <= p.Sharing[i-1].LineBytes {
-			return &CheckError{"the stacks of its threads have line sizes without a histogram"}
+			return &CheckError{"the stacks of the threads have line sizes without a histogram"}
 		}
 		if err := s.check(l, p.Sampled.Chosen()); err != nil {
 			return err
@@ -209,10 +209,10 @@ func (p *Profile) checkSharing() error {
 // and threads without samples are missing.
 func (s *Sharing) check(l *Locality, estimated bool) error {
 	if len(s.Cores) == 0 || len(s.Cores) > MaxCores || len(s.Domains) == 0 || len(s.Domains) > MaxDomains {
-		return &CheckError{"it has no cores, or too many cores or domains"}
+		return &CheckError{"the profile has no cores, or too many cores or domains"}
 	}
 	if !s.threadsInOrder() {
-		return &CheckError{"the threads of its cores are out of order, or on two cores"}
+		return &CheckError{"the threads of the cores are out of order, or a thread is on two cores"}
 	}
 	var accesses counter
 	for i := range s.Cores {
@@ -223,7 +223,7 @@ func (s *Sharing) check(l *Locality, estimated bool) error {
 		accesses.add(n)
 	}
 	if accesses.over || accesses.n > l.Accesses() || !estimated && accesses.n != l.Accesses() {
-		return &CheckError{"the accesses of its cores do not add up to the accesses of the whole trace"}
+		return &CheckError{"the accesses of the cores do not add up to the accesses of the whole trace"}
 	}
 	for i := range s.Domains {
 		if err := s.Domains[i].check(s.Cores, estimated); err != nil {
@@ -271,7 +271,7 @@ func (c *Core) check(most uint64, estimated bool) error {
 	}
 	for _, h := range []*Histogram{&c.Private.Distances, &c.Coherent.Distances, &c.Coherent.Lost} {
 		if !h.below(c.Private.Cold) {
-			return &CheckError{"a distance on a core's stack is not below the number of its lines"}
+			return &CheckError{"a distance on a core's stack is not below the number of lines on the stack"}
 		}
 	}
 	if err := c.Private.Sets.checkOf(&c.Private.Distances, estimated); err != nil {
@@ -296,7 +296,7 @@ func (t *SetTable) checkOf(h *Histogram, estimated bool) error {
 
 // checkWithin checks that the counts do not exceed the counts of all accesses.
 func (c *StackCounts) checkWithin(all *Histogram, sets *SetTable, cold uint64, estimated bool) error {
-	more := &CheckError{"it has more accesses to lines that another core touched than accesses in total"}
+	more := &CheckError{"a core has more accesses to lines that another core touched than accesses in total"}
 	if c.Cold > cold {
 		return more
 	}
@@ -322,13 +322,13 @@ func (d *Domain) check(cores []Core, estimated bool) error {
 	var lines counter
 	for i := range d.Members {
 		if !d.Members[i].fits(&cores[d.Cores[i]].Private, estimated) {
-			return &CheckError{"the accesses of a core in a domain do not match its private stack"}
+			return &CheckError{"the accesses of a core in a domain do not match the core's private stack"}
 		}
 		lines.add(d.Members[i].Cold)
 	}
 	sum, cold := d.Concurrent()
 	if lines.over || !sum.below(cold) {
-		return &CheckError{"a distance in a domain is not below the number of its lines"}
+		return &CheckError{"a distance in a domain is not below the number of lines of the domain"}
 	}
 	if err := d.Sets.checkOf(sum, estimated); err != nil {
 		return err

@@ -312,7 +312,7 @@ func (p *Profile) checkCoherent() error {
 	s := p.Sites.Coherent
 	cores := p.SharingAt(p.Sites.LineBytes)
 	if cores == nil && !p.Sampled.Chosen() || len(s.Code) != len(p.Sites.Code) || len(s.Data) != len(p.Sites.Data) {
-		return &CheckError{"it has coherent stacks of unknown sites, or of sites but not of cores"}
+		return &CheckError{"there are coherent stacks of unknown sites, or of sites but not of cores"}
 	}
 	var code, data, want coherentSums
 	for i := range s.Code {
@@ -332,12 +332,12 @@ func (p *Profile) checkCoherent() error {
 		want.addCore(&cores.Cores[i].Coherent)
 	}
 	if code != want || p.Sites.Data != nil && data != want {
-		return &CheckError{"the coherent stacks of its sites or data objects do not add up to the stacks of its cores"}
+		return &CheckError{"the coherent stacks of sites or data objects do not add up to the stacks of the cores"}
 	}
 	return nil
 }
 
-var errCoherentReuse = &CheckError{"a site's accesses on the coherent stacks are out of order, or differ in number from its references, or its utilisation does not match them"}
+var errCoherentReuse = &CheckError{"a site's accesses on the coherent stacks are out of order, or do not match the site's references or utilisation"}
 
 // fits reports whether the utilisation of a site in private caches is consistent with its counts by
 // depth.

@@ -94,7 +94,7 @@ func (s *Sites) code(c *coder) {
 			o.Reuse.code(c)
 		})
 	})
-	c.Check(objects || len(s.Data) == 0, "data objects, although the flag for them is not set")
+	c.Check(objects || len(s.Data) == 0, "there are data objects, although the flag for data objects is not set")
 }
 
 // believedSites is the maximum number of sites for which memory is allocated before they are read.
@@ -194,9 +194,9 @@ func (p *Profile) checkSites() error {
 	l := p.LocalityAt(s.LineBytes)
 	switch {
 	case l == nil:
-		return &CheckError{"its sites have a line size without a histogram"}
+		return &CheckError{"the sites have a line size without a histogram"}
 	case !s.inOrder():
-		return &CheckError{"its sites or data objects are out of order"}
+		return &CheckError{"the sites or data objects are out of order"}
 	}
 	for i := range s.Code {
 		if err := s.checkReuse(&s.Code[i].Reuse, s.Code[i].Strides[:]); err != nil {
@@ -225,7 +225,7 @@ func (s *Sites) checkTotals(l *Locality) error {
 		data.add(s.Data[i].Reuse.Accesses())
 	}
 	if code.over || data.over || code.n != l.Accesses() || s.Data != nil && data.n != l.Accesses() {
-		return &CheckError{"the accesses of its sites or data objects do not add up to the accesses of the whole trace"}
+		return &CheckError{"the accesses of the sites or data objects do not add up to the accesses of the whole trace"}
 	}
 	return nil
 }
@@ -359,7 +359,7 @@ func (s *Sites) checkSums(l *Locality, references uint64) error {
 		data.add(&s.Data[i].Reuse, s.Data[i].References)
 	}
 	if code != want || s.Data != nil && data != want {
-		return &CheckError{"its sites or data objects do not add up to the histogram"}
+		return &CheckError{"the sites or data objects do not add up to the histogram"}
 	}
 	return nil
 }

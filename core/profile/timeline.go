@@ -126,7 +126,7 @@ func (p *Profile) checkTimeline() error {
 		return nil
 	}
 	if p.Sites == nil {
-		return &CheckError{"it has a timeline, but no sites"}
+		return &CheckError{"the profile has a timeline, but no sites"}
 	}
 	start := uint64(0)
 	if p.Segment != nil {
@@ -135,15 +135,15 @@ func (p *Profile) checkTimeline() error {
 	references := p.Totals.AllReferences()
 	size := t.References
 	if size < TimelineWindow(start+references) || size&(size-1) != 0 {
-		return &CheckError{"the windows of its timeline have an impossible size"}
+		return &CheckError{"the windows of the timeline have an impossible size"}
 	}
 	windows := Windows{References: size}
 	if first, n := windows.Span(start, references); t.First != first || uint64(len(t.Windows)) != n {
-		return &CheckError{"the windows of its timeline do not cover the references"}
+		return &CheckError{"the windows of the timeline do not cover the references"}
 	}
 	sum, ok := p.Within(0, len(t.Windows))
 	if !ok || !sum.equal(p) {
-		return &CheckError{"the windows of its timeline do not add up to the counts of its sites, data objects or call paths"}
+		return &CheckError{"the windows of the timeline do not add up to the counts of the sites, data objects or call paths"}
 	}
 	return p.checkLanes(t)
 }
@@ -153,7 +153,7 @@ func (p *Profile) checkLanes(t *Timeline) error {
 		return nil
 	}
 	if len(t.Lanes) != len(p.Totals.Threads) {
-		return &CheckError{"its timeline has lanes for other threads"}
+		return &CheckError{"the timeline has lanes for other threads"}
 	}
 	var want, got counter
 	for i := range p.Sites.Code {
@@ -165,7 +165,7 @@ func (p *Profile) checkLanes(t *Timeline) error {
 		}
 	}
 	if got != want {
-		return &CheckError{"the lanes of its timeline do not add up to the accesses"}
+		return &CheckError{"the lanes of the timeline do not add up to the accesses"}
 	}
 	return nil
 }

@@ -86,8 +86,8 @@ func checkShared(levels []hierarchy.Cache) error {
 	for i := 1; i < len(levels); i++ {
 		above, here := max(levels[i-1].SharedBy, 1), max(levels[i].SharedBy, 1)
 		if here < MaxCores && here%above != 0 {
-			return &trace.OptionError{Option: "cache", Got: levels[i].String(), Want: "shared= a multiple of the " +
-				strconv.FormatUint(uint64(above), 10) + " cores that share " + levels[i-1].Name + " above it, or shared=all"}
+			return &trace.OptionError{Option: "cache", Got: levels[i].String(), Want: "shared=CORES, where CORES is a multiple of the " +
+				strconv.FormatUint(uint64(above), 10) + " cores that share " + levels[i-1].Name + ", or shared=all"}
 		}
 	}
 	return nil
@@ -297,12 +297,12 @@ func (s *Simulator) checkSeveral() error {
 		}
 		for _, c := range levels {
 			if c.SubBlockBytes > 0 {
-				return &trace.OptionError{Option: "cache", Got: c.String(), Want: "no sub-blocks if there are several cores; --cores can run all threads on one core"}
+				return &trace.OptionError{Option: "cache", Got: c.String(), Want: "no sub-blocks if there are several cores; use --cores to run all threads on one core"}
 			}
 		}
 	}
 	if s.options.PerReference {
-		return &trace.OptionError{Option: "cores", Got: "several cores", Want: "one core, if each reference counts once as in Cachegrind; --cores can run all threads on one core"}
+		return &trace.OptionError{Option: "cores", Got: "several cores", Want: "one core, because each reference counts once as in Cachegrind; use --cores to run all threads on one core"}
 	}
 	return nil
 }

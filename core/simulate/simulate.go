@@ -401,7 +401,7 @@ func checkAll(h *hierarchy.Hierarchy, o Options) error {
 	if o.PerReference {
 		for _, c := range slices.Concat(h.Levels, h.Instructions) {
 			if c.Inclusion != hierarchy.NonInclusive || c.SubBlockBytes > 0 || c.Prefetch.Kind != hierarchy.NoPrefetch || c.Write != hierarchy.WriteBack || o.Causes || o.Bound {
-				return &trace.OptionError{Option: "cache", Got: c.String(), Want: "only SIZE, WAYS and LINE, and neither causes nor bounds, if each reference counts once as in Cachegrind"}
+				return &trace.OptionError{Option: "cache", Got: c.String(), Want: "only SIZE, WAYS and LINE, without causes and bounds, because each reference counts once as in Cachegrind"}
 			}
 		}
 	}
@@ -435,7 +435,7 @@ func check(levels []hierarchy.Cache, i int) error {
 	case i > 0 && c.Inclusion == hierarchy.Inclusive && c.LineBytes < largestLine(levels[:i]):
 		want = "lines at least as large as in the levels above, to be inclusive"
 	case i > 0 && c.Inclusion == hierarchy.Exclusive && c.LineBytes != levels[i-1].LineBytes:
-		want = "lines as large as in " + levels[i-1].Name + " above it, to be exclusive"
+		want = "lines as large as in " + levels[i-1].Name + ", to be exclusive"
 	default:
 		return nil
 	}

@@ -24,7 +24,7 @@ type Shelf interface {
 // databases are fastest with blocks of one to four million bytes.
 const shelfBlock = 2 << 20
 
-var errShelfBlock = errors.New("a part of the model that was moved out of memory has changed since it was written; check the disk, and analyse the trace again")
+var errShelfBlock = errors.New("data that did not fit in memory was stored on disk and has changed since; check the disk, and analyse the trace again")
 
 // shelfWriter writes lines in ascending order with their stamps. Both are stored as differences
 // from the previous line and stamp, so that a line takes two bytes if the neighbouring line was

@@ -68,7 +68,7 @@ type Segment interface {
 func (m *Exact) base() *Exact { return m }
 func (m *Sets) base() *Exact  { return &m.exact }
 
-var errTooManyLines = errors.New("the trace has more distinct lines than the limit of 4,294,000,000; analyse part of it (--limit), or use larger lines (--line)")
+var errTooManyLines = errors.New("the trace has more distinct lines than the limit of 4,294,000,000; analyse a part of the trace (--limit), or use larger lines (--line)")
 
 // Join adds a segment, and reads the spill store once. lines must yield the segment's lines in the
 // order of their first touches. After an error, the model must not be used.
@@ -427,7 +427,7 @@ func (s *shelvedSets) depths() *SetDepths {
 }
 
 // ErrShelvedState reports that a state is damaged, or does not fit the spill store.
-var ErrShelvedState = errors.New("the data that was moved out of memory was lost or changed; start again")
+var ErrShelvedState = errors.New("data that did not fit in memory was stored elsewhere and is lost or changed; analyse the trace again from its start")
 
 // run identifies the blocks that are kept for a state.
 type run struct{ number, blocks uint32 }

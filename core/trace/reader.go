@@ -236,12 +236,12 @@ func (e *DamageError) Error() string {
 	offset := strconv.FormatInt(e.Offset, 10)
 	switch {
 	case e.Err == ErrCutShort:
-		return e.File + " is cut short after " + offset + " bytes: " + e.Err.Error() + "; everything up to there can be read"
+		return e.File + " is cut short after " + offset + " bytes: " + e.Err.Error() + "; the references before this position can be read"
 	case e.Cut:
 		return e.File + ": the " + e.Layer + " stream is cut off after " + offset +
-			" unpacked bytes; copy the file again, or use the part before the cut"
+			" decompressed bytes; copy the file again, or use the part before the cut"
 	}
-	return e.File + ": the " + e.Layer + " stream is damaged after " + offset + " unpacked bytes (" + e.Err.Error() +
+	return e.File + ": the " + e.Layer + " stream is damaged after " + offset + " decompressed bytes (" + e.Err.Error() +
 		"); copy the file again, or use the part before the damage"
 }
 

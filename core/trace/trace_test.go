@@ -39,9 +39,9 @@ func TestErrorsSayWhere(t *testing.T) {
 	}{
 		{&trace.SyntaxError{File: "app.din", Line: 1042, What: "label", Got: "7", Want: "0 to 4"}, `app.din:1042: label "7", want 0 to 4`},
 		{&trace.SyntaxError{File: "a", Offset: 12, What: "type", Got: strings.Repeat("x", 50), Want: "load"}, `a at byte 12: type "` + strings.Repeat("x", 40) + `"…, want load`},
-		{&trace.DamageError{File: "a", Layer: "lz4", Offset: 5, Cut: true}, `a: the lz4 stream is cut off after 5 unpacked bytes; copy the file again, or use the part before the cut`},
-		{&trace.DamageError{File: "a", Layer: "sgt", Offset: 5, Cut: true, Err: trace.ErrCutShort}, `a is cut short after 5 bytes: the recorder was killed, or only a part of the file was copied; everything up to there can be read`},
-		{&trace.DamageError{File: "a", Layer: "gzip", Err: errors.New("bad sum")}, `a: the gzip stream is damaged after 0 unpacked bytes (bad sum); copy the file again, or use the part before the damage`},
+		{&trace.DamageError{File: "a", Layer: "lz4", Offset: 5, Cut: true}, `a: the lz4 stream is cut off after 5 decompressed bytes; copy the file again, or use the part before the cut`},
+		{&trace.DamageError{File: "a", Layer: "sgt", Offset: 5, Cut: true, Err: trace.ErrCutShort}, `a is cut short after 5 bytes: the recorder was killed, or only a part of the file was copied; the references before this position can be read`},
+		{&trace.DamageError{File: "a", Layer: "gzip", Err: errors.New("bad sum")}, `a: the gzip stream is damaged after 0 decompressed bytes (bad sum); copy the file again, or use the part before the damage`},
 	} {
 		if got := c.err.Error(); got != c.want {
 			t.Errorf("got  %s\nwant %s", got, c.want)

@@ -234,7 +234,7 @@ func (c *commandLine) judge() {
 	case files == 0, c.mode == compiling && sources == 0, c.mode == compiling && sources > 1 && c.output != "":
 		c.passOn("")
 	case c.output == "-":
-		c.passOn("its output is a pipe")
+		c.passOn("the output is a pipe")
 	}
 }
 
@@ -246,11 +246,11 @@ func (c *commandLine) judgeOption(a *argument) {
 	case strings.HasPrefix(word, "-fsanitize=") && word != "-fsanitize=":
 		c.refused = word
 	case word == "-m32" || word == "-m16" || word == "-mx32":
-		c.passOn("it is not for a 64-bit machine")
+		c.passOn("the code is not for a 64-bit machine")
 	case word == "-ffreestanding":
-		c.passOn("it has no C library to run with")
+		c.passOn("the program runs without a C library")
 	case strings.HasPrefix(word, "--offload") || strings.HasPrefix(word, "-fopenmp-targets"):
-		c.passOn("it contains code for another processor, too")
+		c.passOn("the code is also for another processor")
 	case word == "-shared" || word == "--shared":
 		c.shared = true
 	case word == "-r" || word == "--relocatable":

@@ -60,7 +60,7 @@ func Compile(io IO, o Options, compilerName string, args []string) (status int, 
 	b := &build{io: io, options: o, compiler: c, line: parse(expandResponses(args)), noted: map[string]bool{}}
 	switch {
 	case b.line.refused != "":
-		return 0, usage(b.line.refused, ": a sanitizer adds code around every reference, which would be traced as the program's; build without it")
+		return 0, usage(b.line.refused, ": a sanitizer adds code around every reference, and this code would be traced too; build without the sanitizer")
 	case b.line.mode == pass:
 		if b.line.why != "" {
 			b.note("not traced: ", b.line.why)
@@ -200,7 +200,7 @@ func (b *build) link() (int, error) {
 	}
 	defer os.RemoveAll(folder)
 	if b.line.bare() && !b.line.shared && !b.line.partial {
-		b.note("not traced: it is linked without a C library")
+		b.note("not traced: the program is linked without a C library")
 		return b.io.run(b.compiler.path, b.original())
 	}
 	if len(b.line.sources()) > 0 && b.line.has(splitDebug) && b.debugs() {

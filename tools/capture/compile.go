@@ -179,10 +179,10 @@ func isAboutOutput(said string) bool {
 func (b *build) leaveOut(src *argument, skip []string, said string, made *ir.Result) (more []string, everything bool) {
 	first, _, _ := strings.Cut(said, "\n")
 	if name := culprit(said, made.Text); name != "" && !slices.Contains(skip, name) && len(skip) < mostSkipped {
-		b.note(src.name(), ": ", name, " is not traced: its rewritten form does not compile (", first, ")")
+		b.note(src.name(), ": ", name, " is not traced: the instrumented code does not compile (", first, ")")
 		return append(skip, name), false
 	}
-	b.note(src.name(), " is not traced: its rewritten form does not compile (", first, ")")
+	b.note(src.name(), " is not traced: the instrumented code does not compile (", first, ")")
 	for _, f := range made.Program.Functions {
 		skip = append(skip, f.Name)
 	}

@@ -150,7 +150,7 @@ func TestRefusals(t *testing.T) {
 		{"clang++-99", "-c x.cc", "clang++-99 is not installed; install it, for example with: apt-get install clang-99"},
 		{"flang-new-99", "", "flang-new-99 is not installed; install it, for example with: apt-get install flang-99"},
 		{"no-compiler", "", "no-compiler: there is no such compiler"},
-		{"true", "x.c", "true is not clang or flang"},
+		{"true", "x.c", "true is neither clang nor flang"},
 	} {
 		_, err := Compile(IO{Stderr: &bytes.Buffer{}}, Options{}, c.compiler, strings.Fields(c.args))
 		if err == nil || !strings.HasPrefix(err.Error(), c.want) {
@@ -174,7 +174,7 @@ func TestNumberedCompiler(t *testing.T) {
 	}
 	t.Setenv("PATH", dir)
 	for name, want := range map[string]string{
-		"clang": "clang is not installed, but clang-19 is: use that", "flang": "flang is not installed; install it",
+		"clang": "clang is not installed, but clang-19 is; use clang-19", "flang": "flang is not installed; install it",
 	} {
 		if _, err := findCompiler(name); err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", name, err, want)
@@ -208,8 +208,8 @@ func TestBrokenSourcesAreUnchanged(t *testing.T) {
 	clang := newestClang(t)
 	for _, c := range []struct{ refuse, say, note string }{
 		{`call .*@__sg_more.*\n`, "", ""},
-		{`__sg_`, "in function first", "first is not traced: its rewritten form does not compile (error: in function first)"},
-		{`__sg_`, "out of luck", "is not traced: its rewritten form does not compile (error: out of luck)"},
+		{`__sg_`, "in function first", "first is not traced: the instrumented code does not compile (error: in function first)"},
+		{`__sg_`, "out of luck", "is not traced: the instrumented code does not compile (error: out of luck)"},
 	} {
 		t.Chdir(helloFolder(t))
 		fake := fakeClang(t, clang, c.refuse, c.say)

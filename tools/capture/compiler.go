@@ -42,8 +42,8 @@ func findCompiler(name string) (*compiler, error) {
 	family, version := familyOf(path)
 	switch family {
 	case "":
-		return nil, usage(name, " is not clang or flang, and only their code can be recompiled for a trace; ",
-			"use `stackglass cc -- clang` (apt-get install clang), or trace the program as it is with `stackglass trace`")
+		return nil, usage(name, " is neither clang nor flang, and only clang and flang can compile a program for tracing; ",
+			"use `stackglass cc -- clang` (apt-get install clang), or trace the program without recompiling it, with `stackglass trace`")
 	case "flang", "flang-new":
 		clang, err := clangBeside(path, version)
 		return &compiler{path: path, fortran: true, clang: clang}, err
@@ -57,11 +57,11 @@ func notFound(name string, err error) error {
 	}
 	if ofLLVM.MatchString(filepath.Base(name)) {
 		if there := numbered(name); there != "" {
-			return usage(name, " is not installed, but ", there, " is: use that")
+			return usage(name, " is not installed, but ", there, " is; use "+there)
 		}
 		return usage(name, " is not installed; install it, for example with: apt-get install ", debianPackage(filepath.Base(name)))
 	}
-	return usage(name, ": there is no such compiler; use clang, as in `stackglass cc -- clang`")
+	return usage(name, ": there is no such compiler; use clang, for example `stackglass cc -- clang -O2 -o app app.c`")
 }
 
 // numbered returns the newest installed compiler whose name consists of the given name and a
@@ -114,5 +114,5 @@ func clangBeside(flang, version string) (string, error) {
 			return path, nil
 		}
 	}
-	return "", usage("the clang that belongs to ", flang, " is not installed, but is needed to compile the objects; install it with: apt-get install clang", version)
+	return "", usage("the clang that belongs to ", flang, " is needed to compile the objects, but is not installed; install it with: apt-get install clang", version)
 }

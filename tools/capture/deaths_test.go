@@ -202,11 +202,11 @@ func TestStatusMatchesSystem(t *testing.T) {
 func TestSettings(t *testing.T) {
 	program := play(t, "deaths.c")
 	for _, c := range []struct{ set, want string }{
-		{"STACKGLASS_MAX_BYTES=1X", "a number of bytes, with K, M, G or T for powers of 1024, as in 1.5G"},
-		{"STACKGLASS_MAX_BYTES=-1", "a number of bytes, with K, M, G or T for powers of 1024, as in 1.5G"},
-		{"STACKGLASS_MAX_BYTES=1Kx", "a number of bytes, with K, M, G or T for powers of 1024, as in 1.5G"},
-		{"STACKGLASS_MAX_BYTES=99999999T", "a number of bytes, with K, M, G or T for powers of 1024, as in 1.5G"},
-		{"STACKGLASS_MAX_BYTES=99999999999999999999", "a number of bytes, with K, M, G or T for powers of 1024, as in 1.5G"},
+		{"STACKGLASS_MAX_BYTES=1X", "a number of bytes, with K, M, G or T for powers of 1024, for example 1.5G"},
+		{"STACKGLASS_MAX_BYTES=-1", "a number of bytes, with K, M, G or T for powers of 1024, for example 1.5G"},
+		{"STACKGLASS_MAX_BYTES=1Kx", "a number of bytes, with K, M, G or T for powers of 1024, for example 1.5G"},
+		{"STACKGLASS_MAX_BYTES=99999999T", "a number of bytes, with K, M, G or T for powers of 1024, for example 1.5G"},
+		{"STACKGLASS_MAX_BYTES=99999999999999999999", "a number of bytes, with K, M, G or T for powers of 1024, for example 1.5G"},
 		{"STACKGLASS_START=of", "on or off"},
 		{"STACKGLASS_ORDER=slice", "exact or sliced"},
 		{"STACKGLASS_FORK=1", "off or file"},

@@ -38,7 +38,7 @@ func TestLoopChanges(t *testing.T) {
 	p.click("#change-text")
 	p.press("i,k")
 	p.click("#change-try")
-	p.wait("why not", `document.getElementById("change-problem")?.textContent.includes("contains more than just the next loop")`)
+	p.wait("why not", `document.getElementById("change-problem")?.textContent.includes("contains code outside the next inner loop")`)
 	p.click("#changes-forget")
 	p.waitGone("#table-tried-1")
 	p.wait("the focus", `document.activeElement.id === "change-kind"`)

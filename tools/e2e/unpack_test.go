@@ -81,7 +81,7 @@ func TestNoUnpacker(t *testing.T) {
 		p.drop(p.write("a.lackey."+packing, pack(t, text, packer)))
 		said := p.problem()
 		t.Log(said)
-		if !regexp.MustCompile(`^a\.lackey\.` + packing + `: it is compressed with ` + packing + `, and the program that unpacks it could not be loaded \(.*404.*go online and reload`).MatchString(said) {
+		if !regexp.MustCompile(`^a\.lackey\.` + packing + ` is compressed with ` + packing + `, and the decompression program could not be loaded \(.*404.*go online and reload`).MatchString(said) {
 			t.Errorf("the page says %q", said)
 		}
 		p.waitGone("[data-running]")
@@ -111,7 +111,7 @@ func TestBrokenInAnUnpacker(t *testing.T) {
 			p.drop(path)
 			said := p.problem()
 			t.Log(said)
-			if !regexp.MustCompile(`^The analysis of ` + want + `\.` + packing + ` is partial: .*the ` + packing + ` stream is ` + want + ` after [0-9]+ unpacked bytes`).MatchString(said) {
+			if !regexp.MustCompile(`^The analysis of ` + want + `\.` + packing + ` is partial: .*the ` + packing + ` stream is ` + want + ` after [0-9]+ decompressed bytes`).MatchString(said) {
 				t.Errorf("for %s, the page says %q", path, said)
 			}
 			p.waitGone("[data-running]")

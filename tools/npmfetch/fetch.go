@@ -57,7 +57,7 @@ func (f *fetcher) install(ctx context.Context, p pinned, modules, place string) 
 		return err
 	}
 	if sum := sha512.Sum512(archive); !bytes.Equal(sum[:], p.sha512) {
-		return fmt.Errorf("%s: its SHA-512 is %s, but the lock file wants %s: the download is damaged or is a different package; it was not unpacked",
+		return fmt.Errorf("%s: its SHA-512 is %s, but the lock file wants %s: the download is damaged or is a different package, and was not unpacked",
 			p.address(f.registry), base64.StdEncoding.EncodeToString(sum[:]), base64.StdEncoding.EncodeToString(p.sha512))
 	}
 	if err := os.MkdirAll(filepath.Dir(place), 0o755); err != nil {

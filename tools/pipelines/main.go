@@ -51,7 +51,7 @@ func run(args []string) error {
 	case len(args) == 1 && args[0] == "compare":
 		machine := host()
 		if _, err := targetOf(machine); err != nil {
-			fmt.Println("There is no description of this machine, so nothing is measured")
+			fmt.Println("There is no description of this machine, so nothing was measured")
 			machine = "sapphirerapids"
 		}
 		return compareAll(os.Stdout, loopsDir, machine, "", machine == host())

@@ -139,8 +139,8 @@ func printWholes(w io.Writer, list []whole) {
 		}
 		fmt.Fprintln(w)
 	}
-	fmt.Fprintf(w, "\n%-52s mean %5.1f %%  median %5.1f %%  of %d functions\n", "predicted run time, against the measured run time", mean(errors), median(errors), len(errors))
-	fmt.Fprintf(w, "%-52s mean %5.1f %%  median %5.1f %%\n", "one pass per block, against the measured run time", mean(slides), median(slides))
+	fmt.Fprintf(w, "\n%-52s mean %5.1f %%  median %5.1f %%  of %d functions\n", "predicted run time compared with measured run time", mean(errors), median(errors), len(errors))
+	fmt.Fprintf(w, "%-52s mean %5.1f %%  median %5.1f %%\n", "one pass per block, compared with measured run time", mean(slides), median(slides))
 	fmt.Fprintf(w, "not modelled: %s\n", strings.Join(pipeline.NotModelled(), "; "))
 }
 
@@ -148,10 +148,10 @@ func printWholes(w io.Writer, list []whole) {
 var wholeNotes = map[string]string{
 	"run_matmul_short": "only two iterations per call of the loop: the code around it is not limited by throughput alone",
 	"run_jacobi":       "vectors cross line borders",
-	"run_search":       "the code generator turns the select into a branch, which is mispredicted",
+	"run_search":       "the code generator turns the select instruction into a branch, and the branch is mispredicted",
 	"run_histogram":    "loads wait for stores to the same address",
-	"run_collatz":      "a multiplication by 3 is an addition; and the branch predictor learns so short a sequence, so that calls overlap",
-	"run_gcd":          "the branch predictor learns so short a sequence, so that calls overlap",
+	"run_collatz":      "a multiplication by 3 is compiled to an addition, and the branch predictor learns such a short sequence, so calls overlap",
+	"run_gcd":          "the branch predictor learns such a short sequence, so calls overlap",
 }
 
 // optimise returns the arguments that compile a source to optimised IR.

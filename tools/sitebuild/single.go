@@ -69,7 +69,7 @@ func (b *build) writeSingle(to string) error {
 		}
 	}
 	if left := outside.FindString(s.page); left != "" {
-		return fmt.Errorf("index.html loads something that cannot be inlined into the single file: %s", left)
+		return fmt.Errorf("index.html loads a resource that cannot be inlined into the single file: %s", left)
 	}
 	fmt.Fprintf(b.log, "%s: %d bytes\n", to, len(s.page))
 	return writeFile(to, []byte(s.page))

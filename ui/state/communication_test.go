@@ -97,7 +97,7 @@ func TestCommunicationWords(t *testing.T) {
 		t.Error(s)
 	}
 	f := c.FalseFindings()
-	if len(f) != 1 || f[0].Name != "buffer" || !f[0].Seen || !strings.Contains(f[0].Text, "2 threads write different words of the same line, mostly at ring.c:9 in make and ring.c:14 in use. In this run they invalidated each other's copies 40 times") || !strings.Contains(f[0].Fix, "alignas(64)") {
+	if len(f) != 1 || f[0].Name != "buffer" || !f[0].Seen || !strings.Contains(f[0].Text, "2 threads write different words of the same line, mostly at ring.c:9 in make and ring.c:14 in use. In this run, the threads invalidated each other's copies 40 times") || !strings.Contains(f[0].Fix, "alignas(64)") {
 		t.Errorf("%+v", f)
 	}
 	if s := c.FalseSentence(); s != "False sharing: buffer (taken back 40 times in this run)." {
@@ -174,7 +174,7 @@ func TestFlowsOfManyThreads(t *testing.T) {
 	if n := len(m.Rows); n != profile.MaxThreads || m.Rows[n-1] != "99" || m.Values[(n-2)*n+n-1] != 2 {
 		t.Errorf("%d rows, %v", len(m.Rows), m.Rows)
 	}
-	if got := strings.Join(c.Doubts(), "\n"); !strings.Contains(got, "There are more than 64 threads; the 37 that appear last count as one thread") || !strings.Contains(got, "100 threads run on 64 cores") {
+	if got := strings.Join(c.Doubts(), "\n"); !strings.Contains(got, "There are more than 64 threads; the 37 threads that appear last count as one thread") || !strings.Contains(got, "100 threads run on 64 cores") {
 		t.Error(got)
 	}
 	if got := ring().Communication().Doubts(); len(got) != 0 {
@@ -185,8 +185,8 @@ func TestFlowsOfManyThreads(t *testing.T) {
 // The page reports groups with threads that the trace does not have.
 func TestAbsentThreads(t *testing.T) {
 	p := ring().Profile
-	if got := AbsentThreads(p, [][]uint32{{1, 2}, {8, 9}, {7, 10}}); got != "Threads that share a private cache, 8,9: the trace has none of these threads; its threads are 1,2,7. "+
-		"Threads that share a private cache, 7,10: of these threads, the trace has only 7." {
+	if got := AbsentThreads(p, [][]uint32{{1, 2}, {8, 9}, {7, 10}}); got != "Threads that share a private cache, 8,9: the trace contains none of these threads, only 1,2,7. "+
+		"Threads that share a private cache, 7,10: of these threads, the trace contains only 7." {
 		t.Error(got)
 	}
 	if got := AbsentThreads(p, [][]uint32{{1, 2}}); got != "" {

@@ -396,7 +396,7 @@ type ChangeKind struct {
 
 // ChangeKinds returns all kinds of changes.
 func ChangeKinds() []ChangeKind {
-	const loops = " Name loops by number, as in 1.2, or by letter: i is the outermost loop, j the first loop in it, and so on."
+	const loops = " Name loops by number, for example 1.2, or by letter: i is the outermost loop, j the first loop in it, and so on."
 	return []ChangeKind{
 		{"pad", "pad rows", "a=+64", "An array, by its name or an address in it, and the number of bytes to add to each of its rows."},
 		{"interchange", "interchange loops", "i,j", "Two perfectly nested loops." + loops},

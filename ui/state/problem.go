@@ -41,17 +41,17 @@ func Problems(problems string) []Problem {
 // newProblem puts a sentence before an error that lists why each format rejected a file.
 func newProblem(text string) Problem {
 	name, rest, ok := strings.Cut(text, ": unknown format")
-	inside, list, known := strings.Cut(rest, "; it begins with ")
+	inside, list, known := strings.Cut(rest, "; the file begins with ")
 	last := strings.LastIndexByte(list, '\n')
 	if !ok || !known || last < 0 {
 		return Problem{Text: text}
 	}
 	list, advice := list[:last], list[last+1:]
-	p := Problem{Details: "It begins with " + list}
+	p := Problem{Details: "The file begins with " + list}
 	if inside != "" {
 		name += "," + inside + ","
 	}
-	if about, isKnown := strings.CutPrefix(advice, "this is "); isKnown {
+	if about, isKnown := strings.CutPrefix(advice, "the file is "); isKnown {
 		p.Text = name + " is " + about + "."
 	} else {
 		p.Text = name + " is not in a supported format. " + upper(advice) + "."

@@ -13,7 +13,7 @@ import (
 	"github.com/stackglass/stackglass/workers/web"
 )
 
-var errNoClipboard = errors.New("this browser has no clipboard for pages that were not opened over https or localhost")
+var errNoClipboard = errors.New("this browser allows access to the clipboard only for pages that were opened over https or from localhost")
 
 // itemOf reads an item that boot.js offers.
 func itemOf(v js.Value) ui.Item {
@@ -53,7 +53,7 @@ func (b *browser) Fetch(url, name string) (ui.File, error) {
 		return ui.File{}, err
 	}
 	if !response.Get("ok").Bool() {
-		return ui.File{}, errors.New("the host answered with status " + response.Get("status").Call("toString").String())
+		return ui.File{}, errors.New("the server answered with status " + response.Get("status").Call("toString").String())
 	}
 	blob, err := web.Await(response.Call("blob"))
 	if err != nil {
@@ -92,7 +92,7 @@ func (shelves) Keys() []string { return idb.Shelves(idb.DefaultName) }
 // Delete implements [ui.Shelves]. After a failure, the next sweep tries again.
 func (shelves) Delete(key string) { _ = idb.DeleteShelf(idb.DefaultName, key) }
 
-var errNotAllowed = errors.New("the browser was not allowed to read it")
+var errNotAllowed = errors.New("the browser was not allowed to read the file")
 
 // Keep implements [ui.Handles]. Without a handle, the user has to choose the file again.
 func (h handles) Keep(key string, f ui.File) {

@@ -32,7 +32,7 @@ func main() {
 	debug.SetMemoryLimit(memoryLimit)
 	if err := run(); err != nil {
 		script("").Call("fail",
-			"The page's program has ended ("+err.Error()+"). Stored analyses are untouched; reload the page to continue.")
+			"The page's program has crashed ("+err.Error()+"). Stored analyses are untouched; reload the page to continue.")
 	}
 }
 

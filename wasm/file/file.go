@@ -50,7 +50,7 @@ func (e *ReadError) Nameless() string {
 
 func (e *ReadError) Error() string {
 	return e.Name + ": the browser could not continue reading after byte " + strconv.FormatUint(e.Offset, 10) + " (" + e.Cause +
-		"); the file was changed, moved or deleted since it was chosen, or its disk is gone: choose it again"
+		"); the file was changed, moved or deleted since it was chosen, or the disk was removed: choose the file again"
 }
 
 // Open opens a File or a Blob.
@@ -141,7 +141,7 @@ func (f *File) turnOver() error {
 	if done {
 		f.view, f.at, f.length = js.Undefined(), 0, 0
 		if got := f.read + uint64(len(f.small)); got != f.size {
-			return &ReadError{Name: f.name, Offset: f.read, Cause: "it ends there instead of after " + strconv.FormatUint(f.size, 10) + " bytes"}
+			return &ReadError{Name: f.name, Offset: f.read, Cause: "the file ends there instead of after " + strconv.FormatUint(f.size, 10) + " bytes"}
 		}
 		return f.unchanged()
 	}
@@ -166,7 +166,7 @@ func (f *File) unchanged() error {
 // Close closes the file. It does not block.
 func (f *File) Close() error {
 	if f.end == nil {
-		f.end = &ReadError{Name: f.name, Offset: f.read, Cause: "it was closed"}
+		f.end = &ReadError{Name: f.name, Offset: f.read, Cause: "the file was closed"}
 		f.source.cancel()
 	}
 	f.view, f.length, f.at, f.small = js.Undefined(), 0, 0, nil

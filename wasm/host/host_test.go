@@ -317,7 +317,7 @@ func TestNoUnpacker(t *testing.T) {
 	b := din(1000, 8)
 	r.start(workers.Start{Key: "k", Name: "a.din.xz"}, newFile(packedBy(t, "xz", b), 1))
 	failed, err := workers.DecodeFailed(r.next(workers.TypeFailed).Body)
-	if err != nil || !strings.Contains(failed.Problem, "a.din.xz: it is compressed with xz, and the program that unpacks it could not be loaded") {
+	if err != nil || !strings.Contains(failed.Problem, "a.din.xz is compressed with xz, and the decompression program could not be loaded") {
 		t.Errorf("%q, %v", failed.Problem, err)
 	}
 	r.start(workers.Start{Key: "k", Name: "a.din"}, newFile(b, 1))

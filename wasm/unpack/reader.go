@@ -104,7 +104,7 @@ func (r *reader) end(err error) {
 type versionError struct{ got int }
 
 func (e *versionError) Error() string {
-	return "the program that unpacks it is from another version of this site (" + strconv.Itoa(e.got) + ", want " +
+	return "the decompression program is from a different version of this site (" + strconv.Itoa(e.got) + ", want " +
 		strconv.Itoa(protocolVersion) + "): reload the page"
 }
 
@@ -120,8 +120,8 @@ func (e *goneError) Error() string {
 		why = " (" + e.why + ")"
 	}
 	if e.loaded {
-		return "the program that unpacks it died" + why + ": reload the page and try again"
+		return "the decompression program crashed" + why + ": reload the page and try again"
 	}
-	return "the program that unpacks it could not be loaded" + why + ": it comes from this site when it is first needed, " +
+	return "the decompression program could not be loaded" + why + ": this program is downloaded when it is first needed, " +
 		"so go online and reload the page"
 }

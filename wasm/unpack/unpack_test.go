@@ -392,7 +392,7 @@ func progressOf(t testing.TB, file []byte, slow func()) (reads []int) {
 			needed++
 		}
 		if bound := needed + most(file) + ahead*packedBytes; source.bytes > bound {
-			t.Fatalf("%d bytes of the file were read for %d unpacked bytes, which require %d; want at most %d", source.bytes, unpackedSoFar, needed, bound)
+			t.Fatalf("%d bytes of the file were read for %d decompressed bytes, which require %d; want at most %d", source.bytes, unpackedSoFar, needed, bound)
 		}
 		reads = append(reads, source.bytes)
 		if err != nil {
@@ -439,11 +439,11 @@ func TestNoUnpacker(t *testing.T) {
 		want string
 	}{
 		{[]message{{kind: gone, text: "Failed to fetch"}}, 0,
-			`a.zst: it is compressed with zstd, and the program that unpacks it could not be loaded (Failed to fetch): it comes from this site when it is first needed, so go online and reload the page; or decompress it first, with zstd -d`},
+			`a.zst is compressed with zstd, and the decompression program could not be loaded (Failed to fetch): this program is downloaded when it is first needed, so go online and reload the page; or decompress the file first, with zstd -d`},
 		{[]message{runs, some, {kind: gone, text: "panic: x"}}, 2,
-			`a.zst: it is compressed with zstd, and the program that unpacks it died (panic: x): reload the page and try again; or decompress it first, with zstd -d`},
+			`a.zst is compressed with zstd, and the decompression program crashed (panic: x): reload the page and try again; or decompress the file first, with zstd -d`},
 		{[]message{{kind: ready, number: 7}}, 0,
-			`a.zst: it is compressed with zstd, and the program that unpacks it is from another version of this site (7, want 1): reload the page; or decompress it first, with zstd -d`},
+			`a.zst is compressed with zstd, and the decompression program is from a different version of this site (7, want 1): reload the page; or decompress the file first, with zstd -d`},
 	} {
 		packing := open.Packing{Name: "zstd", New: func(io.Reader) (io.Reader, error) { return scripted(c.says...), nil }}
 		tr, err := open.Open("a.zst", strings.NewReader(file), open.Options{Packings: []open.Packing{packing}})
@@ -457,7 +457,7 @@ func TestNoUnpacker(t *testing.T) {
 			t.Errorf("got\n%v\nwant\n%s", err, c.want)
 			continue
 		}
-		if reason := analysis.StateAfter(err, 2).Reason; strings.Contains(reason, "a.zst") || !strings.Contains(reason, "the trace: it is compressed with zstd, and the program that unpacks it") {
+		if reason := analysis.StateAfter(err, 2).Reason; strings.Contains(reason, "a.zst") || !strings.Contains(reason, "the trace is compressed with zstd, and the decompression program") {
 			t.Errorf("reason %q", reason)
 		}
 	}

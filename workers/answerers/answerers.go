@@ -106,14 +106,14 @@ func exports(s workers.Subject) (workers.Answerer, error) {
 func describe(q answers.Question, _ any, _ func() bool, give func(*answers.Reply)) error {
 	h, notes, err := config.Read(q.Bytes)
 	if err != nil {
-		return errors.New("it was read as " + string(config.Recognise(q.Bytes)) + ": " + err.Error())
+		return errors.New("the file was read as " + string(config.Recognise(q.Bytes)) + ": " + err.Error())
 	}
 	parts := h.Beyond()
 	for _, c := range h.Instructions {
 		parts = append(parts, "the instruction cache "+c.Name)
 	}
 	if len(parts) > 0 {
-		notes = append(notes, "predictions leave out "+strings.Join(parts, ", ")+"; the command stackglass simulate models them")
+		notes = append(notes, "predictions leave out "+strings.Join(parts, ", ")+"; use the command stackglass simulate for these")
 	}
 	kept := h.Predictable()
 	give(&answers.Reply{Notes: notes, Bytes: []byte(strings.Join(kept.Lines(), "\n"))})

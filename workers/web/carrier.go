@@ -79,7 +79,7 @@ func (c *carrier) watch(lock js.Value) {
 	free = Function(func([]js.Value) {
 		free.Release()
 		time.AfterFunc(lastWordsWait, func() {
-			c.mailbox.End(&workers.DeadError{Code: -1, Why: "it ended without a message"})
+			c.mailbox.End(&workers.DeadError{Code: -1, Why: "the worker ended without a message"})
 		})
 	})
 	js.Global().Get("navigator").Get("locks").Call("request", lock, free)

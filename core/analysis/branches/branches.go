@@ -98,12 +98,12 @@ const mostFrames = 1 << 22 // greatest depth of nested calls; a trace with deepe
 
 // ErrTorn reports that a segment enters a block whose invocation cannot be determined within the
 // segment.
-var ErrTorn = errors.New("a part of the trace contains a jump that may belong to an earlier call, so its block counts cannot be joined; analyse the trace in one piece")
+var ErrTorn = errors.New("a part of the trace contains a jump that may belong to a call in an earlier part, so the block counts of the parts cannot be joined; analyse the trace in one piece")
 
 // ErrManyPaths reports that segments have more than [MostPaths] call paths, or call paths of more
 // than [MostDepth] functions. Which paths come first, and how deep they are in the run, can only be
 // determined by reading the trace in order.
-var ErrManyPaths = errors.New("parts of the trace have more than " + strconv.Itoa(MostPaths) + " call paths, or call paths of more than " + strconv.Itoa(MostDepth) + " functions, so their counts cannot be joined; analyse the trace in one piece")
+var ErrManyPaths = errors.New("parts of the trace have more than " + strconv.Itoa(MostPaths) + " call paths, or call paths of more than " + strconv.Itoa(MostDepth) + " functions, so the counts of the parts cannot be joined; analyse the trace in one piece")
 
 // Consume follows the next rows. A conditional branch that tests whether a row enters a block, or
 // which of two edges it takes, would be as unpredictable as the branches of the traced program. So

@@ -413,7 +413,7 @@ func (a *Analysis) Append(next *profile.Profile) error {
 	return nil
 }
 
-var errSegment = errors.New("the writers of the values that a segment uses depend on the whole preceding trace; analyse the trace in one piece, or without communication")
+var errSegment = errors.New("the values that a segment reads may have been written anywhere earlier in the trace; analyse the trace in one piece, or without communication")
 
 // Joins reports whether a segment can be appended: only if communication was turned off.
 func (a *Analysis) Joins(*profile.Profile) (now, later bool) { return a.off, a.off || a.program != nil }

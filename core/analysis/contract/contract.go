@@ -187,6 +187,6 @@ type UnknownError struct {
 }
 
 func (e *UnknownError) Error() string {
-	return "a row belongs to " + e.What + " " + strconv.FormatUint(uint64(e.Number), 10) + ", but the trace's tables contain only " +
-		strconv.Itoa(e.Known) + "; the file is damaged or was joined from parts: capture it again, or analyse without " + e.Without
+	return "a record belongs to " + e.What + " " + strconv.FormatUint(uint64(e.Number), 10) + ", but the trace's tables contain only " +
+		strconv.Itoa(e.Known) + "; the file is damaged or was joined from parts: capture the program again, or analyse the trace without " + e.Without
 }

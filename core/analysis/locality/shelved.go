@@ -235,7 +235,7 @@ func (a *Shelved) Result(p *profile.Profile, state bool) {
 		}
 	}
 	if a.failed != nil && !p.State.Partial {
-		p.State = profile.State{Partial: true, Reason: "lines that do not fit in memory could not be stored, and therefore many accesses were counted as cold: " + a.failed.Error()}
+		p.State = profile.State{Partial: true, Reason: "lines that did not fit in memory could not be stored, and their accesses were counted as cold misses: " + a.failed.Error()}
 	}
 }
 
@@ -283,4 +283,4 @@ func (a *Shelved) Restore(p *profile.Profile) error {
 // Append implements analysis.Analysis.
 func (a *Shelved) Append(*profile.Profile) error { return errNotMergeable }
 
-var errNotMergeable = errors.New("segments cannot be appended to a spilled stack")
+var errNotMergeable = errors.New("no segment can be appended to an analysis that keeps lines in the spill store")

@@ -95,7 +95,7 @@ func (a *Analysis) Close() {}
 type StateError struct{ Err error }
 
 func (e *StateError) Error() string {
-	return "the loops of the saved run are damaged: " + e.Err.Error() + "; start again"
+	return "the loops in the checkpoint are damaged: " + e.Err.Error() + "; analyse the trace again from its start"
 }
 
 func (e *StateError) Unwrap() error { return e.Err }

@@ -116,11 +116,11 @@ func (k *kept) siteResult(p *profile.Profile, saved *codec.Coder) {
 // Restore implements analysis.Analysis.
 func (k *kept) Restore(p *profile.Profile) error {
 	if p.Segment == nil || p.Segment.Kept == nil || p.Sampled == nil || optionsOf(p.Sampled) != k.options {
-		return errors.New("the saved run was not sampled, or was sampled differently; start again")
+		return errors.New("the checkpoint was saved without a sample, or with a different one; analyse the trace again from its start")
 	}
 	c := codec.Reader(p.Segment.Kept)
 	if c.U64(&k.done); k.done != p.Totals.AllReferences() {
-		return errors.New("the saved run is damaged: its number of references does not match its sample; start again")
+		return errors.New("the checkpoint is damaged: the number of references does not match the sample; analyse the trace again from its start")
 	}
 	if k.sites != nil {
 		whole, err := profileOf(c.In)
@@ -145,7 +145,7 @@ func (k *kept) Restore(p *profile.Profile) error {
 	return c.In.Err()
 }
 
-var errKept = errors.New("the saved run is damaged, or ran different analyses; start again")
+var errKept = errors.New("the checkpoint is damaged, or was saved by different analyses; analyse the trace again from its start")
 
 func profileOf(d *codec.Decoder) (*profile.Profile, error) {
 	data := d.Bytes()

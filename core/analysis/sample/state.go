@@ -22,23 +22,23 @@ func (s *lineSize) code(c *codec.Coder) {
 	s.windows.code(c)
 }
 
-const otherSizes = "the saved run used different line sizes; start again"
+const otherSizes = "the checkpoint was saved with different line sizes; analyse the trace again from its start"
 
 // Restore implements analysis.Analysis.
 func (a *Analysis) Restore(p *profile.Profile) error {
 	if p.Segment == nil || p.Segment.Sample == nil || p.Sampled == nil || optionsOf(p.Sampled) != a.options {
-		return errors.New("the saved run was not sampled, or was sampled differently; start again")
+		return errors.New("the checkpoint was saved without a sample, or with a different one; analyse the trace again from its start")
 	}
 	c := codec.Reader(p.Segment.Sample)
 	if c.U64(&a.done); a.done != p.Totals.AllReferences() {
-		return errors.New("the saved run is damaged: its number of references does not match its sample; start again")
+		return errors.New("the checkpoint is damaged: the number of references does not match the sample; analyse the trace again from its start")
 	}
 	if c.In.Uint() != uint64(len(a.sizes)) {
 		return errors.New(otherSizes)
 	}
 	for _, s := range a.sizes {
 		if s.code(c); !c.Failed() && !s.windows.cover(a.done) {
-			return errors.New("the saved run is damaged: its windows do not match its references; start again")
+			return errors.New("the checkpoint is damaged: the windows do not match the references; analyse the trace again from its start")
 		}
 	}
 	return c.In.Err()

@@ -29,7 +29,7 @@ import (
 
 // ErrManyCores reports that the segments have more threads, or groups of threads, than the analysis
 // has cores.
-var ErrManyCores = errors.New("the segments together have more than 64 threads or groups of threads, and which of these share a core depends on the whole trace; " +
+var ErrManyCores = errors.New("the segments together have more than 64 threads or groups of threads, so their assignment to cores depends on the whole trace; " +
 	"group the threads by core, or analyse the whole trace at once")
 
 // Append implements analysis.Analysis. It must be called before the Append method of the pass.

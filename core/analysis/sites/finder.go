@@ -131,7 +131,7 @@ func (f *Finder) Code(c *codec.Coder, objects []uint32, each func(block uint32))
 				kind := m.objects[objects[object]].kind
 				ok = kind == profile.HeapObject || kind == profile.StackObject
 			}
-			if c.Check(ok, "a block of unknown memory"); c.Failed() {
+			if c.Check(ok, "a memory block that belongs to no known allocation"); c.Failed() {
 				return
 			}
 			m.place(objects[object], b.from, b.bytes)

@@ -137,7 +137,7 @@ func (e *elements) result() profile.ElementUse {
 	return out
 }
 
-var errState = errors.New("the use of data structures in the saved run cannot be read; analyse the trace again from its start")
+var errState = errors.New("the use of data structures in the checkpoint cannot be read; analyse the trace again from its start")
 
 // Restore continues a saved run.
 func (a *Analysis) Restore(p *profile.Profile) error {
@@ -237,7 +237,7 @@ func (f *form) block(n uint32) {
 	}
 	born := &f.a.lives.born[n]
 	f.U64(born)
-	f.Check(*born <= f.a.now, "an allocation after the end")
+	f.Check(*born <= f.a.now, "an allocation after the end of the trace")
 }
 
 func (f *form) pages() {
@@ -311,7 +311,7 @@ func (f *form) visits() {
 		if !f.Reads() {
 			return
 		}
-		f.Check(uint64(structure) < uint64(len(f.a.structures)) && ago < min(window, v.now), "a visit of an unknown structure")
+		f.Check(uint64(structure) < uint64(len(f.a.structures)) && ago < min(window, v.now), "a visit to an unknown structure")
 		if f.Failed() {
 			return
 		}

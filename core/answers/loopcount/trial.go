@@ -38,7 +38,7 @@ func NewTrial(l *answers.Loops, number int) (*Trial, error) {
 	}
 	for _, a := range t.arrays {
 		if a.Wild {
-			return nil, &change.Error{Change: "a change", Why: "nest " + strconv.Itoa(number+1) + " has irregular references, which no loop describes; their addresses after a change are unknown"}
+			return nil, &change.Error{Change: "a change", Why: "nest " + strconv.Itoa(number+1) + " has irregular references, which no loop describes; the addresses of these references after a change are unknown"}
 		}
 	}
 	return t, nil
@@ -106,14 +106,14 @@ func (t *Trial) Read(kind, text string) (change.Change, error) {
 		name, bytes, ok := strings.Cut(text, "=")
 		n, err := strconv.ParseUint(strings.TrimPrefix(bytes, "+"), 10, 32)
 		if !ok || err != nil || n == 0 {
-			return nil, refuse("an array and the number of bytes to add to each of its rows, as in a=+64")
+			return nil, refuse("an array and the number of bytes to add to each row, for example a=+64")
 		}
 		at, err := t.array(kind, name)
 		return change.Pad{Array: at, Bytes: n}, err
 	case "interchange":
 		names := strings.Split(text, ",")
 		if len(names) != 2 {
-			return nil, refuse("two loops, the outer one first, as in i,j")
+			return nil, refuse("two loops, the outer one first, for example i,j")
 		}
 		outer, err := t.loop(kind, names[0])
 		if err != nil {
@@ -139,7 +139,7 @@ func (t *Trial) Read(kind, text string) (change.Change, error) {
 		}
 		n, err := strconv.ParseUint(bytes, 10, 32)
 		if err != nil || n == 0 || n&(n-1) != 0 {
-			return nil, refuse("a power of two, as in 64, or an array with its own, as in a=64")
+			return nil, refuse("a power of two such as 64, or an array with a power of two such as a=64")
 		}
 		c := change.Align{Bytes: n}
 		if ok {
@@ -186,7 +186,7 @@ func (t *Trial) tile(text string) (change.Change, error) {
 		name, trips, ok := strings.Cut(part, "=")
 		n, err := strconv.ParseUint(trips, 10, 64)
 		if all := trips == "all"; !ok || !all && (err != nil || n == 0) {
-			return nil, &trace.OptionError{Option: "tile", Got: text, Want: "loops with the iterations of a tile, as in i=32,j=32 or i=all,j=32"}
+			return nil, &trace.OptionError{Option: "tile", Got: text, Want: "loops and the number of iterations in a tile, for example i=32,j=32 or i=all,j=32"}
 		}
 		p, err := t.loop("tile", name)
 		if err != nil {
@@ -229,7 +229,7 @@ func (t *Trial) loop(kind, name string) (change.Path, error) {
 			return of, nil
 		}
 	}
-	return nil, &trace.OptionError{Option: kind, Got: name, Want: "a loop of nest " + strconv.Itoa(t.number+1) + ": its number, or i for the outermost one, j for the first in it, and so on"}
+	return nil, &trace.OptionError{Option: kind, Got: name, Want: "a loop of nest " + strconv.Itoa(t.number+1) + ": a loop number, or a letter (i for the outermost loop, j for the first loop in it, and so on)"}
 }
 
 func (t *Trial) array(kind, name string) (trace.Addr, error) {
@@ -278,7 +278,7 @@ func (t *Trial) Try(levels []hierarchy.Cache, goOn func() bool, changes ...chang
 	for _, level := range levels {
 		cache, ok := CacheOf(level)
 		if !ok {
-			doubts = append(doubts, level.Name+" is left out: it does not choose sets by the low bits of the line number")
+			doubts = append(doubts, level.Name+" is left out, because it does not choose sets by the low bits of the line number")
 			continue
 		}
 		o, err := change.Try(t.Nest, cache, goOn, changes...)

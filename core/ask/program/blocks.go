@@ -32,10 +32,10 @@ var Blocks = ask.Add(&ask.Verb{
 		ask.TopRows,
 		{Name: "prof", Kind: ask.Switch, Help: "for LLVM IR: use the weights from a compiler's profile"},
 		{Name: "probabilities", Help: "read branch probabilities from this `FILE`, in the format that --template writes"},
-		{Name: "set", Kind: ask.List, Help: "set parameters of the --probabilities file: `NAME=NUMBER`, as in n=1000,density=1/8"},
+		{Name: "set", Kind: ask.List, Help: "set parameters of the --probabilities file: `NAME=NUMBER`, for example n=1000,density=1/8"},
 		{Name: "windows", Kind: ask.Switch, Help: "sample 1 % of each block's executions and report the error of the sampled reuse profiles"},
 		{Name: "window-seed", Kind: ask.Number, Default: "0", Help: "the `NUMBER` that selects the sample"},
-		{Name: "enter", Kind: ask.List, Help: "for LLVM IR: the functions that are called from outside, and how often: `NAME=CALLS`, as in main=1,callback=500"},
+		{Name: "enter", Kind: ask.List, Help: "for LLVM IR: the functions that are called from outside, and how often: `NAME=CALLS`, for example main=1,callback=500"},
 	},
 	Needs: func(ask.Question) analysis.Analyses { return analysis.Sites | analysis.Blocks },
 	Check: func(q ask.Question) error {
@@ -86,13 +86,13 @@ var Blocks = ask.Add(&ask.Verb{
 	},
 })
 
-var needsTrace = &ask.Error{Text: "--windows samples executions while a trace is read; give the trace, without --probabilities"}
+var needsTrace = &ask.Error{Text: "--windows samples executions while a trace is read; give a trace, and omit --probabilities"}
 
 // checkParameters returns an error if the question contains values for parameters, but no file that
 // declares the parameters.
 func checkParameters(q ask.Question) error {
 	if q.Given("set") && !q.Given("probabilities") {
-		return &ask.Error{Text: "--set: a branch-probability file declares the parameters; give it with --probabilities"}
+		return &ask.Error{Text: "--set: a branch-probability file declares the parameters; add this file with --probabilities FILE"}
 	}
 	return nil
 }
@@ -111,9 +111,9 @@ func BranchFile(r *ask.Run, q ask.Question) ([]byte, error) {
 	text := "The branches of " + r.Name
 	switch {
 	case q.Given("probabilities"):
-		text += ", as " + q.Text("probabilities") + " has them"
+		text += ", with the probabilities in " + q.Text("probabilities")
 	case b.edges != nil:
-		text += ", with their counts from that run"
+		text += ", with the branch counts of the run"
 	case q.Is("prof"):
 		text += ", with the weights from a compiler's profile"
 	}
@@ -267,7 +267,7 @@ func parameters(sheet *blocks.Sheet, q ask.Question) (map[string]*big.Rat, error
 			number, ok = new(big.Rat).SetString(value)
 		}
 		if !found || !ok {
-			return nil, &ask.Error{Text: "--set " + strconv.Quote(text) + ", want a parameter and a number, as in n=1000"}
+			return nil, &ask.Error{Text: "--set " + strconv.Quote(text) + ", want a parameter and a number, for example n=1000"}
 		}
 		if !slices.ContainsFunc(sheet.Parameters(), func(p blocks.Parameter) bool { return p.Name == name }) {
 			return nil, &ask.Error{Text: "--set " + strconv.Quote(text) + ": " + q.Text("probabilities") + " has no parameter " + name}
@@ -293,7 +293,7 @@ func enter(s *blocks.System, p *trace.Program, q ask.Question) error {
 		number, known := numbers[name]
 		switch {
 		case !found || err != nil:
-			return &ask.Error{Text: "--enter " + strconv.Quote(text) + ", want a function and its number of calls, as in main=1"}
+			return &ask.Error{Text: "--enter " + strconv.Quote(text) + ", want a function and its number of calls, for example main=1"}
 		case !known:
 			return &ask.Error{Text: "--enter " + strconv.Quote(text) + ": the file has no function with that name"}
 		}

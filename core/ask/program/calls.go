@@ -21,7 +21,7 @@ var Calls = ask.Add(&ask.Verb{
 	Usual:   []string{"L1=32KiB,8"},
 	Args: []ask.Arg{
 		{Name: "by", Default: "path", Words: []string{"path", "caller", "function"}, Help: "group by this `UNIT`: path, from callers to callees; caller, from callees to callers; or function"},
-		{Name: "function", Help: "list only the callers and the callees of the function with this `NAME`, as in multiply or app.c:multiply"},
+		{Name: "function", Help: "list only the callers and the callees of the function with this `NAME`, for example multiply or app.c:multiply"},
 		{Name: "event", Help: "rank rows by this `EVENT`, a column of csv such as L2_misses, bytes or instructions (default: misses of the first level)"},
 		{Name: "share", Default: "1%", Help: "leave out rows with less than this `SHARE` of the event"},
 		ask.Range,
@@ -35,7 +35,7 @@ var Calls = ask.Add(&ask.Verb{
 		if q.Given("function") && q.Text("by") == "function" {
 			return &trace.OptionError{Option: "function", Got: q.Text("function"), Want: "by=path or by=caller, because by=function lists no callers"}
 		}
-		_, err := ask.ParseShare(q, "misses, as in 1% or 0.01", 0)
+		_, err := ask.ParseShare(q, "misses, for example 1% or 0.01", 0)
 		return err
 	},
 	Missing: func(p *profile.Profile) string {
@@ -65,7 +65,7 @@ func calls(r *ask.Run, q ask.Question, d *report.Document) error {
 	if err != nil {
 		return err
 	}
-	share, err := ask.ParseShare(q, "misses, as in 1% or 0.01", 0)
+	share, err := ask.ParseShare(q, "misses, for example 1% or 0.01", 0)
 	if err != nil {
 		return err
 	}

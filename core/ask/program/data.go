@@ -39,9 +39,9 @@ var Data = ask.Add(&ask.Verb{
 	Missing: func(p *profile.Profile) string {
 		switch {
 		case p.Sites == nil || p.Sites.Data == nil:
-			return "the profile holds no data structures"
+			return "the profile contains no data structures"
 		case p.Data == nil:
-			return "the profile does not hold how data structures are used"
+			return "the profile does not record how data structures are used"
 		}
 		return ""
 	},
@@ -114,7 +114,7 @@ func newDataUse(r *ask.Run, q ask.Question, d *report.Document) (*dataUse, error
 		case r.Analysed:
 			return nil, r.Cannot("the trace does not record data structures; compile the program with \"stackglass cc -- clang …\" and run it")
 		}
-		return nil, r.Cannot("the profile does not hold how data structures are used; analyze the trace again with --analyses default,data")
+		return nil, r.Cannot("the profile does not record how data structures are used; analyze the trace again with --analyses default,data")
 	}
 	s, doubts, err := r.Attributed(q, attribution.Object)
 	if err != nil {
@@ -361,7 +361,7 @@ func (f *fields) elements(key string) report.Table {
 // members lists the members in the order of their offsets.
 func (f *fields) members(key string) report.Table {
 	t := report.Table{Key: key, Title: "Members of " + structureName(f.of), Columns: report.Columns(
-		"member", "type", "offset (bytes)", "bytes", "in_line=line of the element", "loads", "stores", "share=of all references", "visits=of all visits")}
+		"member", "type", "offset (bytes)", "bytes", "in_line=line within the element", "loads", "stores", "share=of all references", "visits=of all visits")}
 	for _, c := range f.caches {
 		t.Columns = append(t.Columns, report.Columns(c.Name+"_misses=misses "+c.Name)...)
 	}
@@ -404,7 +404,7 @@ func (f *fields) sameLine(i, j int) report.Value {
 // together lists the pairs of members that are used in the same visits, most visits first.
 func (f *fields) together(key string) report.Table {
 	t := report.Table{Key: key, Title: "Members that are used in the same visits", Columns: report.Columns(
-		"member", "other", "visits=visits to both", "share=of the rarer member", "same_line=in the same line")}
+		"member", "other", "visits=visits to both", "share=share of the rarer member", "same_line=in the same line")}
 	type pair struct{ i, j int }
 	var pairs []pair
 	for j := range min(len(f.of.Members), profile.MostPaired) {
@@ -514,14 +514,14 @@ func (f *fields) advice(key string) report.Table {
 	case len(cold) > 0 && f.bytes(cold)*coldBytes >= f.of.Bytes && rest*coldReferences <= f.references:
 		t.Add(report.TextOf("move to a second structure"), report.TextOf(f.names(cold)), report.Count(f.bytes(cold)),
 			report.TextOf("The other members, "+f.names(hot)+", make "+percent(f.references-rest, f.references)+" of the references and take "+
-				strconv.FormatUint(size, 10)+" of "+strconv.FormatUint(f.of.Bytes, 10)+" bytes. A line then holds "+
+				strconv.FormatUint(size, 10)+" of "+strconv.FormatUint(f.of.Bytes, 10)+" bytes. A line then contains "+
 				decimal(float64(f.line)/float64(size))+" elements instead of "+decimal(float64(f.line)/float64(f.of.Bytes))+"."))
 	case f.lines(hot) > f.aligned(hot)+leastGain && f.of.Bytes%f.line == 0:
 		t.Add(report.TextOf("align the elements to lines"), report.TextOf(f.names(hot)), report.Count(size),
 			report.TextOf("The members that are used in at least "+percent(1, hotVisits)+" of the visits lie in "+decimal(f.lines(hot))+" lines on average, and would lie in "+decimal(f.aligned(hot))+"."))
 	case f.lines(hot) > math.Ceil(float64(size)/float64(f.line))+leastGain && f.of.Bytes > f.line/2:
 		t.Add(report.TextOf("put next to each other"), report.TextOf(f.names(hot)), report.Count(size),
-			report.TextOf("The members that are used in at least "+percent(1, hotVisits)+" of the visits lie in "+decimal(f.lines(hot))+" lines on average. They fit into "+
+			report.TextOf("The members that are used in at least "+percent(1, hotVisits)+" of the visits lie in "+decimal(f.lines(hot))+" lines on average. These members fit into "+
 				strconv.FormatUint((size+f.line-1)/f.line, 10)+" if they are at the beginning of an aligned structure."))
 	}
 	if len(never) > 0 {

@@ -17,12 +17,12 @@ import (
 // Diagnose is the verb that finds out why a run is slow.
 var Diagnose = ask.Add(&ask.Verb{
 	Name:    "diagnose",
-	Title:   "Find problems, what they cost, and what to change",
+	Title:   "Find problems, their costs, and what to change",
 	Machine: ask.UsualCaches,
 	Places:  true, Measures: true,
 	First: true,
 	Args: []ask.Arg{
-		{Name: "processor", Default: costmodel.DefaultProcessor, Help: "the processor: a name, or a `FILE` that describes one"},
+		{Name: "processor", Default: costmodel.DefaultProcessor, Help: "the processor: a name, or a `FILE` with a description"},
 		{Name: "top", Kind: ask.Number, Default: "5", Help: "print the first `N` findings (csv and json have all)"},
 	},
 	Needs: func(ask.Question) analysis.Analyses {

@@ -20,12 +20,12 @@ import (
 
 // changeKinds lists the changes that can be tried, in the order in which they are applied.
 var changeKinds = []ask.Arg{
-	{Name: "pad", Kind: ask.List, Help: "add bytes after each row of an array, as in `A=+64`"},
-	{Name: "align", Kind: ask.List, Help: "align all arrays, or one array, to a multiple of `BYTES`, as in 64 or a=64"},
-	{Name: "array-of-structs", Kind: ask.List, Help: "merge `ARRAYS`, as in x,y, into one array of structures"},
-	{Name: "fuse", Kind: ask.List, Help: "fuse a `LOOP` with the next one"},
-	{Name: "interchange", Kind: ask.List, Help: "interchange two `LOOPS`, as in i,j"},
-	{Name: "tile", Kind: ask.List, Help: "tile `LOOPS`, as in i=32,j=32, or i=all,j=32 to move only the tiles of j outside i"},
+	{Name: "pad", Kind: ask.List, Help: "add bytes after each row of an array, for example `A=+64`"},
+	{Name: "align", Kind: ask.List, Help: "align all arrays, or one array, to a multiple of `BYTES`, for example 64 or a=64"},
+	{Name: "array-of-structs", Kind: ask.List, Help: "merge `ARRAYS`, for example x,y, into one array of structures"},
+	{Name: "fuse", Kind: ask.List, Help: "fuse a `LOOP` with the next loop"},
+	{Name: "interchange", Kind: ask.List, Help: "interchange two `LOOPS`, for example i,j"},
+	{Name: "tile", Kind: ask.List, Help: "tile `LOOPS`, for example i=32,j=32, or i=all,j=32 to move only the tiles of j outside i"},
 }
 
 // Loops is the verb that lists the loop nests of a run.
@@ -34,12 +34,12 @@ var Loops = ask.Add(&ask.Verb{
 	Title:   "Loop nests, their arrays, and changes to them",
 	Machine: ask.SomeCaches,
 	Args: append([]ask.Arg{
-		{Name: "loop", Help: "print the arrays of the loop with this `NUMBER`, as in 1.2"},
+		{Name: "loop", Help: "print the arrays of the loop with this `NUMBER`, for example 1.2"},
 		{Name: "arrays", Kind: ask.Switch, Help: "print the arrays of all shown loops"},
 		{Name: "share", Default: "1%", Help: "leave out loops with less than this `SHARE` of the references"},
 		ask.Line,
 		{Name: "nest", Kind: ask.Number, Default: "0", Help: "the `NUMBER` of the nest to change (0: the nest with the most references)"},
-		{Name: "propose", Kind: ask.Number, Default: "0", Help: "print the `N` changes that save the most misses of the first level"},
+		{Name: "propose", Kind: ask.Number, Default: "0", Help: "print the `N` changes that save the most misses in the first level"},
 	}, changeKinds...),
 	Needs: func(ask.Question) analysis.Analyses { return analysis.Sites | analysis.Loops },
 	Lines: func(q ask.Question) []uint32 { return []uint32{q.Line()} },
@@ -82,7 +82,7 @@ func changesGiven(q ask.Question) bool {
 func changes(q ask.Question) bool { return changesGiven(q) || q.Number("propose") > 0 }
 
 func leastShare(q ask.Question) (float64, error) {
-	return ask.ParseShare(q, "references, as in 1% or 0.01", 0)
+	return ask.ParseShare(q, "references, for example 1% or 0.01", 0)
 }
 
 // CheckLoops returns an error if a run has no loops.
@@ -95,7 +95,7 @@ func CheckLoops(r *ask.Run) error {
 	case r.Profile.Loops == nil:
 		text += "; analyze the trace again with --analyses loops"
 	default:
-		text += "; analyze a part of it, as with --limit 10000000"
+		text += "; analyze only a part of the trace, for example with --limit 10000000"
 	}
 	return r.Cannot(text)
 }
@@ -104,10 +104,10 @@ func CheckLoops(r *ask.Run) error {
 func LoopDoubts(r *ask.Run) (doubts []string) {
 	in := &r.Profile.Input.Header
 	if r.Profile.Sites == nil && !in.PCs {
-		doubts = append(doubts, r.Name+": the trace has neither sites nor addresses of instructions, so only few loops are found, and they are not the program's loops")
+		doubts = append(doubts, r.Name+": the trace contains neither source locations nor instruction addresses, so the few loops that are found are not the program's loops")
 	}
 	if in.Sliced {
-		doubts = append(doubts, r.Name+": references of different threads are ordered only between time slices, so nests of several threads are cut where a slice ends")
+		doubts = append(doubts, r.Name+": the trace orders references of different threads only by time slice, so nests of several threads are cut where a slice ends")
 	}
 	return doubts
 }
@@ -128,7 +128,7 @@ func nests(r *ask.Run, q ask.Question, d *report.Document) error {
 	if r.Folded != nil {
 		found = foldedLoops(r, q, most, d)
 		if r.Folded.Tree.Rows() == math.MaxUint64 {
-			d.Warnings = append(d.Warnings, r.Name+": the trace represents at least 2^64 rows, so counts are modulo 2^64, and misses cannot be counted")
+			d.Warnings = append(d.Warnings, r.Name+": the trace represents at least 2^64 records, so counts are modulo 2^64, and misses cannot be counted")
 			levels, least = nil, 0 // shares cannot be computed, because the total is unknown
 		}
 	} else {
@@ -136,7 +136,7 @@ func nests(r *ask.Run, q ask.Question, d *report.Document) error {
 			return err
 		}
 		if found, err = answers.NewLoops(r.Profile, most); err != nil {
-			return r.Cannot("its loops are damaged: " + err.Error())
+			return r.Cannot("the loops in the trace are damaged: " + err.Error())
 		}
 		d.Input, d.Warnings = r.Facts(found.LineBytes), LoopDoubts(r)
 	}
@@ -147,7 +147,7 @@ func nests(r *ask.Run, q ask.Question, d *report.Document) error {
 		err = listLoops(r, q, found, levels, least, d)
 	}
 	if err == nil && r.Folded != nil && r.Folded.Partial {
-		d.Warnings = append(d.Warnings, r.Name+": this covers only the readable part of the trace")
+		d.Warnings = append(d.Warnings, r.Name+": the answer covers only the readable part of the trace")
 	}
 	return err
 }
@@ -176,7 +176,7 @@ func listLoops(r *ask.Run, q ask.Question, l *answers.Loops, levels []hierarchy.
 	if number := q.Text("loop"); number != "" {
 		at := l.Find(number)
 		if at < 0 {
-			return &ask.Error{Text: "--loop " + number + ": there is no such loop; see them with: stackglass loops FILE"}
+			return &ask.Error{Text: "--loop " + number + ": there is no such loop; to list the loops, run: stackglass loops FILE"}
 		}
 		of = []int{at}
 		d.Tables = []report.Table{l.ArraysTable(of)}

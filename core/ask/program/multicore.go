@@ -22,13 +22,13 @@ var Multicore = ask.Add(&ask.Verb{
 	Args: []ask.Arg{
 		{Name: "cores", Default: "1,2,4,8,16", Help: "the `NUMBERS` of cores, each up to 64"},
 		{Name: "protocol", Default: "mesi", Words: []string{"mesi", "msi"}, Help: "the coherence `PROTOCOL` of private caches: mesi or msi"},
-		{Name: "processor", Help: "add times on this processor: a name, or a `FILE` that describes one (default: none)"},
+		{Name: "processor", Help: "add times on this processor: a name, or a `FILE` with a description (default: none)"},
 		{Name: "division", Default: "iterations", Words: []string{"iterations", "region", "printed"}, Help: "the `WAY` in which work is divided: iterations, region or printed"},
-		{Name: "schedule", Help: "use this `SCHEDULE` for all loops, as in static, static,1, dynamic,4, guided (default: the program's schedule)"},
+		{Name: "schedule", Help: "use this `SCHEDULE` for all loops, for example static, static,1, dynamic,4, guided (default: the program's schedule)"},
 		{Name: "interleave", Default: "round-robin", Words: []string{"round-robin", "uniform", "block", "time"}, Help: "the `ORDER` of the cores' references: round-robin, uniform, block, time"},
 		{Name: "seed", Kind: ask.Number, Default: "0", Help: "the `SEED` of a random order and of random replacement"},
-		{Name: "private", Kind: ask.List, Help: "`ADDRESSES` that are private to each thread, as in 0x7f00-0x7fff (default: stacks; may be repeated)"},
-		{Name: "sdcm", Default: "sample", Help: "add the stack distance cache model, from this `SAMPLE`: sample (some lines), all (slow), windows of each block (as in windows,rate=0.05,least=100), or none"},
+		{Name: "private", Kind: ask.List, Help: "`ADDRESSES` that are private to each thread, for example 0x7f00-0x7fff (default: stacks; may be repeated)"},
+		{Name: "sdcm", Default: "sample", Help: "add the stack distance cache model, from this `SAMPLE`: sample (some lines), all (slow), windows of each block (for example windows,rate=0.05,least=100), or none"},
 		{Name: "by", Words: coreTables, Help: "print only this `TABLE`: " + strings.Join(coreTables, ", ") + " (default for csv: rates)"},
 	},
 	Check: func(q ask.Question) error {
@@ -61,7 +61,7 @@ func CoresQuestion(q ask.Question) (words answers.MulticoreQuestion, err error) 
 	for text := range strings.SplitSeq(q.Text("cores"), ",") {
 		n, err := strconv.ParseUint(strings.TrimSpace(text), 10, 32)
 		if err != nil {
-			return words, &trace.OptionError{Option: "cores", Got: q.Text("cores"), Want: "numbers of cores, as in 1,2,4"}
+			return words, &trace.OptionError{Option: "cores", Got: q.Text("cores"), Want: "numbers of cores, for example 1,2,4"}
 		}
 		words.Cores = append(words.Cores, uint32(n))
 	}

@@ -20,9 +20,9 @@ var Pipeline = ask.Add(&ask.Verb{
 	Machine: ask.SomeCaches,
 	Places:  true,
 	Args: []ask.Arg{
-		{Name: "processor", Default: costmodel.DefaultProcessor, Help: "the processor: a name, or a `FILE` that describes one"},
+		{Name: "processor", Default: costmodel.DefaultProcessor, Help: "the processor: a name, or a `FILE` with a description"},
 		{Name: "probabilities", Help: "read branch probabilities from this `FILE`, in the format that blocks --template writes"},
-		{Name: "set", Kind: ask.List, Help: "set parameters of the --probabilities file: `NAME=NUMBER`, as in n=1000"},
+		{Name: "set", Kind: ask.List, Help: "set parameters of the --probabilities file: `NAME=NUMBER`, for example n=1000"},
 		{Name: "module", Help: "a `FILE` with the LLVM IR of a traced program"},
 		{Name: "function", Help: "print the blocks of this `FUNCTION` (default: the slowest)"},
 		{Name: "block", Help: "print the schedule of the block with this `LABEL` (default: the slowest)"},
@@ -117,7 +117,7 @@ func modelQuestion(r *ask.Run, q ask.Question) (words answers.ModelQuestion, err
 			return is && strings.TrimSpace(name) == parameter
 		})
 		if !found || at < 0 {
-			return words, &ask.Error{Text: "--set " + strconv.Quote(set) + ", want a parameter of " + q.Text("probabilities") + " and a number, as in n=1000"}
+			return words, &ask.Error{Text: "--set " + strconv.Quote(set) + ", want a parameter of " + q.Text("probabilities") + " and a number, for example n=1000"}
 		}
 		lines[at] = parameter + " = " + value
 	}

@@ -61,7 +61,7 @@ func Conditional(cumulative []float64) []float64 {
 // levels with hits are known. The error is a [*trace.OptionError].
 func AverageLatency(h hierarchy.Hierarchy, cumulative []float64) (cycles float64, known bool, err error) {
 	if len(h.Levels) == 0 || len(cumulative) != len(h.Levels) {
-		return 0, false, &trace.OptionError{Option: "hit ratios", Got: strconv.Itoa(len(cumulative)), Want: "one for each level of the hierarchy, which has " + strconv.Itoa(len(h.Levels))}
+		return 0, false, &trace.OptionError{Option: "hit ratios", Got: strconv.Itoa(len(cumulative)), Want: "one for each level of the hierarchy (" + strconv.Itoa(len(h.Levels)) + ")"}
 	}
 	for i, p := range cumulative {
 		if !(p >= 0 && p <= 1) {

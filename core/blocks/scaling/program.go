@@ -91,7 +91,7 @@ func (in *Input) read() (*blocks.Run, error) {
 	p := in.Profile
 	switch {
 	case p.State.Partial || p.Input.Skip > 0 || p.Input.Limit > 0 || p.Input.Threads != nil:
-		return nil, bad("a part of a run", "a complete run, because counts of a part follow no law")
+		return nil, bad("a part of a run", "a complete run, because the counts of a part of a run follow no formula")
 	case p.Sampled != nil:
 		return nil, bad("a sample of a run", "the complete run; analyse the trace again without --sample")
 	case len(p.Blocks) == 0:
@@ -366,7 +366,7 @@ func (p *Program) Predict(at []int64) (*Predicted, error) {
 // error messages.
 func (p *Program) whole(l *Law, at []int64, named func() string) (uint64, error) {
 	bad := func(got, want string) (uint64, error) {
-		return 0, &InputError{named() + " " + got + " times, according to the law " + l.String(p.Names), want}
+		return 0, &InputError{named() + " " + got + " times, according to the formula " + l.String(p.Names), want}
 	}
 	if l.Kind == Polynomial {
 		v := l.exact(at)
@@ -600,14 +600,14 @@ func (p *Program) doubtProgram(out *Predicted) {
 		guessed = guessed || out.Of[b].Basis == Fitted
 	}
 	if n := mostTerms + 1 - len(p.runs); guessed && n > 0 {
-		say("Polynomials of up to " + strconv.Itoa(mostTerms) + " terms are tried: " + runsMore(n) + " would find and check all of them.")
+		say("Polynomials of up to " + strconv.Itoa(mostTerms) + " terms are tried: with " + runsMore(n) + ", all of these polynomials could be found and checked.")
 	}
 	if out.Slack > 0 {
 		say("The predicted numbers of executions that enter and leave blocks differ by " + strconv.FormatUint(out.Slack, 10) + ".")
 	}
 	last := p.inputs[len(p.inputs)-1].Profile
 	if len(last.Totals.Threads) > 1 {
-		say("The runs have " + strconv.Itoa(len(last.Totals.Threads)) + " threads. Their references are predicted in a single order, as if one thread made them.")
+		say("The runs have " + strconv.Itoa(len(last.Totals.Threads)) + " threads. The references of all threads are predicted in a single order, as if one thread made them.")
 	}
 	if slices.ContainsFunc(p.inputs, func(in Input) bool { return in.Profile.LocalityAt(in.Profile.Sites.LineBytes).Sets != nil }) {
 		say("The prediction does not say which sets lines map to, so misses of set-associative caches are those expected by the stack distance cache model.")

@@ -285,7 +285,7 @@ func TestBalance(t *testing.T) {
 // values.
 func TestNoPrediction(t *testing.T) {
 	a, b, c := irregular("a", 100, 1_000, 0), irregular("b", 200, 800, 0), irregular("c", 300, 600, 0)
-	if _, err := predictProgram(t, 1000, a, b, c); err == nil || !strings.Contains(err.Error(), "block head of main runs -799 times, according to the law −2 n + 1201") {
+	if _, err := predictProgram(t, 1000, a, b, c); err == nil || !strings.Contains(err.Error(), "block head of main runs -799 times, according to the formula −2 n + 1201") {
 		t.Errorf("%v, want the block, the count and the law", err)
 	}
 	a, b, c = irregular("a", 100, 1_000_000, 0), irregular("b", 200, 8_000_000, 0), irregular("c", 300, 27_000_000, 0)

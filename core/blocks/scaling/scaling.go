@@ -140,20 +140,20 @@ func (m *Model) values(of func(*Run) uint64) []uint64 {
 func check(names []string, runs []Run) error {
 	bad := func(got, want string) error { return &trace.OptionError{Option: "runs", Got: got, Want: want} }
 	if len(names) == 0 || len(names) > mostParameters {
-		return bad(strconv.Itoa(len(names))+" parameters", "one to "+strconv.Itoa(mostParameters)+", such as the size of the input")
+		return bad(strconv.Itoa(len(names))+" parameters", "1 to "+strconv.Itoa(mostParameters)+" parameters, such as the size of the input")
 	}
 	if len(runs) < 2 {
-		return bad(strconv.Itoa(len(runs)), "at least two, with different inputs")
+		return bad(strconv.Itoa(len(runs)), "at least two runs, with different inputs")
 	}
 	for i := range runs {
 		r := &runs[i]
 		number := "run " + strconv.Itoa(i+1) + ": "
 		if len(r.Parameters) != len(names) {
-			return bad(number+strconv.Itoa(len(r.Parameters))+" parameters", "a value for each of "+strconv.Itoa(len(names)))
+			return bad(number+strconv.Itoa(len(r.Parameters))+" parameters", "a value for each of the "+strconv.Itoa(len(names))+" parameters")
 		}
 		blocks := len(runs[0].Counts)
 		if len(r.Counts) != blocks || r.References != nil && len(r.References) != blocks || r.Reuse != nil && len(r.Reuse) != blocks {
-			return bad(number+strconv.Itoa(len(r.Counts))+" blocks", "as many as the first run, "+strconv.Itoa(blocks)+", in all of its lists; use runs of one build of the program")
+			return bad(number+strconv.Itoa(len(r.Counts))+" blocks", "as many blocks as in the first run ("+strconv.Itoa(blocks)+"); use runs of one build of the program")
 		}
 		for j := range runs[:i] {
 			if slices.Equal(runs[j].Parameters, r.Parameters) {
@@ -271,13 +271,13 @@ func (m *Model) doubt(p *Prediction, reuse Reuse) {
 		}
 	}
 	if guessed > 0 {
-		say(percent(guessed/all) + " of the executions are in blocks whose counts depend on data, or on more than the runs show. They are predicted by formulas that match the runs to " + percent(off) + ".")
+		say(percent(guessed/all) + " of the executions are in blocks whose counts depend on data, or on more than the runs show. The counts of these blocks are predicted by formulas that match the runs to " + percent(off) + ".")
 	}
 	if unchecked > 0 {
 		say(percent(unchecked/all) + " of the executions are in blocks whose polynomials have as many terms as there were runs: one more run would check them.")
 	}
 	if odd > 0 {
-		say(percent(odd/all) + " of the executions are in blocks whose polynomials do not give a whole number for this input: its remainder differs from that of the runs.")
+		say(percent(odd/all) + " of the executions are in blocks whose polynomials have no whole value for this input, because the remainder of the input differs from the remainders of the runs.")
 	}
 	inside := 0
 	for _, j := range m.varied {

@@ -97,7 +97,7 @@ func assigns(line, name string) bool {
 // hierarchy cannot express. The error is an [*Error].
 func Read(text []byte) (h hierarchy.Hierarchy, notes []string, err error) {
 	if len(text) > mostBytes {
-		return h, nil, errorAt(0, "larger than 1 MiB, which no hierarchy needs")
+		return h, nil, errorAt(0, "the file is larger than 1 MiB, and no description of a hierarchy needs that")
 	}
 	switch Recognise(text) {
 	case JSON:
@@ -128,7 +128,7 @@ func Read(text []byte) (h hierarchy.Hierarchy, notes []string, err error) {
 // check checks the conditions that a hierarchy must meet in every form.
 func check(h *hierarchy.Hierarchy) error {
 	if len(h.Levels) == 0 {
-		return errorAt(0, "no caches, want at least one level")
+		return errorAt(0, "the file describes no caches, want at least one level")
 	}
 	if len(h.Levels) > mostLevels {
 		return errorAt(0, strconv.Itoa(len(h.Levels)), " levels, want at most ", strconv.Itoa(mostLevels))

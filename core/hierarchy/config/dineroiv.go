@@ -85,7 +85,7 @@ func (p *dineroParser) option(word token, value string) *Error {
 	case "size", "bsize", "sbsize":
 		n, err := hierarchy.ParseSize(value)
 		if err != nil || n == 0 || n > 1<<50 || name != "size" && n > 1<<12 {
-			return bad("a number of bytes, as in 8k")
+			return bad("a number of bytes, for example 8k")
 		}
 		switch name {
 		case "size":
@@ -108,7 +108,7 @@ func (p *dineroParser) option(word token, value string) *Error {
 		}
 		c.cache.Replacement = policy
 		if value == "r" {
-			p.notes = append(p.notes, word.text+" r: random replacement chooses other lines than DineroIV")
+			p.notes = append(p.notes, word.text+" r: random replacement chooses different lines than in DineroIV")
 		}
 	case "fetch":
 		prefetcher, known := dineroPrefetchers[value]
@@ -155,7 +155,7 @@ func (p *dineroParser) global(word token, value string) *Error {
 		if word.text == name {
 			n, err := hierarchy.ParseSize(value)
 			if err != nil {
-				return errorAt(word.line, name, " ", value, ", want a number, as in 10k")
+				return errorAt(word.line, name, " ", value, ", want a number, for example 10k")
 			}
 			*to = n
 			return nil
@@ -169,7 +169,7 @@ func (p *dineroParser) global(word token, value string) *Error {
 			return nil
 		}
 	}
-	return errorAt(word.line, word.text, " is not supported; the options of DineroIV that describe caches, -skipcount, -flushcount and -maxcount are")
+	return errorAt(word.line, word.text, " is not supported; supported are the options of DineroIV that describe caches, -skipcount, -flushcount and -maxcount")
 }
 
 func (p *dineroParser) cacheOf(level int, kind byte) *dineroCache {

@@ -94,7 +94,7 @@ func (p *drParser) instructions(h *hierarchy.Hierarchy, data []*unit) error {
 	for at >= 0 {
 		u := &p.units[at]
 		if len(h.Instructions) == mostLevels {
-			return errorAt(u.line, "cache ", u.cache.Name, " is its own ancestor, or has too many levels below it")
+			return errorAt(u.line, "cache ", u.cache.Name, " is an ancestor of itself, or has too many levels below it")
 		}
 		h.Instructions = append(h.Instructions, p.levelOf(u))
 		n := len(h.Instructions)
@@ -227,14 +227,14 @@ func (p *drParser) unit(name token) error {
 			continue
 		}
 		if value.text == "" || value.text == "{" || value.text == "}" {
-			return errorAt(setting.line, "cache ", name.text, ": ", strconv.Quote(setting.text), " without a value, or no } at the end")
+			return errorAt(setting.line, "cache ", name.text, ": ", strconv.Quote(setting.text), " has no value, or the } at the end is missing")
 		}
 		if err := p.setting(&u, setting, value.text); err != nil {
 			return err
 		}
 	}
 	if u.cache.SizeBytes == 0 || u.cache.Ways == 0 {
-		return errorAt(name.line, "cache ", name.text, " has no size or no assoc")
+		return errorAt(name.line, "cache ", name.text, " has no size, or no assoc")
 	}
 	p.units = append(p.units, u)
 	return nil
@@ -307,7 +307,7 @@ func (p *drParser) policy(u *unit, setting token, value string) error {
 	case !known:
 		return errorAt(setting.line, "cache ", u.cache.Name, ": replace_policy ", value, ", want LRU, LFU, FIFO, BIT_PLRU or RRIP")
 	case value == "BIT_PLRU":
-		p.note("BIT_PLRU evicts the first way whose bit is not set; drcachesim chooses one of these ways at random")
+		p.note("BIT_PLRU evicts the first way whose bit is not set; drcachesim chooses one of the ways with an unset bit at random")
 	case value == "RRIP":
 		return errorAt(setting.line, "cache ", u.cache.Name, ": replace_policy RRIP needs its parameters: replace_policy { type RRIP rrpv_bits 2 rrpv_period 32 rrpv_long_per_period 1 }")
 	}
@@ -361,7 +361,7 @@ func (p *drParser) path() (list []*unit, err error) {
 	for at := first; ; {
 		u := &p.units[at]
 		if list = append(list, u); len(list) > mostLevels {
-			return nil, errorAt(u.line, "cache ", u.cache.Name, " is its own ancestor, or has more than ", strconv.Itoa(mostLevels), " levels below it")
+			return nil, errorAt(u.line, "cache ", u.cache.Name, " is an ancestor of itself, or has more than ", strconv.Itoa(mostLevels), " levels below it")
 		}
 		if u.parent == "memory" {
 			return list, nil

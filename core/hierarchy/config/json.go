@@ -69,7 +69,7 @@ func (p *jsonParser) value(depth int) Node {
 	n := Node{Line: p.line}
 	switch {
 	case depth > deepest:
-		p.fail("less deeply nested lists and objects")
+		p.fail("lists and objects that are nested less deeply")
 	case p.next('{'):
 		n.Kind = Object
 		for p.err == nil && !p.next('}') {

@@ -39,10 +39,10 @@ func readPPT(text string) (h hierarchy.Hierarchy, notes []string, err error) {
 		h.Memory.BytesPerCycle = positive(p.number("bw_ram") / clock)
 	}
 	if len(p["associativity"].Numbers) == 0 {
-		notes = append(notes, "the file does not state the associativity: its caches are assumed to be fully associative")
+		notes = append(notes, "the file does not state the associativity, so the caches are assumed to be fully associative")
 	}
 	if len(p["cache_bandwidth_cycles"].Numbers) > 0 {
-		notes = append(notes, "cache_bandwidth_cycles is ignored, because its unit differs between files")
+		notes = append(notes, "cache_bandwidth_cycles is ignored, because the unit of this entry differs between files")
 	}
 	return h, notes, nil
 }

@@ -49,7 +49,7 @@ func Arrays(n *loops.Nest) []Array {
 }
 
 // wrapped returns the reason why nothing can be moved, or "". The reason is that a reference wraps
-// around the end of the address space, so it belongs to no array.
+// around the end of the address space, and so belongs to no array.
 func wrapped(n *loops.Nest) (why string) {
 	eachLeaf(n.Items, nil, func(leaf *loops.Item, around []*loops.Item) {
 		if low, high := touched(leaf, around); !leaf.Wild && low > high {
@@ -73,7 +73,7 @@ func join(all []Array) []Array {
 }
 
 // near is the maximum distance between arrays that move together. If a program allocates more bytes
-// for one array, the arrays that are allocated right after it move too.
+// for one array, the arrays that are allocated immediately after it also move.
 const near = 4096
 
 // move is a change of an array's address.
@@ -83,8 +83,8 @@ type move struct {
 }
 
 // makeRoom returns the moves that make room for an array that grows by the given number of bytes.
-// The arrays near its end move, and so do the arrays near the end of each array that moves. The
-// distances between them do not change.
+// The arrays near the end of the grown array move, and also the arrays near the end of each moved
+// array. The distances between moved arrays do not change.
 func makeRoom(arrays []Array, grown Array, bytes uint64) (moves []move) {
 	end, by := grown.Last, (bytes+63)&^63
 	for _, a := range arrays {

@@ -67,7 +67,8 @@ func (n Names) loop(p Path) string {
 	return "loop " + p.String()
 }
 
-// bytes formats a length, in elements if it is a whole number of them.
+// bytes formats a length: in elements if the length is a whole number of elements, and otherwise in
+// bytes.
 func (n Names) bytes(at trace.Addr, bytes uint64) string {
 	if n.Element != nil {
 		switch e := n.Element(at); {
@@ -140,7 +141,7 @@ func (p Path) Loop(n *loops.Nest) *loops.Item {
 func isEvent(it *loops.Item) bool { return !it.IsLoop() && !it.Ref.Kind.IsReference() }
 
 // only returns the index of the only item in a body that is not an event. It returns -1 if there
-// are several such items or none.
+// are several such items, or no such item.
 func only(body []loops.Item) int {
 	found := -1
 	for i := range body {

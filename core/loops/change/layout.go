@@ -48,7 +48,8 @@ func (p Pad) Apply(n *loops.Nest) error {
 	if last+1 > 1<<40 {
 		return refuse(strconv.FormatUint(last+1, 10) + " rows, want fewer than 2^40")
 	}
-	moveAll(n, makeRoom(arrays, a, (last+1)*p.Bytes)) // before rows move to their new positions
+	// make room before rows move to their new positions
+	moveAll(n, makeRoom(arrays, a, (last+1)*p.Bytes))
 	eachLeaf(n.Items, nil, func(leaf *loops.Item, around []*loops.Item) {
 		if leaf.Wild || !inArray(leaf, around, a) {
 			return
@@ -79,7 +80,7 @@ type rows struct {
 	pitch uint64
 }
 
-// rowStep returns by how many rows a step advances, rounded to the nearest integer.
+// rowStep returns the number of rows by which a step advances, rounded to the nearest integer.
 func (r rows) rowStep(step int64) int64 {
 	pitch := int64(r.pitch)
 	q := step / pitch
@@ -152,8 +153,7 @@ func rowsOf(n *loops.Nest, a Array) (r rows, why string) {
 		if pitch > most {
 			continue
 		}
-		// A row may begin at the lowest position of any leaf, unless another leaf covers that
-		// position.
+		// A row can begin at the lowest position of any leaf, unless another leaf covers that position.
 		whole, inside := rows{a.First - a.First%pitch, pitch}, false
 		var places [][2]int64
 		ok := true
@@ -173,7 +173,7 @@ func rowsOf(n *loops.Nest, a Array) (r rows, why string) {
 			return rows{whole.begin + uint64(begin), pitch}, "" // if the array is near address 0, the first row may begin before address 0, modulo 2^64
 		}
 	}
-	return r, "there is no row length that fits all references to the array: some cross from one row into the next"
+	return r, "there is no row length that fits all references to the array: some references cross from one row into the next"
 }
 
 func magnitude(s int64) uint64 {
@@ -252,7 +252,7 @@ func (c Align) Apply(n *loops.Nest) error {
 	end, by, found := uint64(0), uint64(0), false
 	for i, a := range arrays {
 		if i > 0 && a.First-end > max(near, by) {
-			by = 0 // this array is too far away to be moved as well
+			by = 0 // this array is too far away to be moved
 		}
 		if c.Array == 0 || a.has(c.Array) {
 			found = true
@@ -267,7 +267,7 @@ func (c Align) Apply(n *loops.Nest) error {
 		return refuse("no reference accesses address 0x" + strconv.FormatUint(c.Array, 16))
 	}
 	if len(moves) == 0 {
-		return refuse("it is already aligned")
+		return refuse("the array is already aligned")
 	}
 	moveAll(n, moves)
 	return nil

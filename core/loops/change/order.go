@@ -8,8 +8,8 @@ import (
 )
 
 // chain returns the loop at a path and the loops nested in it, down to the given number of levels.
-// Each loop must be the only item of the loop above it, apart from block entries. why is the reason
-// if there is no such chain.
+// Each loop must be the only item of the surrounding loop, apart from block entries. If there is no
+// such chain, why is the reason.
 func chain(n *loops.Nest, at Path, levels int) (list []*loops.Item, why string) {
 	outer := at.Loop(n)
 	if outer == nil {
@@ -20,7 +20,7 @@ func chain(n *loops.Nest, at Path, levels int) (list []*loops.Item, why string) 
 		l := list[len(list)-1]
 		next := only(l.Body)
 		if next < 0 {
-			return nil, "a loop contains more than just the next loop: the remaining items would run more or less often"
+			return nil, "a loop contains code outside the next inner loop, and this code would run more or less often"
 		}
 		if !l.Body[next].IsLoop() {
 			return nil, "there are not enough nested loops"
@@ -97,7 +97,7 @@ func (c Interchange) Apply(n *loops.Nest) error {
 		return &Error{"interchange", why}
 	}
 	outer, inner := list[0], list[c.Below]
-	// Both trip counts depend only on loops outside the two.
+	// Both trip counts depend only on loops outside these two loops.
 	around := slices.Clone(inner.Steps)
 	inner.Trips, outer.Trips = outer.Trips, inner.Trips
 	for d := range max(len(around), depth) {
@@ -345,7 +345,7 @@ func (c Fuse) Apply(n *loops.Nest) error {
 			return refuse(irregular)
 		}
 	}
-	var last []loops.Item // the iterations of the longer loop that are left
+	var last []loops.Item // the remaining iterations of the longer loop
 	if !same && turns == 0 {
 		longer := first
 		if second.Trips > first.Trips {
@@ -366,7 +366,8 @@ func (c Fuse) Apply(n *loops.Nest) error {
 	} else {
 		first.Body = slices.Concat(first.Body, second.Body)
 	}
-	*list = slices.Replace(slices.Clone(*list), next, next+1, last...) // block entries between the two loops stay
+	// block entries between the two loops are kept
+	*list = slices.Replace(slices.Clone(*list), next, next+1, last...)
 	return nil
 }
 

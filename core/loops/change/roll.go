@@ -25,14 +25,18 @@ type Rolled struct {
 	Nest *loops.Nest
 
 	origins []origin
-	copies  map[loops.Reference]uint64          // by reference of the compiled nest: the number of source iterations in an iteration of its loop, if it is more than one
-	heads   map[loops.Reference]loops.Reference // by reference of the compiled nest: the reference of the rolled nest, if it is another one
+	// by reference of the compiled nest: the number of source iterations in an iteration of the
+	// reference's loop, if there are several
+	copies map[loops.Reference]uint64
+	// by reference of the compiled nest: the reference of the rolled nest, if it is a different
+	// reference
+	heads map[loops.Reference]loops.Reference
 }
 
 // origin is the place of a rolled loop in the compiled nest.
 type origin struct {
 	number int   // the loop's index among the loops of its list
-	merged []int // indices of remainder loops that are part of it now
+	merged []int // indices of the remainder loops that have become part of the rolled loop
 	body   []origin
 }
 
@@ -130,7 +134,7 @@ func isInnermost(l *loops.Item) bool {
 // vectors of 64 bytes.
 const mostCopies = 256
 
-// element is an element that a reference accesses.
+// element is an array element that a reference accesses.
 type element struct {
 	addr trace.Addr
 	leaf int // index of the reference in the loop's body
@@ -140,7 +144,7 @@ type element struct {
 // loop.
 type class struct {
 	code     Code
-	like     loops.Item // one of the references, with the size of an element
+	like     loops.Item // one of the references, changed to the size of an element
 	elements []element
 }
 
@@ -204,8 +208,8 @@ func (w *roller) unroll(l *loops.Item, depth int) {
 	}
 }
 
-// fold replaces the body of a loop by one of its copies. It returns false if the body does not
-// consist of this number of copies.
+// fold replaces the body of a loop by one of the copies in it. It returns false if the body does
+// not consist of the given number of copies.
 func (w *roller) fold(l *loops.Item, classes []class, depth int, copies uint64) bool {
 	type head struct {
 		at   int // index in the body
@@ -283,8 +287,8 @@ func (w *roller) fold(l *loops.Item, classes []class, depth int, copies uint64) 
 	return true
 }
 
-// merge makes iterations that run beside a loop iterations of the loop. The list is inside depth
-// loops.
+// merge adds iterations that run beside a loop to the iterations of the loop. The list of items is
+// inside depth loops.
 func (w *roller) merge(items []loops.Item, origins []origin, depth int) ([]loops.Item, []origin) {
 	number := 0
 	for i := 0; i < len(items); i++ {
@@ -329,8 +333,8 @@ func (w *roller) merge(items []loops.Item, origins []origin, depth int) ([]loops
 }
 
 // iteration returns the reference that a leaf of a loop's body makes in an iteration, which may be
-// before the first or after the last one. The result is a leaf beside the loop, which is inside
-// depth loops.
+// before the first or after the last iteration. The result is a leaf beside the loop, which is
+// inside depth loops.
 func iteration(l, leaf *loops.Item, depth int, after bool, turn uint64) loops.Item {
 	it, by := *leaf, step(leaf, depth)
 	it.Steps = nil
@@ -348,7 +352,7 @@ func iteration(l, leaf *loops.Item, depth int, after bool, turn uint64) loops.It
 	return it
 }
 
-// continues reports whether a loop performs further iterations of the loop before it.
+// continues reports whether the loop next performs further iterations of the preceding loop l.
 func (w *roller) continues(l, next *loops.Item, depth int) bool {
 	var left []int // leaves of next that have no counterpart yet
 	for i := range next.Body {
@@ -388,15 +392,16 @@ func (w *roller) sameCode(a, b loops.Reference) bool {
 	return x.Line > 0 && x == y
 }
 
-// peeled finds iterations of a loop among the leaves next to it: behind it, or before it. It adds
-// them to the loop, and returns their number and the items that are left.
+// peeled finds iterations of a loop among the leaves that follow the loop (if behind is set) or
+// precede it. peeled adds these iterations to the loop, and returns their number and the remaining
+// items.
 func (w *roller) peeled(l *loops.Item, beside []loops.Item, depth int, behind bool) (turns uint64, rest []loops.Item) {
 	type part struct {
 		leaf int
 		one  loops.Item
 	}
 	var left []part
-	pieces := map[int]int{} // elements of each leaf that are in left
+	pieces := map[int]int{} // number of elements of each leaf that are in left
 	for i := range beside {
 		at := i
 		if !behind {

@@ -110,7 +110,7 @@ type search struct {
 	most   int
 	before uint64
 
-	mutex   sync.Mutex // guards the fields below, and calls of goOn
+	mutex   sync.Mutex // guards the following fields, and calls of goOn
 	best    []Outcome  // the best outcome of each list of candidates
 	from    []int      // the number of the job that found each outcome in best
 	stopped bool
@@ -130,7 +130,8 @@ func (s *search) try(j job) {
 		s.stopped = s.stopped || !s.goOn()
 		return !s.stopped && least <= s.limit(j.list)
 	}
-	if !promising(0) { // ask here, because most counts end before they ask for the first time
+	// ask before counting, because most counts end before they ask for the first time
+	if !promising(0) {
 		return
 	}
 	after, err := count(s.nest, s.cache, promising, j.by)

@@ -16,37 +16,40 @@ type block struct {
 	counted bool // whether the leaf is a reference rather than an event
 	wild    bool
 
-	items   []item // body of a loop
-	steps   []uint64
-	nodes   int    // number of nodes in its subtree, including itself
-	leaves  []leaf // the references in its subtree
-	drifts  []leaf // the leaves whose addresses change from one iteration to the next
-	classes []int  // by leaf: its class number, which is equal for leaves that move alike in one array
-	slow    bool   // whether the leaves may stay in their lines for several iterations
-	flat    bool   // whether all items are leaves
-	wilds   bool   // whether the subtree contains a wild leaf
-	varies  bool   // whether the trip count of an inner loop changes from one iteration of this loop to the next
-	events  bool   // whether the subtree contains events but no references
-	changes bool   // whether any trip count in the subtree changes with a surrounding loop
+	items  []item // body of a loop
+	steps  []uint64
+	nodes  int    // number of nodes in the block's subtree, including the block itself
+	leaves []leaf // the references in the block's subtree
+	drifts []leaf // the leaves whose addresses change from one iteration to the next
+	// by leaf: its class number, which is equal for leaves that move in the same way in one array
+	classes []int
+	slow    bool // whether the leaves may stay in their lines for several iterations
+	flat    bool // whether all items are leaves
+	wilds   bool // whether the subtree contains a wild leaf
+	varies  bool // whether the trip count of an inner loop changes from one iteration of this loop to the next
+	events  bool // whether the subtree contains events but no references
+	changes bool // whether any trip count in the subtree changes with a surrounding loop
 
-	skip, patience int // number of runs that make no search for repetitions, after searches that found none
+	skip, patience int // number of runs without a search for repetitions, after unsuccessful searches
 }
 
 type item struct {
 	*block
-	at   int // index of its first parameter among the body's
+	at   int // index of the item's first parameter among the body's parameters
 	n    int // number of parameters
-	node int // its number in pre-order, where the loop is number 0
+	node int // number of the item in pre-order, where the loop is number 0
 }
 
 // leaf is a reference within a loop.
 type leaf struct {
 	ref   int
-	param int // index of its address among the body's parameters
+	param int // index of the leaf's address among the body's parameters
 	bytes uint64
 	wild  bool
-	step  uint64 // step of its address from one iteration of the loop to the next
-	grain uint64 // a power of two, at most the line size; modulo this number, its addresses within one iteration are equal
+	step  uint64 // step of the leaf's address from one iteration of the loop to the next
+	// a power of two, at most the line size, modulo which the leaf's addresses within one iteration
+	// are equal
+	grain uint64
 }
 
 // blocks creates the blocks of shapes on demand.
@@ -183,8 +186,8 @@ func (b *block) tripsStep(steps []uint64) bool {
 	return slices.ContainsFunc(b.items, func(it item) bool { return it.tripsStep(steps[1+it.at : 1+it.at+it.n]) })
 }
 
-// linger returns the number of iterations, but at most most, that touch the same lines in the same
-// order as the iteration with the given parameters.
+// linger returns the number of iterations that touch the same lines in the same order as the
+// iteration with the given parameters. The result is at most most.
 func (b *block) linger(cur []uint64, most uint64) uint64 {
 	for i := range b.drifts {
 		most = b.drifts[i].linger(cur, most)
@@ -192,7 +195,7 @@ func (b *block) linger(cur []uint64, most uint64) uint64 {
 	return most
 }
 
-// linger returns the same for a single moving reference.
+// linger does the same as [block.linger] for a single moving reference.
 func (l *leaf) linger(cur []uint64, most uint64) uint64 {
 	in := cur[l.param] & (l.grain - 1)
 	switch {
@@ -212,7 +215,7 @@ func (s *span) join(o span) {
 }
 
 // sweep extends a span by the bytes that it passes over when it moves by the given number of steps.
-// ok is false if the span would leave the address space.
+// ok is false if the span would extend beyond the address space.
 func (s *span) sweep(step, steps uint64) (ok bool) {
 	if step == 0 || steps == 0 {
 		return true
@@ -234,8 +237,8 @@ func (s *span) sweep(step, steps uint64) (ok bool) {
 	return s.last >= far
 }
 
-// For each reference in a node with the given parameters, hullOf sets a span that contains all
-// bytes that the reference touches. ok is false if a span would leave the address space.
+// hullOf sets, for each reference in a node with the given parameters, a span that contains all
+// bytes that the reference touches. ok is false if a span would extend beyond the address space.
 //
 // If all iterations of a loop have the same trip counts, the span is the span of the first
 // iteration, swept over all iterations. If inner trip counts vary, it is the union of the spans of

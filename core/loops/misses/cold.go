@@ -26,7 +26,8 @@ type firsts struct {
 	marks *marks
 }
 
-// marking is the state of an engine without a cache. It records only which lines have been touched.
+// marking is the state of an engine without a cache. It records only the lines that have been
+// touched.
 type marking struct {
 	state
 	marks *marks
@@ -128,7 +129,7 @@ func (f *firsts) touched(of []int, hulls []span) bool {
 // iterate follows the given leaves iteration by iteration.
 func (f *firsts) iterate(b *block, p []uint64, at int, of []int, hulls []span) {
 	cur := append([]uint64(nil), p[1:]...)
-	var open trace.Line // a line that was not touched yet at the last check
+	var open trace.Line // a line that had not been touched at the last check
 	known := false
 	for i := uint64(0); i < p[0] && !f.ended(); {
 		f.body(b, cur, at, of)
@@ -200,8 +201,8 @@ type dimension struct {
 	loop        int // number of the loop's node among all nodes
 }
 
-// If all of the given leaves always have the same address and no trip count varies, box marks their
-// lines, and attributes them to the first leaf.
+// box marks the lines of the given leaves, and attributes them to the first leaf. It returns false
+// if the leaves do not always have the same address, or if a trip count varies.
 func (f *firsts) box(b *block, p []uint64, at int, of []int) bool {
 	var first []dimension
 	var start place
@@ -226,8 +227,8 @@ type place struct {
 	node        int
 }
 
-// placeOf returns the address of leaf l in the first iteration of a loop, and appends the
-// dimensions in which the leaf moves to dims.
+// placeOf returns the address of leaf l in the first iteration of a loop, and appends the loops
+// that move the leaf to dims.
 func (b *block) placeOf(p []uint64, at, l int, dims *[]dimension) (to place, ok bool) {
 	if b.varies || int64(p[0]) < 1 {
 		return place{}, false

@@ -13,11 +13,11 @@ type engine struct {
 	sets  uint64
 	state state
 	few   *frames // the state, if its type is *frames
-	full  *stack  // the only stack of the state, if the cache is fully associative
+	full  *stack  // the only stack of the state, if the cache is fully associative; otherwise nil
 	tally tally
 	reads []loops.Addresses // wild addresses of each reference
 
-	firsts *firsts // set if the engine only finds first touches, otherwise nil
+	firsts *firsts // set if the engine only finds first touches; otherwise nil
 
 	plain  bool     // whether to simulate every iteration, as a reference for tests
 	queue  []access // accesses that have not been made yet
@@ -64,7 +64,7 @@ func (e *engine) run() {
 	}
 	e.tally.weight = e.weight
 	at, tops, blocks := 0, e.tops, e.layout.loops
-	made := uint64(0) // number of references made outside the loops whose iterations may be jumped over
+	made := uint64(0) // number of references outside the loops whose iterations may be jumped over
 	for i, id := range e.shapes {
 		if i%mostAtOnce == 0 {
 			e.spend(int(made))
@@ -100,7 +100,7 @@ func (e *engine) run() {
 // ask to continue.
 const mostAtOnce = 1 << 12
 
-// top runs a top-level loop that is counted node by node. Its first counter has index at.
+// top runs a top-level loop that is counted node by node. The loop's first counter has index at.
 func (e *engine) top(f *form, b *block, p []uint64, at int) (made uint64) {
 	switch {
 	case f.kind == oneLoop && f.short(p[0]):
@@ -112,8 +112,8 @@ func (e *engine) top(f *form, b *block, p []uint64, at int) (made uint64) {
 	return 0
 }
 
-// short runs a short loop over references. Its first counter has index at. If at is negative, the
-// counts are kept by reference.
+// short runs a short loop over references. The loop's first counter has index at. If at is
+// negative, accesses are counted by reference.
 func (e *engine) short(f *form, p []uint64, at int) (made uint64) {
 	items := e.flats[f.first : f.first+f.items]
 	start := p[1 : 1+len(items)]
@@ -169,7 +169,7 @@ func (e *engine) one(addr trace.Addr, of *flat, at int) {
 // several makes the accesses of a reference that touches more than one line.
 func (e *engine) several(addr trace.Addr, of *flat, at int) {
 	line, last := addr>>e.shift, (addr+uint64(of.bytes-1))>>e.shift
-	e.done += last - line // the caller counts the first one
+	e.done += last - line // the caller counts the first access
 	for ; line <= last; line++ {
 		e.queue = append(e.queue, access{line, uint32(at), of.array})
 		if len(e.queue) == queued || line == last {
@@ -289,8 +289,7 @@ func (e *engine) loop(b *block, p []uint64, at int) {
 		if n < 3 {
 			n = 1
 		} else {
-			// The other n - 1 iterations find the lines in the state in which this iteration left
-			// them.
+			// The other n - 1 iterations find the cache in the same state as this iteration leaves it.
 			e.note(n)
 			outside := e.weight
 			e.weigh(outside * (n - 1))
@@ -405,7 +404,7 @@ func (e *engine) body(b *block, cur []uint64, at int) {
 	}
 }
 
-// amount estimates how many references one iteration of a loop makes.
+// amount estimates the number of references in one iteration of a loop.
 func (b *block) amount(cur []uint64) (n float64) {
 	for i := range b.items {
 		it := &b.items[i]

@@ -8,7 +8,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// layout contains what is known about a tree before it runs, for one line size.
+// layout contains the facts about a tree that are known before the simulation, for one line size.
 type layout struct {
 	tree   *loops.Tree
 	blocks *blocks
@@ -31,11 +31,11 @@ type layout struct {
 // top is a top-level loop with its own counters.
 type top struct {
 	node  int32 // index among the top-level nodes
-	start int32 // index of its first counter
+	start int32 // index of the loop's first counter
 }
 
-// form says how to run a top-level node. Trees of irregular traces contain millions of short
-// top-level loops, so these have a fast path.
+// form determines how a top-level node is simulated. Trees of irregular traces contain millions of
+// short top-level loops, so these loops have a fast path.
 type form struct {
 	kind  kind
 	first int32 // index in flats
@@ -56,11 +56,11 @@ const (
 // flat is a reference, alone or in a loop over references only.
 type flat struct {
 	step  uint64
-	bytes uint32 // 0 if it is an event
+	bytes uint32 // size of the reference in bytes; 0 for an event
 	ref   uint32
 	array uint32 // column of the reference's array
-	far   bool   // whether its step is large
-	wild  bool   // whether its addresses are in a list
+	far   bool   // whether the reference's step is large
+	wild  bool   // whether the reference's addresses are in a list
 }
 
 const (
@@ -145,7 +145,7 @@ func (l *layout) addTop(i int, n loops.Node) *block {
 	return b
 }
 
-// use counts how often the references in a leaf, or in a loop over references, are made.
+// use counts the executions of a leaf, or of the references in a loop over references.
 func (l *layout) use(f *form, p []uint64, seen *extents) {
 	times := uint64(1)
 	if f.kind == oneLoop {
@@ -231,7 +231,7 @@ func (l *layout) reachFlat(f *form, p []uint64, seen *extents) {
 
 // extents contains, for each reference, the range of bytes that it touches.
 type extents struct {
-	spans []span // a range that is empty extends from 2^64 - 1 to 0
+	spans []span // an empty range extends from 2^64 - 1 to 0
 	uses  []uint64
 	out   []span
 }
@@ -299,13 +299,13 @@ const mostArrays = 32
 type arrays struct {
 	spans  []span   // spans of lines, ascending
 	number []uint32 // by span: its column in the counts of evictions
-	byRef  []int    // by reference: its span, or -1 if it has none
+	byRef  []int    // by reference: its span, or -1: no span
 	shown  int      // number of columns in use
-	last   int      // the span of the line that was looked up last
+	last   int      // the span of the latest looked-up line
 }
 
 // divide joins the spans of references whose lines overlap. A span that ends before it begins is
-// empty. The arrays with the largest numbers of uses get columns of their own.
+// empty. The arrays with the largest numbers of uses have separate columns.
 func divide(all []span, uses []uint64, shift uint) *arrays {
 	a := &arrays{byRef: make([]int, len(all))}
 	var order []int

@@ -92,7 +92,7 @@ func (m *marks) add(line trace.Line) bool {
 	return true
 }
 
-// addSpan marks a span of lines, and returns how many of them were unmarked before.
+// addSpan marks a span of lines, and returns the number of lines that were unmarked before.
 func (m *marks) addSpan(s span) (fresh uint64) {
 	for first := s.first; ; {
 		last := min(s.last, first|(pageLines-1))

@@ -216,7 +216,7 @@ type Array struct {
 }
 
 // errMany reports a tree whose counts would overflow.
-var errMany = &trace.OptionError{Option: "tree", Got: "2^64 references or more", Want: "fewer: counts have 64 bits"}
+var errMany = &trace.OptionError{Option: "tree", Got: "2^64 references or more", Want: "fewer, because counts have 64 bits"}
 
 // ErrStopped reports that the caller stopped a run.
 var ErrStopped = errors.New("loops: stopped while misses were counted")
@@ -317,7 +317,7 @@ func Total(t *loops.Tree, c Cache, goOn func(least uint64) bool) (uint64, error)
 // least returns a lower bound on the misses of the whole run. At the end of the run, it returns the
 // exact number.
 func (e *engine) least() (misses uint64) {
-	if e.open > 0 { // the counters may include a block that a series has run only as a trial
+	if e.open > 0 { // the counters may include a block that a series is running as a trial
 		return 0
 	}
 	for i := range e.tally.counts {

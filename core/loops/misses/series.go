@@ -18,7 +18,7 @@ type series struct {
 	jumps uint64 // number of jumps of the engine before the current block
 
 	first  uint64     // iteration at which the first block begins
-	marks  []mark     // position in the transcript before each block and after the last one
+	marks  []mark     // position in the transcript before each block and after the last block
 	states [][]uint64 // states of the cache at each mark
 	totals [][]uint64 // counters of the tally at each mark
 	order  order
@@ -30,7 +30,7 @@ type mark struct{ lines, notes, times, cuts int }
 // transcript records the actions of a loop that depend on the positions of lines.
 type transcript struct {
 	record
-	open   int  // number of series that are writing to it
+	open   int  // number of series that are writing to the transcript
 	broken bool // whether something happened that the transcript cannot represent
 }
 
@@ -151,7 +151,7 @@ func (s *series) begin(e *engine, b *block, trips uint64) {
 	}
 }
 
-// giveUp stops the search for some time.
+// giveUp suspends the search for some blocks.
 func (s *series) giveUp(e *engine, i uint64) {
 	s.finish(e)
 	s.gap = min(2*s.gap, 12)
@@ -247,8 +247,8 @@ func inProgression(a, b, c []uint64, sets uint64) bool {
 	return true
 }
 
-// jump runs the last block that fits, or an earlier one, starting from its extrapolated state. If
-// that block is like the first blocks, so are all blocks in between.
+// jump runs the last block that fits, or an earlier block, starting from its extrapolated state. If
+// that block is like the first blocks, all blocks in between are also like them.
 func (s *series) jump(e *engine, b *block, cur []uint64, i, trips uint64, at int) (iterations uint64) {
 	n := s.need // number of blocks that were run
 	last := (trips - s.first) / s.block
@@ -267,7 +267,7 @@ func (s *series) jump(e *engine, b *block, cur []uint64, i, trips uint64, at int
 	end := e.here()
 	start := slices.Clone(cur)
 	var behind []uint64 // the state after the block with number good
-	var best record     // the record of that block
+	var best record     // the record of block number good
 	try, all := bad-1, bad-1
 	for tries := 0; tries < mostTries && good+1 < bad && !e.over; tries++ {
 		before := e.done
@@ -331,7 +331,8 @@ func (e *engine) writeState() {
 	}
 }
 
-// mostTries limits the number of blocks that are run to find the last block that is like the first.
+// mostTries limits the number of blocks that are run to find the last block that is like the first
+// block.
 const mostTries = 6
 
 // stateBefore returns the state before a block (numbered from 0), extrapolated from the
@@ -462,7 +463,7 @@ type order struct {
 	used   []pair
 }
 
-// group is a range of lines that move alike and therefore keep their order.
+// group is a range of lines that move in the same way and therefore keep their order.
 type group struct{ step, first, last uint64 }
 
 // pair is a line and the position to which it moves.
@@ -471,7 +472,7 @@ type pair struct{ from, to uint64 }
 const mostGroups = 16
 
 // kept reports whether lines that move from a to b in one step keep their order for the given
-// number of steps. This means that equal lines stay equal and no line passes another.
+// number of steps. This means that equal lines stay equal, and that no line passes another line.
 func (o *order) kept(a, b []uint64, steps uint64) bool {
 	o.groups = o.groups[:0]
 	g := 0

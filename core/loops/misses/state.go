@@ -17,8 +17,9 @@ type tally struct {
 	weight uint64 // number of equal accesses that each access represents
 	counts []hits
 	arrays *arrays
-	out    []uint64 // number of evictions, by the array of the new line and then the array of the evicted line
-	depths []uint64 // hits by stack distance, for a single set; nil if not wanted
+	// number of evictions, by the array of the new line and by the array of the evicted line
+	out    []uint64
+	depths []uint64 // hits by stack distance, for a single set; nil if not requested
 }
 
 type hits struct{ accesses, misses uint64 }
@@ -53,7 +54,7 @@ type state interface {
 	move(m *motion, times uint64) // moves all lines by m, the given number of times
 }
 
-// none stands for no line.
+// none represents no line.
 const none = ^uint64(0)
 
 // fewWays is the maximum number of ways that are searched one by one.
@@ -116,8 +117,8 @@ func (f *frames) touch(all []access, t *tally) {
 	}
 }
 
-// use makes a line the most recently used line of its set. The line must not be the most recently
-// used one already.
+// use makes a line the most recently used line of its set. The line must not already be the most
+// recently used line.
 func (f *frames) use(a *access, set []trace.Line, t *tally) {
 	above := set[0]
 	set[0] = a.line
@@ -207,8 +208,7 @@ func (s *stacks) touch(all []access, t *tally) {
 	}
 }
 
-// use makes a line the most recently used line. The line must not be the most recently used one
-// already.
+// use makes a line the most recently used line. The line must not already be so.
 func (k *stack) use(a *access, t *tally) {
 	at, slot := k.find(a.line)
 	if at >= 0 {
@@ -289,9 +289,9 @@ func (s *stacks) move(m *motion, times uint64) {
 	}
 }
 
-// stack is an LRU stack. Each use of a line gets the next stamp. The newest stamp of each line is
-// live. A hash table finds the newest stamp of a line. When there are no more stamps, the live ones
-// are renumbered.
+// stack is an LRU stack. Each use of a line is assigned the next stamp. The newest stamp of each
+// line is live. A hash table finds the newest stamp of a line. When the stamps run out, the live
+// stamps are renumbered.
 type stack struct {
 	most, held int
 	order      []trace.Line // line of each stamp
@@ -304,7 +304,7 @@ type stack struct {
 	shift  uint
 }
 
-// isLive reports whether a stamp is the newest of its line.
+// isLive reports whether a stamp is the newest stamp of its line.
 func (k *stack) isLive(stamp int) bool { return k.live[stamp/64]>>(stamp%64)&1 != 0 }
 
 func (k *stack) init(most int) {
@@ -336,7 +336,7 @@ func (k *stack) find(line trace.Line) (stamp, slot int) {
 	}
 }
 
-// newer returns the number of live stamps that are newer than the given one.
+// newer returns the number of live stamps that are newer than the given stamp.
 func (k *stack) newer(stamp int) (n int) {
 	first, last := stamp/64, (k.next-1)/64
 	n = bits.OnesCount64(k.live[first] >> (stamp % 64) >> 1)

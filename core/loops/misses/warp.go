@@ -18,7 +18,7 @@ type plan struct {
 	period uint64 // number of iterations after which references access lines and sets in the same way
 	first  uint64 // first iteration that the regions cover
 	end    uint64 // first iteration in which two regions may collide
-	vain   int    // number of comparisons in a row that found a difference
+	vain   int    // number of consecutive comparisons that found a difference
 	fine   int    // 1 if states several periods apart were equal and a single period is being tried; 2 if that has failed
 
 	motion motion // motion in one period
@@ -38,11 +38,11 @@ type plan struct {
 // region is a range of lines that move in the same way from iteration to iteration.
 type region struct {
 	span
-	class int    // class number, equal for regions of one array that move alike
+	class int    // class number, equal for regions of one array that move in the same way
 	shift uint64 // number of lines by which the region moves, modulo 2^64
 }
 
-// motion describes how lines move: lines in regions move, and all others stay.
+// motion describes how lines move: lines in regions move, and all other lines stay in place.
 type motion struct {
 	regions []region // in ascending order and disjoint
 	turn    uint64   // number of sets by which lines move
@@ -150,8 +150,8 @@ func (w *plan) setPeriod(e *engine, b *block, trips uint64) bool {
 	return w.period <= trips/2
 }
 
-// turnOf returns by how many sets a reference moves in a period. In a period, a reference moves by
-// whole lines.
+// turnOf returns the number of sets by which a reference moves in a period. In a period, a
+// reference moves by whole lines.
 func (e *engine) turnOf(step, period uint64) uint64 {
 	lines := uint64(int64(step*period) >> e.shift)
 	if int64(lines) < 0 {
@@ -162,8 +162,8 @@ func (e *engine) turnOf(step, period uint64) uint64 {
 
 func lcm(a, b uint64) uint64 { return a / loops.GCD(a, b) * b }
 
-// from finds regions for iteration i and later ones, up to the iteration in which two regions would
-// collide.
+// from finds regions for iteration i and later iterations, up to the iteration in which two regions
+// would collide.
 func (w *plan) from(e *engine, b *block, cur []uint64, i, trips uint64) {
 	w.saved, w.vain, w.fine = false, 0, 0
 	w.first = i
@@ -178,7 +178,7 @@ func (w *plan) from(e *engine, b *block, cur []uint64, i, trips uint64) {
 	}
 	n := trips - i
 	if !w.disjoint(e, b, n) {
-		lo, hi := uint64(1), n // the regions are disjoint for lo iterations, but not for hi
+		lo, hi := uint64(1), n // the regions are disjoint for lo iterations, but not for hi iterations
 		if !w.disjoint(e, b, 1) {
 			lo = 0
 		}
@@ -230,8 +230,8 @@ func (w *plan) disjoint(e *engine, b *block, n uint64) bool {
 	return true
 }
 
-// classify assigns class numbers to the leaves of a loop. Leaves that move alike in one array have
-// equal numbers.
+// classify assigns class numbers to the leaves of a loop. Leaves that move in the same way in one
+// array have equal numbers.
 func (e *engine) classify(b *block) {
 	b.classes = make([]int, len(b.leaves))
 	for i := range b.leaves {
@@ -326,7 +326,7 @@ func (w *plan) jump(e *engine, b *block, i uint64, at int) (iterations uint64) {
 	return times * apart
 }
 
-// write records everything on which the jump depends: the regions of references and lines.
+// write records all data on which the jump depends: the regions of references and lines.
 func (w *plan) write(e *engine, i, apart uint64, at int) {
 	e.note(uint64(at), i, apart, (w.end-i)%apart, w.over.turn, uint64(len(w.over.regions)))
 	e.times = append(e.times, (w.end-i)/apart, w.end)

@@ -101,7 +101,7 @@ func (w *walker) arrays(k int, name func(loops.Reference) string) (list []Array)
 		var group, rest []leaf
 		end, named := uint64(0), ""
 		for i, l := range tame {
-			if i > 0 && l.of.lo/w.lineBytes > end { // this range is after all earlier ones
+			if i > 0 && l.of.lo/w.lineBytes > end { // this range lies after all earlier ranges
 				rest = append(rest, tame[i:]...)
 				break
 			}
@@ -167,7 +167,7 @@ func (w *walker) array(group []leaf, name string) Array {
 		a.Lines = min(mostLines, bound)
 		return a
 	}
-	next := uint64(0) // lines before this one have been counted
+	next := uint64(0) // all lines before this line have been counted
 	for _, s := range join(all) {
 		a.Touched += s.hi - s.lo
 		first, last := max(s.lo/w.lineBytes, next), (s.hi-1)/w.lineBytes
@@ -242,7 +242,7 @@ func (w *walker) iterations(k, j int, p []uint64) pattern {
 	if trips == 1 {
 		return first
 	}
-	// The first and the last iteration give bounds. If there are few iterations, all of them are
+	// The first and the last iteration determine bounds. If there are few iterations, all of them are
 	// examined, and the result is exact.
 	cur := make([]uint64, it.end-k-1)
 	at := func(i uint64) pattern {

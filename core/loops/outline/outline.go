@@ -52,7 +52,7 @@ type Loop struct {
 	Shape int // see [loops.Node.Shape]
 	First int // number of the first top-level node of that shape
 
-	item int // index of its item in the nest
+	item int // index of the loop's item in the nest
 }
 
 // nest is a group of top-level nodes with the same shape.
@@ -78,8 +78,8 @@ type item struct {
 	wild   bool
 	parent int // index of the surrounding loop, or -1
 	depth  int // number of surrounding loops
-	end    int // index after the last item inside it
-	height int // number of loops in its deepest nest, including itself
+	end    int // index after the last nested item
+	height int // number of loops in the deepest nest inside the item, including the item itself
 	shape  int
 	steps  []uint64 // for a loop: the amount that an iteration adds to each parameter of its items
 	varies bool     // whether the trip count of an inner loop varies
@@ -246,7 +246,7 @@ func (n *nest) sum() {
 // counts are sometimes negative. In compressed traces, trip counts are never negative.
 const mostCounted = 1 << 20
 
-// counter counts how often each item runs.
+// counter counts the executions of each item.
 type counter struct {
 	nest *nest
 	left int
@@ -277,7 +277,7 @@ func (c *counter) item(k int, p, out []uint64) {
 		points = uint64(it.height)
 	}
 	cur := slices.Clone(p[1 : 1+size])
-	var rows []uint64 // counts of the first iterations, if these determine all others
+	var rows []uint64 // counts of the first iterations, if these counts determine all other counts
 	one := make([]uint64, size)
 	clear(out[:size+1])
 	for range points {
@@ -311,8 +311,8 @@ func (c *counter) body(k int, p, out []uint64) {
 	}
 }
 
-// neverNegative reports whether the trip counts of all loops inside loop k are never negative. It
-// is enough to check the first and the last iterations, because trip counts are affine.
+// neverNegative reports whether the trip counts of all loops inside loop k are never negative. Only
+// the first and the last iterations need to be checked, because trip counts are affine.
 func (c *counter) neverNegative(k int, p []uint64) bool {
 	return c.visit(k, p, func(j int, trips uint64) bool {
 		return int64(trips) > 0 || trips == 0 && c.nest.items[j].height == 1

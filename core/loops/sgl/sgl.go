@@ -59,7 +59,7 @@ func (w *Writer) Write(t *loops.Tree, h trace.Header) error {
 	w.form = t.Append(w.form[:0])
 	w.body = sgt.AppendPacked(binary.AppendUvarint(w.body[:0], flagsOf(h)), w.form)
 	if len(w.body) > 1<<29 && w.err == nil {
-		w.err = errors.New("a tree of more than 2^29 bytes, want several smaller trees: fold with a limit")
+		w.err = errors.New("the tree has more than 2^29 bytes, want several smaller trees: compress with a limit")
 	}
 	if w.rows += t.Rows(); w.rows < t.Rows() {
 		w.rows = ^uint64(0)
@@ -137,7 +137,7 @@ type Reader struct {
 	kinds trace.Kinds
 	file  file
 	rows  *loops.Expander // rows of the current tree; nil if the next tree must be read
-	told  trace.Header    // header as it was known before the current tree
+	told  trace.Header    // the header before the current tree
 	err   error           // the error that ended reading
 }
 
@@ -249,11 +249,11 @@ type file struct {
 }
 
 var (
-	errFirst  = errors.New("it does not begin like a loop-compressed trace")
-	errSecond = errors.New("another loop-compressed trace begins here: such files cannot be concatenated; compress the traces together")
+	errFirst  = errors.New("the file does not begin with the header of a loop-compressed trace")
+	errSecond = errors.New("another loop-compressed trace begins here, but such files cannot be concatenated; compress the original traces together")
 )
 
-// header returns the header as it is known so far.
+// header returns the header as far as it has been read.
 func (f *file) header() trace.Header {
 	inner := f.frames.Header()
 	h := trace.Header{Format: "sgl", Program: inner.Program, Capture: inner.Capture}
@@ -381,7 +381,7 @@ func (f *Folding) named(b *trace.Batch, h trace.Header) *trace.Batch {
 	return &f.view
 }
 
-// withSites returns the header, extended by the sites that were assigned.
+// withSites returns the header, with the assigned sites.
 func (f *Folding) withSites(h trace.Header) trace.Header {
 	if f.namer != nil && h.Program == nil {
 		h.Program, h.Sites = f.namer.Program(), true

@@ -50,7 +50,7 @@ func (l Looked) WithDefaults() Looked {
 func (l Looked) Check() error {
 	l = l.WithDefaults()
 	if !(l.Rate > 0 && l.Rate <= 1) {
-		return &trace.OptionError{Option: "rate", Got: strconv.FormatFloat(l.Rate, 'g', -1, 64), Want: "a fraction of windows above 0 and at most 1, as in 0.05"}
+		return &trace.OptionError{Option: "rate", Got: strconv.FormatFloat(l.Rate, 'g', -1, 64), Want: "a fraction of windows above 0 and at most 1, for example 0.05"}
 	}
 	if l.Least < 2 || l.Least > MostLeast {
 		return &trace.OptionError{Option: "least", Got: strconv.Itoa(l.Least), Want: "2 to " + strconv.Itoa(MostLeast) + " windows per block"}
@@ -58,7 +58,7 @@ func (l Looked) Check() error {
 	return nil
 }
 
-// below returns a threshold: windows with lower numbers are always sampled.
+// below returns the threshold below which windows are always sampled, by their numbers.
 func (l Looked) below() uint64 {
 	switch l.Rate {
 	case 0.01:
@@ -133,8 +133,9 @@ type sampled struct {
 	executions, parallel, references, accesses uint64
 
 	windows uint64    // number of windows that are sampled because of their numbers
-	groups  []*window // these windows in groups, once there are enough windows
-	lowest  []*window // until then, the windows with the lowest numbers, in ascending order
+	groups  []*window // the sampled windows in groups, once there are enough windows
+	// the windows with the lowest numbers, in ascending order, until there are enough windows
+	lowest []*window
 }
 
 // mostGroups is the maximum number of groups of windows. The variance is measured between groups.
@@ -209,13 +210,14 @@ func (c *Collector) Consume(b *trace.Batch) error {
 // meet adds a thread.
 func (c *Collector) meet(thread uint32) error {
 	if thread >= MostThreads {
-		return &trace.OptionError{Option: "threads", Got: "number " + strconv.FormatUint(uint64(thread), 10), Want: "threads numbered from 0, as in synthesised traces, and below " + strconv.Itoa(MostThreads)}
+		return &trace.OptionError{Option: "threads", Got: "number " + strconv.FormatUint(uint64(thread), 10), Want: "threads numbered from 0 (as in synthesised traces) to less than " + strconv.Itoa(MostThreads)}
 	}
 	for uint64(len(c.threads)) <= uint64(thread) {
 		if len(c.stacks) == 0 || c.o.SharedBy > 0 && uint32(len(c.threads))%c.o.SharedBy == 0 {
 			seed := c.o.Seed
 			if n := len(c.stacks); n > 0 {
-				seed = index.Hash(seed + uint64(n)) // so that different windows are sampled on each core
+				// a different seed for each core, so that each core samples different windows
+				seed = index.Hash(seed + uint64(n))
 			}
 			c.stacks = append(c.stacks, &gatherer{seed: seed, model: stack.NewExact(), distances: make([]uint32, mostLines)})
 		}
@@ -275,7 +277,7 @@ func (c *Collector) window(s *sampled, number uint64) *window {
 	if s.windows < uint64(c.o.Looked.Least) {
 		return s.low(number, c.o.Looked.Least)
 	}
-	if s.lowest != nil { // the windows that are always sampled are at least the minimum
+	if s.lowest != nil { // there are at least as many windows below the threshold as the minimum
 		for _, w := range s.lowest {
 			if w.number < c.below || c.o.Looked.Rate == 1 {
 				s.groups = append(s.groups, w)
@@ -293,15 +295,15 @@ func (c *Collector) window(s *sampled, number uint64) *window {
 	return s.groups[len(s.groups)-1]
 }
 
-// low returns a window for an execution if its number is among the lowest so far, and nil
-// otherwise.
+// low returns a window for an execution if the execution's number is among the lowest numbers so
+// far, and nil otherwise.
 func (s *sampled) low(number uint64, least int) *window {
 	at := sort.Search(len(s.lowest), func(i int) bool { return s.lowest[i].number > number })
 	if at == least {
 		return nil
 	}
 	if len(s.lowest) == least {
-		s.lowest = s.lowest[:least-1] // counts that the removed window receives later are discarded
+		s.lowest = s.lowest[:least-1] // any further counts of the removed window are discarded
 	}
 	w := &window{number: number}
 	s.lowest = slices.Insert(s.lowest, at, w)

@@ -79,19 +79,19 @@ func (e *InputError) Error() string { return e.Got + "; want " + e.Want }
 // inputs have results. The error is a *[InputError] or a *trace.OptionError.
 func Predict(names []string, inputs []Input, at []int64) (list []Result, err error) {
 	if len(inputs) < 2 {
-		return nil, &InputError{"one run, which is not enough to predict others", "two or more runs with different inputs"}
+		return nil, &InputError{"one run, which is not enough to predict other inputs", "two or more runs with different inputs"}
 	}
 	if len(inputs[0].Results) == 0 {
-		return nil, &InputError{"no results for " + inputs[0].Name, "results for at least one number of cores"}
+		return nil, &InputError{"no results for " + inputs[0].Name, "results for one or more numbers of cores"}
 	}
 	blocks := blocksOf(&inputs[0])
 	for i := range inputs {
 		in := &inputs[i]
 		switch {
 		case len(in.Results) != len(inputs[0].Results):
-			return nil, &InputError{in.Name + " has results for other numbers of cores than " + inputs[0].Name, "the same ones"}
+			return nil, &InputError{in.Name + " has results for different numbers of cores than " + inputs[0].Name, "the same ones"}
 		case blocksOf(in) != blocks || !sameFunctions(in, &inputs[0]):
-			return nil, &InputError{in.Name + " comes from another program or build than " + inputs[0].Name, "runs of the same build"}
+			return nil, &InputError{in.Name + " comes from a different program or build than " + inputs[0].Name, "runs of the same build"}
 		}
 	}
 	for n := range inputs[0].Results {
@@ -126,7 +126,7 @@ func one(names []string, inputs []Input, n, blocks int, at []int64) (Result, err
 		for i := range inputs {
 			x := &inputs[i].Results[n]
 			if x.Cores != r.Cores || len(x.Stacks) != len(first.Levels) {
-				return r, &InputError{inputs[i].Name + " has results for other cores or caches", "the same question for all inputs"}
+				return r, &InputError{inputs[i].Name + " has results for different cores or caches", "results for the same cores and caches from all inputs"}
 			}
 			stacks = max(stacks, len(x.Stacks[k]))
 		}
@@ -162,7 +162,7 @@ func one(names []string, inputs []Input, n, blocks int, at []int64) (Result, err
 			}
 		}
 		l.Kept, l.Scaled = 1, 1
-		if k > 0 { // the line size of the level above may differ
+		if k > 0 { // limit the accesses to the misses of the level above, whose line size may differ
 			l.Accesses = r.Levels[0].Accesses
 		}
 		if l.Accesses > 0 {

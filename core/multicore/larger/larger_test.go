@@ -114,13 +114,13 @@ func TestErrors(t *testing.T) {
 		inputs []larger.Input
 		at     int64
 	}{
-		"one run":                    {[]larger.Input{one}, 9},
-		"another program or build":   {[]larger.Input{one, other}, 9},
-		"other cores or caches":      {[]larger.Input{one, plain}, 9},
-		"no results":                 {[]larger.Input{fewer, fewer}, 9},
-		"other numbers of cores":     {[]larger.Input{one, fewer}, 9},
-		"runs with different inputs": {[]larger.Input{one, one}, 9},
-		"a value from −2^40 to 2^40": {[]larger.Input{one, two}, 1 << 50},
+		"one run":                      {[]larger.Input{one}, 9},
+		"a different program or build": {[]larger.Input{one, other}, 9},
+		"different cores or caches":    {[]larger.Input{one, plain}, 9},
+		"no results":                   {[]larger.Input{fewer, fewer}, 9},
+		"different numbers of cores":   {[]larger.Input{one, fewer}, 9},
+		"runs with different inputs":   {[]larger.Input{one, one}, 9},
+		"a value from −2^40 to 2^40":   {[]larger.Input{one, two}, 1 << 50},
 	} {
 		if _, err := larger.Predict([]string{"n"}, c.inputs, []int64{c.at}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)

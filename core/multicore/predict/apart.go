@@ -22,7 +22,7 @@ type apart struct {
 	levels  int
 }
 
-// divided reports whether executions are divided. The number of cores does not matter.
+// divided reports whether executions are divided, for any number of cores.
 func (p *pass) divided() bool { return p.q.Options.Division != multicore.ByIterations }
 
 // isApart reports whether a cache sees the rows of only one core, in the core's own order.

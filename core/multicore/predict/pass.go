@@ -26,7 +26,7 @@ type pass struct {
 	timed     *timed           // nil if no times are computed
 	runner    *analysis.Runner // nil if there are no analyses
 	windowed  *windowed        // nil if no windows are sampled
-	own       *apart           // the second pass; nil if it has not begun, or there is none
+	own       *apart           // the second pass; nil: not begun, or not needed
 	open      Source
 	batch     *trace.Batch // the batch into which rows are read if there is no runner
 	view      trace.Batch
@@ -36,7 +36,7 @@ type pass struct {
 	byCore     []uint64
 	used       []bool // by private range: whether any reference is in it
 	done       bool   // whether all rows of the threads have been read
-	crowded    bool   // whether too many groups of cores share a cache for each to have a stack
+	crowded    bool   // whether there are more groups of cores that share a cache than stacks
 }
 
 // mostDomains is the maximum number of groups of cores that have a stack, in addition to the group
@@ -164,8 +164,8 @@ func (p *pass) count(b *trace.Batch) {
 	}
 }
 
-// lowBits masks the bits that addresses of the sequential run use. In private addresses, the bits
-// above contain the core's number.
+// lowBits masks the bits that addresses of the sequential run use. In private addresses, the higher
+// bits contain the core's number.
 const lowBits = 1<<48 - 1
 
 // look marks the private ranges to which references are made.
@@ -237,7 +237,7 @@ func (p *pass) result() (Result, error) {
 	}
 	if p.own != nil && p.own.levels > 0 {
 		p.own.private(&r)
-		r.Warnings = append(r.Warnings, "with this division, private caches see each core's own order, without the other cores (Algorithm 1); shared caches see the misses of private caches in a common order (Algorithm 2), and these misses differ slightly from the ones listed for private caches")
+		r.Warnings = append(r.Warnings, "with this division, each private cache sees only the accesses of its core (Algorithm 1). Shared caches see the misses of private caches in a common order (Algorithm 2); these misses differ slightly from the misses listed for private caches")
 	}
 	if t, ok := bare(p.threads).(interface{ Report() multicore.Report }); ok {
 		report := t.Report()
@@ -249,10 +249,10 @@ func (p *pass) result() (Result, error) {
 		}
 	}
 	if o := &p.q.Options; o.Order.Policy == interleave.ByTime && p.cores > 1 && (p.timed == nil || p.timed.weights == nil) {
-		r.Warnings = append(r.Warnings, "the times of blocks are unknown, so the cores' clocks count one cycle for every reference: name a processor, and record blocks with their instructions")
+		r.Warnings = append(r.Warnings, "the times of blocks are unknown, so every reference is assumed to take one cycle on each core: add --processor, and record blocks with their instructions")
 	}
 	if p.crowded {
-		r.Warnings = append(r.Warnings, hierarchy.Warning("there are no SDCM results: more than "+strconv.Itoa(mostDomains)+" groups of cores share a cache, and there are stacks for that many groups only."))
+		r.Warnings = append(r.Warnings, hierarchy.Warning("there are no SDCM results: more than "+strconv.Itoa(mostDomains)+" groups of cores share a cache, and stacks are available for that many groups only."))
 	}
 	if p.runner != nil {
 		if err := p.model(&r); err != nil {

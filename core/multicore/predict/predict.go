@@ -91,7 +91,7 @@ func (q *Question) Check() error {
 		}
 	}
 	if q.Processor != nil && q.Options.Division != multicore.ByIterations {
-		return &trace.OptionError{Option: "division", Got: q.Options.Division.String(), Want: "iterations, because times need barriers: cores that share executions of blocks do not wait for each other"}
+		return &trace.OptionError{Option: "division", Got: q.Options.Division.String(), Want: "division by iterations, because times depend on barriers, and cores that share executions of blocks do not wait for each other"}
 	}
 	if q.Keep != 0 && !slices.Contains(q.Cores, q.Keep) {
 		return &trace.OptionError{Option: "profile", Got: "of " + strconv.Itoa(q.Keep) + " cores", Want: "one of the numbers of cores to predict for"}
@@ -225,7 +225,7 @@ func (r *Run) unused() error {
 	for i, x := range r.q.Options.Private.Ranges {
 		if !r.used[i] {
 			return &trace.OptionError{Option: "private", Got: "0x" + strconv.FormatUint(x.Low, 16) + "-0x" + strconv.FormatUint(x.High-1, 16),
-				Want: "addresses that the program refers to; it refers to none of these"}
+				Want: "addresses that the program accesses; it accesses none of these"}
 		}
 	}
 	return nil

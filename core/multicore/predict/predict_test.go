@@ -312,23 +312,23 @@ func TestAsk(t *testing.T) {
 		`cores "0", want 1 to 64`:                                               func(q *answers.MulticoreQuestion) { q.Cores = []uint32{0} },
 		`cores "none", want at least one number of cores, from 1 to 64`:         func(q *answers.MulticoreQuestion) { q.Cores = nil },
 		`cores "4 twice", want each number of cores once`:                       func(q *answers.MulticoreQuestion) { q.Cores = []uint32{4, 4} },
-		`private "0x10", want a range of addresses, as in 0x7f00-0x7fff`:        func(q *answers.MulticoreQuestion) { q.Private = []string{"0x10"} },
-		`private "5-4", want an end that is not below the start`:                func(q *answers.MulticoreQuestion) { q.Private = []string{"5-4"} },
+		`private "0x10", want a range of addresses, for example 0x7f00-0x7fff`:  func(q *answers.MulticoreQuestion) { q.Private = []string{"0x10"} },
+		`private "5-4", want an end that is not less than the start`:            func(q *answers.MulticoreQuestion) { q.Private = []string{"5-4"} },
 		`private "4-6", want ranges in ascending order that do not overlap`:     func(q *answers.MulticoreQuestion) { q.Private = []string{"5-6", "4-6"} },
 		`profile "of 2 cores", want one of the numbers of cores to predict for`: func(q *answers.MulticoreQuestion) { q.Keep = 2 },
-		`division "printed", want iterations, because times need barriers: cores that share executions of blocks do not wait for each other`: func(q *answers.MulticoreQuestion) {
+		`division "printed", want division by iterations, because times depend on barriers, and cores that share executions of blocks do not wait for each other`: func(q *answers.MulticoreQuestion) {
 			q.Processor = "znver4"
 		},
 		`sdcm "few", want sample, all, windows or none`: func(q *answers.MulticoreQuestion) { q.SDCM = "few" },
-		`sdcm "windows,some=3", want windows, optionally followed by rate=, least= and weights=, as in windows,rate=0.05,least=100`: func(q *answers.MulticoreQuestion) {
+		`sdcm "windows,some=3", want windows, optionally followed by rate=, least= and weights=, for example windows,rate=0.05,least=100`: func(q *answers.MulticoreQuestion) {
 			q.SDCM = "windows,some=3"
 		},
-		`rate "1.5", want a fraction of windows above 0 and at most 1, as in 0.05`: func(q *answers.MulticoreQuestion) { q.SDCM = "windows,rate=1.5" },
-		`rate "0", want a fraction of windows above 0 and at most 1, as in 0.05`:   func(q *answers.MulticoreQuestion) { q.SDCM = "windows,rate=0" },
-		`least "1", want 2 to 4096 windows per block`:                              func(q *answers.MulticoreQuestion) { q.SDCM = "windows,least=1" },
-		`least "x", want 2 to 4096 windows per block`:                              func(q *answers.MulticoreQuestion) { q.SDCM = "windows,rate=1,least=x" },
-		`weights "equal", want counted, corrected or printed`:                      func(q *answers.MulticoreQuestion) { q.SDCM = "windows,weights=equal" },
-		`hierarchy "", want at least one level`:                                    func(q *answers.MulticoreQuestion) { q.Machine = nil },
+		`rate "1.5", want a fraction of windows above 0 and at most 1, for example 0.05`: func(q *answers.MulticoreQuestion) { q.SDCM = "windows,rate=1.5" },
+		`rate "0", want a fraction of windows above 0 and at most 1, for example 0.05`:   func(q *answers.MulticoreQuestion) { q.SDCM = "windows,rate=0" },
+		`least "1", want 2 to 4096 windows per block`:                                    func(q *answers.MulticoreQuestion) { q.SDCM = "windows,least=1" },
+		`least "x", want 2 to 4096 windows per block`:                                    func(q *answers.MulticoreQuestion) { q.SDCM = "windows,rate=1,least=x" },
+		`weights "equal", want counted, corrected or printed`:                            func(q *answers.MulticoreQuestion) { q.SDCM = "windows,weights=equal" },
+		`hierarchy "", want at least one level`:                                          func(q *answers.MulticoreQuestion) { q.Machine = nil },
 	} {
 		changed := words
 		change(&changed)

@@ -109,7 +109,7 @@ func ParseWindows(text string, seed uint64) (w WindowSampling, err error) {
 		case "weights":
 			w.Weights, err = blocksample.ParseWeighting(value)
 		default:
-			return w, &trace.OptionError{Option: "sdcm", Got: "windows," + text, Want: "windows, optionally followed by rate=, least= and weights=, as in windows,rate=0.05,least=100"}
+			return w, &trace.OptionError{Option: "sdcm", Got: "windows," + text, Want: "windows, optionally followed by rate=, least= and weights=, for example windows,rate=0.05,least=100"}
 		}
 		if err == nil {
 			err = w.Check()
@@ -148,14 +148,14 @@ func ParseRanges(list []string) (ranges []multicore.Range, err error) {
 		first, last, found := strings.Cut(text, "-")
 		low, err := strconv.ParseUint(strings.TrimSpace(first), 0, 64)
 		if err != nil || !found {
-			return nil, bad("a range of addresses, as in 0x7f00-0x7fff")
+			return nil, bad("a range of addresses, for example 0x7f00-0x7fff")
 		}
 		high, err := strconv.ParseUint(strings.TrimSpace(last), 0, 64)
 		switch {
 		case err != nil || high == ^uint64(0):
-			return nil, bad("a range of addresses, as in 0x7f00-0x7fff")
+			return nil, bad("a range of addresses, for example 0x7f00-0x7fff")
 		case high < low:
-			return nil, bad("an end that is not below the start")
+			return nil, bad("an end that is not less than the start")
 		case len(ranges) > 0 && low < ranges[len(ranges)-1].High:
 			return nil, bad("ranges in ascending order that do not overlap")
 		}
@@ -301,7 +301,7 @@ func byCore(results []Result) report.Table {
 }
 
 func workTable(results []Result) report.Table {
-	t := report.Table{Key: "work", Title: "Work of each core", Columns: report.Columns("cores", "core", "references", "cycles=cycles of its own work")}
+	t := report.Table{Key: "work", Title: "Work of each core", Columns: report.Columns("cores", "core", "references", "cycles=busy cycles")}
 	for i := range results {
 		r := &results[i]
 		for core := range r.Cores {
@@ -331,7 +331,7 @@ func loops(results []Result) report.Table {
 	return t
 }
 
-// source formats a source location, as in file.c:12.
+// source formats a source location, such as file.c:12.
 func source(p trace.Place) string {
 	if p.File == "" || p.Line == 0 {
 		return ""

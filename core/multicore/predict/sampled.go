@@ -119,7 +119,7 @@ func (a *alone) ConsumePiece(b *trace.Batch, from, end uint64) {
 	}
 }
 
-// isOver reports whether several threads have appeared so far, in b or earlier.
+// isOver reports whether several threads have appeared in b or in an earlier batch.
 func (a *alone) isOver(b *trace.Batch) bool {
 	if a.several || b.Thread == nil {
 		return a.several

@@ -59,7 +59,7 @@ func NotModelled() []string {
 // timedKinds contains the kinds of events on which times depend.
 const timedKinds = trace.Kinds(1<<trace.BlockEntry | 1<<trace.ParallelBegin | 1<<trace.ParallelEnd | 1<<trace.Barrier)
 
-// mostRegions is the maximum number of regions. Further regions are merged into the last one.
+// mostRegions is the maximum number of regions. Further regions are merged into the last region.
 const mostRegions = 64
 
 // timed collects the data from which the times of a pass are computed.
@@ -87,8 +87,7 @@ type timed struct {
 	missing []pipeline.Missing
 }
 
-// stride counts the references of a site whose address differs from the previous one by the same
-// stride as before.
+// stride counts the references of a site that repeat the previous stride.
 type stride struct {
 	last, step         trace.Addr
 	regular, irregular uint64
@@ -137,8 +136,8 @@ func grown(list []uint64, to int) []uint64 {
 	return append(list, make([]uint64, max(0, to-len(list)))...)
 }
 
-// take counts rows. The rows must all be in the same region, or all outside of regions; only the
-// first row may be the beginning or the end of a region.
+// take counts rows. All rows must be in the same region, or all rows must be outside of regions.
+// Only the first row may be the beginning or the end of a region.
 func (t *timed) take(b *trace.Batch, depths []uint8, fetched uint64) {
 	for i, kind := range b.Kind {
 		core := uint32(0)
@@ -241,8 +240,8 @@ func (t *timed) end() {
 	}
 }
 
-// barrier records that a core leaves a barrier. By then, all cores have reached the barrier, so the
-// first core that leaves it ends the phase.
+// barrier records that a core leaves a barrier. At this point, all cores have reached the barrier,
+// so the first core that leaves it ends the phase.
 func (t *timed) barrier(core uint32) {
 	if t.now == nil {
 		return
@@ -258,8 +257,8 @@ func (t *timed) endPhase() {
 	clear(t.clocks)
 }
 
-// price computes the cycles of blocks with this number of cores. If it cannot, it returns the
-// reason as a sentence.
+// price computes the cycles of blocks with this number of cores. If this is not possible, problem
+// is the reason, as a sentence.
 func (t *timed) price(q *Question, p *trace.Program) (problem string) {
 	if p == nil || len(p.Blocks) == 0 {
 		return "The trace contains no blocks, so times cannot be computed: compile the program with \"stackglass cc -- clang …\", which traces them."

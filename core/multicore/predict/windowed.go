@@ -43,7 +43,9 @@ type stacksOf struct {
 // windowed samples windows during a pass.
 type windowed struct {
 	stacks []*stacksOf
-	asked  []WindowSampling // the question's options; if executions are divided, one more element selects all windows, in place of complete stacks
+	// the question's options; if executions are divided, an additional element selects all windows, in
+	// place of complete stacks
+	asked []WindowSampling
 }
 
 // sharers returns the number of cores that share a cache of a level, or 0 for all cores.
@@ -122,7 +124,8 @@ func (p *pass) answer(r *Result) error {
 		counts = t.Blocks()
 	}
 	for i, w := range p.windowed.asked {
-		whole := i == len(p.q.Windows) // all windows, in place of complete stacks
+		// whether the element selects all windows, in place of complete stacks
+		whole := i == len(p.q.Windows)
 		var list []Level
 		unknown := 0.0
 		for k := range p.q.Hierarchy.Levels {

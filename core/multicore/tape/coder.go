@@ -35,7 +35,7 @@ func newForms() *forms {
 	return &forms{list: make([]form, 1), firsts: make([]first, 1), number: map[form]uint32{}}
 }
 
-// of returns the number of a form, and numbers it if it is new.
+// of returns the number of a form. It assigns a number to a new form.
 func (f *forms) of(x form, values first) uint32 {
 	n, ok := f.number[x]
 	if !ok {
@@ -49,12 +49,12 @@ func (f *forms) of(x form, values first) uint32 {
 // state contains the data from which the next row of a form is predicted.
 type state struct {
 	last, stride, link uint64 // address of the form's last row; predicted difference from this address; predicted difference from the address of the previous reference
-	page               uint32 // page to which the state applies; it is reset in other pages
+	page               uint32 // page to which the state applies; the state is reset in other pages
 	next, other        uint32 // forms that followed this form the last time, and the time before that
 	site, bytes, marks uint32
 	kind               trace.Kind
 	pick               bool // whether the address is predicted by link instead of stride
-	sure               bool // whether the last prediction was right
+	sure               bool // whether the last prediction was correct
 	arg                uint64
 	pc                 trace.Addr
 }
@@ -100,7 +100,7 @@ func (c *coder) grow() {
 	}
 }
 
-// fresh returns the state of a form. It resets the state at the first use in this page.
+// fresh returns the state of a form, and resets the state at its first use in this page.
 func (c *coder) fresh(n uint32) *state {
 	s := &c.states[n]
 	if s.page != c.page {
@@ -178,7 +178,7 @@ func (e *encoder) expects(kind trace.Kind, site, marks uint32, v *first) bool {
 	return true
 }
 
-// add adds a row, whether or not it is as predicted.
+// add adds a row, which may differ from the prediction.
 func (e *encoder) add(kind trace.Kind, site, marks uint32, v first) {
 	before := e.fresh(e.before)
 	n, which := before.next, byte(asNext)

@@ -43,7 +43,7 @@ var ErrFull error = fullError{}
 type fullError struct{}
 
 func (fullError) Error() string {
-	return "a part of a parallel region without a barrier does not fit in memory, and there is no temporary file for it: provide one, or trace a smaller input"
+	return "a part of a parallel region without a barrier does not fit in memory, and no temporary file was provided: provide a file, or trace a smaller input"
 }
 
 // errDamaged reports that a store returned different bytes from those that were written.

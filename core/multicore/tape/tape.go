@@ -57,7 +57,7 @@ type page struct {
 	at        int64 // offset of the page in the store or arena
 	arena     int32 // number of the arena; -1 if the page is in the store
 	bytes     uint32
-	owners    uint32 // length of the owners' data, which follow the rows
+	owners    uint32 // length of the data about the owners, which follow the rows
 	check     uint32
 }
 
@@ -251,7 +251,7 @@ func (t *Tape) PageOfMark(mark uint64) (*Page, error) {
 	return t.Page(uint64(n) * PageRows)
 }
 
-// slot returns a page that is not in use, approximately the least recently used one.
+// slot returns a page that is not in use, approximately the least recently used page.
 func (t *Tape) slot() *Page {
 	const spare = 8
 	for looked := 0; len(t.slots) >= 2*t.options.Readers+spare && looked < 2*len(t.slots); looked++ {

@@ -21,8 +21,8 @@ var Packing = open.Packing{Name: "snappy", New: newReader}
 const (
 	compressed            = 0x00
 	uncompressed          = 0x01
-	compressedUnchecked   = 0x02 // DynamoRIO's
-	uncompressedUnchecked = 0x03 // DynamoRIO's
+	compressedUnchecked   = 0x02 // an extension by DynamoRIO
+	uncompressedUnchecked = 0x03 // an extension by DynamoRIO
 	lastRequired          = 0x7f
 	streamIdentifier      = 0xff
 )
@@ -54,7 +54,7 @@ func (s *reader) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// next reads one chunk. It returns io.EOF after the last one.
+// next reads one chunk. It returns io.EOF after the last chunk.
 func (s *reader) next() error {
 	var head [4]byte
 	if _, err := io.ReadFull(s.file, head[:]); err != nil {

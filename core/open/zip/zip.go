@@ -29,7 +29,7 @@ const (
 	descriptorSignature = 0x08074b50
 	entrySignature      = 0x02014b50 // an entry of the central directory
 	wideEndSignature    = 0x06064b50 // the end of a directory with 64-bit numbers
-	wideLinkSignature   = 0x07064b50 // the position of that end
+	wideLinkSignature   = 0x07064b50 // the position of the end of a directory with 64-bit numbers
 	endSignature        = 0x06054b50 // the end of the central directory
 )
 
@@ -112,7 +112,7 @@ func (z *reader) begin() error {
 		case entrySignature, wideEndSignature, wideLinkSignature, endSignature:
 			return z.skipDirectory()
 		default:
-			return errors.New("there is neither a member nor the central directory where one is expected")
+			return errors.New("the archive has neither a member nor the central directory at the expected position")
 		}
 		if z.member, err = readMember(z.archive); err != nil {
 			return err
@@ -129,7 +129,7 @@ func (z *reader) begin() error {
 		}
 		if z.first != "" && !(strings.HasPrefix(z.first, chunkPrefix) && strings.HasPrefix(z.member.name, chunkPrefix)) {
 			return errors.New("the archive contains several files (" + z.first + ", " + z.member.name +
-				", …): extract them, and open one of them, or the folder if it is a DynamoRIO trace")
+				", …): extract the files, and open one file, or the folder if the folder is a DynamoRIO trace")
 		}
 		z.first = z.member.name
 		return nil
@@ -144,7 +144,7 @@ func (z *reader) skipDirectory() error {
 		if err != nil {
 			return cut(err)
 		}
-		// Each part has a length of its own, and the lengths of the fields that follow it.
+		// Each part has a fixed length, and contains the lengths of the fields that follow it.
 		length, fields := 0, []int(nil)
 		signature := binary.LittleEndian.Uint32(head)
 		switch signature {
@@ -216,7 +216,7 @@ func (z *reader) end() error {
 	return nil
 }
 
-// descriptor reads the descriptor after a member's content. Its signature is optional, and its
+// descriptor reads the descriptor after a member's content. The signature is optional, and the
 // sizes have 4 or 8 bytes. The content is known, so exactly one form matches.
 func (z *reader) descriptor() error {
 	const longest = 4 + 4 + 8 + 8
@@ -278,7 +278,8 @@ func (m *member) widen(extra []byte) {
 		if kind != zip64Extra {
 			continue
 		}
-		for _, size := range []*uint64{&m.unpacked, &m.packed} { // the order of the specification
+		// the order is defined by the specification
+		for _, size := range []*uint64{&m.unpacked, &m.packed} {
 			if *size == unknown32 && len(field) >= 8 {
 				*size, field = binary.LittleEndian.Uint64(field), field[8:]
 			}
@@ -294,7 +295,7 @@ func cut(err error) error {
 	return err
 }
 
-// counter counts the bytes that are read through it. It reads no byte ahead.
+// counter counts the bytes that are read through it. It never reads ahead.
 type counter struct {
 	reader *bufio.Reader
 	bytes  uint64

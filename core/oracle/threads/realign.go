@@ -64,7 +64,7 @@ type Reader struct {
 	fresh   []*member // members that do not have a number yet
 	recent  *member   // member of the last row
 
-	phases  int // number of phases of the region that is being returned; 0 if there is none
+	phases  int // number of phases of the region that is being returned; 0: no region
 	phase   int // number of the next phase
 	merging bool
 	cores   []uint32
@@ -253,7 +253,7 @@ func (a *Reader) threadOf(row int) uint32 {
 	return a.in.Thread[row]
 }
 
-// member returns the member for a thread, and adds one if there is none.
+// member returns the member for a thread, and adds the member if necessary.
 func (a *Reader) member(thread uint32) *member {
 	if a.recent != nil && a.recent.thread == thread {
 		return a.recent
@@ -283,8 +283,8 @@ func (a *Reader) member(thread uint32) *member {
 
 // stagger is the number of bytes by which the frames of an OpenMP thread lie higher in its stack
 // than the frames of the previous OpenMP thread. LLVM's runtime offsets stacks so that threads use
-// different cache sets (KMP_STKOFFSET, 64 by default). As a trace numbers threads in the order in
-// which they happen to start, only this offset shows their OpenMP numbers.
+// different cache sets (KMP_STKOFFSET, 64 by default). A trace numbers threads in the order in
+// which they start, so only this offset shows their OpenMP numbers.
 const stagger = 64
 
 // numberNew numbers the new members, in OpenMP's order if this order follows from their stacks.

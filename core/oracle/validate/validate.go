@@ -139,7 +139,7 @@ func Compare(q predict.Question, mimicked predict.Source, truths ...predict.Sour
 	source := func(o multicore.Options) (predict.Threads, error) {
 		r, err := mimicked(o)
 		if err != nil || max(q.Hierarchy.Levels[0].SharedBy, 1) > 1 || o.Division != multicore.ByIterations {
-			return r, err // each of these caches sees only one core
+			return r, err // only one core uses each of these caches
 		}
 		apart, err = newAlone(r, q, cores)
 		return apart, err
@@ -174,7 +174,7 @@ func Compare(q predict.Question, mimicked predict.Source, truths ...predict.Sour
 	return row, row.hold(q, truths)
 }
 
-// hold sets the truth, as the mean over truths.
+// hold sets Truth to the mean over the truths.
 func (r *Row) hold(q predict.Question, truths []predict.Source) error {
 	runs := float64(len(truths))
 	low, high := make([]Rates, len(r.Levels)), make([]Rates, len(r.Levels))
@@ -231,8 +231,8 @@ func ratesOf(l *predict.Level) Rates {
 	return r
 }
 
-// alone returns the rows of threads unchanged, and simulates each thread in a first-level cache of
-// its own.
+// alone returns the rows of threads unchanged, and simulates each thread in a separate first-level
+// cache.
 type alone struct {
 	predict.Threads
 	cores  []*simulate.Simulator

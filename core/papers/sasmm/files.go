@@ -40,7 +40,7 @@ type FilesError struct {
 
 func (e *FilesError) Error() string { return e.What + "; want " + e.Want }
 
-const sameRun = "a trace and files of the same run of the same program"
+const sameRun = "a trace and PPT files from the same run of the same program"
 
 // Ranges returns the private addresses: all addresses that are not shared.
 func Ranges(shared []trace.Addr) []Range {
@@ -52,7 +52,7 @@ func Ranges(shared []trace.Addr) []Range {
 			ranges = append(ranges, Range{low, a})
 		}
 		if low = a + 1; low == 0 {
-			return ranges // a is the last address
+			return ranges // a is the highest possible address
 		}
 	}
 	if low < math.MaxUint64 {
@@ -166,7 +166,7 @@ type Marked struct {
 	check              bool
 
 	program *trace.Program
-	about   []about // what is known about each block of the program
+	about   []about // the known facts about each block of the program
 	inside  bool    // whether the current row is in a region
 	regions uint64
 	pending bool // whether a ParallelEnd must be returned before the next row
@@ -284,7 +284,7 @@ func (m *Marked) give(b *trace.Batch, kind trace.Kind, addr trace.Addr, bytes, s
 	}
 }
 
-// learn returns what is known about a block, or nil if no block has this number.
+// learn returns the known facts about a block, or nil if no block has this number.
 func (m *Marked) learn(block uint32) (*about, error) {
 	if block == noBlock || m.program == nil || uint64(block) >= uint64(len(m.program.Blocks)) {
 		return nil, nil

@@ -82,7 +82,7 @@ type ThreadsError struct{ One, Another uint32 }
 
 func (e *ThreadsError) Error() string {
 	return "the trace has rows of threads " + strconv.FormatUint(uint64(e.One), 10) + " and " + strconv.FormatUint(uint64(e.Another), 10) +
-		", want a single-threaded run; record it with OMP_NUM_THREADS=1"
+		", want a single-threaded run; record the program with OMP_NUM_THREADS=1"
 }
 
 // AddressError reports that an address cannot be moved to a core.

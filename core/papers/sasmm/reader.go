@@ -30,7 +30,7 @@ type Reader struct {
 	kinds   trace.Kinds // the selected kinds
 	started bool        // the kinds of in have been selected
 
-	// Input state.
+	// The following fields contain the state of the input.
 	batch   *trace.Batch // rows of in; the rows from index at on have not been read
 	at      int
 	known   *trace.Program
@@ -41,11 +41,11 @@ type Reader struct {
 	err     error
 	late    error // error to return before the next row
 
-	// The execution that is being read.
+	// The following fields describe the execution that is being read.
 	now     execution
-	begun   bool   // whether it began with a BlockEntry
-	site    uint32 // site of its last reference
-	outside bool   // whether a part of it is outside of regions
+	begun   bool   // whether the execution began with a BlockEntry
+	site    uint32 // site of the execution's last reference
+	outside bool   // whether a part of the execution is outside of regions
 	depth   int    // number of open regions
 	frame   trace.Addr
 	low     trace.Addr // the low end of the stack
@@ -54,7 +54,7 @@ type Reader struct {
 	blocks  bool    // whether the trace has blocks
 	regions uint64
 
-	// The executions that are kept until the section is complete.
+	// The following fields contain the executions that are kept until the section is complete.
 	section   section
 	keeping   bool // whether the section is incomplete
 	replaying bool
@@ -65,7 +65,7 @@ type Reader struct {
 	held      execution // the first execution after the section
 	holding   bool
 
-	// Output: the rows of lanes, merged.
+	// The following fields contain the output: the merged rows of lanes.
 	merger  *interleave.Merger
 	merging bool
 	lanes   []lane
@@ -276,8 +276,8 @@ func (r *Reader) row(i int) error {
 	return r.put(c, i)
 }
 
-// begins reports whether a reference is the first of an execution. If there are no block entries,
-// an execution begins when the site number does not increase.
+// begins reports whether a reference is the first reference of an execution. If there are no block
+// entries, an execution begins when the site number does not increase.
 func (r *Reader) begins(block, site uint32) bool {
 	switch {
 	case block != r.now.block:
@@ -376,7 +376,7 @@ func (r *Reader) count(block uint32) {
 
 // settle adds the execution to the section if it is in a region or if executions are divided as
 // printed. Otherwise the execution is passed on. An execution in which a region begins or ends
-// counts as outside, because its block forks or continues after the join.
+// counts as outside of the region, because its block forks or continues after the join.
 func (r *Reader) settle() error {
 	x := &r.now
 	if !r.options.PerRegion {

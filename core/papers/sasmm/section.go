@@ -11,7 +11,7 @@ import (
 // stores them by block, together with the order of the blocks.
 type section struct {
 	tracks []track
-	at     []uint32 // by block: 1 + the number of its track; 0 if it has none yet
+	at     []uint32 // by block: 1 + the number of its track; 0: no track yet
 	order  order
 	bytes  int64 // approximate number of bytes of memory in use
 	limit  int64
@@ -33,8 +33,8 @@ type track struct {
 	encode   []expected // expectations for each shape, for encoding
 	last     int        // the shape of the last execution
 	share    share
-	reader   cursor   // used by Private, and for serial blocks
-	cores    []cursor // used by Shared, one per core
+	reader   cursor   // cursor for Private, and for serial blocks
+	cores    []cursor // cursors for Shared, one per core
 	next     uint64   // number of the block's execution that is next in the order
 	first    uint64   // number of core 0's executions so far
 }
@@ -59,8 +59,9 @@ func argued(k trace.Kind) bool { return !k.IsReference() && k >= trace.Alloc && 
 
 // expected predicts the addresses of a shape's rows.
 type expected struct {
-	from  uint64 // 1 + the number of the anchor at which it was reset; 0 if it was never reset
-	again bool   // whether there has been an execution since the reset
+	// 1 + the number of the anchor at which the expectations were reset; 0 if they were never reset
+	from  uint64
+	again bool // whether there has been an execution since the reset
 	rows  []expectation
 }
 
@@ -77,7 +78,7 @@ func (e *expected) since(anchor uint64, rows int) {
 	clear(e.rows)
 }
 
-// seen updates the expectation after an address. The stride is known from the second address on.
+// seen updates the expectation after an address. The stride is known after the second address.
 func (x *expectation) seen(addr uint64, again bool) {
 	if again {
 		x.stride = addr - x.last
@@ -115,7 +116,7 @@ func (s *section) reset() {
 	s.order.reset()
 }
 
-// trackOf returns the number of a block's track, and adds a track if there is none.
+// trackOf returns the number of a block's track, and adds the track if necessary.
 func (s *section) trackOf(block uint32) uint32 {
 	i := uint64(block + 1) // noBlock has index 0
 	for uint64(len(s.at)) <= i {
@@ -138,7 +139,7 @@ func (t *track) reset(block uint32) {
 	*t = track{block: block, data: t.data[:0], anchors: t.anchors[:0], shapes: t.shapes[:0], encode: t.encode[:0]}
 }
 
-// add stores an execution. It returns false if there is no room for it.
+// add stores an execution. It returns false if the execution does not fit in memory.
 func (s *section) add(x *execution, parallel bool) bool {
 	n := s.trackOf(x.block)
 	t := &s.tracks[n]
@@ -183,7 +184,7 @@ func (t *track) shape(x *execution) int {
 	if len(t.shapes) == 0 || slices.Equal(t.shapes[t.last], x.cells) {
 		return t.last
 	}
-	// Search backwards, because the shape is usually one of the latest.
+	// Search backwards, because the shape is usually one of the latest shapes.
 	for i := len(t.shapes) - 1; i >= 0 && len(t.shapes)-i <= mostTried; i-- {
 		if slices.Equal(t.shapes[i], x.cells) {
 			return i
@@ -192,8 +193,8 @@ func (t *track) shape(x *execution) int {
 	return len(t.shapes)
 }
 
-// mostTried is the maximum number of shapes that are compared. After that, a shape is added even if
-// an equal one exists.
+// mostTried is the maximum number of shapes that are compared. If none of these shapes is equal,
+// the shape is added even if an equal shape exists.
 const mostTried = 64
 
 // cursor reads a track's executions in ascending order. It can skip executions.
@@ -246,13 +247,13 @@ func (c *cursor) uvarint(t *track) uint64 {
 }
 
 // order is a sequence of tracks. A track is usually followed by the same track as last time.
-// Therefore the data alternate between a number of consecutive correct guesses and a track that was
-// guessed wrong.
+// Therefore the data alternate between a number of consecutive correct guesses and a wrongly
+// guessed track.
 type order struct {
 	data  []byte
-	guess []uint32 // by track: 1 + the track that followed it last; 0: unknown
+	guess []uint32 // by track: 1 + the track that followed it the last time; 0: unknown
 	now   uint32   // 1 + the last track; 0: none yet
-	run   uint64   // number of correct guesses since the last wrong one
+	run   uint64   // number of correct guesses since the last wrong guess
 	total uint64
 }
 
@@ -282,7 +283,7 @@ type orderReader struct {
 	at    int
 	guess []uint32
 	now   uint32
-	run   uint64 // remaining correct guesses before the next wrong one; valid only if told is set
+	run   uint64 // remaining correct guesses before the next wrong guess; valid only if told is set
 	told  bool
 	done  uint64
 }

@@ -28,8 +28,8 @@ func (o *Options) share(total uint64) share {
 	return s
 }
 
-// guide assigns ever smaller chunks, each to the core with the fewest executions so far. As all
-// executions are assumed to take the same time, this core is free first.
+// guide assigns chunks of decreasing size, each to the core with the fewest executions so far. All
+// executions are assumed to take the same time, so this core is free first.
 func (s *share) guide() {
 	s.pieces = make([][]piece, s.cores)
 	had := make([]uint64, s.cores)
@@ -133,7 +133,7 @@ func (s *share) most() (n uint64) {
 // coreBits is the number of the lowest bit of the core's number in private addresses.
 const coreBits = 48
 
-// movable reports whether the bits for the core's number are unused: all 0, or all 1 as in kernel
+// movable reports whether the bits for the core's number are unused: all 0, or all 1, as in kernel
 // addresses.
 func movable(addr trace.Addr) bool {
 	top := addr >> (coreBits - 1)
@@ -161,8 +161,8 @@ func (r *Reader) fork(frame trace.Addr) {
 }
 
 // isPrivate reports whether a reference of a parallel block accesses private memory of the thread.
-// It is also called for other blocks, because it is known only at the end which blocks are
-// parallel. Core 0 executes the other blocks, and its addresses are never moved.
+// It is also called for blocks that are not parallel, because the parallel blocks are known only at
+// the end. Core 0 executes the other blocks, and addresses of core 0 are never moved.
 func (r *Reader) isPrivate(addr trace.Addr) bool {
 	o := &r.options
 	if o.Ranges == nil {

@@ -18,10 +18,10 @@ type analysis struct {
 
 	counts  []float32 // number of lines in each set
 	counted []uint32  // sets whose counts may differ from 0
-	beside  []int32   // other arrays of the context that method lost has examined
+	beside  []int32   // other arrays of the context that the method lost has examined
 }
 
-// geometry describes a cache. 32 bits are enough for its dimensions.
+// geometry describes a cache. 32 bits are sufficient for its dimensions.
 type geometry struct{ Sets, Ways, LineBytes uint32 }
 
 func (g geometry) lines() float64 { return float64(g.Sets) * float64(g.Ways) }
@@ -36,11 +36,11 @@ type array struct {
 	granule  uint64 // distance between the positions to which the outer loops move the array: see analysis.granule
 	print    footprint
 	level    Level
-	grows    bool // set if many of its lines were not touched in the previous iteration
+	grows    bool // set if many of the array's lines were not touched in the previous iteration
 	direct   bool // set if one of the leaves is a reference of the loop's own body
-	stays    bool // set if it belongs to the right context
-	// edgeLo and edgeHi mean that the first or the last line also belongs to another array, where
-	// it is counted.
+	stays    bool // set if the array belongs to the right context
+	// edgeLo and edgeHi mean that the first or the last line also belongs to another array, which
+	// counts the line.
 	edgeLo, edgeHi bool
 }
 
@@ -49,18 +49,18 @@ type touch struct {
 	of     *array
 	part   int
 	direct bool    // whether the part is a leaf
-	to     int     // number of the array among those of an iteration
-	group  int     // number of the array among those of the loop
+	to     int     // number of the array among the arrays of an iteration
+	group  int     // number of the array among the arrays of the loop
 	own    float64 // share of the array's lines that no earlier touch in the iteration has used
 
-	// lost and lostAgain are the shares of lines that have been evicted since the previous
-	// iteration, and since an earlier touch in this iteration. They are averaged over the sampled
+	// lost and lostAgain are the shares of lines that have been evicted since the previous iteration,
+	// and since an earlier touch in this iteration. The shares are averaged over the sampled
 	// positions.
 	lost, lostAgain tally
 	level           Level
 
-	// Only in the root: the numbers of lines that were looked up and that missed, and whether a
-	// missing line had been used before.
+	// These fields are only used in the root: the numbers of lines that were looked up and that
+	// missed, and whether a missing line had been used before.
 	looked, missed float64
 	again          bool
 }
@@ -165,7 +165,7 @@ func (a *analysis) join(leaves []*leaf, depth int) array {
 // mostSections is the maximum number of sections of an array that are distinguished.
 const mostSections = 64
 
-// add adds a section, unless there is one with the same lines.
+// add adds a section, unless a section with the same lines exists.
 func (s *array) add(sec section, line uint32) {
 	s.granule = loops.GCD(s.granule, sec.granule)
 	in := sec.span.in(line)
@@ -347,8 +347,8 @@ func (a *analysis) shares(touches []touch, its []array) {
 //
 // If an iteration touches D lines of an array, and all n iterations of the loop touch B lines of
 // it, then (B-D)/(n-1) lines are new in each iteration after the first. The other lines were
-// touched in the previous iteration, and miss if they have been lost since. Lines that miss
-// repeatedly within a part of the body do so in every iteration.
+// touched in the previous iteration, and miss if they have been lost since then. Lines that miss
+// repeatedly within a part of the body miss repeatedly in every iteration.
 func (a *analysis) total(l *loop, touches []touch, its, arrays []array) {
 	once := make([]float64, len(arrays))
 	seen := make([]bool, len(its))
@@ -384,7 +384,7 @@ func (a *analysis) total(l *loop, touches []touch, its, arrays []array) {
 	}
 }
 
-// addTo adds the level of a touch to its array. The array gets the class of the touch with the most
+// addTo adds the level of a touch to its array. The array has the class of the touch with the most
 // misses.
 func (t *touch) addTo(arrays []array, most []float64) {
 	level, top := &arrays[t.group].level, &most[t.group]
@@ -398,8 +398,8 @@ func (t *touch) addTo(arrays []array, most []float64) {
 const slight = 1e-6
 
 // class returns the class of a touched array. old is the share of an iteration's lines that the
-// previous iteration also touched. inside is the number of misses within the part beyond one miss
-// per line.
+// previous iteration also touched. inside is the number of misses within the part, in addition to
+// one miss per line.
 func (t *touch) class(old, inside float64) Class {
 	lost, mean := t.lost, t.lost.mean()*old
 	if t.own < 0.5 {
@@ -483,7 +483,7 @@ func (a *analysis) tell(l *loop, touches []touch) {
 }
 
 // divide distributes the misses of a touch among its leaves, in proportion to the misses of the
-// leaves within the part. No leaf gets more misses than it has accesses.
+// leaves within the part. No leaf is assigned more misses than it has accesses.
 func (t *touch) divide(l *loop) {
 	given, room := 0., 0.
 	for _, u := range t.of.leaves {

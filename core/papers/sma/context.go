@@ -25,7 +25,7 @@ func newContext(n int) *context {
 	}
 }
 
-// up makes an array the most recently used one.
+// up makes an array the most recently used array.
 func (c *context) up(i int, batch int32) {
 	if c.batch[i] != 0 {
 		up, down := c.above[i], c.below[i]
@@ -48,7 +48,7 @@ func (c *context) up(i int, batch int32) {
 
 // lost computes the context-based reuse distance of an array, set by set. It returns the share of
 // the array's lines that are in overfull sets, and the reason. A set is overfull if it has fewer
-// ways than lines of this array and lines used since.
+// ways than there are lines of this array and lines used since then.
 func (a *analysis) lost(c *context, its []array, i int) (share float64, why reason) {
 	of := &its[i]
 	lines := of.lines
@@ -57,7 +57,7 @@ func (a *analysis) lost(c *context, its []array, i int) (share float64, why reas
 	each := even
 	c.own, c.other = c.other, c.own
 	ways := a.ways()
-	past := func(k int32) bool { // adds array k, and reports whether no more lines can be lost
+	past := func(k int32) bool { // past adds array k, and reports whether no more lines can be lost
 		lines += its[k].lines
 		a.beside = append(a.beside, k)
 		even += a.occupy(c, &its[k], int(k))
@@ -88,8 +88,8 @@ func (a *analysis) lost(c *context, its []array, i int) (share float64, why reas
 func (a *analysis) ways() float32 { return float32(a.cache.Ways) + 1e-3 }
 
 // shareLost returns the share of an array's lines that are in overfull sets. own contains the
-// array's lines in certain sets, and each is its number of lines in every set. Every set contains
-// even more lines in addition to the counted lines.
+// array's lines in some sets, and each is the array's number of lines in every set. In addition to
+// the counted lines, every set contains even lines.
 func (a *analysis) shareLost(own []slot, each, even float32) float64 {
 	gone, all, ways := 0., 0., a.ways()
 	if each > 0 {
@@ -161,7 +161,7 @@ func (a *analysis) places(touches []touch, its []array) int {
 // measure finds the lines that are lost between two iterations and within an iteration. It samples
 // positions that are spread over the iterations of the loop and of the loops around it. This takes
 // the strides of the outer loops into account (thesis §4.6): arrays that conflict in the first
-// iteration need not conflict in later ones.
+// iteration need not conflict in later iterations.
 func (a *analysis) measure(l *loop, touches []touch, its []array) {
 	c := newContext(len(its))
 	by := [][]array{its}
@@ -260,7 +260,7 @@ func (a *analysis) multiplies(c *context, arrays []array, from, to int, even flo
 }
 
 // left returns the left context: the loop's arrays in the order of their first use, up to the first
-// one that does not fit.
+// array that does not fit.
 func (a *analysis) left(l *loop) (list []int) {
 	first := func(i int) int { return l.arrays[i].leaves[0].number }
 	order := sorted(len(l.arrays), func(x, y int) int { return first(x) - first(y) })
@@ -324,10 +324,10 @@ func (l *loop) vary(depth int, iterations float64) {
 	}
 }
 
-// place returns the progress of a loop at place k, in [0, 1). If out is 0, this is the loop itself,
-// and otherwise the loop that is out levels further out. The progress at place 0 is 0. The values
-// are Halton sequences (Numerische Mathematik 2, 1960), which are spread evenly over all loops at
-// once.
+// place returns the progress of a loop at place k, in [0, 1). If out is 0, the result is for the
+// loop itself, and otherwise for the loop that is out nesting levels further out. The progress at
+// place 0 is 0. The values are Halton sequences (Numerische Mathematik 2, 1960), which are spread
+// evenly over all loops at once.
 func place(k, out int) float64 {
 	base := primes[out%len(primes)]
 	at, unit := 0., 1.
@@ -340,7 +340,8 @@ func place(k, out int) float64 {
 
 var primes = [...]int{2, 3, 5, 7, 11, 13, 17, 19, 23, 29}
 
-// offset returns how far a leaf has moved at place k of a loop and the loops around it.
+// offset returns the number of bytes by which a leaf has moved at place k of a loop and the loops
+// around it.
 func (l *leaf) offset(of *loop, k int) (bytes uint64) {
 	for d := 1; d <= of.depth; d++ {
 		turn := math.Floor(place(k, of.depth-d) * min(max(0, math.Floor(l.chain[d].trips)), 1<<53))
@@ -355,7 +356,7 @@ type slot struct {
 	lines float32
 }
 
-// footprint describes which sets contain an array's lines. It has one of three forms.
+// footprint describes the sets that contain an array's lines, in one of three forms.
 type footprint struct {
 	run   bool     // whether the array contains all bytes of its span
 	slots [][]slot // the sets, for each position within a line at which the array may begin
@@ -367,7 +368,7 @@ type footprint struct {
 func (a *analysis) mostRuns() float64 { return float64(16*uint64(a.cache.Sets) + 256) }
 
 // put adds a section's lines, moved by offset bytes, to the counts of sets. It returns false if the
-// lines are to be treated as spread evenly.
+// lines should be treated as spread evenly.
 func (a *analysis) put(s *section, offset uint64) bool {
 	line, sets := uint64(a.cache.LineBytes), uint64(a.cache.Sets)
 	all := 1.
@@ -485,8 +486,8 @@ func (a *analysis) slots(most float32) (list []slot) {
 // mostPhases is the maximum number of positions within a line that are distinguished.
 const mostPhases = 8
 
-// phases returns how many positions within a line an array may begin at, and the distance between
-// them.
+// phases returns the number of positions within a line at which an array may begin, and the
+// distance between them.
 func (a *analysis) phases(s *array) (n, step uint64) {
 	line := uint64(a.cache.LineBytes)
 	n = min(line/s.granule, mostPhases)

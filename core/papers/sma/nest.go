@@ -100,8 +100,7 @@ func turns(chain []*loop) float64 {
 		}
 		return last.around.turns * float64(last.item.Trips)
 	}
-	// If only these loops are around a single record, the number of records equals the number of
-	// iterations of the last loop.
+	// A single record inside only these loops occurs as often as the last loop iterates.
 	it := loops.Leaf(loops.Reference{Bytes: 1}, 0)
 	for i := len(chain) - 1; i > 0; i-- {
 		it = loops.Item{Body: []loops.Item{it}, Trips: chain[i].item.Trips, Steps: chain[i].item.Steps}
@@ -136,8 +135,8 @@ func (a *analysis) wide(l *leaf) float64 {
 	return 1 + float64(bytes-1)/float64(line)
 }
 
-// span is the range of bytes from lo to hi, both included. Ranges that would wrap around are cut
-// off.
+// span is the range of bytes from lo to hi, both included. Ranges that would wrap around the end of
+// the address space are cut off.
 type span struct{ lo, hi uint64 }
 
 func (s span) join(t span) span { return span{min(s.lo, t.lo), max(s.hi, t.hi)} }
@@ -156,7 +155,7 @@ type dim struct {
 type section struct {
 	span  span
 	first uint64 // address of the first access
-	dims  []dim  // in ascending order of step; loops without gaps are included in run instead
+	dims  []dim  // in ascending order of step; loops that leave no gaps are included in run instead
 	run   float64
 	lines float64
 
@@ -233,7 +232,7 @@ func (a *analysis) granule(l *leaf, depth int) uint64 {
 // mostCorners is the maximum number of loops whose corners are visited.
 const mostCorners = 12
 
-// reach returns how far the address moves below and above the first address.
+// reach returns the distances by which the address moves below and above the first address.
 func (a *analysis) reach(l *leaf, depth int) (down, up float64) {
 	chain := l.chain[depth:]
 	varies := false
@@ -260,8 +259,8 @@ func (a *analysis) reach(l *leaf, depth int) (down, up float64) {
 	return down, up
 }
 
-// corners visits the corners of the iteration space, because an affine address reaches its minimum
-// and maximum there.
+// corners visits the corners of the iteration space, at which an affine address reaches its minimum
+// and maximum.
 func corners(l *leaf, from, depth int, turn []float64, offset float64, least, most *float64) {
 	if depth == len(l.chain) {
 		*least, *most = min(*least, offset), max(*most, offset)

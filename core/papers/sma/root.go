@@ -5,9 +5,8 @@ import (
 	"math"
 )
 
-// held is an LRU cache of lines. It serves as the context of the root: a tree may have very many
-// top-level nodes, and most of them are single accesses whose array is one line (thesis, Algorithm
-// 1).
+// held is an LRU cache of lines. It is the context of the root, because a tree may have very many
+// top-level nodes, most of which are single accesses whose array is one line (thesis, Algorithm 1).
 type held struct {
 	geometry
 	at   map[uint64]*list.Element // entries by line; nil if the line was evicted
@@ -18,8 +17,8 @@ func newHeld(g geometry) *held {
 	return &held{geometry: g, at: map[uint64]*list.Element{}, sets: map[uint64]*list.List{}}
 }
 
-// use accesses a line. It reports whether the line was in the cache, and whether it had been used
-// before.
+// use accesses a line. use reports whether the line was in the cache, and whether the line had been
+// used before.
 func (h *held) use(line uint64) (hit, known bool) {
 	number := line % uint64(h.Sets)
 	set := h.sets[number]
@@ -98,7 +97,7 @@ func (a *analysis) sectionLines(s *array, most uint64, list []uint64) []uint64 {
 
 // composeRoot determines which lines of each touch are in the cache when the root reaches this
 // touch. The arrays of a loop are used in turn. Arrays that the loop uses completely in each
-// iteration are used again at its end.
+// iteration are used again at the end of the loop.
 func (a *analysis) composeRoot(touches []touch, arrays []array) {
 	h := newHeld(a.cache)
 	most := make([]float64, len(arrays))

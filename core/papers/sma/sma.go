@@ -176,7 +176,7 @@ type Leaf struct {
 }
 
 // errMany reports a tree whose counts would overflow.
-var errMany = &trace.OptionError{Option: "tree", Got: "2^64 references or more", Want: "fewer: counts have 64 bits"}
+var errMany = &trace.OptionError{Option: "tree", Got: "2^64 references or more", Want: "fewer, because counts have 64 bits"}
 
 // Limits of a cache.
 const (

@@ -118,7 +118,7 @@ func decimal(v byte) string { return strconv.Itoa(int(v)) }
 // records must refer to memory.
 func Recognise(head []byte) (reason string, ok bool) {
 	if len(head) < recordBytes {
-		return "it has fewer than the " + strconv.Itoa(recordBytes) + " bytes of a record", false
+		return "the file has fewer than the " + strconv.Itoa(recordBytes) + " bytes of a record", false
 	}
 	references := 0
 	for n := 1; len(head) >= recordBytes; n++ {
@@ -127,7 +127,7 @@ func Recognise(head []byte) (reason string, ok bool) {
 			return "record " + strconv.Itoa(n) + ": " + wrong.What + " " + wrong.Got + ", want " + wrong.Want, false
 		}
 		if binary.LittleEndian.Uint64(record[:]) == 0 {
-			return "record " + strconv.Itoa(n) + ": its instruction is at address 0", false
+			return "record " + strconv.Itoa(n) + ": the instruction is at address 0", false
 		}
 		for at := 0; at < recordBytes; at += 8 {
 			addr := binary.LittleEndian.Uint64(record[at:])

@@ -130,7 +130,7 @@ func TestRecognise(t *testing.T) {
 		encode(small...)[:200]:                                 "",
 		"0 1000\n":                                             "fewer than the 64 bytes",
 		strings.Repeat(" L 04001ab0,8\n", 99):                  "is_branch",
-		with(func(i *instr) { i.IP = 0 }):                      "record 4: its instruction is at address 0",
+		with(func(i *instr) { i.IP = 0 }):                      "record 4: the instruction is at address 0",
 		with(func(i *instr) { i.Taken = 1 }):                   "record 4: branch_taken 1",
 		with(func(i *instr) { i.Sources[2] = 1 << 50 }):        "record 4: 0x4000000000000 is not an address",
 		encode(small[2], small[3]):                             "no record refers to memory",

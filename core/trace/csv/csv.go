@@ -96,7 +96,7 @@ func (p *parser) row(line []byte, b *trace.Batch, row int) *trace.SyntaxError {
 			return wrong
 		}
 		if !lines.FitsBytes(addr, uint32(bytes)) {
-			return lines.Wrong("reference", line, "one that ends within the 64-bit address space")
+			return lines.Wrong("reference", line, "a reference that ends within the 64-bit address space")
 		}
 	}
 	k := trace.Load
@@ -367,7 +367,7 @@ func parseHeader(line []byte) (layout, *HeaderError) {
 		var name []byte
 		var wrong *trace.SyntaxError
 		if name, rest, more, wrong = p.next(rest); wrong != nil {
-			return fail("a quoted name does not end", wrong.Want)
+			return fail("the closing quote of a name is missing", wrong.Want)
 		}
 		if c.count == most {
 			return fail("there are too many columns", "at most "+strconv.Itoa(most))
@@ -377,7 +377,7 @@ func parseHeader(line []byte) (layout, *HeaderError) {
 			continue
 		}
 		if c.at[column] >= 0 {
-			return fail("there are two columns for "+Columns[column][0], "one")
+			return fail("there are two columns for "+Columns[column][0], "one column")
 		}
 		c.at[column] = c.count
 	}
@@ -441,7 +441,7 @@ type Writer struct {
 func NewWriter(w io.Writer) *Writer { return &Writer{w: w} }
 
 // ErrLateColumn reports that threads, PCs or sizes appeared in a trace after the header line was written.
-var ErrLateColumn = errors.New("the trace has a column that it did not have at its beginning; convert it to a container (.sgt) first, and then the container to a table")
+var ErrLateColumn = errors.New("thread numbers, PCs or sizes first appear after the beginning of the trace, so the table's header lacks a column; convert the trace to a container (.sgt) first, and then convert the container to a table")
 
 var letters = [trace.NumKinds]byte{
 	trace.Load: 'r', trace.Store: 'w', trace.Modify: 'm', trace.Fetch: 'i', trace.RangeRead: 'r', trace.RangeWrite: 'w',

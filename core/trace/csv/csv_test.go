@@ -130,8 +130,8 @@ func TestErrorsSayWhatIsWrong(t *testing.T) {
 func TestHeaderErrorsAreFinal(t *testing.T) {
 	for text, want := range map[string]string{
 		"tid,rw\n1,r\n":                         `a.csv:1: header "tid,rw": there is no column of addresses, want a column named addr, and optionally tid, pc, rw and size`,
-		"addr,address\n1,2\n":                   `a.csv:1: header "addr,address": there are two columns for addr, want one`,
-		"\"addr\n":                              `a.csv:1: header "\"addr": a quoted name does not end, want a closing quote on the same line`,
+		"addr,address\n1,2\n":                   `a.csv:1: header "addr,address": there are two columns for addr, want one column`,
+		"\"addr\n":                              `a.csv:1: header "\"addr": the closing quote of a name is missing, want a closing quote on the same line`,
 		"addr" + strings.Repeat(",", 70) + "\n": `a.csv:1: header "addr` + strings.Repeat(",", 70) + `": there are too many columns, want at most 64`,
 	} {
 		r := NewReader("a.csv", strings.NewReader(text))

@@ -115,7 +115,7 @@ func TestErrorsSayWhatIsWrong(t *testing.T) {
 		"r 10":                `app.din:2: label "r", want 0 to 4`,
 		"0":                   `app.din:2: address "", want 1 to 16 hexadecimal digits`,
 		"0 xyz":               `app.din:2: address "xyz", want 1 to 16 hexadecimal digits`,
-		"0 12345678901234567": `app.din:2: address "12345678901234567", want at most 16 hexadecimal digits: an address has 64 bits`,
+		"0 12345678901234567": `app.din:2: address "12345678901234567", want at most 16 hexadecimal digits, because an address has 64 bits`,
 	} {
 		r := NewReader("app.din", strings.NewReader("0 8\n"+line+"\n1 8\n"))
 		b := trace.NewBatch(0)

@@ -169,7 +169,7 @@ func wrong(kind, size uint16, offset int64) error {
 	if kind == typeBundle && size > bundleLengths {
 		what, got, want = "instructions of a bundle", size, "at most "+strconv.Itoa(bundleLengths)
 	} else if kind == typeBundle {
-		want = "an instruction before the first bundle"
+		want = "an instruction record before the first bundle of instructions"
 	}
 	return &trace.SyntaxError{Offset: offset, What: what, Got: strconv.Itoa(int(got)), Want: want}
 }
@@ -179,10 +179,10 @@ func wrong(kind, size uint16, offset int64) error {
 // types.
 func Recognise(head []byte) (reason string, ok bool) {
 	if len(head) < RecordBytes {
-		return "it has fewer than the " + strconv.Itoa(RecordBytes) + " bytes of a record", false
+		return "the file has fewer than the " + strconv.Itoa(RecordBytes) + " bytes of a record", false
 	}
 	if kind := binary.LittleEndian.Uint16(head); kind != typeHeader {
-		return "its first record is of type " + strconv.Itoa(int(kind)) + ", want " + strconv.Itoa(typeHeader) + ", a header", false
+		return "the first record is of type " + strconv.Itoa(int(kind)) + ", want " + strconv.Itoa(typeHeader) + ", a header", false
 	}
 	const newest = 100 // all version numbers so far have one digit
 	if version := binary.LittleEndian.Uint64(head[valueAt:]); version == 0 || version > newest {

@@ -47,8 +47,8 @@ func CheckPart(name string, r *bufio.Reader) error {
 		return err
 	}
 	if reason, ok := Recognise(head); !ok {
-		return errors.New(name + ": is not a trace of DynamoRIO like the other files of its folder (" + reason +
-			"); move it to another folder, or open one file instead of the folder")
+		return errors.New(name + ": not a DynamoRIO trace, unlike the other files of the folder (" + reason +
+			"); move this file to another folder, or open one file instead of the folder")
 	}
 	return nil
 }

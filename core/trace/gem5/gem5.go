@@ -244,18 +244,18 @@ func (p *parser) row(k packet, b *trace.Batch, row int) int {
 // differs.
 func Recognise(head []byte) (reason string, ok bool) {
 	if len(head) < len(magic) || string(head[:len(magic)]) != magic {
-		return "it does not begin with " + magic, false
+		return "the file does not begin with " + magic, false
 	}
 	header, rest := cut(head[len(magic):])
 	if header == nil {
 		return "", true // too long to examine
 	}
 	if _, _, wrong := decodeHeader(header); wrong != nil {
-		return "its header: " + wrong.Clause(), false
+		return "the header: " + wrong.Clause(), false
 	}
 	if first, _ := cut(rest); first != nil {
 		if _, wrong := decodePacket(first); wrong != nil {
-			return "its first message is not a packet: " + wrong.Clause(), false
+			return "the first message is not a packet: " + wrong.Clause(), false
 		}
 	}
 	return "", true
@@ -375,11 +375,11 @@ func decodePacket(text []byte) (k packet, wrong *trace.SyntaxError) {
 	k = packet{cmd: uint32(values[2]), addr: values[3], size: uint32(values[4]), flags: uint32(values[5]), id: values[6], pc: values[7]}
 	switch {
 	case there&required != required:
-		return k, &trace.SyntaxError{What: "packet", Got: "", Want: "one with command, address and size"}
+		return k, &trace.SyntaxError{What: "packet", Got: "", Want: "a packet with command, address and size"}
 	case values[4] > math.MaxUint32:
 		return k, &trace.SyntaxError{What: "size", Got: strconv.FormatUint(values[4], 10), Want: "at most 4294967295"}
 	case k.size > 0 && k.addr > math.MaxUint64-uint64(k.size-1):
-		return k, &trace.SyntaxError{What: "packet", Got: "0x" + strconv.FormatUint(k.addr, 16), Want: "one that ends within the 64-bit address space"}
+		return k, &trace.SyntaxError{What: "packet", Got: "0x" + strconv.FormatUint(k.addr, 16), Want: "a reference that ends within the 64-bit address space"}
 	}
 	return k, nil
 }
@@ -408,7 +408,7 @@ func decodeHeader(text []byte) (probe string, requestors []trace.Thread, wrong *
 		}
 	}
 	if !frequency {
-		return "", nil, &trace.SyntaxError{What: "header", Got: "", Want: "one with a tick frequency"}
+		return "", nil, &trace.SyntaxError{What: "header", Got: "", Want: "a header with a tick frequency"}
 	}
 	return probe, slices.Clip(requestors), nil
 }
@@ -436,5 +436,5 @@ func badField(text []byte) *trace.SyntaxError {
 }
 
 func badWire(f field) *trace.SyntaxError {
-	return &trace.SyntaxError{What: "field " + strconv.FormatUint(f.number, 10), Got: "wire type " + strconv.FormatUint(f.wire, 10), Want: "the wire type that gem5 uses for it"}
+	return &trace.SyntaxError{What: "field " + strconv.FormatUint(f.number, 10), Got: "wire type " + strconv.FormatUint(f.wire, 10), Want: "the wire type that gem5 uses for this field"}
 }

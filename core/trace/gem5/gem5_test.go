@@ -342,8 +342,8 @@ func TestRecognise(t *testing.T) {
 		file(plainHeader):                       "",
 		"gem4":                                  "does not begin with gem5",
 		"ge":                                    "does not begin with gem5",
-		magic + string(delimited(number(1, 1))): "its header: field 1",
-		file(plainHeader, delimited(number(1, 5), text(2, []byte("x")))): "its first message is not a packet",
+		magic + string(delimited(number(1, 1))): "the header: field 1",
+		file(plainHeader, delimited(number(1, 5), text(2, []byte("x")))): "the first message is not a packet",
 	} {
 		if reason, ok := Recognise([]byte(file)); ok != (want == "") || !strings.Contains(reason, want) {
 			t.Errorf("%q: %v %q, want %q", file, ok, reason, want)

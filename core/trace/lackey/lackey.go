@@ -252,7 +252,7 @@ func record(line []byte) (kind trace.Kind, addr trace.Addr, size uint32, wrong *
 		return 0, 0, 0, wrong
 	}
 	if !lines.FitsBytes(addr, size) {
-		return 0, 0, 0, lines.Wrong("reference", after, "one that ends within the 64-bit address space")
+		return 0, 0, 0, lines.Wrong("reference", after, "a reference that ends within the 64-bit address space")
 	}
 	return kind, addr, size, nil
 }

@@ -143,10 +143,10 @@ func TestErrorsSayWhatIsWrong(t *testing.T) {
 		" X 10,8":                `a.lackey:2: line " X 10,8", want I, L, S or M, then address,bytes`,
 		" L 10":                  `a.lackey:2: reference "10", want address,bytes`,
 		" L 1g,8":                `a.lackey:2: address "1g", want 1 to 16 hexadecimal digits`,
-		" L 12345678901234567,8": `a.lackey:2: address "12345678901234567", want at most 16 hexadecimal digits: an address has 64 bits`,
+		" L 12345678901234567,8": `a.lackey:2: address "12345678901234567", want at most 16 hexadecimal digits, because an address has 64 bits`,
 		" L 10,":                 `a.lackey:2: bytes "", want a decimal number, at most 4294967295`,
 		" L 10,4294967296":       `a.lackey:2: bytes "4294967296", want a decimal number, at most 4294967295`,
-		" L ffffffffffffffff,8":  `a.lackey:2: reference "ffffffffffffffff,8", want one that ends within the 64-bit address space`,
+		" L ffffffffffffffff,8":  `a.lackey:2: reference "ffffffffffffffff,8", want a reference that ends within the 64-bit address space`,
 	} {
 		r := NewReader("a.lackey", strings.NewReader(" L 8,8\n"+line+"\n S 8,8\n"))
 		b := trace.NewBatch(0)

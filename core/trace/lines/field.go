@@ -152,7 +152,7 @@ func Hex(s []byte) (v uint64, wide, ok bool) {
 	return v, wide, len(s) > 0 && !wide
 }
 
-const tooWide = "at most 16 hexadecimal digits: an address has 64 bits"
+const tooWide = "at most 16 hexadecimal digits, because an address has 64 bits"
 
 // Address reads hexadecimal digits after a required 0x. what is the name of the address in errors.
 func Address(what string, s []byte) (addr trace.Addr, wrong *trace.SyntaxError) {

@@ -68,7 +68,7 @@ func TestErrorsSayWhatIsWrong(t *testing.T) {
 		"401000: R 0x10":                  `a:2: instruction "401000", want 0x and 1 to 16 hexadecimal digits`,
 		"0x401000: X 0x10":                `a:2: kind "X", want R or W`,
 		"0x401000: R":                     `a:2: address "", want 0x and 1 to 16 hexadecimal digits`,
-		"0x401000: R 0x10000000000000000": `a:2: address "0x10000000000000000", want at most 16 hexadecimal digits: an address has 64 bits`,
+		"0x401000: R 0x10000000000000000": `a:2: address "0x10000000000000000", want at most 16 hexadecimal digits, because an address has 64 bits`,
 	} {
 		r, b := NewReader("a", strings.NewReader("0x1: R 0x2\n"+line+"\n0x1: W 0x2\n")), trace.NewBatch(0)
 		if err := r.Next(b); err != nil || b.Len() != 1 {

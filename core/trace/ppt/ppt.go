@@ -309,7 +309,7 @@ func (t *blocks) begin(label []byte) (block uint32, wrong *trace.SyntaxError) {
 			return 0, lines.Wrong("BB START", nil, "a block")
 		}
 		if len(t.program.Blocks) >= mostBlocks {
-			return 0, lines.Wrong("BB START", label, "one of at most "+strconv.Itoa(mostBlocks)+" blocks")
+			return 0, lines.Wrong("BB START", label, "at most "+strconv.Itoa(mostBlocks)+" different blocks")
 		}
 		function, name := splitLabel(label)
 		block = uint32(len(t.parts))

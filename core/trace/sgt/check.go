@@ -84,10 +84,10 @@ func (k *checker) all() {
 // order compares the tickets of a chunk with the tickets of earlier chunks.
 func (k *checker) order(c *chunk) {
 	if last, ok := k.last[c.thread]; ok && c.firstTicket < last {
-		k.tell(c.at, "thread "+decimal(uint64(c.thread))+" continues with ticket "+decimal(c.firstTicket)+" after "+decimal(last)+": tickets must not decrease")
+		k.tell(c.at, "thread "+decimal(uint64(c.thread))+" continues with ticket "+decimal(c.firstTicket)+" after "+decimal(last)+", but tickets must not decrease")
 	}
 	if c.firstTicket < k.floor {
-		k.tell(c.at, "ticket "+decimal(c.firstTicket)+", but earlier chunks announced only tickets from "+decimal(k.floor)+" on")
+		k.tell(c.at, "ticket "+decimal(c.firstTicket)+", but earlier chunks announced only tickets of at least "+decimal(k.floor))
 	}
 	k.last[c.thread], k.floor = c.lastTicket, max(k.floor, c.floor)
 }
@@ -105,9 +105,9 @@ func (k *checker) content(c *chunk) {
 	case err != nil:
 		k.tell(c.at, "the chunk cannot be read completely: "+err.Error())
 	case references != c.references:
-		k.tell(c.at, "the chunk has "+decimal(references)+" references, but its frame says "+decimal(c.references))
+		k.tell(c.at, "the chunk has "+decimal(references)+" references, but the frame header states "+decimal(c.references))
 	case k.d.ticketNow != c.lastTicket:
-		k.tell(c.at, "the chunk ends with ticket "+decimal(k.d.ticketNow)+", but its frame says "+decimal(c.lastTicket))
+		k.tell(c.at, "the chunk ends with ticket "+decimal(k.d.ticketNow)+", but the frame header states "+decimal(c.lastTicket))
 	}
 }
 
@@ -208,7 +208,7 @@ func (k *checker) end(err error) {
 	case !e.Known && err == io.EOF:
 		k.tell(k.in.feed.at, "the file does not record how the run ended")
 	case e.Known && e.References != v.References:
-		k.tell(k.in.feed.at, "the end records "+decimal(e.References)+" references, but the chunks contain "+decimal(v.References))
+		k.tell(k.in.feed.at, "the last frame states "+decimal(e.References)+" references, but the chunks contain "+decimal(v.References))
 	}
 }
 
@@ -229,7 +229,7 @@ func (k *checker) index() {
 	case err != nil:
 		k.tell(at, err.Error())
 	case x.at != at:
-		k.tell(at, "the index claims to be at byte "+decimal(x.at))
+		k.tell(at, "the index states a wrong position, byte "+decimal(x.at))
 	case len(x.chunks) != len(k.chunks):
 		k.tell(at, "the index has "+decimal(uint64(len(x.chunks)))+" chunks, but the file contains "+decimal(uint64(len(k.chunks))))
 	case len(x.tables) != len(k.r.tables):
@@ -237,12 +237,12 @@ func (k *checker) index() {
 	default:
 		for i, c := range x.chunks {
 			if c != k.chunks[i] {
-				k.tell(at, "the index disagrees with the chunk at byte "+decimal(k.chunks[i].at))
+				k.tell(at, "the index does not match the chunk at byte "+decimal(k.chunks[i].at))
 			}
 		}
 		for i, table := range x.tables {
 			if table != k.r.tables[i] {
-				k.tell(at, "the index disagrees with the table at byte "+decimal(k.r.tables[i]))
+				k.tell(at, "the index does not match the table at byte "+decimal(k.r.tables[i]))
 			}
 		}
 	}
@@ -337,7 +337,7 @@ func (s *Survey) add(c *chunk, threads map[uint32]*ThreadSurvey) {
 }
 
 // errNeedsValues reports that the number of rows of a step depends on its values.
-var errNeedsValues = errors.New("the number of rows depends on the values")
+var errNeedsValues = errors.New("the number of records depends on values that were not read")
 
 // count decodes at most the given number of steps without computing their values; it reads only the
 // lengths of the encoded values. It returns the number of the steps' rows, and the part of the

@@ -90,14 +90,14 @@ func TestFaults(t *testing.T) {
 		want   string
 	}{
 		{"nothing", func(*openChunk, *uint64) {}, ""},
-		{"references", func(c *openChunk, _ *uint64) { c.references++ }, "the chunk has 2 references, but its frame says 3"},
-		{"steps", func(c *openChunk, _ *uint64) { c.steps++ }, "the chunk cannot be read completely: its tickets do not follow the format"},
+		{"references", func(c *openChunk, _ *uint64) { c.references++ }, "the chunk has 2 references, but the frame header states 3"},
+		{"steps", func(c *openChunk, _ *uint64) { c.steps++ }, "the chunk cannot be read completely: the tickets of the chunk do not follow the format"},
 		{"last ticket", func(c *openChunk, _ *uint64) { c.lastTicket++ }, "the chunk ends with ticket "},
-		{"floor", func(_ *openChunk, floor *uint64) { *floor = 1000 }, "ticket 8, but earlier chunks announced only tickets from 1000 on"},
-		{"control", func(c *openChunk, _ *uint64) { c.control = append(c.control, 1) }, "the chunk cannot be read completely: it contains more bytes or values than its steps use"},
-		{"value", func(c *openChunk, _ *uint64) { c.value = nil }, "the chunk cannot be read completely: its steps do not follow the format"},
-		{"block", func(c *openChunk, _ *uint64) { c.control = appendPrefix(appendPrefix(nil, 2), 200) }, "the chunk cannot be read completely: it has a step of a block that no table contains"},
-		{"ticket", func(c *openChunk, _ *uint64) { c.ticket = nil }, "the chunk cannot be read completely: its tickets do not follow the format"},
+		{"floor", func(_ *openChunk, floor *uint64) { *floor = 1000 }, "ticket 8, but earlier chunks announced only tickets of at least 1000"},
+		{"control", func(c *openChunk, _ *uint64) { c.control = append(c.control, 1) }, "the chunk cannot be read completely: the chunk contains more bytes or values than its steps use"},
+		{"value", func(c *openChunk, _ *uint64) { c.value = nil }, "the chunk cannot be read completely: the steps of the chunk do not follow the format"},
+		{"block", func(c *openChunk, _ *uint64) { c.control = appendPrefix(appendPrefix(nil, 2), 200) }, "the chunk cannot be read completely: the chunk has a step of a block that no table contains"},
+		{"ticket", func(c *openChunk, _ *uint64) { c.ticket = nil }, "the chunk cannot be read completely: the tickets of the chunk do not follow the format"},
 	} {
 		faults, _ := faultsOf(t, file(c.change, 5, 8))
 		if c.want == "" && len(faults) > 0 || c.want != "" && !strings.Contains(strings.Join(faults, "\n"), c.want) {
@@ -105,7 +105,7 @@ func TestFaults(t *testing.T) {
 		}
 	}
 	faults, _ := faultsOf(t, file(func(*openChunk, *uint64) {}, 8, 5))
-	if want := "thread 1 continues with ticket 5 after 8: tickets must not decrease"; len(faults) != 1 || faults[0] != want {
+	if want := "thread 1 continues with ticket 5 after 8, but tickets must not decrease"; len(faults) != 1 || faults[0] != want {
 		t.Errorf("decreasing tickets: faults %q, want %q", faults, want)
 	}
 }

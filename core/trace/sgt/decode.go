@@ -21,10 +21,10 @@ const window = 1 << 16
 
 // These errors occur in chunks whose checksums are correct.
 var (
-	errControl = errors.New("its steps do not follow the format")
-	errBlock   = errors.New("it has a step of a block that no table contains")
-	errTickets = errors.New("its tickets do not follow the format")
-	errRest    = errors.New("it contains more bytes or values than its steps use")
+	errControl = errors.New("the steps of the chunk do not follow the format")
+	errBlock   = errors.New("the chunk has a step of a block that no table contains")
+	errTickets = errors.New("the tickets of the chunk do not follow the format")
+	errRest    = errors.New("the chunk contains more bytes or values than its steps use")
 )
 
 // decoder decodes the steps of one thread, one chunk after the other. It returns an error only

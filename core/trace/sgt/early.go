@@ -220,7 +220,7 @@ func (m *reused) takeBack(c *chunk, d *decoder) {
 	}
 }
 
-var errContent = errors.New("its content does not have the length that its frame says")
+var errContent = errors.New("the length of the content differs from the length in the frame header")
 
 // start decompresses a chunk and starts to decode it.
 func (d *decoder) start(c *chunk, plans []plan) error {

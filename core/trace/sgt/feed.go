@@ -63,7 +63,7 @@ type frame struct {
 
 var (
 	errCheck  = errors.New("the checksum of a frame is wrong")
-	errMagic  = errors.New("there is no frame where one should begin")
+	errMagic  = errors.New("there is no frame at the expected position")
 	errLength = errors.New("a frame is longer than 2^30 bytes")
 )
 

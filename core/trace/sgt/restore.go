@@ -40,7 +40,7 @@ type RestoreError struct {
 }
 
 func (e *RestoreError) Error() string {
-	return "row " + decimal(e.Row) + " does not belong to the block that began before it, want " + e.Want +
+	return "record " + decimal(e.Row) + " does not belong to the block that began before, want " + e.Want +
 		"; to write only the references of a part of a trace, add --kinds all"
 }
 
@@ -177,7 +177,7 @@ func (r *Restorer) finish(p *trace.Program) error {
 	}
 	r.pass(p, s.end)
 	if s.next != s.end {
-		return r.wrong("all rows of block " + decimal(uint64(s.block)))
+		return r.wrong("all records of block " + decimal(uint64(s.block)))
 	}
 	s.open = false
 	r.ticket++

@@ -284,7 +284,7 @@ func (t *tableForm) checkStructure(s *trace.Structure) {
 	from := uint32(0)
 	for _, m := range s.Members {
 		if end := uint64(m.Offset) + uint64(m.Bytes); t.reads && (end > s.Bytes || m.Offset < from || m.Bytes == 0) {
-			t.fail("end of a member", end, "members in ascending order, within the "+decimal(s.Bytes)+" bytes of their structure")
+			t.fail("end of a member", end, "members in ascending order, within the "+decimal(s.Bytes)+" bytes of the structure")
 			return
 		}
 		from = m.Offset

@@ -76,8 +76,8 @@ func (e *VersionError) Error() string {
 }
 
 var (
-	errFirst  = errors.New("it does not begin like a container")
-	errSecond = errors.New("another trace begins here: files cannot be concatenated; convert each of them")
+	errFirst  = errors.New("the file does not begin with the header of a container")
+	errSecond = errors.New("another trace begins here, but traces cannot be concatenated; convert each file separately")
 )
 
 // clone returns an independent copy, which can read further frames. t must be marked as shared, or

@@ -49,7 +49,7 @@ var emulators = map[elf.Machine]string{
 // the machine is not supported.
 func Emulator(m elf.Machine) (path, name string, err error) {
 	if name = emulators[m]; name == "" {
-		return "", "", fmt.Errorf("programs for %v cannot be traced; only those for x86-64, AArch64 and 64-bit RISC-V", m)
+		return "", "", fmt.Errorf("programs for %v cannot be traced; want a program for x86-64, AArch64 or 64-bit RISC-V", m)
 	}
 	path, err = exec.LookPath(name)
 	return path, name, err
@@ -57,7 +57,7 @@ func Emulator(m elf.Machine) (path, name string, err error) {
 
 // ErrNoCompiler means that no C compiler is installed.
 var ErrNoCompiler = errors.New(
-	"QEMU's plugin must be compiled once, but no C compiler is installed; install one (apt-get install gcc libc6-dev)")
+	"QEMU's plugin must be compiled once, but no C compiler is installed; install a compiler (apt-get install gcc libc6-dev)")
 
 // compilers lists the C compilers to try, in this order.
 var compilers = []string{"cc", "gcc", "clang"}

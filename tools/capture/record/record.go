@@ -100,7 +100,7 @@ func (e *TracerError) Error() string {
 	case Valgrind:
 		return "valgrind is not installed (" + valgrindPackage + ")"
 	}
-	return "neither " + e.Emulator + " (" + qemuPackage + ") nor valgrind (" + valgrindPackage + ") is installed; install one of them, preferably the first"
+	return "neither " + e.Emulator + " (" + qemuPackage + ") nor valgrind (" + valgrindPackage + ") is installed; install one of these tracers, preferably the first"
 }
 
 // machines maps each architecture on which Valgrind is used to its ELF machine.
@@ -140,7 +140,7 @@ func underQEMU(ctx context.Context, emulator string, p program, out *os.File, o 
 	}
 	recorded, err := os.Open(recording)
 	if err != nil {
-		return Result{Status: status}, errors.New(filepath.Base(emulator) + " recorded nothing; its messages above may show the reason")
+		return Result{Status: status}, errors.New(filepath.Base(emulator) + " recorded nothing; see the messages above for the reason")
 	}
 	defer recorded.Close()
 	info, err := recorded.Stat()
@@ -150,9 +150,9 @@ func underQEMU(ctx context.Context, emulator string, p program, out *os.File, o 
 	s, err := arrange.Finish(out, recorded, info.Size(), arrange.Run{
 		Program: p.file,
 		Facts: append(p.facts(),
-			trace.Fact{Name: "included", Value: "the program's own code and all libraries, from its loader on"},
+			trace.Fact{Name: "included", Value: "the program's own code and all libraries, starting with the loader"},
 			trace.Fact{Name: "left out", Value: "instruction fetches, accesses of the kernel, child processes"},
-			trace.Fact{Name: "sizes of accesses", Value: "as made by the emulator: an access of 16 bytes is two accesses of 8"}),
+			trace.Fact{Name: "sizes of accesses", Value: "as executed by the emulator: an access of 16 bytes is two accesses of 8 bytes"}),
 		End:    sgt.End{How: how, Status: uint64(status)},
 		Status: uint64(status),
 	}, symbols.Open)
@@ -249,7 +249,7 @@ func find(name string, args []string) (program, error) {
 		}
 		name = interpreter
 	}
-	return program{}, &ProgramError{name, "it is a script whose interpreters are scripts, nested too deeply"}
+	return program{}, &ProgramError{name, "the file is a script, and its interpreters are scripts that are nested too deeply"}
 }
 
 func machineCode(name, path string, args []string) (program, error) {
@@ -262,7 +262,7 @@ func machineCode(name, path string, args []string) (program, error) {
 	}
 	f, err := elf.Open(file)
 	if err != nil {
-		return program{}, &ProgramError{name, "it is neither an ELF program nor a script that begins with #!"}
+		return program{}, &ProgramError{name, "the file is neither an ELF program nor a script that begins with #!"}
 	}
 	defer f.Close()
 	return program{name: name, path: path, file: file, args: args, machine: f.Machine}, nil

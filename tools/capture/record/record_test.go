@@ -425,7 +425,7 @@ func TestErrors(t *testing.T) {
 	}
 	for name, want := range map[string]string{
 		"/nowhere/at/all": "/nowhere/at/all: there is no such program, or it is not executable",
-		text:              text + ": it is neither an ELF program nor a script that begins with #!",
+		text:              text + ": the file is neither an ELF program nor a script that begins with #!",
 	} {
 		_, err := Run(context.Background(), name, nil, Options{Output: filepath.Join(t.TempDir(), "out.sgt")})
 		if !errors.As(err, new(*ProgramError)) || err.Error() != want {
@@ -433,7 +433,7 @@ func TestErrors(t *testing.T) {
 		}
 	}
 	for wanted, want := range map[string]string{
-		"":       "neither qemu-x86_64 (apt-get install qemu-user) nor valgrind (apt-get install valgrind) is installed; install one of them, preferably the first",
+		"":       "neither qemu-x86_64 (apt-get install qemu-user) nor valgrind (apt-get install valgrind) is installed; install one of these tracers, preferably the first",
 		QEMU:     "qemu-x86_64 is not installed (apt-get install qemu-user)",
 		Valgrind: "valgrind is not installed (apt-get install valgrind)",
 	} {

@@ -27,8 +27,8 @@ func underValgrind(p program, out *os.File, o Options) (Result, error) {
 	cmd.ExtraFiles = []*os.File{printed}
 	c := conversion{text: text, out: bufio.NewWriterSize(out, 1<<20), facts: append(p.facts(),
 		trace.Fact{Name: "tool", Value: "valgrind --tool=lackey"},
-		trace.Fact{Name: "included", Value: "the program's own code and all libraries, from its loader on"},
-		trace.Fact{Name: "left out", Value: "references by the kernel and by child processes; names of the data at the addresses"})}
+		trace.Fact{Name: "included", Value: "the program's own code and all libraries, starting with the loader"},
+		trace.Fact{Name: "left out", Value: "references by the kernel and by child processes; names of the accessed data"})}
 	status, how, err := pass(cmd, o, func() error {
 		printed.Close() // so that the text ends when Valgrind ends
 		return c.read()

@@ -112,7 +112,7 @@ static uint64_t most_bytes(void)
 	const char *name = "STACKGLASS_MAX_BYTES", *set = secure_getenv(name);
 	uint64_t bytes = 0;
 	if (set && *set && !parse_bytes(set, &bytes))
-		reject(name, set, "a number of bytes, with K, M, G or T for powers of 1024, as in 1.5G");
+		reject(name, set, "a number of bytes, with K, M, G or T for powers of 1024, for example 1.5G");
 	return bytes;
 }
 

@@ -65,7 +65,7 @@ const (
 	addressDigits = 5
 )
 
-var errCode = errors.New("the program's code does not have the form of Go 1.26: " +
+var errCode = errors.New("the program's code does not have the form that Go 1.26 generates: " +
 	"look at src/cmd/link/internal/wasm/asm.go, and adapt Fold or remove it")
 
 // Fold returns a wasm file with its code folded. It returns an error if unfolding does not restore

@@ -23,7 +23,7 @@ import (
 // last. Such a loop begins with a test of variable 0, which has the same result every time except
 // the first.
 
-var errFlow = errors.New("the program's code does not have the form of Go 1.26: " +
+var errFlow = errors.New("the program's code does not have the form that Go 1.26 generates: " +
 	"look at src/cmd/internal/obj/wasm/wasmobj.go, and adapt Straighten or remove it")
 
 // These are the opcodes of further instructions.

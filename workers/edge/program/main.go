@@ -35,7 +35,7 @@ func assets(w http.ResponseWriter, r *http.Request) {
 	request := js.Global().Get("Request").New(r.URL.String(), map[string]any{"method": r.Method, "headers": headers(r)})
 	response, err := web.Await(cloudflare.GetBinding(assetsBinding).Call("fetch", request))
 	if err != nil {
-		http.Error(w, "the site's files cannot be reached; try again", http.StatusBadGateway)
+		http.Error(w, "the files of the site cannot be reached; try again", http.StatusBadGateway)
 		return
 	}
 	copied := js.FuncOf(func(_ js.Value, args []js.Value) any {

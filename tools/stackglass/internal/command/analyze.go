@@ -35,7 +35,7 @@ func (a *app) analyze() *cobra.Command {
 				return err
 			}
 			if len(args) > 1 && r.format != string(report.Text) && r.format != string(report.Markdown) {
-				return usagef("--format ", r.format, " works with one trace only, but ", plural(uint64(len(args)), "trace"), " are given; analyse them one by one")
+				return usagef("--format ", r.format, " works with one trace only, but ", plural(uint64(len(args)), "trace"), " are given; analyse the traces one by one")
 			}
 			paths, err := outputsFor(output, args)
 			if err != nil {
@@ -54,7 +54,7 @@ func (a *app) analyze() *cobra.Command {
 				}
 				if err != nil {
 					if rest := args[i+1:]; len(rest) > 0 {
-						a.warn("not analysed, because the command ended at " + name + ": " + strings.Join(rest, ", "))
+						a.warn("the command ended at " + name + ", so these traces were not analysed: " + strings.Join(rest, ", "))
 					}
 					return err
 				}
@@ -70,11 +70,11 @@ func (a *app) analyze() *cobra.Command {
 	r.lineOptions = []string{"lines", "line"}
 	r.usual = true
 	cmd.Flags().StringVar(&r.analyses, "analyses", analysis.Usual.String(), "a `LIST` of analyses: "+strings.Join(analysis.AnalysisNames(), ", ")+" (\"regular\" runs \"loops\" only if the trace compresses well)")
-	cmd.Flags().StringVar(&r.setCounts, "sets", "all", "`NUMBERS` of sets to count exactly: all (powers of two up to 65536) or most (all but 2, 4 and 8, which is faster)")
+	cmd.Flags().StringVar(&r.setCounts, "sets", "all", "`NUMBERS` of sets to count exactly: all (powers of two up to 65536) or most (faster: without 2, 4 and 8)")
 	complete(cmd, "sets", []string{"all", "most"})
-	cmd.Flags().StringVarP(&output, "output", "o", "", "write the profile to this `FILE`, or, for several traces, to this folder")
+	cmd.Flags().StringVarP(&output, "output", "o", "", "write the profile to this `FILE` (for several traces: to this folder)")
 	cmd.Flags().BoolVar(&r.mergeable, "mergeable", false, "store the addresses that are needed to append a later segment of the trace")
-	cmd.Flags().StringVar(&saved.dir, "checkpoint", "", "save the state of the pass in the folder `DIR`, and resume from it")
+	cmd.Flags().StringVar(&saved.dir, "checkpoint", "", "save the state of the analysis in the folder `DIR`, and resume from the saved state")
 	cmd.Flags().Uint64Var(&saved.references, "checkpoint-every", 0, "save the state every `N` references, in at most 5 % of the time (0: every 2^24 references or 256 MiB of the file)")
 	addMeasures(cmd, r)
 	addGroups(cmd, r)
@@ -104,7 +104,7 @@ func outputsFor(output string, names []string) ([]string, error) {
 		}
 		if same := slices.Index(paths, path); path != "" && same >= 0 {
 			return nil, usagef("-o ", output, ": ", names[same], " and ", names[i], " would both be written to ", path,
-				"; analyse them one by one, with a different file after -o each time")
+				"; analyse the traces one by one, each with a different file after -o")
 		}
 		paths = append(paths, path)
 	}
@@ -161,7 +161,7 @@ func (a *app) analyzeAndKeep(r *reading, name, path string, lineBytes []uint32, 
 	}
 	l.warnings = append(l.warnings, notes...)
 	if r.usual && !r.mergeable && !r.cmd.Flags().Changed("analyses") && len(l.Profile.Sharing) > 0 && l.Profile.Communication == nil {
-		l.warnings = append(l.warnings, l.name+": the profile does not contain communication between threads: "+answers.NoCommunication(l.Profile)+"; add it with --analyses sharing,communication")
+		l.warnings = append(l.warnings, l.name+": the profile does not contain communication between threads: "+answers.NoCommunication(l.Profile)+"; add --analyses sharing,communication")
 	}
 	d := &report.Document{Schema: "stackglass.analyze", Version: 1, Input: l.facts(0)}
 	digest := l.Profile.Digest()

@@ -32,7 +32,7 @@ func parseBudgetsOn(texts []string, h hierarchy.Hierarchy, example string, metri
 	for _, text := range texts {
 		b, ok := parseBudget(text, h, metrics)
 		if !ok {
-			return nil, usagef("--fail-if ", strconv.Quote(text), ", want LEVEL.METRIC>NUMBER, as in ", example, ": a level of this hierarchy, one of ",
+			return nil, usagef("--fail-if ", strconv.Quote(text), ", want LEVEL.METRIC>NUMBER, for example ", example, ": a level of this hierarchy, one of ",
 				strings.Join(metrics, ", "), ", and > >= < or <=; memory.", metrics[0], " is allowed, too")
 		}
 		list = append(list, b)
@@ -145,7 +145,7 @@ func parseBounds(texts []string) (list []bound, err error) {
 	for _, text := range texts {
 		b, ok := parseBound(text)
 		if !ok {
-			return nil, usagef("--fail-if ", strconv.Quote(text), ", want ROW.NUMBER.difference>BOUND as in L1.misses.difference>1%, with >, >=, < or <=, and a bound that is a number, or a change in %")
+			return nil, usagef("--fail-if ", strconv.Quote(text), ", want ROW.NUMBER.difference>BOUND, for example L1.misses.difference>1%, with >, >=, < or <=, and a bound that is a number, or a change in %")
 		}
 		list = append(list, b)
 	}
@@ -185,7 +185,7 @@ func checkBounds(list []bound, compared []answers.Compared) (exceeded, err error
 			}
 		}
 		if !known {
-			return nil, usagef("--fail-if ", strconv.Quote(b.text), ": the comparison has no row ", b.row, " with a number named ", b.metric, "; it has ", strings.Join(someNames(compared), ", "))
+			return nil, usagef("--fail-if ", strconv.Quote(b.text), ": the comparison has no row ", b.row, " with a number named ", b.metric, "; want one of ", strings.Join(someNames(compared), ", "))
 		}
 	}
 	return exceeded, nil

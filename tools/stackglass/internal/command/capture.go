@@ -23,7 +23,7 @@ import (
 func (a *app) cc() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:                "cc [--no-embed-source] -- COMPILER ARGUMENTS…",
-		Short:              "Compile a program so that it records its trace",
+		Short:              "Compile a program that records a trace of its runs",
 		DisableFlagParsing: true,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch line := slices.Index(args, "--"); {
@@ -43,7 +43,7 @@ func (a *app) cc() *cobra.Command {
 			if len(args) == 0 {
 				args = []string{"nothing"}
 			}
-			return usagef("give a compiler and its arguments after --, as in: stackglass cc -- clang -O2 -o app app.c; got ", strings.Join(args, " "))
+			return usagef("give a compiler and its arguments after --, for example: stackglass cc -- clang -O2 -o app app.c; got ", strings.Join(args, " "))
 		},
 	}
 	return cmd
@@ -62,8 +62,8 @@ func cannotRecord(verb *cobra.Command, system string) error {
 	case "darwin":
 		system = "macOS"
 	}
-	return usagef(verb.CommandPath(), " records programs only on Linux, and this is ", system,
-		". Record the program on Linux (", machine, ") and analyse its trace here, or import the trace of another tool: see `stackglass help import`")
+	return usagef(verb.CommandPath(), " records programs only on Linux, and this machine runs ", system,
+		". Record the program on Linux (", machine, ") and analyse the trace here, or import the trace of another tool: see `stackglass help import`")
 }
 
 func isHelp(arg string) bool { return arg == "--help" || arg == "-h" }
@@ -103,7 +103,7 @@ func (a *app) trace() *cobra.Command {
 				return cannotRecord(cmd, runtime.GOOS)
 			}
 			if len(args) == 0 {
-				return usagef("give a program to run, as in: stackglass trace -- ./prog input.txt")
+				return usagef("give a program to run, for example: stackglass trace -- ./prog input.txt")
 			}
 			if with != "" && with != record.QEMU && with != record.Valgrind {
 				return usagef("--with ", strconv.Quote(with), ", want ", record.QEMU, " or ", record.Valgrind)
@@ -115,12 +115,12 @@ func (a *app) trace() *cobra.Command {
 			if most != "" {
 				size, err := hierarchy.ParseSize(most)
 				if err != nil {
-					return usagef("--max-size ", strconv.Quote(most), ", want a size as in 2GiB")
+					return usagef("--max-size ", strconv.Quote(most), ", want a size, for example 2GiB")
 				}
 				o.MostBytes = size
 			}
 			if tracesItself(args[0]) {
-				return usagef(args[0], " was compiled with stackglass cc and records its own trace; run it directly, or compile it without stackglass cc")
+				return usagef(args[0], " was compiled with stackglass cc and records a trace by itself; run the program directly, or compile it without stackglass cc")
 			}
 			r, err := record.Run(cmd.Context(), args[0], args[1:], o)
 			switch {
@@ -139,7 +139,7 @@ func (a *app) trace() *cobra.Command {
 	}
 	cmd.Flags().StringVarP(&output, "output", "o", "", "write the trace to this `FILE`")
 	cmd.Flags().StringVar(&with, "with", "", "run the program under this `TRACER`, qemu or valgrind (default: the first that is installed)")
-	cmd.Flags().StringVar(&most, "max-size", "", "end the trace at this `SIZE`, as in 2GiB; the program continues")
+	cmd.Flags().StringVar(&most, "max-size", "", "end the trace at this `SIZE`, for example 2GiB; the program continues")
 	cmd.Flags().BoolVarP(&quiet, "quiet", "q", false, "do not print a summary of the trace")
 	cmd.Flags().SetInterspersed(false)
 	return cmd
@@ -171,9 +171,9 @@ func recorded(path string, r record.Result) string {
 	}
 	switch r.End.How {
 	case "limit":
-		s += "; it ends at --max-size"
+		s += "; the trace ends at --max-size"
 	case "exec":
-		s += "; it ends where the program replaced itself with another program (exec), which was not traced"
+		s += "; the trace ends where the program replaced itself with another program (exec), which was not traced"
 	}
 	if r.End.Lost > 0 {
 		s += "; " + report.Count(r.End.Lost).Human() + " steps were lost"

@@ -252,16 +252,16 @@ func TestChangedFile(t *testing.T) {
 	early := []byte(text)
 	early[100] ^= 1
 	for name, c := range map[string]struct{ text, says string }{
-		"early bytes": {string(early), "this one differs from the first byte on"},
-		"late bytes":  {string(late), "this one differs after byte 4194304"},
-		"shorter":     {text[:2000], "this one differs"},
+		"early bytes": {string(early), "this file differs from the first byte"},
+		"late bytes":  {string(late), "this file differs after byte 4194304"},
+		"shorter":     {text[:2000], "this file differs"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in(t, map[string]string{"a.din": text})
 			interruptLate(t)
 			before := files(t, "kept")
 			got := askWith(c.text, "analyze", "-", "-o", "a.sgp", "--checkpoint", "kept")
-			expect(t, got, exitInput, "standard input: it was changed since its analysis was interrupted", c.says, "delete "+filepath.Join("kept", "standard-input-"))
+			expect(t, got, exitInput, "standard input: the file was changed since its analysis was interrupted", c.says, "delete "+filepath.Join("kept", "standard-input-"))
 			if after := files(t, "kept"); len(after) != 1 || after[0] != before[0] {
 				t.Errorf("the folder held %q, now %q", before, after)
 			}
@@ -314,7 +314,7 @@ func TestGrownFile(t *testing.T) {
 	if err := os.WriteFile("a.din", []byte(text+"0 1000\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	expect(t, stackglass("analyze", "a.din", "--checkpoint", "kept"), exitInput, "a.din: it was changed since its analysis was interrupted", "bytes, and this one has")
+	expect(t, stackglass("analyze", "a.din", "--checkpoint", "kept"), exitInput, "a.din: the file was changed since its analysis was interrupted", "bytes, and this file has")
 }
 
 // A damaged checkpoint, or a checkpoint of another version, is reported and not deleted.
@@ -329,7 +329,7 @@ func TestUnusableCheckpoint(t *testing.T) {
 	if err := os.WriteFile(path, damaged, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	expect(t, askWith(text, "analyze", "-", "--checkpoint", "kept"), exitInput, "cannot resume from kept", "damaged", "delete that")
+	expect(t, askWith(text, "analyze", "-", "--checkpoint", "kept"), exitInput, "cannot resume from kept", "damaged", "delete the checkpoint")
 	if !bytes.Equal(read(t, path), damaged) {
 		t.Error("the damaged checkpoint is gone")
 	}

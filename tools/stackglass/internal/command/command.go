@@ -99,7 +99,7 @@ func (a *app) root() *cobra.Command {
 	root := &cobra.Command{
 		Use:           "stackglass VERB FILE",
 		Version:       Version,
-		Short:         "Trace once, ask about any cache",
+		Short:         "Trace a program once, then ask about any cache",
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
@@ -168,7 +168,7 @@ func (e *outputError) Error() string {
 		return e.path + ": the folder " + filepath.Dir(e.path) + " does not exist; create it first"
 	}
 	if system.IsFull(err) {
-		return e.path + ": " + err.Error() + "; nothing was saved there; make room and run the command again"
+		return e.path + ": " + err.Error() + "; nothing was written; free some space and run the command again"
 	}
 	return e.path + ": cannot be written: " + err.Error()
 }

@@ -81,8 +81,8 @@ func TestUsageErrors(t *testing.T) {
 		"version x":                           "version takes only options",
 		"serve x":                             "serve takes only options",
 		"demo a b":                            "2 are named",
-		"curve":                               "as in: stackglass curve app.lackey.lz4; see `stackglass help curve`\n",
-		"analyze":                             "as in: stackglass analyze app.lackey.lz4 -o app.sgp; see `stackglass help analyze`\n",
+		"curve":                               "for example: stackglass curve app.lackey.lz4; see `stackglass help curve`\n",
+		"analyze":                             "for example: stackglass analyze app.lackey.lz4 -o app.sgp; see `stackglass help analyze`\n",
 		"curve a b":                           "2 are given: a, b; see `stackglass help curve`\n",
 		"--frob":                              "no option --frob; see `stackglass help`\n",
 		"curve a.din --frob":                  "no option --frob; see `stackglass help curve`\n",
@@ -178,7 +178,7 @@ func TestVersion(t *testing.T) {
 
 // TestNoHierarchy checks that verbs that run without a hierarchy print a warning with advice.
 func TestNoHierarchy(t *testing.T) {
-	expect(t, stackglass(words("pipeline demo:matmul-naive")...), exitOK, "because no cache hierarchy is given; add one, as in --hierarchy ryzen-9950x")
+	expect(t, stackglass(words("pipeline demo:matmul-naive")...), exitOK, "because no cache hierarchy is given; add one, for example --hierarchy ryzen-9950x")
 	if got := stackglass(words("pipeline demo:matmul-naive --hierarchy epyc-7742")...); got.code != exitOK || strings.Contains(got.stderr, "no cache hierarchy") {
 		t.Error(got)
 	}
@@ -366,9 +366,9 @@ func TestFullDisk(t *testing.T) {
 		t.Skip("this system has no /dev/full")
 	}
 	defer full.Close()
-	expect(t, stackglass("analyze", "demo:matmul-naive", "-o", "/dev/full"), exitExhausted, "/dev/full: no space left", "make room")
-	expect(t, stackglass("demo", "matmul-naive", "-o", "/dev/full"), exitExhausted, "make room")
-	expect(t, stackglass("curve", "demo:matmul-naive", "--svg", "/dev/full"), exitExhausted, "make room")
+	expect(t, stackglass("analyze", "demo:matmul-naive", "-o", "/dev/full"), exitExhausted, "/dev/full: no space left", "free some space")
+	expect(t, stackglass("demo", "matmul-naive", "-o", "/dev/full"), exitExhausted, "free some space")
+	expect(t, stackglass("curve", "demo:matmul-naive", "--svg", "/dev/full"), exitExhausted, "free some space")
 	var stderr strings.Builder
 	code := run(context.Background(), []string{"histogram", "demo:array-list", "--format", "csv"}, nil, full, &stderr)
 	expect(t, answer{"", stderr.String(), code}, exitExhausted, "standard output")
@@ -511,8 +511,8 @@ func TestDemoSource(t *testing.T) {
 	if kept, err := os.ReadFile("a.c"); err != nil || string(kept) != printed.stdout || printed.stdout == "" {
 		t.Errorf("a.c differs from the printed source: %v", err)
 	}
-	expect(t, stackglass("demo", "-o", "x"), exitUsage, "name it", "matmul-naive")
-	expect(t, stackglass("demo", "--source"), exitUsage, "name it")
+	expect(t, stackglass("demo", "-o", "x"), exitUsage, "name one of", "matmul-naive")
+	expect(t, stackglass("demo", "--source"), exitUsage, "name one of")
 }
 
 func TestHierarchyFile(t *testing.T) {

@@ -159,7 +159,7 @@ func TestCompareRefuses(t *testing.T) {
 	}
 	for line, want := range map[string]string{
 		"compare demo:matmul-naive":      "give two traces or profiles",
-		"compare - -":                    "standard input can be only one of the traces",
+		"compare - -":                    "only one of the traces can be read from standard input",
 		pair + "--on nonsense":           `--on "nonsense", want one of summary, blocks`,
 		pair + "--by function":           "--by applies to --on blocks, calls, communication, counters, multicore, sites, threads, what-if, not to --on summary",
 		pair + "--cache L1=2KiB,8":       "--cache applies to --on calls, communication, data, diagnose, loops, multicore, pipeline, sites, threads, timeline, what-if, not to --on summary",
@@ -174,13 +174,13 @@ func TestCompareRefuses(t *testing.T) {
 		"compare ../../../../core/trace/tracetest/testdata/small.din demo:matmul-naive --on sites": "contains neither sites nor instruction addresses",
 		pair + "--on counters --by seven":                                                          `--by "seven"`,
 		"compare " + small + " demo:matmul-naive":                                                  "have no line size in common",
-		"compare " + small + " demo:matmul-naive --on curve":                                       "holds lines of 16 bytes",
+		"compare " + small + " demo:matmul-naive --on curve":                                       "contains lines of 16 bytes",
 		"compare " + small + " demo:matmul-naive --on what-if --cache L1=2KiB,8":                   small,
 		"compare " + small + " demo:matmul-naive --on counters":                                    "no counters",
 		"compare " + small + " demo:matmul-naive --kinds load":                                     "is a profile",
 		pair + "--fail-if misses>1":                                                                "want ROW.NUMBER.difference>BOUND",
 		pair + "--fail-if 64.misses.difference>much":                                               "want ROW.NUMBER.difference>BOUND",
-		pair + "--fail-if L9.accesses.difference>1":                                                "the comparison has no row L9 with a number named accesses; it has 64.accesses.difference",
+		pair + "--fail-if L9.accesses.difference>1":                                                "the comparison has no row L9 with a number named accesses; want one of 64.accesses.difference",
 	} {
 		got := stackglass(words(line)...)
 		if got.code != exitUsage || !strings.Contains(got.stderr, want) || got.stdout != "" {
@@ -196,7 +196,7 @@ func TestCompareWarns(t *testing.T) {
 		t.Fatal(got)
 	}
 	for line, want := range map[string]string{
-		"compare " + first + " demo:matmul-naive":                                            "A has at most 1000 references from reference 0 on, B has the whole trace",
+		"compare " + first + " demo:matmul-naive":                                            "A has at most 1000 references starting with number 0, B has the whole trace",
 		"compare demo:array-list demo:array-list":                                            "are the same run",
 		pair + "--on what-if --cache L1=2KiB,full":                                           "",
 		pair + "--on counters --by function":                                                 "joined by function alone",

@@ -50,7 +50,7 @@ func (a *app) convert() *cobra.Command {
 		},
 	}
 	r = addRewriting(cmd)
-	cmd.Flags().StringVar(&to, "to", "sgt", "the `FORMAT` to write: "+strings.Join(formats, ", ")+" (default: by the ending of OUT, or else sgt)")
+	cmd.Flags().StringVar(&to, "to", "sgt", "the `FORMAT` to write: "+strings.Join(formats, ", ")+" (default: from the extension of OUT, or sgt)")
 	cmd.Flags().Lookup("to").DefValue = ""
 	cmd.Flags().IntVar(&window, "window", 0, "for sgl: search for repetitions among the last `N` nodes (0: 1024)")
 	complete(cmd, "to", formats)
@@ -68,7 +68,7 @@ func addRewriting(cmd *cobra.Command) *rewriting {
 	f := cmd.Flags()
 	f.Lookup("kinds").Usage = "write only references of these `KINDS`: load, store, modify, fetch, data, all"
 	f.Lookup("kinds").DefValue = "all"
-	f.Lookup("threads").Usage = "write only the threads in this `LIST`, as in 1,2"
+	f.Lookup("threads").Usage = "write only the threads in this `LIST`, for example 1,2"
 	f.Lookup("limit").Usage = "write at most `N` references (0: all)"
 	must(f.Set("kinds", "all"))
 	f.Lookup("kinds").Changed = false
@@ -94,7 +94,7 @@ func (a *app) rewrite(r *rewriting, name string, to pass.ConvertOptions) error {
 // writtenTo checks the path of a verb's output: it must not be the path of the input.
 func writtenTo(verb, as, output, name string) error {
 	if output == "" {
-		return usagef(verb, " writes a file; name it, as in: stackglass ", verb, " ", name, " -o ", as)
+		return usagef(verb, " writes a file; give its name, for example: stackglass ", verb, " ", name, " -o ", as)
 	}
 	in, err := os.Stat(name)
 	out, none := os.Stat(output)
@@ -250,11 +250,11 @@ func (a *app) unfolds(r *reading, name string) error {
 		if rows == 1<<64-1 {
 			text = "more than 10^19 records"
 		}
-		hint := "; write only the first ones with --limit, or analyse the trace"
+		hint := "; write only the first records with --limit, or analyse the trace"
 		if rows > loops.MostUnfolded {
 			hint = "; analyse the trace"
 		}
-		return usagef(in.Name, ": expands to ", text, ", but at most ", mostUnfoldedText, " can be written", hint, " without expanding it, as in: stackglass loops ", name)
+		return usagef(in.Name, ": expands to ", text, ", but at most ", mostUnfoldedText, " can be written", hint, " without expanding it, for example: stackglass loops ", name)
 	}
 	return nil
 }

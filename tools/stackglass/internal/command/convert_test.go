@@ -123,12 +123,12 @@ func TestConvertDamage(t *testing.T) {
 func TestConvertUsage(t *testing.T) {
 	in(t, map[string]string{"a.lz4": string(tracetest.Packed()), "none.csv": "addr\n"})
 	for line, words := range map[string]string{
-		"convert a.lz4":                         "name it, as in: stackglass convert a.lz4 -o OUT.sgt",
+		"convert a.lz4":                         "give its name, for example: stackglass convert a.lz4 -o OUT.sgt",
 		"convert a.lz4 -o b --to elf":           "--to elf, want sgt, lackey, din, csv, sgl",
 		"convert a.lz4 -o a.lz4":                "is the trace itself",
 		"convert a.lz4 -o b --kinds x":          "kinds",
 		"convert a.lz4 -o b --sample onoff=1/9": "--sample: convert writes all references",
-		"convert":                               "as in: stackglass convert app.lackey.lz4",
+		"convert":                               "for example: stackglass convert app.lackey.lz4",
 		"check a b":                             "2 are given: a, b",
 	} {
 		expect(t, stackglass(strings.Fields(line)...), exitUsage, words)

@@ -152,7 +152,7 @@ func TestSharesAndGroupsRefused(t *testing.T) {
 		"what-if " + kernels + "stencil.sgt --cache L1=512,2,shared=all --share 9=256":       "a thread of the trace",
 		"what-if " + kernels + "stencil.sgt --cache L1=512,2,shared=all --share 1=256,1=128": "one part for each core",
 		"what-if " + kernels + "stencil.sgt --cache L1=512,2,shared=all --share 1=1KiB":      "at most 512",
-		"simulate " + kernels + "stencil.sgt --cache L1=1KiB,2,shared=2 --cache L2=4KiB,2":   "shared= a multiple of the 2",
+		"simulate " + kernels + "stencil.sgt --cache L1=1KiB,2,shared=2 --cache L2=4KiB,2":   "shared=CORES, where CORES is a multiple of the 2",
 	} {
 		expect(t, stackglass(words(line)...), exitUsage, word)
 	}
@@ -212,7 +212,7 @@ func TestGroupsOfCoresThatShare(t *testing.T) {
 			t.Errorf("%s: %s", line, got)
 		}
 	}
-	expect(t, stackglass(words("what-if a.csv --cache L1=4KiB,8,shared=4")...), exitOK, "L1 is shared by 4 cores each, in the order in which their threads appear: threads 3,5,7,9, then 1")
+	expect(t, stackglass(words("what-if a.csv --cache L1=4KiB,8,shared=4")...), exitOK, "L1 is shared by 4 cores each; cores are grouped in the order in which their threads appear: threads 3,5,7,9, then 1")
 	for line, word := range map[string]string{
 		"what-if - --cache L1=4KiB,8,shared=4":  "--domains 1,3,5,7/9",
 		"validate - --cache L1=4KiB,8,shared=4": "--cores 1/3/5/7/9",
@@ -231,13 +231,13 @@ func TestAbsentThreads(t *testing.T) {
 		"a.csv": "addr,rw,size,tid\n0x1000,w,8,0\n0x1000,r,8,1\n0x1000,r,8,2\n", "a.din": "0 1000\n",
 	})
 	for line, want := range map[string]string{
-		"threads a.csv --domains 9":                                   "--domains 9: the trace has none of these threads; its threads are 0-2",
-		"threads a.csv --domains 0-1/2-3":                             "--domains 2,3: of these threads, the trace has only 2",
-		"analyze a.csv --cores 7/8":                                   "--cores 8: the trace has none of these threads; its threads are 0-2",
-		"what-if a.csv --cache L1=1KiB,4 --domains 5,6":               "--domains 5,6: the trace has none of these threads; its threads are 0-2",
-		"simulate a.csv --cache L1=1KiB,4 --cores 0/1,2/9":            "--cores 9: the trace has none of these threads; its threads are 0-2",
+		"threads a.csv --domains 9":                                   "--domains 9: the trace contains none of these threads, only 0-2",
+		"threads a.csv --domains 0-1/2-3":                             "--domains 2,3: of these threads, the trace contains only 2",
+		"analyze a.csv --cores 7/8":                                   "--cores 8: the trace contains none of these threads, only 0-2",
+		"what-if a.csv --cache L1=1KiB,4 --domains 5,6":               "--domains 5,6: the trace contains none of these threads, only 0-2",
+		"simulate a.csv --cache L1=1KiB,4 --cores 0/1,2/9":            "--cores 9: the trace contains none of these threads, only 0-2",
 		"what-if a.din --cache L1=1KiB,4 --domains 0,1 --format json": "--domains 0,1: the trace does not say which thread made a reference",
-		"threads a.csv --domains 9 --format json":                     "--domains 9: the trace has none of these threads; its threads are 0-2",
+		"threads a.csv --domains 9 --format json":                     "--domains 9: the trace contains none of these threads, only 0-2",
 	} {
 		got := stackglass(words(line)...)
 		if got.code != exitOK || !strings.Contains(got.stdout+got.stderr, want) {
@@ -259,7 +259,7 @@ func TestThreadsOfAbsentCores(t *testing.T) {
 		}
 		in(t, map[string]string{"a.csv": text})
 		got := stackglass("threads", "a.csv", "--cores", "500-502")
-		expect(t, got, exitOK, "--cores 500-502: the trace has none of these threads; its threads are 0-"+strconv.Itoa(threads-1))
+		expect(t, got, exitOK, "--cores 500-502: the trace contains none of these threads, only 0-"+strconv.Itoa(threads-1))
 		if said := strings.Contains(got.stderr, "at most 64 cores"); said != folded {
 			t.Errorf("%d threads: %s", threads, got)
 		}
@@ -296,7 +296,7 @@ func TestCachesOfManyThreads(t *testing.T) {
 		t.Errorf("%d transfers, %d of them from cache to cache, want %d: from all threads except thread 0 and the thread on its core", c.Transfers, c.Near, threads-2)
 	}
 	said := strings.Join(answer.Warnings, "\n")
-	for _, words := range []string{"more than 64 threads; the 7 that appear last count as one thread", "70 threads run on 64 cores"} {
+	for _, words := range []string{"more than 64 threads; the 7 threads that appear last count as one thread", "70 threads run on 64 cores"} {
 		if !strings.Contains(said, words) {
 			t.Errorf("warnings %q lack %q", said, words)
 		}
@@ -328,7 +328,7 @@ func TestCommunicationBySite(t *testing.T) {
 		if got != want {
 			t.Errorf("%s: %d events by site, %d by flow", file, got, want)
 		}
-		_, table, _ := strings.Cut(stackglass(words(line)...).stdout, "Values that threads use and other threads wrote")
+		_, table, _ := strings.Cut(stackglass(words(line)...).stdout, "Values that one thread wrote and another thread used")
 		table, _, _ = strings.Cut(table, "\n\n")
 		lines := strings.Split(table, "\n")
 		for i, text := range lines {

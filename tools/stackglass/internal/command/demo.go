@@ -32,7 +32,7 @@ func (a *app) demo() *cobra.Command {
 			case len(args) > 1:
 				return usagef("demo shows one demo, but ", strconv.Itoa(len(args)), " are named: ", strings.Join(args, ", "))
 			case len(args) == 0 && (source || output != ""):
-				return usagef("-o and --source write one demo; name it: one of ", strings.Join(demoNames(), ", "))
+				return usagef("-o and --source write one demo; name one of ", strings.Join(demoNames(), ", "))
 			case len(args) == 0:
 				return a.listDemos(format)
 			}
@@ -51,7 +51,7 @@ func (a *app) demo() *cobra.Command {
 		},
 	}
 	addFormat(cmd, &format)
-	cmd.Flags().StringVarP(&output, "output", "o", "", "write the trace, or with --source the program, to this `FILE` (- for standard output)")
+	cmd.Flags().StringVarP(&output, "output", "o", "", "write the trace (with --source: the program) to this `FILE` (- for standard output)")
 	cmd.Flags().BoolVar(&source, "source", false, "write the C program instead of the trace")
 	return cmd
 }

@@ -372,7 +372,7 @@ func TestExportRefuses(t *testing.T) {
 		"export demo:array-list --to html --event x":                                     "--event applies only to --to folded",
 		"export demo:array-list --to folded --event x":                                   "want one of accesses, references, L1_misses, cold, distance_sum",
 		"export ../../../../core/trace/tracetest/testdata/small.din --to pprof":          "contains no source locations",
-		"export demo:array-list --to html --format csv":                                  "--to selects the export",
+		"export demo:array-list --to html --format csv":                                  "use --to to select the form of the export",
 		"export demo:array-list --to html --cache L1=7KiB,5":                             "divides",
 		"export " + kept + " --to html -o " + kept:                                       "is the file itself",
 		"export " + kept + " --to html --lines 32":                                       "is a profile",

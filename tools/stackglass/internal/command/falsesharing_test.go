@@ -55,7 +55,7 @@ func TestFalseSharingWithoutOverlap(t *testing.T) {
 	}
 	expect(t, stackglass("communication", filepath.Join("testdata", "counters.sgt")), exitOK, "")
 	if got := stackglass("communication", filepath.Join("testdata", "counters.sgt"), "--false-sharing"); !strings.Contains(got.stdout, "Possible false sharing in counter: 4 threads write different words of the same line") ||
-		!strings.Contains(got.stdout, "In this run they did not overlap") {
+		!strings.Contains(got.stdout, "In this run, the threads did not overlap") {
 		t.Error(got)
 	}
 }

@@ -180,7 +180,7 @@ func removeTables(folder string) error {
 	defer f.Close()
 	rows, err := csv.NewReader(f).ReadAll()
 	if err != nil || len(rows) == 0 || !slices.Equal(rows[0], []string{"key", "value"}) {
-		return errors.New("its file input.csv was not written by an export and would be overwritten; give another folder")
+		return errors.New("the file input.csv in the folder was not written by an export and would be overwritten; give another folder")
 	}
 	for _, row := range rows {
 		if row[0] != "table" || row[1] != filepath.Base(row[1]) {
@@ -250,7 +250,7 @@ func (c *checkpoints) end(a *app, l *answerable, err error) error {
 			a.warn(l.name + ": no more checkpoints were saved: " + reason(l.Unsaved))
 		}
 		if dropped := c.folder.Delete(c.key); dropped != nil {
-			a.warn(l.name + ": its checkpoint could not be removed: " + dropped.Error())
+			a.warn(l.name + ": the checkpoint could not be removed: " + dropped.Error())
 		}
 		if c.spill != "" {
 			if spilled, err := shelf.Open(c.spill, c.key); err == nil {

@@ -100,7 +100,7 @@ func verbList(root *cobra.Command, width int) string {
 	for _, topic := range site.Manual() {
 		names = append(names, topic.Name)
 	}
-	out.WriteString("\nPages of the manual, as in `stackglass help tutorial`:\n" + indented(filled(strings.Join(names, ", "), width-2)))
+	out.WriteString("\nPages of the manual, for example `stackglass help tutorial`:\n" + indented(filled(strings.Join(names, ", "), width-2)))
 	return out.String()
 }
 

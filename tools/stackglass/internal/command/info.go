@@ -28,7 +28,7 @@ func (a *app) info() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "info FILE",
 		Aliases: []string{"check"},
-		Short:   "Describe a trace or a profile, or verify it",
+		Short:   "Describe or verify a trace or a profile",
 		Args:    oneFile,
 	}
 	describe := func(ctx context.Context, in *pass.Input) error {
@@ -121,10 +121,10 @@ func (a *app) profileInfo(ctx context.Context, in *pass.Input, format string) er
 		report.Fact{Key: "skip", Label: "references skipped", Value: report.Count(p.Input.Skip)},
 		report.Fact{Key: "limit", Label: "limit of references", Value: report.Known(p.Input.Limit)},
 		report.Fact{Key: "threads", Label: "threads analysed", Value: threadList(p.Input.Threads, "all")},
-		report.Fact{Key: "threads_seen", Label: "threads seen", Value: threadList(p.Totals.Threads, "the trace has none")},
+		report.Fact{Key: "threads_seen", Label: "threads seen", Value: threadList(p.Totals.Threads, "none in the trace")},
 		report.Fact{Key: "unselected", Label: "references left out", Value: report.Count(p.Totals.Unselected)},
 		report.Fact{Key: "bad_records", Label: "bad records", Value: report.Count(p.Totals.BadRecords)},
-		report.Fact{Key: "mergeable", Label: "can be appended to", Value: report.YesNo(p.Segment != nil)},
+		report.Fact{Key: "mergeable", Label: "mergeable", Value: report.YesNo(p.Segment != nil)},
 	)
 	d.Tables = answers.Summary(p)
 	return a.answer(l, format, d)
@@ -305,7 +305,7 @@ func (a *app) verify(ctx context.Context, in *pass.Input, inputFormat, format st
 	case checked.Container != nil && checked.Count == 1 && errors.Is(checked.Container.Stopped, trace.ErrCutShort):
 		return checked.Container.Stopped
 	case checked.Count > 0:
-		return errors.New(in.Name + " has " + plural(checked.Count, "fault") + "; copy the file again, record the trace again, or use the readable part")
+		return errors.New(in.Name + " has " + plural(checked.Count, "fault") + "; copy the file again, record the program again, or use the readable part of the trace")
 	}
 	return nil
 }

@@ -25,7 +25,7 @@ var presetNames = sync.OnceValue(func() (names []string) {
 })
 
 // cacheUsage is the help of --cache if there is no default.
-const cacheUsage = "a `LEVEL`, as in L1=32KiB,8 (repeat for each level)"
+const cacheUsage = "a `LEVEL`, for example L1=32KiB,8 (repeat for each level)"
 
 // machineOptions contains --cache and --hierarchy.
 type machineOptions struct {
@@ -73,7 +73,7 @@ func namedHierarchy(option, named string) (hierarchy.Hierarchy, error) {
 	}
 	text, err := os.ReadFile(named)
 	if err != nil {
-		return h, usagef("--", option, strings.TrimPrefix(unknown.Error(), "hierarchy"), ", or a file; no file of that name can be read; the presets are ", strings.Join(presetNames(), ", "))
+		return h, usagef("--", option, strings.TrimPrefix(unknown.Error(), "hierarchy"), ", or a readable file; the presets are ", strings.Join(presetNames(), ", "))
 	}
 	return readHierarchy("--"+option+" "+named, named, text)
 }
@@ -90,7 +90,7 @@ func givenLevels(caches []string) (h hierarchy.Hierarchy, err error) {
 		}
 	}
 	if len(h.Levels) == 0 {
-		return h, usagef("--cache ", strings.Join(caches, ", "), ": there is no cache among them; want one, as in L1=32KiB,8")
+		return h, usagef("--cache ", strings.Join(caches, ", "), ": the list contains no cache; add a cache such as L1=32KiB,8")
 	}
 	return h, namable("--cache", h)
 }
@@ -121,7 +121,7 @@ func namable(where string, h hierarchy.Hierarchy) error {
 	for _, c := range h.Levels {
 		if c.Name == "memory" || strings.ContainsAny(c.Name, ".<>") {
 			return usagef(where, ": a cache may not be named ", strconv.Quote(c.Name),
-				": the name memory and the characters . < > have a meaning in --fail-if; use another name, as in L1")
+				": the name memory and the characters . < > have a special meaning in --fail-if; use another name, for example L1")
 		}
 	}
 	return nil

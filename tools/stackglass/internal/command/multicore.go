@@ -44,10 +44,10 @@ type multicoreOptions struct {
 func (a *app) multicore(cmd *cobra.Command, o *asking) {
 	m := &multicoreOptions{r: o.r}
 	f := cmd.Flags()
-	f.StringVar(&m.at, "at", "", "predict this `INPUT`, as in n=512, from runs with smaller inputs: n=64:FILE n=96:FILE …")
+	f.StringVar(&m.at, "at", "", "predict this `INPUT`, for example n=512, from runs with smaller inputs: n=64:FILE n=96:FILE …")
 	f.StringVar(&m.check, "check", "", "compare the prediction with a run on the input given by --at; `FILE` is the single-threaded trace of this run")
 	f.StringVarP(&m.output, "output", "o", "", "write the profile of the synthesised threads to this `FILE`, for one number of cores")
-	f.StringVar(&m.analyses, "analyses", "default", "the `LIST` of analyses for this profile, in the same form as for analyze")
+	f.StringVar(&m.analyses, "analyses", "default", "the `LIST` of analyses for this profile, in the form of analyze")
 	m.ppt.flags(f)
 	completeFiles(cmd, "processor", pipeline.Processors())
 	cmd.Use = strings.Replace(cmd.Use, "FILE", "TRACE", 1)
@@ -62,7 +62,7 @@ func (a *app) multicore(cmd *cobra.Command, o *asking) {
 			return a.runLarger(o, m, args)
 		}
 		if m.check != "" {
-			return usagef("--check ", m.check, ": --at is missing; give the input of the run in this file, as in --at n=512")
+			return usagef("--check ", m.check, ": --at is missing; give the input of the run in this file, for example --at n=512")
 		}
 		defer func() {
 			if m.out != nil {
@@ -74,7 +74,7 @@ func (a *app) multicore(cmd *cobra.Command, o *asking) {
 	o.check = func(q ask.Question) error {
 		words, err := program.CoresQuestion(q)
 		if err == nil && m.output != "" && len(words.Cores) != 1 {
-			err = usagef("-o ", m.output, ": a profile contains the threads of one number of cores; give only one number after --cores")
+			err = usagef("-o ", m.output, ": a profile contains the threads for one number of cores; give only one number after --cores")
 		}
 		if err == nil {
 			_, err = m.question(words)
@@ -102,7 +102,7 @@ func (a *app) multicore(cmd *cobra.Command, o *asking) {
 		}
 		var doubts []string
 		if l.Stopped != nil {
-			doubts = append(doubts, l.name+": the trace is damaged, so the prediction covers only the part before the damage")
+			doubts = append(doubts, l.name+": the trace is damaged, so the prediction covers only the part of the trace before the damage")
 		}
 		if n := m.found.BadRecords; n > 0 {
 			doubts = append(doubts, l.name+": skipped "+plural(n, "record")+" that could not be read; the first: "+m.found.FirstBad.Error())
@@ -251,7 +251,7 @@ func (a *app) runLarger(o *asking, m *multicoreOptions, args []string) error {
 	}
 	names, at, ok := parseParameters(m.at)
 	if !ok {
-		return usagef("--at ", strconv.Quote(m.at), ", want the parameters to predict for, as in n=512 or n=512,m=8")
+		return usagef("--at ", strconv.Quote(m.at), ", want parameters, for example n=512 or n=512,m=8")
 	}
 	asked, err := o.question()
 	if err != nil {
@@ -312,7 +312,7 @@ func (a *app) runLarger(o *asking, m *multicoreOptions, args []string) error {
 			}
 		}
 	}
-	d.Warnings = append(d.Warnings, "the prediction assumes that the larger input takes the same paths through the code, and that each core keeps its share of the work; \"kept\" also assumes that distances within blocks do not depend on the input, and \"followed\" that they follow the trend of the runs")
+	d.Warnings = append(d.Warnings, "the prediction assumes that the larger input takes the same paths through the code, and that each core keeps its share of the work; \"kept\" also assumes that distances within blocks do not depend on the input, and \"followed\" assumes that these distances follow the trend of the runs")
 	return a.print(o.r.format, d)
 }
 

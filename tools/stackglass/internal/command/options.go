@@ -80,7 +80,7 @@ func addOptions(cmd *cobra.Command, analyses bool) *reading {
 		f.StringVar(&r.kinds, "kinds", r.kinds, "analyse references of these `KINDS`: load, store, modify, fetch, data, all")
 		f.Uint64Var(&r.skip, "skip", 0, "skip the first `N` references")
 		f.Uint64Var(&r.limit, "limit", 0, "analyse at most `N` references (0: all)")
-		f.UintSliceVar(&r.threads, "threads", nil, "analyse only the threads in this `LIST`, as in 1,2")
+		f.UintSliceVar(&r.threads, "threads", nil, "analyse only the threads in this `LIST`, for example 1,2")
 	}
 	f.Uint64Var(&r.skipBad, "skip-bad", 0, "tolerate `N` records that cannot be read")
 	f.BoolVar(&r.strict, "strict", false, "stop at the first chunk of a container that cannot be read, instead of skipping it")
@@ -88,7 +88,7 @@ func addOptions(cmd *cobra.Command, analyses bool) *reading {
 		f.StringVar(&r.sample, "sample", "", "estimate from a `SAMPLE`: space=RATE or lines=COUNT of the lines, time=N (one access in N), onoff=ON/PERIOD references")
 		f.Uint64Var(&r.seed, "sample-seed", 0, "the `NUMBER` that selects the sample")
 	}
-	f.StringVar(&r.memory, "memory", "", "use at most this `SIZE` of memory, as in 4GiB, and stop with a partial result if it is not enough (default: half of the free memory)")
+	f.StringVar(&r.memory, "memory", "", "use at most this `SIZE` of memory, for example 4GiB, and stop with a partial result if more memory is needed (default: half of the free memory)")
 	if analyses {
 		f.UintVar(&r.workers, "workers", 0, "use `N` processors (0: all); the result does not depend on N")
 		f.UintVar(&r.segment, "segment", 0, "let each worker process about `N` references at a time (0: automatic)")
@@ -100,7 +100,7 @@ func addOptions(cmd *cobra.Command, analyses bool) *reading {
 
 // addSpill adds the option for traces whose lines do not fit in memory.
 func (r *reading) addSpill() {
-	r.cmd.Flags().StringVar(&r.spill, "spill", "", "store data that do not fit in --memory in a `FOLDER`, instead of stopping (distances, sets and counters)")
+	r.cmd.Flags().StringVar(&r.spill, "spill", "", "store data that does not fit in --memory in a `FOLDER`, instead of stopping (distances, sets and counters)")
 }
 
 // addInputFormat adds --input-format.
@@ -319,7 +319,7 @@ func (r *reading) refuseForProfile(name string) error { return r.refuseForResult
 // refuseForResult rejects options that do not apply to the result of a pass.
 func (r *reading) refuseForResult(name, what string) error {
 	if option := r.changed(slices.Concat(traceOptions, r.lineOptions)...); option != "" {
-		return usagef("--", option, ": ", name, " is ", what, ", whose contents were chosen when its trace was read; give the trace, or omit the option")
+		return usagef("--", option, ": ", name, " is ", what, ", and its contents were chosen when the trace was read; give the trace, or omit the option")
 	}
 	return nil
 }
@@ -409,7 +409,7 @@ func (l *answerable) doubts() []string {
 		list[len(list)-1] += "; the first: " + l.FirstBad.Error()
 	}
 	if l.Changed {
-		list = append(list, l.name+": the file was modified while it was read, so the result may mix two versions; analyse it again when it is complete")
+		list = append(list, l.name+": the file was modified while it was read, so the result may mix two versions; analyse the file again when it is complete")
 	}
 	if l.LeftOut != "" {
 		list = append(list, l.name+": left out: "+l.LeftOut)

@@ -55,9 +55,9 @@ func (a *app) scale() *cobra.Command {
 	}
 	r = addReading(cmd)
 	f := cmd.Flags()
-	f.StringVar(&o.at, "at", "", "the `PARAMETERS` to predict for, as in n=512,m=8")
+	f.StringVar(&o.at, "at", "", "predict for these `PARAMETERS`, for example n=512,m=8")
 	f.StringVar(&o.check, "check", "", "compare the prediction with a run at these parameters; `FILE` is the trace or profile of this run")
-	f.StringVar(&o.processor, "processor", "znver4", "the processor: a name, or a `FILE` that describes one")
+	f.StringVar(&o.processor, "processor", "znver4", "the processor: a name, or a `FILE` with a description")
 	o.addMachine(cmd, cacheUsage)
 	f.StringVar(&o.module, "module", "", "a `FILE` with the LLVM IR of the traced program")
 	f.StringVar(&o.by, "by", "", "print only this `TABLE`, with all rows: "+strings.Join(scaleTables, ", ")+" (default for csv: law)")
@@ -102,11 +102,11 @@ func (o *scaleOptions) prepare(format string, chosen bool) (at []int64, err erro
 		return nil, usagef("--by ", strconv.Quote(o.by), ", want ", strings.Join(scaleTables, ", "))
 	}
 	if o.by == "check" && o.check == "" {
-		return nil, usagef("--by check: name the run to compare with, as in --check FILE")
+		return nil, usagef("--by check: name the run to compare with, using --check FILE")
 	}
 	var ok bool
 	if o.names, at, ok = parseParameters(o.at); !ok {
-		return nil, usagef("--at ", strconv.Quote(o.at), ", want the parameters to predict for, as in n=512 or n=512,m=8")
+		return nil, usagef("--at ", strconv.Quote(o.at), ", want parameters, for example n=512 or n=512,m=8")
 	}
 	if o.given() {
 		if o.h, err = o.hierarchy(); err != nil {
@@ -118,7 +118,7 @@ func (o *scaleOptions) prepare(format string, chosen bool) (at []int64, err erro
 		return nil, usagef("--by level: describe the caches with --cache or --hierarchy")
 	}
 	if lines := ask.LineSizes(o.h); len(o.h.Levels) > 0 && len(lines) > 1 {
-		return nil, usagef("the caches have several line sizes, want one: reuse is predicted for a single line size")
+		return nil, usagef("the caches have several line sizes, want a single line size, because reuse is predicted for one line size only")
 	}
 	if o.all = o.top; o.top == 0 || exactRows(format) || o.by != "" && !chosen {
 		o.all = answers.All
@@ -191,11 +191,11 @@ func (o *scaleOptions) runs(args []string) (runs []scaleRun, err error) {
 		text, file, found := strings.Cut(arg, ":")
 		have, values, ok := parseParameters(text)
 		if !found || !ok || file == "" {
-			return nil, usagef(strconv.Quote(arg), ", want the input's parameters before the file, as in n=64:app.sgp")
+			return nil, usagef(strconv.Quote(arg), ", want the input's parameters before the file, for example n=64:app.sgp")
 		}
 		at, ok := ordered(o.names, have, values)
 		if !ok {
-			return nil, usagef(strconv.Quote(arg), ": --at has the parameters ", strings.Join(o.names, ", "), ", want a value for each of them and no other parameters")
+			return nil, usagef(strconv.Quote(arg), ": --at has the parameters ", strings.Join(o.names, ", "), ", want a value for each of these parameters and no other parameters")
 		}
 		runs = append(runs, scaleRun{file, at})
 	}
@@ -207,7 +207,7 @@ func (o *scaleOptions) runs(args []string) (runs []scaleRun, err error) {
 		}
 	}
 	if len(runs) < 2 {
-		return nil, usagef("one run is not enough for a prediction; give at least two with different inputs, and three or more for formulas with a check")
+		return nil, usagef("one run is not enough for a prediction; give at least two runs with different inputs, or at least three to check the formulas")
 	}
 	return runs, nil
 }

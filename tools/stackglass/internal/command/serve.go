@@ -69,17 +69,17 @@ func (a *app) serve() *cobra.Command {
 func listen(address string, otherPort bool) (net.Listener, error) {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
-		return nil, usagef("--http ", address, ", want HOST:PORT as in ", friendlyAddress)
+		return nil, usagef("--http ", address, ", want HOST:PORT, for example ", friendlyAddress)
 	}
 	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
-		return nil, usagef("--http ", address, ": other machines could reach this address; want 127.0.0.1, [::1] or localhost. To serve others, put the folder site/dist on a static host")
+		return nil, usagef("--http ", address, ": other machines can reach this address; want 127.0.0.1, [::1] or localhost. To serve others, put the folder site/dist on a static host")
 	}
 	listener, err := net.Listen("tcp", address)
 	if system.IsAddressInUse(err) && otherPort {
 		listener, err = net.Listen("tcp", net.JoinHostPort(host, "0"))
 	}
 	if system.IsAddressInUse(err) {
-		return nil, usagef("--http ", address, ": another program listens there; choose another port, or 0 for a free one")
+		return nil, usagef("--http ", address, ": another program uses this port; choose another port, or 0 for any free port")
 	}
 	if err != nil {
 		return nil, usagef("--http ", address, ": ", err.Error())

@@ -41,10 +41,10 @@ func newSimulation(cmd *cobra.Command, budgetExample string) *simulation {
 	hide(cmd, "workers") // a simulation processes the trace in order, so it cannot use several workers
 	s.addMachine(cmd, cacheUsage)
 	f := cmd.Flags()
-	f.StringArrayVar(&s.budget, "fail-if", nil, "exit with code 1 if this `CONDITION` is true, as in '"+budgetExample+"' (may be repeated)")
+	f.StringArrayVar(&s.budget, "fail-if", nil, "exit with code 1 if this `CONDITION` is true, for example '"+budgetExample+"' (may be repeated)")
 	f.Uint64Var(&s.seed, "seed", 0, "the `SEED` of random replacement")
 	f.StringVar(&s.protocol, "protocol", simulate.MESI.String(), "the coherence `PROTOCOL` of private caches: mesi or msi")
-	f.StringVar(&s.r.cores, "cores", "", "`GROUPS` of threads that share a core, as in 0,1/2,3 (default: each thread on its own core)")
+	f.StringVar(&s.r.cores, "cores", "", "`GROUPS` of threads that share a core, for example 0,1/2,3 (default: each thread on its own core)")
 	complete(cmd, "protocol", []string{"mesi", "msi"})
 	return s
 }
@@ -58,8 +58,8 @@ func (s *simulation) addFeatures(cmd *cobra.Command) {
 	f.Uint64Var(&s.warmup, "warmup", 0, "simulate the first `N` references without counting them")
 	f.BoolVar(&s.causes, "causes", false, "divide misses into cold, capacity and conflict misses")
 	f.BoolVar(&s.bound, "bound", false, "also count the misses of optimal replacement (Belady's OPT), the minimum for policies that insert every line")
-	f.StringVar(&s.pages, "pages", "", "the page `SIZE` of TLBs, as in 2MiB (default: 4KiB)")
-	f.StringVar(&s.i1, "I1", "", "`SIZE,WAYS,LINE` of the first-level instruction cache, as in Cachegrind; accesses are then counted as in Cachegrind")
+	f.StringVar(&s.pages, "pages", "", "the page `SIZE` of TLBs, for example 2MiB (default: 4KiB)")
+	f.StringVar(&s.i1, "I1", "", "`SIZE,WAYS,LINE` of the first-level instruction cache, as in Cachegrind; accesses are then also counted as in Cachegrind")
 	f.StringVar(&s.d1, "D1", "", "`SIZE,WAYS,LINE` of the first-level data cache, as in Cachegrind")
 	f.StringVar(&s.ll, "LL", "", "`SIZE,WAYS,LINE` of the last level, as in Cachegrind")
 }
@@ -88,7 +88,7 @@ func (s *simulation) cachegrind() (h hierarchy.Hierarchy, err error) {
 	}
 	for _, line := range lines {
 		if strings.Count(line, ",") < 2 {
-			return h, usagef("--", strings.Replace(line, "=", " ", 1), ", want SIZE,WAYS,LINE, as in --D1 32768,8,64")
+			return h, usagef("--", strings.Replace(line, "=", " ", 1), ", want SIZE,WAYS,LINE, for example --D1 32768,8,64")
 		}
 		if err := h.Add(line); err != nil {
 			return h, asUsage(err)
@@ -253,7 +253,7 @@ func usesStrides(h hierarchy.Hierarchy) bool {
 func (s *simulation) translator(h hierarchy.Hierarchy, o simulate.Options) (*simulate.Simulator, error) {
 	if s.hasTranslation = len(h.TLBs) > 0; !s.hasTranslation {
 		if s.pages != "" {
-			return nil, usagef("--pages ", s.pages, " needs a hierarchy with TLBs, as in --cache DTLB=64,4,tlb --cache STLB=1536,12,tlb")
+			return nil, usagef("--pages ", s.pages, " needs a hierarchy with TLBs, for example --cache DTLB=64,4,tlb --cache STLB=1536,12,tlb")
 		}
 		return nil, nil
 	}
@@ -281,10 +281,10 @@ func simulatedDoubts(h hierarchy.Hierarchy, s *simulation, l *answerable, r simu
 	}
 	if r.Folded > 0 {
 		list = append(list, l.name+": there are more threads than the maximum of "+strconv.Itoa(simulate.MaxCores)+" cores; "+
-			plural(uint64(r.Folded), "thread")+" more share these cores in turn (--cores sets other groups)")
+			plural(uint64(r.Folded), "thread")+" beyond this number share the cores in turn (--cores sets other groups)")
 	}
 	if usesStrides(h) && !s.instructions {
-		list = append(list, l.name+": the trace does not say which instruction makes a reference, so prefetchers by stride see a single instruction")
+		list = append(list, l.name+": the trace does not say which instruction made a reference, so stride prefetchers treat all references as made by one instruction")
 	}
 	if text := hierarchy.OrderDoubt(l.Profile); text != "" {
 		list = append(list, string(text))
@@ -373,7 +373,7 @@ func boundTable(levels []simulate.Level) report.Table {
 func prefetchTable(levels []simulate.Level) report.Table {
 	t := report.Table{Key: "prefetch", Title: "Prefetches", Columns: report.Columns(
 		"name=level", "prefetcher", "issued", "present=already present", "inserted", "dropped", "useful", "unused=evicted unused",
-		"accuracy", "coverage", "pollution=misses of lines that it evicted", "received=received from above", "received_misses=of these, misses")}
+		"accuracy", "coverage", "pollution=misses of lines evicted by prefetches", "received=received from above", "received_misses=misses of received")}
 	for i := range levels {
 		c, p := &levels[i].Run, &levels[i].Run.Prefetch
 		own := levels[i].Cache.Prefetch

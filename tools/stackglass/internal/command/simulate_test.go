@@ -73,7 +73,7 @@ func TestSimulateCut(t *testing.T) {
 	}
 	in(t, map[string]string{"cut.sgt": string(whole[:len(whole)*3/4]), "bad.din": "0 1000\n1 2000\n7 3000\n0 1000\n"})
 	for _, verb := range []string{"simulate", "validate"} {
-		expect(t, stackglass(verb, "cut.sgt", "--cache", "L1=1KiB,full"), exitInput, "cut.sgt: this covers only a part")
+		expect(t, stackglass(verb, "cut.sgt", "--cache", "L1=1KiB,full"), exitInput, "cut.sgt: the answer covers only a part")
 		expect(t, stackglass(verb, "bad.din", "--cache", "L1=1KiB,full"), exitInput, "bad.din:3", "covers only a part")
 		got := stackglass(verb, "bad.din", "--cache", "L1=1KiB,full", "--skip-bad", "1")
 		expect(t, got, exitOK, "1 record could not be read")
@@ -83,7 +83,7 @@ func TestSimulateCut(t *testing.T) {
 func TestSimulateRefuses(t *testing.T) {
 	in(t, map[string]string{"a.din": "0 1000\n"})
 	for line, word := range map[string]string{
-		"simulate":                                "as in: stackglass simulate app.lackey.lz4",
+		"simulate":                                "for example: stackglass simulate app.lackey.lz4",
 		"simulate a.din":                          "--cache",
 		"simulate a.din --cache L1=192,3,plru":    "power of two",
 		"simulate a.din --cache L1=64GiB,8":       "to simulate",
@@ -133,7 +133,7 @@ func TestSimulateWarnsOfSizes(t *testing.T) {
 	in(t, map[string]string{"a.din": "0 1000\n"})
 	for _, verb := range []string{"simulate", "validate", "what-if"} {
 		for lower, wants := range map[string]string{
-			"L2=1KiB,4,inclusive": "L2 is smaller than L1, which it cannot include",
+			"L2=1KiB,4,inclusive": "L2 is smaller than L1, so it cannot include that level",
 			"L2=1KiB,4":           "L2 is smaller than L1, so it can add few hits",
 			"L2=1KiB,4,exclusive": "",
 			"L2=4KiB,4":           "",
@@ -178,7 +178,7 @@ func TestSimulateFeatures(t *testing.T) {
 	if n := a.number("tlbs", "DTLB", "misses"); n == 0 {
 		t.Error("no TLB misses")
 	}
-	if got := stackglass("simulate", "testdata/plain.din", "--cache", "L1=2KiB,4,prefetch=stride"); got.code != 0 || !strings.Contains(got.stderr, "see a single instruction") {
+	if got := stackglass("simulate", "testdata/plain.din", "--cache", "L1=2KiB,4,prefetch=stride"); got.code != 0 || !strings.Contains(got.stderr, "as made by one instruction") {
 		t.Errorf("exit %d: %s, want a warning", got.code, got.stderr)
 	}
 	if got := stackglass("simulate", "demo:matmul-naive", "--cache", "L1=2KiB,4", "--pages", "2MiB"); got.code != 2 || !strings.Contains(got.stderr, "needs a hierarchy with TLBs") {

@@ -36,14 +36,14 @@ func TestSitesMessages(t *testing.T) {
 	}{
 		{"sites " + din, 2, `the trace contains neither sites nor instruction addresses, so there is nothing to rank; compile the program with "stackglass cc -- clang …"`},
 		{"sites " + none, 2, "the profile contains no sites; analyze the trace again with --analyses sites"},
-		{"sites --utilisation 32KiB " + none, 2, "is a profile, whose contents were chosen"},
+		{"sites --utilisation 32KiB " + none, 2, "is a profile, and its contents were chosen"},
 		{"sites demo:matmul-naive --by module", 2, "want site, line, function, object"},
-		{"sites demo:matmul-naive --share 0", 2, "want a share of the misses, as in 90% or 0.9"},
+		{"sites demo:matmul-naive --share 0", 2, "want a share of the misses, for example 90% or 0.9"},
 		{"sites demo:matmul-naive --top -1", 2, "want a whole number"},
 		{"sites demo:matmul-naive --sort speed", 2, "want one of function, file, line"},
 		{"sites demo:matmul-naive --source " + dir + "/src", 2, "no such file or directory; give a folder or a file"},
 		{"sites demo:matmul-naive --source " + dir, 0, "not found in --source: matmul-naive.c"},
-		{"sites demo:matmul-naive --symbols " + din, 2, "give the program or library that was traced, an ELF file"},
+		{"sites demo:matmul-naive --symbols " + din, 2, "give the ELF file of the program or library that was traced"},
 		{"sites demo:matmul-naive --utilisation 100", 2, "multiple of the line size"},
 		{"sites demo:matmul-naive --cache L1=1KiB,2,32", 0, "miss ratio"},
 		{"sites", 2, "give a trace or a profile"},
@@ -163,7 +163,7 @@ func TestSitesPrevious(t *testing.T) {
 		if err := json.Unmarshal([]byte(got.stdout), &answer); err != nil || len(answer.Before) == 0 {
 			t.Errorf("by %s: %v, %d rows in json", by, err, len(answer.Before))
 		}
-		if got := stackglass(append(line, "--format", "csv")...); !strings.Contains(got.stderr, "to see which sites accessed the lines before") {
+		if got := stackglass(append(line, "--format", "csv")...); !strings.Contains(got.stderr, "to see which code last accessed the lines") {
 			t.Errorf("by %s: csv leaves the table out without a warning: %s", by, got.stderr)
 		}
 	}
@@ -351,9 +351,9 @@ func TestSymbols(t *testing.T) {
 	head := fmt.Sprintf("main,walk.c,%d,", at.Line)
 	for _, c := range []struct{ line, row, says string }{
 		{"here.csv --symbols walk", head, ""},
-		{"moved.csv --symbols walk", "0x", "no instruction of the trace is in a function of walk: it is not the program that was traced"},
+		{"moved.csv --symbols walk", "0x", "no instruction of the trace is in a function of walk: this is not the program that was traced"},
 		{fmt.Sprintf("moved.csv --symbols walk@%d", file.Low+0x1000000), head, ""},
-		{"here.csv", "0x", "--symbols FILE finds their locations"},
+		{"here.csv", "0x", "add --symbols FILE to find the locations"},
 	} {
 		got := stackglass(append([]string{"sites", "--format", "csv"}, strings.Fields(c.line)...)...)
 		rows := strings.Split(got.stdout, "\n")

@@ -18,14 +18,14 @@ import (
 )
 
 func addSymbols(cmd *cobra.Command, files *[]string) {
-	cmd.Flags().StringArrayVar(files, "symbols", nil, "read function names and lines from this `PROGRAM` or library; PROGRAM@ADDRESS gives its load address")
+	cmd.Flags().StringArrayVar(files, "symbols", nil, "read function names and lines from this `PROGRAM` or library; PROGRAM@ADDRESS states its load address")
 }
 
 // symbolize adds the function, file and line of instructions from the program's files. The result
 // is a list of warnings.
 func symbolize(p *profile.Profile, files []string) (notes []string, err error) {
 	if len(files) > 0 && p.Sites == nil {
-		return nil, usagef("--symbols: the profile contains no sites that could be named")
+		return nil, usagef("--symbols: the profile contains no source locations that could be named")
 	}
 	paths := map[*profile.Site]string{}
 	for _, file := range files {
@@ -46,12 +46,12 @@ func symbolizeBy(s *profile.Sites, file string, paths map[*profile.Site]string) 
 	path, text, moved := strings.Cut(file, "@")
 	known, err := symbols.Open(path)
 	if err != nil {
-		return nil, usagef("--symbols ", path, ": ", reason(err), "; give the program or library that was traced, an ELF file")
+		return nil, usagef("--symbols ", path, ": ", reason(err), "; give the ELF file of the program or library that was traced")
 	}
 	base := known.Low
 	if moved {
 		if base, err = strconv.ParseUint(text, 0, 64); err != nil {
-			return nil, usagef("--symbols ", file, ": ", strconv.Quote(text), ", want the address at which the file was loaded, as in 0x555555554000")
+			return nil, usagef("--symbols ", file, ": ", strconv.Quote(text), ", want the address at which the file was loaded, for example 0x555555554000")
 		}
 	}
 	n := naming{file: known, name: filepath.Base(path), base: base, moved: moved, paths: paths}
@@ -122,17 +122,17 @@ func nameFiles(s *profile.Sites, paths map[*profile.Site]string) {
 func (n *naming) doubts() (list []string) {
 	switch {
 	case n.unaddressed:
-		list = append(list, "the trace contains no instruction addresses, so "+n.name+" names nothing")
+		list = append(list, "the trace contains no instruction addresses, so "+n.name+" has no effect")
 	case n.addresses == 0 && len(n.others) > 0:
-		list = append(list, n.name+" is not among the modules of the trace ("+strings.Join(slices.Sorted(slices.Values(n.others)), ", ")+"), so it names nothing")
+		list = append(list, n.name+" is not among the modules of the trace ("+strings.Join(slices.Sorted(slices.Values(n.others)), ", ")+"), so it has no effect")
 	case n.addresses > 0 && n.named == 0 && n.file.Dynamic && !n.moved:
-		list = append(list, "no instruction of the trace is in "+n.name+", which can be loaded at any address: give its load address, as in --symbols "+n.name+"@0x555555554000 (its first line in /proc/PID/maps; under Valgrind 0x108000)")
+		list = append(list, "no instruction of the trace is in "+n.name+", which can be loaded at any address: state its load address, for example --symbols "+n.name+"@0x555555554000 (the address is in its first line in /proc/PID/maps; under Valgrind it is 0x108000)")
 	case n.addresses > 0 && n.named == 0:
-		list = append(list, "no instruction of the trace is in a function of "+n.name+": it is not the program that was traced, or has no symbols")
+		list = append(list, "no instruction of the trace is in a function of "+n.name+": this is not the program that was traced, or the file has no symbols")
 	case 2*n.named < n.addresses:
-		list = append(list, n.name+" names "+strconv.Itoa(n.named)+" of "+strconv.Itoa(n.addresses)+" instructions: the others are in other files, or this is a different build")
+		list = append(list, n.name+" names "+strconv.Itoa(n.named)+" of "+strconv.Itoa(n.addresses)+" instructions: the other instructions are in other files, or the file is a different build")
 	case n.lines == 0 && n.file.HasLines():
-		list = append(list, "all instructions for which "+n.name+" has names are at addresses without source lines: it may be a different program, or have been loaded at another address")
+		list = append(list, "all instructions for which "+n.name+" has names are at addresses without source lines: the file may be a different program, or was loaded at another address")
 	}
 	return list
 }
@@ -177,7 +177,7 @@ func findSources(places []string) (*sources, error) {
 		}
 	}
 	if files > mostSourceFiles {
-		return nil, usagef("--source: the folder contains more than 200,000 files; give a smaller folder with the source, or its files")
+		return nil, usagef("--source: the folder contains more than 200,000 files; give a smaller folder, or the source files themselves")
 	}
 	return s, nil
 }
@@ -236,7 +236,7 @@ func (s *sources) doubts() (list []string) {
 		case len(paths) == 0:
 			missing = append(missing, file)
 		case len(paths) > 1:
-			list = append(list, file+" was found several times; the text shown is from "+paths[0]+": select the right file with --source")
+			list = append(list, file+" was found several times; the text shown is from "+paths[0]+"; select the right file with --source")
 		}
 	}
 	if len(missing) > 0 {

@@ -11,10 +11,10 @@ import (
 func TestTraceUsage(t *testing.T) {
 	in(t, map[string]string{"text": "text"})
 	for line, words := range map[string]string{
-		"trace":                          "as in: stackglass trace -- ./prog input.txt\n",
-		"trace --":                       "as in: stackglass trace -- ./prog input.txt\n",
+		"trace":                          "for example: stackglass trace -- ./prog input.txt\n",
+		"trace --":                       "for example: stackglass trace -- ./prog input.txt\n",
 		"trace --with strace -- true":    "--with \"strace\", want qemu or valgrind",
-		"trace --max-size much -- true":  "--max-size \"much\", want a size as in 2GiB",
+		"trace --max-size much -- true":  "--max-size \"much\", want a size, for example 2GiB",
 		"trace -- ./nothing":             "./nothing: there is no such program",
 		"trace -- ./text":                "./text: there is no such program, or it is not executable",
 		"trace -o no/folder.sgt -- true": "the folder no does not exist",
@@ -31,7 +31,7 @@ func TestTraceUsage(t *testing.T) {
 // TestRecordsOnLinux checks what the verbs that record say on other systems. TestSystems runs them on
 // Windows.
 func TestRecordsOnLinux(t *testing.T) {
-	for system, words := range map[string]string{"windows": "this is Windows. Record the program on Linux (Windows Subsystem", "darwin": "this is macOS. Record the program on Linux (a container", "freebsd": "this is freebsd"} {
+	for system, words := range map[string]string{"windows": "this machine runs Windows. Record the program on Linux (Windows Subsystem", "darwin": "this machine runs macOS. Record the program on Linux (a container", "freebsd": "this machine runs freebsd"} {
 		got := cannotRecord(new(app).trace(), system).Error()
 		if records(system) || !strings.Contains(got, words) || !strings.Contains(got, "stackglass help import") {
 			t.Errorf("%s: %s", system, got)

@@ -49,7 +49,7 @@ func presetLines() string {
 func oneFile(cmd *cobra.Command, args []string) error {
 	switch len(args) {
 	case 0:
-		return usagef("give a trace or a profile, as in: stackglass ", cmd.Name(), " app.lackey.lz4; see `", helpOf(cmd), "`")
+		return usagef("give a trace or a profile, for example: stackglass ", cmd.Name(), " app.lackey.lz4; see `", helpOf(cmd), "`")
 	case 1:
 		return nil
 	}
@@ -59,7 +59,7 @@ func oneFile(cmd *cobra.Command, args []string) error {
 // someFiles checks that the arguments are at least one trace or profile.
 func someFiles(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
-		return usagef("give a trace, as in: stackglass ", cmd.Name(), " app.lackey.lz4 -o app.sgp; see `", helpOf(cmd), "`")
+		return usagef("give a trace, for example: stackglass ", cmd.Name(), " app.lackey.lz4 -o app.sgp; see `", helpOf(cmd), "`")
 	}
 	return nil
 }
@@ -77,7 +77,7 @@ func nothing(cmd *cobra.Command, args []string) error {
 func unknownVerb(root *cobra.Command, args []string) error {
 	at := slices.IndexFunc(args, func(arg string) bool { return !strings.HasPrefix(arg, "-") })
 	if at < 0 {
-		return usagef("no verb; the verbs are ", strings.Join(verbs(root), ", "))
+		return usagef("the verb is missing; the verbs are ", strings.Join(verbs(root), ", "))
 	}
 	said, listed := "there is no verb "+strconv.Quote(args[at]), strings.Join(verbs(root), ", ")
 	for _, c := range root.Commands() {
@@ -142,9 +142,9 @@ func manualPage(name string) []byte {
 
 // wanted maps the type of an option to a description of its valid values.
 var wanted = map[string]string{
-	"uint32":    "a whole number without a unit, as in 64",
-	"uint64":    "a whole number without a unit or sign, as in 1000000",
-	"uintSlice": "whole numbers with commas between them, as in 32,64",
+	"uint32":    "a whole number without a unit, for example 64",
+	"uint64":    "a whole number without a unit or sign, for example 1000000",
+	"uintSlice": "whole numbers with commas between them, for example 32,64",
 	"bool":      "true or false",
 }
 

@@ -31,16 +31,16 @@ func (a *app) validate() *cobra.Command {
 			case o.on && len(args) == 0, m.on && len(args) > 1:
 				return nil
 			case m.on:
-				return usagef("--multicore: give the trace of a single-threaded run, and traces of multi-threaded runs, as in: stackglass validate --multicore one.sgt 2=two.sgt 4=four.sgt --cache L1=8KiB,8")
+				return usagef("--multicore: give the trace of a single-threaded run, and traces of multi-threaded runs, for example: stackglass validate --multicore one.sgt 2=two.sgt 4=four.sgt --cache L1=8KiB,8")
 			}
 			return oneFile(cmd, args)
 		},
 		RunE: func(_ *cobra.Command, args []string) error {
 			switch sampling := len(*samples) > 0; {
 			case o.on && sampling:
-				return usagef("--loops and --sampling cannot be combined: they validate different things")
+				return usagef("--loops and --sampling cannot be combined: each validates a different method")
 			case m.on && (o.on || sampling):
-				return usagef("--multicore, --loops and --sampling cannot be combined: they validate different things")
+				return usagef("--multicore, --loops and --sampling cannot be combined: each validates a different method")
 			case m.on:
 				return a.runValidateMulticore(s, m, args)
 			case o.on:
@@ -159,11 +159,11 @@ func (v *validation) reasons(r simulate.Result) (list []string) {
 		run := &r.Levels[i].Run
 		if run.Taken > 0 {
 			list = append(list, p.Cache.Name+" lost "+strconv.FormatUint(run.Taken, 10)+
-				" lines because an inclusive level below evicted them; the prediction ignores this")
+				" lines because an inclusive level below evicted these lines; the prediction ignores such evictions")
 		}
 		if hits := run.WriteBacksReceived - run.WriteBackMisses; hits > 0 {
 			list = append(list, p.Cache.Name+" used "+strconv.FormatUint(hits, 10)+
-				" lines because of write-backs to it, but not because of hits above it; the prediction assumes a use whenever the program accesses a line")
+				" lines because of write-backs from above, but not because of hits above; the prediction assumes a use whenever the program accesses a line")
 		}
 	}
 	return list

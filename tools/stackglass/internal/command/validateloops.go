@@ -31,7 +31,7 @@ type loopValidation struct {
 func addLoopValidation(s *simulation) *loopValidation {
 	o := &loopValidation{latency: sma.Opteron()}
 	f := s.r.cmd.Flags()
-	f.BoolVar(&o.on, "loops", false, "compare the misses of loops, as estimated by ScalaMemAnalysis and as counted exactly, with the simulation")
+	f.BoolVar(&o.on, "loops", false, "compare the misses of loops, as estimated by ScalaMemAnalysis and as counted exactly, with a simulation")
 	f.Float64Var(&o.latency.HitCycles, "hit-cycles", o.latency.HitCycles, "the cost of a hit in `CYCLES`, for --loops")
 	f.Float64Var(&o.latency.MissCycles, "miss-cycles", o.latency.MissCycles, "the cost of a miss in `CYCLES`, for --loops")
 	return o
@@ -87,7 +87,7 @@ func (a *app) runValidateLoops(s *simulation, o *loopValidation, names []string)
 	d.Tables = []report.Table{o.table(list), loopClasses(tree, list)}
 	d.Warnings = program.LoopDoubts(l.run(s.r))
 	if wild := list[0].estimated.Wild; wild > 0 {
-		d.Warnings = append(d.Warnings, "SMA assumes that the "+strconv.FormatFloat(wild, 'f', 0, 64)+" accesses of references without a pattern miss as often as they would in a cache used by these references alone")
+		d.Warnings = append(d.Warnings, "SMA assumes that the "+strconv.FormatFloat(wild, 'f', 0, 64)+" accesses of references without a pattern miss as often as in a cache used by these references alone")
 	}
 	if l.Stopped != nil {
 		d.Warnings = append(d.Warnings, "the numbers of all methods cover only the part of the trace that was read")
@@ -154,7 +154,7 @@ func treeOf(r *ask.Run) (*loops.Tree, error) {
 	}
 	tree, err := loops.Decode(r.Profile.Loops)
 	if err != nil {
-		return nil, usagef(r.Name, ": its loops are damaged: ", err.Error())
+		return nil, usagef(r.Name, ": the loops in the trace are damaged: ", err.Error())
 	}
 	return tree, nil
 }

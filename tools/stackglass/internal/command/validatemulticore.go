@@ -38,7 +38,7 @@ func addMulticoreValidation(s *simulation) *multicoreValidation {
 	f.BoolVar(&o.on, "multicore", false, "compare predictions for several cores, made from a single-threaded run, with multi-threaded runs")
 	f.StringVar(&o.division, "division", multicore.ByIterations.String(), "the `WAY` in which --multicore divides work: iterations, region or printed")
 	f.StringVar(&o.interleave, "interleave", interleave.RoundRobin.String(), "the `ORDER` of references for --multicore: round-robin, uniform, block or time")
-	f.StringVar(&o.windows, "windows", "rate=0.01", "the `SAMPLE` of block executions for --multicore, as in rate=0.05,least=100,weights=corrected, or none")
+	f.StringVar(&o.windows, "windows", "rate=0.01", "the `SAMPLE` of block executions for --multicore, for example rate=0.05,least=100,weights=corrected, or none")
 	f.StringArrayVar(&o.cachegrind, "cachegrind", nil, "`N=FILE` with Cachegrind's counts of a run with N threads, for --multicore (may be repeated)")
 	return o
 }
@@ -77,7 +77,7 @@ func (a *app) runValidateMulticore(s *simulation, o *multicoreValidation, names 
 	for _, text := range o.cachegrind {
 		n := parseNumbered(text)
 		if n.cores == 0 {
-			return usagef("--cachegrind ", text, ", want a number of threads and a file, as in 4=cachegrind.out.4")
+			return usagef("--cachegrind ", text, ", want a number of threads and a file, for example 4=cachegrind.out.4")
 		}
 		grinds[n.cores] = n.name
 	}
@@ -167,7 +167,7 @@ func realTraces(ctx context.Context, names []string) (list []numbered, err error
 			n.cores = len(p.Threads)
 		}
 		if n.cores < 1 || n.cores > multicore.MostCores {
-			return nil, usagef(text, ": ", strconv.Itoa(n.cores), " threads, want 1 to ", strconv.Itoa(multicore.MostCores), "; give the number, as in 4=", n.name)
+			return nil, usagef(text, ": ", strconv.Itoa(n.cores), " threads, want 1 to ", strconv.Itoa(multicore.MostCores), "; give the number, for example 4=", n.name)
 		}
 		list = append(list, n)
 	}

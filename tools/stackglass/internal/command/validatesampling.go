@@ -30,7 +30,7 @@ const (
 func (a *app) runValidateSampling(s *simulation, name string, texts []string) error {
 	r := s.r
 	if r.changed("cache", "hierarchy", "fail-if") != "" {
-		return usagef("--sampling: cannot be combined with --cache, --hierarchy or --fail-if; leave them out")
+		return usagef("--sampling cannot be combined with --cache, --hierarchy or --fail-if; omit these options")
 	}
 	line, err := r.cmd.Flags().GetUint32("line")
 	if err == nil && !profile.ValidLineBytes(line) {
@@ -40,7 +40,7 @@ func (a *app) runValidateSampling(s *simulation, name string, texts []string) er
 		return err
 	}
 	if r.sample != "" {
-		return usagef("--sample: name the sample to validate with --sampling; it is compared with all accesses")
+		return usagef("--sample: use --sampling to name the sample that is compared with all accesses")
 	}
 	if name == "-" {
 		return usagef("-: the trace is read once for each sample, but standard input can be read only once; give a file")
@@ -108,7 +108,7 @@ func (a *app) takePass(r *reading, name string, line uint32, p *sampledPass) err
 // samplesTable returns a table with a row for each sample, and one row for the analysis of every
 // access.
 func samplesTable(passes []sampledPass, truth *profile.Locality, line uint32) report.Table {
-	t := report.Table{Key: "samples", Title: "Samples (times are for whole passes, including reading, one after the other)", Columns: report.Columns(
+	t := report.Table{Key: "samples", Title: "Samples (times are for whole passes, run one after the other, including reading)", Columns: report.Columns(
 		"sample", "accuracy", "analysed=accesses analysed", "samples", "seconds=time (s)",
 		"references_per_second=references per second", "speed_up=speed-up")}
 	for i := range passes {
@@ -132,7 +132,7 @@ func samplesTable(passes []sampledPass, truth *profile.Locality, line uint32) re
 
 // sampleErrors returns a table with a row for each sample and power of two up to the footprint.
 func sampleErrors(passes []sampledPass, truth *profile.Locality, line uint32) report.Table {
-	t := report.Table{Key: "errors", Title: "Misses of a fully associative LRU cache, estimated by each sample and exact", Columns: report.Columns(
+	t := report.Table{Key: "errors", Title: "Misses of a fully associative LRU cache, as estimated by each sample and exactly", Columns: report.Columns(
 		"sample", "capacity_lines=capacity (lines)", "misses", "exact_misses=exact", "error=off by",
 		"misses_low=at least", "misses_high=at most", "within=exact within")}
 	want := profile.NewCurve(truth.Histogram(trace.AllKinds))

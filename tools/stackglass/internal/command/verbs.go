@@ -46,7 +46,7 @@ func (a *app) whatIf(cmd *cobra.Command, o *asking) {
 		return nil
 	}
 	var budgets []budget
-	texts := cmd.Flags().StringArray("fail-if", nil, "exit with code 1 if this `CONDITION` is true, as in 'L2.misses>1e6' (may be repeated)")
+	texts := cmd.Flags().StringArray("fail-if", nil, "exit with code 1 if this `CONDITION` is true, for example 'L2.misses>1e6' (may be repeated)")
 	o.check = func(q ask.Question) (err error) {
 		budgets, err = parseBudgets(*texts, q.Machine)
 		return err
@@ -119,7 +119,7 @@ func (a *app) sites(cmd *cobra.Command, o *asking) {
 	o.then = func(_ *answerable, _ ask.Question, d *report.Document) error {
 		d.Warnings = append(d.Warnings, found.doubts()...)
 		if o.verb.Name == "sites" && len(d.Tables) > 1 && o.r.format == string(report.CSV) {
-			d.Warnings = append(d.Warnings, "csv contains only the table of misses; use another format, such as --format json, to see which sites accessed the lines before")
+			d.Warnings = append(d.Warnings, "csv contains only the table of misses; use another format, such as --format json, to see which code last accessed the lines")
 		}
 		return nil
 	}
@@ -144,7 +144,7 @@ func symbolized(l *answerable, run *ask.Run, files []string) error {
 
 // addMeasures adds options for measurements by site that are made only on request.
 func addMeasures(cmd *cobra.Command, r *reading) {
-	cmd.Flags().StringSliceVar(&r.utilisation, "utilisation", nil, "measure line utilisation, and misses by site, in these `CACHES`: sizes, each followed by its ways unless fully associative, as in 32KiB,8,1MiB")
+	cmd.Flags().StringSliceVar(&r.utilisation, "utilisation", nil, "measure line utilisation, and misses by site, in these `CACHES`: sizes, each followed by its ways unless fully associative, for example 32KiB,8,1MiB")
 	cmd.Flags().BoolVar(&r.previous, "previous", false, "for each access at a stack distance of 16 or more, record the site that last accessed the line")
 }
 
@@ -162,7 +162,7 @@ func (a *app) loops(cmd *cobra.Command, o *asking) {
 		case l.folded == nil:
 			return symbolized(l, run, symbols)
 		case len(symbols) > 0:
-			return usagef("--symbols: ", l.name, " is a loop-compressed trace, whose instructions cannot be named; expand it first with convert, or omit the option")
+			return usagef("--symbols: ", l.name, " is a loop-compressed trace, whose instructions cannot be named; expand the trace first with convert, or omit the option")
 		}
 		return nil
 	}
@@ -186,7 +186,7 @@ func hideSample(cmd *cobra.Command) { hide(cmd, "sample", "sample-seed") }
 func (a *app) blocks(cmd *cobra.Command, o *asking) {
 	hideSample(cmd)
 	var sampled *blocksample.Collector
-	template := cmd.Flags().Bool("template", false, "print only the branches and their probabilities, as input for --probabilities")
+	template := cmd.Flags().Bool("template", false, "print only the branches with their probabilities, as input for --probabilities")
 	o.check = func(q ask.Question) error {
 		if q.Is("windows") {
 			o.r.besides = func(program func() *trace.Program) func(*trace.Batch) error {
@@ -271,7 +271,7 @@ func (a *app) diagnose(cmd *cobra.Command, o *asking) {
 		checkSources = o.check
 		budgets      []tableBudget
 	)
-	texts := cmd.Flags().StringArray("fail-if", nil, "exit with code 1 if this `CONDITION` is true for any row, as in 'findings.saved_share>10%' (may be repeated)")
+	texts := cmd.Flags().StringArray("fail-if", nil, "exit with code 1 if this `CONDITION` is true for any row, for example 'findings.saved_share>10%' (may be repeated)")
 	o.check = func(q ask.Question) (err error) {
 		if budgets, err = parseTableBudgets(*texts, new(diagnosis.Diagnosis).Tables()); err != nil {
 			return err
@@ -298,7 +298,7 @@ func parseTableBudgets(texts []string, tables []report.Table) (list []tableBudge
 		b.table, b.metric, _ = strings.Cut(left, ".")
 		known := slices.ContainsFunc(tables, func(t report.Table) bool { return t.Key == b.table && t.Index(b.metric) >= 0 })
 		if !found || !known || !b.parseBound(right) {
-			return nil, usagef("--fail-if ", strconv.Quote(text), ", want TABLE.COLUMN>NUMBER, as in findings.saved_share>10%, with >, >=, < or <=, "+
+			return nil, usagef("--fail-if ", strconv.Quote(text), ", want TABLE.COLUMN>NUMBER, for example findings.saved_share>10%, with >, >=, < or <=, "+
 				"and with a table and a column that --format json prints")
 		}
 		if percent {

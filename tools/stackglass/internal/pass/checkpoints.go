@@ -96,11 +96,11 @@ type CheckpointError struct {
 func (e *CheckpointError) Error() string {
 	var other *workers.OtherFileError
 	if errors.As(e.Err, &other) {
-		return e.Name + ": it was changed since its analysis was interrupted: it had " + other.Difference() +
-			"; bring it back, or delete " + e.Place + " ; restore it, or delete"
+		return e.Name + ": the file was changed since its analysis was interrupted: " + other.Difference() +
+			"; restore the file, or delete " + e.Place + " to analyse it from the start"
 	}
-	return e.Name + ": its analysis cannot resume from " + e.Place + ": " + e.Err.Error() +
-		"; delete that to analyse it from the start"
+	return e.Name + ": the analysis cannot resume from " + e.Place + ": " + e.Err.Error() +
+		"; delete the checkpoint to analyse the file from the start"
 }
 
 func (e *CheckpointError) Unwrap() error { return e.Err }

@@ -85,8 +85,8 @@ func traceFiles(name string) ([]string, error) {
 	case len(paths) > 0 && isDrmemtrace(paths):
 		return paths, nil
 	case raw:
-		return nil, errors.New(name + ": contains DynamoRIO's raw files, which need its decoder; run drrun -t drmemtrace -indir " +
-			name + " -tool basic_counts once, which writes the folder trace beside them")
+		return nil, errors.New(name + ": contains DynamoRIO's raw files, which DynamoRIO must decode first; run drrun -t drmemtrace -indir " +
+			name + " -tool basic_counts once, and open the folder trace that it writes beside the raw files")
 	}
 	return nil, errors.New(name + ": is a folder; give the path of a trace or a profile in it")
 }

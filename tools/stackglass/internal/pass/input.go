@@ -239,7 +239,7 @@ type Rows struct {
 }
 
 // ErrNotTrace means that a file is not a trace.
-var ErrNotTrace = errors.New("it is not a trace; give a trace that stackglass cc recorded")
+var ErrNotTrace = errors.New("the file is not a trace; give a trace that stackglass cc recorded")
 
 // OpenRows opens a trace by its name.
 func OpenRows(ctx context.Context, name string) (*Rows, error) {
