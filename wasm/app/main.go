@@ -83,7 +83,17 @@ func begin(app *ui.App, page *browser) {
 	js.Global().Call("addEventListener", "pointerdown", web.Function(func([]js.Value) { app.Pressed() }), true)
 	listen("pagehide", func(event js.Value) {
 		if event.Get("persisted").Truthy() {
-			go app.Leave()
+			go func() {
+				if store != nil {
+					store.Suspend()
+				}
+				app.Leave()
+			}()
+		}
+	})
+	listen("pageshow", func(event js.Value) {
+		if store != nil && event.Get("persisted").Truthy() {
+			go store.Resume()
 		}
 	})
 	app.Start("#" + page.Hash())

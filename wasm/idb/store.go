@@ -35,9 +35,11 @@ var openPatience = 10 * time.Second
 // Store is a database of kept analyses. Other tabs and workers may use it, too. Its methods may be
 // called from several goroutines, but not from event handlers.
 type Store struct {
-	name string
-	mu   sync.Mutex
-	db   *idb.Database
+	name      string
+	mu        sync.Mutex
+	db        *idb.Database
+	running   map[*idb.Transaction]bool // transactions that Suspend must abort
+	suspended chan struct{}             // closed by Resume; nil if the store is not suspended
 }
 
 // Error reports a failed operation on an entry. It wraps profile.ErrFull if the browser's storage
@@ -67,7 +69,7 @@ var (
 
 // Open opens the database, and creates it if necessary.
 func Open(name string) (*Store, error) {
-	s := &Store{name: name}
+	s := &Store{name: name, running: map[*idb.Transaction]bool{}}
 	if !offered() {
 		return nil, &Error{Op: "open", Err: errNoStore}
 	}
@@ -137,11 +139,43 @@ func closeLate(request *idb.OpenDBRequest) {
 // Close closes the database; the store cannot be used afterwards.
 func (s *Store) Close() error { return s.db.Close() }
 
-// begin starts a transaction. If the browser has closed the connection, for example because its
+// Suspend aborts all transactions, and delays them and later ones until Resume. A page must call it
+// before the browser suspends the page: WebKit keeps the transactions of suspended pages open, so
+// no other page could write to the database.
+func (s *Store) Suspend() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.suspended == nil {
+		s.suspended = make(chan struct{})
+	}
+	for t := range s.running {
+		if t.Abort() == nil { // otherwise the transaction is committed already
+			delete(s.running, t)
+		}
+	}
+}
+
+// Resume starts the delayed transactions.
+func (s *Store) Resume() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.suspended != nil {
+		close(s.suspended)
+		s.suspended = nil
+	}
+}
+
+// begin starts a transaction, after Resume if the store is suspended. If the browser has closed the connection, for example because its
 // data was cleared or its disk was removed, begin opens the database again.
 func (s *Store) begin(mode idb.TransactionMode) (*idb.Transaction, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	for s.suspended != nil {
+		resumed := s.suspended
+		s.mu.Unlock()
+		<-resumed
+		s.mu.Lock()
+	}
 	options := idb.TransactionOptions{Mode: mode}
 	if mode == idb.TransactionReadWrite {
 		options.Durability = idb.DurabilityRelaxed
@@ -152,11 +186,23 @@ func (s *Store) begin(mode idb.TransactionMode) (*idb.Transaction, error) {
 			t, err = s.db.TransactionWithOptions(options, entriesStore, chunksStore)
 		}
 	}
+	if err == nil {
+		s.running[t] = true
+	}
 	return t, err
 }
 
+// end records that a transaction has ended, and reports whether Suspend aborted it.
+func (s *Store) end(t *idb.Transaction) (suspended bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	suspended = !s.running[t]
+	delete(s.running, t)
+	return suspended
+}
+
 // transact runs do in a transaction, and waits until the transaction is committed, or rolled back
-// because do failed.
+// because do failed. If Suspend aborts the transaction, transact runs do again after Resume.
 func (s *Store) transact(op, key string, mode idb.TransactionMode, do func(entries, chunks *idb.ObjectStore) error) error {
 	t, err := s.begin(mode)
 	if err != nil {
@@ -169,7 +215,10 @@ func (s *Store) transact(op, key string, mode idb.TransactionMode, do func(entri
 		}
 		return do(entries, chunks)
 	})
-	if err == nil {
+	switch {
+	case s.end(t):
+		return s.transact(op, key, mode, do)
+	case err == nil:
 		return nil
 	}
 	return &Error{op, key, full(err)}
@@ -423,6 +472,7 @@ func copyChunk(to []byte, request *idb.Request) error {
 func (s *Store) List() ([]profile.Entry, error) {
 	var list []profile.Entry
 	err := s.transact("list", "", idb.TransactionReadOnly, func(entries, _ *idb.ObjectStore) error {
+		list = nil // this function may run again
 		request, err := entries.OpenCursor(idb.CursorNext)
 		if err != nil {
 			return err

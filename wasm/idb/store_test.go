@@ -8,6 +8,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"runtime"
 	"strconv"
 	"syscall/js"
 	"testing"
@@ -276,6 +277,64 @@ func TestReopened(t *testing.T) {
 	}
 	if list, err := again.List(); err != nil || len(list) != 1 || list[0] != e {
 		t.Errorf("List: %+v, %v", list, err)
+	}
+}
+
+// A suspended store has no transaction that would keep another page from writing. Its own
+// operations, begun before or meanwhile, end after Resume with the same result.
+func TestSuspended(t *testing.T) {
+	s := openNew(t)
+	other, err := Open(s.name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	data := bytes.Repeat([]byte{7}, 3*chunkBytes)
+	if err := s.Put(profile.Entry{Key: "a"}, data); err != nil {
+		t.Fatal(err)
+	}
+	results := make(chan error, 4)
+	get := func() {
+		got, err := s.Get("a")
+		if err == nil && !bytes.Equal(got, data) {
+			err = errors.New("other data")
+		}
+		results <- err
+	}
+	list := func() {
+		got, err := s.List()
+		if n := len(got); err == nil && (n < 1 || n > 3) {
+			err = errors.New(strconv.Itoa(n) + " entries")
+		}
+		results <- err
+	}
+	go get()
+	go list()
+	go func() { results <- s.Put(profile.Entry{Key: "b"}, data) }()
+	for running := 0; running < 3; runtime.Gosched() {
+		s.mu.Lock()
+		running = len(s.running)
+		s.mu.Unlock()
+	}
+	s.Suspend()
+	go get()
+	if err := other.Put(profile.Entry{Key: "c"}, data); err != nil {
+		t.Error(err)
+	}
+	if list, err := other.List(); err != nil || len(list) != 2 {
+		t.Errorf("entries %v, %v, want a and c", list, err)
+	}
+	if len(results) != 0 {
+		t.Errorf("%d operations ended while the store was suspended", len(results))
+	}
+	s.Resume()
+	for range 4 {
+		if err := <-results; err != nil {
+			t.Error(err)
+		}
+	}
+	if list, err := other.List(); err != nil || len(list) != 3 {
+		t.Errorf("entries %v, %v, want a, b and c", list, err)
 	}
 }
 
