@@ -187,13 +187,13 @@ func (r *decoder) stream() (s stream) {
 	}
 	s.packed = append(s.packed, r.data[r.at:r.at+n]...)
 	for at := 0; at < n; s.count++ {
-		delta, length := binary.Varint(s.packed[at:])
+		delta, length := varint(s.packed[at:])
 		if length <= 0 {
 			r.at, r.last = r.at+at, r.at+at
 			r.fail("address", uint64(n-at), "LEB128 of at most 64 bits in the remaining bytes")
 			return stream{}
 		}
-		s.last += uint64(delta)
+		s.last += delta
 		s.reach(s.last)
 		at += length
 	}

@@ -2,6 +2,7 @@ package loops
 
 import (
 	"encoding/binary"
+	"math/bits"
 
 	"github.com/stackglass/stackglass/core/trace"
 )
@@ -44,13 +45,31 @@ type cursor struct {
 
 // next returns the next address. ok is false after the last address.
 func (c *cursor) next(s *stream) (addr trace.Addr, ok bool) {
-	delta, n := binary.Varint(s.packed[c.at:])
+	delta, n := varint(s.packed[c.at:])
 	if n <= 0 {
 		return 0, false
 	}
 	c.at += n
-	c.last += uint64(delta)
+	c.last += delta
 	return c.last, true
+}
+
+// varint does the same as [binary.Varint], without a branch for each byte: the lengths of irregular
+// differences cannot be predicted.
+func varint(b []byte) (delta uint64, n int) {
+	if len(b) >= 8 {
+		v := binary.LittleEndian.Uint64(b)
+		if last := ^v & 0x8080808080808080; last != 0 { // the top bits of the bytes that end numbers
+			n = bits.TrailingZeros64(last)>>3 + 1
+			v &= (last ^ (last - 1)) & 0x7f7f7f7f7f7f7f7f
+			v = v&0x007f007f007f007f | v&0x7f007f007f007f00>>1
+			v = v&0x00003fff00003fff | v&0x3fff00003fff0000>>2
+			v = v&0x000000000fffffff | v&0x0fffffff00000000>>4
+			return v>>1 ^ -(v & 1), n
+		}
+	}
+	signed, n := binary.Varint(b)
+	return uint64(signed), n
 }
 
 const (
