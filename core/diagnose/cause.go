@@ -3,11 +3,13 @@ package diagnose
 import (
 	"cmp"
 	"math/bits"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/stackglass/stackglass/core/answers"
+	"github.com/stackglass/stackglass/core/parallel"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/report"
 	"github.com/stackglass/stackglass/core/trace"
@@ -29,7 +31,8 @@ func (r *run) sharing() {
 	if of != nil {
 		all = sum(of.falsely)
 		if all*r.handOver() > Least*r.out.Cycles {
-			tried = r.retry(apart(of, r.lineShift(), false), pageShift)
+			r.tryApart(of)
+			tried = r.retryApart(of, false)
 		}
 	}
 	left := all
@@ -106,6 +109,32 @@ func (r *run) sharing() {
 		r.falseSharing(of, tried, all, covered)
 	}
 	r.trueSharing(of)
+}
+
+// tryApart simulates both changes of [apart] at the same time, if there are several processors and
+// if [run.trueSharing] may ask for the second change.
+func (r *run) tryApart(of *counts) {
+	if runtime.GOMAXPROCS(0) < 2 || r.replayed+2*r.rows() > mostRows || !slices.ContainsFunc(r.places, func(at *place) bool {
+		return at.coherence >= leastWait*r.out.Cycles && at.coherence >= at.wait/2 && (r.storesShared(at) || of.nearShared(at))
+	}) {
+		return
+	}
+	parallel.Each(2, func(i int) { r.apart[i] = r.again(apart(of, r.lineShift(), i == 1), nil, pageShift, true) })
+}
+
+// retryApart returns the effect of a change of [apart]. It returns nil if the change cannot be tried.
+func (r *run) retryApart(of *counts, copies bool) *retrial {
+	i := 0
+	if copies {
+		i = 1
+	}
+	if r.apart[i] == nil {
+		r.apart[i] = r.again(apart(of, r.lineShift(), copies), nil, pageShift, true)
+	}
+	if r.apart[i] == nil {
+		return nil
+	}
+	return r.compare(of, r.apart[i])
 }
 
 // unnamedBlocks reports whether a data structure represents all allocated memory that belongs to no
@@ -221,7 +250,7 @@ func (r *run) trueSharing(of *counts) {
 			More: "communication --by site"}
 		shared := r.storesShared(at)
 		if tried == nil && of != nil && (shared || of.nearShared(at)) {
-			tried = r.retry(apart(of, r.lineShift(), true), pageShift)
+			tried = r.retryApart(of, true)
 		}
 		if !shared && tried != nil && tried.savedAt(at) > left/2 { // the location accesses the line of a word that several threads store to
 			neighbours = append(neighbours, at)
@@ -237,6 +266,10 @@ func (r *run) trueSharing(of *counts) {
 			continue
 		}
 		if tried == nil || tried.savedAt(at) <= left/2 {
+			if tried != nil {
+				f.Saved = min(left, tried.savedAt(at)+r.atomics(at))
+				f.Least = min(f.Least, f.Saved)
+			}
 			r.add(at, f)
 			continue
 		}

@@ -40,6 +40,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/stackglass/stackglass/core/answers"
 	"github.com/stackglass/stackglass/core/answers/loopcount"
@@ -167,9 +168,12 @@ type run struct {
 	searched map[string]bool    // functions with dependent loads for which reordering the elements saves nothing
 	swept    map[*place]uint64  // number of runs of the loops around a location
 	instead  map[*place]string  // a change of the loop order that also splits a chain of dependent results
-	replayed uint64             // number of rows replayed
-	chunks   []*chunk           // chunks that replays reuse
-	out      *Diagnosis
+	apart    [2]*counts         // replays with the changes of [apart], by whether words are copied; nil if they have not been simulated
+
+	replaying sync.Mutex // protects the following fields while replays run
+	replayed  uint64     // number of rows replayed
+	chunks    []*chunk   // chunks that replays reuse
+	out       *Diagnosis
 }
 
 // plainNest identifies an unchanged nest and a cache. It is the key of run.plain, which contains

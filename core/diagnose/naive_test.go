@@ -112,7 +112,7 @@ func TestReplay(t *testing.T) {
 		c := &counts{sites: make([]siteCounts, 1), falsely: make([]float64, 1), severally: make([]float64, 1), team: 4, pages: map[trace.Addr]*page{},
 			misses: [][]float64{{0}, {0}}, coherence: [][]float64{{0}, {0}}}
 		level := hierarchy.Cache{SizeBytes: 64 * naiveSets * naiveWays, Ways: naiveWays, LineBytes: 64}
-		s := &replay{counts: c, shift: 6, pageShift: pageShift, levels: []hierarchy.Cache{level, level}, caches: make([][]*lru, 2),
+		s := &replay{counts: c, uses: make([]siteAccesses, 1), shift: 6, pageShift: pageShift, levels: []hierarchy.Cache{level, level}, caches: make([][]*lru, 2),
 			group: []int{1, 2}, private: 1, last: make([]lastOf, 4), perFetch: []float64{1, 2}, remote: []float64{1}, native: []uint64{16}, atomic: []bool{false}}
 		s.schedule = schedule{threads: 4, open: rapid.Bool().Draw(t, "open")}
 		n := &naive{near: map[uint8][]trace.Line{}, sharers: map[trace.Line]map[uint8]bool{}, lost: map[trace.Line]map[uint8]bool{},
@@ -140,7 +140,7 @@ func TestReplay(t *testing.T) {
 				}
 			}
 		})
-		if got := float64(c.sites[0].near); got != n.nears {
+		if got := float64(s.uses[0].near); got != n.nears {
 			t.Errorf("%v accesses to near lines, want %v", got, n.nears)
 		}
 		if contended != len(n.contended) || c.coherence[0][0] != n.coherence || c.falsely[0] != n.falsely || c.severally[0] != n.severally || c.misses[0][0] != n.misses[0] || c.misses[1][0] != n.misses[1] {

@@ -51,7 +51,7 @@ func TestScale(t *testing.T) {
 	p := &profile.Profile{Sites: &profile.Sites{Code: make([]profile.Site, 2)}}
 	p.Sites.Code[0].Strides[profile.UnitStride] = 1000
 	p.Sites.Code[1].Strides[profile.UnitStride] = 500
-	c := &counts{sites: []siteCounts{{references: 100, accesses: 110, split: 10, walks: 3}, {}}, misses: [][]float64{{20, 0}}}
+	c := &counts{sites: []siteCounts{{references: 100, split: 10, siteAccesses: siteAccesses{accesses: 110, walks: 3}}, {}}, misses: [][]float64{{20, 0}}}
 	c.scale(p)
 	if s := c.sites[0]; s.references != 1000 || s.accesses != 1100 || s.split != 100 || s.walks != 30 || c.misses[0][0] != 200 {
 		t.Errorf("%+v, %v misses", s, c.misses)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 	"strconv"
+	"sync/atomic"
 
 	"github.com/stackglass/stackglass/core/report"
 	"github.com/stackglass/stackglass/core/trace"
@@ -229,17 +230,19 @@ func (r *run) traversal(sites map[int]bool) rename {
 	for i := range sites {
 		hot[i] = true
 	}
-	s := schedule{tree: r.loops.Tree(), parts: r.parts(), goOn: r.GoOn, threads: of.team, creates: r.creates(), joins: r.joins(), index: newSiteIndex(r.p)}
+	s := schedule{tree: r.loops.Tree(), parts: r.parts(), threads: of.team, creates: r.creates(), joins: r.joins(), index: newSiteIndex(r.p)}
 	if of.team > 1 {
 		s.reuse = r.newReuse()
 	}
+	var complete atomic.Bool // all elements have a place
+	s.goOn = func() bool { return !complete.Load() && r.GoOn() }
 	s.take = func(w *row) {
-		if w.index >= 0 && hot[w.index] && w.addr >= low && w.addr <= high && len(e.to) <= mostShared {
-			e.find(w.addr, true)
+		if w.index >= 0 && hot[w.index] && w.addr >= low && w.addr <= high && len(e.to) <= mostShared && e.find(w.addr, true) && e.placed == e.possible {
+			complete.Store(true)
 		}
 	}
 	r.replayed += r.rows()
-	if !s.run() {
+	if !s.run() && !complete.Load() {
 		return nil
 	}
 	e.latest = 0
@@ -256,6 +259,9 @@ type elementTable struct {
 	numbers numbers      // by the address at which an element begins
 	to      []trace.Addr // new address of each element, and the end of the last element
 	latest  uint32       // the element found last
+	placed  uint64       // number of elements that are blocks or parts of blocks, or number of grains if there are no blocks
+	// possible is the largest number that placed can reach for addresses between low and high.
+	possible uint64
 	// element returns the beginning of the element that contains an address, the number of bytes
 	// that certainly belong to the element, and the number of bytes that are reserved for it.
 	element func(addr trace.Addr) (begin trace.Addr, bytes, room uint64)
@@ -286,6 +292,18 @@ func newElementTable(blocks []block, low, high trace.Addr, grain uint64) *elemen
 	}}
 	if grain <= 1<<pageShift {
 		e.most = mostCells
+	}
+	for _, b := range blocks {
+		switch {
+		case b.until <= low || b.addr > high:
+		case b.bytes <= mostElement:
+			e.possible++
+		default:
+			e.possible += (b.bytes + grain - 1) / grain
+		}
+	}
+	if len(blocks) == 0 {
+		e.possible = (high-low)/grain + 1
 	}
 	return e
 }
@@ -333,6 +351,9 @@ func (e *elementTable) find(addr trace.Addr, add bool) bool {
 	if !found && add {
 		number, found = e.numbers.need(begin), true
 		e.to = append(e.to, e.to[number]+room)
+		if bytes > 0 {
+			e.placed++
+		}
 		for _, page := range [...]trace.Addr{begin >> pageShift, (begin + room) >> pageShift} {
 			if len(e.cells) < e.most && int(e.pages.need(page)) == len(e.cells) {
 				e.cells = append(e.cells, new([cellsOfPage]uint32))
@@ -576,45 +597,39 @@ func merging(arrays []record, bytes uint64) rename {
 }
 
 // apart changes the lines that threads invalidate in each other's caches: it moves the words of
-// each thread to a separate line. If copies is set, each thread has a private copy of words to
-// which several threads store.
+// each thread to separate lines. If copies is set, each thread has a private copy of words to which
+// several threads store. The lines of a thread keep their order, and their places in a page.
 func apart(of *counts, shift uint, copies bool) rename {
-	var contended lineTable
-	least, most := ^trace.Line(0), trace.Line(0)
+	var list []trace.Line
 	of.lines.each(func(at trace.Line, l *line) {
 		if l.contended {
-			*contended.need(at) = *l
-			least, most = min(least, at), max(most, at)
+			list = append(list, at)
 		}
 	})
-	var lines numbers                                                 // numbers the new lines, each of which contains the words of an old line that belong to one thread
-	byWord := make([]uint32, len(contended.groups)<<groupShift*words) // for each word, 1 + the number of its new line; 0 if unknown
+	slices.Sort(list)
+	var contended lineTable
+	for _, at := range list {
+		*contended.need(at) = *of.lines.find(at)
+	}
+	const skew = 5 // lines, so that the threads' lines are in different sets of a shared cache
+	each := trace.Addr(len(contended.groups)<<groupShift+skew) << shift
 	return func(w *row, _ int) trace.Addr {
 		at := w.addr >> shift
-		if at < least || at > most {
+		if len(list) == 0 || at < list[0] || at > list[len(list)-1] {
 			return w.addr
 		}
 		index, ok := contended.known(at)
 		if !ok {
 			return w.addr
 		}
-		word := w.addr / wordBytes % words
-		to := &byWord[trace.Addr(index)*words+word]
-		if *to == 0 {
-			l := contended.at(index)
-			owner := l.owner[word]
-			switch {
-			case !l.contended, copies && owner != several:
-				return w.addr
-			case copies:
-				owner = w.thread
-			}
-			number := lines.need((at-least)<<8 | uint64(owner))
-			if copies {
-				return newData + trace.Addr(number)<<shift + w.addr&(1<<shift-1)
-			}
-			*to = number + 1
+		l := contended.at(index)
+		owner := l.owner[w.addr/wordBytes%words]
+		switch {
+		case !l.contended, copies && owner != several:
+			return w.addr
+		case copies:
+			owner = w.thread
 		}
-		return newData + trace.Addr(*to-1)<<shift + w.addr&(1<<shift-1)
+		return newData + trace.Addr(owner)*each + trace.Addr(index)<<shift + w.addr&(1<<shift-1)
 	}
 }

@@ -1,6 +1,7 @@
 package diagnose
 
 import (
+	"math"
 	"math/bits"
 	"slices"
 	"strings"
@@ -69,12 +70,18 @@ type counts struct {
 
 // siteCounts contains the counts of one site.
 type siteCounts struct {
-	references, accesses, near, split uint64
-	strides                           [profile.NumStrides]uint64
-	second, walks                     float64 // number of translations from the second-level TLB, and from the page table
-	low, high                         trace.Addr
-	grain                             uint64 // largest number that divides all distances between references
-	step                              uint64 // the last constant stride
+	siteAccesses
+	references, split uint64
+	strides           [profile.NumStrides]uint64
+	low, high         trace.Addr
+	grain             uint64 // largest number that divides all distances between references
+	step              uint64 // the last constant stride
+}
+
+// siteAccesses contains the counts of one site that depend on the order of the threads.
+type siteAccesses struct {
+	accesses, near uint64
+	second, walks  float64 // number of translations from the second-level TLB, and from the page table
 }
 
 // claim counts consecutive atomic operations of a thread on the same word, and records that word.
@@ -201,17 +208,21 @@ func (t *lineTable) find(at trace.Line) *line {
 	return nil
 }
 
-// index returns the index of a line. It adds the line if it is new.
+// index returns the index of a line. If the line is new, its group gets a number, but no memory yet.
 func (t *lineTable) index(at trace.Line) uint32 {
-	group := t.numbers.need(at >> groupShift)
-	if int(group) == len(t.groups) {
+	return t.numbers.need(at>>groupShift)<<groupShift + uint32(at)&groupMask
+}
+
+// grow returns a line by its index. It adds all groups up to the group of the line.
+func (t *lineTable) grow(index uint32) *line {
+	for int(index>>groupShift) >= len(t.groups) {
 		t.groups = append(t.groups, new([1 << groupShift]line))
 	}
-	return group<<groupShift + uint32(at)&groupMask
+	return t.at(index)
 }
 
 // need returns a line. It adds the line if it is new.
-func (t *lineTable) need(at trace.Line) *line { return t.at(t.index(at)) }
+func (t *lineTable) need(at trace.Line) *line { return t.grow(t.index(at)) }
 
 // each calls do with each line of all groups.
 func (t *lineTable) each(do func(at trace.Line, of *line)) {
@@ -358,14 +369,21 @@ type replay struct {
 	private   int      // number of levels that are private to a core
 	used      int      // number of lines that have been used
 	cores     [mostCores]core
-	last      []lastOf          // the last reference, by site and thread
-	perFetch  []float64         // cycles per fetch, by site and level
-	perVisit  []float64         // cycles per execution, by block
-	perMiss   float64           // cycles per coherence miss
-	remote    []float64         // extra cycles for another socket's memory, by site
-	native    []uint64          // size of the widest machine access, by site
-	atomic    []bool            // by site: whether it performs atomic operations
-	locks     func(uint32) bool // whether a block ends with a call that waits for a lock; nil if no block does
+	uses      []siteAccesses      // by site
+	groups    [mostCores]struct { // by thread: the group of lines looked up last
+		key    trace.Line // plus one
+		number uint32
+	}
+	overfull bool              // there are too many groups
+	prepared []row             // the accesses of the current reference, if there is only one thread
+	last     []lastOf          // the last reference, by site and thread
+	perFetch []float64         // cycles per fetch, by site and level
+	perVisit []float64         // cycles per execution, by block
+	perMiss  float64           // cycles per coherence miss
+	remote   []float64         // extra cycles for another socket's memory, by site
+	native   []uint64          // size of the widest machine access, by site
+	atomic   []bool            // by site: whether it performs atomic operations
+	locks    func(uint32) bool // whether a block ends with a call that waits for a lock; nil if no block does
 	// number of lock operations, and of atomic operations on the same word as the previous atomic
 	// operation, since the last synchronisation point
 	claims   int
@@ -387,9 +405,6 @@ type replay struct {
 // core is the state of a core: its caches, and the lines that it used most recently.
 type core struct {
 	near   [nearLines + 1]uint64 // the most recently used lines, plus one
-	lines  [nearLines + 1]uint32 // indices of these lines; 0 if there is one thread
-	group  trace.Line            // group of the line looked up last, plus one
-	number uint32                // the number of that group
 	caches []*lru                // the cache that the core uses in each level
 	first  *recent               // the first-level TLB
 	second *lru
@@ -478,7 +493,8 @@ func (r *run) canReplay() bool {
 // again replays the trace. If to is not nil, again uses it to change addresses; if order is not
 // nil, again uses it to change the order of references. Pages have 1<<pageShift bytes. It returns
 // nil if the trace cannot be replayed. If levels is false and there is only one thread, it does not
-// count misses, because [run.exactMisses] returns the misses of the unchanged run.
+// count misses, because [run.exactMisses] returns the misses of the unchanged run. Several replays
+// may run at the same time.
 func (r *run) again(to rename, order *reorder, pageShift uint, levels bool) *counts {
 	if !r.canReplay() {
 		return nil
@@ -487,11 +503,20 @@ func (r *run) again(to rename, order *reorder, pageShift uint, levels bool) *cou
 	if parts.period > 0 {
 		levels = true // the misses of both runs must come from the same parts
 	}
-	// a change of order needs whole loops, which parts would cut
-	if r.replayed+rows > mostRows || parts.period > 0 && order != nil {
+	if parts.period > 0 && order != nil { // a change of order needs whole loops, which parts would cut
 		return nil
 	}
-	r.replayed += rows
+	r.replaying.Lock()
+	possible := r.replayed+rows <= mostRows
+	if possible {
+		r.replayed += rows
+	}
+	unused := r.chunks
+	r.chunks = nil
+	r.replaying.Unlock()
+	if !possible {
+		return nil
+	}
 	n := len(r.p.Sites.Code)
 	c := &counts{sites: make([]siteCounts, n), claimed: make([]claim, n), falsely: make([]float64, n), severally: make([]float64, n), team: max(1, len(r.p.Totals.Threads))}
 	for range r.Machine.Levels {
@@ -499,17 +524,18 @@ func (r *run) again(to rename, order *reorder, pageShift uint, levels bool) *cou
 		c.coherence = append(c.coherence, make([]float64, n))
 	}
 	s := &replay{counts: c, to: to, shift: uint(bits.TrailingZeros32(r.p.Sites.LineBytes)), pageShift: pageShift, levels: r.Machine.Levels,
-		caches: make([][]*lru, len(c.misses)), last: make([]lastOf, n*min(c.team, mostCores))}
+		caches: make([][]*lru, len(c.misses)), last: make([]lastOf, n*min(c.team, mostCores)), uses: bySite[siteAccesses](n)}
 	s.schedule = schedule{tree: r.loops.Tree(), take: s.row, index: newSiteIndex(r.p), joined: s.join, forked: s.begin, parts: parts, goOn: r.GoOn, threads: c.team, creates: r.creates(), joins: r.joins()}
 	if order != nil {
 		order.give, s.order, s.take = s.row, order, order.take
 	}
 	if c.team > 1 {
 		c.pages = map[trace.Addr]*page{}
-		s.reuse = r.newReuse()
+		s.reuse, s.prepare, s.take, s.expect = r.newReuse(), s.split, s.use, s.ahead
+		s.goOn = func() bool { return !s.overfull && r.GoOn() }
 	}
 	if to == nil {
-		s.alloc, s.expect = s.allocated, s.ahead
+		s.alloc = s.allocated
 	}
 	s.private = len(c.misses)
 	for k, l := range r.Machine.Levels {
@@ -540,16 +566,21 @@ func (r *run) again(to rename, order *reorder, pageShift uint, levels bool) *cou
 			s.perVisit[b] = share(r.cost.hits.Blocks[b].Cycles, r.cost.visits[b])
 		}
 	}
-	s.free = r.chunks
+	s.free = unused
 	done := false
 	if c.team > 1 {
 		done = s.schedule.run()
 	} else {
 		done = s.alone(levels)
 	}
-	r.chunks = s.free
+	r.replaying.Lock()
+	r.chunks = append(r.chunks, s.free...)
+	r.replaying.Unlock()
 	if !done || s.broken {
 		return nil
+	}
+	for i := range c.sites {
+		c.sites[i].siteAccesses = s.uses[i]
 	}
 	c.blocks = sortBlocks(c.blocks)
 	if parts.period > 0 {
@@ -632,6 +663,69 @@ func (x *siteIndex) of(site uint32, pc trace.Addr, kind trace.Kind) int32 {
 
 // row processes a row of the trace.
 func (s *replay) row(r *row) {
+	if !r.kind.IsReference() || r.index < 0 {
+		s.use(r)
+		return
+	}
+	s.prepared = s.split(append(s.prepared[:0], *r))
+	for i := range s.prepared {
+		s.use(&s.prepared[i])
+	}
+}
+
+// split counts everything about a reference that does not depend on the order of the threads. The
+// reference is the last row. split replaces it by a row for each line that the reference accesses
+// after the change of addresses. If there are several threads, the site number of these rows is the
+// index of the line.
+func (s *replay) split(rows []row) []row {
+	n := len(rows) - 1
+	r := &rows[n]
+	i := int(r.index)
+	addr, bytes := r.addr, uint64(max(1, r.bytes))
+	if s.to != nil {
+		if r.bytes > 2<<s.shift {
+			return s.scattered(rows[:n], *r)
+		}
+		addr = s.to(r, i)
+		r.addr = addr
+	}
+	c := &s.sites[i]
+	r.again = s.atomic[i] && s.lastAt(i, r.thread).addr == addr
+	s.classify(c, i, r, addr)
+	first, last := addr>>s.shift, (addr+bytes-1)>>s.shift
+	r.site = s.indexOf(r.thread, first)
+	if first == last {
+		return rows
+	}
+	borders := splits(addr, bytes, s.native[i], s.shift)
+	c.split += borders
+	r.splits = uint8(min(borders, math.MaxUint8))
+	end := addr + bytes
+	for at := first; at <= last && at-first < 1<<20; at++ {
+		if at > first {
+			rows = append(rows, row{addr: at << s.shift, index: rows[n].index, site: s.indexOf(rows[n].thread, at), thread: rows[n].thread, kind: rows[n].kind})
+		}
+		part := &rows[len(rows)-1]
+		part.bytes = uint32(min(end, (at+1)<<s.shift) - part.addr)
+	}
+	return rows
+}
+
+// indexOf returns the index of a line that a thread accesses, or 0 if there is only one thread.
+func (s *replay) indexOf(thread uint8, at trace.Line) uint32 {
+	if s.threads < 2 {
+		return 0
+	}
+	g := &s.groups[thread]
+	if key := at>>groupShift + 1; g.key != key {
+		g.key, g.number = key, s.lines.index(at)>>groupShift
+		s.overfull = s.overfull || len(s.lines.numbers.keys) > mostGroups
+	}
+	return g.number<<groupShift + uint32(at)&groupMask
+}
+
+// use processes a row that split returns, or a row that is not a reference.
+func (s *replay) use(r *row) {
 	if !r.kind.IsReference() {
 		if s.threads > 1 {
 			s.event(r)
@@ -642,56 +736,33 @@ func (s *replay) row(r *row) {
 	if i < 0 {
 		return
 	}
-	addr := r.addr
-	if s.to != nil {
-		if r.bytes > 2<<s.shift {
-			s.scattered(r, i)
-			return
-		}
-		addr = s.to(r, i)
-	}
-	if s.open && s.atomic[i] && s.last[i*min(s.team, mostCores)+int(r.thread)%min(s.team, mostCores)].addr == addr {
+	if s.open && r.again {
 		s.claims++
 		s.claimed[i].times++
-		s.claimed[i].word = addr
+		s.claimed[i].word = r.addr
 	}
-	c := &s.sites[i]
-	s.classify(c, i, r, addr)
-	bytes := uint64(max(1, r.bytes))
-	first, last := addr>>s.shift, (addr+bytes-1)>>s.shift
-	if last > first {
-		n := splits(addr, bytes, s.native[i], s.shift)
-		c.split += n
-		s.clock[r.thread] += splitCycles * float64(n)
-	}
-	store := r.stores()
-	for at := first; at <= last && at-first < 1<<20; at++ {
-		s.access(c, i, r.thread, at, addr, bytes, store)
-	}
+	s.clock[r.thread] += splitCycles * float64(r.splits)
+	s.access(i, r)
 }
 
 // ahead prefetches the table entries that the next rows of a thread will look up. The prefetches
 // are independent, so several of them can wait for memory at the same time.
 func (s *replay) ahead(m *member, from, to int) {
 	k := &s.cores[m.row(from).thread]
-	var lines [rowsAhead]trace.Line
-	n := 0
+	touched := uint64(0)
 	for i := from; i < to; i++ {
 		r := m.row(i)
 		at := r.addr >> s.shift
-		if lately := &k.ahead[at%uint64(len(k.ahead))]; r.index >= 0 && *lately != at {
-			*lately = at
-			lines[n%rowsAhead] = at
-			n++
+		lately := &k.ahead[at%uint64(len(k.ahead))]
+		if r.index < 0 || *lately == at {
+			continue
 		}
-	}
-	touched := uint64(0)
-	for _, at := range lines[:min(n, rowsAhead)] {
+		*lately = at
 		for _, cache := range k.caches[min(1, len(k.caches)):] {
 			touched += cache.tags[cache.begin(at)]
 		}
-		if of := s.lines.find(at); of != nil {
-			touched += of.sharers
+		if int(r.site>>groupShift) < len(s.lines.groups) {
+			touched += s.lines.at(r.site).sharers
 		}
 	}
 	s.touched = touched
@@ -702,11 +773,12 @@ func (r *row) stores() bool {
 	return r.kind == trace.Store || r.kind == trace.Modify || r.kind == trace.RangeWrite
 }
 
-// scattered handles a memory range, such as the target of a copy or fill, whose words are moved
-// apart by a change of addresses.
-func (s *replay) scattered(r *row, i int) {
+// scattered appends the accesses to a memory range, such as the target of a copy or fill, whose words
+// are moved apart by a change of addresses.
+func (s *replay) scattered(rows []row, r row) []row {
 	const word = 8
-	at := *r
+	i := int(r.index)
+	at := r
 	var lately [2]trace.Line
 	for at.addr = r.addr; at.addr-r.addr < uint64(r.bytes); at.addr += word {
 		addr := s.to(&at, i)
@@ -715,9 +787,10 @@ func (s *replay) scattered(r *row, i int) {
 			continue
 		}
 		lately[0], lately[1] = line, lately[0]
-		s.access(&s.sites[i], i, r.thread, line, addr, word, r.stores())
+		rows = append(rows, row{addr: addr, bytes: word, index: r.index, site: s.indexOf(r.thread, line), thread: r.thread, kind: r.kind})
 	}
-	s.classify(&s.sites[i], i, r, s.to(r, i))
+	s.classify(&s.sites[i], i, &r, s.to(&r, i))
+	return rows
 }
 
 // splits returns the number of accesses of a reference that cross a line boundary. The machine
@@ -734,6 +807,18 @@ func splits(addr trace.Addr, bytes, native uint64, shift uint) (n uint64) {
 	return n
 }
 
+// lastAt returns the last reference of a site and thread.
+func (s *replay) lastAt(site int, thread uint8) *lastOf {
+	if s.threads < 2 {
+		return &s.last[site]
+	}
+	team, number := min(s.team, mostCores), int(thread)
+	if number >= team {
+		number %= team
+	}
+	return &s.last[site*team+number]
+}
+
 // classify counts a reference by its distance from the previous reference of the same site and
 // thread.
 func (s *replay) classify(c *siteCounts, i int, r *row, addr trace.Addr) {
@@ -742,14 +827,7 @@ func (s *replay) classify(c *siteCounts, i int, r *row, addr trace.Addr) {
 	}
 	c.references++
 	c.low, c.high = min(c.low, addr), max(c.high, addr+uint64(max(1, r.bytes))-1)
-	at := i
-	if s.threads > 1 {
-		team := min(s.team, mostCores)
-		if at = i*team + int(r.thread); int(r.thread) >= team {
-			at = i*team + int(r.thread)%team
-		}
-	}
-	l := &s.last[at]
+	l := s.lastAt(i, r.thread)
 	by := int64(addr - l.addr)
 	class := profile.IrregularStride
 	switch {
@@ -769,35 +847,27 @@ func (s *replay) classify(c *siteCounts, i int, r *row, addr trace.Addr) {
 	l.addr, l.stride, l.seen = addr, by, true
 }
 
-// access processes an access to a line.
-func (s *replay) access(c *siteCounts, i int, number uint8, at trace.Line, addr trace.Addr, bytes uint64, store bool) {
+// access processes an access of a site to a line.
+func (s *replay) access(i int, r *row) {
+	c := &s.uses[i]
 	c.accesses++
+	number, at := r.thread, r.addr>>s.shift
 	k := &s.cores[number]
 	tag := at + 1
 	position := 0
 	for position < len(k.near) && k.near[position] != tag {
 		position++
 	}
-	lost := false
+	lost, store := false, r.stores()
 	var of *line
-	index := uint32(0)
 	if s.threads > 1 {
-		if position < len(k.near) {
-			index = k.lines[position]
-			of = s.lines.at(index)
-		} else {
-			if group := at>>groupShift + 1; k.group != group {
-				k.group, k.number = group, s.lines.index(at)>>groupShift
-			}
-			index = k.number<<groupShift + uint32(at)&groupMask
-			if of = s.lines.at(index); of.sharers == 0 {
-				if s.used++; s.used > mostShared || len(s.lines.groups) > mostGroups {
-					s.broken = true
-					return
-				}
+		if of = s.lines.grow(r.site); of.sharers == 0 {
+			if s.used++; s.used > mostShared {
+				s.broken = true
+				return
 			}
 		}
-		lost = s.share(of, number, at, addr, bytes, store)
+		lost = s.share(of, number, at, r, store)
 	}
 	if position < len(k.near) {
 		c.near++
@@ -808,10 +878,10 @@ func (s *replay) access(c *siteCounts, i int, number uint8, at trace.Line, addr 
 		position--
 	}
 	for ; position > 0; position-- {
-		k.near[position], k.lines[position] = k.near[position-1], k.lines[position-1]
+		k.near[position] = k.near[position-1]
 	}
-	k.near[0], k.lines[0] = tag, index
-	page := addr >> s.pageShift
+	k.near[0] = tag
+	page := r.addr >> s.pageShift
 	if f := s.followed; f != nil {
 		if s.latest != nil && s.latest[at&s.differ] != tag {
 			s.latest[at&s.differ] = tag
@@ -878,9 +948,6 @@ type followed struct {
 // mostLatest is the number of recently used lines that are remembered. It is a power of two.
 const mostLatest = 1 << 10
 
-// mostFollowed is the number of references whose accesses are passed to the caches at a time.
-const mostFollowed = 1 << 14
-
 func (f *followed) reset() {
 	f.lines, f.lineSites, f.pages, f.pageSites = f.lines[:0], f.lineSites[:0], f.pages[:0], f.pageSites[:0]
 }
@@ -891,8 +958,8 @@ func (f *followed) reset() {
 func (s *replay) alone(levels bool) bool {
 	s.start(0)
 	k := &s.cores[0]
-	second, walks := s.bySite(), s.bySite() // these slices share no cache line with memory that other tasks write
-	tasks := 2
+	second, walks := bySite[float64](len(s.sites)), bySite[float64](len(s.sites))
+	tasks := 3
 	if s.differ = mostLatest - 1; levels {
 		s.latest = make([]uint64, mostLatest)
 	} else {
@@ -902,31 +969,28 @@ func (s *replay) alone(levels bool) bool {
 		s.differ &= cache.sets&-cache.sets - 1
 	}
 	for level := range s.misses {
-		s.misses[level] = s.bySite()
+		s.misses[level] = bySite[float64](len(s.sites))
 		tasks++
 	}
 	var now, next followed
 	s.followed = &next
-	var rows []row
-	at := 0
-	for more := true; more || at < len(rows) || len(now.pages)+len(now.lines) > 0; {
+	var rows, read []row
+	for more := true; more || len(rows) > 0 || len(now.pages)+len(now.lines) > 0; {
+		last := !more
 		parallel.Each(tasks, func(task int) {
 			switch task {
 			case 0:
-				for left := mostFollowed; left > 0 && (more || at < len(rows)); {
-					if at == len(rows) {
-						at = 0
-						rows, more = s.read(rows[:0], mostRead)
-						continue
-					}
-					s.take(&rows[at])
-					at++
-					left--
-				}
-				if s.order != nil && !more && at == len(rows) {
-					s.order.flush()
+				if read = read[:0]; more {
+					read, more = s.read(read, mostRead)
 				}
 			case 1:
+				for j := range rows {
+					s.take(&rows[j])
+				}
+				if s.order != nil && last {
+					s.order.flush()
+				}
+			case 2:
 				for j, page := range now.pages {
 					switch first, in := k.first.use(page), k.second.use(page); {
 					case first:
@@ -937,23 +1001,24 @@ func (s *replay) alone(levels bool) bool {
 					}
 				}
 			default:
-				k.caches[task-2].follow(now.lines, now.lineSites, s.misses[task-2])
+				k.caches[task-3].follow(now.lines, now.lineSites, s.misses[task-3])
 			}
 		})
+		rows, read = read, rows
 		now, next = next, now
 		next.reset()
 	}
-	for i := range s.sites {
-		s.sites[i].second, s.sites[i].walks = second[i], walks[i]
+	for i := range s.uses {
+		s.uses[i].second, s.uses[i].walks = second[i], walks[i]
 	}
 	return !s.stopped
 }
 
-// bySite returns a slice with a number for each site. The slice shares no cache line of the host
+// bySite returns a slice with an element for each site. The slice shares no cache line of the host
 // with other memory.
-func (s *replay) bySite() []float64 {
+func bySite[T any](sites int) []T {
 	const apart = 16
-	return make([]float64, apart+len(s.sites)+apart)[apart : apart+len(s.sites)]
+	return make([]T, apart+sites+apart)[apart : apart+sites]
 }
 
 // follow performs accesses, and counts the misses of each site.
@@ -994,22 +1059,15 @@ func (s *replay) start(number int) {
 
 // share keeps a line coherent: a store invalidates it in the other cores. lost reports whether this
 // core lost the line because another core stored to it.
-func (s *replay) share(of *line, core uint8, at trace.Line, addr trace.Addr, bytes uint64, store bool) (lost bool) {
+func (s *replay) share(of *line, core uint8, at trace.Line, r *row, store bool) (lost bool) {
 	me := uint64(1) << core
 	if !store && of.sharers&me != 0 {
 		return false // a core that lost the line is not among its sharers
 	}
 	lost = of.lost&me != 0
 	honest := false
-	from := at << s.shift
-	lo, hi := uint64(0), uint64(0)
-	if addr > from {
-		lo = (addr - from) / wordBytes
-	}
-	if end := addr + bytes; end > from {
-		hi = min((end-from-1)/wordBytes, words-1)
-	}
-	lo = min(lo, words-1)
+	lo := (r.addr - at<<s.shift) / wordBytes
+	hi := min(lo+(r.addr%wordBytes+uint64(max(1, r.bytes))-1)/wordBytes, words-1)
 	for w := lo; w <= hi; w++ {
 		if of.writer[w] != 0 && of.writer[w] != core+1 {
 			honest = true

@@ -147,6 +147,9 @@ func TestElementTable(t *testing.T) {
 			if got != want || fast.latest != plain.latest {
 				t.Fatalf("%#x: %v, element %d, want %v, %d", a, got, fast.latest, want, plain.latest)
 			}
+			if fast.placed > fast.possible || fast.placed != plain.placed {
+				t.Fatalf("%d elements are placed, want %d, at most %d", fast.placed, plain.placed, fast.possible)
+			}
 		}
 	})
 }

@@ -26,6 +26,8 @@ type row struct {
 	bytes  uint32
 	thread uint8 // number of the core that runs the thread
 	kind   trace.Kind
+	again  bool  // whether an atomic operation accesses the same word as the previous one of its site and thread
+	splits uint8 // number of accesses across line boundaries
 }
 
 // mostBuffered is the number of rows of a parallel region that are buffered before they are
@@ -43,20 +45,22 @@ const mostCores = 64
 // thread on its own core.
 type schedule struct {
 	tree *loops.Tree
-	take func(*row)
+	// prepare is called in trace order when a reference with a site, the last row, was read. It
+	// returns the rows with the rows that replace the reference; may be nil
+	prepare func([]row) []row
+	take    func(*row)
 	// expect is called with a range of rows that will soon be passed to take; may be nil
-	expect func(m *member, from, to int)
-	index  *siteIndex                          // nil if references have no sites
-	reuse  *reuse                              // nil if there is only one thread
-	order  *reorder                            // also receives block entries; nil if the order is not changed
-	alloc  func(addr trace.Addr, bytes uint64) // called for each allocation, in trace order; may be nil
-	joined func()                              // called when all threads have synchronised
-	forked func()                              // called when the threads begin
-	goOn   func() bool
-	clock  [mostCores]float64 // the clock of each thread, which take advances
-	met    float64            // clock at the last synchronisation point
-	// a bit for each thread that has run since the last synchronisation point
-	worked  uint64
+	expect  func(m *member, from, to int)
+	index   *siteIndex                          // nil if references have no sites
+	reuse   *reuse                              // nil if there is only one thread
+	order   *reorder                            // also receives block entries; nil if the order is not changed
+	alloc   func(addr trace.Addr, bytes uint64) // called for each allocation, in trace order; may be nil
+	joined  func()                              // called when all threads have synchronised
+	forked  func()                              // called when the threads begin
+	goOn    func() bool
+	clock   [mostCores]float64 // the clock of each thread, which take advances
+	met     float64            // clock at the last synchronisation point
+	worked  uint64             // a bit for each thread that has run since then
 	numbers map[uint32]uint8
 	rest    *loops.Expander // rows that have not yet been read
 	batch   *trace.Batch
@@ -188,8 +192,7 @@ func (s *schedule) read(rows []row, most int) (_ []row, more bool) {
 			continue
 		}
 		s.past += uint64(b.Len())
-		at := len(rows)
-		rows = slices.Grow(rows, b.Len())[:at+b.Len()]
+		rows = slices.Grow(rows, b.Len())
 		for i, kind := range b.Kind {
 			if s.threads < 2 && !kind.IsReference() && (s.order == nil || kind != trace.BlockEntry && kind != trace.BareBlock) {
 				if s.alloc != nil && kind == trace.Alloc && b.Arg != nil {
@@ -205,9 +208,7 @@ func (s *schedule) read(rows []row, most int) (_ []row, more bool) {
 					s.numbers[s.thread] = s.number
 				}
 			}
-			r := &rows[at]
-			at++
-			*r = row{addr: b.Addr[i], bytes: b.Bytes[i], kind: kind, index: -1, thread: s.number}
+			r := row{addr: b.Addr[i], bytes: b.Bytes[i], kind: kind, index: -1, thread: s.number}
 			if s.reuse != nil && (kind.IsReference() || kind == trace.Alloc) {
 				if kind == trace.Alloc && b.Arg != nil {
 					s.reuse.allocated(s.thread, r.addr, b.Arg[i])
@@ -227,8 +228,10 @@ func (s *schedule) read(rows []row, most int) (_ []row, more bool) {
 			case s.alloc != nil && kind == trace.Alloc && b.Arg != nil:
 				s.alloc(r.addr, b.Arg[i])
 			}
+			if rows = append(rows, r); s.prepare != nil && r.index >= 0 {
+				rows = s.prepare(rows)
+			}
 		}
-		rows = rows[:at]
 	}
 	return rows, true
 }
