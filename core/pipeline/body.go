@@ -542,9 +542,9 @@ func (l *layout) cost(i int) (Class, Cost) {
 	return class, c
 }
 
-// crossing adds the cost of accesses that cross a line: the cost in the description or, if there is
-// none, a second use of their ports (Intel 64 and IA-32 Architectures Optimization Reference
-// Manual, on accesses that cross a line).
+// crossing adds the cost of accesses that cross a line: the cost from the description or, if the
+// description contains none, a second use of the access's ports (Intel 64 and IA-32 Architectures
+// Optimization Reference Manual, on accesses that cross a line).
 func (l *layout) crossing(class Class, c Cost, site uint32) Cost {
 	more := CrossingLoad
 	switch class {
@@ -600,7 +600,7 @@ func (l *layout) division(in *trace.Instr, of shape) (Cost, bool) {
 	}
 	wide := of
 	if of.elements == 0 {
-		wide.element = "i64" // because the upper half of the product is needed
+		wide.element = "i64" // because the division needs the upper half of the product
 	}
 	c, ok := l.p.series(wide, IMul, Shift)
 	if !ok {

@@ -161,7 +161,7 @@ func (s *Steady) decide() {
 	}
 }
 
-// demand is the number of cycles per pass during which one of a set of ports is needed.
+// demand is the number of cycles per pass during which some port of a set is needed.
 type demand struct {
 	ports  uint64
 	cycles float64
@@ -186,14 +186,14 @@ func (b *Body) demands() []demand {
 }
 
 // portBound distributes the demands to their ports so that the load of the busiest port is minimal.
-// It returns this load, the set of ports that have it, and the load of each port in one such
+// It returns this load, the set of ports with this load, and the load of each port in one such
 // distribution.
 //
 // By linear programming duality, the minimal load is the maximum, over sets S of ports, of the
 // demand that only ports of S can serve, divided by the number of ports in S. portBound finds it by
 // Dinkelbach's method: start with the average over all ports; as long as the demands do not fit
 // into ports of that capacity, the minimum cut is a set S with a larger ratio. Each step computes a
-// maximum flow, and a few steps suffice.
+// maximum flow, and a few steps are enough.
 func (b *Body) portBound() (cycles float64, full uint64, load []float64) {
 	load = make([]float64, len(b.Processor.Ports))
 	list := b.demands()
@@ -256,11 +256,13 @@ func newFlow(list []demand, most float64) *flow {
 }
 
 // run sends as much flow as possible along shortest paths (Edmonds and Karp). If some demand
-// remains, cut is the set of ports that can be reached from it: all of them are full, and no other
-// ports can serve this demand.
+// remains, cut is the set of ports that can be reached from this demand. All ports of the set are
+// full, and no other ports can serve the demand.
 func (f *flow) run() (cut uint64, whole bool) {
-	fromDemand := make([]int, f.ports)   // the demand from which a port was reached, or -1
-	fromPort := make([]int, len(f.list)) // the port from which a demand was reached; -1 if it has remaining demand; -2 if it has not been reached
+	fromDemand := make([]int, f.ports) // the demand from which a port was reached, or -1
+	// the port from which a demand was reached; -1: some of the demand remains; -2: the demand has not
+	// been reached
+	fromPort := make([]int, len(f.list))
 	for {
 		queue := make([]int, 0, len(f.list))
 		for i := range fromDemand {
@@ -412,7 +414,7 @@ func newRounds(b *Body) *rounds {
 // mostBefore is the maximum number of iterations over which the use of a value is followed.
 const mostBefore = 64
 
-// ways adds the longest paths from a value that was computed n iterations ago to all vertices.
+// ways adds the longest paths that lead from a value, computed n iterations ago, to all vertices.
 func (r *rounds) ways(b *Body, op, n uint32, from int, longest []float64) {
 	for i := range b.Ops {
 		longest[i] = math.Inf(-1)
@@ -473,7 +475,7 @@ func (b *Body) critical(mean float64) (cycle []uint32, iterations uint32) {
 	n := len(b.Ops)
 	gain := make([]float64, n) // the maximum length of a path to the operation
 	little := max(mean, 1) * 1e-9
-	for range n + 1 { // Bellman–Ford; a few rounds suffice
+	for range n + 1 { // Bellman–Ford; a few rounds are enough
 		changed := false
 		for i := range b.Ops {
 			for _, w := range b.Ops[i].Waits {

@@ -81,7 +81,7 @@ func isClass(name string) bool {
 	return ok || slices.Contains(withoutStandIn, Class(name))
 }
 
-// opcodes maps the opcodes of trace.Instr to classes. The class "" costs nothing.
+// opcodes maps the opcodes of trace.Instr to classes. The class "" has no cost.
 var opcodes = byName(map[Class]string{
 	"": "phi getelementptr bitcast addrspacecast inttoptr ptrtoint freeze alloca " +
 		"extractvalue insertvalue asm unreachable landingpad va_arg fence",
@@ -122,8 +122,9 @@ func byName(names map[Class]string) map[string]Class {
 	return classes
 }
 
-// kindOf returns the class of an instruction by its opcode, or false if the instruction costs
-// nothing. Its users, and the instructions that it uses, may change the class.
+// kindOf returns the class of an instruction according to its opcode, or false if the instruction
+// has no cost. The instructions that use the result, and the instructions that compute the
+// operands, may change the class.
 func kindOf(in *trace.Instr) (Class, bool) {
 	class, known := opcodes[in.Opcode]
 	switch {

@@ -243,7 +243,7 @@ func (p *Processor) Cost(k Key) (Cost, bool) {
 	return c, found
 }
 
-// has reports whether the description contains a cost for a class, whatever the type.
+// has reports whether the description contains a cost for a class, for any type.
 func (p *Processor) has(class Class) bool {
 	return slices.ContainsFunc(p.keys, func(k Key) bool { return k.Class == class })
 }
@@ -277,8 +277,8 @@ type Missing struct {
 	Count int    // number of instructions that need the class
 }
 
-// cost returns the cost of a class for a type. If the description has none, it tries the same class
-// with another type, then parts of the vector, then another class.
+// cost returns the cost of a class for a type. If the description does not contain this cost, the
+// method tries the same class with another type, then parts of the vector, then another class.
 func (p *Processor) cost(class Class, of shape) (Cost, bool) {
 	for range len(standIns) + 1 {
 		if c, ok := p.ofClass(class, of); ok {
@@ -311,7 +311,7 @@ func (p *Processor) series(of shape, classes ...Class) (sum Cost, ok bool) {
 	return sum, true
 }
 
-// then returns the cost of an operation with cost c followed by one with cost d.
+// then returns the cost of an operation with cost c followed by an operation with cost d.
 func (c Cost) then(d Cost) Cost {
 	sum := c.beside(d)
 	sum.Latency = c.Latency + d.Latency
@@ -385,7 +385,7 @@ func (p *Processor) ofClass(class Class, of shape) (Cost, bool) {
 
 func vectorOf(n int, element string) string { return "<" + strconv.Itoa(n) + " x " + element + ">" }
 
-// shape is the form of a type that is used to look up costs.
+// shape describes a type in the form that is used to look up costs.
 type shape struct {
 	element  string // i8 to i64 (scalars i32 and i64), float, double
 	elements int    // number of elements of a vector; 0: a scalar
@@ -407,7 +407,7 @@ func (s shape) elementBits() int {
 	return 64
 }
 
-// neighbour returns the scalar type whose cost is used for a scalar type without a cost of its own.
+// neighbour returns the scalar type whose cost is used if the description contains no cost for s.
 func (s shape) neighbour() string {
 	switch s.element {
 	case "i32":

@@ -193,7 +193,7 @@ var levelCycles = [...]struct {
 	{"scattered", func(l *Level) *float64 { return &l.ScatteredCycles }},
 }
 
-// level parses a level, such as `latency 14, size 1MiB, ways 16, read 1.5`. A number alone is the
+// level parses a level, such as `latency 14, size 1MiB, ways 16, read 1.5`. A single number is the
 // latency.
 func level(name, value string) (l Level, err error) {
 	l.Name = name
@@ -471,7 +471,7 @@ func (p *Processor) Write() []byte {
 	return w
 }
 
-// usesText formats uses, as in 2x P0|P1 + 4*P5. It combines equal uses.
+// usesText formats uses, such as 2x P0|P1 + 4*P5. It combines equal uses.
 func (p *Processor) usesText(uses []Use) string {
 	var terms []string
 	for i, u := range uses {

@@ -129,7 +129,7 @@ func (m *maker) options(blocks []uint32) Options {
 	return o
 }
 
-// passes computes the time of a block as in the slides.
+// passes computes the time of a block with the method of the slides.
 func (m *maker) passes(b uint32) {
 	n := m.r.Visits[b]
 	if n <= 0 {

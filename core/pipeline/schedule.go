@@ -26,7 +26,8 @@ type Slot struct {
 	Cycles uint32
 }
 
-// Longer schedules are cut off, because descriptions may occupy ports for a very long time.
+// Longer schedules are cut off, because an operation may occupy ports for a very long time
+// according to its description.
 const (
 	longestPass = 1 << 22 // maximum number of cycles
 	mostWork    = 1 << 26 // maximum number of examined cycles and operations
@@ -98,7 +99,8 @@ func (s *scheduler) run() {
 		for _, i := range left {
 			op := &ops[i]
 			ready, known := s.ready(op, done)
-			if !known { // it waits for an older operation that has not started; the older operation determines next
+			// the operation waits for an older operation that has not started, and that determines next
+			if !known {
 				kept = append(kept, i)
 				continue
 			}
@@ -149,8 +151,8 @@ func (s *scheduler) ready(op *Op, done []bool) (at float64, known bool) {
 
 // place assigns ports to all micro-ops of an operation that starts in a cycle. It returns false if
 // this is impossible. If a micro-op's ports are busy, the micro-op may start later, as long as
-// another micro-op of the operation starts in this cycle. A micro-op that waits for others of its
-// operation starts later anyway.
+// another micro-op of the operation starts in this cycle. A micro-op that waits for other micro-ops
+// of the operation starts later anyway.
 func (s *scheduler) place(op, cycle uint32) bool {
 	s.held = s.held[:0]
 	s.uses = append(s.uses[:0], s.b.Ops[op].Cost.Uses...)
@@ -177,16 +179,17 @@ func (s *scheduler) place(op, cycle uint32) bool {
 }
 
 // choose returns the port for a micro-op in a cycle: of the ports that are free long enough, the
-// port with the least load. If no port is free, next is the earliest cycle in which one may be
+// port with the least load. If no port is free, next is the earliest cycle in which a port may be
 // free.
 func (s *scheduler) choose(u Use, cycle uint32) (port uint8, next uint32, found bool) {
 	taken := uint64(0)
 	s.work += whole(u.Cycles)
-	// Go backwards in time. When all ports have been seen, each is busy at this cycle or later.
+	// Go backwards in time. When all ports have been seen, each port is busy in this cycle or a later
+	// one.
 	for at := int(min(cycle+uint32(whole(u.Cycles)), uint32(len(s.busy)))) - 1; at >= int(cycle); at-- {
 		before := taken
 		if taken |= s.busy[at]; u.Ports&^before != 0 && u.Ports&^taken == 0 {
-			next = uint32(at) + 1 // no port is free long enough if it starts earlier
+			next = uint32(at) + 1 // before this cycle, no port is free long enough
 		}
 	}
 	if next > 0 {

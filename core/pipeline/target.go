@@ -5,8 +5,9 @@ import "github.com/stackglass/stackglass/core/trace"
 // x86 is the value of isa in descriptions of x86 processors.
 const x86 = "x86-64"
 
-// machine returns the code's target if it has this processor's architecture, otherwise 0. Code for
-// another architecture is treated as if it were compiled for this processor, with all its features.
+// machine returns the code's target if the target has this processor's architecture, otherwise 0.
+// Code for another architecture is treated as if it were compiled for this processor, with all its
+// features.
 func (p *Processor) machine(t trace.Target) trace.Target {
 	if p.ISA != "" && p.ISA != x86 {
 		return t & trace.Contract
@@ -88,7 +89,8 @@ func (p *Processor) steps(of shape, r recipe) (sum Cost, ok bool) {
 			switch {
 			case class == ALU:
 				as = of.asBits()
-			case class == IMul && of.elements > 0: // wider products are composed of 16-bit products
+			// products of other widths are composed of 16-bit products
+			case class == IMul && of.elements > 0:
 				as.element, as.elements = "i16", of.elements*of.elementBits()/16
 			}
 			c, ok := p.cost(class, as)
@@ -176,7 +178,7 @@ func (l *layout) firstRecipe(class Class, in *trace.Instr, of shape) recipe {
 	case of.element == "i64":
 		return ofLongMin
 	case of.element == "i8" && name[:len("llvm.u")] == "llvm.u", of.element == "i16" && name[:len("llvm.s")] == "llvm.s":
-		return nil // SSE2 has instructions for these
+		return nil // SSE2 has instructions for these operations
 	}
 	return ofMin
 }
@@ -193,12 +195,12 @@ func (l *layout) numberRecipe() recipe {
 	return ofNumberOrNone
 }
 
-// isNumber reports whether in is a minimum or maximum that ignores an operand that is a NaN.
+// isNumber reports whether in computes a minimum or maximum that ignores a NaN operand.
 func isNumber(in *trace.Instr) bool { return in.Opcode == "llvm.minnum" || in.Opcode == "llvm.maxnum" }
 
 // fuse converts a sum to a fused multiply-add, as LLVM's code generator does (DAGCombiner,
-// visitFADDForFMACombine), if the sum and a product that is its operand allow it. The first operand
-// that is a product in the same block without other users is merged.
+// visitFADDForFMACombine), if the sum and its product allow this. It merges the first operand that
+// is a product in the same block without other users.
 func (l *layout) fuse(i int) {
 	if l.apart || l.target&trace.Contract == 0 {
 		return
@@ -220,7 +222,7 @@ func (l *layout) addendOf(i int) int {
 }
 
 // productAndSum returns the cost of a multiply-add if the target has no such instruction. Only the
-// sum waits for the third operand. Its result is available to another sum as early as the result of
+// sum waits for the third operand. The result is available to another sum as early as the result of
 // any sum.
 func (p *Processor) productAndSum(of shape) (c Cost, ok bool) {
 	product, ok1 := p.cost(FMul, of)

@@ -17,7 +17,7 @@ const (
 	MaxLineBytes = 4096
 )
 
-// maxLine is the last line of the address space at the smallest line size.
+// maxLine is the number of the last line in the address space for the smallest line size.
 const maxLine = ^trace.Line(0) / MinLineBytes
 
 // ValidLineBytes reports whether n is a power of two from 8 to 4,096.
@@ -58,7 +58,7 @@ func (p *Profile) Check() error {
 // checkSegment checks the invariants that are needed to append a segment.
 func (p *Profile) checkSegment() error {
 	s := p.Segment
-	if s == nil || s.Sample != nil { // a sampler resumes from its own state
+	if s == nil || s.Sample != nil { // a sampler continues from its saved state
 		return nil
 	}
 	if len(s.Lines) != len(p.Locality) {
@@ -106,7 +106,7 @@ func (p *Profile) checkLocality(l *Locality) error {
 	lines := l.Lines()
 	var accesses uint64
 	next := trace.Kind(0)
-	missing := p.Totals.References // each reference makes at least one access
+	missing := p.Totals.References // each reference is at least one access
 	for i := range l.Kinds {
 		k := &l.Kinds[i]
 		if k.Kind < next || !p.Input.Kinds.Has(k.Kind) {
@@ -136,8 +136,8 @@ func (p *Profile) checkLocality(l *Locality) error {
 	return l.Windows.check(at, accesses, start, p.Totals.AllReferences())
 }
 
-// check returns an error unless the windows cover the references from start on and their counts add
-// up to accesses.
+// check returns an error unless the windows cover all references, beginning with number start, and
+// their counts add up to accesses.
 func (w *Windows) check(at string, accesses, start, references uint64) error {
 	size := w.References
 	if size < MinWindow || size&(size-1) != 0 {

@@ -13,7 +13,7 @@ import (
 type coder struct {
 	*codec.Coder
 	names   stringTable
-	full    func([]byte) // while writing: called with every full piece; may be nil
+	full    func([]byte) // while writing: a function that is called with every full piece; may be nil
 	version uint64       // while reading: version of the profile
 	of      *Profile     // while reading: the sections read so far
 
@@ -22,7 +22,7 @@ type coder struct {
 	above   uint32  // previous line size
 	most    uint64  // the longest possible distance
 	pages   int     // number of pages of the section's histograms so far
-	crowded string  // end of the error message for too many long distances; "" means no limit
+	crowded string  // end of the error message if there are too many long distances; "" means no limit
 
 	capacities int
 	bins       []BinCount // backing array of the sites' lists: a few large slices instead of a million small ones
@@ -93,7 +93,7 @@ func (in *Input) code(c *coder) {
 func (t *Totals) code(c *coder) {
 	kinds := trace.NumKinds
 	if c.version == 1 {
-		kinds = 4 // version 1 did not have kinds for ranges
+		kinds = 4 // version 1 had no kinds for accesses to ranges
 	}
 	c.Array(t.References[:kinds])
 	c.Array(t.Bytes[:kinds])
@@ -120,7 +120,8 @@ func (l *Locality) code(c *coder) {
 	})
 }
 
-// sameLines encodes or decodes the line size. While reading, it checks that the size matches.
+// sameLines encodes or decodes the line size. While reading, it checks that the size is l's line
+// size.
 func (l *Locality) sameLines(c *coder) {
 	lineBytes := l.LineBytes
 	c.U32(&lineBytes)
@@ -173,7 +174,7 @@ func (l *Locality) codeWindows(c *coder) {
 	w := &l.Windows
 	c.U64s(&w.References, &w.First)
 	codec.Bounded(c.Coder, &w.Rows, MaxWindows, func(r *WindowRow) { c.Masked(r[:]) })
-	if c.More() { // if working sets were counted
+	if c.More() { // the working sets were counted
 		w.Distinct = make([]uint64, len(w.Rows))
 	}
 	c.Array(w.Distinct)

@@ -61,7 +61,7 @@ func (c *Communication) codeLineSharing(w *coder) {
 
 func (n *ClassCount) code(c *coder) { c.U64s(&n.Granules, &n.References, &n.Events) }
 
-// indices encodes or decodes each index + 1, and NoSite as 0.
+// indices encodes or decodes indices: each index + 1, or 0 for NoSite.
 func (c *coder) indices(list ...*uint32) {
 	for _, i := range list {
 		c.Index(i)

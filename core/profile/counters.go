@@ -220,7 +220,7 @@ func compareFunctions(x, y *FunctionCounters) int { return cmp.Compare(x.Number,
 
 func compareBlocks(x, y *BlockCounters) int { return cmp.Compare(x.Number, y.Number) }
 
-// add adds the counters of b, and reports whether both come from the same program.
+// add adds the counters of b, and reports whether both sets of counters belong to the same program.
 func (c *Counters) add(b *Counters) (same bool) {
 	c.Blocks, c.Ops, c.Touched = c.Blocks || b.Blocks, c.Ops || b.Ops, c.Touched || b.Touched
 	same = true

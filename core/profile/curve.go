@@ -22,8 +22,8 @@ type Curve struct {
 // curveBlock contains the sums over all blocks that precede a block of a histogram.
 type curveBlock struct {
 	first uint64 // the smallest distance that the block counts
-	index int    // number of distances before it
-	hits  uint64 // number of accesses with the distances before it
+	index int    // number of distances in the preceding blocks
+	hits  uint64 // number of accesses with distances in the preceding blocks
 }
 
 // NewCurve returns the curve of a histogram and its cold accesses.
@@ -117,7 +117,7 @@ func (c *Curve) CapacityFor(misses uint64) (capacityLines uint64, ok bool) {
 // leastWith returns the smallest distance d for which enough(number of accesses up to d) is true.
 // enough must be monotonic. ok is false if no capacity has so few misses.
 func (c *Curve) leastWith(enough func(upto uint64) bool) (d uint64, ok bool) {
-	// Find the last block whose preceding accesses are not enough.
+	// Find the last block for which the accesses of the preceding blocks are not enough.
 	b := max(sort.Search(len(c.blocks), func(b int) bool { return enough(c.blocks[b].hits) })-1, 0)
 	if b == len(c.blocks) {
 		return 0, false

@@ -132,7 +132,7 @@ const (
 // MapClasses is the number of classes of distances in maps. The last class contains cold accesses.
 const MapClasses = 22
 
-// mapFrom is the logarithm of the first boundary between classes.
+// mapFrom is the binary logarithm of the first boundary between classes of distances.
 const mapFrom = 4
 
 // MapClass returns the class of a stack distance in maps. Class 0 contains the distances below 16,

@@ -142,7 +142,7 @@ func (p *Profile) decodeOptional(tag string, c *coder) {
 // raw reads the remaining bytes.
 func (c *coder) raw() []byte { return append([]byte{}, c.In.Take()...) }
 
-// finish checks that no section is missing, and checks the digest.
+// finish checks that all mandatory sections are present, and that the digest is correct.
 func finish(r, payload *codec.Decoder, next int, digest [32]byte) {
 	switch {
 	case next < onceSections:

@@ -120,7 +120,7 @@ type writer struct {
 		Sum(b []byte) []byte
 	}
 	payload []byte
-	err     error // the first error of to
+	err     error // the first error that to returned
 }
 
 func newWriter(to io.Writer) *writer { return &writer{to: to, digest: newHash()} }

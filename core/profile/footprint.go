@@ -25,7 +25,7 @@ type Footprint struct {
 // Absences contains a number of absences and the sum of their lengths.
 type Absences struct{ Count, Sum uint64 }
 
-// footprintWindows is the number of windows; the longest is 2^63.
+// footprintWindows is the number of window lengths; the greatest length is 2^63.
 const footprintWindows = 126
 
 // FootprintWindow returns the length of window i. The lengths are 1, 2, 3, 4, 6, 8, 12, 16, and so

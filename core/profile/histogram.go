@@ -29,7 +29,7 @@ type Histogram struct {
 	bytes uint64            // total size of pages and blocks
 }
 
-// block contains counters of one width, or none if it is empty.
+// block contains counters of one width, or no counters if the block is empty.
 type block struct {
 	narrow *[blockLen]uint8
 	wide   *[blockLen]uint32

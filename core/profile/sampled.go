@@ -173,7 +173,7 @@ func Accuracy(a, b *Locality) float64 {
 	return 1 - e/2
 }
 
-// shares returns the shares of accesses by DistanceBin.
+// shares returns the share of accesses in each DistanceBin.
 func (l *Locality) shares() (bins [WindowBins]float64) {
 	counts, cold := l.Histogram(trace.AllKinds)
 	for d, n := range counts.All() {

@@ -181,7 +181,8 @@ func optional[T any, P interface {
 	})
 }
 
-// raw returns the form of a section whose payload is the content of a field. The field may be nil.
+// raw returns the form of a section whose payload is the content of a byte slice. The slice may be
+// nil.
 func raw(tag string, field func(p *Profile) *[]byte) form {
 	return form{
 		tags: []string{tag},

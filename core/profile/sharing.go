@@ -150,7 +150,7 @@ func (s *Sharing) code(c *coder) {
 	})
 }
 
-// omit removes the counts for some numbers of sets from all tables.
+// omit removes the counts for the omitted numbers of sets from all tables.
 func (s *Sharing) omit(omitted uint32) {
 	for i := range s.Cores {
 		k := &s.Cores[i]
@@ -236,8 +236,8 @@ func (s *Sharing) check(l *Locality, estimated bool) error {
 	return s.Domains[0].checkAll(s, l)
 }
 
-// threadsInOrder reports whether the threads of each core are ascending, no thread is on two cores,
-// and cores are in the order of their first threads.
+// threadsInOrder reports whether the threads of each core are in ascending order, no thread is on
+// two cores, and the cores are in the order of their first threads.
 func (s *Sharing) threadsInOrder() bool {
 	seen := map[uint32]bool{}
 	for i := range s.Cores {
@@ -337,7 +337,7 @@ func (d *Domain) check(cores []Core, estimated bool) error {
 }
 
 // fits reports whether a member's counts are consistent with the private counts of its core, and
-// the kinds of changes add up to all accesses.
+// whether the kinds of changes add up to all accesses.
 func (m *Member) fits(private *StackCounts, estimated bool) bool {
 	accesses, _ := private.sum(^uint64(0))
 	finite, ok := summed(&m.Distances, accesses)

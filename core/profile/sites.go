@@ -367,7 +367,8 @@ type coherentSums struct {
 	bins, lost [SiteBins]uint64
 }
 
-// add adds a site's counts. It reports whether they are in order and add up to the site's accesses.
+// add adds a site's counts. It reports whether the bins are in order, and whether the counts add up
+// to the site's accesses.
 func (t *coherentSums) add(c *CoherentReuse, of *Reuse) bool {
 	all := counter{n: c.Cold}
 	t.cold += c.Cold

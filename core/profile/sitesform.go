@@ -17,10 +17,10 @@ const (
 	siteTexts   = 5
 )
 
-// noSiteYet is the site before the first one.
+// noSiteYet is the site with which the first site is compared.
 var noSiteYet = Site{Number: NoSite}
 
-// expectedNumber returns the most frequent number of the site after s.
+// expectedNumber returns the number that the site after s has most frequently.
 func (s *Site) expectedNumber() uint32 {
 	if s.Number == NoSite {
 		return NoSite
@@ -98,7 +98,7 @@ func (s *Sites) code(c *coder) {
 }
 
 // believedSites is the maximum number of sites for which memory is allocated before they are read.
-// Without this allocation, decoding spent half of its time growing the list.
+// Without this allocation, decoding spent half of its time enlarging the list.
 const believedSites = 1 << 14
 
 func (s *Site) code(c *coder, last *Site) {
@@ -250,7 +250,7 @@ func ValidUtilisation(lines uint64, ways uint32) bool {
 	return lines <= 1<<24 && ways <= 1<<10 && uint64(ways) < lines && lines%uint64(ways) == 0
 }
 
-// checkReuse checks the numbers of one site or object that has these references.
+// checkReuse checks the numbers of a site or object with the given numbers of references.
 func (s *Sites) checkReuse(r *Reuse, references []uint64) error {
 	all, far := counter{n: r.Cold}, counter{}
 	made := counter{}

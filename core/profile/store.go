@@ -96,7 +96,7 @@ func SumOf(data []byte) Sum {
 // checkpoints as such pieces.
 type Pieces struct {
 	put  func(i int, piece []byte) error
-	part []byte // data of the next piece
+	part []byte // data that belongs to the next piece
 	sum  Sum
 	hash *xxhash.Digest
 }

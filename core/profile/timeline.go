@@ -256,7 +256,7 @@ func SumTimes(counts []TimeCount) []TimeCount {
 	return slices.DeleteFunc(sums, func(c TimeCount) bool { return c.Count == 0 })
 }
 
-// equal reports whether the counts equal the counts of the whole run.
+// equal reports whether the counts of the span equal the counts of the whole run.
 func (s *Span) equal(p *Profile) bool {
 	c := p.Sites.Coherent
 	same := func(at *CoherentSpan, reuse *Reuse, onCores *CoherentReuse) bool {

@@ -103,7 +103,7 @@ func Join(a, b Table, by Key) *Joined {
 	return j
 }
 
-// addColumns adds the columns of t that j does not have yet.
+// addColumns adds the columns of t that j lacks.
 func (j *Joined) addColumns(t *Table, by Key) {
 	for _, c := range t.Columns {
 		list := &j.Cells
@@ -156,7 +156,8 @@ func pair(left, right []JoinedRow) []JoinedRow {
 		name := nameOf(left[i].Name)
 		waiting[name] = append(waiting[name], i)
 	}
-	alone := make([][]JoinedRow, len(left)+1) // rows only in b, indexed by the number of rows of a before them
+	// rows that exist only in b, by the number of rows of a that precede them
+	alone := make([][]JoinedRow, len(left)+1)
 	at := 0
 	for _, r := range right {
 		name := nameOf(r.Name)
@@ -174,7 +175,7 @@ func pair(left, right []JoinedRow) []JoinedRow {
 	return rows
 }
 
-// nameOf converts a row's name to a string. Different names lead to different strings.
+// nameOf converts a row's name to a string. Different names are converted to different strings.
 func nameOf(name []Value) string {
 	var b []byte
 	for _, v := range name {
@@ -183,7 +184,7 @@ func nameOf(name []Value) string {
 	return string(b)
 }
 
-// rises reports whether the names of rows are in strictly ascending order.
+// rises reports whether rows are in strictly ascending order of their names.
 func rises(rows []JoinedRow) bool {
 	for i := 1; i < len(rows); i++ {
 		if compareNames(rows[i-1].Name, rows[i].Name) >= 0 {
@@ -302,7 +303,8 @@ func (j *Joined) tall(key string, whole bool) Table {
 	return t
 }
 
-// cellName returns the name of a compared column: its key for programs, or its heading for people.
+// cellName returns the name of a compared column: the column's key for programs, or its heading for
+// people.
 func (j *Joined) cellName(cell int, key bool) Value {
 	if key {
 		return TextOf(j.Cells[cell].Key)

@@ -24,7 +24,7 @@ type Value struct {
 
 // incomparable makes a type incomparable. Otherwise the compiler generates code that compares
 // arrays of the type, for each array length that occurs in literals. For values and columns, this
-// code took 57 KB of the page's program.
+// code occupied 57 KB of the page's program.
 type incomparable = [0]func()
 
 type kind uint8
@@ -49,7 +49,7 @@ func ListOf(s string) Value { return Value{kind: textKind, text: s, list: true} 
 
 // brief abbreviates a list that is too long for a table.
 func brief(list string) string {
-	const most = 40 // maximum number of characters, not counting the rest of the last item
+	const most = 40 // maximum number of characters, without the rest of the last item
 	if len(list) <= most {
 		return list
 	}
@@ -259,7 +259,8 @@ func (v Value) size() float64 {
 	return v.real
 }
 
-// decimal formats a real number: without decimals if it is an integer, otherwise with three.
+// decimal formats a real number: without decimals if it is an integer, otherwise with three
+// decimals.
 func (v Value) decimal() string {
 	if v.real == math.Trunc(v.real) && math.Abs(v.real) < 1<<63 {
 		return strconv.FormatFloat(v.real, 'f', 0, 64)
@@ -285,7 +286,7 @@ func group(digits string) string {
 	return string(out) + rest
 }
 
-// binary formats a number of bytes for people, as in 64 B, 32 KiB, 48.1 KiB.
+// binary formats a number of bytes for people, for example 64 B, 32 KiB or 48.1 KiB.
 func binary(bytes uint64) string {
 	const units = "KMGTPE"
 	if bytes < 1024 {

@@ -4,15 +4,15 @@ import "github.com/stackglass/stackglass/core/trace"
 
 // bound counts the misses of Belady's optimal replacement (OPT) for the accesses to one cache. It
 // needs neither a second pass nor the future accesses, because whether an access hits under OPT
-// depends only on earlier accesses: a line can stay in a set from one access to the next if, at each
-// access in between, less than ways-1 other lines stay. Deciding in the order of the second accesses
-// keeps as many lines as possible (Carlisle and Lloyd, On the k-coloring of intervals, 1995; Jain and
-// Lin, Back to the Future, ISCA 2016, decide whether to keep lines in this way). The accessed line
-// itself always occupies a way, as the caches here do not bypass.
+// depends only on earlier accesses: a line can stay in a set from one access to the next if, at
+// each access in between, fewer than ways-1 other lines stay. If these decisions are made in the
+// order of the second accesses, as many lines as possible stay (Carlisle and Lloyd, On the
+// k-coloring of intervals, 1995; Jain and Lin, Back to the Future, ISCA 2016, use this decision to
+// retain lines). The accessed line itself always occupies a way, as the caches here do not bypass.
 //
-// The accesses of a set since the last access at which no further line could stay are stored as a
-// list, with one node for each line that can still hit. An access costs time proportional to the
-// number of ways, on average. The memory is proportional to the number of distinct lines.
+// For each set, a list stores the accesses since the last access at which no further line could
+// stay, with one node for each line that can still hit. On average, an access takes time
+// proportional to the number of ways. The memory is proportional to the number of distinct lines.
 type bound struct {
 	index
 	most   uint32 // ways - 1
@@ -22,9 +22,9 @@ type bound struct {
 	unused []uint32
 }
 
-// boundNode represents the accesses of a set after the last access to its line, up to and including
-// the last access to the next node's line. kept is the largest number of lines that stay at one of
-// these accesses.
+// boundNode represents the accesses to a set that follow the last access to its line, up to and
+// including the last access to the next node's line. kept is the largest number of lines that stay
+// at any of these accesses.
 type boundNode struct {
 	line        trace.Line
 	older, next uint32
@@ -50,7 +50,7 @@ func (b *bound) access(line trace.Line) {
 	case n == newest:
 		return
 	default:
-		// All nodes in the list have room, so the line stays.
+		// All nodes of the list have room, so the line stays.
 		for i := b.nodes[newest].older; ; i = b.nodes[i].older {
 			b.nodes[i].kept++
 			if i == n {

@@ -48,7 +48,7 @@ type Bus struct {
 }
 
 // bus connects the caches that share the next level or memory. A member of the bus represents a
-// cache and all caches above it.
+// cache together with all caches above that cache.
 type bus struct {
 	msi     bool
 	members []*level
@@ -57,8 +57,8 @@ type bus struct {
 	lines   lineTable
 	full    int // maximum number of lines before unused lines are removed
 
-	// recent contains recent stores of owners to modified lines. Another store to such a line needs
-	// no request.
+	// recent contains recent stores to modified lines by their owners. Another store by the owner
+	// needs no request.
 	recent [recentStores]recentStore
 }
 
@@ -87,7 +87,8 @@ func (b *bus) recentOf(line trace.Line) *recentStore {
 	return &b.recent[line*spread>>(64-recentBits)]
 }
 
-// copies records which members have a line, as far as the bus knows: members evict lines silently.
+// copies records which members have a line, as far as the bus knows. The bus is not informed about
+// evictions.
 type copies struct {
 	holders  uint64 // one bit for each member that may have the line
 	owner    int8   // the member that may write to the line silently, or nobody
@@ -112,9 +113,9 @@ func (b *bus) join(l *level) {
 	b.members = append(b.members, l)
 }
 
-// tell notifies the affected buses of an access within a line of a level: the first level, or the level
-// whose prefetcher causes the access. path is the caches that the access goes through. tell starts with
-// the nearest bus.
+// tell notifies the affected buses of an access within one line of a level: the first level, or the
+// level whose prefetcher causes the access. path lists the caches from the first level to the last.
+// tell starts with the nearest bus.
 func (c *core) tell(path []*level, from int, addr trace.Addr, write bool) {
 	first, here, next := path[from], false, from
 	start := addr >> first.shift << first.shift
@@ -143,8 +144,8 @@ func (l *level) holds(addr trace.Addr, bytes uint64) bool {
 	return true
 }
 
-// see processes a member's write to a line, or its read of an absent line. here is set if the
-// member has the line.
+// see processes a member's write to a line, or a member's read of an absent line. here is set if
+// the member has the line.
 func (b *bus) see(member int, addr trace.Addr, write, here bool) {
 	line := addr >> b.shift
 	recent := b.recentOf(line)
@@ -170,7 +171,7 @@ func (b *bus) see(member int, addr trace.Addr, write, here bool) {
 		e.copies = c
 		return
 	}
-	b.prune() // prune before adding the line, because its member does not have the line yet
+	b.prune() // prune before adding the line, because the member does not have the line yet
 	b.lines.add(line, c)
 }
 
@@ -195,7 +196,7 @@ func (b *bus) read(known copies, member int, line trace.Line) copies {
 	c := copies{holders: others | 1<<member, owner: nobody}
 	switch {
 	case others != 0:
-	case known.owner == int8(member) && b.has(m, line): // read by another core of the same member
+	case known.owner == int8(member) && b.has(m, line): // a read by another core of the same member
 		c = known
 	case !b.msi:
 		c.owner = int8(member)
@@ -204,7 +205,7 @@ func (b *bus) read(known copies, member int, line trace.Line) copies {
 }
 
 // before returns the state of a line that the bus does not know. The first core may have the line,
-// because it made the accesses before the trace contained threads.
+// because it executed the accesses before the trace contained threads.
 func (b *bus) before(line trace.Line) copies {
 	first := b.members[0]
 	switch {
@@ -218,7 +219,7 @@ func (b *bus) before(line trace.Line) copies {
 	return copies{holders: 1, owner: 0}
 }
 
-// has reports whether a member, or a cache above it, contains a part of a line.
+// has reports whether a member contains a part of a line.
 func (b *bus) has(m *level, line trace.Line) (present bool) {
 	m.everyCopy(line<<b.shift, 1<<b.shift, func(l *level, line trace.Line) {
 		here, _ := l.tags.look(line)
@@ -230,7 +231,7 @@ func (b *bus) has(m *level, line trace.Line) (present bool) {
 // leastKept is the minimum number of lines in the table before unused lines are removed.
 const leastKept = 1 << 12
 
-// prune removes the lines that no member has if these may be the majority.
+// prune removes the lines that no member has, if such lines may be the majority.
 func (b *bus) prune() {
 	if b.lines.used < b.full {
 		return
@@ -291,7 +292,7 @@ func (b *bus) snoop(m *level, line trace.Line, write bool) (present, dirty bool)
 // writeBack writes back the dirty bytes of a range in a member and the caches above it, in as few
 // pieces as possible, and marks them clean.
 func (b *bus) writeBack(m *level, addr trace.Addr, bytes uint64) {
-	unit, run := uint64(1)<<b.unit, uint64(0) // run is the number of dirty bytes just before at
+	unit, run := uint64(1)<<b.unit, uint64(0) // run is the number of dirty bytes immediately before at
 	at := addr
 	for ; at != addr+bytes; at += unit {
 		if m.anyDirty(at, unit) {
@@ -307,7 +308,7 @@ func (b *bus) writeBack(m *level, addr trace.Addr, bytes uint64) {
 	m.everyCopy(addr, bytes, func(l *level, line trace.Line) { l.tags.wash(line) })
 }
 
-// anyDirty reports whether a range has dirty bytes in a cache or the caches above it.
+// anyDirty reports whether a range has dirty bytes in a cache or in the caches above.
 func (l *level) anyDirty(addr trace.Addr, bytes uint64) (dirty bool) {
 	l.everyCopy(addr, bytes, func(l *level, line trace.Line) {
 		_, changed := l.tags.look(line)
@@ -333,14 +334,15 @@ func (l *level) lose(line trace.Line) {
 // lineTable is a hash table with open addressing for the lines that a bus knows. A map is several
 // times slower, and every store on the bus needs a lookup.
 type lineTable struct {
-	entries []lineEntry // the number of entries is a power of two; at most half of them are in use
+	// the number of entries is a power of two; at most half of the entries are in use
+	entries []lineEntry
 	used    int
 	shift   uint        // 64 - log2(len(entries))
 	kept    []lineEntry // scratch space of keep
 }
 
 type lineEntry struct {
-	next trace.Line // the line plus one, 0 if the entry is free
+	next trace.Line // the line's number plus one; 0: the entry is free
 	copies
 }
 
@@ -382,8 +384,8 @@ func (t *lineTable) add(line trace.Line, c copies) {
 	*t.at(line) = lineEntry{line + 1, c}
 }
 
-// keep removes all lines except the lines for which the function is returns true. It resizes the
-// table so that the number of lines can double, but allocates nothing if the size does not change.
+// keep removes all lines for which the function is returns false. It resizes the table so that the
+// number of lines can double, but allocates nothing if the size does not change.
 func (t *lineTable) keep(is func(trace.Line, copies) bool) {
 	kept := t.kept[:0]
 	for i := range t.entries {

@@ -38,8 +38,8 @@ func (s *Simulator) consumeCarefully(b *trace.Batch) error {
 	return nil
 }
 
-// instructionOf returns a number that identifies the instruction of a row: its address, or else its
-// site.
+// instructionOf returns a number that identifies the instruction of a row: the instruction's
+// address or, if it is unknown, the site.
 func instructionOf(b *trace.Batch, i int) trace.Addr {
 	if pc := trace.At(b.PC, i); pc != 0 {
 		return pc
@@ -47,7 +47,7 @@ func instructionOf(b *trace.Batch, i int) trace.Addr {
 	return trace.Addr(trace.At(b.Site, i))
 }
 
-// carefully simulates one reference.
+// carefully simulates one reference with all features.
 func (s *Simulator) carefully(kind trace.Kind, addr trace.Addr, bytes uint64) {
 	write := writes.Has(kind) && !s.options.Translation
 	s.fetching = kind == trace.Fetch
@@ -57,7 +57,7 @@ func (s *Simulator) carefully(kind trace.Kind, addr trace.Addr, bytes uint64) {
 	switch line, last := addr>>first.shift, (addr+bytes-1)>>first.shift; {
 	case s.options.PerReference:
 		first.accessOnce(addr, bytes, write)
-	case line >= last: // also if the reference extends beyond the end of the address space
+	case line >= last: // this also ends a reference that extends beyond the end of the address space
 		s.accessPart(path, addr, min(bytes, first.room(addr)), write)
 	default:
 		s.split++
@@ -83,7 +83,7 @@ func (s *Simulator) accessPart(path []*level, addr trace.Addr, bytes uint64, wri
 	s.prefetchWaiting()
 }
 
-// pathOf returns the caches that the current reference goes through.
+// pathOf returns the caches that the current reference can access, first level first.
 func (s *Simulator) pathOf() []*level {
 	if s.fetching {
 		return s.now.fetches
@@ -91,7 +91,7 @@ func (s *Simulator) pathOf() []*level {
 	return s.now.path
 }
 
-// progress begins counting after the warm-up, and flushes the caches, if it is time to do so.
+// progress starts counting when the warm-up ends, and flushes the caches when a flush is due.
 func (s *Simulator) progress() {
 	s.seen++
 	if n := s.options.FlushEvery; n > 0 && s.seen%n == 0 {

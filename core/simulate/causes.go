@@ -20,7 +20,7 @@ const (
 // same size and policy, and records the lines that were accessed.
 type causes struct {
 	full tags
-	seen map[trace.Line]uint64 // lines, and sub-blocks of the lines, that have been accessed
+	seen map[trace.Line]uint64 // lines that have been accessed, and their sub-blocks
 	held map[trace.Line]uint64 // sub-blocks that the fully associative cache contains; nil without sub-blocks
 }
 

@@ -18,7 +18,8 @@ type core struct {
 	threads []uint32
 	path    []*level
 	counts  []*Counts // counts at each level
-	fetches []*level  // the caches that instruction fetches go through, as many as in path
+	// the caches for instruction fetches, from the first level to the last; as many as in path
+	fetches []*level
 	icounts []*Counts // counts of the instruction caches
 	running int       // number of threads that run on the core
 	seen    []uint64  // number of misses at each level except the first, for ConsumeDepths
@@ -68,7 +69,8 @@ func (c *core) quick(addr trace.Addr, bytes uint64, write bool) bool {
 	return true
 }
 
-// group returns which cache of a level a core uses. The caches of a level are numbered from 0.
+// group returns the number of the cache that a core uses at a level. The caches of a level are
+// numbered from 0.
 func group(c hierarchy.Cache, core int) int { return core / int(max(c.SharedBy, 1)) }
 
 // isBus reports whether caches of level i must be kept coherent, because they are shared by fewer
@@ -81,7 +83,7 @@ func isBus(levels []hierarchy.Cache, i int) bool {
 	return max(levels[i].SharedBy, 1) < min(max(behind, 1), MaxCores)
 }
 
-// checkShared checks that cores that share a level also share the levels below.
+// checkShared checks that cores that share a cache also share all levels below.
 func checkShared(levels []hierarchy.Cache) error {
 	for i := 1; i < len(levels); i++ {
 		above, here := max(levels[i-1].SharedBy, 1), max(levels[i].SharedBy, 1)
@@ -279,7 +281,7 @@ func lineShift(lineBytes uint32) uint { return uint(bits.TrailingZeros32(lineByt
 
 // addInstructions adds an instruction cache at depth i. Core c is the first core that uses it.
 func (s *Simulator) addInstructions(c *core, i int) {
-	const own = 1 << 62 // distinguishes these seeds from the seeds of Levels
+	const own = 1 << 62 // distinguishes these seeds from the seeds for Levels
 	l := s.newLevel(s.h.Instructions[i], i, own+s.options.Seed+uint64(i)+uint64(len(s.icaches[i]))<<32)
 	s.icaches[i] = append(s.icaches[i], l)
 	if i+1 < len(c.fetches) {
@@ -289,7 +291,7 @@ func (s *Simulator) addInstructions(c *core, i int) {
 	}
 }
 
-// checkSeveral returns an error if the hierarchy cannot have several cores.
+// checkSeveral returns an error if the hierarchy does not support several cores.
 func (s *Simulator) checkSeveral() error {
 	for _, levels := range [][]hierarchy.Cache{s.h.Levels, append(s.h.Instructions[:len(s.h.Instructions):len(s.h.Instructions)], s.h.Levels[len(s.h.Instructions):]...)} {
 		if err := checkShared(levels); err != nil {

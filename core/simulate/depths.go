@@ -53,7 +53,7 @@ func (c *core) depth() uint8 {
 	for ; depth < len(c.counts); depth++ {
 		n := c.counts[depth].Misses()
 		if n == c.seen[depth] {
-			break // no miss here, so the levels below were not accessed
+			break // this level did not miss, so the levels below were not accessed
 		}
 		c.seen[depth] = n
 	}

@@ -7,15 +7,15 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// level is one cache. Levels exchange ranges of bytes: whole lines of the level above, or a store
-// within one of its lines.
+// level is one cache. Levels exchange ranges of bytes: a whole line of the upper level, or the
+// bytes of a store within such a line.
 type level struct {
 	above   []*level // caches that share this cache; empty if the processor accesses it directly
-	readers []*level // the instruction caches among them
-	connect *bus     // bus between these caches, or nil
+	readers []*level // the instruction caches among above
+	connect *bus     // bus between the caches in above, or nil
 	below   *level   // the next level; nil if memory is next
 	memory  *Traffic // traffic between the last level and memory
-	bus     *bus     // bus between this cache and the others of its level
+	bus     *bus     // bus between this cache and the other caches of this level
 	member  int      // number of this cache on the bus
 
 	cache hierarchy.Cache
@@ -48,7 +48,7 @@ func (l *level) access(addr trace.Addr, bytes uint64, write bool) {
 }
 
 // read processes a demand read of a line. dirty reports whether the line moves up with changes that
-// no lower level has.
+// are in no lower level.
 func (l *level) read(line trace.Line) (dirty bool) {
 	if l.watch != nil {
 		return l.readWatched(line)
@@ -70,7 +70,7 @@ func (l *level) readPlain(line trace.Line) (dirty bool) {
 	return false
 }
 
-// missed counts a coherence miss if another core's store had invalidated the line.
+// missed counts a miss as a coherence miss if another core's store had invalidated the line.
 func (l *level) missed(line trace.Line) {
 	if l.lost != nil {
 		l.missedLost(line)
@@ -171,7 +171,7 @@ func (l *level) update(addr trace.Addr, bytes uint64) {
 	}
 }
 
-// sendBack writes a range of bytes back to the level below.
+// sendBack writes a range of bytes back to the level below or to memory.
 func (l *level) sendBack(addr trace.Addr, bytes uint64) {
 	l.counts.WriteBacksSent++
 	l.down(addr, bytes, (*level).writeBack)
@@ -219,7 +219,7 @@ func (l *level) supersede(line trace.Line) {
 // fill inserts a line into its set, which may evict another line.
 func (l *level) fill(line trace.Line, dirty bool) { l.fillFor(line, dirty) }
 
-// fillFor is fill, and returns the evicted line.
+// fillFor does the same as fill, and returns the evicted line.
 func (l *level) fillFor(line trace.Line, dirty bool) (victim trace.Line, evicted bool) {
 	l.counts.Fills++
 	if l.watch != nil {
@@ -251,7 +251,8 @@ func (l *level) fillFor(line trace.Line, dirty bool) (victim trace.Line, evicted
 	return victim, true
 }
 
-// takeFromAbove invalidates a line in all levels above, and reports whether it was dirty there.
+// takeFromAbove invalidates a line in all levels above, and reports whether any of these copies was
+// dirty.
 func (l *level) takeFromAbove(line trace.Line) (dirty bool) {
 	if b := l.connect; b != nil && b.shift == l.shift {
 		if c, known := b.lines.get(line); known { // only these members can have the line
@@ -270,7 +271,7 @@ func (l *level) takeFromAbove(line trace.Line) (dirty bool) {
 	return dirty
 }
 
-// takeFrom invalidates a line in a cache n above this level, and in the caches above n.
+// takeFrom invalidates a line in n, a cache above this level, and in the caches above n.
 func (l *level) takeFrom(n *level, line trace.Line) (dirty bool) {
 	n.everyCopy(line<<l.shift, l.lineBytes(), func(n *level, line trace.Line) {
 		if present, changed := n.tags.remove(line); present {
@@ -284,7 +285,7 @@ func (l *level) takeFrom(n *level, line trace.Line) (dirty bool) {
 	return dirty
 }
 
-// everyCopy calls each for every line of a range of bytes, in this level and in the levels above.
+// everyCopy calls each for every line of a range of bytes in this level, and in the levels above.
 func (l *level) everyCopy(addr trace.Addr, bytes uint64, each func(*level, trace.Line)) {
 	for line := addr >> l.shift; line <= (addr+bytes-1)>>l.shift; line++ {
 		each(l, line)

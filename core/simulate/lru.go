@@ -33,7 +33,7 @@ func newList(where index, ways uint64) *list {
 
 func (t *list) touch(line trace.Line, dirty bool) bool {
 	wanted, end := frameOf(line, dirty), uint32(t.set(line))
-	if first := &t.nodes[t.nodes[end].next]; first.frame.line() == line { // the usual case
+	if first := &t.nodes[t.nodes[end].next]; first.frame.line() == line { // the most frequent case
 		first.frame |= wanted
 		return true
 	}
@@ -126,7 +126,7 @@ func (t *list) each(f func(trace.Line)) {
 func (t *list) resident() (lines uint64) { return uint64(len(t.at)) }
 
 // recency implements LRU for few ways. The frames of a set are in order of use: the most recently
-// used frame is the first, and empty frames are last.
+// used frame is first, and empty frames are last.
 type recency struct {
 	index
 	ways   uint64
@@ -144,7 +144,7 @@ func (t *recency) of(line trace.Line) []frame {
 
 func (t *recency) touch(line trace.Line, dirty bool) bool {
 	set, wanted := t.of(line), frameOf(line, dirty)
-	if set[0].line() == line { // the usual case
+	if set[0].line() == line { // the most frequent case
 		set[0] |= wanted
 		return true
 	}

@@ -6,20 +6,20 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// parts is the state of the sub-blocks in a level (also called sectors). Lines are replaced as a whole,
-// but sub-blocks are fetched, and written back, separately.
+// parts is the state of the sub-blocks in a level (also called sectors). Lines are replaced as a
+// whole, but each sub-block is fetched and written back separately.
 type parts struct {
 	shift uint // sub-blocks have 1 << shift bytes
 	of    map[trace.Line]part
 }
 
-// part contains sets of sub-blocks of a line. Bit n stands for sub-block n.
+// part contains sets of sub-blocks of a line. Bit n represents sub-block n.
 type part struct {
 	valid, dirty uint64
 	used         uint64 // sub-blocks that a demand access has used since the line was inserted
 }
 
-// request says what causes an access to a level with sub-blocks.
+// request describes the cause of an access to a level with sub-blocks.
 type request struct {
 	store    bool // a demand write; otherwise a read
 	prefetch bool // a prefetch of the level's own prefetcher
@@ -50,7 +50,7 @@ func (l *level) accessParts(r request, addr trace.Addr, bytes uint64) {
 		}
 	}
 	var victim trace.Line
-	var left part // of the victim
+	var left part // the sub-blocks of the victim
 	evicted := false
 	fetched := missed && (!r.store || (present || insert) && !whole)
 	if present || insert {
@@ -158,7 +158,8 @@ func (l *level) writeBackParts(line trace.Line, dirty uint64) {
 	shift := l.watch.parts.shift
 	for dirty != 0 {
 		last := bits.Len64(dirty)
-		run := bits.LeadingZeros64(^(dirty << (64 - last))) // number of adjacent sub-blocks that end with the last
+		// number of adjacent dirty sub-blocks up to the last one
+		run := bits.LeadingZeros64(^(dirty << (64 - last)))
 		first := last - run
 		l.sendBack(line<<l.shift+uint64(first)<<shift, uint64(run)<<shift)
 		dirty &= 1<<first - 1

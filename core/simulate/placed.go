@@ -65,7 +65,7 @@ func (p *placed) takeEmpty(set uint64) (way uint64, found bool) {
 	return uint64(p.empty[set*p.ways+uint64(p.left[set])]), true
 }
 
-// put puts a line into a way, and replaces the line that was there.
+// put puts a line into a way, and thereby replaces the line in that way.
 func (p *placed) put(line trace.Line, dirty bool, set, way uint64) (victim trace.Line, victimDirty, evicted bool) {
 	at := set*p.ways + way
 	old := p.frames[at]
@@ -121,7 +121,9 @@ func (p *placed) resident() uint64 {
 // of each inner node selects the half from which a line is evicted.
 type tree struct {
 	placed
-	points []bool // true if the node points to the higher half; one element per way, of which the first of each set is unused
+	// true if the node points to the higher half; one element per way; the first element of each set
+	// is unused
+	points []bool
 }
 
 func newTree(where index, ways uint64) *tree {
@@ -139,7 +141,7 @@ func (t *tree) touch(line trace.Line, dirty bool) bool {
 	return found
 }
 
-// turnAway makes all nodes above a way point to the half without it.
+// turnAway makes all nodes above a way point to the half without this way.
 func (t *tree) turnAway(set, way uint64) {
 	points := t.points[set*t.ways : (set+1)*t.ways]
 	for n := t.ways + way; n > 1; n /= 2 {

@@ -34,12 +34,14 @@ const (
 	long    = 2 // value of an inserted line under SRRIP
 	soon    = 0 // value after a hit
 
-	// Under BRRIP, one in bimodal inserted lines has the value long, starting with the first.
+	// Under BRRIP, one of every bimodal inserted lines has the value long, starting with the first
+	// line.
 	bimodal = 32
 
-	selectorMost   = 1<<10 - 1 // limit of DRRIP's selector
-	selectorMiddle = 1 << 9    // from this value on, the sets that do not lead use BRRIP
-	dueling        = 32        // number of leading sets of each policy, if there are enough sets
+	selectorMost = 1<<10 - 1 // limit of DRRIP's selector
+	// if the selector is at least this value, the sets that do not lead use BRRIP
+	selectorMiddle = 1 << 9
+	dueling        = 32 // number of leading sets of each policy, if there are enough sets
 )
 
 // ranked implements the policies that keep a number for each way: the number of uses (LFU), whether
@@ -79,7 +81,8 @@ func (t *ranked) insert(line trace.Line, dirty bool) (victim trace.Line, victimD
 	return t.put(line, dirty, set, way)
 }
 
-// used updates the numbers of a set after a hit in a way, or after a line was inserted there.
+// used updates the numbers of a set after a hit in a way, or after a line was inserted into the
+// way.
 func (t *ranked) used(set, way uint64, hit bool) {
 	ranks := t.rank[set*t.ways : (set+1)*t.ways]
 	switch t.policy {
@@ -138,8 +141,8 @@ func (t *ranked) duel(set uint64) hierarchy.Replacement {
 	return hierarchy.SRRIP
 }
 
-// victim returns the way of a full set from which a line is evicted. Of several candidates, it is the
-// first way.
+// victim returns the way of a full set from which a line is evicted. If there are several
+// candidates, it returns the first way.
 func (t *ranked) victim(set uint64) (way uint64) {
 	ranks := t.rank[set*t.ways : (set+1)*t.ways]
 	switch t.policy {

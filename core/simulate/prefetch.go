@@ -29,13 +29,13 @@ type prefetcher struct {
 	hierarchy.Prefetch
 	shift   uint                    // units have 1 << shift bytes
 	line    uint                    // lines have 1 << line bytes
-	fresh   map[trace.Line]struct{} // lines that were prefetched, and not used since
-	pushed  map[trace.Line]struct{} // lines that prefetched lines evicted, and that are not back
+	fresh   map[trace.Line]struct{} // prefetched lines that have not been used yet
+	pushed  map[trace.Line]struct{} // lines that prefetched lines evicted, and that have not returned
 	strides map[trace.Addr]*strideEntry
 	order   []trace.Addr // instructions of strides, in the order in which their entries were created
 	streams []streamEntry
-	wanted  []trace.Addr // addresses that the last access wants prefetched
-	dropped func() bool  // decides at random whether to drop a prefetch; nil if none is dropped
+	wanted  []trace.Addr // addresses to prefetch after the last access
+	dropped func() bool  // decides at random whether to drop a prefetch; nil: no prefetch is dropped
 }
 
 // strideEntry is an entry of the reference prediction table (Baer and Chen, Supercomputing 1991).
@@ -48,7 +48,7 @@ type strideEntry struct {
 type streamEntry struct {
 	page, last trace.Addr // page number and unit number of the last access
 	down       bool
-	sure       uint8 // number of moves in this direction in a row, at most sureEnough
+	sure       uint8 // number of successive moves in the same direction, at most sureEnough
 }
 
 const (
@@ -70,7 +70,8 @@ func newPrefetcher(c hierarchy.Prefetch, line, shift uint, seed uint64) *prefetc
 }
 
 // after returns the addresses to prefetch after an access. missed is set if the access missed, and
-// first if it is the first use of a prefetched unit. The result is valid until the next call.
+// first if the access is the first use of a prefetched unit. The result is valid until the next
+// call.
 func (p *prefetcher) after(addr, pc trace.Addr, missed, first bool) []trace.Addr {
 	p.wanted = p.wanted[:0]
 	switch p.Kind {
@@ -129,7 +130,8 @@ func (p *prefetcher) stride(addr, pc trace.Addr) {
 	}
 	before := addr >> p.shift
 	p.ahead(addr, stride)
-	p.wanted = slices.DeleteFunc(p.wanted, func(a trace.Addr) bool { // one prefetch for each unit, and none for the unit of the access
+	// one prefetch for each unit, but no prefetch for the unit of the access
+	p.wanted = slices.DeleteFunc(p.wanted, func(a trace.Addr) bool {
 		same := a>>p.shift == before || a>>p.shift == addr>>p.shift
 		before = a >> p.shift
 		return same

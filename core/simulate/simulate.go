@@ -298,33 +298,35 @@ type Simulator struct {
 	h        hierarchy.Hierarchy
 	options  Options
 	careful  bool       // whether references are simulated by consumeCarefully, for features that the faster code does not have
-	coherent bool       // whether the levels in buses have buses
+	coherent bool       // whether the caches of the levels in buses are kept coherent
 	caches   [][]*level // caches of each level
 	icaches  [][]*level // instruction caches of each level
 	connect  *bus       // bus between the caches of the last level
 	buses    []int      // levels whose caches are on a bus
 	memory   Traffic
 
-	cores        []*core
-	byThread     map[uint32]*core
-	direct       [MaxCores]*core // byThread for small thread numbers
-	unused       *core           // the first core, until a thread runs on it
-	appeared     []*core
-	folded       int    // number of threads that share a core because there are too many threads
-	now          *core  // core of the current reference; nil if unknown
-	thread       uint32 // the thread that runs on core now
-	threaded     bool   // whether the trace has threads
-	partly       []int  // levels whose caches are shared by some of the cores; events that other cores cause there count for the core of the last reference
+	cores    []*core
+	byThread map[uint32]*core
+	direct   [MaxCores]*core // byThread for small thread numbers
+	unused   *core           // the first core, until a thread runs on this core
+	appeared []*core
+	folded   int    // number of threads that share a core because there are too many threads
+	now      *core  // core of the current reference; nil if unknown
+	thread   uint32 // the thread that runs on core now
+	threaded bool   // whether the trace has threads
+	// levels whose caches are shared by some, but not all, cores; events that other cores cause in
+	// such a cache count for the core of the last reference
+	partly       []int
 	bytes, limit uint64
 
 	references, split uint64
 
 	// The following fields describe the current reference, for consumeCarefully.
-	fetching bool       // it is an instruction fetch
+	fetching bool       // whether the reference is an instruction fetch
 	addr, pc trace.Addr // address of the accessed part, and number that identifies the instruction
-	silent   bool       // it does not cause prefetches
+	silent   bool       // whether the reference does not cause prefetches
 	waiting  []waiting
-	warm     bool   // counting has begun
+	warm     bool   // whether counting has begun
 	seen     uint64 // number of references so far, including warm-up
 }
 

@@ -8,12 +8,12 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// tags records which lines are in a cache, which of these lines are dirty, and the order of
-// replacement.
+// tags records which lines are in a cache, which of them are dirty, and in which order they are
+// replaced.
 type tags interface {
 	// touch records a use of a line, if the line is present, and marks it dirty if dirty is set.
 	touch(line trace.Line, dirty bool) (hit bool)
-	// insert adds an absent line to its set, and evicts another line if the set is full.
+	// insert adds an absent line to the line's set, and evicts another line if the set is full.
 	insert(line trace.Line, dirty bool) (victim trace.Line, victimDirty, evicted bool)
 	// remove removes a line, if it is present.
 	remove(line trace.Line) (present, dirty bool)
@@ -54,7 +54,8 @@ func newTags(c hierarchy.Cache, seed uint64) tags {
 
 // tagBytes returns the memory that newTags allocates.
 func tagBytes(c hierarchy.Cache) uint64 {
-	const frameBytes, wayBytes, bitBytes, listBytes = 8, 4, 1, 24 // listBytes is needed for each set
+	// listBytes is the memory that list needs for each set
+	const frameBytes, wayBytes, bitBytes, listBytes = 8, 4, 1, 24
 	inOrder := c.Replacement == hierarchy.LRU || c.Replacement == hierarchy.FIFO
 	switch ways := c.Lines() / c.Sets(); {
 	case c.Replacement == hierarchy.TreePLRU:
@@ -146,7 +147,8 @@ func cleanFrames(frames []frame, back func(trace.Line)) {
 	}
 }
 
-// eachFrame implements tags.each. Removing a line may move other frames, so it works on a copy.
+// eachFrame implements tags.each. It works on a copy, because the removal of a line may move other
+// frames.
 func eachFrame(frames []frame, f func(trace.Line)) {
 	for _, frame := range slices.Clone(frames) {
 		if frame != emptyFrame {

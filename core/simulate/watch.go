@@ -5,8 +5,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// watch contains the parts of a level that most levels do not have: levels without them are simulated
-// by faster code.
+// watch contains features that most levels do not have. A level without a watch is simulated by
+// faster code.
 type watch struct {
 	s        *Simulator
 	depth    int // index of the level
@@ -14,7 +14,9 @@ type watch struct {
 	causes   *causes
 	bound    *bound
 	parts    *parts
-	waits    bool // prefetches wait until the levels above have inserted their lines, as the level or a level below is inclusive
+	// whether prefetches wait until the levels above have inserted their lines, because this level or
+	// a level below is inclusive
+	waits bool
 
 	observe func(observation) // if not nil, receives every demand access and prefetch of a level with sub-blocks
 }
@@ -24,7 +26,7 @@ type observation struct {
 	request
 	bytes              uint64
 	missed, lineMissed bool
-	cause, lineCause   cause // causes of these misses, if they are counted
+	cause, lineCause   cause // causes of the misses, if causes are counted
 }
 
 // newWatch returns the watch of a cache at the given depth, or nil if the cache does not need one.
@@ -58,20 +60,21 @@ func (s *Simulator) newWatch(c hierarchy.Cache, depth int, seed uint64) *watch {
 	return w
 }
 
-// boundable reports whether OPT is a bound for a cache: the cache must insert every line that it misses,
-// and lines must be fetched as a whole.
+// boundable reports whether OPT is a bound for a cache: the cache must insert the line of every
+// miss, and must fetch lines as a whole.
 func boundable(c hierarchy.Cache, depth int) bool {
 	return c.SubBlockBytes == 0 && !c.Write.Around() && (depth == 0 || c.Inclusion != hierarchy.Exclusive)
 }
 
-// readWatched is read for a level with a watch.
+// readWatched does the same as read for a level with a watch.
 func (l *level) readWatched(line trace.Line) (dirty bool) {
 	missed := l.watchDemand(line, false, func() { dirty = l.readPlain(line) })
 	l.countFetch(missed)
 	return dirty
 }
 
-// countFetch counts a demand read as an instruction fetch if it is one.
+// countFetch counts a demand read as an instruction fetch if the current reference is an
+// instruction fetch.
 func (l *level) countFetch(missed bool) {
 	if s := l.watch.s; !s.fetching || len(s.h.Instructions) == 0 {
 		return
@@ -82,12 +85,12 @@ func (l *level) countFetch(missed bool) {
 	}
 }
 
-// storeWatched is store for a level with a watch.
+// storeWatched does the same as store for a level with a watch.
 func (l *level) storeWatched(addr trace.Addr, bytes uint64) {
 	l.watchDemand(addr>>l.shift, true, func() { l.storePlain(addr, bytes) })
 }
 
-// watchDemand performs a demand access, and the work of the level's watch before and after it.
+// watchDemand performs a demand access, and updates the level's watch before and after the access.
 func (l *level) watchDemand(line trace.Line, store bool, access func()) (missed bool) {
 	w := l.watch
 	p, first, pushed := w.prefetch, false, false
@@ -124,8 +127,8 @@ func (l *level) watchDemand(line trace.Line, store bool, access func()) (missed 
 	return missed
 }
 
-// addrOf returns the address of the access to a line that prefetchers see: in the first level, the
-// address of the reference, and otherwise the address of the line.
+// addrOf returns the address that prefetchers use for an access to a line: the address of the
+// reference in the first level, and the address of the line in other levels.
 func (l *level) addrOf(line trace.Line) trace.Addr {
 	if l.watch.depth == 0 {
 		return l.watch.s.addr
@@ -179,7 +182,7 @@ func (l *level) prefetchAddr(a trace.Addr) {
 	l.prefetchLine(a >> l.shift)
 }
 
-// prefetchLine looks a line up for the level's own prefetcher, and inserts it if it is absent.
+// prefetchLine looks a line up for this level's prefetcher, and inserts the line if it is absent.
 func (l *level) prefetchLine(line trace.Line) {
 	p := l.watch.prefetch
 	missed := !l.tags.touch(line, false)
@@ -192,7 +195,7 @@ func (l *level) prefetchLine(line trace.Line) {
 	}
 	l.counts.Prefetch.Misses++
 	dirty := l.pullFrom(line<<l.shift, l.lineBytes())
-	p.fresh[line] = struct{}{} // before fillFor, because the eviction may also remove this line
+	p.fresh[line] = struct{}{} // set before fillFor, because the eviction may also remove this line
 	if victim, evicted := l.fillFor(line, dirty); evicted {
 		p.pushed[victim] = struct{}{}
 	}

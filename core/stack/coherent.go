@@ -98,8 +98,8 @@ func (m *Coherent) settle(queue []deep, out, lost []uint32) {
 	}
 }
 
-// arrive puts a line into the top array, in place of a line that fell off. e is the entry of the
-// line.
+// arrive puts a line into the top array, in place of a line that fell off the end. e is the entry
+// of the inserted line.
 func (m *Coherent) arrive(q *deep, e, evicted *entry) (depth, lostAt uint32) {
 	tally := &m.near.tally
 	if m.noting && e.stamp == fresh {
@@ -127,8 +127,8 @@ func (m *Coherent) arrive(q *deep, e, evicted *entry) (depth, lostAt uint32) {
 	return depth, lostAt
 }
 
-// pull removes a line from its place, fills the topmost hole above that place, and returns the
-// line's depth.
+// pull removes a line from its position, fills the topmost hole above that position, and returns
+// the line's depth.
 func (m *Coherent) pull(e *entry) (depth uint32) {
 	stamps, place := &m.near.exact.stamps, e.stamp
 	e.stamp = onTop
@@ -153,7 +153,7 @@ func (m *Coherent) pull(e *entry) (depth uint32) {
 	return uint32(m.used) + stamps.remove(place)
 }
 
-// replace puts a line in the place of the line that fell off the array.
+// replace puts a line into the position of the line that fell off the array.
 func (m *Coherent) replace(q *deep, evicted *entry) {
 	if evicted == nil {
 		m.array[m.used] = q.line
@@ -176,8 +176,8 @@ func (m *Coherent) fall(line trace.Line, e *entry) {
 	e.stamp = m.newStamp()
 }
 
-// meeting counts the lines of the array that share a set with x. The result has one lane for each
-// number of sets.
+// meeting counts the lines of the array that share a set with x. The result contains one lane for
+// each number of sets.
 func (m *Coherent) meeting(x trace.Line) (lanes uint64) {
 	for _, y := range m.array[:m.used] {
 		if y != noLine {
@@ -240,7 +240,7 @@ func (m *Coherent) Lose(line trace.Line) (depth uint32) {
 	return depth
 }
 
-// shorten removes the lines at depth to and deeper from the array.
+// shorten removes the lines at depth to and at greater depths from the array.
 func (m *Coherent) shorten(to int) {
 	top := &m.near.exact.top
 	copy(m.array[:], top[:m.used])
@@ -266,7 +266,8 @@ func (m *Coherent) Depths() *SetDepths {
 			t[a] = [MaxWays]uint64{}
 			continue
 		}
-		t[a][0] = tally.accesses - tally.cold - deeper[a] // includes the accesses subtracted below
+		// this includes the accesses that are subtracted below
+		t[a][0] = tally.accesses - tally.cold - deeper[a]
 		for _, n := range t[a][1:] {
 			t[a][0] -= n
 		}
@@ -274,8 +275,8 @@ func (m *Coherent) Depths() *SetDepths {
 	return t
 }
 
-// holes is a set of stamps whose newest element can be found quickly. It consists of a bitmap, a
-// bitmap of the nonzero words of the first bitmap, and so on up to a single word.
+// holes is a set of stamps in which the newest stamp can be found quickly. It consists of a bitmap,
+// a bitmap of the nonzero words of the first bitmap, and so on up to a single word.
 type holes struct {
 	levels [][]uint64 // levels[0] has one bit per stamp
 }

@@ -60,19 +60,22 @@ func (n SetNumbers) filled(mask uint32) uint32 {
 // entries above it, including the segment's entries so far.
 type Below struct {
 	numbers SetNumbers
-	above   uint32 // entries of the segment's stack
+	above   uint32 // number of entries in the segment's stack
 	stamps  stamps // stamps of the entries below; the topmost entry is the last
 	holes   holes
-	table   table // lines that the segment touched have the stamp onTop; lost lines have the stamp fresh, as in Coherent
-	sets    [SetCounts]belowSets
-	depths  SetDepths
+	// lines that the segment touched have the stamp onTop; lost lines have the stamp fresh, the same
+	// as in Coherent
+	table  table
+	sets   [SetCounts]belowSets
+	depths SetDepths
 }
 
 type belowSet struct {
-	entries []trace.Line // entries from the top, noLine for holes; only as many as in the lists of a Coherent
+	// entries, beginning at the top, with noLine for holes; at most as many as in a list of Coherent
+	entries []trace.Line
 	above   uint32
 	room    uint8
-	mask    uint64 // mask of the holes that the state lists
+	mask    uint64 // mask of the holes according to the state
 }
 
 // NewBelow returns a Below made from the state of a model for the same numbers of sets.
@@ -114,7 +117,7 @@ func NewBelow(numbers SetNumbers, state []byte) (*Below, error) {
 	return r, nil
 }
 
-// belowSets contains the sets of one number of sets, in pages of neighbouring sets, as in Coherent.
+// belowSets contains all sets for one number of sets, in pages of neighbouring sets, like Coherent.
 type belowSets []*[pageSets]belowSet
 
 // of returns the set of a line. It creates the set if necessary.
@@ -226,7 +229,7 @@ func (r *Below) Again(line trace.Line, filled uint32) (all uint32) {
 	return r.push(line, fresh, filled)
 }
 
-// push moves a line to the segment's stack, from its place in the stack below if it has one.
+// push moves a line to the segment's stack, and removes it from the stack below if it is there.
 func (r *Below) push(line trace.Line, place, filled uint32) (all uint32) {
 	all = filled | r.pushOnAll(place, filled&1 != 0)
 	below := place != fresh
@@ -372,7 +375,7 @@ func (r *Below) lost() (lost []lostLine) {
 
 // joinHoles adds the holes below to the holes of the segment.
 func (r *Below) joinHoles(a int, above []setMask) (all []setMask) {
-	for _, h := range above { // so that method all visits these sets
+	for _, h := range above { // create these sets, so that method all visits them
 		r.sets[a].of(h.set)
 	}
 	r.sets[a].all(func(i uint64, s *belowSet) {

@@ -20,12 +20,14 @@ import (
 //	for 2^1, 2^2, … 2^16 sets: list of the sets that have holes, ascending, empty if they are not counted, each
 //	  uv set − the previous one · uv mask of the depths, up to 32, that are holes
 //
-// A list is its length (uv) followed by its entries. The lines of a set have the same order as in
-// the stack of all lines, so a mask of the holes suffices.
+// A list is written as its length (uv) followed by its entries. The lines of a set have the same
+// order as in the stack of all lines, so a mask of the holes is sufficient for a set.
 
 type coherentState struct {
-	lost    []lostLine   // in ascending order
-	entries []trace.Line // entries from the top of the stack, noLine for holes; there are at most as many holes as lost lines
+	lost []lostLine // in ascending order
+	// entries of the stack, beginning at the top, with noLine for holes; there are at most as many
+	// holes as lost lines
+	entries []trace.Line
 	holes   [SetCounts][]setMask
 }
 
@@ -182,8 +184,8 @@ func (m *Coherent) Restore(state []byte) error {
 	return nil
 }
 
-// place puts a line on top. It reports whether this was possible: the line must be new and must not
-// be a lost line.
+// place puts a line on top of the stack. It reports whether this was possible: the line must be new
+// and must not be a lost line.
 func (m *Coherent) place(line trace.Line) bool {
 	if line == noLine {
 		m.holes.add(m.newStamp())
@@ -244,7 +246,8 @@ func (m *Coherent) fill(a int, lines []trace.Line, holes []setMask) (listed []tr
 }
 
 // settled returns the sets that have lines or holes, out of 2^a sets, in ascending order. If there
-// are at least as many lines and holes as sets, it returns all sets. States often have few lines.
+// are at least as many lines and holes as sets, it returns all sets. The state often contains few
+// lines.
 func settled(a int, lines []trace.Line, holes []setMask) (sets []uint64) {
 	if len(lines)+len(holes) >= 1<<a {
 		for set := range uint64(1) << a {

@@ -8,24 +8,25 @@ import (
 
 // ways contains the per-set stacks of a [Coherent]: for each counted number of sets, each set has a
 // list of its topmost entries. An entry is the id of a line, or a hole. An entry that falls off the
-// end returns only by an access, so deeper entries do not matter.
+// end returns only if its line is accessed, so deeper entries do not matter.
 //
-// A line that is on top of its set for some number of sets is on top for all larger numbers. Moving
-// it there again changes nothing, so walks end there. A line that is lost while on top keeps its
-// entry: the entry of an empty line counts as a hole, because the next access takes its place
-// anyway. Therefore the walk for a lost line, or for a line that returns to its own hole, ends
-// there, too. gone records the largest number of sets for which a line is in no list, to avoid
-// futile searches.
+// A line that is on top of its set for some number of sets is also on top for all larger numbers.
+// Moving the line to the top again changes nothing, so a walk over the numbers of sets ends at this
+// number. A line that is lost while it is on top keeps its entry: the entry of an empty line counts
+// as a hole, because the next access takes its position anyway. Therefore the walk for a lost line,
+// or for a line that returns to its hole, also ends at this number. gone records the largest number
+// of sets for which a line is in no list, to avoid futile searches.
 type ways struct {
 	numbers SetNumbers     // the numbers of sets that are counted
 	after   [SetCounts]int // 2^after[a] is the next counted number above 2^a; after[a] is SetCounts if there is none
 	most    int            // 2^most is the largest number of sets; 0 if there are no lists
 	lists   [SetCounts]wayLists
-	gone    []uint8                        // by id: a, where 2^a is the largest number of sets whose lists lack the line
-	empty   []bool                         // by id: whether the line was lost, or the id does not identify a line
-	lostAt  []uint32                       // by id, up to the highest id that was lost: the depth at which the line was lost
-	depths  [SetCounts][listEntries]uint64 // number of lines that were found and moved, by depth from 1 on
-	late    [SetCounts]uint64              // number of lines that were not found, by gone
+	gone    []uint8 // by id: a, where 2^a is the largest number of sets whose lists lack the line
+	// by id: whether the line is lost or the id does not identify a line
+	empty  []bool
+	lostAt []uint32                       // by id, up to the highest id that was lost: the depth at which the line was lost
+	depths [SetCounts][listEntries]uint64 // number of lines that were found and moved, by depth from 1 on
+	late   [SetCounts]uint64              // number of lines that were not found, by gone
 }
 
 // wayLists contains the lists for one number of sets. They are stored in pages, so that memory use
@@ -149,7 +150,7 @@ func (w *ways) move(line trace.Line, id uint32) {
 }
 
 // push puts a line on top of its lists for up to 2^most sets. In these lists, the line must be
-// absent, or be a hole on top. In each list, push fills the topmost hole or, if there is none,
+// absent, or be a hole at the top. In each list, push fills the topmost hole or, if there is none,
 // pushes out the last entry.
 func (w *ways) push(line trace.Line, id uint32, most int) {
 	w.gone[id] = 0
@@ -172,7 +173,7 @@ func (w *ways) push(line trace.Line, id uint32, most int) {
 	}
 }
 
-// push puts an entry in front of a ring, and returns the entry that falls off, or 0.
+// push puts an entry at the front of a ring, and returns the entry that falls off the end, or 0.
 func (p *wayPage) push(set int, entry uint32) (last uint32) {
 	if p.rings == nil {
 		p.lengthen()
@@ -187,8 +188,8 @@ func (p *wayPage) push(set int, entry uint32) (last uint32) {
 	return last
 }
 
-// moveDown moves the topmost entry and the entries of the ring above a line down by one, so that
-// they fill the place of that line. It returns the line's depth.
+// moveDown moves the topmost entry, and the entries of the ring above a line, down by one, so that
+// they fill the position of that line. It returns the line's depth.
 func moveDown(ring []uint32, head uint8, entry, id uint32) int {
 	for d := range len(ring) {
 		place := &ring[(int(head)+d)&(len(ring)-1)]
@@ -203,7 +204,7 @@ func moveDown(ring []uint32, head uint8, entry, id uint32) int {
 }
 
 // fillHole moves entries down to fill the topmost hole, if the line is below that hole; the line's
-// place then becomes a hole. No entry moves past a hole, so none falls off the end.
+// position then becomes a hole. No entry moves past a hole, so none falls off the end.
 func fillHole(ring []uint32, head uint8, entry, id uint32) int {
 	d := 0
 	for entry != holeID {
@@ -223,8 +224,8 @@ func fillHole(ring []uint32, head uint8, entry, id uint32) int {
 	return 0
 }
 
-// count adds the counts to t. For each number of sets it returns how many lines were not found, or
-// found at depth MaxWays.
+// count adds the counts to t. For each number of sets, it returns the number of accesses whose line
+// was not found, or was found at depth MaxWays.
 func (w *ways) count(t *SetDepths) (deeper [SetCounts]uint64) {
 	late := uint64(0)
 	for a := setBits; a > 0; a-- {

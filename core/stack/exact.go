@@ -11,7 +11,7 @@ const (
 	frontLines = 4               // the number of top lines that are kept in local variables
 	chunk      = 512             // number of accesses scanned before the queued accesses are settled, a power of two
 	burst      = 64              // number of queued accesses settled at once
-	manyStamps = 4 * blockStamps // from this capacity on, stamps are renumbered less often
+	manyStamps = 4 * blockStamps // with at least this capacity, stamps are renumbered less often
 	noLine     = ^trace.Line(0)  // no line: line numbers are below 2^61
 )
 
@@ -90,7 +90,7 @@ func (m *Exact) scan(lines []trace.Line, out []uint32) (misses int) {
 	out = out[:len(lines)]
 next:
 	for i, x := range lines {
-		out[i] = 0 // set here, so that only the end of the loop follows the branch
+		out[i] = 0 // out[i] is set here, so that only the end of the loop follows the branch
 		if x == t0 {
 			continue
 		}
@@ -218,7 +218,7 @@ func (m *Exact) lookUpEvicted(queue []deep, evicted *[burst]*entry) {
 	}
 }
 
-// pull marks a line from below as being in the top array, and returns its distance.
+// pull marks a line from below as present in the top array, and returns the line's distance.
 func (m *Exact) pull(e *entry) (distance uint32) {
 	distance = Cold
 	if e.stamp != fresh {
@@ -243,9 +243,10 @@ func (m *Exact) newStamp() uint32 {
 	return m.stamps.push()
 }
 
-// compact renumbers the live stamps from zero. It makes room for three times as many new stamps, or
-// for five times as many if the table is so large that reading it takes long. It makes some room
-// even if no stamp is live, as in a loop over one more line than fits in the top array.
+// compact renumbers the live stamps from zero. It creates room for three times as many new stamps,
+// or for five times as many if the table is so large that reading it takes long. It creates some
+// room even if no stamp is live, for example in a loop over one line more than fits in the top
+// array.
 func (m *Exact) compact() {
 	live := m.stamps.live
 	older := m.stamps.older()
@@ -293,8 +294,8 @@ type share struct {
 const stretch = 4 * chunk
 
 // prefers reports whether all lines should be stamped. stamped is whether they are stamped now.
-// They should be stamped if most moved lines come from so deep that a search of the top array is
-// futile.
+// They should be stamped if most moved lines come from such a depth that a search of the top array
+// is futile.
 func (s *share) prefers(stamped bool, distances []uint32) bool {
 	s.accesses += len(distances)
 	if s.accesses <= stretch/4*3 {
@@ -323,7 +324,7 @@ func atLeast(limit uint64, distances []uint32) int {
 	return int(n)
 }
 
-// stampAll gives stamps to all lines, or only to the lines below the top array.
+// stampAll assigns stamps to all lines, or only to the lines below the top array.
 func (m *Exact) stampAll(all bool) {
 	if all == m.stamped {
 		return
@@ -373,7 +374,7 @@ func (m *Exact) settleStamped(queue []deep, out []uint32) {
 	m.bringUp(queue)
 }
 
-// restamp returns the distance of a line, and gives it a new stamp.
+// restamp returns the distance of a line, and assigns a new stamp to the line.
 func (m *Exact) restamp(e *entry) (distance uint32) {
 	if m.stamps.full() {
 		m.compact()

@@ -7,7 +7,7 @@ import "runtime"
 type lists struct {
 	most  int     // the lists are for 2^most sets
 	least int     // numbers of sets down to 2^least are combined from these lists
-	turn  []uint8 // by place: number of entries by which the list is rotated
+	turn  []uint8 // by index of a list: number of entries by which the list is rotated
 	pages []*listPage
 	late  [2]uint64 // number of visits with depth MaxWays or more: unmarked, marked
 }
@@ -17,8 +17,8 @@ type listPage [pageLists]list
 
 const pageLists = 128
 
-// have writes to the memory of a new page before it is read. If memory is read first, the operating
-// system maps it twice, and the second mapping interrupts the other processors.
+// have writes to the memory of a new page before this memory is read. If memory is read first, the
+// operating system maps it twice, and the second mapping interrupts the other processors.
 func (p *listPage) have() {
 	const each = 4096 / (8 * MaxWays) // number of lists in a page of the operating system
 	for i := 0; i < pageLists; i += each {
@@ -29,8 +29,8 @@ func (p *listPage) have() {
 // list contains the entries of a set in order. An entry consists of the number of a move and the
 // last bits of the line's number; 0 means no entry, and compares as older than any entry. The list
 // is a ring: a new entry of a full list replaces the oldest entry, and the list is rotated by one.
-// This takes a single store. Lists that are not full are never rotated, so that the newest half of
-// such a list is in one cache line.
+// This requires a single store. A list that is not full is never rotated, so that the newest half
+// of the list is in one cache line.
 type list [MaxWays]uint64
 
 const (
@@ -56,7 +56,7 @@ func makeLists(least, most int) lists {
 // prefetching.
 func (l *lists) near() bool { return l.most <= nearLists }
 
-// of returns the place of the list for a line. Lists that are combined have neighbouring places.
+// of returns the index of the list for a line. Lists that are combined have neighbouring indices.
 func (l *lists) of(line uint32) (place uint32) {
 	place = line & uint32(len(l.turn)-1)
 	return (place<<((l.most-l.least)&31) | place>>(l.least&31)) & uint32(len(l.turn)-1)
@@ -78,7 +78,7 @@ func (l *lists) beside(p *listPage, place uint32, b, n int, after uint64) (besid
 }
 
 // few is set for WebAssembly, where calls are expensive. Callers then count inline if there are
-// fewer than four newer entries, which is the common case.
+// fewer than four newer entries, which is the most frequent case.
 const few = runtime.GOARCH == "wasm"
 
 // at returns the index of the kth newest entry; k counts from 0.
@@ -182,7 +182,7 @@ func (l *lists) touch(place uint32) (sink uint64) {
 	return list[at(turn, 0)] + list[at(turn, half-1)]
 }
 
-// copyTo copies lists, rotated by turns, to empty lists of more sets.
+// copyTo copies lists, which are rotated by turns, to empty lists for more sets.
 func (p *listPage) copyTo(more *lists, turns []uint8) {
 	for i := range min(len(turns), pageLists) {
 		for k := range MaxWays {

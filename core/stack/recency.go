@@ -3,37 +3,38 @@ package stack
 import "slices"
 
 // recency counts the lines of a set, at most MaxWays, that moved to the front of the set since a
-// given move. It does so for several numbers of sets: powers of two from 2 up. A set is represented
-// by a list of the numbers of its lines' last moves, newest first.
+// given move. It counts for several numbers of sets: powers of two, beginning with 2. A set is
+// represented by a list of the numbers of its lines' last moves, newest first.
 //
 // [Sets] decides which events move a line. If most accesses hit in the top array, and many lines
-// share few sets, a line moves when it falls off the array. A hit then costs nothing here, and a
-// miss counts one line and moves another. Otherwise every access moves its line, and one search
-// counts and moves. There is one exception: an access to the line that was accessed last in its
-// set, for the smallest number of sets. This line was also accessed last in its sets for all larger
-// numbers of sets, so no list changes.
+// share few sets, a line moves when it falls off the array. A hit then requires no work in this
+// type, and a miss counts one line and moves another line. Otherwise every access moves its line,
+// and one search counts and moves. There is one exception: for the smallest number of sets, an
+// access to the line that was accessed last in its set. For all larger numbers of sets, this line
+// was also accessed last in its set, so no list changes.
 //
 // A moved line goes to the front of its list. If the line is already at the front, nothing changes
-// for larger numbers of sets: any line that shares a set with it there also shares a set with it
-// here. Therefore an entry may be older than its line's last move. Still, the lists are in the
-// order of the last moves, and the number of entries newer than the last move of x is the depth of
-// x: a line that moved after x was not at the front of x's set at that time, so it was moved there.
-// For the same reason, x's own entry is the first one that is not newer.
+// for larger numbers of sets: any line that shares a set with it among more sets also shares a set
+// with it among fewer sets. Therefore an entry may be older than its line's last move.
+// Nevertheless, the lists are in the order of the last moves, and the number of entries newer than
+// the last move of x is the depth of x: a line that moved after x was not at the front of x's set
+// at that time, so the line was moved to the front. For the same reason, the entry of x is the
+// first entry that is not newer.
 //
 // Only some numbers of sets have lists. A line that is in a list is also in the lists of all
 // smaller numbers of sets. Each entry contains the last bits of its line, so a list also shows
 // which newer lines share a finer set. A set for a number of sets between two kept numbers consists
 // of several kept sets, and the depth is the sum of the positions in their lists. A line that is
 // first in one of these lists made its last move there, and no other line of the set has moved
-// since. One list therefore suffices for each number of sets with fewer than MaxWays newer lines.
-// Only deeper lines need the next list. The next list is created when a list overflows. Until then,
-// the coarser list contains every line.
+// since. Therefore one list is sufficient for each number of sets with fewer than MaxWays newer
+// lines. Only deeper lines need the next list. The next list is created when a list overflows.
+// Until then, the coarser list contains every line.
 //
 // All pending accesses are processed for one number of sets after the other, so that the lists in
 // use stay in the processor's cache and the loads of different accesses overlap.
 type recency struct {
 	numbers SetNumbers
-	least   int                 // 2^least is the smallest of the numbers
+	least   int                 // 2^least is the smallest number of sets
 	kept    []int               // there are lists for 2^kept[k] sets
 	finer   [setBits + 1]uint64 // adding finer[n] increments the depths for more than 2^kept[0] and up to 2^n sets
 
@@ -48,23 +49,24 @@ type recency struct {
 // visit describes a visit to a set, which either counts the lines that are newer than a line, or
 // moves the line to the front.
 type visit struct {
-	after uint32 // entries from this number on are newer than the line; 1 if the line was never in the lists
+	// entries with this or a higher number are newer than the line; 1: the line was never in the lists
+	after uint32
 	now   uint32 // the number of the move; 0 if the visit counts
 	line  uint32 // the last bits of the line's number, and perhaps the flag marked
-	above uint64 // number of lines of the top array to add to the count, in lanes
+	above uint64 // number of lines of the top array that are added to the count, in lanes
 }
 
 // access describes an access, which moves a line to the front of its set and counts the line's
 // former depth.
 type access struct {
-	after uint32 // as in visit
+	after uint32 // the same as in visit
 	now   uint32 // the number of the move
 	line  uint32 // the last bits of the line's number, and perhaps the flags uncounted or marked
 	lanes uint64 // after counting: the number of newer lines, in the lanes of [recency.finer]
 }
 
 const (
-	never     = 1       // value of after: the line was never in the lists
+	never     = 1       // value of after if the line was never in the lists
 	uncounted = 1 << 31 // flag in access.line: the access moves its line without being counted
 	marked    = 1 << 30 // flag in line: the access is counted separately
 
@@ -79,8 +81,8 @@ const (
 	keptStep = 4
 )
 
-// count chooses the numbers of sets that have lists: the smallest number, and one in four of the
-// others.
+// count chooses the numbers of sets that have lists: the smallest number, and every fourth of the
+// other numbers.
 func (r *recency) count(numbers SetNumbers) {
 	most := 0
 	for a := setBits; a >= 1; a-- {
@@ -176,9 +178,9 @@ func (r *recency) settle() {
 	r.visits, r.accesses = r.visits[:0], r.accesses[:0]
 }
 
-// overflow creates the lists of the next larger number of sets, before any list of index k loses an
-// entry. It reports whether it created these lists. If so, they contain all entries that have been
-// added to the lists so far.
+// overflow creates the lists for the next larger number of sets before any list of index k loses an
+// entry. It reports whether it created lists. New lists contain all entries that have been added to
+// the lists so far.
 func (r *recency) overflow(k int) (made bool) {
 	if k+1 < len(r.lists) || k+1 == len(r.kept) {
 		return false
@@ -319,7 +321,7 @@ func (r *recency) accessLists(k int, accesses []access) (stay int) {
 			n, v.lanes = list.toFront(turn, entry, after, &r.finer)
 			r.countAt(l, p, place, n, v.lanes, &visit{after: v.after, line: v.line})
 			if v.lanes>>next&fineMask == 0 {
-				continue // the line is at the front with all larger numbers of sets
+				continue // for all larger numbers of sets, the line is at the front
 			}
 			v.line |= uncounted
 		}

@@ -7,7 +7,7 @@ import (
 )
 
 // near is the top array of a [Sets] or [Coherent], with its table and stamps. It counts the depths
-// of the array's lines in their sets, which follow from the lines above them.
+// of the array's lines in their sets. These depths depend only on the lines above.
 type near struct {
 	exact  Exact
 	tally  nearTally
@@ -18,14 +18,16 @@ type nearTally struct {
 	tally
 
 	// front counts the hits in the front of the top array, by the number of set bits that the line
-	// shares with each of the lines above it (0 for a missing line).
+	// shares with each line above (0 for a missing line).
 	front [(setBits + 1) * (setBits + 1) * (setBits + 1)]uint64
 	// pairs counts the other hits in the top array, by two adjacent lanes of their depths.
 	pairs [setBits / 2][1 << (2 * laneBits)]uint64
 }
 
 const (
-	laneBits = 4 // bits per lane of a word of depths, which has a lane for each number of sets from 2^1 on
+	// bits per lane of a word of depths, which has one lane for each number of sets, beginning with
+	// 2^1
+	laneBits = 4
 	laneMask = 1<<laneBits - 1
 )
 
@@ -44,8 +46,8 @@ func (t *nearTally) add(hits []uint64) {
 	}
 }
 
-// addLanes counts a hit with these depths. Depths never increase with the number of sets, so all
-// lanes after a 0 are 0.
+// addLanes counts a hit with the given depths. Depths never increase with the number of sets, so
+// all lanes after a 0 are 0.
 func (t *nearTally) addLanes(depths uint64) {
 	const two = 2 * laneBits
 	t.pairs[0][depths&(1<<two-1)]++
@@ -63,7 +65,7 @@ func (t *nearTally) depths() *SetDepths {
 	t.single(&s[0])
 	const base = setBits + 1
 	for i, n := range t.front {
-		if n == 0 { // this is the case for most triples in a short run
+		if n == 0 { // most triples do not occur in a short run
 			continue
 		}
 		depths := sharing[i/base/base] + sharing[i/base%base] + sharing[i%base]
@@ -82,7 +84,7 @@ func (t *nearTally) depths() *SetDepths {
 }
 
 // scan does the same as [Exact]'s scan. It also counts the depths of the lines that hit in the top
-// array, which follow from the lines above them.
+// array.
 func (m *near) scan(lines []trace.Line, out []uint32) (misses int) {
 	if runtime.GOARCH == "wasm" {
 		return m.scanSteps(&m.tally, lines, out)

@@ -4,7 +4,7 @@ import "github.com/stackglass/stackglass/core/trace"
 
 // scanSteps implements scan for WebAssembly, where loops with few branches and few live values are
 // fastest. It processes the accesses in several steps. Steps that compare and move lines only write
-// notes; later steps use the notes as indexes of counters. In a single step, the compiler would
+// notes; later steps use the notes as indexes of counters. For a single step, the compiler would
 // emit branches instead of conditional moves, because the address of a load would depend on the
 // comparisons.
 func (m *near) scanSteps(t *nearTally, lines []trace.Line, out []uint32) (misses int) {
@@ -16,7 +16,7 @@ func (m *near) scanSteps(t *nearTally, lines []trace.Line, out []uint32) (misses
 	return misses
 }
 
-// A note of a hit in front contains the hit's index in tally.front, and two bits: whether its
+// A note of a hit in front contains the hit's index in tally.front, and two bits: whether the
 // distance is at least 2, and whether it is at least 3.
 const (
 	noteSecond = 1 << 13
@@ -25,8 +25,8 @@ const (
 )
 
 // commonBits is the number of bits that store how many set bits two lines share. For a queued
-// access, scanFront stores in packed how many set bits its line shares with each of the three lines
-// that are then below it in the front.
+// access, scanFront stores in packed how many set bits the access's line shares with each of the
+// three lines that are then below it in the front.
 const commonBits = 5
 
 // scanFront scans the front of the top array. It writes the distances of hits, notes the hits below

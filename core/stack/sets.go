@@ -46,7 +46,7 @@ type Sets struct {
 	accesses bool
 	latest   []trace.Line // the line that was accessed last in each set, for the smallest number of sets; only used while the lists follow accesses
 	moves    moves
-	now      uint32 // the last number given to a fall or an access
+	now      uint32 // the last number assigned to a fall or an access
 	last     uint32 // moves are renumbered when now reaches this number
 	recent   recency
 	pushed   bool // whether lines are being accessed without counting
@@ -65,10 +65,10 @@ const setBits = SetCounts - 1
 // above describes a line of the top array. Values of this type are stored in no particular order.
 type above struct {
 	line  trace.Line
-	after uint32 // as in visit, or notThere
+	after uint32 // the same as in visit, or notThere
 }
 
-const notThere = ^uint32(0) // the line is not counted among the lines above
+const notThere = ^uint32(0) // a value of after: the line is not counted among the lines above
 
 // common returns the number of last bits in which two line numbers agree, up to setBits.
 func common(x, y trace.Line) int { return bits.TrailingZeros16(uint16(x ^ y)) }
@@ -95,8 +95,8 @@ func (m *Sets) reset() {
 }
 
 // few reports whether so few lines share a set that an accessed line is often also the line that
-// was accessed last in its set. If few returns false, the lists follow accesses only while every
-// line has a stamp.
+// was accessed last in its set. If few is false, the lists follow accesses only while every line
+// has a stamp.
 func (m *Sets) few() bool { return m.recent.least >= fewSets }
 
 // 2^fewSets is the smallest number of sets for which [Sets.few] returns true.
@@ -171,7 +171,7 @@ func (m *Sets) Push(lines []trace.Line) {
 	m.recent.settle()
 	counted, depths := m.tally, m.recent.depths
 	var out [chunk]uint32
-	m.pushed = true // finding the lines' depths would take most of the time
+	m.pushed = true // without this, most of the time would be spent on finding the lines' depths
 	for len(lines) > 0 {
 		n := min(len(lines), chunk)
 		m.Distances(lines[:n], out[:])
@@ -402,7 +402,8 @@ func (m *Sets) switchTo(accesses bool) {
 }
 
 // moves counts recent accesses that moved a line in the lists: near if the line was in the top
-// array, far if it came from below. Like share, it counts only in the last quarter of a stretch.
+// array, far if it came from below. Like share, it counts only in the last quarter of the accesses
+// between two decisions.
 type moves struct{ accesses, near, far int }
 
 // movesFew reports whether, in lists that follow accesses, few hits in the top array move their
@@ -470,7 +471,7 @@ func (m *Sets) older(x trace.Line, after uint32) (depths uint64) {
 	return depths
 }
 
-// move moves a line to the front of its lists.
+// move moves a line to the front of the lists of its sets.
 func (m *Sets) move(e *entry, line trace.Line, after, how uint32) {
 	m.now++
 	e.moved = m.now
@@ -534,7 +535,7 @@ func (t *nearTally) with(r *recency, at int) *SetDepths {
 				deeper += n
 			}
 		}
-		s[a][0] = t.accesses - t.cold - deeper // includes the accesses subtracted below
+		s[a][0] = t.accesses - t.cold - deeper // this includes the accesses that are subtracted below
 		for _, n := range s[a][1:] {
 			s[a][0] -= n
 		}
@@ -544,8 +545,9 @@ func (t *nearTally) with(r *recency, at int) *SetDepths {
 
 // marks counts some accesses of a [Sets] separately.
 type marks struct {
-	now   []bool     // marks of the current chunk; nil if there are none
-	tally *nearTally // counts of marked accesses, which the model's own tally does not include; nil if there were none
+	now []bool // marks of the current chunk; nil if no access is marked
+	// counts of marked accesses, which the model's tally does not include; nil if no access was marked
+	tally *nearTally
 }
 
 // DistancesMarked is like [Sets.Distances], and also counts marked accesses for
@@ -579,8 +581,8 @@ func count(marked []bool) (few int) {
 	return few
 }
 
-// scanMarked scans in steps, as scanSteps does, so that marked accesses can be counted in a tally
-// of their own.
+// scanMarked scans in steps like scanSteps, so that marked accesses can be counted in a separate
+// tally.
 func (m *Sets) scanMarked(lines []trace.Line, marked []bool, out []uint32) (misses int) {
 	if m.exact.stamped {
 		return m.exact.scanStamped(lines, out)

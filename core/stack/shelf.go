@@ -28,7 +28,7 @@ var errShelfBlock = errors.New("data that did not fit in memory was stored on di
 
 // shelfWriter writes lines in ascending order with their stamps. Both are stored as differences
 // from the previous line and stamp, so that a line takes two bytes if the neighbouring line was
-// used just before it.
+// used immediately before.
 //
 //	block   number of its lines, a uvarint, after a checksum of 8 bytes
 //	line    difference from the previous line, or from 0 for the first of a block: uvarint
@@ -87,7 +87,7 @@ type shelfReader struct {
 	block  uint32 // the next block
 	blocks uint32 // number of blocks in the run
 	keep   bool   // whether blocks are kept instead of dropped
-	left   uint64 // number of lines of the block that are still to be read
+	left   uint64 // number of lines of the block that have not been read yet
 	data   []byte // the rest of the block
 	line   trace.Line
 	next   uint32

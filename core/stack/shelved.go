@@ -26,7 +26,7 @@ type Shelved struct {
 	shelf  Shelf
 	run    uint32 // the run that contains the lines
 	blocks uint32 // number of blocks in the run
-	kept   [2]run // the runs that Keep retained, the older one first
+	kept   [2]run // the runs that Keep retained, the older run first
 	lines  int
 	stamps stamps
 	writer shelfWriter
@@ -151,7 +151,7 @@ func (m *Shelved) join(segment *Exact, lines func(yield func(trace.Line) bool)) 
 	return nil
 }
 
-// makeRoom makes room for the stamps of the joined lines. If it has to renumber the stamps, it
+// makeRoom creates room for the stamps of the joined lines. If it must renumber the stamps, it
 // returns the old stamps.
 func (m *Shelved) makeRoom() (before *stamps, err error) {
 	need := uint64(len(m.touched))
@@ -242,7 +242,7 @@ func (m *Shelved) Distances(lines []trace.Line, out []uint32) {
 	}
 }
 
-// settle puts the joined lines on top unless it has already done so.
+// settle puts the joined lines on top of the stack unless they are already there.
 func (m *Shelved) settle() {
 	if len(m.touched) == 0 {
 		return
@@ -306,8 +306,8 @@ func (m *Exact) place(line trace.Line) uint32 {
 	return uint32(m.table.lines - 1 - slices.Index(m.top[:], line))
 }
 
-// collect appends the lines from first to last whose stamps are in [begin, end), with their places,
-// in no particular order. Lines without a stamp count as if their stamp were just below fresh.
+// collect appends the lines from first to last with stamps in [begin, end), together with their
+// places, in no particular order. Lines without a stamp are treated as if their stamp were fresh-1.
 func (m *Exact) collect(to []touched, first, last trace.Line, begin, end uint32) []touched {
 	for p := range m.table.parts {
 		for _, e := range m.table.parts[p].slots {
@@ -429,7 +429,7 @@ func (s *shelvedSets) depths() *SetDepths {
 // ErrShelvedState reports that a state is damaged, or does not fit the spill store.
 var ErrShelvedState = errors.New("data that did not fit in memory was stored elsewhere and is lost or changed; analyse the trace again from its start")
 
-// run identifies the blocks that are kept for a state.
+// run identifies the blocks that are retained for a state.
 type run struct{ number, blocks uint32 }
 
 // Keep returns the state, and makes the spill store retain the state's data until Keep has been
@@ -490,12 +490,12 @@ func RestoreShelved(shelf Shelf, sets SetNumbers, state []byte) (*Shelved, error
 	return m, m.readStamps(next)
 }
 
-// These constants bound a state by the content of the spill store, so that a forged state cannot
-// cause large allocations or long loops.
+// These constants limit a state according to the content of the spill store, so that a forged state
+// cannot cause large allocations or long loops.
 const (
 	leastLineBytes = 2  // minimum size of a line in the spill store
 	mostLineBytes  = 15 // maximum size of a line in the spill store
-	// stampsOfLine is the maximum number of stamps per line. makeRoom makes room for twice the live
+	// stampsOfLine is the maximum number of stamps per line. makeRoom creates room for twice the live
 	// stamps, or for the live stamps and four times the joined lines (eight times if depths in sets
 	// are counted).
 	stampsOfLine = 9
@@ -517,7 +517,8 @@ func (m *Shelved) plausible(next uint32) error {
 	return err
 }
 
-// readStamps makes the stamps of the lines in the spill store live. The stamps must be below next.
+// readStamps marks the stamps of the lines in the spill store as live. The stamps must be below
+// next.
 func (m *Shelved) readStamps(next uint32) error {
 	m.stamps.reset(max(next, blockStamps), 0)
 	m.stamps.next = next

@@ -25,7 +25,7 @@ type stamps struct {
 // each level, an access would touch six pages.
 type block struct {
 	bits  [blockWords]uint64
-	by256 [256]uint64 // nodes that cover 256 stamps each; the names of the other levels are analogous
+	by256 [256]uint64 // nodes that each cover 256 stamps; the names of the other levels are analogous
 	by1k  [64]uint64
 	by4k  [16]uint64
 	by16k [4]uint64
@@ -44,7 +44,7 @@ const (
 // wideStep[c] adds one to the lanes after child c.
 var wideStep = [4][2]uint64{{1 << 32, 1<<32 | 1}, {0, 1<<32 | 1}, {0, 1 << 32}, {0, 0}}
 
-// reset makes room for at least capacity stamps, and makes the stamps below live live.
+// reset creates room for at least capacity stamps, of which the first live stamps are live.
 func (t *stamps) reset(capacity, live uint32) {
 	t.next, t.live = live, live
 	n := int((uint64(capacity) + blockStamps - 1) / blockStamps)
@@ -69,7 +69,7 @@ func (t *stamps) reset(capacity, live uint32) {
 	}
 }
 
-// fill makes the first live stamps of a block live, and no others.
+// fill makes the first live stamps of a block live, and no other stamps.
 func (b *block) fill(live uint32) {
 	clear(b.bits[:])
 	for i := range b.bits[:live/64] {

@@ -3,7 +3,7 @@ package stack
 import "github.com/stackglass/stackglass/core/trace"
 
 // table maps each line of the trace to its timestamp. It uses open addressing with linear probing,
-// in 256 parts that grow one at a time. Therefore growing never pauses the run for long, and old
+// in 256 parts that grow one at a time. Therefore growth never interrupts the run for long, and old
 // and new memory coexist for only one part. Large parts grow by half, so the table needs 23 to 35
 // bytes per line.
 type table struct {
@@ -29,7 +29,9 @@ type part struct {
 type entry struct {
 	key   uint64 // line + 1; 0 for an empty slot
 	stamp uint32 // timestamp, or onTop or fresh
-	moved uint32 // in [Sets]: number of the line's last move in the lists, 0 if it never moved; in [Coherent]: the id of the line, 0 if it has none
+	// in [Sets]: number of the line's last move in the lists, 0 if the line never moved; in
+	// [Coherent]: the id of the line, 0 if the line has no id
+	moved uint32
 }
 
 const (
@@ -38,7 +40,7 @@ const (
 )
 
 // hash hashes a line. The high bits of the result select the part and the slot. A single
-// multiplication would not suffice: it would map strides near the inverse of the factor to
+// multiplication would not be sufficient: it would map strides near the inverse of the factor to
 // consecutive slots.
 func hash(line trace.Line) uint64 {
 	h := line * 0x9e3779b97f4a7c15
@@ -55,8 +57,8 @@ func home(h uint64, n int) int {
 // group contains the entries of one cache line.
 type group [slotGroup]entry
 
-// place returns the index of the entry with a key or, if there is none, of the last entry. It has
-// no branch, because the position of the entry cannot be predicted.
+// place returns the index of the entry with a key or, if no entry has this key, of the last entry.
+// It has no branch, because the position of the entry cannot be predicted.
 func (g *group) place(key uint64) uint64 {
 	a, b, c := differ(g[0].key, key), differ(g[1].key, key), differ(g[2].key, key)
 	return a + a&b + a&b&c
@@ -115,8 +117,8 @@ func (t *table) findBehind(line trace.Line) *entry {
 	}
 }
 
-// findOrAdd returns the line's entry, and adds a fresh entry if there is none. grew reports whether
-// the entries of the line's part have moved. The pointer is valid until this part grows.
+// findOrAdd returns the line's entry, and adds a fresh entry if the line has no entry. grew reports
+// whether the entries of the line's part have moved. The pointer is valid until this part grows.
 func (t *table) findOrAdd(line trace.Line) (e *entry, grew bool) {
 	h := hash(line)
 	p := &t.parts[h>>(64-partBits)]

@@ -17,7 +17,7 @@ type Batch struct {
 	Site   []uint32 // index in Program.Sites; for blocks, calls and returns, in Program.Blocks
 	Arg    []uint64 // second value of events; see [Kind]
 
-	// These fields keep the memory of the optional columns while the columns are nil.
+	// These fields retain the memory of the optional columns while the columns are nil.
 	threads, sites []uint32
 	pcs            []Addr
 	args           []uint64

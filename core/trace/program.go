@@ -201,11 +201,11 @@ func (s *Site) Values() int {
 	switch s.Kind {
 	case Load, Store, Modify, Fetch, RangeRead, RangeWrite, Alloc:
 		if s.Bytes == 0 && s.Flags&NoSize == 0 {
-			return 2 // address, bytes
+			return 2 // the address and the number of bytes
 		}
 		return 1
 	case LoopBegin:
-		return 2 // schedule, chunk
+		return 2 // the schedule and the chunk size
 	case Free, ThreadStart, RegionBegin, ParallelBegin, LoopEnd,
 		CriticalBegin, CriticalEnd, TaskCreate, TaskBegin, TaskEnd:
 		return 1

@@ -275,7 +275,7 @@ func ReadAll(r Reader) (*Batch, error) {
 	}
 }
 
-// quote returns s in quotes, shortened, with unprintable bytes escaped.
+// quote shortens s, and returns it in quotes with unprintable bytes escaped.
 func quote(s string) string {
 	const most = 40
 	if len(s) > most {

@@ -8,15 +8,15 @@ import (
 	"strings"
 )
 
-// role says how an argument is used in the steps of a build.
+// role specifies how an argument is used in the steps of a build.
 type role uint8
 
 const (
 	aSetting    role = iota // used for compiling and linking
 	aSource                 // a file that can be instrumented
-	anInput                 // another file: object, library, assembly
+	anInput                 // another file: an object, library or assembly file
 	anOutput                // -o
-	aDependency             // -MD and the like
+	aDependency             // -MD and similar options
 	aLanguage               // -x
 	aPhase                  // -c
 	aMachine                // used in every step that generates code
@@ -25,7 +25,7 @@ const (
 
 // argument is one option with its value, or one file.
 type argument struct {
-	words    []string // as typed
+	words    []string // the words as typed by the user
 	role     role
 	language string // language of a source, if -x sets it
 }
@@ -52,7 +52,7 @@ func (a *argument) value(option string) string {
 type mode uint8
 
 const (
-	pass      mode = iota // passed on to the compiler
+	pass      mode = iota // the command line is passed on to the compiler unchanged
 	compiling             // -c
 	building              // a program or library, from sources or objects
 )
@@ -62,7 +62,7 @@ type commandLine struct {
 	args    []argument
 	mode    mode
 	output  string // the value of -o, or ""
-	why     string // why the command line is passed on; "" if the user need not know
+	why     string // the reason for passing the command line on; "" if the user need not know it
 	refused string // an unsupported option, such as a sanitizer
 	shared  bool   // whether a shared library is built
 	partial bool   // -r: links objects into one object

@@ -35,7 +35,7 @@ type item struct {
 
 func (i *item) bytes() uint64 { return uint64(len(i.data) + len(i.before)) }
 
-// fullError is a profile.ErrFull that contains the numbers of bytes.
+// fullError is a profile.ErrFull that contains the required and the free number of bytes.
 type fullError struct{ need, room uint64 }
 
 func (e *fullError) Error() string {

@@ -17,7 +17,7 @@ const Size = 32
 const (
 	blockBytes = 64
 	rounds     = 64
-	lengthAt   = blockBytes - 8 // offset, in the last block, of the message's length in bits
+	lengthAt   = blockBytes - 8 // offset of the message's length, in bits, within the last block
 )
 
 // Hash computes the hash of the bytes that are written to it. The zero value is invalid; use [New].
@@ -120,7 +120,7 @@ func isPrime(n uint64) bool {
 }
 
 // fraction returns the first 32 bits of the fractional part of a prime's root. It sets each bit for
-// which the power of the root is still less than the prime.
+// which the power of the root remains less than the prime.
 func fraction(prime uint64, degree int) uint32 {
 	root := uint64(0) // in units of 2^-32
 	for bit := uint64(1) << 36; bit > 0; bit >>= 1 {

@@ -139,7 +139,7 @@ func (m *Private) Do(e Event) (had bool) {
 // Holes is the stack with holes for one set, as MODELS §6.4 defines it. It is a list that begins at
 // the top, and is fast enough for longer traces than Private.
 type Holes struct {
-	entries []trace.Line // noLine stands for a hole
+	entries []trace.Line // lines of the stack; noLine represents a hole
 }
 
 // Do executes one operation, and returns the previous depth of the line, or -1.
@@ -156,7 +156,8 @@ func (m *Holes) Do(e Event) (depth int) {
 	} else {
 		m.entries = append(m.entries, noLine)
 	}
-	hole := slices.Index(m.entries, noLine) // if there is no hole above the line, this is the line's own new hole
+	// if there is no hole above the line, this is the hole that the line has left
+	hole := slices.Index(m.entries, noLine)
 	copy(m.entries[1:hole+1], m.entries[:hole])
 	m.entries[0] = e.Line
 	return depth

@@ -54,7 +54,7 @@ func (s *Shelf) Write(run, block uint32, data []byte) error {
 
 // Read implements [stack.Shelf].
 func (s *Shelf) Read(run, block uint32) ([]byte, error) {
-	clear(s.read) // the slice returned by the last Read is no longer valid
+	clear(s.read) // invalidate the slice that the last Read returned
 	data, found := s.blocks[[2]uint32{run, block}]
 	if !found {
 		return nil, errors.New("no such block")
@@ -118,7 +118,7 @@ func RunShelf(t *testing.T, open func(asItIs bool) (stack.Shelf, error)) {
 			}
 			must(twin.Write(run, block, some))
 			must(shelf.Write(run, block, some))
-			clear(some) // the caller may reuse the slice
+			clear(some) // ensure that the store does not use the caller's slice later
 		case 3:
 			must(twin.Drop(run, block))
 			must(shelf.Drop(run, block))

@@ -334,9 +334,9 @@ var Columns = [known][]string{
 // layout contains the positions of the columns.
 type layout struct {
 	separator byte
-	count     int        // number of fields per line; 0: the header has not been read yet
-	at        [known]int // index of the field; -1: there is none
-	column    [most]int  // the column of each field; known: the field is ignored
+	count     int        // number of fields in a line; 0: the header has not been read yet
+	at        [known]int // index of the field for each column; -1: no field
+	column    [most]int  // the column for each field; known: the field is ignored
 }
 
 func (l *layout) has(column int) bool { return l.count > 0 && l.at[column] >= 0 }
@@ -356,7 +356,7 @@ func (e *HeaderError) clause() string {
 // SetPlace adds the position to the error.
 func (e *HeaderError) SetPlace(file string, line int) { e.wrong.SetPlace(file, line) }
 
-// parseHeader finds the columns that line names.
+// parseHeader finds the columns that the header line names.
 func parseHeader(line []byte) (layout, *HeaderError) {
 	fail := func(what, want string) (layout, *HeaderError) {
 		return layout{}, &HeaderError{*lines.Wrong(what, line, want)}

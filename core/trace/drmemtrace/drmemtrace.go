@@ -69,9 +69,9 @@ func NewReader(name string, r io.Reader) *records.Reader {
 type parser struct {
 	pc      trace.Addr // address of the last instruction
 	next    trace.Addr // address of the byte after that instruction
-	pcs     bool       // an instruction has been read
+	pcs     bool       // whether an instruction has been read
 	thread  uint32     // thread to which the records belong
-	threads bool       // a thread record has been read
+	threads bool       // whether a thread record has been read
 	bundled int        // number of instructions of the current bundle that have been delivered
 }
 

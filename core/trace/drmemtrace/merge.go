@@ -18,7 +18,7 @@ type Part struct {
 const (
 	typeMarker      = 28
 	markerTimestamp = 2       // TRACE_MARKER_TYPE_TIMESTAMP
-	checkedRecords  = 80      // number of a part's first records that CheckPart examines
+	checkedRecords  = 80      // number of records that CheckPart examines at the beginning of a part
 	partBuffer      = 1 << 16 // bytes of each part that are read at once
 	// firstRecords is the number of records at the beginning of a part in which the first timestamp
 	// is searched.
@@ -56,8 +56,8 @@ func CheckPart(name string, r *bufio.Reader) error {
 type merger struct {
 	parts  []*part
 	begun  bool
-	now    *part // the part that is being read; nil if the next one must be selected
-	chosen bool  // now has just been selected: its first record follows, which may be a timestamp
+	now    *part // the part that is being read; nil if the next part must be selected
+	chosen bool  // now has just been selected, and its next record may be a timestamp
 	out    []byte
 	rest   []byte // bytes of out that have not been read yet
 	err    error
@@ -70,11 +70,11 @@ type merger struct {
 type part struct {
 	Part
 	records *bufio.Reader
-	next    uint64 // the next timestamp, or 0 if there is none before the next record
-	thread  uint32 // thread of the part's records from here on
+	next    uint64 // the next timestamp, or 0 if the next record is not preceded by a timestamp
+	thread  uint32 // thread of the part's following records
 	threads bool   // whether thread is known
 	pc      uint64 // address of the last instruction
-	pcs     bool   // an instruction has been read
+	pcs     bool   // whether an instruction has been read
 	read    int64  // number of bytes read
 }
 
@@ -175,7 +175,8 @@ func (m *merger) add(record *[RecordBytes]byte) {
 	}
 }
 
-// finish removes the current part at its end. rest contains the bytes after its last whole record.
+// finish removes the current part when its end is reached. rest contains the bytes after the part's
+// last whole record.
 func (m *merger) finish(rest []byte, err error) error {
 	p := m.now
 	m.now = nil

@@ -33,7 +33,9 @@ func NewReader(name string, r io.Reader) *lines.Reader { return lines.NewReader(
 type parser struct {
 	thread uint32
 	pc     trace.Addr
-	rest   int // number of unread bytes of the current line, all of them references; 0: at the beginning of a line
+	// number of unread bytes of the current line, which contain only references; 0: at the beginning
+	// of a line
+	rest int
 }
 
 // Header implements [lines.Parser].
@@ -142,7 +144,7 @@ func record(line []byte) (thread uint32, pc trace.Addr, after []byte, wrong *tra
 // noReference is the kind of a field that is not a reference.
 const noReference = trace.Kind(0xff)
 
-// reference reads one field or, for a load or store, also the address after it.
+// reference reads one field and, for a load or store, the address that follows.
 func reference(text []byte) (kind trace.Kind, addr trace.Addr, after []byte, wrong *trace.SyntaxError) {
 	field, after := cut(text)
 	switch string(field) {

@@ -58,7 +58,7 @@ var commands = [...]command{
 	20: {name: "SCUpgradeFailReq"}, 21: {name: "UpgradeFailResp"}, 22: {"ReadExReq", true, trace.Store}, 23: {name: "ReadExResp"},
 	24: {"ReadCleanReq", true, trace.Load}, 25: {"ReadSharedReq", true, trace.Load}, 26: {"LoadLockedReq", true, trace.Load},
 	27: {"StoreCondReq", true, trace.Store}, 28: {name: "StoreCondFailReq"}, 29: {name: "StoreCondResp"},
-	30: {name: "other commands"}, // their numbers differ between later versions
+	30: {name: "other commands"}, // the numbers of later commands differ between versions
 }
 
 // commandOf returns the index of a command in commands.
@@ -84,7 +84,7 @@ type parser struct {
 	rest       uint64 // remaining bytes to skip
 	probe      string // the header's obj_id
 	requestors []trace.Thread
-	pcs        bool                  // a packet had a PC
+	pcs        bool                  // whether any packet had a PC
 	leftOut    [len(commands)]uint64 // number of omitted packets of each command
 }
 
@@ -248,7 +248,7 @@ func Recognise(head []byte) (reason string, ok bool) {
 	}
 	header, rest := cut(head[len(magic):])
 	if header == nil {
-		return "", true // too long to examine
+		return "", true // the header is too long to be examined
 	}
 	if _, _, wrong := decodeHeader(header); wrong != nil {
 		return "the header: " + wrong.Clause(), false
@@ -272,8 +272,8 @@ func cut(text []byte) (message, rest []byte) {
 	return text[n:end:end], text[end:]
 }
 
-// Wire types of Protocol Buffers (protobuf.dev/programming-guides/encoding). These traces use the
-// first two; fields of the others are skipped.
+// Wire types of Protocol Buffers (protobuf.dev/programming-guides/encoding). gem5's traces use the
+// first two types; fields of other types are skipped.
 const (
 	wireVarint  = 0
 	wireBytes   = 2
@@ -367,7 +367,7 @@ func decodePacket(text []byte) (k packet, wrong *trace.SyntaxError) {
 		case f.number > 0 && f.number < packetFields && f.wire != wireVarint:
 			return k, badWire(f)
 		case f.number > 0 && f.number < packetFields:
-			values[f.number] = f.value // get here only if the tag is longer than necessary
+			values[f.number] = f.value // this is reached only if the tag is longer than necessary
 			there |= 1 << f.number
 		}
 		text = rest

@@ -41,10 +41,10 @@ import (
 func NewReader(name string, r io.Reader) *lines.Reader { return lines.NewReader(name, r, &parser{}) }
 
 type parser struct {
-	pc      trace.Addr // address of the last I line of the running thread; 0: none yet
-	pcs     bool       // an I line has been read
+	pc      trace.Addr // address of the last I line of the running thread; 0: no I line yet
+	pcs     bool       // whether an I line has been read
 	thread  uint32     // running thread
-	threads bool       // a SCHED line has been read
+	threads bool       // whether a SCHED line has been read
 	from    int        // index of the first row of the batch whose thread has not been written
 }
 
@@ -101,7 +101,7 @@ func (p *parser) Parse(window []byte, b *trace.Batch, row int) (taken, count, ro
 	return taken, count, rows, err
 }
 
-// parse alternates between the fast path and single lines.
+// parse implements lines.Parser. It alternates between the fast path and single lines.
 func (p *parser) parse(window []byte, b *trace.Batch, row int) (taken, count, rows int, err error) {
 	for {
 		n, next := p.plain(window[taken:], b, row)
@@ -121,9 +121,9 @@ func (p *parser) parse(window []byte, b *trace.Batch, row int) (taken, count, ro
 }
 
 // plain reads lines that look exactly as lackey prints them. It stops at the first line of another
-// form, and returns the number of bytes read and of rows in b. It is long because calls and bounds
-// checks would double its run time. Bounds checks are unnecessary because s is an array and no
-// index into it exceeds 63.
+// form, and returns the number of bytes read and the number of rows in b. It is long because calls
+// and bounds checks would double its run time. Bounds checks are unnecessary because s is an array
+// and no index into it exceeds 63.
 func (p *parser) plain(window []byte, b *trace.Batch, row int) (taken, rows int) {
 	addrs := b.Addr
 	kinds8, sizes := b.Kind[:len(addrs)], b.Bytes[:len(addrs)]
@@ -220,8 +220,8 @@ func (p *parser) single(line []byte, b *trace.Batch, row int) (rows int, err err
 	return row + 1, nil
 }
 
-// turn makes thread the running thread. Rows without a thread must be in a batch without a thread
-// column.
+// turn makes thread the running thread. Earlier rows without a thread must be in a batch without a
+// thread column.
 func (p *parser) turn(thread uint32, b *trace.Batch, row int) error {
 	if p.threads = true; b.Thread == nil && row > 0 {
 		return lines.ErrEndBatch
@@ -307,7 +307,7 @@ type Writer struct {
 	w       io.Writer
 	text    []byte
 	thread  uint32
-	threads bool // a thread has been written
+	threads bool // whether a thread has been written
 }
 
 // NewWriter returns a Writer that writes to w.

@@ -36,7 +36,7 @@ func HexDigits(x uint64) int {
 // most 8.
 func HexValue(x uint64, n int) uint64 {
 	v := x&(0x0f*everyByte) + 9*(x>>6&everyByte)
-	v <<= uint(64 - 8*n) // shifts in zeros; if n is 0, the result is 0
+	v <<= uint(64 - 8*n) // this shifts in zeros; if n is 0, the result is 0
 	v = (v<<4 | v>>8) & 0x00ff00ff00ff00ff
 	v = (v<<8 | v>>16) & 0x0000ffff0000ffff
 	return (v<<16 | v>>32) & 0x00000000ffffffff

@@ -30,7 +30,7 @@ const (
 	// their values.
 	Slack = 64
 
-	emptyReads = 100 // number of consecutive reads that return neither a byte nor an error before giving up
+	emptyReads = 100 // maximum number of consecutive reads that return neither a byte nor an error
 )
 
 var byteOrderMark = []byte("\xef\xbb\xbf")
@@ -42,10 +42,10 @@ type Buffer struct {
 	next   int
 	whole  int
 	end    int
-	begun  bool  // a window has been returned
-	long   bool  // the window is the beginning of one line of more than Longest bytes
-	rest   bool  // the next bytes are the rest of that line
-	err    error // error of the stream, returned after the unread bytes
+	begun  bool  // whether a window has been returned
+	long   bool  // whether the window is the beginning of a line of more than Longest bytes
+	rest   bool  // whether the next bytes are the rest of such a line
+	err    error // the stream's error, which is returned after the unread bytes
 }
 
 // NewBuffer returns a buffer that reads from r.

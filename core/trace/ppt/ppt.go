@@ -58,7 +58,7 @@ func (r *Reader) Select(kinds trace.Kinds) { r.parse.kinds = kinds }
 
 type parser struct {
 	kinds  trace.Kinds
-	blocks *blocks // nil until the first label
+	blocks *blocks // nil until the first label has been read
 }
 
 // Header implements [lines.Parser].
@@ -111,8 +111,8 @@ func (p *parser) Parse(window []byte, b *trace.Batch, row int) (taken, count, ro
 	return taken, count, row, nil
 }
 
-// plain reads a reference written exactly as Byfl writes it, and returns the length of its line, or
-// 0 if the line has another form.
+// plain reads a reference in exactly the form that Byfl writes, and returns the length of the line,
+// or 0 if the line has another form.
 func plain(s *[lines.Slack]byte) (what lineKind, addr trace.Addr, taken int) {
 	begin := 0
 	switch {
@@ -137,7 +137,7 @@ func (p *parser) resumes(what lineKind) bool {
 	return p.blocks != nil && p.blocks.called && (what == load || what == store)
 }
 
-// row adds the row for a line, if there is one.
+// row adds the row for a line, if the line describes a row.
 func (p *parser) row(b *trace.Batch, row int, what lineKind, addr trace.Addr, label []byte) (int, *trace.SyntaxError) {
 	switch what {
 	case load, store:
@@ -169,7 +169,7 @@ func (p *parser) entry(b *trace.Batch, row int, block uint32) int {
 	return row + 1
 }
 
-// reference writes the row of a load or store, if selected.
+// reference writes the row of a load or store if such rows are selected.
 func (p *parser) reference(b *trace.Batch, row int, what lineKind, addr trace.Addr) int {
 	kind := trace.Load
 	if what == store {
@@ -245,10 +245,9 @@ func Recognise(text []byte) (reason string, ok bool) {
 }
 
 const (
-	// mostBlocks limits the memory that a file can use if it is not a trace and all its labels
-	// differ.
+	// mostBlocks limits the memory for a file that is not a trace and whose labels all differ.
 	mostBlocks = 1 << 20
-	// deepest is the maximum number of nested calls that are tracked. If there are more, for
+	// deepest is the maximum number of nested calls that are tracked. If more calls are nested, for
 	// example because a trace lacks the ends of blocks, the outermost calls are forgotten.
 	deepest = 1 << 16
 
@@ -262,14 +261,15 @@ type blocks struct {
 	labels    map[string]uint32 // the first part of each block
 	parts     []part            // data of each block
 	open      []uint32          // the parts being executed, outermost first
-	called    bool              // a nested block has ended since the last reference of the innermost open block
+	// whether a nested block has ended since the last reference of the innermost open block
+	called bool
 }
 
 // part describes a part of a block, in addition to the program's tables.
 type part struct {
 	first uint32    // the block's first part
-	next  uint32    // its next part; 0: none yet
-	sites [2]uint32 // 1 + the site of its loads, and 1 + the site of its stores; 0: none yet
+	next  uint32    // the block's next part; 0: not created yet
+	sites [2]uint32 // 1 + the site of the part's loads, and 1 + the site of its stores; 0: no site yet
 }
 
 func newBlocks() *blocks {
@@ -323,7 +323,7 @@ func (t *blocks) begin(label []byte) (block uint32, wrong *trace.SyntaxError) {
 }
 
 // end ends the innermost execution of the block with that label. It also ends all executions nested
-// in it, which must have been left by a jump.
+// in that execution, which must have been left by a jump.
 func (t *blocks) end(label []byte) bool {
 	first, ok := t.labels[string(label)]
 	if !ok {
@@ -353,7 +353,7 @@ func (t *blocks) resume() uint32 {
 	return *running
 }
 
-// site returns the site shared by all loads, or by all stores, of the running block.
+// site returns the site that all loads, or all stores, of the running block share.
 func (t *blocks) site(kind trace.Kind) uint32 {
 	block := t.open[len(t.open)-1]
 	known := &t.parts[block].sites[kind]

@@ -143,7 +143,7 @@ func ParseBounds(name string, text []byte) (Bounds, error) {
 }
 
 // eachLine calls read with every nonblank line, trimmed. It stops at the first error, and adds the
-// position to it.
+// position to that error.
 func eachLine(name string, text []byte, read func(line []byte) *trace.SyntaxError) error {
 	for number, line := range lines.All(text) {
 		if line = lines.Trim(line); len(line) == 0 {

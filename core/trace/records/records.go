@@ -18,7 +18,7 @@ const (
 	// Longest is the maximum length of a record in bytes.
 	Longest = 64 << 10
 
-	emptyReads = 100 // number of consecutive reads that return neither a byte nor an error before giving up
+	emptyReads = 100 // maximum number of consecutive reads that return neither a byte nor an error
 )
 
 // ErrEndBatch makes a [Reader] end the batch before the current record.
@@ -42,7 +42,7 @@ type Parser interface {
 
 // Reader reads a trace in a binary format.
 type Reader struct {
-	file, layer string // for errors: the names of the trace and of the format
+	file, layer string // the names of the trace and of the format, for errors
 	parser      Parser
 	source      io.Reader
 	buf         []byte // unread bytes are buf[next:end]

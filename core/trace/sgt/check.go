@@ -50,7 +50,7 @@ type checker struct {
 	in      *stream
 	r       *Reader
 	d       decoder
-	rows    *trace.Batch // used by withRows; nil until then
+	rows    *trace.Batch // used by withRows; nil until its first call
 	layouts []layout
 	last    map[uint32]uint64 // last ticket of each thread
 	floor   uint64
@@ -67,7 +67,7 @@ func (k *checker) all() {
 		c, err := k.in.next(k.r)
 		if lost := k.r.lost; lost.Chunks+lost.Frames > faults.Chunks+faults.Frames {
 			k.tell(lost.Offset, lost.First.Error())
-			k.r.lost.First = nil // so that the next error is reported, too
+			k.r.lost.First = nil // this ensures that the next error is also reported
 		}
 		if err != nil {
 			k.end(err)
@@ -122,7 +122,7 @@ func (k *checker) decode(c *chunk) (references uint64, err error) {
 	return k.unpacked(c)
 }
 
-// unpacked implements decode for a chunk that has steps and has been decompressed.
+// unpacked implements decode for a decompressed chunk with steps.
 func (k *checker) unpacked(c *chunk) (references uint64, err error) {
 	references, err = k.steps(c, k.d.count)
 	if err == errNeedsValues {
@@ -134,8 +134,8 @@ func (k *checker) unpacked(c *chunk) (references uint64, err error) {
 }
 
 // steps decodes the steps of a chunk ticket by ticket. The function count decodes at most the given
-// number of steps. It returns the number of their references, and the part of the given number of
-// steps that remains.
+// number of steps. It returns the number of references of these steps, and the part of the given
+// number of steps that remains.
 func (k *checker) steps(c *chunk, count func(most uint64) (references, left uint64, err error)) (references uint64, err error) {
 	d := &k.d
 	if err := d.begin(c, k.r.plans); err != nil {
@@ -156,8 +156,8 @@ func (k *checker) steps(c *chunk, count func(most uint64) (references, left uint
 	return references, d.end()
 }
 
-// withRows does the same as [decoder.count], but actually makes the rows. It is used if the number
-// of references depends on values.
+// withRows does the same as [decoder.count], but actually creates the rows. It is used if the
+// number of references depends on values.
 func (k *checker) withRows(most uint64) (references, left uint64, err error) {
 	if k.rows == nil {
 		k.rows = trace.NewBatch(0)
@@ -341,7 +341,7 @@ var errNeedsValues = errors.New("the number of records depends on values that we
 
 // count decodes at most the given number of steps without computing their values; it reads only the
 // lengths of the encoded values. It returns the number of the steps' rows, and the part of the
-// given number of steps that remains. After count, the decoder cannot make rows until
+// given number of steps that remains. After count, the decoder cannot create rows until
 // [decoder.begin] is called.
 func (d *decoder) count(most uint64) (rows, left uint64, err error) {
 	for most > 0 && err == nil {

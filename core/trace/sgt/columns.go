@@ -14,10 +14,10 @@ type columns struct {
 	bytes []uint32
 	kind  []trace.Kind
 	site  []uint32
-	arg   []uint64 // must be zeroed in advance, because not every row writes it
+	arg   []uint64 // arg must be zeroed in advance, because not every row writes it
 }
 
-// describe writes the columns that do not depend on values, for the rows of a straight block.
+// describe writes the columns that do not depend on values for the rows of a straight block.
 func (c *columns) describe(row int, cells []cell) {
 	kind := c.kind[row:][:len(cells)]
 	bytes, site := c.bytes[row:][:len(cells)], c.site[row:][:len(cells)]
@@ -144,8 +144,8 @@ func (d *decoder) shortDifferences(i int) int {
 // native code. In irregular code, misses are unpredictable and a mispredicted branch costs as much
 // as several values, so the branch for misses is the only one that depends on the trace.
 //
-// It is one function, with [difference] inlined by hand, so that its state stays in registers;
-// calls would account for a quarter of its run time.
+// inTurn is one function, with [difference] inlined by hand, so that its state stays in registers;
+// calls would take a quarter of its run time.
 func (d *decoder) inTurn(c *columns, row int) (next int, err error) {
 	q, cells := &d.queue, d.cells.all
 	if len(cells) == 0 {
@@ -187,7 +187,7 @@ func (d *decoder) inTurn(c *columns, row int) (next int, err error) {
 
 // inSteps writes the rows for the values in the queue column by column: first differences, then
 // addresses, then the rest. The loops have no branches and few live values. In WebAssembly, every
-// taken branch goes through a jump table, and registers must be saved for it.
+// taken branch uses a jump table, and registers must be saved before the branch.
 func (d *decoder) inSteps(c *columns, row int) (next int, err error) {
 	q := &d.queue
 	if q.valueAt == 0 {
@@ -225,8 +225,7 @@ func (d *decoder) addresses(addrs, values []uint64) {
 	d.previous, q.missAt = previous, miss
 }
 
-// describe writes the columns that do not depend on values, for the rows of the values in the
-// queue.
+// describe writes the columns that do not depend on values for the rows of the values in the queue.
 func (d *decoder) describe(c *columns, row int, values []uint64) {
 	cells := d.cells.all
 	if len(cells) == 0 {

@@ -11,12 +11,12 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// slack is the number of bytes that a decoder may read beyond the end of a part before it notices:
-// a [window] and a nine-byte number.
+// slack is the number of bytes that a decoder may read beyond the end of a part before it detects
+// the end: a [window] and a nine-byte number.
 const slack = window + 16
 
 // window is the number of bytes that loops access with masked indices, so that no bounds checks are
-// needed. It can contain all values of a full queue.
+// needed. A window can contain all values of a full queue.
 const window = 1 << 16
 
 // These errors occur in chunks whose checksums are correct.
@@ -44,51 +44,57 @@ type decoder struct {
 	valueEnd       int
 	ticketEnd      int
 	ring           []uint32 // slots of the loop that is being repeated
-	before         uint32   // slot of the last step's block; queued values belong to this step and earlier ones
-	previous       uint64
-	run            uint64 // remaining expected steps of the last long token
-	waiting        bool   // the step after the run has not been decoded
-	last           behind // the step after the run
-	steps          uint64 // remaining steps of the chunk
-	ticketNow      uint64
-	ticketSteps    uint64 // remaining steps of the ticket
+	// slot of the last step's block; queued values belong to this step and earlier steps
+	before      uint32
+	previous    uint64
+	run         uint64 // remaining expected steps of the last long token
+	waiting     bool   // whether the step after the run has not been decoded yet
+	last        behind // the step after the run
+	steps       uint64 // remaining steps of the chunk
+	ticketNow   uint64
+	ticketSteps uint64 // remaining steps of the ticket
 
 	vals    [MaxValues + 1]uint64 // values of the last step whose block is not straight
 	pending pending
 	queue   queue // the next steps, before the run
-	split   bool  // use inSteps instead of inTurn
+	split   bool  // whether inSteps is used instead of inTurn
 }
 
 // behind describes the step after a run of expected steps.
 type behind struct {
-	misses  uint64 // a bit for each value, set if the value misses its prediction
-	follows uint64 // how its block is given: followsNext, followsOther or followsNew
-	off     uint64 // for followsNew: zigzag(number of its block − number of the expected block)
+	misses  uint64 // one bit for each value, set if the value misses its prediction
+	follows uint64 // how the step's block is identified: followsNext, followsOther or followsNew
+	off     uint64 // for followsNew: zigzag(number of the step's block − number of the expected block)
 }
 
 // decodedBlock is the state of a block that occurs in the chunk.
 type decodedBlock struct {
-	links  uint64 // low half: slot of the block that followed last time; high half: slot of the block that followed the time before
-	scaled uint32 // a bit for each of its first 32 values, set if the value is scaled
-	below  uint8  // linkNarrow accepts steps whose misses are below this limit; 0: no steps
-	first  uint32 // first of its cells: one for each value or, in a straight block, for each row
+	// low half: slot of the block that followed last; high half: slot of the block that followed the
+	// time before
+	links  uint64
+	scaled uint32 // one bit for each of the block's first 32 values, set if the value is scaled
+	// linkNarrow accepts a step if its misses are below this limit; 0: it accepts no step
+	below uint8
+	// index of the block's first cell; there is a cell for each value or, in a straight block, for
+	// each row
+	first  uint32
 	number uint32
-	count  uint32 // number of rows that a step makes, unless the form is varying
-	width  uint8  // number of its values
-	lead   uint8  // straight block: number of rows before the rows with values
-	rows   uint8  // straight block: number of all rows of a step
+	count  uint32 // number of rows of a step, unless the form is varying
+	width  uint8  // number of the block's values
+	lead   uint8  // in a straight block: number of rows before the rows with values
+	rows   uint8  // in a straight block: number of all rows of a step
 	form   form
 }
 
 // next returns the slot of the block that followed last.
 func (b *decodedBlock) next() uint32 { return uint32(b.links) }
 
-// follow records that this time, a different block followed.
+// follow records that a different block followed this time.
 func (b *decodedBlock) follow(slot uint32) { b.links = b.links<<32 | uint64(slot) }
 
 // cell contains the state of a value. In straight blocks, it also describes the row whose address
-// is the value. A row without a value has a cell that repeats the previous value, so that it does
-// not affect other values.
+// is the value. A row without a value has a cell that repeats the previous value, so that the cell
+// does not affect other values.
 type cell struct {
 	last, stride, link uint64
 	mask               uint64 // 0 for a row without a value
@@ -97,7 +103,7 @@ type cell struct {
 	bytes, site        uint32
 	kind               trace.Kind
 	scale              uint8
-	scaled             uint8 // 1: its differences are encoded with a scale
+	scaled             uint8 // 1: the value's differences are encoded with a scale
 }
 
 // predict returns the selected prediction, and the other prediction.
@@ -339,11 +345,11 @@ const enoughToRepeat = 16
 // mostInLoop limits the rows and steps of a loop that [decoder.loop] finds.
 const mostInLoop = 64
 
-// loop writes the rows of up to n expected steps, provided that these steps repeat a loop of
-// straight blocks. In a run of expected steps, only values change. Therefore, from the second round
-// on, every value grows by a constant amount per round: its stride or, if it is predicted by link,
-// the growth of the value before it. loop decodes two rounds step by step, and then computes the
-// other rounds value by value.
+// loop writes the rows of up to n expected steps if these steps repeat a loop of straight blocks.
+// In a run of expected steps, only values change. Therefore, from the second round on, every value
+// grows by a constant amount per round: its stride or, if it is predicted by link, the growth of
+// the preceding value. loop decodes two rounds step by step, and then computes the other rounds
+// value by value.
 func (d *decoder) loop(c *columns, row int, n uint64) (next int, done uint64) {
 	steps, width := d.findLoop()
 	if steps == 0 || width == 0 || n < 4*steps || len(c.addr)-row < 4*width {
@@ -416,7 +422,7 @@ func (d *decoder) repeat(c *columns, row, width, rounds int) int {
 	return end
 }
 
-// lastGrows returns the amount by which the last value of a round grows per round.
+// lastGrows returns the amount by which the last value of a round grows in each round.
 func (d *decoder) lastGrows() (grows uint64) {
 	for _, slot := range slices.Backward(d.ring) {
 		for _, v := range slices.Backward(d.rowsOf(&d.blocks.all[slot])) {
@@ -429,7 +435,7 @@ func (d *decoder) lastGrows() (grows uint64) {
 	return grows
 }
 
-// step writes the rows of a step of the block in the given slot, whatever its form.
+// step writes the rows of a step of the block in the given slot; the block may have any form.
 func (d *decoder) step(c *columns, row int, slot uint32, misses uint64) (int, error) {
 	b := &d.blocks.all[slot]
 	if misses>>b.width != 0 {
@@ -478,7 +484,7 @@ func (d *decoder) follow(off uint64) error {
 	if number >= uint64(len(d.plans)) {
 		return errBlock
 	}
-	slot := d.slot(uint32(number)) // may move the blocks in memory
+	slot := d.slot(uint32(number)) // slot may move the blocks in memory
 	if was := &d.blocks.all[d.before]; slot != was.next() {
 		was.follow(slot)
 	}
@@ -555,7 +561,7 @@ func difference(b []byte, at int, scale uint8) (d uint64, next int) {
 	return d, at
 }
 
-// end checks that all of the chunk has been read.
+// end checks that the whole chunk has been read.
 func (d *decoder) end() error {
 	if d.control != d.controlEnd || d.queue.someSteps() || d.value != d.valueEnd || d.ticket != d.ticketEnd || d.waiting {
 		return errRest
@@ -566,7 +572,7 @@ func (d *decoder) end() error {
 // table is a list whose capacity is a power of two, so that a mask can keep indices in bounds,
 // which is faster than a comparison.
 type table[T any] struct {
-	all  []T // not empty once there is an entry
+	all  []T // not empty if there is an entry
 	used int
 }
 

@@ -14,7 +14,7 @@ import (
 // the rows of the current chunk.
 //
 // A chunk of a regular loop has far more rows than bytes. Therefore, the decoder of such a chunk
-// stops when the columns are full, and the reader continues it later.
+// stops when the columns are full, and the reader resumes the decoder later.
 type early struct {
 	columns columns
 	c       *chunk
@@ -24,7 +24,7 @@ type early struct {
 	at      int           // number of rows returned so far
 	tickets []earlyTicket // receives a value when the goroutine is done
 	ticket  int           // index of the current ticket
-	ended   bool          // the chunk has no more rows
+	ended   bool          // whether all rows of the chunk have been decoded
 	err     error         // the error that ended decoding; nil: the chunk ended
 	done    chan struct{}
 	decode  func() // function that the goroutine runs; stored so that starting a goroutine does not allocate memory
@@ -49,12 +49,12 @@ type earlyTicket struct {
 
 // earlyLimit limits how much a reader decodes in advance.
 type earlyLimit struct {
-	chunks int // maximum number of chunks; 0: none
+	chunks int // maximum number of chunks that are decoded in advance
 	rows   int // maximum number of rows of each chunk
 }
 
-// earlyHere returns the best limit for this machine: one chunk per processor, plus the current one.
-// No analysis is fast enough to need more than five.
+// earlyHere returns the best limit for this machine: one chunk per processor, plus the current
+// chunk. No analysis is fast enough to need more than five chunks.
 func earlyHere() earlyLimit {
 	n := runtime.GOMAXPROCS(0)
 	if n == 1 || runtime.GOARCH == "wasm" {
@@ -63,7 +63,7 @@ func earlyHere() earlyLimit {
 	return earlyLimit{chunks: min(n+1, 5), rows: 1 << 17}
 }
 
-// startEarly starts to decode a chunk that is not the current one.
+// startEarly starts to decode a chunk in advance.
 func (r *Reader) startEarly(c *chunk) {
 	if r.earlies >= r.early.chunks {
 		return
@@ -72,16 +72,19 @@ func (r *Reader) startEarly(c *chunk) {
 	e := r.reused.early()
 	e.c, e.d, e.plans = c, r.reused.decoder(), r.plans[:c.known.blocks]
 	e.rows, e.at, e.tickets, e.ticket, e.ended = 0, 0, e.tickets[:0], 0, false
-	rows := min(c.references, 8*c.contentBytes()) // regular code has more rows per byte, but needs no more room because it is decoded quickly
+	// regular code has more rows per byte, but more room is unnecessary because such code is decoded
+	// quickly
+	rows := min(c.references, 8*c.contentBytes())
 	if r.kinds&trace.EventKinds != 0 {
-		rows += 3 * c.steps // usually enough for the block, and the entry or return of its function
+		// usually enough for the rows of a block and for the entry or return of its function
+		rows += 3 * c.steps
 	}
 	e.resize(int(min(rows, uint64(r.early.rows))), c.known.hasArg)
 	c.early = e
 	go e.decode()
 }
 
-// resize makes room for rows.
+// resize changes the capacity to the given number of rows.
 func (e *early) resize(rows int, arg bool) {
 	c := &e.columns
 	rows = max(rows, 1)
@@ -94,7 +97,7 @@ func (e *early) resize(rows int, arg bool) {
 	clear(c.arg)
 }
 
-// sized returns a column of n rows. It reuses the memory of column if that is large enough.
+// sized returns a column of n rows. It reuses the memory of column if that memory is large enough.
 func sized[T any](column []T, n int) []T {
 	if cap(column) < n {
 		return make([]T, n)
@@ -131,7 +134,7 @@ func (e *early) fill() error {
 	return nil
 }
 
-// give copies rows of the current ticket to c, starting at index row, and returns the index after
+// give copies rows of the current ticket to c, beginning at index row, and returns the index after
 // the last row.
 func (e *early) give(c *columns, row int) int {
 	end := e.rows
@@ -230,8 +233,8 @@ func (d *decoder) start(c *chunk, plans []plan) error {
 	return d.begin(c, plans)
 }
 
-// unpack decompresses the content of a chunk. LZ4 expands a byte to at most 255 bytes, which limits
-// the memory that an invalid length can allocate.
+// unpack decompresses the content of a chunk. LZ4 expands a byte to at most 255 bytes. This limits
+// the memory that is allocated for an invalid length.
 func (d *decoder) unpack(c *chunk) error {
 	n := c.contentBytes()
 	if n > 255*uint64(len(c.packed)) {
@@ -249,7 +252,7 @@ func (d *decoder) unpack(c *chunk) error {
 	if _, err := io.ReadFull(d.unpacker, d.content[:n]); err != nil {
 		return err
 	}
-	// A further read is necessary because it makes the library verify the checksum.
+	// The library verifies the checksum only if there is a further read.
 	if extra, err := d.unpacker.Read(d.content[n : n+1]); extra > 0 || err == nil {
 		return errContent
 	} else if err != io.EOF {

@@ -1,8 +1,8 @@
 package sgt
 
 // slots maps blocks to slots in the current chunk. Only a few blocks of a large program occur in a
-// chunk. Each block that occurs gets the next free slot, so that the cost of resetting the state
-// depends only on the number of slots in use.
+// chunk. Each block that occurs is assigned the next free slot, so that the cost of resetting the
+// state depends only on the number of slots in use.
 type slots struct {
 	of    []slotAt // slot of each block
 	chunk uint32   // number of the chunk; slots of other chunks are invalid
@@ -47,7 +47,7 @@ type encoder struct {
 type encodedBlock struct {
 	number      uint32
 	next, other uint32 // slot of the block that followed last, and slot of the block that followed before that
-	first       uint32 // index of its first value
+	first       uint32 // index of the block's first value
 }
 
 type encodedValue struct {
@@ -119,7 +119,7 @@ func (e *encoder) step(ticket uint64, block uint32, values []uint64, layouts []l
 }
 
 // These values specify how a token identifies the block of its step: as the block that followed
-// last time, as the block that followed the time before, or as a new block.
+// last, as the block that followed the time before, or as a new block.
 const (
 	followsNext = iota
 	followsOther

@@ -19,9 +19,9 @@ const (
 	tagChunk    = "CHNK"
 	tagDone     = "DONE"
 	tagIndex    = "INDX"
-	tagFolded   = "SGL."     // for loop-compressed traces, see core/loops/sgl
+	tagFolded   = "SGL."     // for loop-compressed traces; see core/loops/sgl
 	tagTree     = "TREE"     // for loop-compressed traces
-	magicFrame  = 0x184d2a53 // magic number of our frames, which are LZ4 skippable frames
+	magicFrame  = 0x184d2a53 // magic number of this format's frames, which are LZ4 skippable frames
 	frameHead   = 8          // number of bytes of the magic number and the length
 	frameExtra  = 8          // number of bytes of the tag and the checksum
 	largestBody = 1<<30 - frameExtra
@@ -75,8 +75,8 @@ type feed struct {
 	frame []byte
 }
 
-// next reads a frame and skips frames of other programs. It returns io.EOF at the end of the file,
-// and io.ErrUnexpectedEOF if the file was cut off. If it returns errCheck, the tag and body may be
+// next reads a frame, and skips frames of other programs. It returns io.EOF at the end of the file,
+// and io.ErrUnexpectedEOF if the file is truncated. If it returns errCheck, the tag and body may be
 // wrong.
 func (f *feed) next() (frame, error) {
 	for {
@@ -104,7 +104,7 @@ func (f *feed) next() (frame, error) {
 	}
 }
 
-// checked splits one of our frames.
+// checked splits a frame of this format, and verifies its checksum.
 func checked(at uint64, b []byte) (frame, error) {
 	end := len(b) - 4
 	made := frame{at: at, tag: tagOf(b[:4]), body: b[4:end]}

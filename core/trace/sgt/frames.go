@@ -88,7 +88,7 @@ func (t *Tables) Append(dst []byte, h trace.Header) []byte {
 }
 
 // each calls put with the tag and body of each frame that is needed for the new parts of a header.
-// It writes modules only if ordered is set, which means that the sites are in order.
+// It writes modules only if ordered is set, i.e. if the sites are in order.
 func (t *Tables) each(h trace.Header, ordered bool, put func(tag string, body []byte) error) error {
 	var err error
 	add := func(tag string, body []byte) {
@@ -146,7 +146,7 @@ func inOrder(p *trace.Program) bool {
 }
 
 // part returns the next new module as a program. The module of blocks without a function is
-// unknown, so they are put into the module of the blocks before them.
+// unknown, so they become part of the module of the preceding blocks.
 func (t *Tables) part(p *trace.Program) *trace.Program {
 	part := &trace.Program{Modules: make([]trace.Module, 1)}
 	functions, blocks, objects := len(p.Functions), len(p.Blocks), len(p.Objects)
@@ -186,7 +186,8 @@ func (t *Tables) part(p *trace.Program) *trace.Program {
 	return part
 }
 
-// ownStructures gives a module the structures among all to which its sites and objects refer.
+// ownStructures adds to a module those structures of all to which the module's sites and objects
+// refer.
 func ownStructures(part *trace.Program, all []trace.Structure) {
 	if len(all) == 0 {
 		return
@@ -211,8 +212,8 @@ func ownStructures(part *trace.Program, all []trace.Structure) {
 	}
 }
 
-// end returns the indices at which the functions and blocks of the next module end. This must not
-// be the last module. If its blocks refer to blocks of a later module, end returns the total
+// end returns the indices at which the functions and blocks of the next module end. The next module
+// must not be the last one. If its blocks refer to blocks of a later module, end returns the total
 // numbers of functions and blocks.
 func (t *Tables) end(p *trace.Program) (functions, blocks int) {
 	functions = t.functions
@@ -229,8 +230,8 @@ func (t *Tables) end(p *trace.Program) (functions, blocks int) {
 	return functions, blocks
 }
 
-// apart reports whether a module can end at the given indices: no function or block before them may
-// refer to a later one, or vice versa.
+// apart reports whether a module can end at the given indices: no function or block before the
+// indices may refer to a later function or block, or vice versa.
 func (t *Tables) apart(p *trace.Program, functions, blocks int) bool {
 	for i := t.functions; i < len(p.Functions); i++ {
 		f := &p.Functions[i]

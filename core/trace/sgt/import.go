@@ -135,14 +135,14 @@ func (m *Importer) Close(e End) error {
 }
 
 // execution is the current execution of a block of the trace. In some traces, such as PPT traces,
-// the references of a block differ between executions; in a container, a block always makes the
+// the references of a block differ between executions; in a container, a block always produces the
 // same rows. A block of the trace therefore becomes several blocks, one for each distinct list of
 // sites. Some references cannot belong to these blocks, because the original block was not entered
 // again: references beyond MaxValues values, and references that follow the references of another
-// block. They become steps of a synthetic block.
+// block. Such references become steps of a synthetic block.
 type execution struct {
 	begun  bool
-	entry  bool   // the execution began with a BlockEntry row
+	entry  bool   // whether the execution began with a BlockEntry row
 	block  uint32 // number of the block in the trace
 	sites  []uint32
 	values []uint64
@@ -241,8 +241,8 @@ func (m *Importer) blockOf(e *execution) uint32 {
 	return n
 }
 
-// instrsWith returns a block's instructions, with references to these sites instead of the block's
-// own sites.
+// instrsWith returns a block's instructions, with references to the given sites instead of the
+// block's sites.
 func instrsWith(b trace.Block, sites []uint32) []trace.Instr {
 	instrs := slices.Clone(b.Instrs)
 	for i := range instrs {
@@ -293,8 +293,8 @@ const (
 	// nearBytes is the maximum distance between the last address of a stream and the address of a
 	// row that continues the stream although its address was not predicted.
 	nearBytes = 2048
-	// mostGroupSites is the number of sites at which grouping by history stops. A program with that
-	// many sites has irregular references, so history is useless.
+	// mostGroupSites is the number of sites at which grouping by history stops. A program with so many
+	// sites has irregular references, so history is useless.
 	mostGroupSites = 1 << 16
 )
 
@@ -302,7 +302,7 @@ const (
 type siteGroup struct {
 	kind    trace.Kind
 	flags   trace.SiteFlags
-	bytes   uint32 // 0 without NoSize: each record has its own size
+	bytes   uint32 // 0 without NoSize: each record contains its size
 	pc      trace.Addr
 	history uint64 // properties of the previous rows, one byte for each row
 }
@@ -348,7 +348,7 @@ type family struct {
 // a map would be several times slower.
 type families struct {
 	all  []family
-	slot []uint32 // 1 + the index of a family, with linear probing; 0: none
+	slot []uint32 // 1 + the index of a family, with linear probing; 0: a free slot
 }
 
 func newFamilies() families { return families{slot: make([]uint32, 1<<8)} }
@@ -359,7 +359,7 @@ func (g *siteGroup) hash() uint64 {
 	return h ^ h>>32
 }
 
-// of returns the family of a group, which it adds if necessary.
+// of returns the family of a group, and adds the family if necessary.
 func (f *families) of(g *siteGroup) *family {
 	for at := g.hash(); ; at++ {
 		slot := &f.slot[at&uint64(len(f.slot)-1)]

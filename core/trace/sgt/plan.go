@@ -6,7 +6,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// plan describes the rows that a step of a block makes, restricted to the selected kinds.
+// plan describes the rows of the selected kinds that a step of a block produces.
 type plan struct {
 	form   form
 	lead   uint8   // in a straight plan, the number of rows before the rows with values
@@ -18,9 +18,13 @@ type plan struct {
 type form uint8
 
 const (
-	straight form = iota // every value is the address of one row, in order; other rows come before or after these and have no value
-	fixed                // the number of rows is always the same
-	varying              // the number of rows varies: a range of 2^32 bytes or more makes several rows, and the end of a continuing loop makes none
+	// every value is the address of one row, in order; other rows precede or follow these rows and
+	// have no value
+	straight form = iota
+	fixed         // the number of rows is always the same
+	// the number of rows varies: a range of 2^32 bytes or more becomes several rows, and the end of a
+	// continuing loop becomes no row
+	varying
 )
 
 // planRow is one row of a plan. Values have the same numbers as in the step; the value with number
@@ -35,7 +39,7 @@ type planRow struct {
 	more  uint64 // constant added to the value for Arg
 }
 
-// rowForm says whether a value affects a row in another way.
+// rowForm specifies whether a value affects a row in another way.
 type rowForm uint8
 
 const (
@@ -49,16 +53,16 @@ const constantValue = MaxValues
 // mostRows is the maximum number of rows in a straight plan.
 const mostRows = MaxValues + 16
 
-// planner makes the plans for a program's blocks.
+// planner creates the plans for a program's blocks.
 type planner struct {
 	kinds  trace.Kinds
 	plans  []plan
 	pcs    []trace.Addr // PC of each site
-	hasPC  bool         // one of the sites has a PC
-	hasArg bool         // one of the sites makes rows with a second value
+	hasPC  bool         // whether any site has a PC
+	hasArg bool         // whether any site produces rows with a second value
 }
 
-// extend makes the plans for new blocks.
+// extend creates the plans for new blocks.
 func (p *planner) extend(program *trace.Program) {
 	for _, s := range program.Sites[len(p.pcs):] {
 		p.pcs = append(p.pcs, s.PC)
@@ -173,7 +177,7 @@ func formOf(p *plan) (lead uint8, f form) {
 
 // layout describes a block for encoders and decoders.
 type layout struct {
-	scales     []uint8 // scales of its values
+	scales     []uint8 // scales of the block's values
 	references uint64  // number of rows that are references, assuming that no reference has 2^32 bytes or more
 	sizes      []uint8 // numbers of the values that are the sizes of references
 }
@@ -228,7 +232,7 @@ func scaleOf(s *trace.Site, value int) uint8 {
 }
 
 // rangeRows returns the number of rows needed for a range of the given number of bytes. A large
-// range needs several, because the size of a row has only 32 bits.
+// range needs several rows, because the size of a row has only 32 bits.
 func rangeRows(bytes uint64) uint64 {
 	if bytes == 0 {
 		return 1

@@ -10,11 +10,12 @@ import (
 //
 //	bit 5        the block is the one in other
 //	from bit 6   the values that miss: at most 24, for tokens of four bytes
-//	opNew        the block is another one; the upper half contains the zigzag difference from the expected block
+//	opNew the block is another block; the upper half contains the zigzag difference from the expected
+//	block
 //
-// Thus, 0 is an expected step. [decoder.link] converts steps to values. Each value is one number:
-// the index of its cell and, in a higher bit, whether the value misses its prediction. Steps of
-// blocks that are not straight are left to [decoder.specials].
+// Thus, 0 represents an expected step. [decoder.link] converts steps to values. Each value is one
+// number: the index of its cell and, in a higher bit, whether the value misses its prediction.
+// Steps of blocks that are not straight are left to [decoder.specials].
 //
 // Separate loops over tokens, blocks and values ensure that mispredicted branches in one loop do
 // not stall the others. Masks keep indices in bounds, because in WebAssembly a comparison would end
@@ -59,10 +60,10 @@ func (q *queue) expect(n uint64) uint64 {
 	return n
 }
 
-// followsMask selects the bits of a token that say how its block is given.
+// followsMask selects the bits of a token that specify how the block of its step is identified.
 const followsMask = 3
 
-// tokenBytes maps the first byte of a token to the length of the token, which includes a further
+// tokenBytes maps the first byte of a token to the length of the token. The length includes another
 // byte if the run is long; 0 means more than four bytes.
 var tokenBytes = func() (n [256]uint8) {
 	for first := range n {
@@ -99,8 +100,8 @@ var shortTokens = func() (t [256]shortToken) {
 }()
 
 // expand fills the empty queue with the steps of the next tokens, up to a long token. The lengths
-// of runs are unpredictable, so a loop over each run would cost a mispredicted branch. Instead, all
-// steps are initially set to expected steps, and tokens merely skip their runs.
+// of runs are unpredictable, so a loop over each run would cause a mispredicted branch. Instead,
+// all steps are initially expected steps, and tokens merely skip their runs.
 func (d *decoder) expand() {
 	q := &d.queue
 	end := int(min(stepRoom, d.steps))
@@ -185,7 +186,7 @@ func (d *decoder) link(most uint64) uint64 {
 
 // linkNarrow converts steps up to end, as long as they belong to known straight blocks with few
 // rows. The next block depends only on the previous one. To avoid branches, it writes two rows for
-// each step, even if the step has fewer.
+// each step, even if the step has fewer rows.
 func (d *decoder) linkNarrow(end int) {
 	q, blocks := &d.queue, d.blocks.all
 	if len(blocks) == 0 {

@@ -31,11 +31,11 @@ type Reader struct {
 	lanes   map[uint32]*lane
 	turn    []*lane // heap, ordered by the next step
 	reused  reused
-	each    func(frame) error // called with all frames except CHNK frames; may be nil
+	each    func(frame) error // called for all frames except CHNK frames; may be nil
 	latest  *known            // the tables that precede the last chunk read
 	now     *known            // the tables that precede the rows returned last; nil: no rows have been returned
 	shown   told              // the tables in now, or all tables at the end
-	ahead   *chunk            // chunk that was read in advance; nil: none
+	ahead   *chunk            // chunk that was read in advance; nil: no chunk
 	early   earlyLimit
 	earlies int // number of chunks that are decoded in advance and have remaining rows
 	lost    Lost
@@ -64,8 +64,10 @@ type lane struct {
 	ticket uint64 // ticket of the next step
 	queue  []*chunk
 	d      *decoder // decoder of the first chunk; nil: its decoding has not started
-	early  *early   // rows that were decoded in advance, to be returned before the decoder continues; nil: none
-	rows   uint64   // number of returned rows of the first chunk
+	// rows that were decoded in advance, and that are returned before the decoder continues; nil: no
+	// rows
+	early *early
+	rows  uint64 // number of returned rows of the first chunk
 }
 
 // NewReader returns a reader of the container in r; name is the trace's name in errors.
@@ -80,7 +82,7 @@ func newReader(name string, o Options, s source, t *told) *Reader {
 		lanes:   map[uint32]*lane{},
 		reused:  reused{split: runtime.GOARCH == "wasm"},
 	}
-	if !o.Strict { // a strict reader must not read anything after damage
+	if !o.Strict { // a strict reader stops at the first damaged part
 		r.early = earlyHere()
 	}
 	return r
@@ -190,8 +192,8 @@ func fillThread(column []uint32, thread uint32) {
 	}
 }
 
-// top returns the lane of the next step, or nil at the end. It reads further chunks as long as one
-// of them may contain an earlier step.
+// top returns the lane of the next step, or nil at the end. It reads further chunks as long as they
+// may contain an earlier step.
 func (r *Reader) top() *lane {
 	for {
 		if len(r.turn) > 0 && r.ready() {
@@ -280,7 +282,7 @@ func (r *Reader) run(l *lane, c *columns, row int) int {
 
 // step decodes the next step. The values are valid until the next call.
 func (r *Reader) step() (l *lane, block uint32, values []uint64, err error) {
-	r.early = earlyLimit{} // because decoding in advance converts steps to rows
+	r.early = earlyLimit{} // decoding in advance would convert steps to rows
 	for {
 		if l = r.top(); l == nil {
 			return nil, 0, nil, r.end()
@@ -327,7 +329,7 @@ func (r *Reader) begin(l *lane) error {
 }
 
 // leave ends the reading of the first chunk of a lane. If err is not nil, the remaining part of the
-// chunk counts as lost. It returns row.
+// chunk counts as lost. leave returns row unchanged.
 func (r *Reader) leave(l *lane, err error, row int) int {
 	if c := l.queue[0]; err != nil {
 		r.lose(Lost{Chunks: 1, References: c.references - min(c.references, l.rows), First: err, Offset: c.at})
@@ -440,8 +442,8 @@ func (p place) before(other place) bool {
 
 func (l *lane) place() place { return place{l.ticket, l.thread} }
 
-// limit returns how far the first lane may run. This is the place of the second lane, or the floor
-// if chunks that have not been read may come before that lane.
+// limit returns how far the first lane may run: up to the place of the second lane, or up to the
+// floor if unread chunks may precede that lane.
 func (r *Reader) limit() place {
 	limit := place{^uint64(0), ^uint32(0)}
 	for _, l := range r.turn[min(1, len(r.turn)):min(3, len(r.turn))] {

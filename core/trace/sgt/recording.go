@@ -96,8 +96,8 @@ type Renumberer struct {
 	packer  *lz4.Writer
 }
 
-// follow contains the block that followed a block last time, and the block that followed before
-// that.
+// follow contains the block that followed a block last time, and the block that followed the time
+// before.
 type follow struct{ next, other uint32 }
 
 // NewRenumberer returns a Renumberer that replaces block n by number[n].
@@ -140,7 +140,7 @@ func (r *Renumberer) translate(old []byte, end int, steps uint64) error {
 	r.changed, r.made = r.changed[:0], r.made[:0]
 	block := uint32(0)
 	if len(r.follow) == 0 {
-		return errControl // there are no blocks
+		return errControl // a recording without blocks has no steps
 	}
 	for at := 0; at < end; {
 		token, next := prefix(old, at)

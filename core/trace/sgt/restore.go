@@ -30,7 +30,9 @@ type restored struct {
 	next   uint32 // next expected site
 	end    uint32
 	values []uint64
-	more   trace.Addr // if a large reference continues after the previous row: its next address; otherwise 0
+	// the next address of a large reference that continues after the previous row; 0: the previous row
+	// ended its reference
+	more trace.Addr
 }
 
 // RestoreError reports that the rows do not form complete executions of blocks.
@@ -160,8 +162,8 @@ func (r *Restorer) enter(p *trace.Program, block, thread uint32) error {
 	return nil
 }
 
-// pass skips the sites before site to. They must be ends of worksharing loops that continue, which
-// make no row.
+// pass skips the sites before site to. These sites must be ends of worksharing loops that continue,
+// which produce no row.
 func (r *Restorer) pass(p *trace.Program, to uint32) {
 	const going = 1
 	for s := &r.step; s.next != to && s.next < s.end && p.Sites[s.next].Kind == trace.LoopEnd; s.next++ {

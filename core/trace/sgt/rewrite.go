@@ -61,7 +61,7 @@ type Rewriter struct {
 // rewrittenBlock describes a block in the new file.
 type rewrittenBlock struct {
 	number uint32  // number of the block in the new file
-	keep   []uint8 // values to keep; nil: all
+	keep   []uint8 // values to keep; nil: all values
 }
 
 // NewRewriter returns a Rewriter that writes a part of the container that r reads. r must not have
@@ -123,7 +123,8 @@ func (x *Rewriter) thin(p *trace.Program, keep [][]uint8) {
 		b := &p.Blocks[i]
 		old, value := sites[b.FirstSite:b.FirstSite+b.Sites], uint8(0)
 		keep[i] = []uint8{}
-		number := make([]uint32, len(old)+1) // 1 + the new number of each site, as in Instr.Site
+		// 1 + the new number of each site, with the meaning of Instr.Site
+		number := make([]uint32, len(old)+1)
 		b.FirstSite = uint32(len(p.Sites))
 		for n := range old {
 			first := value

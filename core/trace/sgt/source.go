@@ -94,7 +94,8 @@ func (s *Source) tell(t *told, end uint64) (*told, error) {
 	return t, nil
 }
 
-// mostReferences exceeds the number of references in any file; it prevents sums from overflowing.
+// mostReferences is greater than the number of references in any file. As a limit, it prevents sums
+// from overflowing.
 const mostReferences = 1 << 60
 
 // Chunks lists the chunks. It returns nil if the chunks belong to more than one thread, because the
@@ -154,7 +155,7 @@ func (s *Source) Agrees(r trace.Mover, chunk uint64) bool {
 type indexed struct {
 	stream
 	of     *Source
-	chunks []chunkEntry // chunks still to be read
+	chunks []chunkEntry // chunks that have not been read yet
 }
 
 func (s *indexed) next(r *Reader) (*chunk, error) {
@@ -193,7 +194,7 @@ type apart struct {
 	stop trace.Position // argument of [Reader.Until]
 }
 
-// gave advances the position after the given number of rows of a chunk have been returned.
+// gave advances the position by the given number of returned rows of a chunk.
 func (a *apart) gave(chunk uint64, rows int) {
 	if a.here.Chunk != chunk {
 		a.here = trace.Position{Chunk: chunk}
@@ -224,7 +225,7 @@ func (r *Reader) Position() trace.Position { return r.apart.here }
 // Until implements [trace.Mover]. The chunks must belong to one thread; see [Source.Chunks].
 func (r *Reader) Until(stop trace.Position) {
 	r.apart.is, r.apart.stop = true, stop
-	r.early = earlyLimit{} // because chunks may be skipped
+	r.early = earlyLimit{} // chunks may be skipped
 }
 
 // Narrow implements [trace.Mover]. It does not affect a chunk that is being decoded, because that
@@ -264,7 +265,7 @@ func (r *Reader) Pass(chunk uint64) error {
 type index struct {
 	chunks []chunkEntry
 	tables []uint64
-	at     uint64 // offset of its frame
+	at     uint64 // offset of the INDX frame
 }
 
 // endBytes is the length of the end of the INDX frame, which comes last in a file: the offset of

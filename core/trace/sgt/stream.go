@@ -17,18 +17,18 @@ type chunkEntry struct {
 type chunk struct {
 	chunkEntry
 	floor                                 uint64 // lower bound of the tickets in later chunks
-	controlBytes, valueBytes, ticketBytes uint64 // lengths of its three parts
+	controlBytes, valueBytes, ticketBytes uint64 // lengths of the chunk's three parts
 	frameBytes                            uint64
 
 	packed []byte // the LZ4 frame
-	early  *early // its rows, if it is decoded in advance; otherwise nil
+	early  *early // the chunk's rows if the chunk is decoded in advance; otherwise nil
 	known  *known // the tables that precede the chunk
 }
 
 // These are the limits of a chunk.
 const (
-	mostSteps   = 1 << 26 // steps in a chunk
-	mostContent = 1 << 26 // bytes in a chunk
+	mostSteps   = 1 << 26 // maximum number of steps in a chunk
+	mostContent = 1 << 26 // maximum number of bytes in a chunk
 	mostPacked  = mostContent + 1<<20
 )
 
@@ -165,7 +165,7 @@ func (f *feed) skip(n int) error {
 		if left := s.Size() - at; left < done {
 			done, err = left, io.EOF
 		}
-		_, _ = s.Seek(done, io.SeekCurrent) // cannot fail, because the target is within the file
+		_, _ = s.Seek(done, io.SeekCurrent) // this cannot fail, because the target is within the file
 	} else {
 		done, err = io.CopyN(io.Discard, f.r, done)
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// These values say how the tables in a MODL body are compressed.
+// These values specify how the tables in a MODL body are compressed.
 const (
 	packedPlain = 0
 	packedLZ4   = 1
@@ -47,8 +47,8 @@ func AppendPacked(dst, content []byte) []byte {
 	return append(append(dst, packedPlain), content...)
 }
 
-// packLZ4 replaces the contents of to by content, compressed as one LZ4 frame. It ignores errors,
-// because writing to memory cannot fail and the option that it passes to the compressor is valid.
+// packLZ4 replaces the contents of to with content, compressed as one LZ4 frame. It ignores errors,
+// because writes to memory cannot fail and the compressor's option is valid.
 func packLZ4(to *bytes.Buffer, w *lz4.Writer, content []byte) {
 	to.Reset()
 	w.Reset(to)
@@ -84,8 +84,8 @@ func Unpack(body []byte) ([]byte, error) {
 }
 
 // tableForm writes or reads one module's tables, using the same description of the format for both
-// directions. When it reads, it converts numbers within the module to numbers in the program to
-// which the module will be appended.
+// directions. When a tableForm reads, it converts numbers within the module to numbers in the
+// program to which the module will be appended.
 type tableForm struct {
 	*trace.Program          // the program; its sites must be in the order of its blocks
 	texts          []string // strings, in the order of their first use
@@ -157,7 +157,7 @@ func appendTables(dst []byte, p *trace.Program) []byte {
 	return append(dst, t.out...)
 }
 
-// put writes a number. It is not inlined, because that would only enlarge its many callers.
+// put writes a number. It is not inlined, because inlining would only enlarge its many callers.
 //
 //go:noinline
 func (t *tableForm) put(v uint64) { t.out = binary.AppendUvarint(t.out, v) }
@@ -171,7 +171,7 @@ func (t *tableForm) u64(v *uint64) {
 	}
 }
 
-// under writes or reads a number below limit; what names it in errors.
+// under writes or reads a number below limit; what is the number's name in errors.
 func under[T ~uint8 | ~uint16 | ~uint32](t *tableForm, v *T, limit uint64, what string) {
 	if t.reads {
 		*v = T(t.below(limit, what))
@@ -242,7 +242,7 @@ func (t *tableForm) all() {
 }
 
 // structures writes or reads the structures of the source, and the sites and objects that refer to
-// them. Older containers do not contain any.
+// them. Older containers contain no such data.
 func (t *tableForm) structures() {
 	if t.reads && t.at == len(t.bytes) || !t.reads && len(t.Structures) == 0 {
 		return
@@ -291,7 +291,7 @@ func (t *tableForm) checkStructure(s *trace.Structure) {
 	}
 }
 
-// sources writes or reads the source files. Older containers do not contain any.
+// sources writes or reads the source files. Older containers contain no such data.
 func (t *tableForm) sources() {
 	all := &t.Modules[0].Sources
 	if t.reads && t.at == len(t.bytes) || !t.reads && len(*all)+len(t.Structures) == 0 {
@@ -321,7 +321,7 @@ func (t *tableForm) codeModule(m *trace.Module) {
 	})
 }
 
-// outlineFunction is the flag for the body of a parallel region. The flags from firstTarget on
+// outlineFunction is the flag for the body of a parallel region. firstTarget and all higher flags
 // describe the target.
 const (
 	outlineFunction = 1
@@ -414,14 +414,14 @@ func (t *tableForm) codeSite(s *trace.Site) {
 	under(t, &s.Flags, 1<<32, "flags")
 }
 
-// isSiteKind reports whether a site can have the given kind. Rows of the other kinds are made by
-// blocks and functions.
+// isSiteKind reports whether a site can have the given kind. Blocks and functions produce the rows
+// of the other kinds.
 func isSiteKind(k trace.Kind) bool {
 	return k.Valid() && k != trace.BlockEntry && k != trace.BareBlock && k != trace.Call && k != trace.Return
 }
 
 // instructions writes or reads the instructions of all blocks; it writes nothing if no block has
-// any.
+// instructions.
 func (t *tableForm) instructions() {
 	n := 0
 	if t.reads {
@@ -472,7 +472,7 @@ func unzigzag(z uint64) uint64 { return z>>1 ^ -(z & 1) }
 
 // appendPrefix appends a prefix varint.
 func appendPrefix(dst []byte, v uint64) []byte {
-	more := (bits.Len64(v|1) - 1) / 7 // number of bytes after the first
+	more := (bits.Len64(v|1) - 1) / 7 // number of bytes after the first byte
 	if more >= 8 {
 		return binary.LittleEndian.AppendUint64(append(dst, 0), v)
 	}
@@ -513,7 +513,7 @@ func (c *cursor) uv() uint64 {
 	return v
 }
 
-// below reads a number below limit; what names it in errors.
+// below reads a number below limit; what is the number's name in errors.
 func (c *cursor) below(limit uint64, what string) uint64 {
 	v := c.uv()
 	if v >= limit {

@@ -10,22 +10,22 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// told contains the contents of all frames read so far, except those with steps.
+// told contains the contents of all frames read so far, except frames with steps.
 type told struct {
-	begun       bool // the first frame has been read
+	begun       bool // whether the first frame has been read
 	version     uint64
 	pointerBits uint64
 	facts       []trace.Fact
 	program     trace.Program
 	firstObject []uint32 // index of the first object of each module
 	ending      Ending
-	indexed     bool // the index has been read, so the end of the file has been reached
+	indexed     bool // whether the index has been read, so that the end of the file has been reached
 	indexAt     uint64
 	indexBody   []byte
 	tables      []uint64 // offsets of all frames except chunks and the index
-	shared      bool     // the current slices of objects and threads are also used elsewhere
+	shared      bool     // whether the current slices of objects and threads are also used elsewhere
 
-	noThreads, noSizes bool // from the facts
+	noThreads, noSizes bool // whether the facts state that there are no threads or no sizes
 }
 
 // Ending is the content of the DONE frame, which is absent if the file was cut off.
@@ -81,7 +81,7 @@ var (
 )
 
 // clone returns an independent copy, which can read further frames. t must be marked as shared, or
-// must not read any more frames.
+// must not read more frames.
 func (t *told) clone() *told {
 	c := *t
 	p := &c.program
@@ -92,7 +92,7 @@ func (t *told) clone() *told {
 	return &c
 }
 
-// own makes private copies of objects and threads, because later frames overwrite them.
+// own replaces objects and threads by private copies, because later frames overwrite them.
 func (t *told) own() {
 	if p := &t.program; t.shared {
 		p.Objects, p.Threads = slices.Clone(p.Objects), slices.Clone(p.Threads)
@@ -231,7 +231,7 @@ func (r *Reader) learned() {
 	}
 }
 
-// isNews reports whether the tables of a chunk contain more than the current header shows.
+// isNews reports whether the tables of a chunk contain more than the current header.
 func (r *Reader) isNews(k *known) bool { return r.now == nil || len(k.tables) > len(r.now.tables) }
 
 // peek reads everything before the first chunk. It returns an error if there is no chunk.

@@ -34,7 +34,7 @@ type Writer struct {
 	open    []*openChunk // chunks with steps
 	current *openChunk   // chunk of the last step
 	ticket  uint64       // ticket of the last step
-	bytes   int          // bytes of content of all open chunks except the current one
+	bytes   int          // number of bytes of content in the open chunks except the current one
 	fill    uint64       // number of steps in the open chunks except the current one
 
 	pointerBits uint64
@@ -69,7 +69,7 @@ func (w *Writer) begin() {
 		return
 	}
 	body := binary.AppendUvarint(nil, Version)
-	body = binary.AppendUvarint(body, Version) // the oldest version whose readers understand it
+	body = binary.AppendUvarint(body, Version) // the oldest version whose readers can read the file
 	body = binary.AppendUvarint(body, w.pointerBits)
 	w.index.table(0)
 	w.write(AppendFrame(nil, tagFile, appendFacts(body, w.facts)))

@@ -44,9 +44,10 @@ func MatchLines(a, b []string) []Match {
 }
 
 type matcher struct {
-	a, b  []string
-	to    []Match
-	taken []Kept // for each line of b: how a line of a matches it; Removed: no line matches it
+	a, b []string
+	to   []Match
+	// for each line of b: how a line of a matches this line; Removed: no line of a matches
+	taken []Kept
 
 	onceA, onceB map[string]int // see once
 }
@@ -165,7 +166,9 @@ const leastMoved = 8
 
 // moved matches unmatched lines whose text occurs once in each version.
 func (m *matcher) moved() {
-	at := map[string][2]int{} // by text: its line in a and its line in b, starting at 1; 0: none; -1: several lines
+	// by text: numbers of the lines with this text in a and in b, starting at 1; 0: no line; -1:
+	// several lines
+	at := map[string][2]int{}
 	count := func(text string, side, line int) {
 		lines := at[text]
 		if lines[side]++; lines[side] == 1 {

@@ -90,7 +90,7 @@ func CheckText(t Failer, text string, open func(io.Reader) trace.Reader, want []
 	}
 }
 
-// at returns record i, or nil after the last.
+// at returns record i, or nil if there is no such record.
 func at(all []Outcome, i int) any {
 	if i < len(all) {
 		return all[i]

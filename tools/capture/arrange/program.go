@@ -14,8 +14,9 @@ import (
 // image is one file of code that was loaded into the process, or the code that belongs to no file.
 type image struct {
 	trace.Module
-	file  *symbols.File // nil if it cannot be read
-	moved uint64        // address at which it is loaded minus the address for which it was linked
+	file *symbols.File // nil if the file cannot be read
+	// address at which the file is loaded minus the address for which it was linked
+	moved uint64
 }
 
 // symbol converts an address in the process to an address in the file.
@@ -23,12 +24,12 @@ func (m *image) symbol(addr trace.Addr) uint64 { return addr - m.moved }
 
 // code describes the code of a recorded block.
 type code struct {
-	old      uint32 // its number in the recording
+	old      uint32 // the block's number in the recording
 	image    int    // -1 if the block belongs to no file
-	first    uint64 // address of its first instruction, or of its first reference
-	last     uint64 // address of its last instruction
-	function uint64 // address of its function; 0: unknown
-	special  bool   // an event of the recorder itself, which has no address
+	first    uint64 // address of the block's first instruction, or of its first reference
+	last     uint64 // address of the block's last instruction
+	function uint64 // address of the block's function; 0: unknown
+	special  bool   // whether the block represents an event of the recorder, which has no address
 }
 
 // arrangement describes the program of a recording, and the new order of its blocks.
@@ -36,11 +37,11 @@ type arrangement struct {
 	old    *trace.Program
 	images []image
 	code   []code   // in the new order
-	number []uint32 // new numbers, indexed by the old ones
+	number []uint32 // new numbers, indexed by old numbers
 }
 
-// arrange sorts the blocks by file, function and address. The recorder's own events come first, in
-// the first module, which is the program's file.
+// arrange sorts the blocks by file, function and address. The recorder's events precede all other
+// blocks, in the first module, which is the program's file.
 func arrange(p *trace.Program, program string, open func(path string) (*symbols.File, error)) *arrangement {
 	a := &arrangement{old: p, images: imagesOf(p, program, open), number: make([]uint32, len(p.Blocks))}
 	for i := range p.Blocks {
@@ -70,7 +71,7 @@ func compareCode(a, b code) int {
 	)
 }
 
-// imagesOf lists the files of code, starting with the program's own.
+// imagesOf lists the files of code, starting with the program's file.
 func imagesOf(p *trace.Program, program string, open func(path string) (*symbols.File, error)) []image {
 	images := []image{{Module: trace.Module{Name: program}}}
 	for _, m := range p.Modules {

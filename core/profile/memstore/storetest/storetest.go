@@ -51,7 +51,7 @@ func testEmpty(t *testing.T, s profile.Store) {
 	}
 }
 
-// sizes are close to the sizes of chunks into which a store may divide its values.
+// sizes lists sizes of values close to the sizes of chunks into which a store may divide values.
 var sizes = []int{0, 1, 1000, 1<<20 - 1, 1 << 20, 1<<20 + 1, 4<<20 - 1, 4 << 20, 4<<20 + 1, 9 << 20}
 
 func pattern(size int, seed byte) []byte {

@@ -74,7 +74,7 @@ func Read(text string) map[string]Value {
 // statement is a logical line, which may extend over several lines within brackets.
 type statement struct {
 	text string
-	line int // its first line
+	line int // number of the first line
 }
 
 // statements splits a Python file into logical lines, without comments and triple-quoted strings.
