@@ -32,8 +32,8 @@ type App struct {
 	kept      []profile.Entry
 	elsewhere map[string]bool // keys of the analyses that ran in any tab when kept was read
 	files     map[string]bool // keys of interrupted analyses whose files can be opened again
-	listed    bool            // kept was read, or reading it failed
-	used      uint64          // bytes of storage in use when kept was read, or 0 if unknown
+	listed    bool            // whether kept was read, or an attempt to read it failed
+	used      uint64          // number of bytes of storage in use when kept was read, or 0 if unknown
 	editing   string          // key of the entry that is being renamed
 	newName   string
 	doomed    string // key of the entry whose deletion the user must confirm
@@ -44,9 +44,10 @@ type App struct {
 	origin  string          // id of the element from which the result in view was opened
 	wanted  string          // key of the analysis to resume, chosen in the list
 
-	presets    []hierarchy.Hierarchy // computed on first use
-	cpus       *report.Table         // the processors of the latest answer
-	describing bool                  // the user was asked for a file that describes a hierarchy
+	presets []hierarchy.Hierarchy // computed on first use
+	cpus    *report.Table         // the processors of the latest answer
+	// whether the user was asked for a file that describes a hierarchy
+	describing bool
 
 	opened map[state.Tab]View // views of one result, each created when first opened
 	both   View               // the view that compares two results
@@ -77,7 +78,7 @@ type App struct {
 	changed   bool
 	links     atomic.Int64 // number of links followed; only the last link counts
 	step      string       // the control that made the latest history entry; see adjust
-	pressed   atomic.Bool  // the pointer was pressed since the latest history entry
+	pressed   atomic.Bool  // whether the pointer was pressed since the latest history entry
 }
 
 // Result is the analysis in view.
@@ -230,7 +231,7 @@ func (a *App) navigate(to func() (hash string, yes bool)) {
 				}
 			}
 			if before.Other != "" && screen.Other == "" {
-				a.Port.Focus("result-title") // the link that was followed no longer exists
+				a.Port.Focus("result-title") // the link that the user followed no longer exists
 			}
 			if before.Tab != screen.Tab {
 				a.Port.Announce(screen.Tab.Name())
@@ -319,7 +320,7 @@ func (a *App) read(key string) (r *Result, problem string) {
 	return &Result{Key: key, Name: entry.Name, Digest: entry.Digest, Profile: p}, ""
 }
 
-// notKept is shown for a link to an analysis that the store does not have.
+// notKept is shown for a link to an analysis that is not in the store.
 const notKept = "The linked analysis is not kept in this browser: it was deleted, was made in another browser, " +
 	"or the page was closed before the first checkpoint of its run. Other analyses are untouched. Open one of them from the list, or drop the link's file again."
 
@@ -377,7 +378,7 @@ func (a *App) goTo(s state.Screen, replace bool) {
 }
 
 // adjust changes the screen for a control. The change is a history entry, so that Back undoes it.
-// Dragging a slider makes one entry, and so do consecutive key presses on one control.
+// Dragging a slider, or consecutive key presses on one control, result in a single entry.
 func (a *App) adjust(control string, s state.Screen) {
 	same := !a.pressed.Swap(false) && a.step == control
 	a.goTo(s, same || s.Hash() == a.Screen.Hash())

@@ -17,11 +17,11 @@ type asker struct {
 
 	carrier workers.Carrier // nil while the program is starting, or before it is needed
 	last    workers.Message // the last question
-	running bool            // the last question is not completely answered yet
+	running bool            // whether the answer to the last question is incomplete
 	ended   bool
 }
 
-// ask asks a question, and starts the program for the first one.
+// ask asks a question, and starts the program if this is the first question.
 func (x *asker) ask(q answers.Question, attachment any) {
 	first := x.last.Job == 0
 	x.last = workers.Message{Type: workers.TypeAsk, Job: x.last.Job + 1, Body: workers.EncodeQuestion(q), Attachment: attachment}
@@ -111,8 +111,8 @@ func receive(c workers.Carrier) (m workers.Message, reply *answers.Reply, err er
 	return m, reply, err
 }
 
-// askOnce starts the program, asks it one question, waits for the reply and ends it. The reply may
-// contain a problem.
+// askOnce starts the program, asks one question, waits for the reply and ends the program. The
+// reply may contain a problem.
 func (a *App) askOnce(s workers.Subject, q answers.Question) (*answers.Reply, error) {
 	c, err := a.openSubject(s)
 	if err != nil {

@@ -17,20 +17,23 @@ import (
 // modelState is the state of the view “Blocks and runtime” that the URL does not contain: the
 // answer program, its last answer, and the user's changes.
 type modelState struct {
-	of      *profile.Profile
-	module  *module // an LLVM IR module given in addition to the profile; nil: none
-	asker   *asker  // nil before the first question
-	asked   answers.Question
-	blocks  *state.Blocks // the answer to asked; nil: none yet
-	saving  string        // the name under which to save the answer's branch-probability file; "": the answer has none
-	problem string        // why there is no answer
+	of *profile.Profile
+	// an LLVM IR module that the user opened in addition to the profile; nil: no module
+	module *module
+	asker  *asker // nil before the first question
+	asked  answers.Question
+	blocks *state.Blocks // the answer to asked; nil: no answer yet
+	// the name under which to save the answer's branch-probability file; "": the answer contains no
+	// such file
+	saving  string
+	problem string // why there is no answer
 	tables  map[string]*state.Table
 
 	executed verbAnswer // the answer of "stackglass blocks" about the recorded run
 
 	file       []string // lines of the branch-probability file that the user opened
 	named      string   // the text in the field for a new parameter, if it was rejected
-	branches   []edit   // in the order in which the user made them
+	branches   []edit   // the user's changes, in the order in which the user made them
 	parameters []edit
 }
 
@@ -126,7 +129,7 @@ func (c *BlocksView) Draw() {
 	if b == nil {
 		return
 	}
-	if r.Profile.Totals.AllReferences() > 0 { // there was a run: the result is not just a module
+	if r.Profile.Totals.AllReferences() > 0 { // there was a run; the result is not only a module
 		m.executed.ask(a, r, state.VerbQuestion("blocks", hierarchy.Hierarchy{}), func() { m.tables = nil })
 	}
 	m.tables = nil
@@ -318,7 +321,7 @@ func (a *App) SetBranch(name, text string) {
 	a.drawCharts() // asks the models again; their answer changes the page
 }
 
-// named reports whether a branch or parameter was changed.
+// named reports whether the user changed a branch or parameter.
 func named(list []edit, name string) bool {
 	return slices.ContainsFunc(list, func(e edit) bool { return e.name == strings.TrimSpace(name) })
 }

@@ -138,8 +138,8 @@ func (a *App) ReadCalls(direction string) {
 	a.goTo(a.Screen.Called(direction, root), false)
 }
 
-// functionInView returns a path of the function that is zoomed to or, if there is none, of the
-// function with the largest count of its own; 0 if there are no functions.
+// functionInView returns a path of the function that is zoomed to. If no function is zoomed to, it
+// returns a path of the function with the largest exclusive count; 0 if there are no functions.
 func (a *App) functionInView() int {
 	calls := a.callPaths()
 	if calls == nil || len(calls.Trees) == 0 {
@@ -172,13 +172,13 @@ func (a *App) SearchCalls(words string) {
 	}
 }
 
-// crumb is a row above the row that is zoomed to, or this row.
+// crumb represents the row that is zoomed to, or a row above it.
 type crumb struct {
 	Name string
 	Row  int // -1: the whole tree
 }
 
-// zoomed returns the tree and the row that is zoomed to; nil and -1 if there is none.
+// zoomed returns the tree and the row that is zoomed to; nil and -1 if no row is zoomed to.
 func (c *CallsView) zoomed() (*state.CallTree, int) {
 	if calls := c.App.callPaths(); calls != nil {
 		return calls.Find(c.App.Screen.Frame)
@@ -201,8 +201,8 @@ func (c *CallsView) crumbs() (list []crumb) {
 	return list
 }
 
-// source returns the address of the Code view with the function that is zoomed to; "" if it makes
-// no reference of its own.
+// source returns the address of the Code view with the function that is zoomed to; "" if the
+// function itself makes no reference.
 func (c *CallsView) source() string {
 	t, row := c.zoomed()
 	if t == nil {

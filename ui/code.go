@@ -18,11 +18,12 @@ import (
 // files that the user opened, and the results of the last render.
 type codeState struct {
 	search  string
-	sourced bool // the text of some source file of the profile is available
-	wide    bool // the ranking shows all columns and is above the source
+	sourced bool // whether the text of any source file of the profile is available
+	wide    bool // whether the ranking shows all columns and is above the source
 	sources state.Sources
-	fetched string                     // the demo source that was requested last
-	chosen  map[string]int             // by file name: which of several files with that name is shown
+	fetched string // the demo source that was requested last
+	// by file name: index of the shown file, if several files have this name
+	chosen  map[string]int
 	dropped map[string][]*state.Source // by the key of the analysis: the files that the user dropped
 
 	recorded   *sourcefile.Files // the source files recorded in the profile recordedIn
@@ -76,8 +77,8 @@ func (a *App) codeView() *state.CodeView {
 	return c.view
 }
 
-// adviceOn returns the problem that the diagnosis found in a line; nil if there is none, or none is
-// known yet.
+// adviceOn returns the problem that the diagnosis found in a line; nil if there is no problem, or
+// no diagnosis yet.
 func (a *App) adviceOn(file string, line uint32) *state.Advice {
 	if r := a.result; r != nil && r.Profile == a.diagnosis.of && file != "" {
 		for i := range a.diagnosis.advice {
@@ -89,8 +90,8 @@ func (a *App) adviceOn(file string, line uint32) *state.Advice {
 	return nil
 }
 
-// pickedPlace returns the selected row, or the first row of the ranking if none is selected; -1 if
-// the ranking is empty.
+// pickedPlace returns the selected row, or the first row of the ranking if no row is selected; -1
+// if the ranking is empty.
 func (a *App) pickedPlace() int {
 	v := a.codeView()
 	if v == nil {

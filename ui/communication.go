@@ -81,7 +81,7 @@ func (a *App) granule() int {
 	return min(a.Screen.Granule, len(a.communication().Granules)-1)
 }
 
-// flow returns the row and column of the selected cell, from 0; -1 if none is selected.
+// flow returns the row and column of the selected cell, from 0; -1 if no cell is selected.
 func (a *App) flow() [2]int { return [2]int{a.Screen.Flow[0] - 1, a.Screen.Flow[1] - 1} }
 
 // window returns the number of the window in view, from 1; 0 for the whole run.

@@ -11,10 +11,10 @@ import (
 
 // pairState holds the models' answer about the two analyses that are compared.
 type pairState struct {
-	of      *state.Comparison // the comparison that the answer is about
+	of      *state.Comparison // the comparison to which the answer belongs
 	asked   answers.Question
 	asking  bool
-	blocks  *state.BlocksPair // the answer; nil: none yet
+	blocks  *state.BlocksPair // the answer; nil: no answer yet
 	problem string            // why there is no answer
 }
 
@@ -59,8 +59,8 @@ func (a *App) drawPairBlocks(c *state.Comparison) {
 	}()
 }
 
-// askPair asks the models about A, and then about the function of the same name in B, one program
-// at a time. It may block.
+// askPair asks the models about A, and then about the function of the same name in B. It runs one
+// program at a time. It may block.
 func (a *App) askPair(c *state.Comparison, h hierarchy.Hierarchy, q answers.ModelQuestion) (*state.BlocksPair, error) {
 	pair := &state.BlocksPair{Runs: c, Machine: h}
 	for _, side := range []struct {

@@ -7,7 +7,7 @@ import (
 	"github.com/stackglass/stackglass/ui/state"
 )
 
-// askBoth asks the second program a question about both compared runs, unless that was the last
+// askBoth asks the second program a question about both compared runs, unless it was also the last
 // question. The caller holds the lock.
 func (a *App) askBoth(t state.Tab, q answers.Question) {
 	for side, r := range [2]*Result{a.result, a.other} {
@@ -35,7 +35,7 @@ func (a *App) replies(q answers.Question) (both [2]*answers.Reply, known bool) {
 	return both, true
 }
 
-// repliesWait explains why there are no replies yet.
+// repliesWait returns the reason why there are no replies yet.
 func (a *App) repliesWait() string {
 	for side := range a.verbs {
 		if err := a.verbs[side].err; err != nil {

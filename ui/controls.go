@@ -38,8 +38,8 @@ func (c *controls) canLine(cache hierarchy.Cache, by int) bool {
 	return state.Step(c.App.LineSizes(), cache.LineBytes, by) != cache.LineBytes
 }
 
-// spent marks a button that has no effect any more. It is not disabled, because a keyboard user
-// would lose the focus.
+// spent returns the attribute for a button that has no effect any more. The button is not disabled,
+// because a keyboard user would lose the focus.
 func (c *controls) spent(can bool) any {
 	if can {
 		return nil

@@ -16,7 +16,7 @@ type coreState struct {
 	asker  *asker                    // nil before the first question
 	asked  answers.MulticoreQuestion // the last question; while the asker is busy, some of its numbers of cores have no answer yet
 	known  *state.Cores              // the answers to asked so far, for each number of cores
-	begun  bool                      // the user started a prediction that takes long
+	begun  bool                      // whether the user started a prediction that takes long
 	keep   int                       // the number of cores whose threads are to be kept; 0: none
 	beside *state.View               // the predicted threads, to compare with measured ones; nil: not known yet
 	failed string                    // why there are no predictions, in a sentence
@@ -55,7 +55,7 @@ func (a *App) coresAsked() int {
 	return usualCores
 }
 
-// predicted returns the answers so far; nil if there are none.
+// predicted returns the answers so far; nil if there are no answers.
 func (a *App) predicted() *state.Cores {
 	if s := &a.cores; s.of != nil && a.result != nil && s.of == a.result.Profile && s.known != nil && s.known.Some() {
 		return s.known
@@ -191,8 +191,8 @@ func (a *App) takeCores(reply *answers.Reply, err error) {
 	a.drawAgain(state.TabThreads)
 }
 
-// besideMeasured returns a comparison of the predicted threads with the measured ones; nil while
-// either is unknown.
+// besideMeasured returns a comparison of the predicted threads with the measured threads; nil until
+// both are known.
 func (a *App) besideMeasured() *state.Table {
 	if a.cores.beside == nil || a.predicted() == nil || a.measuredThreads() == nil {
 		return nil
@@ -203,7 +203,7 @@ func (a *App) besideMeasured() *state.Table {
 	return t
 }
 
-// coresTable returns a table of the prediction, or nil.
+// coresTable returns the table of a chart of the prediction, or nil.
 func (a *App) coresTable(chart string) *state.Table {
 	k := a.predicted()
 	if k == nil {

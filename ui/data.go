@@ -11,7 +11,7 @@ import (
 type dataState struct {
 	verbAnswer
 	ranking *state.CodeView
-	view    *state.DataView // of the last reply; nil: none yet
+	view    *state.DataView // the view of the last reply; nil: no reply yet
 }
 
 func newData(a *App) View {
@@ -87,7 +87,7 @@ func (a *App) dataRanking() *state.CodeView {
 	return a.data.ranking
 }
 
-// pickedData returns the selected row of the ranking, or the first one if none is selected.
+// pickedData returns the selected row of the ranking, or the first row if no row is selected.
 func (a *App) pickedData() int {
 	v := a.dataRanking()
 	if place := v.Find(a.Screen.Data - 1); place >= 0 {
@@ -171,7 +171,7 @@ func (c *Data) advice() []state.DataAdvice {
 	return c.view().Advice()
 }
 
-// status explains why there is no answer; "" if there is one.
+// status returns the reason why there is no answer; "" if there is an answer.
 func (c *Data) status() string {
 	s := &c.App.data
 	switch {

@@ -25,7 +25,7 @@ func (a *App) demo(name string) *Demo {
 	return nil
 }
 
-// demoOfKey returns the demo to which a key belongs: the one with the longest matching name.
+// demoOfKey returns the demo to which a key belongs: the demo with the longest matching name.
 func (a *App) demoOfKey(key string) (found *Demo) {
 	for _, d := range a.Port.Demos() {
 		prefix := demoPrefix + d.Name
@@ -41,7 +41,8 @@ func (d *Demo) item(link string) Item {
 	return Item{Demo: d.Name, URL: d.URL, Title: d.Title, opens: link, link: true}
 }
 
-// screenOf returns the screen to show when an item is opened as the analysis with the given key.
+// screenOf returns the screen that is shown when an item is opened as the analysis with the given
+// key.
 func (a *App) screenOf(item Item, key string) state.Screen {
 	d := a.demo(item.Demo)
 	if d == nil {
@@ -91,8 +92,8 @@ func (a *App) demoKey(item Item, spec analysis.Spec) string {
 	return key
 }
 
-// keptDemo returns the key of a demo's analysis with the form's settings; "" if it is not kept, or
-// incomplete.
+// keptDemo returns the key of a demo's analysis with the form's settings; "" if the analysis is not
+// kept or is incomplete.
 func (a *App) keptDemo(item Item) (key string) {
 	a.update(func() {
 		if spec, err := a.spec(item, a.Port.Settings()); err == nil {

@@ -15,7 +15,7 @@ const mostProblems = 5
 // diagnosisState holds the diagnosis of the run in view.
 type diagnosisState struct {
 	verbAnswer
-	// These are decoded from the reply.
+	// The following fields are decoded from the reply.
 	verdict string
 	advice  []state.Advice
 }
@@ -90,7 +90,7 @@ func (c *Diagnosis) notes() []string {
 	return nil
 }
 
-// lacksLoops reports whether the profile in view has no loops, but an analysis could find some.
+// lacksLoops reports whether the profile in view has no loops, but an analysis could find loops.
 func (c *Diagnosis) lacksLoops() bool {
 	r := c.App.result
 	return r != nil && r.Profile != nil && r.Profile.Sites != nil && r.Profile.Loops == nil && c.App.diagnosis.reply != nil && c.App.CanRepeat()
@@ -183,7 +183,7 @@ type diagnosesState struct {
 	other    verbAnswer // the diagnosis of B
 	of       [2]*answers.Reply
 	headline string
-	problems *state.Table // nil: there are none
+	problems *state.Table // the compared problems; nil: no problems
 }
 
 // askDiagnoses asks for the diagnoses of both compared runs. The caller holds the lock.
@@ -192,8 +192,8 @@ func (a *App) askDiagnoses() {
 	a.diagnoses.other.ask(a, a.other, a.diagnosisQuestion(), func() {})
 }
 
-// compareDiagnoses joins both diagnoses once, when both are complete. Until then it keeps the
-// previous comparison, or says that there is none yet. The caller holds the lock.
+// compareDiagnoses joins both diagnoses once, when both are complete. Until then, it retains the
+// previous comparison or, if there is no comparison, reports this. The caller holds the lock.
 func (a *App) compareDiagnoses() *diagnosesState {
 	s, c := &a.diagnoses, a.comparison()
 	if c == nil {

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// An exercise of the workshop is a demo whose result the student predicts first; until then the
-// view is hidden. The predictions are stored in this browser.
+// An exercise of the workshop is a demo whose result the student must predict. Until then, the view
+// is hidden. The predictions are stored in this browser.
 
 // exercise returns the demo of the current exercise; nil if there is none.
 func (a *App) exercise() *Demo {
@@ -33,8 +33,8 @@ func (a *App) predictions() map[string]int {
 	return a.chosen
 }
 
-// prediction returns the student's prediction in the current exercise, from 0; -1 if there is none
-// yet.
+// prediction returns the student's prediction in the current exercise, from 0; -1 if there is no
+// prediction yet.
 func (a *App) prediction() int {
 	d := a.exercise()
 	if n, ok := a.predictions()[d.Name]; ok && n < len(d.Choices) {
@@ -66,7 +66,7 @@ func (a *App) Predict(choice int) {
 	}
 }
 
-// judgement returns a sentence that says whether the prediction is right.
+// judgement returns a sentence that states whether the prediction is correct.
 func (a *App) judgement() string {
 	d, n := a.exercise(), a.prediction()
 	if n == d.Right {

@@ -16,9 +16,9 @@ type changeState struct {
 
 	kind, text string   // the contents of the form
 	problem    string   // what is wrong with the form's contents, in a sentence
-	tried      []string // arguments of "stackglass loops", as in pad=b=+8
-	search     bool     // the user has asked for proposals
-	busy       bool     // misses are being counted
+	tried      []string // arguments of "stackglass loops", for example pad=b=+8
+	search     bool     // whether the user has asked for proposals
+	busy       bool     // whether misses are being counted
 
 	replies map[string]*answers.Reply // replies by the words of their questions
 	tables  map[*answers.Reply]*state.Table
@@ -120,7 +120,7 @@ func (a *App) ForgetChanges() {
 	a.Port.Focus("change-kind")
 }
 
-// changesRefused explains why changes to the nest cannot be tried; "" if they can.
+// changesRefused returns the reason why changes to the nest cannot be tried; "" if they can.
 func (a *App) changesRefused() string {
 	l := a.loops()
 	switch {
@@ -150,7 +150,7 @@ func (a *App) takeChange(reply *answers.Reply) {
 }
 
 // changeTable returns the table of the proposed changes ("proposed") or of a tried change
-// ("tried-1" and so on); nil if there is none.
+// ("tried-1" and so on); nil if there is no such table.
 func (a *App) changeTable(chart string) *state.Table {
 	if a.loops() == nil {
 		return nil

@@ -15,7 +15,7 @@ type loopState struct {
 	of     *profile.Profile
 	asker  *asker       // nil before the first question
 	asked  []string     // the last question
-	loops  *state.Loops // the last answer, for any hierarchy; nil: none yet
+	loops  *state.Loops // the last answer, for any hierarchy; nil: no answer yet
 	failed string       // why there is no answer, in a sentence
 
 	tables map[string]*state.Table
@@ -121,7 +121,7 @@ func (a *App) loopQuestion() (q answers.Question, wanted bool) {
 	return a.changeQuestion()
 }
 
-// askLoops asks the next question, unless that was the last question, and cancels other work. The
+// askLoops asks the next question, unless it is also the last question, and cancels other work. The
 // caller holds the lock.
 func (a *App) askLoops() {
 	s := &a.nests
@@ -135,7 +135,7 @@ func (a *App) askLoops() {
 	}
 	if s.asked = q.Words; s.asker == nil {
 		part := *s.of
-		part.Blocks = nil // Blocks is large, and questions about loops do not need it
+		part.Blocks = nil // the field Blocks is large, and questions about loops do not need it
 		s.asker = &asker{app: a, take: a.takeLoops, subject: namedSubject(a.result.Name, &part)}
 	}
 	s.asker.ask(q, nil)

@@ -12,7 +12,8 @@ import (
 	"github.com/stackglass/stackglass/workers"
 )
 
-// asked returns the current hierarchy: the hierarchy in the URL, or else the preset.
+// asked returns the current hierarchy: the hierarchy in the URL or, if the URL contains none, the
+// preset.
 func (a *App) asked() hierarchy.Hierarchy { return a.askedOn(a.Screen) }
 
 // askedOn returns the hierarchy of a screen.
@@ -74,7 +75,7 @@ func (a *App) answer() *state.Caches {
 	return r.answer
 }
 
-// change changes the levels on behalf of a control, and keeps the memory and the clock.
+// change changes the levels on behalf of a control. It does not change the memory and the clock.
 func (a *App) change(control string, f func(levels []hierarchy.Cache) []hierarchy.Cache) {
 	a.changeMachine(control, func(s *state.Screen) { s.Levels = f(s.Levels) })
 }
@@ -199,8 +200,8 @@ func (a *App) asks() bool {
 	return a.result != nil && (a.result.View != nil || a.blocks() != nil)
 }
 
-// processors returns the table of processors if the view depends on one. The table comes from the
-// latest answer, so that the user can choose while another answer is computed.
+// processors returns the table of processors if the view depends on a processor. The table comes
+// from the latest answer, so that the user can choose while another answer is computed.
 func (a *App) processors() *report.Table {
 	v, is := a.view().(timed)
 	if !is {
@@ -244,7 +245,7 @@ func (a *App) placements() []state.Choice {
 	return nil
 }
 
-// threadsLine returns a sentence that says on which cores the threads in view run; "" for one
+// threadsLine returns a sentence about the cores on which the threads in view run; "" for one
 // thread.
 func (a *App) threadsLine() string {
 	if c := a.comparison(); c != nil {
@@ -280,8 +281,8 @@ func (a *App) PickMachine() {
 	a.Port.Pick()
 }
 
-// describes reports whether a file's name shows that it describes a hierarchy, rather than being a
-// trace or source file.
+// describes reports whether a file, according to its name, describes a hierarchy and is not a trace
+// or source file.
 func describes(name string) bool {
 	for _, ending := range []string{".json", ".conf", ".cfg"} {
 		if strings.HasSuffix(strings.ToLower(name), ending) {
@@ -291,9 +292,10 @@ func describes(name string) bool {
 	return false
 }
 
-// takeMachine opens a file as the description of a hierarchy, and reports whether it did. It does
-// so in a view that uses a hierarchy, if the user chose the file for this purpose or if the file's
-// name shows that it describes one. It may block.
+// takeMachine opens a file as the description of a hierarchy, and reports whether the file was such
+// a description. It opens the file only in a view that uses a hierarchy, and only if the user chose
+// the file for this purpose or the file's name shows that the file describes a hierarchy. It may
+// block.
 func (a *App) takeMachine(file File) (taken bool) {
 	a.update(func() {
 		taken = a.result != nil && a.result.View != nil && a.Screen.Tab == state.TabCaches &&
@@ -343,7 +345,7 @@ func readLines(text string) (h hierarchy.Hierarchy, err error) {
 	return h, nil
 }
 
-// cell returns the selected cell on the map of sets and ways.
+// cell returns the selected cell in the map of sets and ways.
 func (a *App) cell() state.Cell {
 	c := a.Screen.Cell
 	if c == (state.Cell{}) {

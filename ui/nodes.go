@@ -72,7 +72,7 @@ func addComponent(in *vugu.BuildIn, out *vugu.BuildOut, parent *vugu.VGNode, c v
 func addProperty(n *vugu.VGNode, key string, value any) {
 	b, err := vjson.Marshal(value)
 	if err != nil {
-		panic(err) // a component has a bug: the type has no JSON form
+		panic(err) // this is a bug in a component: the type has no JSON form
 	}
 	n.Prop = append(n.Prop, vugu.VGProperty{Key: key, JSONVal: vjson.RawMessage(b)})
 }

@@ -132,10 +132,10 @@ type Item struct {
 	URL   string // the address of the demo's trace
 	Title string // title of the demo
 	opens string // the settings in the link to the demo; they override the demo's own settings
-	link  bool   // the demo was opened by a link, to which Back must not return
-	again bool   // the item is analysed again because a view requested this
+	link  bool   // whether the demo was opened by a link, to which Back must not return
+	again bool   // whether the item is analysed again because a view requested this
 
 	domains  [][]uint32        // groups of threads that share a cache in the requesting view
 	needs    [][]uint32        // groups of threads that share a cache in the current hierarchy
-	analyses analysis.Analyses // analyses in addition to the ones in the settings
+	analyses analysis.Analyses // analyses in addition to the analyses in the settings
 }

@@ -41,7 +41,7 @@ func (a *App) zoom(control string, z state.Zoom) { a.adjust(control, a.Screen.Zo
 func (a *App) unzoom(chart string) { a.zoom("unzoom "+chart, state.Zoom{Chart: chart}) }
 
 // handsOver reports whether drawn must be passed to the browser, because the last object passed
-// under that id was another one. This avoids drawing many curves or cells again.
+// with that id was a different object. This check avoids drawing many curves or cells again.
 func (a *App) handsOver(id string, drawn any) bool {
 	if a.handed == nil {
 		a.handed = map[string]any{}
@@ -62,8 +62,8 @@ func (a *App) capacities() []int {
 	return a.result.View.DefaultLog2Lines()
 }
 
-// demoOf recognises a demo by its counts, whatever its name: the numbers in a lesson are valid for
-// the whole trace with 64-byte lines.
+// demoOf recognises a demo by its counts, independent of its name: the numbers in a lesson are
+// valid for the whole trace with 64-byte lines.
 func (a *App) demoOf(r *Result) *Demo {
 	if r.Live || r.Profile == nil || r.Profile.State.Partial {
 		return nil

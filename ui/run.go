@@ -19,13 +19,13 @@ import (
 // job is the job number. It is always 1, because each carrier of the page carries only one job.
 const job = 1
 
-// profileHead is the number of leading bytes that suffice to recognise a profile.
+// profileHead is the number of leading bytes that are sufficient to recognise a profile.
 const profileHead = 64
 
 // errWorkerEnded is the reason why a profile is partial if its worker died.
 var errWorkerEnded = errors.New("the worker died")
 
-// errLeft ends a run in a page that the user has left but the browser may restore.
+// errLeft ends a run in a page that the user has left, but that the browser may restore.
 var errLeft = errors.New("the page was left, which ends its analyses")
 
 // run is one running analysis.
@@ -34,13 +34,13 @@ type run struct {
 	carrier   workers.Carrier
 	progress  workers.Progress
 	cores     [][]uint32       // the groups of threads that the user chose
-	pausing   bool             // Pause or Resume was sent and has not been answered yet
-	stopping  bool             // Cancel was sent
+	pausing   bool             // whether a Pause or Resume was sent and has not been answered yet
+	stopping  bool             // whether Cancel was sent
 	snapshot  []byte           // the last snapshot, still encoded
 	growing   *profile.Profile // the last snapshot, decoded
 	leave     chan struct{}    // closed to stop watching another tab; nil: the run is in this tab
 	release   func()           // lets other tabs take over the analysis
-	left      bool             // the page was left
+	left      bool             // whether the user has left the page
 }
 
 // Offer opens a dropped or picked file, or a demo. It imports a profile, or analyses a trace,
@@ -94,7 +94,7 @@ func (a *App) Offer(item Item) {
 			a.Port.Announce(a.Waiting())
 			return
 		}
-		a.run = &run{name: item.File.Name} // so that no other run starts meanwhile
+		a.run = &run{name: item.File.Name} // set a.run, so that no other run starts meanwhile
 	})
 	if !busy {
 		a.analyse(item)
@@ -292,7 +292,7 @@ func (a *App) repeat(item Item) {
 	go a.Offer(item)
 }
 
-// stopped ends a run that has not started, and shows the problem.
+// stopped ends a run before it has started, and shows the problem.
 func (a *App) stopped(problem string) {
 	a.update(func() {
 		a.run = nil
@@ -332,9 +332,9 @@ func (a *App) next() {
 	}
 }
 
-// keyFor returns a key that depends on the file and the settings of its analysis. So dropping the
-// file of an interrupted analysis again finds its checkpoint. Finished entries are not replaced: a
-// second analysis gets another key.
+// keyFor returns a key that depends on the file and the settings of its analysis. Therefore, if the
+// user drops the file of an interrupted analysis again, its checkpoint is found. Finished entries
+// are not replaced: the key of a second analysis is different.
 func (a *App) keyFor(item Item, spec analysis.Spec) (key string, resume bool) {
 	h, file := fnv.New64a(), item.File
 	h.Write([]byte(file.Name + "\x00" + strconv.FormatUint(file.Bytes, 10) + "\x00" +
@@ -364,9 +364,9 @@ func (a *App) keyFor(item Item, spec analysis.Spec) (key string, resume bool) {
 	return key, false
 }
 
-// freeName returns a name that no other analysis has, for example app (2).lackey.lz4 if
-// app.lackey.lz4 is kept, so that names in lists are unique. The number precedes the extensions,
-// which determine the format.
+// freeName returns a name that no other analysis has, so that names in lists are unique. For
+// example, it returns app (2).lackey.lz4 if there is already an app.lackey.lz4. The number precedes
+// the extensions, which determine the format.
 func (a *App) freeName(name string) string {
 	taken := map[string]bool{}
 	a.update(func() {
@@ -385,7 +385,7 @@ func (a *App) freeName(name string) string {
 	return free
 }
 
-// receive handles one message and reports whether it was the last one.
+// receive handles one message and reports whether it was the last message.
 func (a *App) receive(m workers.Message) (last bool) {
 	switch m.Type {
 	case workers.TypeProgress:
@@ -503,8 +503,8 @@ func (a *App) fail(problem string) {
 	a.Port.Announce(problem)
 }
 
-// lost ends a run whose worker died: its last snapshot is kept, unless there is a checkpoint to
-// resume from.
+// lost ends a run whose worker died. It stores the last snapshot, unless there is a checkpoint from
+// which the run can be resumed.
 func (a *App) lost(err error) {
 	var key, name string
 	var snapshot []byte

@@ -74,9 +74,9 @@ func (a *App) tell() {
 	}
 }
 
-// own makes this tab run the analysis with a key. If another tab is running it, this tab watches
-// that tab, and takes over if that tab ends before the analysis is finished. over reports that
-// there is nothing left to run.
+// own waits until this tab may run the analysis with a key. If another tab is running the analysis,
+// this tab watches that tab, and takes over if that tab ends before the analysis is finished. over
+// reports that no work is left.
 func (a *App) own(item Item, key, name string) (release func(), over bool) {
 	if a.Tabs == nil {
 		return func() {}, false
@@ -109,8 +109,8 @@ func (a *App) own(item Item, key, name string) (release func(), over bool) {
 	return release, false
 }
 
-// endRun ends a run without a final message, and opens the result with that key, or returns to the
-// list if key is "".
+// endRun ends a run without a final message. It opens the result with the given key, or returns to
+// the list if key is "".
 func (a *App) endRun(key string) {
 	a.update(func() {
 		inView := a.result != nil && a.result.Key == a.run.key

@@ -28,7 +28,7 @@ func newCores(a *App) *CoresView {
 	return c
 }
 
-// predicts reports whether the run had one thread, but several cores can be predicted from it.
+// predicts reports whether the run had one thread, from which several cores can be predicted.
 func (c *threadsView) predicts() bool { return c.App.threads() == nil && c.App.predictable() }
 
 // Build implements [View].
@@ -102,7 +102,7 @@ func (c *Threads) table(name string) *state.Table {
 	return nil
 }
 
-// threads returns the data about threads of the result in view; nil if there are none.
+// threads returns the per-thread data of the result in view; nil if it has none.
 func (a *App) threads() *state.Threads {
 	if r := a.result; r != nil && r.View != nil {
 		return r.View.Threads()
@@ -110,7 +110,7 @@ func (a *App) threads() *state.Threads {
 	return nil
 }
 
-// groups returns which cores share a cache in the view of threads.
+// groups returns the groups of cores that share a cache in the view of threads.
 func (a *App) groups() state.Groups {
 	return state.ParseGroups(a.Screen.Groups, len(a.threads().Cores))
 }

@@ -9,8 +9,8 @@ import (
 type timelineState struct {
 	of     *state.View
 	levels []attribution.Attribution
-	drawn  *state.Timeline // without the chosen range; nil: none
-	part   *state.View     // the view of the range chosen in whole; nil: none
+	drawn  *state.Timeline // the timeline without the chosen range; nil: no timeline
+	part   *state.View     // the view of the range that is chosen in whole; nil: no range
 	whole  *state.View
 	chosen state.Range
 	asked  string // the hierarchy, as text

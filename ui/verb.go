@@ -16,12 +16,12 @@ type verbAnswer struct {
 	of    *profile.Profile
 	asker *asker // nil before the first question
 	asked []string
-	reply *answers.Reply // nil: none yet
+	reply *answers.Reply // the last reply; nil: no reply yet
 	err   error          // why there is no answer
 }
 
-// ask asks a question about a complete result, unless it was the last question. take is called with
-// the lock after each answer.
+// ask asks a question about a complete result, unless it is also the last question. take is called
+// with the lock after each answer.
 func (x *verbAnswer) ask(a *App, r *Result, q answers.Question, take func()) {
 	if x.of != r.Profile {
 		x.asker.end()
@@ -47,7 +47,7 @@ func namedSubject(name string, p *profile.Profile) func() workers.Subject {
 	return func() workers.Subject { return workers.Subject{Name: name, Profile: p.Encode()} }
 }
 
-// table returns a table of the answer; nil if there is none.
+// table returns the table of the answer with a key; nil if there is no such table.
 func (x *verbAnswer) table(key string) *state.Table {
 	if x.reply == nil {
 		return nil

@@ -53,7 +53,7 @@ var views = map[state.Tab]func(*App) View{
 	state.TabData:          newData,
 }
 
-// view returns the chosen view, of one result or of two that are compared.
+// view returns the chosen view of one result, or of two compared results.
 func (a *App) view() View {
 	if a.comparing() {
 		if a.both == nil {
@@ -71,8 +71,8 @@ func (a *App) view() View {
 	return a.opened[t]
 }
 
-// missing explains why a tab has nothing to show for the result in view. It returns "" if there is
-// something to show, or no result.
+// missing returns the reason why a tab has nothing to show for the result in view. It returns "" if
+// the tab has something to show, or if there is no result.
 func (a *App) missing(t state.Tab) string {
 	r := a.result
 	if r == nil {
@@ -92,7 +92,7 @@ func (a *App) missing(t state.Tab) string {
 	return ""
 }
 
-// uncounted explains why there is nothing to show for the accesses of the result in view.
+// uncounted returns the reason why there is nothing to show for the accesses of the result in view.
 func (a *App) uncounted() string {
 	switch r := a.result; {
 	case r == nil:
@@ -137,7 +137,7 @@ func (a *App) drawAgain(t state.Tab) {
 	}
 }
 
-// table returns the table of a chart of the current view; nil if there is none.
+// table returns the table of a chart of the current view; nil if there is no such table.
 func (a *App) table(chart string) *state.Table {
 	if v := a.view(); a.result != nil && v.Waits() == "" {
 		return v.Table(chart)

@@ -99,8 +99,8 @@ func (h *AnswerHost) take() arrival {
 	return a
 }
 
-// wanted reports whether the answer to the question with a name is still wanted, that is, whether
-// no arrival has made it superfluous.
+// wanted reports whether the answer to the question with a name is still needed, i.e. no later
+// arrival has made the answer superfluous.
 func (h *AnswerHost) wanted(name string) bool {
 	if h.Breathe != nil {
 		h.Breathe()

@@ -21,10 +21,10 @@ type Checkpoint struct {
 	State  []byte // written by analysis.Runner.Save
 }
 
-// typeCheckpoint stands for a stored checkpoint in a BodyError; it is never sent.
+// typeCheckpoint represents a stored checkpoint in a BodyError; it is never sent.
 const typeCheckpoint Type = 255
 
-// checkpointTag begins every stored checkpoint. The number in it changes whenever the format
+// checkpointTag is the beginning of every stored checkpoint. Its number changes whenever the format
 // changes.
 const checkpointTag = "stackglass checkpoint 3"
 
@@ -53,7 +53,7 @@ func DecodeCheckpoint(stored []byte) (*Checkpoint, error) {
 	return c, nil
 }
 
-// code encodes or decodes all fields but the state.
+// code encodes or decodes all fields except the state.
 func (c *Checkpoint) code(b *body) {
 	tag := checkpointTag
 	b.text(&tag, "a checkpoint")
@@ -87,9 +87,9 @@ type Keeper struct {
 	Bytes, References uint64
 
 	pace       share
-	unpaced    bool   // save checkpoints regardless of their cost
-	bytes      uint64 // bytes of the file read at the last checkpoint
-	references uint64 // references analysed at the last checkpoint
+	unpaced    bool   // whether checkpoints are saved regardless of their cost
+	bytes      uint64 // number of bytes of the file that had been read at the last checkpoint
+	references uint64 // number of references that had been analysed at the last checkpoint
 }
 
 // defaultBytes and defaultReferences are the default intervals between two checkpoints.
@@ -99,8 +99,8 @@ const (
 )
 
 // costPerLine is the assumed time that the first checkpoint takes per distinct line. Random
-// accesses to 2^16 to 2^23 lines took 50 to 110 ns natively and twice that in Chromium; the disk
-// doubles the time.
+// accesses to 2^16 to 2^23 lines took 50 to 110 ns natively and twice as long in Chromium; writing
+// to the disk doubles the time.
 const costPerLine = 250 * time.Nanosecond
 
 // Begin records where the run begins: at the start of the trace or at a restored checkpoint.
@@ -137,7 +137,8 @@ func (k *Keeper) Save() error {
 	begin := k.Now()
 	c := k.Checkpoint
 	state := k.Runner.State()
-	c.Read = k.File.Prefix() // take the prefix after the state, so that it covers every byte on which the state depends
+	// take the prefix after the state, so that the prefix covers every byte on which the state depends
+	c.Read = k.File.Prefix()
 	e := profile.Entry{Key: k.Key, Name: k.Name, Created: begin.UnixMilli(), References: k.Runner.Progress().References}
 	if c.Size > 0 {
 		e.Done = float64(c.Read.Bytes) / float64(c.Size)

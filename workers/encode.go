@@ -21,7 +21,7 @@ import (
 //	number   unsigned LEB128 (encoding/binary's uvarint)
 //	flag     one byte, 0 or 1
 //	text     number of bytes, bytes
-//	list     number of elements + 1, elements; 0 for nil, which is not empty
+//	list number of elements + 1, elements; 0 for nil, as opposed to an empty list
 //	profile  the rest of the body
 //
 // If a page and a worker are from different builds, the version shows that a message is not
@@ -335,7 +335,7 @@ func (b *body) bytes(v *[]byte, want string) {
 	b.failed(want)
 }
 
-// list encodes or decodes a list of numbers: its length + 1, or 0 for nil, and the numbers.
+// list encodes or decodes a list of numbers: the length + 1, or 0 for nil, followed by the numbers.
 func (b *body) list(v *[]uint32, want string) {
 	n := 0
 	if *v != nil {

@@ -24,14 +24,15 @@ type Prefix struct {
 // Read; any goroutine may call the other methods.
 type File struct {
 	name string
-	size uint64 // 0: unknown
+	size uint64 // size of the file; 0: unknown
 	file io.Reader
 
-	mu    sync.Mutex
-	read  Prefix // its Tail is not set; see hash
-	hash  *xxhash.Digest
-	want  *Checkpoint // the checkpoint that the first bytes must match; nil: none, or already checked
-	wrong error       // the error that ended reading; never changed once set
+	mu   sync.Mutex
+	read Prefix // the prefix read so far; its Tail is not set (see hash)
+	hash *xxhash.Digest
+	// the checkpoint that the first bytes must match; nil: no checkpoint, or already checked
+	want  *Checkpoint
+	wrong error // the error that ended reading; never changed once set
 }
 
 // NewFile returns a file with the given name and size; size is 0 if unknown. want is the checkpoint
@@ -80,7 +81,7 @@ func (f *File) atMost(n uint64) uint64 {
 func (f *File) take(p []byte) bool {
 	for len(p) > 0 {
 		n := min(uint64(len(p)), BlockBytes-f.read.Bytes%BlockBytes)
-		_, _ = f.hash.Write(p[:n]) // never fails
+		_, _ = f.hash.Write(p[:n]) // this never fails
 		p = p[n:]
 		f.read.Bytes += n
 		if f.read.Bytes%BlockBytes != 0 {

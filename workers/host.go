@@ -66,7 +66,7 @@ type Host struct {
 	// step.
 	cancelled atomic.Uint64
 	pending   []Message // waiting Start messages
-	end       error     // why inbox is closed
+	end       error     // the reason why inbox is closed
 	storage   uint64    // bytes in use in the store, according to the last query
 }
 
@@ -90,7 +90,7 @@ func (h *Host) Serve() error {
 				return endOf(h.end)
 			}
 			h.took(m)
-			if m.Type == TypeStart { // drop other messages: they came too late, after their job had ended
+			if m.Type == TypeStart { // drop other messages, because they arrived after their job had ended
 				h.pending = append(h.pending, m)
 			}
 			continue
@@ -207,8 +207,8 @@ func panicText(p any) string {
 	return "unknown"
 }
 
-// askStorage records how many bytes the store uses. Browsers answer slowly, so it is called only at
-// the start of a job and after each Put.
+// askStorage records how many bytes the store uses. Browsers answer slowly, so askStorage is called
+// only at the start of a job and after each Put.
 func (h *Host) askStorage() {
 	if h.Store == nil {
 		return
@@ -218,7 +218,7 @@ func (h *Host) askStorage() {
 	}
 }
 
-// put stores data. If that fails, it explains why in a sentence.
+// put stores data. If this fails, problem is a sentence that explains the reason.
 func (h *Host) put(e profile.Entry, data []byte) (problem string) {
 	if h.Store == nil {
 		return h.NoStore

@@ -39,7 +39,7 @@ type job struct {
 	whole  trace.Outline // the outline in the file's index; zero if there is no index
 	size   uint64        // size of the file; 0: unknown
 	runner run
-	team   *team // helpers; nil if there are none
+	team   *team // the run's helpers; nil if it has none
 	keeper Keeper
 
 	began     time.Time
@@ -48,8 +48,8 @@ type job struct {
 	progress  pace
 	speed     speed
 	snapshot  pace
-	unsaved   string // why no more checkpoints are saved
-	saved     bool   // a checkpoint has been saved or restored
+	unsaved   string // the reason why no more checkpoints are saved
+	saved     bool   // whether a checkpoint has been saved or restored
 	outside
 	shown   uint64 // number of references in the last snapshot
 	watched uint64 // number of calls of watch
@@ -61,7 +61,7 @@ type run interface {
 	Spill(locality.Budget) (analysis.Spec, bool)
 }
 
-// open prepares the run, from its checkpoint if Start requests that.
+// open prepares the run. It restores the run's checkpoint if Start requests this.
 func (j *job) open(attachment any) error {
 	h := j.host
 	var from *Checkpoint
@@ -163,8 +163,8 @@ func (j *job) run() error {
 	}
 }
 
-// blame returns the error of the file itself, if there is one, instead of a decoder's error. It
-// first compares the file with the checkpoint, if that was not done yet.
+// blame returns the error of the file, if there is one, instead of a decoder's error. It first
+// compares the file with the checkpoint, unless they have already been compared.
 func (j *job) blame(err error) error {
 	j.file.Verify()
 	if wrong := j.file.Wrong(); wrong != nil {
@@ -173,10 +173,10 @@ func (j *job) blame(err error) error {
 	return err
 }
 
-// Reads call watch within a step, which may take long and return no rows. watch only reports
-// whether the job was cancelled, because a run cannot react to other messages within a step. While
-// a trace is being opened, watch ignores a Cancel during the first reads, because the user gets a
-// better message once the trace is open.
+// watch reports whether the job was cancelled. Reads call it within a step, because a step may take
+// long and return no rows. A run cannot react to other messages within a step. While a trace is
+// being opened, watch ignores a Cancel during the first reads, because the message to the user is
+// better after the trace is open.
 func (j *job) watch() error {
 	const every, opening = 256, 1024 // reads of 16 KiB or more
 	if j.watched++; j.watched%every == 0 {
@@ -360,8 +360,9 @@ func (j *job) sendProgress(tell func(*Progress)) error {
 	return j.send(TypeProgress, p.Encode())
 }
 
-// sendSnapshot sends the profile so far, unless it has not changed. If obeys is set, sendSnapshot
-// handles messages between its two halves, because each half takes long for millions of lines.
+// sendSnapshot sends the profile of the references so far if it has changed. If obeys is set,
+// sendSnapshot handles messages between its two halves, because each half takes long for millions
+// of lines.
 func (j *job) sendSnapshot(obeys bool) error {
 	references := j.runner.Progress().References
 	if references == j.shown {
@@ -373,7 +374,7 @@ func (j *job) sendSnapshot(obeys bool) error {
 		if err := j.obey(); err != nil {
 			return err
 		}
-		if j.shown == references { // it was already sent during a pause
+		if j.shown == references { // this snapshot was already sent during a pause
 			return nil
 		}
 	}

@@ -22,8 +22,8 @@ const (
 type outside struct {
 	shelf  stack.Shelf // nil: nothing is spilled
 	remove func()      // deletes the spill store
-	needed bool        // the last checkpoint needs the spill store
-	stays  bool        // spilling is impossible, so the stacks stay in memory
+	needed bool        // whether the last checkpoint needs the spill store
+	stays  bool        // whether spilling is impossible, so that the stacks stay in memory
 	looked uint64      // bytes in use after the last garbage collection for isTooLarge
 	held   []Message   // messages that arrived while the spill store was busy
 	ended  error       // the error that one of these messages caused; it ends the run
@@ -32,11 +32,11 @@ type outside struct {
 // errNoShelf reports that there is no spill store for a run with a budget.
 var errNoShelf = errors.New("data that does not fit in memory cannot be stored here; analyse without a memory limit")
 
-// fullOutside is the problem of a run that can be resumed once the storage has room.
+// fullOutside is the problem of a run that can be resumed when the storage has room.
 const fullOutside = "The storage is full, so data that does not fit in memory cannot be stored. The work up to the last checkpoint and all other analyses are kept. " +
 	"Delete stored analyses or free space on the disk, and resume from the list; or analyse with more memory."
 
-// leftOut is the reason in a complete result whose stacks were spilled.
+// leftOut is the reason for missing analyses in a complete result whose stacks were spilled.
 const leftOut = "the lines of the trace did not fit in memory, so code, data and sharing between threads were left out"
 
 // limit sets the program's memory limit to the limit of the run.
@@ -52,7 +52,7 @@ func (j *job) limit() {
 	}
 }
 
-// openShelf opens the spill store of a budget, empty unless the run is resumed.
+// openShelf opens the spill store of a budget. The spill store is empty unless the run is resumed.
 func (j *job) openShelf(b *locality.Budget, goesOn bool) error {
 	shelf, remove, err := j.host.OpenShelf(j.start.Key, goesOn)
 	if err != nil {
@@ -120,7 +120,7 @@ func (j *job) closeShelf() {
 	}
 }
 
-// unshelve deletes the spill store. The result there reports whether there was one.
+// unshelve deletes the spill store. The result there reports whether the spill store existed.
 func (j *job) unshelve() (there bool) {
 	if j.shelf == nil {
 		return false

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// pace spaces out a repeated task. Its runs are separated by at least the duration least. They are
-// also so far apart that the task takes at most a twentieth of the time.
+// pace determines when a repeated task runs. At least the duration least passes between two runs.
+// The interval is also so long that the task takes at most a twentieth of the time.
 type pace struct {
 	least time.Duration
 	next  time.Time
@@ -20,8 +20,8 @@ func (p *pace) ran(begin, end time.Time) {
 	p.next = end.Add(max(p.least, (share-1)*end.Sub(begin)))
 }
 
-// speed measures how fast a count grows. Recent growth counts most: a program that starts threads is
-// analysed far more slowly than before.
+// speed measures how fast a count grows. Recent growth has the greatest weight, because a program
+// that starts threads is analysed far more slowly than before.
 type speed struct {
 	known   bool
 	part    uint64
@@ -30,7 +30,7 @@ type speed struct {
 }
 
 // at records the value of the count at a time in milliseconds. It returns the growth per second, or
-// 0 if that is not known yet.
+// 0 if the growth is not known yet.
 func (s *speed) at(part, millis uint64) uint64 {
 	const memory = 3000 // milliseconds after which the weight of a measurement has fallen to 1/e
 	if !s.known || part < s.part {
@@ -55,7 +55,7 @@ type share struct {
 }
 
 // due reports whether to run the task. The first run is expected to take the duration first, and
-// each later run 50 % longer than the previous one.
+// each later run 50 % longer than the previous run.
 func (s *share) due(now time.Time, first time.Duration) bool {
 	const share = 20
 	next := s.last + s.last/2

@@ -215,9 +215,9 @@ type Failed struct {
 // event handlers of the browser must not block. The zero value is ready.
 type Mailbox struct {
 	mu      sync.Mutex
-	arrived sync.Cond // its field L is set on first use
+	arrived sync.Cond // the field L of arrived is set on first use
 	waiting []Message
-	end     error // the error that Take returns once waiting is empty
+	end     error // the error that Take returns when waiting is empty
 }
 
 func (b *Mailbox) lock() {
@@ -258,7 +258,7 @@ func (b *Mailbox) Take() (Message, error) {
 		b.arrived.Wait()
 	}
 	m := b.waiting[0]
-	b.waiting[0] = Message{} // lets the body be freed
+	b.waiting[0] = Message{} // this allows the body to be freed
 	b.waiting = b.waiting[1:]
 	return m, nil
 }

@@ -83,7 +83,7 @@ func (j *job) divide(reader trace.Reader, attachment any) *analysis.Divided {
 	return d
 }
 
-// pays reports whether a trace is long enough to be shared.
+// pays reports whether a trace is long enough to be divided among helpers.
 func pays(chunks []trace.Chunk, forced bool) bool {
 	n := uint64(0)
 	for _, c := range chunks {
@@ -124,7 +124,7 @@ func (t *team) close() {
 	}
 }
 
-// size returns the number of live helpers.
+// size returns the number of live helpers of the team.
 func (t *team) size() (n uint32) {
 	t.each(func(h *helper) {
 		if h.carrier != nil && !h.gone {
@@ -149,19 +149,20 @@ func (t *team) each(f func(*helper)) {
 	}
 }
 
-// helper is a remote [HelperHost], as an [analysis.Helper].
+// helper implements [analysis.Helper] with a remote [HelperHost].
 type helper struct {
 	team    *team
 	carrier Carrier // nil before the helper's first segment; set by the run's goroutine
 
-	mu         sync.Mutex
-	number     uint32    // number of the segment
-	heard      time.Time // time of its last progress message, or of the last command to begin or resume
+	mu     sync.Mutex
+	number uint32 // number of the segment
+	// time of the helper's last progress message, or of the last command to begin or resume
+	heard      time.Time
 	references uint64
 	memory     uint64
-	ended      bool // the segment has ended
+	ended      bool // whether the segment has ended
 	segment    analysis.Segment
-	gone       bool // the helper died or was closed
+	gone       bool // whether the helper died or was closed
 }
 
 // Begin makes the helper analyse a segment. If the helper is dead or cannot be started, the segment
@@ -181,7 +182,7 @@ func (h *helper) Begin(s analysis.Stretch) {
 	}
 }
 
-// start connects the helper, and reports whether that succeeded.
+// start connects to the helper, and reports whether the connection succeeded.
 func (h *helper) start() bool {
 	carrier, err := h.team.sharing.Connect()
 	if err != nil {
@@ -322,8 +323,8 @@ type HelperHost struct {
 
 	inbox     chan Message        // closed when the carrier ends
 	end       error               // why inbox is closed
-	stretcher *analysis.Stretcher // nil if there is no trace yet
-	mostLines uint64              // the maximum number of lines of a segment; 0: no limit
+	stretcher *analysis.Stretcher // nil if the trace has not been opened yet
+	mostLines uint64              // maximum number of distinct lines in a segment; 0: no limit
 }
 
 // analysedEvery is the interval of progress messages.
@@ -337,7 +338,7 @@ func (h *HelperHost) Serve() error {
 	h.inbox = make(chan Message)
 	go receive(h.Carrier, h.inbox, &h.end, func(Message) {})
 	for m := range h.inbox {
-		switch m.Type { // drop other messages: they are late or damaged
+		switch m.Type { // drop other messages, which are late or damaged
 		case TypeHelp:
 			h.open(m)
 		case TypeStretch:
@@ -350,7 +351,7 @@ func (h *HelperHost) Serve() error {
 	return endOf(h.end)
 }
 
-// open opens the trace. If that fails, segments have no results.
+// open opens the trace. If this fails, segments have no results.
 func (h *HelperHost) open(m Message) {
 	help, err := DecodeHelp(m.Body)
 	if err != nil {

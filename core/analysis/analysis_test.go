@@ -72,8 +72,9 @@ func finish(t *testing.T, runner *analysis.Runner) {
 	}
 }
 
-// interrupted saves a run up to ten times, after at most the given number of steps, resumes it, and
-// returns its result. open returns a reader of the trace. see gets some of the results so far.
+// interrupted saves and resumes a run up to ten times, each time after at most the given number of
+// steps, and returns the result. open returns a reader of the trace. see is called with some of the
+// results so far.
 func interrupted(t *testing.T, rng *rand.Rand, spec analysis.Spec, steps int, open func() trace.Reader, see func(*profile.Profile)) *profile.Profile {
 	t.Helper()
 	var saved []byte
@@ -282,8 +283,8 @@ func distinctLines(t *testing.T, r trace.Reader, window uint64) (distinct []uint
 	}
 }
 
-// However a trace is split, appending its parts gives the result of the whole trace, and appending
-// is associative.
+// For any division of a trace into parts, the joined results of the parts equal the result of the
+// whole trace, and joining is associative.
 func TestAppend(t *testing.T) {
 	for seed := range uint64(40) {
 		rng := rand.New(rand.NewPCG(seed, 4))
@@ -353,8 +354,8 @@ func TestWithoutSets(t *testing.T) {
 	}
 }
 
-// A run that is saved and restored anywhere, any number of times, gives the same profile, byte for
-// byte.
+// The profile of a run that is saved and restored at any positions has the same bytes as the
+// profile of an uninterrupted run.
 func TestSaveRestore(t *testing.T) {
 	for seed := range uint64(30) {
 		rng := rand.New(rand.NewPCG(seed, 5))
@@ -524,8 +525,8 @@ func TestStepAllocatesNothing(t *testing.T) {
 	}
 }
 
-// Each thread is listed once, in ascending order, whatever the order of their first references. The
-// same holds for a run that was interrupted.
+// Each thread is listed once, in ascending order, for any order of the threads' first references.
+// The same applies to an interrupted run.
 func TestThreadsInAnyOrder(t *testing.T) {
 	whole := &trace.Batch{Thread: []uint32{}}
 	for _, n := range rand.New(rand.NewPCG(1, 2)).Perm(3000) {

@@ -54,7 +54,7 @@ func branching(rng *rand.Rand) *trace.Program {
 			p.Blocks = append(p.Blocks, b)
 			return uint32(len(p.Blocks)) - 1
 		}
-		var open []uint32 // blocks that have no successors yet; they may be successors of other blocks
+		var open []uint32 // blocks without successors so far, which may be successors of other blocks
 		var heads []uint32
 		for i := range n {
 			b := trace.Block{Label: "b" + strconv.Itoa(int(i))}
@@ -137,7 +137,7 @@ type calls struct {
 
 type frame struct {
 	at   uint32
-	done bool     // its call has returned
+	done bool     // whether the call has returned
 	sets []uint32 // the block after each setjmp call so far
 }
 
@@ -168,7 +168,7 @@ func (w *walker) step(t *walk) {
 	w.where = append(w.where, w.pathOf(t.frames))
 }
 
-// goes moves the topmost invocation along an edge that leaves its block.
+// goes moves the topmost invocation along an edge out of its block.
 func (w *walker) goes(t *walk, edge int) {
 	top := &t.frames[len(t.frames)-1]
 	to := w.p.Blocks[top.at].Successors[edge]
@@ -450,7 +450,8 @@ func TestBlocksWithAnyNumberOfWorkers(t *testing.T) {
 	}
 }
 
-// In whatever grouping segments are joined, the result and the state are those for the whole trace.
+// For any grouping in which segments are joined, the result and the state equal those of the whole
+// trace.
 func TestBlocksInSegments(t *testing.T) {
 	torn := 0
 	for seed := range uint64(150) {
@@ -496,7 +497,7 @@ func TestBlocksInSegments(t *testing.T) {
 	}
 }
 
-// A run that is saved anywhere and resumed gives the same result as an uninterrupted run.
+// A run that is saved at any position and resumed has the same result as an uninterrupted run.
 func TestBlocksResume(t *testing.T) {
 	for seed := range uint64(60) {
 		rng := rand.New(rand.NewPCG(seed, 94))

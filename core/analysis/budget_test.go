@@ -16,8 +16,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// If the lines of a run do not fit in memory, the profile has the same bytes as if they did, even
-// if another profile is requested in between.
+// If the lines of a run do not fit in memory, the profile has the same bytes as in a run with
+// enough memory, even if another profile is requested in between.
 func TestBudget(t *testing.T) {
 	for seed := range uint64(60) {
 		rng := rand.New(rand.NewPCG(seed, 7))
@@ -88,7 +88,7 @@ func TestBudgetRestore(t *testing.T) {
 	}
 }
 
-// If the spill store fails, the run ends, and its profile says that it is incomplete.
+// If the spill store fails, the run ends, and its profile is marked as incomplete.
 func TestBudgetFailure(t *testing.T) {
 	whole := random(rand.New(rand.NewPCG(3, 7)), 6000)
 	for fails := 1; ; fails++ {

@@ -28,7 +28,7 @@ func (w *walker) pathOf(frames []frame) (functions []uint32) {
 	return functions
 }
 
-// furtherFunction stands for calls that are not distinguished.
+// furtherFunction represents calls that are not distinguished.
 const furtherFunction = 1 << 20
 
 // called returns the path of a called function, given the caller's path, and how the call is
@@ -363,8 +363,8 @@ func TestManyCallPaths(t *testing.T) {
 	}
 }
 
-// Beyond the greatest depth, further calls are counted below the path from which they were made, as
-// the definition says.
+// Beyond the greatest depth, further calls are counted below the path of the caller, according to
+// the definition.
 func TestDeepCallPaths(t *testing.T) {
 	rng := rand.New(rand.NewPCG(2, 104))
 	last, down := -1, 40

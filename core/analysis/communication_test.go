@@ -99,7 +99,7 @@ func communicationByDefinition(got *profile.Profile, where *naiveSites, b *trace
 	return n.result()
 }
 
-// codeIndex and dataIndex return the profile's index of a site and of an object.
+// codeIndex and dataIndex return the profile's index of a site or of an object.
 func (n *naiveCommunication) codeIndex(number uint32) uint32 {
 	return uint32(slices.IndexFunc(n.p.Sites.Code, func(s profile.Site) bool { return s.Number == number }))
 }
@@ -512,7 +512,7 @@ func (n *naiveCommunication) lineSharing(c *profile.Communication) {
 		if len(m.users) < 2 {
 			continue
 		}
-		// owner describes the words that belong to a thread, and how the thread accesses them.
+		// owner describes the words that belong to a thread, and the thread's accesses to these words.
 		type owner struct {
 			thread               uint32
 			uses, stores, atMost uint64
@@ -617,8 +617,8 @@ func (n *naiveCommunication) lineSharing(c *profile.Communication) {
 	slices.SortFunc(c.LineSharing, profile.CompareLineSharing)
 }
 
-// storeOfMost returns the index of a thread's store that most misses follow. Among equal stores, it
-// returns the smallest index.
+// storeOfMost returns the index of the thread's store that most misses follow, or the smallest
+// index of several such stores.
 func (n *naiveCommunication) storeOfMost(m *naiveGranule, from uint32) (site uint32) {
 	best := uint64(0)
 	sums := map[uint32]uint64{}
@@ -948,7 +948,7 @@ func TestCommunicationByKind(t *testing.T) {
 	}
 }
 
-// Threads after the 63rd are merged into one thread, whatever their numbers.
+// Threads after the 63rd are merged into one thread, regardless of their numbers.
 func TestCommunicationWithManyThreads(t *testing.T) {
 	var refs []tracetest.Ref
 	for thread := range uint32(100) {

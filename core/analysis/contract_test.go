@@ -36,7 +36,7 @@ var (
 
 func (w *witness) Takes() (events trace.Kinds, sites, pcs bool) { return trace.EventKinds, true, true }
 
-// Consume hashes the rows. The hash does not depend on how they are divided into batches.
+// Consume hashes the rows. The hash does not depend on the division of the rows into batches.
 func (w *witness) Consume(b *trace.Batch) error {
 	if w.closed || b.Len() == 0 {
 		w.faults = append(w.faults, "a batch after Close, or an empty batch")

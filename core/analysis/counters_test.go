@@ -346,7 +346,7 @@ func passed(t *testing.T, spec analysis.Spec, r trace.Reader) *profile.Profile {
 	return checked(t, runner.Finish(profile.State{}))
 }
 
-// Events do not change the results for references, whatever part of the trace is analysed.
+// Events do not change the results for references, for any analysed part of the trace.
 func TestEventsDoNotChangeResults(t *testing.T) {
 	for seed := range uint64(60) {
 		rng := rand.New(rand.NewPCG(seed, 8))

@@ -14,7 +14,7 @@ import (
 // weary is a witness that reads only the first few rows.
 type weary struct {
 	witness
-	most int // maximum number of rows that it reads
+	most int // maximum number of rows that the analysis reads
 	rows int
 }
 
@@ -30,10 +30,10 @@ func (w *weary) AppendRows(b *trace.Batch) error { return w.Consume(b) }
 func (w *weary) Reads() bool                     { return w.rows < w.most }
 func (w *weary) Append(*profile.Profile) error   { return nil }
 
-// TestNarrowEqualsRunner checks that a run whose helpers read fewer events gives the same bytes as
-// a run that reads all events, even if helpers end segments at any position, including within
-// chunks. (The run itself also reads fewer events, after the rows that an analysis must read in
-// order.)
+// TestNarrowEqualsRunner checks that a run whose helpers read fewer events has the same result,
+// byte for byte, as a run that reads all events, even if helpers end segments at any position,
+// including within chunks. (The run itself also reads fewer events, after the rows that an analysis
+// must read in order.)
 func TestNarrowEqualsRunner(t *testing.T) {
 	most := 0
 	var w *weary
@@ -92,7 +92,7 @@ func TestNarrowEqualsRunner(t *testing.T) {
 }
 
 // TestCutBetweenChunks checks that a stretch that is cut ends with the current chunk, and contains
-// all references up to there.
+// all references up to the end of the chunk.
 func TestCutBetweenChunks(t *testing.T) {
 	for seed := range uint64(30) {
 		rng := rand.New(rand.NewPCG(seed, 26))

@@ -60,7 +60,9 @@ func TestParallelEqualsRunner(t *testing.T) {
 			whole.Thread = nil
 			spec.Threads = nil
 		}
-		if rng.IntN(3) == 0 { // some instructions make references of one size, others make references of several sizes
+		// some instructions have references of one size, other instructions have references of several
+		// sizes
+		if rng.IntN(3) == 0 {
 			for range n {
 				whole.PC = append(whole.PC, 0x400000+rng.Uint64N(1000))
 			}
@@ -200,7 +202,7 @@ type faulty struct {
 	bad  map[int]bool
 	end  error
 	next int
-	told bool // the bad record before row next has been reported
+	told bool // whether the bad record before row next has been reported
 }
 
 func (f *faulty) Next(b *trace.Batch) error {

@@ -22,7 +22,7 @@ import (
 )
 
 // allocating returns a program of references, allocations and releases, with all kinds of
-// variables. Each site is in a basic block of its own.
+// variables. Each site is in a separate basic block.
 func allocating() *trace.Program {
 	p := &trace.Program{
 		Modules:   []trace.Module{{Name: "src/a.c", Base: 0x400000, End: 0x500000}},
@@ -677,7 +677,7 @@ func TestSitesSaveRestore(t *testing.T) {
 	}
 }
 
-// However a trace is divided into segments, and in whatever grouping the segments are joined, the
+// For any division of a trace into segments, and any grouping in which the segments are joined, the
 // result equals the result of the whole trace.
 func TestSitesAppend(t *testing.T) {
 	for seed := range uint64(80) {
@@ -717,8 +717,8 @@ func TestSitesAppend(t *testing.T) {
 	}
 }
 
-// Files with the same name in two folders are distinguished, wherever the folders are and however
-// the trace is divided.
+// Files with the same name in two folders are distinguished, for any paths of the folders and any
+// division of the trace.
 func TestSitesInFilesWithSameName(t *testing.T) {
 	var first *profile.Profile
 	for _, folder := range []string{"/one/place/", "/another/", ""} {
@@ -882,8 +882,9 @@ func TestDistanceBins(t *testing.T) {
 	}
 }
 
-// TestMeasuredCaches checks that each cache is measured once, in the right order, in whatever order
-// they are added; that caches that cannot be measured are omitted; and that the spec remains valid.
+// TestMeasuredCaches checks that each cache is measured once; that the order of the caches does not
+// depend on the order in which they are added; that caches that cannot be measured are omitted; and
+// that the spec remains valid.
 func TestMeasuredCaches(t *testing.T) {
 	type cache struct {
 		bytes uint64

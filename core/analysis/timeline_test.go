@@ -79,7 +79,7 @@ func wholeCounts(p *profile.Profile) (counts []profile.TimeCount) {
 		}
 	}
 	onCores := func(list func(*profile.CoherentSites) []profile.CoherentReuse, i int, r *profile.Reuse) *profile.CoherentReuse {
-		if p.Sites.Coherent == nil { // one core
+		if p.Sites.Coherent == nil { // the run has one core
 			return &profile.CoherentReuse{Cold: r.Cold, Bins: r.Bins}
 		}
 		return &list(p.Sites.Coherent)[i]
@@ -174,7 +174,7 @@ func TestTimelineCountsByDefinition(t *testing.T) {
 	}
 }
 
-// If the number of places is limited, the windows are still the same however the trace is divided:
+// If the number of places is limited, the windows still do not depend on the division of the trace:
 // among workers, into segments, or into interrupted runs.
 func TestTimelineOfDividedRuns(t *testing.T) {
 	joined, coarse := 0, 0

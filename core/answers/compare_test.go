@@ -186,7 +186,7 @@ func TestRowsMatchByName(t *testing.T) {
 	for _, c := range []struct {
 		a, b report.Table
 		want string // the rows as CSV, without the header
-		says string // a part of the warning; "": no warning
+		says string // a part of the expected warning; "": no warning
 	}{
 		{sites(lines, "f a.c 1 7 load", "f a.c 2 3 load"), sites(lines, "f a.c 2 9 load,store"), "f,a.c,1,A,7,0,-7,-1 f,a.c,2,both,3,9,6,2", ""},
 		{sites(lines, "f a.c 1 7 load"), sites(lines, "f b.c 1 9 load"), "f,b.c,1,B,0,9,9, f,a.c,1,A,7,0,-7,-1", "--by function"},

@@ -28,7 +28,7 @@ func multiplied(t *testing.T) *profile.Profile {
 	return r.Finish(profile.State{})
 }
 
-// cells returns the cells of a table in the form for programs, beginning with the header.
+// cells returns the cells of a table, formatted for programs, beginning with the header.
 func cells(t *testing.T, table report.Table) [][]string {
 	t.Helper()
 	var out bytes.Buffer

@@ -23,7 +23,7 @@ func heap(rows ...heapRow) report.Table {
 }
 
 // TestAllocationsInOneFunction checks that each of two allocations in one function is compared with
-// itself, no matter which of them has more misses.
+// itself, regardless of which allocation has more misses.
 func TestAllocationsInOneFunction(t *testing.T) {
 	const blocks = "[blocks]"
 	for _, c := range []struct {

@@ -9,8 +9,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace/sourcefile"
 )
 
-// TestMatchLines joins the lines of two versions of a file that was renamed: one line has moved,
-// one has changed, one was removed and one was added. Equal versions get no additional columns.
+// TestMatchLines joins the lines of two versions of a renamed file, between which one line was
+// moved, one changed, one removed and one added. Equal versions have no additional columns.
 func TestMatchLines(t *testing.T) {
 	files := func(name, text string) *sourcefile.Files {
 		f, ok := sourcefile.Pack(name, []byte(text))

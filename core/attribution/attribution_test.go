@@ -80,8 +80,8 @@ func drawCache(t *rapid.T, name string) hierarchy.Cache {
 	return c
 }
 
-// In each level, the misses of sites plus the rest add up to the level's misses, and so do the
-// misses of objects plus the rest.
+// In each level, the misses of all sites and the unattributed misses add up to the level's misses.
+// The same applies to objects.
 func TestMissesAddUp(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		spec := analysis.Spec{LineBytes: []uint32{64, 128}, Domains: [][]uint32{{0, 1}}}

@@ -143,7 +143,8 @@ func TestWindowsAreExact(t *testing.T) {
 	}
 }
 
-// A program that does two things in turn has phases that alternate, and that name what it does.
+// A program that alternates between two tasks has phases that alternate and are named after the
+// tasks.
 func TestPhasesAlternate(t *testing.T) {
 	program := &trace.Program{
 		Modules:   []trace.Module{{Name: "a.c", Base: 1, End: 100}},

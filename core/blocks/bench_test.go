@@ -10,8 +10,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// large returns a program of the size of SQLite: the one in $STACKGLASS_IR, or a synthetic one made
-// of loop nests.
+// large returns a program of the size of SQLite: the program in $STACKGLASS_IR, or a synthetic
+// program of loop nests.
 func large(b *testing.B) *System {
 	p := &trace.Program{}
 	if src, err := os.ReadFile(os.Getenv("STACKGLASS_IR")); err == nil {

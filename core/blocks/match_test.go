@@ -29,7 +29,7 @@ func TestDifferentBuild(t *testing.T) {
 	}
 }
 
-// Any tables, however damaged, result in a system or an error.
+// Any tables, even damaged tables, result in a system or an error.
 func TestDamagedTables(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawProgram(t)

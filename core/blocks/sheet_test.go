@@ -79,7 +79,7 @@ main head0 - | head1 exit = trip m
 main head1 a.c:3 | latch1 latch0 = trip n
 `
 
-// Parameters give the counts for other inputs without another run.
+// Parameters allow the counts for other inputs to be computed without another run.
 func TestParameters(t *testing.T) {
 	p := nest(2)
 	m, err := sheetOf(t, p, nestSheet)

@@ -215,8 +215,7 @@ func (w *walk) invoke(n, depth int) bool {
 			if w.steps <= 0 {
 				w.e.Unmade[at]++
 			} else if !w.invoke(i, depth+1) {
-				// The exception is caught here, at a landing pad that no edge of the graph leads
-				// to.
+				// The exception is caught here, at a landing pad to which no edge of the graph leads.
 				if pad := w.p.Functions[n].First + w.p.Functions[n].Blocks - 1; depth%3 == 0 && pad != w.p.Functions[n].First && w.steps > 0 {
 					w.e.Left[at]++
 					w.e.Resumed[pad]++
@@ -244,7 +243,7 @@ func (w *walk) invoke(n, depth int) bool {
 	}
 }
 
-// The system of a run gives exactly the run's counts.
+// The solution of a run's system is exactly the run's counts.
 func TestEdgesReproduceCounts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawProgram(t)
@@ -282,7 +281,8 @@ func checkRun(t interface{ Fatalf(string, ...any) }, s *System, e *Edges) {
 	}
 }
 
-// nest returns a program of nested loops, each with a head, which tests, and a latch.
+// nest returns a program of nested loops. Each loop has a head, which contains the test, and a
+// latch.
 func nest(depth int) *trace.Program {
 	p := &trace.Program{Functions: []trace.Function{{Name: "main", Blocks: uint32(2 + 2*depth)}}}
 	p.Blocks = append(p.Blocks, trace.Block{Label: "entry", Flags: trace.EntryBlock, Successors: []uint32{1}})
@@ -432,7 +432,8 @@ func wantError(t *testing.T, s *System, want ...string) {
 	t.Errorf("%v, want %q", err, want)
 }
 
-// A system without a solution gives an error with the function, the block, the line and advice.
+// A system without a solution results in an error with the function, the block, the line and
+// advice.
 func TestUnsolvable(t *testing.T) {
 	p := loop()
 	for b := range p.Blocks {

@@ -14,7 +14,7 @@ import (
 
 var update = flag.Bool("update", false, "write testdata")
 
-// written encodes tables in the way that Byfl writes them. It is the inverse of Read.
+// written encodes tables in Byfl's format. It is the inverse of Read.
 func written(tables ...Table) []byte {
 	b := []byte(magic)
 	text := func(s string) { b = append(binary.BigEndian.AppendUint16(b, uint16(len(s))), s...) }

@@ -148,7 +148,7 @@ func TestModule(t *testing.T) {
 		t.Errorf("notes %s", notes)
 	}
 
-	// The module is stored as a profile, which gives the same answer.
+	// The module is stored as a profile, and the profile leads to the same answer.
 	kept, err := costmodel.Open(r.Bytes, "", nil)
 	if err != nil {
 		t.Fatal(err)

@@ -31,7 +31,7 @@ func latenciesOf(h hierarchy.Hierarchy) (list []float64) {
 }
 
 // TestCompleteLatencies: for each level, a missing latency is taken from the processor's
-// description, or is a typical value. A warning lists them.
+// description, or is a typical value. A warning lists these latencies.
 func TestCompleteLatencies(t *testing.T) {
 	described, err := pipeline.Read([]byte("name: toy\ndispatch: 4\nports: P0\nlevels:\n  L1: latency 5, size 1KiB\n  L2: latency 20, size 4KiB\n  memory: latency 400\nclasses:\n  load: latency 5, uops 1, ports P0\n"))
 	if err != nil {
@@ -78,8 +78,8 @@ func TestCompleteLatencies(t *testing.T) {
 	}
 }
 
-// TestCompleteLatenciesAscend: given latencies are kept. If they are in ascending order, so are all
-// latencies.
+// TestCompleteLatenciesAscend: given latencies do not change. If they are in ascending order, all
+// latencies are in ascending order.
 func TestCompleteLatenciesAscend(t *testing.T) {
 	p, err := pipeline.Named("sapphirerapids-measured")
 	if err != nil {

@@ -73,7 +73,7 @@ func TestSite(t *testing.T) {
 		!near(got.misses.Lines, want.misses.Lines) || !near(got.misses.Waits, want.misses.Waits) || !near(got.misses.Scattered, want.misses.Scattered) {
 		t.Errorf("%+v, want %+v", *got, want)
 	}
-	s.Kind = trace.Store // so it does not wait for its line
+	s.Kind = trace.Store // a store does not wait for its line
 	got, _ = m.site(&s, []float64{40, 10}, 64)
 	if !near(got.transfers, 0.3*(30*3+10*9)) || got.misses.Lines != 0 || got.misses.Waits != 0 || !near(got.misses.Scattered, want.misses.Scattered) {
 		t.Errorf("a store: %+v", *got)
@@ -107,8 +107,8 @@ func TestMissesCost(t *testing.T) {
 	}
 }
 
-// TestFillWaitOfSites: a load waits for the line that an earlier load fetches as often as that
-// load, or a later reference, was the last to touch the line.
+// TestFillWaitOfSites: a load waits for a line that an earlier load fetches. It waits as often as
+// the earlier load, or a reference between the two loads, was the last reference to the line.
 func TestFillWaitOfSites(t *testing.T) {
 	m := levelledMachine(t)
 	s := profile.Site{Kind: trace.Load, Bytes: 8, Strides: [profile.NumStrides]uint64{profile.IrregularStride: 100},

@@ -11,7 +11,7 @@ import (
 
 // TestAgain: if two loops iterate over the bytes of one array, but the compiler unrolled them
 // differently, each load of the second loop uses data that the first loop accesses. For loops over
-// different arrays or different rows, no load does.
+// different arrays or different rows, no load of the second loop uses such data.
 func TestAgain(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		bytes := uint64(1) << rapid.Uint64Range(0, 5).Draw(t, "bytes")
@@ -73,8 +73,8 @@ func TestSinkable(t *testing.T) {
 	}
 }
 
-// TestEntries: after tiling the inner loop, the innermost loop is entered more often; after tiling
-// the outer loop, it is not.
+// TestEntries: after the inner loop is tiled, the innermost loop is entered more often. After the
+// outer loop is tiled, it is entered as often as before.
 func TestEntries(t *testing.T) {
 	n := &loops.Nest{Items: []loops.Item{loops.Loop(6, loops.Loop(60, loops.Leaf(loaded, 1<<20, 0, 8)))}}
 	for _, c := range []struct {

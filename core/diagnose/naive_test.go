@@ -9,16 +9,16 @@ import (
 	"pgregory.net/rapid"
 )
 
-// naive replays the references of one site with plain lists and maps. There is a private level, and
-// a level that is shared by pairs of cores.
+// naive replays the references of one site with plain lists and maps. It simulates a private level,
+// and a level that pairs of cores share.
 type naive struct {
 	near      map[uint8][]trace.Line // most recently used first
 	caches    [2]map[uint8]map[trace.Line][]trace.Line
 	sharers   map[trace.Line]map[uint8]bool
 	lost      map[trace.Line]map[uint8]bool
-	writer    map[trace.Addr]uint8 // by word: 1 + the core that wrote it last
+	writer    map[trace.Addr]uint8 // by word: 1 + the core that last wrote the word
 	contended map[trace.Line]bool
-	open      bool                          // several threads are running
+	open      bool                          // whether several threads are running
 	stored    map[trace.Addr]map[uint8]bool // the threads that stored to a word while several threads ran
 
 	nears, coherence, falsely, severally float64

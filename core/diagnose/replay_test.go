@@ -40,8 +40,8 @@ func TestUnpacked(t *testing.T) {
 	}
 }
 
-// TestSchedule: threads that happened to run one after the other when they were recorded run
-// alternately between a fork and a join, each as often as its clock allows.
+// TestSchedule: threads that ran one after the other when they were recorded run alternately
+// between a fork and a join, each as often as its clock allows.
 func TestSchedule(t *testing.T) {
 	f := loops.NewFolder(0)
 	b := trace.NewBatch(64)

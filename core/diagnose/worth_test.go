@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestFindingsWorthReading: findings that save little are left out, unless nothing else explains
-// why the run waits.
+// TestFindingsWorthReading: findings with small savings are omitted unless no other finding
+// explains why the run waits.
 func TestFindingsWorthReading(t *testing.T) {
 	run := func(waiting float64, list ...Finding) *Diagnosis {
 		d := &Diagnosis{Cycles: 1e6, Waits: []LevelWait{{Name: "L2", Cycles: waiting}}, Findings: list}

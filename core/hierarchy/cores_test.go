@@ -85,7 +85,7 @@ func TestCoresAlone(t *testing.T) {
 }
 
 // If a shared cache is partitioned, each core uses a cache of the size of its part. Cores without
-// an explicit part divide the rest.
+// an explicit part share the rest.
 func TestShares(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		traces := drawTraces(t)

@@ -109,8 +109,8 @@ func TestPredictIsExact(t *testing.T) {
 	})
 }
 
-// Without a table, SDCM makes the prediction, and predicts the same number as when it is shown
-// beside another method.
+// Without a table, the prediction comes from SDCM, and equals SDCM's prediction beside another
+// method.
 func TestPredictFallsBack(t *testing.T) {
 	var lines []uint64
 	for i := range uint64(4000) {

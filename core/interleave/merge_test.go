@@ -24,7 +24,7 @@ type row struct {
 	arg    uint64
 }
 
-// columns says which optional columns a stream has.
+// columns specifies which optional columns a stream has.
 type columns struct{ site, arg, pc bool }
 
 // pieces is a stream that returns its rows in pieces of random length. Each piece is a part of a
@@ -315,7 +315,7 @@ func TestOrdersByHand(t *testing.T) {
 }
 
 // TestUniformIsUniform checks that each of four cores has a quarter of the turns, within five
-// standard deviations, and that each core follows every core equally often.
+// standard deviations, and that all pairs of successive cores are equally frequent.
 func TestUniformIsUniform(t *testing.T) {
 	const rows = 1 << 16
 	m, b := New(Order{Policy: Uniform, Seed: 7}), trace.NewBatch(rows)

@@ -101,8 +101,8 @@ var snippets = []struct{ name, text, why string }{
 	{"type of the same name", "%x = type { i32 }\ndefine void @f(ptr %x) {\n  %y = getelementptr %x, ptr %x, i64 1\n  %z = load %x, ptr %y\n  ret void\n}\n", ""},
 }
 
-// TestRareFunctions checks that functions are instrumented unless they cannot be parsed or must not
-// be changed. Such functions must remain unchanged and be reported.
+// TestRareFunctions checks that functions are instrumented if they can be parsed and may be
+// changed. All other functions must remain unchanged and be reported.
 func TestRareFunctions(t *testing.T) {
 	for _, s := range snippets {
 		r, err := Instrument([]byte(s.text), Options{Instrs: true})

@@ -8,7 +8,7 @@ import (
 
 // BenchmarkFold repeatedly folds, in bounded memory, the traces of products of 64 × 64 matrices
 // with block entries, and the traces of programs with data-dependent addresses or trip counts. It
-// encodes each tree that the folder passes on.
+// encodes each tree that the folder outputs.
 func BenchmarkFold(b *testing.B) {
 	all := append(irregular[:len(irregular):len(irregular)], struct {
 		name string

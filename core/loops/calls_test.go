@@ -88,8 +88,8 @@ func TestContextsMatchStacks(t *testing.T) {
 }
 
 // TestCallsFromManyPlaces checks a function that is called from many places in a nest, each with
-// its own array. The nest remains a single nest, however long it is, even if another function is
-// called in between.
+// its own array. The nest remains a single nest of any length, even if another function is called
+// in between.
 func TestCallsFromManyPlaces(t *testing.T) {
 	const places = 40
 	for _, deep := range []bool{false, true} {
@@ -132,8 +132,8 @@ func TestCallsFromManyPlaces(t *testing.T) {
 	}
 }
 
-// TestRecursionHasFewContexts checks that recursion has few contexts, whatever its depth and the
-// order of its calls.
+// TestRecursionHasFewContexts checks that recursion has few contexts, for any depth and any order
+// of the calls.
 func TestRecursionHasFewContexts(t *testing.T) {
 	var c code
 	c.blocks = true

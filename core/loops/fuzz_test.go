@@ -6,10 +6,10 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// FuzzFold checks that all rows can be restored, whatever the window is, even from the encodings of
-// trees that a folder has passed on. Each row is encoded by two bytes of the input, which determine
-// its reference (one of eight), by how much the address changes, and whether the reference reverses
-// its direction.
+// FuzzFold checks that all rows can be restored for any window, even from the encodings of trees
+// that a folder has output. Each row is encoded by two bytes of the input, which determine its
+// reference (one of eight), by how much the address changes, and whether the reference reverses its
+// direction.
 func FuzzFold(f *testing.F) {
 	f.Add([]byte{3, 1, 9, 1, 9, 1, 9, 1, 10, 2, 9, 1, 9, 1, 10, 2}, uint16(0), uint16(0))
 	for _, k := range kernels {

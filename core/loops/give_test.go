@@ -8,8 +8,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestGivenTreesExpandToTheTrace checks that, for batches of any size, expanding the trees passed
-// on by a folder, in order, yields the original trace.
+// TestGivenTreesExpandToTheTrace checks, for batches of any size, that the trees output by a
+// folder, expanded in order, yield the original trace.
 func TestGivenTreesExpandToTheTrace(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		all, has := drawRows(t)
@@ -64,8 +64,8 @@ func TestGiveError(t *testing.T) {
 	}
 }
 
-// TestMemoryIsBounded checks that a folder that passes trees on needs no more memory for more rows,
-// and eventually allocates no memory at all.
+// TestMemoryIsBounded checks that the memory of a folder that outputs trees does not grow with the
+// number of rows, and that the folder eventually allocates no memory.
 func TestMemoryIsBounded(t *testing.T) {
 	for _, k := range irregular {
 		c := code{blocks: true}

@@ -15,7 +15,8 @@ func plain(all []row, has columns) int {
 }
 
 // TestPlainFormIsComplete checks that the rows can be restored from the plain form, alone and as a
-// tree. This shows that the plain form omits nothing, and that comparing it with trees is fair.
+// tree. This shows that the plain form omits no information, so that a comparison with trees is
+// fair.
 func TestPlainFormIsComplete(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		all, has := drawRows(t)
@@ -257,7 +258,7 @@ func TestFewRowsAreWrittenPlain(t *testing.T) {
 		trips uint64
 		want  string
 	}{
-		{2, "\x02\x04\x01" + // version 2, sites, one reference:
+		{2, "\x02\x04\x01" + // version 2, with sites, one reference:
 			"\x00\x08\x02" + // a load of 8 bytes at site 0 + 1
 			"\x02" + // two rows
 			"\x00\x01" + // a run of two rows of reference 0

@@ -9,8 +9,8 @@ import (
 
 // Plain builds the plain form of a trace, which the encodings of trees must not exceed by more than
 // a twentieth. It lists the address differences for each reference, where a reference is everything
-// in a row except its address. It is complete: [ReadPlain] restores the rows from it alone.
-// Integers are LEB128, and differences are zigzag-encoded.
+// in a row except its address. The plain form is complete: [ReadPlain] restores the rows from the
+// plain form alone. Integers are LEB128, and differences are zigzag-encoded.
 //
 //	version (2), columns in bits: 1 thread, 2 PC, 4 site, 8 arg
 //	references, each: kind << 1, bytes, and of the columns that there are

@@ -95,8 +95,8 @@ func comesBack(t *testing.T, path string) {
 	}
 }
 
-// equal reports whether restored rows equal the original rows. Rows without sites have been
-// assigned sites.
+// equal reports whether restored rows equal the original rows. The folder has assigned sites to
+// rows without sites.
 func equal(a, b *trace.Batch) bool {
 	return slices.Equal(a.Addr, b.Addr) && slices.Equal(a.Bytes, b.Bytes) && slices.Equal(a.Kind, b.Kind) &&
 		slices.Equal(a.Thread, b.Thread) && slices.Equal(a.PC, b.PC) && (b.Site == nil || slices.Equal(a.Site, b.Site)) && alikeArgs(a.Arg, b.Arg)

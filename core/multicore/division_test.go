@@ -59,7 +59,7 @@ func TestChunksWithinVectors(t *testing.T) {
 	}
 }
 
-// TestStaticAssignsAllUnits checks that each unit is assigned to exactly one core, whatever the chunk
+// TestStaticAssignsAllUnits checks that each unit is assigned to exactly one core, for any chunk
 // size.
 func TestStaticAssignsAllUnits(t *testing.T) {
 	for _, units := range []uint64{0, 1, 2, 5, 64, 100, 101} {
@@ -132,8 +132,8 @@ func TestThievesFindAllChunks(t *testing.T) {
 	}
 }
 
-// TestThievesBegin checks that each core executes its own part as long as all are equally fast, and
-// that the first core to finish takes the last quarter of the next core's part.
+// TestThievesBegin checks that each core executes its part as long as all cores are equally fast,
+// and that the first core to finish takes the last quarter of the next core's part.
 func TestThievesBegin(t *testing.T) {
 	next := newThieves(30, 3).next
 	for i := range uint64(2) {
@@ -191,8 +191,8 @@ func TestWideIterations(t *testing.T) {
 		cores uint64
 		want  bool
 	}{
-		{Schedule{Static, 0}, 2, 40, 16, false}, // each core gets 20 elements
-		{Schedule{Static, 0}, 2, 10, 16, true},  // each core gets 5 elements
+		{Schedule{Static, 0}, 2, 40, 16, false}, // each core executes 20 elements
+		{Schedule{Static, 0}, 2, 10, 16, true},  // each core executes 5 elements
 		{Schedule{Static, 0}, 3, 10, 16, false}, // the cores process elements one by one
 		{Schedule{Static, 1}, 2, 1000, 2, true},
 		{Schedule{Static, 1}, 3, 1000, 2, false},

@@ -289,10 +289,12 @@ type shared struct {
 	prefix, before, behind, suffix []row
 	short                          []row    // the rows before a chunk that is cut short; nil: the same as before
 	around                         [2][]row // rows of a core before and after all its chunks, if it has chunks
-	told                           int      // 1 + the index, in behind, of the row that each core executes only once; 0 if there is none
-	iterations                     [][]row
-	asked                          Schedule
-	steals                         bool
+	// 1 + the index, in behind, of the row that each core executes only once; 0 if there is no such
+	// row
+	told       int
+	iterations [][]row
+	asked      Schedule
+	steals     bool
 }
 
 // blocks returns the rows of blocks whose events have no arguments.
@@ -527,7 +529,7 @@ func (m *model) steal(n, chunk int, earliest func() int, give func(core, i int),
 	}
 }
 
-// share makes the cores execute a worksharing loop.
+// share simulates the execution of a worksharing loop by the cores.
 func (m *model) share(l *shared) {
 	m.sequence = append(m.sequence, l.sequence()...)
 	chunks := m.divide(l)

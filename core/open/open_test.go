@@ -141,7 +141,8 @@ func skippable(content string) []byte {
 
 func join(parts ...[]byte) []byte { return bytes.Join(parts, nil) }
 
-// packed is a compressed file. It contains the text of data.lackey, or several copies of this text.
+// packed is a compressed file, which contains the text of data.lackey, or several copies of this
+// text.
 type packed struct {
 	name    string
 	bytes   []byte
@@ -666,8 +667,8 @@ func BenchmarkOpen(b *testing.B) {
 	}
 }
 
-// TestDecompressionBombs checks that files that decompress to a thousand times their length or more need no more
-// memory than other files, whatever they contain.
+// TestDecompressionBombs checks that files that decompress to at least a thousand times their
+// length need no more memory than other files, regardless of their content.
 func TestDecompressionBombs(t *testing.T) {
 	const length = 16 << 20
 	contents := map[string]struct{ head, fill, want string }{

@@ -100,9 +100,9 @@ func TestOnePass(t *testing.T) {
 	p := toy(t)
 	b := p.NewBody(axpy, Options{})
 	s := b.OnePass()
-	// Loads start in cycles 0 and 1 on P2. The addition starts when the second load is done, in
-	// cycle 5, and takes 3 cycles; the multiplication starts 4 cycles earlier, and the store takes
-	// 1 cycle more.
+	// Loads start in cycles 0 and 1 on P2. The addition starts when the second load is complete, in
+	// cycle 5, and takes 3 cycles; the multiplication starts 4 cycles earlier, and the store takes 1
+	// more cycle.
 	if s.Cycles != 12 || s.Last != 6 {
 		t.Errorf("%v cycles, the last operation is %d; want 12 and 6", s.Cycles, s.Last)
 	}
@@ -283,7 +283,7 @@ func TestFillWait(t *testing.T) {
 			t.Errorf("%v with misses at site %d takes %v cycles, want %v", c.instrs, c.misses, got, c.want)
 		}
 	}
-	// The same loads in two blocks.
+	// The same loads are in two blocks.
 	head := Piece{[]trace.Instr{{Opcode: "phi", Type: "ptr", Uses: []int32{-1}}, {Opcode: "getelementptr", Type: "ptr", Uses: []int32{0}}, value}, 1}
 	latch := Piece{[]trace.Instr{{Opcode: "load", Type: "ptr", Uses: []int32{-1}, Site: 2}}, 1}
 	carried := []Carried{{Piece: 1, Instr: 0, FromPiece: 0, FromInstr: 0}, {Piece: 0, Instr: 0, FromPiece: 1, FromInstr: 0, Before: 1}}

@@ -34,7 +34,7 @@ func TestRuntime(t *testing.T) {
 	if b := r.Blocks[1]; b.Transfers != 5000 || b.Bottleneck != Bandwidth || b.Steady.Bottleneck != Bandwidth || b.Steady.Ports != 3 || b.Steady.Transfers != 8 || b.Loop != 2 {
 		t.Errorf("%+v", b)
 	}
-	// If transfers overlap with accesses, only the longer of the two counts.
+	// If transfers overlap with accesses, only the longer of the two times counts.
 	p.Overlaps = true
 	r, err = p.Runtime(Run{Program: program(), Visits: []float64{1, 1000, 1}, Transfers: []float64{0, 5000, 0}})
 	if err != nil || r.Blocks[1].Steady.Transfers != 5 {
@@ -84,8 +84,8 @@ func TestRuntimeOfBranches(t *testing.T) {
 	}
 }
 
-// TestShortLoops checks that independent executions of a loop overlap as far as the window reaches,
-// and that executions that depend on each other do not.
+// TestShortLoops checks that independent executions of a loop overlap within the window, and that
+// dependent executions do not overlap.
 func TestShortLoops(t *testing.T) {
 	p := toy(t)
 	p.Window = 60
@@ -132,8 +132,8 @@ func TestOverlap(t *testing.T) {
 	}
 }
 
-// TestCrossing checks that an access that crosses a line costs as much as the description says, or
-// otherwise occupies its ports twice.
+// TestCrossing checks that an access that crosses a line has the cost in the description or, if
+// there is none, occupies its ports twice.
 func TestCrossing(t *testing.T) {
 	p := toy(t)
 	run := Run{Program: program(), Visits: []float64{0, 1000, 0}, Crossing: func(block, site uint32) float64 {

@@ -191,8 +191,8 @@ func TestMissingInstructions(t *testing.T) {
 	}
 	for _, c := range []struct {
 		opcode  string
-		without bool // whether it is compiled to a call on baseline x86-64
-		with    bool // whether it is compiled to a call if all features are available
+		without bool // whether the operation is compiled to a call on baseline x86-64
+		with    bool // whether the operation is compiled to a call if all features are available
 	}{
 		{"llvm.fma", true, false}, {"llvm.fmuladd", false, false}, {"llvm.floor", true, false}, {"llvm.rint", true, false},
 		{"llvm.round", true, false}, {"llvm.lround", true, true}, {"llvm.lrint", false, false}, {"trunc", false, false}, {"llvm.sqrt", false, false},

@@ -11,7 +11,7 @@ import (
 	"github.com/stackglass/stackglass/core/profile"
 )
 
-// withCommunication returns the test profile with sites, in which two threads make the accesses.
+// withCommunication returns the test profile with sites, in which two threads perform the accesses.
 func withCommunication() *profile.Profile {
 	p := withSites()
 	p.Totals.Threads = []uint32{1, 7}
@@ -109,7 +109,7 @@ func TestCheckCommunication(t *testing.T) {
 	}
 }
 
-// Lists and histograms that only claim to be long must not need memory.
+// Lists and histograms with a false large length must not lead to large allocations.
 func TestDecodeCommunicationAllocatesLittle(t *testing.T) {
 	far := string(append([]byte{1}, binary.AppendUvarint(nil, 0xfffffff0)...)) + "\x01"
 	head := "\x00\x02\x08\x00" + strings.Repeat("\x00", 15) + "\x80\x20\x00" + strings.Repeat("\x00", 15) + "\x00\x01\x00\x00\x00\x01"

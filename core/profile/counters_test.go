@@ -93,7 +93,8 @@ func TestCountersCheck(t *testing.T) {
 
 func TestCountersSections(t *testing.T) {
 	const input, totals, state = "\x03din\x00\x07\x00\x00\x00", "\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00", "\x00\x00"
-	none := "\x00\x13\x00\x00\x00\x00" + strings.Repeat("\x00", 21) // nineteen counters, empty lists, no bytes touched
+	// nineteen counters, empty lists, and no accessed bytes
+	none := "\x00\x13\x00\x00\x00\x00" + strings.Repeat("\x00", 21)
 	const local, windows = "\x40\x00", "\x40\x80\x08\x00\x00"
 	head := []string{"INPT", input, "TOTL", totals, "STAT", state}
 	if _, err := profile.Decode(sections(append(head[:6:6], "CNTR", none)...)); err != nil {

@@ -315,8 +315,9 @@ func TestDecodeDamaged(t *testing.T) {
 	}
 }
 
-// sections returns an encoded profile with any sections, such as a hostile or newer program could
-// write. parts contains names and payloads in turn; the checksums and the digest are correct.
+// sections returns an encoded profile with arbitrary sections, which a hostile or newer program
+// might write. parts alternates between names and payloads; the checksums and the digest are
+// correct.
 func sections(parts ...string) []byte { return sectionsOf("\x05", parts...) }
 
 // sectionsOf is like sections, for a profile of a given version.
@@ -365,7 +366,7 @@ func TestDecodeSections(t *testing.T) {
 	}
 }
 
-// Decoding must not allocate a lot of memory for very many lists of a few bytes each.
+// Decoding must not allocate much memory for very many lists of a few bytes each.
 func TestDecodeAllocatesLittle(t *testing.T) {
 	const kind = "\x00\x00\x01\xf0\xff\xff\xff\x0f\x01" // one access at a long distance
 	kinds := "\x40\xe8\x07" + strings.Repeat(kind, 1000)
@@ -411,7 +412,7 @@ func TestDecodeBomb(t *testing.T) {
 	}
 }
 
-// Lists that claim to have 2^60 elements must not need memory.
+// Lists with a false length of 2^60 elements must not lead to large allocations.
 func TestDecodeClaims(t *testing.T) {
 	whole := []string{"INPT", "\x03din\x00\x3f\x00\x00\x00", "TOTL", strings.Repeat("\x00", 15), "STAT", "\x00\x00", "LOCA", "\x40\x00", "WIND", "\x40\x80\x08\x00\x00"}
 	huge := string(binary.AppendUvarint(nil, 1<<60))

@@ -9,8 +9,8 @@ import (
 )
 
 // withSets returns the sample profile with a set table. The profile has three accesses at distance
-// 1. With 2 sets, one of these accesses finds its line at the top of the set; with 4 sets, all of
-// them do.
+// 1. With 2 sets, one of these accesses finds its line at the top of the set; with 4 sets, all
+// three accesses do.
 func withSets() *profile.Profile {
 	p := sample(true)
 	t := new(profile.SetTable)

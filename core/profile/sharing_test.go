@@ -10,7 +10,7 @@ import (
 	"github.com/stackglass/stackglass/core/profile"
 )
 
-// apart sets the rows of a table for lines that conflict only if there is a single set.
+// apart sets the rows of a table as if lines conflicted only in a single set.
 func apart(c *profile.StackCounts) {
 	for d, n := range c.Distances.All() {
 		c.Sets.Depths[0][d] += n

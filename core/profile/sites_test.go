@@ -198,8 +198,8 @@ func TestSiteBins(t *testing.T) {
 	}
 }
 
-// In encoded form, each of a million sites takes tens of bytes. Decoding them needs little more
-// memory than the sites themselves.
+// In encoded form, each of a million sites takes tens of bytes. Decoding needs little more memory
+// than the decoded sites.
 func TestMillionSites(t *testing.T) {
 	const n = 1_000_000
 	p := sample(false)

@@ -128,8 +128,9 @@ func counts(names []uint64, numbers []uint64) Table {
 	return t
 }
 
-// naiveJoin handles the rows of b one by one. It joins each to the first row of a that has the same
-// name and is not joined yet. If there is none, it inserts a line after the previous row.
+// naiveJoin handles the rows of b one by one. It joins each row to the first row of a that has the
+// same name and is not joined yet. If there is no such row, it inserts a line after the previous
+// row.
 func naiveJoin(a, b Table) (lines []string) {
 	for _, row := range a.Rows {
 		lines = append(lines, row[0].Plain()+" A "+row[1].Plain()+" 0")
@@ -171,8 +172,8 @@ func TestJoinEqualsReference(t *testing.T) {
 		}
 		want := naiveJoin(a, b)
 		if rises(j.Rows) {
-			// If both tables are in ascending order, so is the joined table. It contains the same
-			// rows as naiveJoin's result, but in a different order.
+			// If both tables are in ascending order, the joined table is, too. It contains the same rows as
+			// naiveJoin's result, but in a different order.
 			slices.Sort(got)
 			slices.Sort(want)
 		}

@@ -12,8 +12,8 @@ import (
 )
 
 // BenchmarkConsume simulates a single cache of 32 KiB with 8 ways, for comparison with analyses of
-// all geometries at once. It does not include reading: about two million references of a real trace
-// are in memory.
+// all geometries at once. The time does not include reading: about two million references of a real
+// trace are in memory.
 func BenchmarkConsume(b *testing.B) {
 	for _, name := range tracetest.RealTraces {
 		for _, cache := range []string{"32KiB,8", "32KiB,full", "32KiB,8,plru", "32KiB,8,random", "1MiB,16"} {

@@ -21,8 +21,8 @@ func consume(t *rapid.T, h hierarchy.Hierarchy, o Options, batches ...*trace.Bat
 	return s.Result()
 }
 
-// With a warm-up, the counts equal the difference between a run with and a run of only the warm-up. With
-// a limit, they equal the counts of a run that ends there.
+// With a warm-up, the counts equal the difference between the whole run and a run of only the
+// warm-up. With a limit, the counts equal the counts of a run that ends at the limit.
 func TestWarmupAndLimit(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		h, b := drawHierarchy(t), drawBatch(t)
@@ -68,7 +68,8 @@ func TestWarmupShare(t *testing.T) {
 func TestFlushEvery(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		h, b := drawHierarchy(t), drawBatch(t)
-		for i := range h.Levels { // other policies depend on the order in which ways became empty
+		// the victims of other policies depend on the order in which ways became empty
+		for i := range h.Levels {
 			h.Levels[i].Replacement = rapid.SampledFrom([]hierarchy.Replacement{hierarchy.LRU, hierarchy.FIFO}).Draw(t, "replacement")
 		}
 		n := rapid.IntRange(1, 100).Draw(t, "references between flushes")
@@ -108,7 +109,7 @@ func TestTranslation(t *testing.T) {
 		}
 		b := drawBatch(t)
 		for i := range b.Addr {
-			b.Addr[i] *= 300 // across a few hundred pages
+			b.Addr[i] *= 300 // spread the addresses over a few hundred pages
 		}
 		got := consume(t, h.Translation(), Options{Translation: true}, b)
 		tlbs := map[string][]uint64{} // pages by set, the most recently used page first
@@ -170,7 +171,7 @@ func TestMostCores(t *testing.T) {
 	}
 }
 
-// Sub-blocks need a single core, and non-inclusive levels.
+// Sub-blocks are possible only with a single core and with non-inclusive levels.
 func TestRefusesFeatures(t *testing.T) {
 	for name, lines := range map[string][]string{
 		"sub-blocks under an inclusive level":                              {"L1=1KiB,4,subblock=16", "L2=8KiB,4,inclusive"},

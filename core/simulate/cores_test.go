@@ -90,9 +90,8 @@ func TestBusDropsUnusedLines(t *testing.T) {
 	})
 }
 
-// If a trace contains threads only from some reference on, it is simulated as if thread 0 had made
-// the earlier references. Counts of the bus are an exception, because the bus did not see the
-// earlier references.
+// If the first references of a trace have no threads, they are simulated as if thread 0 had made
+// them. The counts of the bus are an exception, because the bus does not process these references.
 func TestThreadsAppear(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		h, b := drawHierarchy(t), drawBatch(t)
@@ -203,7 +202,7 @@ func TestThreadsBeyondMaxCores(t *testing.T) {
 	}
 }
 
-// Hierarchies that are impossible for several cores are rejected, and so are too many cores.
+// Hierarchies that are impossible for several cores are rejected. Too many cores are also rejected.
 func TestRejectsCores(t *testing.T) {
 	crowd := [][]uint32{}
 	for i := range uint32(MaxCores + 1) {

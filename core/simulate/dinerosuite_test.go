@@ -17,11 +17,11 @@ import (
 )
 
 // TestDineroIVSuite runs DineroIV's own regression tests: the files test-parms, mm.32, mm.64 and
-// mm.*.good.* of the folder testing of its sources, which must be in the folder dineroIV of the external
-// data. It compares every number of the expected results except percentages. Some results depend on the
-// C library's generator of random numbers, and on how DineroIV uses it: those with random replacement (a
-// tag with rr), and those that drop half of the prefetches (P50). For these, the test replaces the
-// simulator's random choices by DineroIV's.
+// mm.*.good.* of the folder testing of its sources, which must be in the folder dineroIV of the
+// external data. It compares every number of the expected results except percentages. Some results
+// depend on the C library's generator of random numbers, and on how DineroIV uses it: results with
+// random replacement (a tag with rr), and results with half of the prefetches dropped (P50). For
+// these results, the test replaces the simulator's random choices with DineroIV's.
 func TestDineroIVSuite(t *testing.T) {
 	dir := filepath.Join(tracetest.DataDir(t), "dineroIV")
 	parameters, err := os.ReadFile(filepath.Join(dir, "test-parms"))
@@ -45,7 +45,7 @@ func TestDineroIVSuite(t *testing.T) {
 			continue // test-parms also has runs without an expected result
 		}
 		if results++; os.Getenv("STACKGLASS_SOAK") == "" && results%4 != 1 {
-			continue // make soak runs all of them
+			continue // make soak runs all configurations
 		}
 		run++
 		got := runDinero(t, filepath.Join(dir, input), options)
@@ -312,7 +312,7 @@ func (all dineroResult) compare(text string) (differences []string) {
 			continue
 		}
 		if d == nil || len(numbers) == 0 || strings.Contains(line, ".") {
-			continue // blank lines, headings, and shares
+			continue // skip blank lines, headings and shares
 		}
 		switch name {
 		case "Demand Misses", "Prefetch Misses", "Demand Block Misses", "Prefetch Block Misses", "Total Misses", "Total Block Misses":

@@ -17,12 +17,12 @@ type naive struct {
 	h        hierarchy.Hierarchy
 	caches   [][]*naiveLevel // caches of each level
 	icaches  [][]*naiveLevel // instruction caches of each level
-	levels   []*naiveLevel   // levels that the current reference goes through
-	core     int             // core that issues it
-	fetching bool            // it is an instruction fetch
+	levels   []*naiveLevel   // caches for the current reference, first level first
+	core     int             // core that issues the current reference
+	fetching bool            // whether the current reference is an instruction fetch
 	threaded bool
 	waiting  []func()   // prefetches
-	off      bool       // caches are not kept coherent
+	off      bool       // whether caches are not kept coherent
 	addr, pc trace.Addr // address of the part of the reference, and its instruction
 	states   map[place]map[int]byte
 	msi      bool
@@ -42,13 +42,13 @@ type place struct {
 type naiveLevel struct {
 	hierarchy.Cache
 	number               int
-	first, end           int // the range of cores that use it: first core, and end (exclusive)
+	first, end           int // the range of cores that use the cache: first core, and end (exclusive)
 	sets, ways           uint64
 	inclusive, exclusive bool
 	lines                map[uint64]*naiveLine
 	lost                 map[uint64]bool
 	depth                int
-	instructions         bool              // an instruction cache
+	instructions         bool              // whether the cache is an instruction cache
 	inserted, uses       map[[2]uint64]int // time of the insertion, and number of uses since then, by set and way
 	bits                 map[[2]uint64]bool
 	rrpv                 map[[2]uint64]int
@@ -70,7 +70,7 @@ type naiveLine struct {
 	number, set, way uint64
 	words            data
 	dirty            bool
-	fresh            bool // prefetched, and not used since
+	fresh            bool // whether the line was prefetched and not used since
 	// The sub-blocks that are present, dirty, and used by a demand access, by address.
 	valid, changed, touched map[uint64]bool
 }
@@ -126,7 +126,7 @@ func newNaiveLevel(c hierarchy.Cache, i, first, end int, seed uint64) *naiveLeve
 	return l
 }
 
-// path returns the caches of a core that data, or instruction fetches, go through.
+// path returns the caches of a core for data or for instruction fetches, first level first.
 func (n *naive) path(core int, fetch bool) (path []*naiveLevel) {
 	for i, caches := range n.caches {
 		if fetch && i < len(n.icaches) {
@@ -152,7 +152,7 @@ func (n *naive) run(core int, fetch bool) {
 	}
 }
 
-// sum returns the total counts of the caches of a level and the number of lines in it.
+// sum returns the total counts of the caches of a level, and the number of lines in these caches.
 func sum(caches []*naiveLevel) (sum Counts, lines int) {
 	for _, l := range caches {
 		lines += len(l.lines)
@@ -293,8 +293,8 @@ func (l *naiveLevel) wayFor(set uint64) uint64 {
 	})
 }
 
-// awayFromLatest applies tree-PLRU as in a textbook: it chooses the half of the ways that was not
-// used last, and then does the same within this half.
+// awayFromLatest implements tree-PLRU by its definition: it chooses the half of the ways that was
+// not used last, and then proceeds in the same way within this half.
 func (l *naiveLevel) awayFromLatest(set, from, to uint64) uint64 {
 	if to-from == 1 {
 		return from
@@ -720,7 +720,7 @@ func (n *naive) transact(i int, p place, me *naiveLevel, members []*naiveLevel, 
 	addr := p.line * bytes
 	for _, m := range members {
 		if !n.above(i, m, addr, bytes, func(*naiveLevel, *naiveLine) {}) {
-			delete(state, m.number) // no word of the line is left there
+			delete(state, m.number) // no word of the line is left in the member
 		}
 	}
 	mine := state[me.number]
@@ -840,7 +840,7 @@ func (n *naive) sendChanged(i int, m *naiveLevel, addr, bytes uint64, changed da
 
 // cut splits a range of bytes at line boundaries.
 func cut(addr, bytes, lineBytes uint64) (pieces [][2]uint64) {
-	for a := addr; a != addr+bytes; a++ { // also at the end of the address space
+	for a := addr; a != addr+bytes; a++ { // this also works at the end of the address space
 		if len(pieces) == 0 || a%lineBytes == 0 {
 			pieces = append(pieces, [2]uint64{a, 0})
 		}

@@ -8,8 +8,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// demanded performs a demand access to a whole line, and everything that depends on such accesses:
-// fetch counts, causes, prefetches.
+// demanded performs a demand access to a whole line, and updates everything that depends on such
+// accesses: fetch counts, causes and prefetches.
 func (n *naive) demanded(i int, line uint64, store bool, access func()) {
 	l := n.levels[i]
 	fresh, pushed, before := false, l.pushed[line], l.counts.Misses()
@@ -399,7 +399,8 @@ func (n *naive) evictedParts(i int, victim *naiveLine) {
 	n.writeBackParts(i, victim)
 }
 
-// writeBackParts writes back the dirty sub-blocks of a line, adjacent ones together, last ones first.
+// writeBackParts writes back the dirty sub-blocks of a line, adjacent sub-blocks together, starting
+// with the last.
 func (n *naive) writeBackParts(i int, x *naiveLine) {
 	sub := uint64(n.levels[i].SubBlockBytes)
 	var runs [][2]uint64

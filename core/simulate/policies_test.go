@@ -16,11 +16,11 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// TestDrCacheSimPolicies follows drcachesim's own unit tests of its replacement policies. They access and
-// invalidate lines of one set, and say after each step which way will be replaced next. The test reads the
-// steps from the file cache_replacement_policy_unit_test.cpp of DynamoRIO's sources, which must be in
-// the folder dynamorio of the external data. drcachesim fills the first empty way, so the test orders the
-// simulator's empty ways accordingly.
+// TestDrCacheSimPolicies repeats drcachesim's unit tests of its replacement policies. These tests
+// access and invalidate lines of one set, and state after each step which way will be replaced
+// next. The test reads the steps from the file cache_replacement_policy_unit_test.cpp of
+// DynamoRIO's sources, which must be in the folder dynamorio of the external data. drcachesim fills
+// the first empty way, so the test orders the simulator's empty ways accordingly.
 func TestDrCacheSimPolicies(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(tracetest.DataDir(t), "dynamorio", "cache_replacement_policy_unit_test.cpp"))
 	if errors.Is(err, os.ErrNotExist) {
@@ -43,7 +43,7 @@ func TestDrCacheSimPolicies(t *testing.T) {
 			continue
 		}
 		tags := newTags(hierarchy.Cache{SizeBytes: c.ways * 8, LineBytes: 8, Replacement: c.policy}, 0)
-		ways := make([]trace.Line, c.ways) // the line in each way of drcachesim, plus one; 0: none
+		ways := make([]trace.Line, c.ways) // the line in each way of drcachesim, plus one; 0: no line
 		next, replaced := 0, 0
 		for _, m := range step.FindAllStringSubmatch(body, -1) {
 			line := trace.Line(m[2][0] - 'A')

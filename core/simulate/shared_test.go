@@ -104,7 +104,7 @@ func TestExclusiveByCore(t *testing.T) {
 // near reports whether x and n are equal, except for rounding when a sum is divided among cores.
 func near(x float64, n uint64) bool { return math.Abs(x-float64(n)) < 1e-6 }
 
-// ascending puts each thread on a core of its own, in ascending order.
+// ascending puts each thread on a separate core, in ascending order.
 func ascending(threads []uint32) (cores [][]uint32) {
 	for _, t := range slices.Compact(slices.Sorted(slices.Values(threads))) {
 		cores = append(cores, []uint32{t})

@@ -131,8 +131,9 @@ func begin(t interface{ Fatal(...any) }, h hierarchy.Hierarchy, o Options) *Simu
 }
 
 // The counts of the simulator equal the counts of the reference implementation. The data of the
-// reference implementation is checked, too: every read sees the last store, wherever the line has
-// been since then, and at the end memory contains all stores.
+// reference implementation is also checked: every read returns the value of the last store,
+// regardless of the caches that have contained the line since then, and at the end, memory contains
+// all stores.
 func TestEqualsReference(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		h, b, o := drawHierarchy(t), drawBatch(t), Options{Seed: rapid.Uint64().Draw(t, "seed")}
@@ -140,10 +141,10 @@ func TestEqualsReference(t *testing.T) {
 	})
 }
 
-// The same holds with prefetchers, sub-blocks and instruction caches.
+// The same applies with prefetchers, sub-blocks and instruction caches.
 func TestFeaturesEqualReference(t *testing.T) { rapid.Check(t, featuresEqualReference) }
 
-// FuzzFeatures is TestFeaturesEqualReference with inputs of the fuzzer.
+// FuzzFeatures does the same as TestFeaturesEqualReference with the fuzzer's inputs.
 func FuzzFeatures(f *testing.F) { f.Fuzz(rapid.MakeFuzz(featuresEqualReference)) }
 
 func featuresEqualReference(t *rapid.T) {
@@ -277,15 +278,15 @@ func (n *naive) reference(t *rapid.T, version int, kind trace.Kind, addr, bytes 
 	}
 }
 
-// held returns the lines that a cache contains.
+// held returns the lines in a cache.
 func held(l *level) (lines []trace.Line) {
 	l.tags.each(func(line trace.Line) { lines = append(lines, line) })
 	return lines
 }
 
 // An inclusive level always contains the lines of the levels above it, and an exclusive level
-// contains no line of the level above. No line gets lost: every line that was inserted is still
-// present or has been removed, and each miss in one level is an access to the next.
+// contains no line of the level above. No line is lost: every line that was inserted is still
+// present or has been removed, and each miss in one level is an access to the next level.
 func TestInvariants(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		h, b := drawHierarchy(t), drawBatch(t)
@@ -347,8 +348,8 @@ func checkFlow(t *rapid.T, r Result) {
 	}
 }
 
-// LRU has the inclusion property: if two caches have the same number of sets, the cache with more
-// ways contains every line of the other, so it never misses more often.
+// LRU has the inclusion property: of two caches with the same number of sets, the cache with more
+// ways contains every line of the other cache, and never misses more often.
 func TestMoreWaysHoldMore(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b := drawBatch(t)

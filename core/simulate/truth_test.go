@@ -40,7 +40,8 @@ func dineroRuns(t *testing.T, name string) (runs []run) {
 		}
 		switch {
 		case row["trace"] != name:
-		case row["cache"] == "2level:l2-ucache": // its row follows the row of its first level
+		// the row of a second level follows the row of its first level
+		case row["cache"] == "2level:l2-ucache":
 			runs[len(runs)-1] = append(runs[len(runs)-1], row)
 		default:
 			runs = append(runs, run{row})
@@ -75,8 +76,8 @@ func number(t *testing.T, text string) uint64 {
 var soak = os.Getenv("STACKGLASS_SOAK") != ""
 
 // TestDineroIV compares every count of DineroIV's runs, in one pass over each trace. Each hierarchy
-// is simulated with only one of the traces, or with all of them in make soak. The counts include
-// lines that are written back at the end.
+// is simulated with only one trace, or with all traces in make soak. The counts include lines that
+// are written back at the end.
 func TestDineroIV(t *testing.T) {
 	for n, name := range tracetest.RealTraces {
 		t.Run(name, func(t *testing.T) {

@@ -9,9 +9,9 @@ import (
 // straightforward method, and Cache simulates only one of the many caches. Neither computes
 // distances.
 
-// Plain counts depths with a move-to-front list for each set. A search of the list shifts the lines
-// that it passes. For each access, it tries the numbers of sets in ascending order, up to the first
-// number for which the line is on top of its set.
+// Plain counts depths with a move-to-front list for each set. A search shifts the lines that
+// precede the match. For each access, Plain tries the numbers of sets in ascending order, up to the
+// first number for which the line is on top of its set.
 type Plain struct {
 	numbers []int
 	sets    [setBits + 1][][ways]trace.Line // line + 1; 0: free

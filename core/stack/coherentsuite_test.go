@@ -59,7 +59,7 @@ func Coherent(events []stacktest.Event) Answers {
 	return a
 }
 
-// only returns the answers without the depths for numbers of sets that are not counted.
+// only returns the answers with only the depths for the counted numbers of sets.
 func (a Answers) only(numbers stack.SetNumbers) Answers {
 	for k := range a.Depths {
 		if (numbers|1)>>k&1 == 0 {
@@ -234,7 +234,7 @@ func hitsOf(cache *stacktest.Private, events []stacktest.Event) (hits uint64) {
 }
 
 // RandomEvents generates accesses as [Random] does, and loses lines in between. Losses occur in
-// bursts, about gap accesses apart. Half of the losses affect one of the most recently accessed
+// bursts, about every gap accesses. Half of the losses affect one of the most recently accessed
 // lines.
 func RandomEvents(rng *rand.Rand, n, gap int) (events []stacktest.Event) {
 	lines := stacktest.Random(rng, n)
@@ -259,8 +259,8 @@ func RandomEvents(rng *rand.Rand, n, gap int) (events []stacktest.Event) {
 	return events
 }
 
-// chaseEvents generates n accesses to random lines. One in gap accesses is followed by the loss of
-// another line.
+// chaseEvents generates n accesses to random lines. One of every gap accesses is followed by the
+// loss of another line.
 func chaseEvents(lines, gap, n int) (events []stacktest.Event) {
 	rng := rand.New(rand.NewPCG(1, uint64(gap)))
 	for _, line := range Chase(uint64(lines), n) {

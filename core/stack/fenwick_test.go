@@ -8,7 +8,7 @@ import (
 // Fenwick is the textbook method and the baseline of the benchmarks (Bennett and Kruskal 1975,
 // Olken 1981). A hash table maps each line to the time of its last access. A Fenwick tree over time
 // counts the lines by the times of their last accesses. Optionally, a top array of a given number
-// of lines is in front of both.
+// of lines precedes both.
 type Fenwick struct {
 	top   []trace.Line
 	keys  []uint64 // line + 1; 0: empty slot

@@ -10,7 +10,7 @@ import (
 	"github.com/stackglass/stackglass/core/stack/stacktest"
 )
 
-// Marked accesses are counted separately. Marking changes nothing else.
+// Marked accesses are counted separately. Marks do not change other results.
 func TestMarkedDepths(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 6))

@@ -12,7 +12,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Switching the lists between following accesses and following falls never changes the results.
+// The results do not depend on whether the lists follow accesses or falls.
 func TestFollow(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 5))
@@ -61,7 +61,7 @@ func only(numbers stack.SetNumbers, depths *stack.SetDepths) *stack.SetDepths {
 	return some
 }
 
-// Changing which lines have stamps never changes the results.
+// The results do not depend on which lines have stamps.
 func TestStamp(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 7))

@@ -11,7 +11,8 @@ import (
 )
 
 // Depths computes the counts of [stack.Sets] by definition: it simulates one LRU cache for each
-// number of sets and ways. The depth of an access is d if it hits with d+1 ways but misses with d.
+// number of sets and ways. The depth of an access is d if it hits with d+1 ways but misses with d
+// ways.
 func Depths(lines []trace.Line) *stack.SetDepths {
 	hits := new(stack.SetDepths)
 	for a := range hits {
@@ -43,7 +44,7 @@ func cacheHits(lines []trace.Line, sets, ways int) (hits uint64) {
 
 // RunSets checks a model for all numbers of sets. It runs the suite for distances, and compares
 // depths with the reference implementation: in batches of any length, and for a trace in two parts.
-// The second part starts with the stack of the first.
+// The second part begins with the stack of the first part.
 func RunSets(t *testing.T, fresh func() *stack.Sets) {
 	Run(t, func() stack.Model { return fresh() })
 	t.Run("depths", func(t *testing.T) {

@@ -102,8 +102,8 @@ func TestShelved(t *testing.T) {
 	}
 }
 
-// A model that continues from a state computes the same results as a model that was not
-// interrupted. So does a model that continues from the previous state.
+// A model that continues from the last or the previous state computes the same results as a model
+// that was not interrupted.
 func TestShelvedState(t *testing.T) {
 	for seed := range uint64(30) {
 		rng := rand.New(rand.NewPCG(seed, 5))
@@ -180,7 +180,7 @@ func forged(counts ...uint64) (state []byte) {
 	return state
 }
 
-// A forged state must not make the model use more memory or time than the content of the spill
+// With a forged state, the model must not use more memory or time than the content of the spill
 // store justifies.
 func TestShelvedStateForged(t *testing.T) {
 	shelf := new(stacktest.Shelf)
@@ -322,7 +322,7 @@ func TestShelvedAdopts(t *testing.T) {
 	}
 }
 
-// all returns all numbers of sets if sets is true, and none otherwise.
+// all returns all numbers of sets if sets is true, and no numbers otherwise.
 func all(sets bool) stack.SetNumbers {
 	if sets {
 		return stack.AllSetNumbers

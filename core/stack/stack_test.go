@@ -52,8 +52,8 @@ func TestExactLong(t *testing.T) {
 	}
 }
 
-// FuzzExact lets the fuzzer choose the lines, how often they are accessed again, and where batches
-// end.
+// FuzzExact lets the fuzzer choose the lines, the numbers of repeated accesses, and the ends of
+// batches.
 func FuzzExact(f *testing.F) {
 	f.Add([]byte("abacbdda"), byte(3), uint16(1))
 	f.Add([]byte("0123456789abcdefghijklmnopqrstuvwxyz0123456789"), byte(40), uint16(300))

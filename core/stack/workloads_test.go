@@ -89,7 +89,7 @@ func Chase(lines uint64, n int) []trace.Line {
 	return out
 }
 
-// Taker processes accesses; it is a model, or something simpler.
+// Taker processes accesses; it is a model, or a simpler type.
 type Taker interface {
 	Distances(lines []trace.Line, out []uint32)
 }

@@ -14,7 +14,7 @@ func allowed(directive, source string) bool {
 		return directive == "script-src"
 	case "data:":
 		return directive == "img-src"
-	case "blob:": // from the page's own memory
+	case "blob:": // a source in the page's memory
 		return directive == "img-src" || directive == "worker-src"
 	}
 	return strings.HasPrefix(source, "'sha256-") && (directive == "script-src" || directive == "style-src")

@@ -111,7 +111,7 @@ func (b *build) compileAll() (int, error) {
 	return 0, nil
 }
 
-// note prints a message, unless the same message has been printed before.
+// note prints a message unless it has printed the same message before.
 func (b *build) note(parts ...string) {
 	text := strings.Join(parts, "")
 	if !b.noted[text] {
@@ -128,7 +128,7 @@ func (io IO) run(program string, args []string) (int, error) {
 }
 
 // statusOf returns the exit status of a compiler, or 128 plus the signal's number if a signal ended
-// it. The error is non-nil if the compiler could not be run.
+// the compiler. The error is non-nil if the compiler could not be run.
 func statusOf(err error) (int, error) {
 	var exit *exec.ExitError
 	switch {
@@ -174,7 +174,7 @@ func (r *Runtime) libraryLink(line *commandLine) []string {
 		args = append(args, r.Calls, wrapOption(), "-lpthread")
 	}
 	if line.refusesUndefined() {
-		// The program contains the runtime.
+		// The program, not the library, contains the runtime.
 		args = append(args, "-Wl,-z,undefs")
 	}
 	return args
@@ -187,7 +187,7 @@ func (c *commandLine) refusesUndefined() bool {
 	return containsAny(all, "-z,defs", "-zdefs", "--no-undefined", "-no-undefined")
 }
 
-// bare reports whether the program is linked without a C library. The runtime needs one.
+// bare reports whether the program is linked without a C library, which the runtime needs.
 func (c *commandLine) bare() bool {
 	return c.has("-nostdlib", "-nodefaultlibs", "-nolibc") && !c.has("-lc")
 }

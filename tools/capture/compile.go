@@ -21,7 +21,8 @@ func (b *build) irArguments(src *argument) []string {
 	args = append(args, b.coverageArguments(src)...)
 	if !b.compiler.fortran {
 		if b.line.mode == building {
-			args = append(args, "-Qunused-arguments") // the line also contains arguments for the linker
+			// the command line also contains arguments for the linker
+			args = append(args, "-Qunused-arguments")
 		}
 		args = append(args, "-fno-discard-value-names", "-Xclang", "-disable-O0-optnone")
 		if !src.preprocessed() {
@@ -142,7 +143,7 @@ func (b *build) assemble(src *argument, text []byte, object string) (status int,
 			return 0, err
 		}
 		if isAboutOutput(said) {
-			return b.asItIs(src, object) // so that the user sees the compiler's own message
+			return b.asItIs(src, object) // so that the user sees the compiler's message
 		}
 		if everything {
 			break // instrumenting fewer functions does not help
@@ -174,8 +175,8 @@ func isAboutOutput(said string) bool {
 	return containsAny(said, "unable to open output file", "unable to rename temporary", "IO failure on output")
 }
 
-// leaveOut adds the function that caused an error to the functions to skip, or all functions if
-// that function is unknown.
+// leaveOut adds the function that caused an error to the functions to skip. If that function is
+// unknown, it skips all functions.
 func (b *build) leaveOut(src *argument, skip []string, said string, made *ir.Result) (more []string, everything bool) {
 	first, _, _ := strings.Cut(said, "\n")
 	if name := culprit(said, made.Text); name != "" && !slices.Contains(skip, name) && len(skip) < mostSkipped {
@@ -268,7 +269,8 @@ func (b *build) coverageArguments(src *argument) (args []string) {
 	if src.language != "" {
 		asked = append(asked, "-x", src.language)
 	}
-	said, _ := exec.Command(b.compiler.path, append(asked, src.name())...).CombinedOutput() // an error is ignored, because an invalid command line fails later anyway
+	// errors are ignored, because an invalid command line fails later anyway
+	said, _ := exec.Command(b.compiler.path, append(asked, src.name())...).CombinedOutput()
 	for _, m := range coverageFile.FindAllStringSubmatch(string(said), -1) {
 		file := quotedByDriver.ReplaceAllString(m[3], "$1")
 		if m[2] == "=" {

@@ -65,7 +65,8 @@ func notFound(name string, err error) error {
 }
 
 // numbered returns the newest installed compiler whose name consists of the given name and a
-// version, or "" if there is none. Debian installs clang-19 without clang, for example.
+// version, or "" if no such compiler is installed. For example, Debian installs clang-19 without
+// clang.
 func numbered(name string) string {
 	for version := newestLLVM; version >= oldestLLVM; version-- {
 		there := name + "-" + strconv.Itoa(version)
@@ -87,7 +88,7 @@ func familyOf(path string) (family, version string) {
 	if m := ofLLVM.FindStringSubmatch(filepath.Base(path)); m != nil {
 		return m[1], m[2]
 	}
-	// cc may be a link to a clang, or a script around one.
+	// cc may be a link to clang, or a script that runs clang.
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		if m := ofLLVM.FindStringSubmatch(filepath.Base(real)); m != nil {
 			return m[1], m[2]

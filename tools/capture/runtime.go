@@ -143,7 +143,7 @@ func runtimeKey(clang string) (string, error) {
 	return hex.EncodeToString(sum.Sum(nil))[:24], nil
 }
 
-// caches returns the folders in which compiled files may be cached, the best first.
+// caches returns the folders in which compiled files may be cached, in order of preference.
 func caches() (list []string) {
 	if user, err := os.UserCacheDir(); err == nil {
 		list = append(list, filepath.Join(user, "stackglass", "capture"))
@@ -233,11 +233,11 @@ func compileC(clang, folder string, args []string) error {
 	return nil
 }
 
-// ownKinds lists the kinds of the runtime's own events, in the order of sg_own in
-// runtime/runtime.h. Each is a block with one site.
+// ownKinds lists the kinds of the events that the runtime generates, in the order of sg_own in
+// runtime/runtime.h. Each event is a block with one site.
 var ownKinds = [...]trace.Kind{trace.ThreadStart, trace.ThreadEnd, trace.RegionBegin, trace.RegionEnd}
 
-// ownTables returns the body of the MODL frame that describes the runtime's own blocks.
+// ownTables returns the body of the MODL frame that describes the blocks of these events.
 func ownTables() []byte {
 	p := &trace.Program{Modules: []trace.Module{{Name: "stackglass runtime"}}}
 	for i, kind := range ownKinds {

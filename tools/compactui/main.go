@@ -46,7 +46,8 @@ const (
 	literal = `("(?:[^"\\]|\\.)*")` // a string literal
 )
 
-// node matches the creation of an element. Its groups are the element's name, and its attributes.
+// node matches the creation of an element. Its groups are the element's name and the element's
+// attributes.
 const node = `vgn = &vugu\.VGNode\{Type: vugu\.VGNodeType\(3\), Namespace: "", Data: ` + literal + `, Attr: \[\]vugu\.VGAttribute(?:\(nil\)|\{(.*)\})\}\s*`
 
 var (
@@ -121,7 +122,7 @@ func compact(source string) ([]byte, error) {
 	return format.Source([]byte(source))
 }
 
-// repeated replaces matches until there are none.
+// repeated replaces matches until there are no more matches.
 func repeated(source string, old *regexp.Regexp, with string) string {
 	for before := ""; before != source; {
 		before = source
@@ -134,7 +135,8 @@ func repeated(source string, old *regexp.Regexp, with string) string {
 func unquoted(literal string) string {
 	s, err := strconv.Unquote(literal)
 	if err != nil {
-		panic("not a string literal: " + literal) // cannot happen, because the patterns match only literals
+		// this cannot happen, because the patterns match only literals
+		panic("not a string literal: " + literal)
 	}
 	return s
 }

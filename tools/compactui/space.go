@@ -7,8 +7,8 @@ import (
 )
 
 // White space between elements makes up 90 % of the text nodes that vugugen generates. withoutSpace
-// removes white space that a browser does not show: at the start and end of blocks, and next to
-// them.
+// removes white space that a browser does not show: at the start and end of blocks, and between
+// blocks.
 
 // blocks lists the elements that begin and end lines, and the elements that ignore white space.
 var blocks = []string{
@@ -67,7 +67,7 @@ func (s *spaces) statements(i, depth int) (end int, found []child) {
 	for ; i < len(s.lines); i++ {
 		line := strings.TrimSpace(s.lines[i])
 		opens := strings.HasSuffix(line, "{")
-		if strings.HasPrefix(line, "}") && !opens { // if the line also has an opening brace, it is an else
+		if strings.HasPrefix(line, "}") && !opens { // a line that also has an opening brace is an else
 			return i, found
 		}
 		switch names := anyElement.FindStringSubmatch(line); {

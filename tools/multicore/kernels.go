@@ -27,7 +27,7 @@ var sources embed.FS
 // kernel is an OpenMP program.
 type kernel struct {
 	name string
-	// paced means that each chunk of iterations is given to the next free thread. pace.c then makes
+	// paced means that the next free thread executes the next chunk of iterations. pace.c then makes
 	// all threads equally fast.
 	paced bool
 	// vector means that -O2 vectorises the iterations of a worksharing loop. The single-threaded
@@ -117,10 +117,10 @@ func (p *program) arguments(out string) []string {
 // run returns the trace of a run with the given number of threads.
 func (p *program) run(threads int) (path string, err error) { return p.runAgain(threads, 0) }
 
-// runAgain does the same as run, but has a further argument, a number that distinguishes repeated
-// runs. If the system allows it, the same data are in the same cache lines in all runs. To achieve
-// this, addresses are not randomised, and the environment, which is on the stack above main, always
-// has the same length.
+// runAgain does the same as run, but has an additional argument, a number that distinguishes
+// repeated runs. If the system allows it, the same data are in the same cache lines in all runs.
+// For this purpose, addresses are not randomised, and the environment, which is on the stack above
+// main, always has the same length.
 func (p *program) runAgain(threads, number int) (path string, err error) {
 	path = fmt.Sprintf("%s.%02d.%02d.sgt", p.traced, threads, number)
 	cmd := exec.Command(p.traced)
@@ -159,7 +159,7 @@ func mimicked(path string) predict.Source {
 	})
 }
 
-// printedThreads returns a source of threads that execute the blocks as the paper divides them: by
+// printedThreads returns a source of threads among which the blocks are divided as in the paper: by
 // Algorithm 1, or by Algorithm 2 if shared is true.
 func printedThreads(path string, perRegion, shared bool) predict.Source {
 	return func(o multicore.Options) (predict.Threads, error) {

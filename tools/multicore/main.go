@@ -27,7 +27,7 @@ import (
 // machine is a hierarchy for which misses are predicted.
 type machine struct {
 	name  string
-	lines []string // in the syntax of --cache
+	lines []string // the levels, in the syntax of --cache
 }
 
 var machines = []machine{
@@ -182,7 +182,7 @@ func compare(one string, many []string, cores int, h hierarchy.Hierarchy, divisi
 	return row, nil
 }
 
-// page writes the measurements as a page of documentation.
+// page writes the measurements as a documentation page.
 func page(w io.Writer, all []measurement) error {
 	p := &printer{w: w}
 	p.say("%s", intro)

@@ -106,7 +106,7 @@ func (f *fetcher) download(ctx context.Context, address string) ([]byte, error) 
 	return body, nil
 }
 
-// These are the limits for one unpacked package. The largest package at present has half as many
+// These are the limits for one unpacked package. At present, the largest package has half as many
 // bytes.
 const (
 	maxUnpacked = 256 << 20 // bytes

@@ -21,7 +21,7 @@ type pinned struct {
 	version string
 	sha512  []byte // checksum of the archive
 	needs   []string
-	likes   []string // optional packages, most of them for other machines
+	likes   []string // names of optional packages, most of which are for other machines
 	fits    bool     // whether the package is for this machine
 }
 
@@ -111,7 +111,8 @@ func wanted(all []pinned, names []string) ([]pinned, error) {
 	return list, nil
 }
 
-// fits reports whether a package is for this system: named must contain the system, or be empty.
+// fits reports whether a package is for this system: the list named must be empty or contain the
+// system.
 func fits(named []string, this string) bool {
 	return len(named) == 0 || slices.Contains(named, this)
 }
@@ -136,8 +137,8 @@ func (p pinned) address(registry string) string {
 
 func (p pinned) String() string { return p.name + "@" + p.version }
 
-// installed reports whether folder contains the package. A folder gets its final name only when it
-// is complete, so it is enough to check package.json.
+// installed reports whether folder contains the package. A folder is renamed to its final name only
+// when it is complete, so it is sufficient to check package.json.
 func (p pinned) installed(folder string) bool {
 	text, err := os.ReadFile(filepath.Join(folder, "package.json"))
 	var own struct{ Name, Version string }

@@ -24,14 +24,14 @@ type target struct {
 	// two micro-ops on four ports may use two pairs of ports.
 	groups []string
 	// scheduler is the number of micro-ops that can wait for operands, or 0 if the core has several
-	// schedulers. LLVM's numbers (BufferSize; llvm-mca -scheduler-stats) are not used: for Skylake
-	// and Ice Lake, LLVM has the same number as for Haswell, 60, and for Golden Cove, it has 112.
+	// schedulers. LLVM's numbers (BufferSize; llvm-mca -scheduler-stats) are not used: LLVM's number
+	// for Skylake and Ice Lake is the same as for Haswell, 60, and its number for Golden Cove is 112.
 	// Published numbers are 97 for Skylake, including address generation, and 160 for Ice Lake,
-	// including loads and stores (A. Abel and J. Reineke's uiCA, microArchConfigs.py, RSWidth,
-	// after WikiChip). All four Intel processors have 97 here, which agrees with times measured on
-	// Sapphire Rapids. For example, matmul with n = 130 in RUNTIMES.md has a loop that is limited
-	// by a sum and is entered many times. There the model is 2.9 % below the measurement with 97,
-	// but 8.9 % below it with 112.
+	// including loads and stores (A. Abel and J. Reineke's uiCA, microArchConfigs.py, RSWidth, after
+	// WikiChip). All descriptions of the four Intel processors contain 97, which agrees with times
+	// measured on Sapphire Rapids. For example, matmul with n = 130 in RUNTIMES.md has a loop that is
+	// limited by a sum and is entered many times. For this loop, the model is 2.9 % below the
+	// measurement with 97, but 8.9 % below the measurement with 112.
 	scheduler int
 }
 
@@ -98,8 +98,8 @@ func mca(t *target, text string, flags ...string) (report mcaReport, complaints 
 
 var entries = regexp.MustCompile(`Total ROB Entries: +(\d+)`)
 
-// reorderBuffer returns the size of a target's reorder buffer. llvm-mca prints it only as text,
-// together with statistics about some code.
+// reorderBuffer returns the size of a target's reorder buffer. llvm-mca prints this size only as
+// text, together with statistics about some code.
 func reorderBuffer(t *target, code string) (int, error) {
 	cmd := exec.Command(mcaProgram, "-mtriple="+t.triple, "-mcpu="+t.cpu, "-iterations=1", "-retire-stats")
 	cmd.Stdin = strings.NewReader(code)
@@ -190,7 +190,8 @@ func describe(t *target, version string) (*pipeline.Processor, error) {
 	}
 	ports := portNames(report.TargetInfo.Resources)
 	used := usedPorts(report, len(ports))
-	place := make([]int, len(ports)) // index of each port among the used ports; -1: not used
+	// index of each port among the used ports; -1: the port is not used
+	place := make([]int, len(ports))
 	for i := range ports {
 		if place[i] = -1; used[i] {
 			place[i] = len(p.Ports)

@@ -42,8 +42,10 @@ var sources = []source{
 type build struct {
 	dir, testdata string
 	machine       string // processor for which code is generated
-	other         bool   // machine is not the target that the loops were written for, so some loops are skipped
-	loops         []loop
+	// whether machine is not the target for which the loops were written, so that some loops are
+	// skipped
+	other bool
+	loops []loop
 }
 
 func command(name string, args ...string) error {
@@ -88,7 +90,7 @@ func (b *build) compile(s source) error {
 	return b.generateCounted(stem, counted+"\n@pipelines_count = external global i64\n")
 }
 
-// module compiles a source to stem.ll, and compiles that to stem.s. It returns the IR, both parsed
+// module compiles a source to stem.ll, and then stem.ll to stem.s. It returns the IR, both parsed
 // and as text.
 func (b *build) module(s source, stem string) (m *ir.Module, text string, err error) {
 	content, err := irOf(stem+".ll", b.optimise(filepath.Join(b.testdata, s.file), s.flags)...)
@@ -171,7 +173,7 @@ func bodyOf(assembly, function, block string) (string, error) {
 	return "", fmt.Errorf("%s: no block %s in the assembly", function, block)
 }
 
-// count adds code that counts the executions of a block of IR to the block.
+// count adds code to a block of IR that counts the executions of the block.
 func count(text, function, block string) (string, error) {
 	return insert(text, function, block, "@pipelines_count", "")
 }

@@ -52,7 +52,7 @@ func remember(p *pipeline.Processor, testdata string) error {
 		sizes = append(sizes, strconv.FormatUint(bytes>>10, 10))
 	}
 	var best probed
-	for range 3 { // the minimum is kept, because other programs can only make it slower
+	for range 3 { // take the minimum, because other programs can only make a run slower
 		out, err := exec.Command(program, sizes...).Output()
 		if err != nil {
 			return err
@@ -91,9 +91,9 @@ func systemCaches(dir string) (list []pipeline.Level, err error) {
 	return list, nil
 }
 
-// footprints returns the sizes that are needed to distinguish the cache levels. These are half the
-// size of each cache except the last, four times the size of the second-to-last cache (which then
-// has almost no hits), and larger sizes, up to one that exceeds the last cache.
+// footprints returns the sizes that are needed to distinguish the cache levels. The sizes are half
+// the size of each cache except the last, four times the size of the second-to-last cache (which
+// then has almost no hits), and larger sizes, up to a size that exceeds the last cache.
 func footprints(caches []pipeline.Level) (list []uint64) {
 	for _, c := range caches[:max(1, len(caches)-1)] {
 		list = append(list, c.SizeBytes/2)
@@ -106,10 +106,11 @@ func footprints(caches []pipeline.Level) (list []uint64) {
 	return append(list, beyond)
 }
 
-// levelsOf converts footprints to levels. The last cache is shared, and a virtual machine has only
-// a part of it. Its size is the largest footprint for which it supplies half of the lines that are
-// read in sequence, estimated from the cycles. The latencies of a pointer chase do not show this
-// size, because above some footprint, they are dominated by address translation.
+// levelsOf converts footprints to levels. The last cache is shared, and a virtual machine can use
+// only a part of this cache. The size of the last cache is the largest footprint for which the
+// cache supplies half of the lines that are read in sequence, estimated from the cycles. The
+// latencies of a pointer chase do not show this size, because above some footprint, they are
+// dominated by address translation.
 func levelsOf(caches []pipeline.Level, list []footprint) []pipeline.Level {
 	levels := slices.Clone(caches)
 	first, last := list[0], list[len(list)-1]
@@ -143,8 +144,8 @@ func levelsOf(caches []pipeline.Level, list []footprint) []pipeline.Level {
 	return append(levels, memory)
 }
 
-// across adds the cost of accesses that cross a line boundary to a description. It uses separate
-// execution units for them, because few cores have more than one unit that combines two lines.
+// across adds the cost of accesses that cross a line boundary to a description. It models them with
+// separate execution units, because few cores have more than one unit that combines two lines.
 func across(p *pipeline.Processor, c crossings) {
 	unit := func(name string) uint64 {
 		at := slices.Index(p.Ports, name)
@@ -169,7 +170,7 @@ type probed struct {
 	crossings
 }
 
-// take keeps the faster times of two runs.
+// take retains the shorter times of two runs.
 func (b *probed) take(other probed) {
 	if b.list == nil {
 		*b = other

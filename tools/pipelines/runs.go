@@ -42,7 +42,8 @@ func (b *build) wholes(p *pipeline.Processor) ([]whole, error) {
 	}
 	var names []string
 	for i := range t.Functions {
-		if strings.HasPrefix(t.Functions[i].Name, "run_") { // other functions are part of these
+		// the other functions are parts of the functions with this prefix
+		if strings.HasPrefix(t.Functions[i].Name, "run_") {
 			names = append(names, t.Functions[i].Name)
 		}
 	}

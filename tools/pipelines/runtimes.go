@@ -30,7 +30,7 @@ type kernel struct {
 
 type size struct {
 	n     int
-	level string // the level that the data fit in
+	level string // the level in which the data fit
 	// why explains a large error of the model for this size; it is "" if the error is not large.
 	why string
 }
@@ -178,7 +178,7 @@ func functionOf(m *costmodel.Models, p *pipeline.Processor, name string) (cycles
 	return 0, "", errors.New("the answer does not contain the function " + name)
 }
 
-// measure times a kernel, and keeps the fastest time of all calls.
+// measure times a kernel, and stores the shortest time of all calls.
 func (k *kernelBuild) measure(o *outcome) error {
 	out, err := exec.Command(k.plain, o.kernel.name, strconv.Itoa(o.size.n)).Output()
 	if err != nil {
@@ -205,7 +205,7 @@ func outcomes() (list []outcome) {
 }
 
 // rounds is the number of measurements of each kernel. Other programs can only make a kernel
-// slower, and only for a while.
+// slower, and only temporarily.
 const rounds = 3
 
 // writeRuntimes measures and predicts all kernels, and writes the page.

@@ -16,7 +16,7 @@ import (
 )
 
 // scaled lists the kernels whose run times for larger inputs are predicted from runs with small
-// inputs. Each has a name, the name of its function, and the call in scale_main.c.
+// inputs. An entry consists of a name, the name of the function, and the call in scale_main.c.
 var scaled = []struct{ name, function, run string }{
 	{"matmul", "matmul", "matmul(n, c, a, b)"},
 	{"jacobi", "sweep", "for (int t = 0; t < 5; t++) { sweep(n, b, a); sweep(n, a, b); }"},
@@ -30,7 +30,8 @@ var (
 	scaledLarge = []int64{200, 328, 512, 1000}
 )
 
-// compareScaled prints run times for larger inputs, predicted from small ones and measured.
+// compareScaled prints run times for larger inputs: predictions from small inputs, and
+// measurements.
 func compareScaled(w io.Writer, machine string) error {
 	if _, err := targetOf(machine); err != nil {
 		return err

@@ -18,12 +18,14 @@ import (
 // probe times one snippet on this machine: a dependency chain for the latency, and many independent
 // copies for the throughput.
 type probe struct {
-	key           string
-	chain, spread string  // the instructions of one iteration, as a chain and as independent copies; "" if the snippet cannot be timed that way
-	mixed         string  // as chain, with a multiplication after each link
+	key string
+	// the instructions of one iteration, as a chain and as independent copies; "" if the snippet
+	// cannot be timed in this form
+	chain, spread string
+	mixed         string  // the same as chain, with a multiplication after each link
 	links, copies float64 // numbers of snippets in one iteration of chain and of spread
 	less          float64 // cost of other instructions in the chain, in cycles per link
-	float         bool    // registers hold floats, not doubles
+	float         bool    // whether registers contain floats, not doubles
 	latency, rate float64 // measured cycles; 0: not measured
 	between       float64 // the measured latency in the mixed chain
 }
@@ -260,7 +262,7 @@ func tune(dir, testdata, machine string) error {
 	if err := command(clangProgram, "-O1", "-march=native", "-I", testdata, source, "-o", filepath.Join(work, "probes")); err != nil {
 		return err
 	}
-	for range 4 { // the minimum is kept, because other programs can only make it slower
+	for range 4 { // take the minimum, because other programs can only make a run slower
 		out, err := exec.Command(filepath.Join(work, "probes")).Output()
 		if err != nil {
 			return err
@@ -361,7 +363,7 @@ func adjust(p *pipeline.Processor, list []probe) *pipeline.Processor {
 	return q
 }
 
-// measuredNotes returns the notes of a measured description that is based on another one.
+// measuredNotes returns the notes of a measured description that is based on another description.
 func measuredNotes(of *pipeline.Processor) []string {
 	return append(slices.Clone(of.Notes),
 		"DIV is the divider, which a division or square root occupies longer than its port",

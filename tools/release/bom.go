@@ -26,20 +26,20 @@ var regexpCopyright = regexp.MustCompile(`(?m)^Copyright .*$`)
 type part struct {
 	name, version string
 	npm           bool
-	sha512        []byte // of an npm package's archive
-	sum           string // of a Go module, as in go.sum
+	sha512        []byte // checksum of an npm package's archive
+	sum           string // checksum of a Go module in the form of go.sum
 }
 
 // dependencies contains the parts of a release, and the list in DEPENDENCIES.md.
 type dependencies struct {
-	parts  map[string]part // by name
+	parts  map[string]part // the parts, by name
 	listed map[string]listed
 	golang string // version of Go, such as go1.26.0
 }
 
 // listed is a row of DEPENDENCIES.md.
 type listed struct {
-	linked  bool // part of the command or the page
+	linked  bool // whether the dependency is part of the command or the page
 	licence string
 }
 
@@ -165,7 +165,7 @@ func (d *dependencies) link(program []byte) error {
 	return nil
 }
 
-// sorted returns the parts in the order of their names, and checks that all are in the list.
+// sorted returns the parts in the order of their names, and checks that all parts are in the list.
 func (d *dependencies) sorted() (list []part, err error) {
 	for name, p := range d.parts {
 		if !d.listed[name].linked {
@@ -315,7 +315,7 @@ func (r *release) bom() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The serial number is a UUID of version 8, made from the content.
+	// The serial number is a UUID of version 8, computed from the content.
 	sum := sha256.Sum256(plain)
 	sum[6], sum[8] = sum[6]&0x0f|0x80, sum[8]&0x3f|0x80
 	b.SerialNumber = fmt.Sprintf("urn:uuid:%x-%x-%x-%x-%x", sum[:4], sum[4:6], sum[6:8], sum[8:10], sum[10:16])

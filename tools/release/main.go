@@ -43,7 +43,7 @@ var semantic = regexp.MustCompile(`^v(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)\.(0|[1-9][
 
 // release describes a release that is being made.
 type release struct {
-	version string    // without the v
+	version string    // the version without the v
 	out     string    // the folder for the files
 	page    string    // the archive of the page
 	when    time.Time // time of the commit
@@ -55,9 +55,9 @@ type release struct {
 
 // file is a file in an archive or a package.
 type file struct {
-	name    string // with slashes
+	name    string // path with slashes
 	content []byte
-	program bool // may be executed
+	program bool // whether the file is executable
 }
 
 func main() {
@@ -150,7 +150,7 @@ func (r *release) make(targets []string) error {
 	return r.sums()
 }
 
-// compile builds the command; for this machine if system is "".
+// compile builds the command for a target, or for this machine if system is "".
 func (r *release) compile(system, machine, to string) error {
 	cmd := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w -buildid= -X main.version=v"+r.version, "-o", to, "./tools/stackglass")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOAMD64=v1", "GOARM64=v8.0")
@@ -194,7 +194,7 @@ func (r *release) share(command string) error {
 	return err
 }
 
-// target makes the archive, and for Linux the Debian package, of one target.
+// target creates the archive of one target and, for Linux, the Debian package.
 func (r *release) target(target, program string) error {
 	system, machine, _ := strings.Cut(target, "/")
 	fmt.Fprintln(r.log, "compiling for", target)
@@ -240,9 +240,9 @@ func (r *release) write(name string, content []byte) error {
 	return os.WriteFile(filepath.Join(r.out, name), content, 0o666)
 }
 
-// sums writes the checksums of all files, as sha256sum does.
+// sums writes the checksums of all files in the format of sha256sum.
 func (r *release) sums() error {
-	entries, err := os.ReadDir(r.out) // sorted
+	entries, err := os.ReadDir(r.out) // the entries are sorted
 	if err != nil {
 		return err
 	}

@@ -96,7 +96,7 @@ func (b *build) copy(name, from string) error {
 
 // small lists the packages that are compiled without inlining, so that a first visit transfers far
 // fewer bytes. The speed of their code does not matter: it runs once per click or message, or only
-// for references that are sampled, made by several threads, or in a rare format.
+// for references that are sampled, made by several threads, or read from a rare format.
 var small = []string{
 	"github.com/stackglass/stackglass/ui/...",
 	"github.com/stackglass/stackglass/wasm/...",
@@ -238,9 +238,9 @@ func (b *build) copyCharts() error {
 // userLanguage finds where uPlot asks the browser for the user's language.
 var userLanguage = regexp.MustCompile(`new Intl\.NumberFormat\([^()]*\)`)
 
-// inEnglish makes uPlot format numbers in English, as the rest of the page does. In WebKit on a
-// system without a language (LANG=C), the browser's language is no valid one, and uPlot's question
-// would end the script.
+// inEnglish makes uPlot format numbers in English, like the rest of the page. In WebKit on a system
+// without a language (LANG=C), the browser's language is invalid, and uPlot's request would end the
+// script.
 func inEnglish(uplot []byte) ([]byte, error) {
 	if n := len(userLanguage.FindAll(uplot, -1)); n != 1 {
 		return nil, fmt.Errorf("uPlot asks for the user's language in %d places, want 1", n)
@@ -267,9 +267,9 @@ func graphScript(layout string) ([]byte, error) {
 func (b *build) copyStatic() error { return b.copyTree("", "site/static") }
 
 // joined lists the files of the page that are concatenated from other files, in the order given.
-// Each file costs headers and a round trip, and files compress better together. Only the beginning
-// of a script can switch it to strict mode, so each joined script begins with one of our own
-// scripts.
+// Each file requires headers and a round trip, and files compress better together. Only the
+// beginning of a script can enable strict mode, so each joined script begins with a script of this
+// repository.
 var joined = []struct {
 	name, between string
 	parts         []string
@@ -301,7 +301,7 @@ func (b *build) joinParts() error {
 	return nil
 }
 
-// copyDemos copies the demos' traces and sources, if there are any.
+// copyDemos copies the demos' traces and sources if they exist.
 func (b *build) copyDemos() error {
 	if _, err := os.Stat("site/demos"); errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -309,7 +309,7 @@ func (b *build) copyDemos() error {
 	return b.copyTree("demos", "site/demos")
 }
 
-// copyTree copies the files of a folder, except for hidden ones and Go files.
+// copyTree copies the files of a folder, except hidden files and Go files.
 func (b *build) copyTree(to, from string) error {
 	return filepath.WalkDir(from, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {

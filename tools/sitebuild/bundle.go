@@ -15,8 +15,8 @@ import (
 // bundleFolder is the folder inside the archive.
 const bundleFolder = "stackglass/"
 
-// written is the fixed modification time of the files in an archive: the same files then always
-// result in the same archive.
+// written is the fixed modification time of the files in an archive: with a fixed time, the same
+// files always result in the same archive.
 var written = time.Date(1980, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // writeBundle writes an archive for use without a network. The archive contains the output folder

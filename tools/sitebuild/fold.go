@@ -9,10 +9,10 @@ import (
 	"github.com/stackglass/stackglass/tools/internal/wasmcode"
 )
 
-// The function table, after dropLines has shortened it, consists half of offsets, which compress
-// badly. The table is therefore folded: numbers that can be computed from other numbers are
-// omitted, and the remaining numbers are stored field by field. An offset is stored as the
-// difference from the largest offset before it, because most offsets have not occurred before and
+// After dropLines has shortened the function table, half of the table consists of offsets, which
+// compress badly. The table is therefore folded: numbers that can be computed from other numbers
+// are omitted, and the remaining numbers are stored field by field. An offset is stored as the
+// difference from the largest preceding offset, because most offsets have not occurred before and
 // are in the linker's order. unfold.js, a part of wasm_exec.js, restores the table before the
 // program starts, in a few milliseconds, and verifies a checksum. In 32-bit words:
 //
@@ -159,10 +159,11 @@ func (t *functionTable) place() {
 	}
 }
 
-// field is a field of the records. It contains the address of the field in each record that has it.
+// field is a field of the records. It contains the address of the field in each record with this
+// field.
 type field struct {
 	at      []uint32
-	offsets bool // stored as differences
+	offsets bool // whether values are stored as differences
 }
 
 // fields returns the folded fields in order.
@@ -182,7 +183,7 @@ func (t *functionTable) fields() (list []field) {
 }
 
 // tables returns the fields of the offsets that follow the heads of records. Record i has many[i]
-// such offsets, and they follow after[i] other offsets.
+// such offsets, which follow after[i] other offsets.
 func (t *functionTable) tables(after, many []uint32) (list []field) {
 	for number := range slices.Max(many) {
 		f := field{offsets: true}

@@ -11,10 +11,11 @@ import (
 
 // Line tables contain the file and line of each instruction, inlined calls and the locations of
 // arguments, for the stack traces that a crash prints. The linker cannot strip them from a wasm
-// file as it strips symbols (-ldflags=-s -w). They are a tenth of the bytes of a first visit,
-// because they hardly compress. Without them a crash still prints the names of functions.
+// file as it strips symbols (-ldflags=-s -w). Line tables are a tenth of the bytes of a first
+// visit, because they hardly compress. Without line tables, a crash still prints the names of
+// functions.
 //
-// They are part of the runtime's function table, in the layout of src/runtime/symtab.go and
+// Line tables are part of the runtime's function table, in the layout of src/runtime/symtab.go and
 // src/internal/abi/symtab.go of Go 1.20 to 1.26:
 //
 //	header    magic, then offsets of the parts; see headFunctions
@@ -22,12 +23,12 @@ import (
 //	functab   for each function its entry and its record, with the offsets of its tables in pctab:
 //	          stack depths, files, lines, and others by number; then the offsets of its data
 //
-// Data is elsewhere, at an address in the program's moduledata. An offset of 0 means no table, and
-// an offset of all ones means no data. For all tables and data that only stack traces need,
-// dropLines sets the offsets to these values. It then overwrites with zeros the parts of pctab that
-// no offset refers to any more, the data for stack traces, the file names, and the first lines of
-// functions. The points where a signal may interrupt a function are removed, too, because wasm has
-// no signals. Tables that the garbage collector and panics need are kept.
+// Data is stored separately, at an address from the program's moduledata. An offset of 0 means no
+// table, and an offset of all ones means no data. For all tables and data that only stack traces
+// need, dropLines sets the offsets to these values. It then overwrites with zeros the parts of
+// pctab to which no offset refers any more, the data for stack traces, the file names, and the
+// first lines of functions. The points where a signal may interrupt a function are also removed,
+// because wasm has no signals. Tables that the garbage collector and panics need are kept.
 
 // tableMagic is the start of the table: the magic number of Go 1.20 and later, two zeros, the
 // instruction size quantum and the pointer size.
@@ -57,7 +58,7 @@ const (
 	recordOthers  = 28 // number of other tables
 	recordUnit    = 32 // offset of the file names of the function's compilation unit
 	recordStart   = 36 // the function's first line
-	recordData    = 43 // number of data offsets, one byte
+	recordData    = 43 // number of data offsets, in one byte
 	recordOffsets = 44 // offsets of the other tables, followed by the offsets of data
 )
 
@@ -208,7 +209,7 @@ func (t *lineTable) keptData() map[int]bool {
 	return kept
 }
 
-// clearData overwrites data for stack traces with zeros, where its length is known.
+// clearData overwrites data for stack traces with zeros if the length of the data is known.
 func (t *lineTable) clearData(number, data, offset, calls int) {
 	switch {
 	case offset == noData:
@@ -220,7 +221,7 @@ func (t *lineTable) clearData(number, data, offset, calls int) {
 	}
 }
 
-// callsOf returns the number of inlined calls in a table: one more than its largest value.
+// callsOf returns the number of inlined calls in a table: one more than the table's largest value.
 func callsOf(tables []byte, at int) int {
 	if at == 0 {
 		return 0

@@ -18,9 +18,9 @@ import (
 )
 
 // The names of scripts, styles and programs contain a hash of the content, and these files are in a
-// separate folder. So browsers and hosts may cache them for ever, and a running page never receives
-// files of another version. Files that people or browsers request by a fixed name have no hash: the
-// page, the service worker and its list, the icon, and the demos.
+// separate folder. Therefore, browsers and hosts may cache them for ever, and a running page never
+// receives files of another version. Files that people or browsers request by a fixed name have no
+// hash: the page, the service worker and its list, the icon, and the demos.
 
 // asked lists the scripts that browsers request by a fixed name.
 var asked = []string{"sw.js", "precache.js"}
@@ -82,8 +82,8 @@ func (b *build) worker(program string) (string, error) {
 	return script + "?" + settings.Encode(), nil
 }
 
-// writeHeaders writes the _headers file for static hosts. If several rules set the same header,
-// some hosts send all values, so the rule for all files does not set Cache-Control.
+// writeHeaders writes the _headers file for static hosts. Some hosts send all values if several
+// rules set the same header, so the rule for all files does not set Cache-Control.
 func (b *build) writeHeaders() error {
 	var text strings.Builder
 	rule := func(pattern string, headers ...policy.Header) {

@@ -26,7 +26,8 @@ import (
 //  3. programs, demos, the manual and the workers' script as elements that the browser does not run;
 //     site/single.js serves them.
 //
-// A page opened as a file has no origin to load anything from, so its policy allows no connections.
+// A page opened as a file has no origin from which it could load files, so its policy allows no
+// connections.
 type single struct {
 	*build
 	page            string
@@ -148,8 +149,9 @@ func (s *single) addFile(name string, content []byte) error {
 	return err
 }
 
-// addManual adds the manual as one document. The page opens it from a blob in its memory, so the
-// page's policy applies to it, too. It therefore uses the page's style sheet.
+// addManual adds the manual as one document. The page opens the document from a blob in its memory,
+// so the page's policy also applies to the document. The document therefore uses the page's style
+// sheet.
 func (s *single) addManual() error {
 	manual, err := manualInOne(s.style, "default-src 'none'; img-src data:; style-src "+source(s.style)+"; base-uri 'none'; form-action 'none'")
 	if err != nil {

@@ -15,21 +15,21 @@ import (
 	"github.com/stackglass/stackglass/tools/internal/wasmcode"
 )
 
-// Function names are needed only when a program crashes, but are a thirtieth of the bytes of a
-// first visit. So they are replaced with numbers ("go.1234"), which fold then removes. The names
-// are written to a separate file, one per line, in the order of the functions. When a program
+// Function names are needed only when a program crashes, but make up a thirtieth of the bytes of a
+// first visit. Therefore, they are replaced with numbers ("go.1234"), which fold then removes. The
+// names are written to a separate file, one per line, in the order of the functions. When a program
 // crashes, unfold.js fetches this file and prints the program's output again with names.
 //
-// The runtime recognises its own functions by the prefix "runtime." and leaves them out of stack
-// traces, so they keep this prefix.
+// The runtime recognises its functions by the prefix "runtime." and omits them from stack traces,
+// so the names of these functions retain the prefix.
 
 const (
 	runtimePrefix = "runtime."
 	otherPrefix   = "go."
 )
 
-// namesLinkAt is the byte address of the name of the file with the function names. It comes after
-// the folding data.
+// namesLinkAt is the byte address of the name of the file with the function names. It follows the
+// folding data.
 const (
 	namesLinkAt    = 4 * (foldingAt + foldingWords)
 	namesLinkBytes = 128

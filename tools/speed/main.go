@@ -25,10 +25,10 @@ import (
 // session is the state that all measurements share.
 type session struct {
 	work, command string // a temporary folder, and the command in it
-	plain         string // the baseline's program, or "" if there is none
+	plain         string // the path of the baseline's program, or "" if there is no baseline
 	rounds        int
 	programs      []*program
-	demo          *program // a demo trace, measured only in the tab
+	demo          *program // a demo trace, which is measured only in the tab
 	missing       []string // failed measurements and their reasons
 }
 

@@ -22,9 +22,10 @@ import (
 
 // question is a command line whose run is measured.
 type question struct {
-	name  string
-	words string // $TRACE and other names stand for files of the program
-	on    string // key in groups: which programs to measure it on
+	name string
+	// the words of the command line; $TRACE and other names represent files of the program
+	words string
+	on    string // key in groups: the programs for which the question is measured
 }
 
 const baseline = "baseline"
@@ -78,14 +79,15 @@ func (s *session) measure(p *program) {
 				continue
 			}
 			if err := try(func() { p.spend(q.name, s.command, strings.Fields(q.words)...) }); err != nil {
-				fmt.Fprintf(os.Stderr, "speed: %s, %s: %v\n", p.name, q.name, err) // the tables show a dash for it
+				// the tables show a dash for this question
+				fmt.Fprintf(os.Stderr, "speed: %s, %s: %v\n", p.name, q.name, err)
 			}
 		}
 	}
 }
 
 // spend runs a program and records its time and memory. A process inherits the peak memory of its
-// parent, so a small process starts the measured one.
+// parent, so a small process starts the measured process.
 func (p *program) spend(question, name string, words ...string) {
 	words = append([]string{"spend", name}, words...)
 	for i, word := range words {
@@ -218,9 +220,9 @@ func (s *session) tab() {
 	}
 }
 
-// note records the figures in an output. Each consists of a file name, the figure's name, and a
-// number. The file's extension is added to the figure's name, because a program's files differ only
-// in their extensions.
+// note records the figures in an output. A figure consists of a file name, a name, and a number.
+// The file's extension is added to the figure's name, because a program's files differ only in
+// their extensions.
 func (s *session) note(form *regexp.Regexp, output string) {
 	for _, m := range form.FindAllStringSubmatch(output, -1) {
 		name, extension, _ := strings.Cut(m[1], ".")

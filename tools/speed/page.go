@@ -109,7 +109,7 @@ func (g goal) judge(programs []*program, value func(*program) float64) string {
 	return strings.Join(cells, " | ")
 }
 
-// table writes a table of rows, with a column for each program that has a value in any of them.
+// table writes a table of rows, with a column for each program that has a value in any row.
 func (s *session) table(w io.Writer, title string, programs []*program, rows []row) {
 	heads := []string{""}
 	var shown []*program

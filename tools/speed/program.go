@@ -23,11 +23,11 @@ const line = 64
 // program is a traced program and the measurements of its traces.
 type program struct {
 	name, kind string
-	files      map[string]string // keyed by the names in question.words, such as $TRACE
+	files      map[string]string // paths of files by the names in question.words, such as $TRACE
 	references float64
-	accesses   float64 // line accesses
+	accesses   float64 // number of line accesses
 	distinct   float64
-	friendly   bool // nearly all accesses hit in 32 KiB
+	friendly   bool // whether nearly all accesses hit in 32 KiB
 	costs      map[string][]cost
 	figures    map[string][]float64 // measurements of kernels, samples and the tab
 }

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// row is a row of the tables: a figure for each program, and the targets for it.
+// row is a row of the tables: a figure for each program, and the targets for the figure.
 type row struct {
 	name  string
 	value func(p *program) float64 // NaN if the program has no figure
@@ -16,7 +16,7 @@ type row struct {
 type goal struct {
 	on    string // a key of groups
 	bound float64
-	most  bool // true: the figure must be at most bound; false: at least bound
+	most  bool // whether the figure must be at most, not at least, bound
 }
 
 func least(on string, bound float64) []goal { return []goal{{on, bound, false}} }
@@ -61,7 +61,7 @@ func (p *program) median(question string, of func(cost) float64) float64 {
 	return median(list)
 }
 
-// ratio returns the cost of a question divided by the cost of another.
+// ratio returns the cost of a question divided by the cost of another question.
 func ratio(question, other string, of func(cost) float64) func(p *program) float64 {
 	return func(p *program) float64 { return p.median(question, of) / p.median(other, of) }
 }
@@ -74,7 +74,7 @@ func figure(name string) func(p *program) float64 {
 	return func(p *program) float64 { return median(p.figures[name]) }
 }
 
-// over returns the quotient of two figures.
+// over returns the quotient of figures a and b.
 func over(a, b string) func(p *program) float64 {
 	return func(p *program) float64 { return figure(a)(p) / figure(b)(p) }
 }

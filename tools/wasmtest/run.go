@@ -125,7 +125,8 @@ func moduleRoot() (string, error) {
 	}
 }
 
-// testArgs drops the flags with which go test requests files, because there is no file system.
+// testArgs removes the flags with which go test requests files, because a browser has no file
+// system.
 func testArgs(args []string) []string {
 	kept := []string{"test.wasm"}
 	for _, arg := range args {
@@ -137,8 +138,8 @@ func testArgs(args []string) []string {
 	return kept
 }
 
-// testEnv returns the part of the environment that tests need, because js/wasm limits arguments and
-// environment together to 8 KiB.
+// testEnv returns the part of the environment that tests need, because js/wasm limits the total
+// size of arguments and environment to 8 KiB.
 func testEnv(environ []string, origin string, withData bool) map[string]string {
 	env := map[string]string{"WASMTEST_URL": origin}
 	for _, pair := range environ {
@@ -247,7 +248,7 @@ func (s *server) takeExit(w http.ResponseWriter, r *http.Request) {
 	}
 	select {
 	case s.exit <- code:
-	default: // an earlier code has already been received
+	default: // an exit code has already been received
 	}
 }
 

@@ -71,7 +71,7 @@ func answered(q ask.Question, answer func(ask.Question) (*report.Document, error
 	}
 }
 
-// once returns the table with the given name, and makes it on the first call.
+// once returns the table with the given name, and computes the table on the first call.
 func (a *Answers) once(name string, make func() *Table) *Table {
 	if a.tables[name] == nil {
 		if len(a.tables) >= keptTables {
@@ -83,8 +83,8 @@ func (a *Answers) once(name string, make func() *Table) *Table {
 }
 
 // table returns the first table of an answer, reduced to the given columns. If there is no answer,
-// the caption says why. If caption is "", the table keeps its own title. where and keys are passed
-// to show.
+// the caption contains the reason. If caption is "", the table retains its title. where and keys
+// are passed to show.
 func (a *Answers) table(caption string, q ask.Question, where map[string]string, keys ...string) *Table {
 	d, err := a.Answer(q)
 	if err != nil {

@@ -2,7 +2,7 @@ package state
 
 import "github.com/stackglass/stackglass/core/profile"
 
-// binLabel names a bin of stack distances: 0, 1, 2–3, 4–7, …
+// binLabel returns the label of a bin of stack distances: 0, 1, 2–3, 4–7, …
 func binLabel(k int) string {
 	if k < 2 {
 		return Exact(uint64(k))

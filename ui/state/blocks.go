@@ -42,7 +42,7 @@ func NewBlocks(run *ask.Run, h hierarchy.Hierarchy, r *answers.Reply) *Blocks {
 // mostDrawn is the maximum number of blocks in a drawn graph; larger graphs are unreadable.
 const mostDrawn = 150
 
-// cell returns the cell of a row in the column with a key, or None if there is none.
+// cell returns the cell of a row in the column with a key, or None if there is no such column.
 func cell(t *report.Table, row int, key string) report.Value {
 	if t == nil || row < 0 || row >= len(t.Rows) {
 		return report.None()
@@ -59,7 +59,7 @@ func number(v report.Value) float64 {
 	return x
 }
 
-// blockWords formats the models' numbers; modelled formats the real ones.
+// blockWords formats the models' numbers. It formats real numbers with modelled.
 var blockWords = report.Words{Count: Exact, Real: modelled, Share: Percent}
 
 // modelled formats a number that a model computed.
@@ -81,7 +81,7 @@ func (b *Blocks) Shown(key, caption string, columns ...string) *Table {
 	return t
 }
 
-// row returns the index of the row with number of in a table, or -1.
+// row returns the index of the row with the number of in the table with a key, or -1.
 func (b *Blocks) row(key string, of uint32) int {
 	t := b.Table(key)
 	for i := range rowsOf(t) {
@@ -375,7 +375,7 @@ func (b *Blocks) Parameters() (list []Choice) {
 	return list
 }
 
-// missingBlocks explains why a profile has no block counts.
+// missingBlocks returns the reason why a profile has no block counts.
 func missingBlocks(p *profile.Profile) string {
 	if len(p.Blocks) > 0 {
 		return ""

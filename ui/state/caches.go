@@ -51,7 +51,7 @@ func (v *View) Predict(h hierarchy.Hierarchy) *Caches {
 	for i := range p.Levels {
 		card, l, other := &c.Levels[i], &p.Levels[i], asked[i].LineBytes != h.Levels[i].LineBytes
 		if other || l.Method != hierarchy.Exact {
-			mark = about // the misses are estimates, and so are the accesses to the next level
+			mark = about // the misses are estimates, and therefore also the accesses to the next level
 		}
 		add := func(id, name, value string) {
 			card.Numbers = append(card.Numbers, Fact{ID: id, Name: name, Value: mark + value})
@@ -119,7 +119,8 @@ func (c *Caches) Sentence() string {
 	return text + "memory has " + numberOfID(c.Memory, "accesses") + " accesses."
 }
 
-// otherLines notes on the card that the answer is for another line size than the requested one.
+// otherLines adds a note to the card if the answer is for a line size other than the requested
+// size.
 func (card *LevelCard) otherLines(asked uint32) {
 	card.Chip = "other lines"
 	want, has := strconv.FormatUint(uint64(asked), 10), strconv.FormatUint(uint64(card.Cache.LineBytes), 10)
@@ -146,7 +147,7 @@ func cycles(n, clockGHz float64) string {
 	return text
 }
 
-// unknownLatencies names the missing latencies that the average access time needs.
+// unknownLatencies lists the missing latencies that the average access time needs.
 func unknownLatencies(h hierarchy.Hierarchy, p *hierarchy.Prediction) string {
 	var names []string
 	for _, l := range p.Levels {
@@ -300,7 +301,7 @@ func (v *View) TimesTable(h hierarchy.Hierarchy) *Table {
 	q.Machine = h
 	d, err := v.Answer(q)
 	if err != nil {
-		return nil // LevelsTable says why
+		return nil // LevelsTable contains the reason
 	}
 	for i := range d.Tables {
 		if t := &d.Tables[i]; t.Key == "times" {

@@ -135,7 +135,7 @@ func (c *Calls) tree(table *report.Table, bySelf bool) *CallTree {
 	return t
 }
 
-// path returns the first call path of a row's function; 0 if the row stands for several functions.
+// path returns the first call path of a row's function; 0 if the row represents several functions.
 func (t *CallTree) path(row int) int {
 	at := int(number(cell(t.table, row, "number")))
 	for n := t.Depths[row]; t.Up && n > 0; n-- {
@@ -231,8 +231,8 @@ func (t *CallTree) Hottest() (best int) {
 }
 
 // matches reports for each row whether its function or file contains the search words; nil if there
-// are no words. It also returns the number of these rows, and their share of the tree's weight, to
-// which a row below another such row adds nothing.
+// are no words. It also returns the number of matching rows, and their share of the tree's weight.
+// A matching row below another matching row adds nothing to this share.
 func (t *CallTree) matches(search string) (list []bool, rows uint64, share float64) {
 	words := strings.Fields(strings.ToLower(search))
 	if len(words) == 0 {
@@ -289,7 +289,7 @@ func (t *CallTree) text(row int, key string) string {
 	return cell(t.table, row, key).Shown(answerWords)
 }
 
-// source returns the source location of a row, as in "app.c:17".
+// source returns the source location of a row, for example "app.c:17".
 func (t *CallTree) source(row int) string {
 	if file := cell(t.table, row, "file").Plain(); file != "" {
 		return file + ":" + cell(t.table, row, "line").Plain()
@@ -336,7 +336,8 @@ func (t *CallTree) Flame(search string, zoom int) *Flame {
 		Names: t.Names, Parents: t.Parents, Depths: t.Depths, Weights: t.Weights, Zoom: zoom, About: t.about, Words: t.Sentence,
 	}
 	f.Matches, _, _ = t.matches(search)
-	ends := make([]float64, len(t.Names)+1) // the end of the latest frame with that parent + 1
+	// by index of the parent + 1: the end of the latest frame with this parent
+	ends := make([]float64, len(t.Names)+1)
 	for i, parent := range t.Parents {
 		start := ends[parent+1]
 		ends[parent+1], ends[i+1] = start+t.Weights[i], start

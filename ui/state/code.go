@@ -70,7 +70,7 @@ func (c *Code) about(level int) string {
 	return ""
 }
 
-// aboutTotal returns the prefix for the total misses of a level: ≈ if a model computed them.
+// aboutTotal returns the prefix for the total misses of a level: ≈ if a model computed the total.
 func (c *Code) aboutTotal(level int) string {
 	if c.Levels[level].Level.Method != hierarchy.Exact {
 		return about
@@ -244,7 +244,7 @@ func strideWords(r *attribution.Row) string {
 	return r.Stride().String() + " " + Percent(Ratio(r.Strides[r.Stride()], r.References))
 }
 
-// missingSites explains why a profile cannot attribute references to code.
+// missingSites returns the reason why a profile cannot attribute references to code.
 func missingSites(p *profile.Profile) string {
 	switch {
 	case p.Sites != nil:

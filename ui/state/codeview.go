@@ -37,7 +37,7 @@ type CodeView struct {
 	Advice func(file string, line uint32) *Advice
 
 	order []int
-	among []bool // the index is a row: whether the row is among the rows with the most misses
+	among []bool // for each row: whether it is among the rows with the most misses
 }
 
 // NewCodeView ranks the rows of c for a view.
@@ -71,9 +71,9 @@ func (v *CodeView) sorted() string { return cmp.Or(v.Sort, v.levelName(0)+"_miss
 // column is a column of the grid, with the text of its cells.
 type column struct {
 	Column
-	level int // the level whose misses the column shows, from 0; -1: none
+	level int // the level whose misses the column shows, from 0; -1: no level
 	shown func(place int) string
-	bar   bool // the cell shows a bar in proportion to the row's share of the misses
+	bar   bool // whether the cell shows a bar in proportion to the row's share of the misses
 }
 
 // columns returns the columns of the grid.
@@ -173,7 +173,7 @@ func (v *CodeView) Grid(picked int) *Grid {
 	}
 }
 
-// remainder returns the row of the unattributed misses; nil if there are none.
+// remainder returns the row of the unattributed misses; nil if all misses are attributed.
 func (v *CodeView) remainder(columns []column) []string {
 	rest, none := attribution.Rest(v.Levels), true
 	cells := make([]string, len(columns))
@@ -408,8 +408,7 @@ func (v *CodeView) SourceGrid(f *Source, name string, line uint32) *Grid {
 	}
 }
 
-// notes returns what is known about the lines of a file: their problems, their loops and their
-// operands.
+// notes returns notes about the lines of a file: their problems, loops and operands.
 func (v *CodeView) notes(name string, lines map[uint32]int, level int) map[uint32]string {
 	notes := map[uint32]string{}
 	for line, place := range lines {
@@ -440,7 +439,7 @@ func (v *CodeView) operands(r *attribution.Row, level int) string {
 	for _, i := range r.Sites {
 		s := &v.Profile.Sites.Code[i]
 		if strings.HasPrefix(s.Variable, ".") {
-			continue // the compiler's own, such as .omp.lb
+			continue // a variable that the compiler has added, such as .omp.lb
 		}
 		at := slices.IndexFunc(list, func(o operand) bool { return o.name == s.Variable })
 		if at < 0 {
@@ -465,8 +464,7 @@ func (v *CodeView) operands(r *attribution.Row, level int) string {
 	return strings.Join(texts, "; ")
 }
 
-// columnsOf returns the number of columns that a line of code takes, with tab stops every four
-// columns.
+// columnsOf returns the width of a line of code in columns, with tab stops every four columns.
 func columnsOf(text string) (n int) {
 	for _, r := range text {
 		if n++; r == '\t' {

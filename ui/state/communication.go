@@ -67,7 +67,7 @@ type drawnMatrix struct {
 	matrix *Matrix
 }
 
-// once returns the matrix of a subject. It calls draw unless that matrix was drawn last.
+// once returns the matrix of a subject. It calls draw unless this matrix was drawn last.
 func (d *drawnMatrix) once(of any, draw func() *Matrix) *Matrix {
 	if d.matrix == nil || d.of != of {
 		d.of, d.matrix = of, draw()
@@ -86,8 +86,8 @@ func (v *View) Communication() *Communication {
 }
 
 // toldApart returns the threads that are shown separately: the threads that flows and owners
-// distinguish, and as many others as there is room for. The last thread in the flows may represent
-// several threads.
+// distinguish, and as many other threads as there is room for. The last thread in the flows may
+// represent several threads.
 func (c *Communication) toldApart() []uint32 {
 	named := map[uint32]bool{}
 	for i := range c.Granules {
@@ -116,7 +116,7 @@ func (c *Communication) Doubts() []string {
 	return c.view.threadDoubts(answers.ManyThreads(c.view.Profile, true), answers.CommunicationOfSample)
 }
 
-// threadDoubts returns the caveats as sentences, and adds those about the order of threads and
+// threadDoubts returns the caveats as sentences, and adds caveats about the order of threads and
 // about a sample.
 func (v *View) threadDoubts(list []string, ofSample string) []string {
 	var doubts []hierarchy.Warning
@@ -502,7 +502,7 @@ func (c *Communication) SourceSentence(bytes uint64) string {
 		"; " + others + " from memory. The caches exchange " + of("bytes_per_kilo_reference") + " bytes per 1000 references."
 }
 
-// missingCommunication explains why a profile has no data about communication.
+// missingCommunication returns the reason why a profile has no data about communication.
 func missingCommunication(p *profile.Profile) string {
 	switch {
 	case p.Communication != nil:

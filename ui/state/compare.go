@@ -34,7 +34,7 @@ func (c *Comparison) both(f func(side int, v *View)) {
 	f(1, c.B)
 }
 
-// sideLetter returns the letter of a side.
+// sideLetter returns the letter of a run: A for side 0, B for side 1.
 func sideLetter(side int) string { return [...]string{"A", "B"}[side] }
 
 // Curve shows both miss-ratio curves in one chart.
@@ -132,7 +132,7 @@ func (c *Comparison) OverTime(log2Lines int) *Chart {
 	chart.X.Max, chart.Y.Max = max(parts[0].X.Max, parts[1].X.Max), max(parts[0].Y.Max, parts[1].Y.Max)
 	var ys [2][]float64
 	chart.At, ys[0], ys[1] = joinSteps(parts[0].At, parts[0].Series[0].Y, parts[1].At, parts[1].Series[0].Y)
-	for side := range ys { // this run has ended
+	for side := range ys { // this run ended before x
 		for i, x := range chart.At {
 			if x > parts[side].X.Max {
 				ys[side][i] = math.NaN()
@@ -154,11 +154,11 @@ type answer struct {
 	document func(number string) func() *report.Document
 }
 
-// ask asks both runs a question. The page's tables may sum rows; the document has all rows.
+// ask asks both runs a question. The page's tables may sum rows; the document contains all rows.
 func (c *Comparison) ask(q ask.Question, key string) answer {
 	runs := [2]*ask.Run{c.A.Run, c.B.Run}
 	for _, r := range runs {
-		r.Asker() // creates the asker now, so that it is reused for later questions
+		r.Asker() // this creates the asker, so that later questions reuse it
 	}
 	a := answer{shown: key}
 	_, a.joined, a.err = ask.Compare(runs, q, onWords(q))
@@ -239,7 +239,7 @@ func (c *Comparison) Footprint() *Chart {
 	if len(b.At) > len(at) {
 		at = b.At
 	}
-	for side, part := range []*Chart{a, b} { // both have windows of the same lengths
+	for side, part := range []*Chart{a, b} { // both runs have windows of the same lengths
 		ys[side] = slices.Repeat([]float64{math.NaN()}, len(at))
 		copy(ys[side], part.Series[0].Y)
 	}
@@ -278,8 +278,8 @@ func (a *answer) table(title, number string, lay func(*answers.Compared) *Table)
 	return t.of(a.document(number))
 }
 
-// byNumber returns a table with one row for each of the given numbers, or for all numbers if none
-// is given. Its columns are the given columns and the values in both runs.
+// byNumber returns a table with one row for each of the given numbers, or for all numbers if no
+// number is given. Its columns are the given columns and the values in both runs.
 func (a *answer) byNumber(title string, columns []string, numbers ...string) *Table {
 	return a.table(title, "", func(j *answers.Compared) *Table {
 		joined := j.Joined

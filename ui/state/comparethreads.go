@@ -57,7 +57,7 @@ func (c *Comparison) communicationTable(of, key, title, by string, columns ...st
 	return a.byRow(title, answerWords, by, columns, "transfers", "events")
 }
 
-// sides returns a text with the same sentence about each run.
+// sides returns a text that consists of a sentence about each run.
 func (c *Comparison) sides(say func(v *View) string) string {
 	return "A: " + say(c.A) + " B: " + say(c.B)
 }

@@ -24,7 +24,7 @@ const MostPredicted = 64
 func PredictedCores() []int { return []int{1, 2, 4, 8, 16, 32, 64} }
 
 // parallel caches whether the program of the last profile has parallel regions, because every
-// render needs that.
+// render needs this information.
 var parallel struct {
 	sync.Mutex
 	of  *profile.Profile
@@ -82,7 +82,7 @@ func (s Screen) CoresQuestion(h hierarchy.Hierarchy) answers.MulticoreQuestion {
 		Machine: h.Lines(), Processor: "default", SDCM: ModelWords(s.Model)}
 	switch {
 	case s.Division != "":
-		q.Processor = "" // if block executions are divided, no thread waits and there are no times
+		q.Processor = "" // if block executions are divided, no thread waits, so times cannot be predicted
 	case s.Processor != "":
 		q.Processor = s.Processor
 	}
@@ -146,7 +146,8 @@ func (c *Cores) Known(cores int) bool { return slices.Contains(c.known, cores) }
 // Some reports whether there is an answer for any number of cores.
 func (c *Cores) Some() bool { return len(c.known) > 0 }
 
-// overCores draws series over the number of cores, with a point for each number that has an answer.
+// overCores draws series over the number of cores, with a point for each number for which there is
+// an answer.
 func (c *Cores) overCores(chart *Chart, series []answers.Series, label func(answers.Series) string) *Chart {
 	chart.How, chart.X = "predicted", Axis{Label: "cores", Unit: UnitCores, Log: true, Min: 1, Max: 2}
 	for _, n := range c.known {
@@ -283,7 +284,7 @@ func (c *Cores) SpeedUpChart(chosen int) *Chart {
 	chart := &Chart{ID: "speedup", Title: "Speed-up over cores", Y: Axis{Label: "times as fast as one core", Unit: UnitTimes, Log: true, Min: 1}}
 	c.overCores(chart, []answers.Series{s}, func(answers.Series) string { return "speed-up" })
 	for _, y := range chart.Series[0].Y {
-		for y > 0 && y < chart.Y.Min { // slower than one core
+		for y > 0 && y < chart.Y.Min { // several cores may be slower than one core
 			chart.Y.Min /= 2
 		}
 	}
@@ -354,7 +355,7 @@ func (c *Cores) PredictedTable(key string, cores int, title string) *Table {
 	return t.unsorted().of(c.document(key))
 }
 
-// document returns the document that the command prints for the table with that key.
+// document returns the document that the command prints for the table with the given key.
 func (c *Cores) document(key string) func() *report.Document {
 	return func() *report.Document {
 		d, q, by := &report.Document{Schema: "stackglass.multicore", Version: 1}, c.asked, key

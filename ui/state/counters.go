@@ -13,7 +13,7 @@ import (
 // words formats values in the page's style.
 var words = report.Words{Count: Exact, Real: significant, Share: Percent}
 
-// about precedes numbers that are not exact.
+// about is the prefix of numbers that are not exact.
 const about = "≈ "
 
 // CounterTables returns tables of a profile's counters, and the keys of these tables in order. They
@@ -47,8 +47,7 @@ func CounterTables(a *Answers, by answers.CountersBy, sort string) (keys []strin
 	return keys, tables
 }
 
-// shown formats a value with the page's minus sign, placed directly before the digits, as in "≈
-// −12".
+// shown formats a value with the page's minus sign directly before the digits, for example "≈ −12".
 func shown(v report.Value, style report.Words) string {
 	text := v.Shown(style)
 	if !v.IsNumber() {
@@ -100,7 +99,7 @@ func MissingCounters(p *profile.Profile) (list []string) {
 	return list
 }
 
-// operations returns the finding about operations and the bytes that the program moves.
+// operations returns the finding about operations and about the bytes that the program moves.
 func (v *View) operations() (Finding, bool) {
 	f := Finding{ID: "operations", Title: "Work", Tab: TabCounters}
 	c := v.Profile.Counters
@@ -124,7 +123,7 @@ func (v *View) operations() (Finding, bool) {
 	return f, f.Text != ""
 }
 
-// missingInstructions explains why a profile has no instruction counts.
+// missingInstructions returns the reason why a profile has no instruction counts.
 func missingInstructions(p *profile.Profile) string {
 	if p.Counters != nil {
 		return ""

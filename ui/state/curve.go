@@ -8,7 +8,7 @@ import (
 )
 
 // curvePoints is the maximum number of points in a drawn curve. It is larger than the number of
-// pixels across a screen. The chart's table has all points.
+// pixels across a screen. The chart's table contains all points.
 const curvePoints = 2000
 
 // MissCurve returns the miss-ratio curve over the cache size, with the levels of a hierarchy marked
@@ -67,8 +67,8 @@ func (v *View) marksSentence(levels []hierarchy.Cache) string {
 // hasLines reports whether a cache has the line size in view.
 func (v *View) hasLines(c hierarchy.Cache) bool { return uint64(c.LineBytes) == v.LineBytes }
 
-// unmarked returns sentences that name the levels without marks. These are the levels whose line
-// size is not the one in view.
+// unmarked returns sentences that list the levels without marks. These are the levels whose line
+// size is not the line size in view.
 func (v *View) unmarked(levels []hierarchy.Cache) (text string) {
 	for _, l := range levels {
 		if !v.hasLines(l) {
@@ -79,8 +79,9 @@ func (v *View) unmarked(levels []hierarchy.Cache) (text string) {
 }
 
 // curvePoints fills the chart's At and returns the ratios. If there are more breakpoints than a
-// screen can show, only the first and the last one in each step of the axis are kept. The value of
-// the last breakpoint is valid up to the next step. All kept points are exact.
+// screen can show, the chart contains only the first and the last breakpoint in each step of the
+// axis. The value of the last breakpoint is valid up to the next step. All points in the chart are
+// exact.
 func (v *View) curvePoints(chart *Chart, most float64) []float64 {
 	step := 1.0
 	if v.Curve.Len() > curvePoints {

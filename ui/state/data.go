@@ -124,7 +124,7 @@ func (d *DataView) Ruler() *Matrix {
 	return m
 }
 
-// These values of cells stand for bytes outside of the element and for padding.
+// These values of cells represent bytes outside of the element and padding.
 const (
 	outside = -1
 	unused  = -2
@@ -218,8 +218,8 @@ func (d *DataView) Advice() (list []DataAdvice) {
 // DataNotes returns the warnings of the answer.
 func (d *DataView) DataNotes() []string { return d.Notes }
 
-// missingData explains why a profile does not contain how data structures are used, and how to get
-// it.
+// missingData returns the reason why a profile contains no data about the use of data structures,
+// and how to obtain such data.
 func missingData(p *profile.Profile) string {
 	switch {
 	case p.Data != nil:

@@ -81,8 +81,8 @@ func kindTitle(kind string) string {
 	return upper(strings.ReplaceAll(kind, "-", " "))
 }
 
-// missesOf returns a text that says how a fix changes the misses in each level. rank identifies the
-// finding that the fix belongs to.
+// missesOf returns a text about the effect of a fix on the misses in each level. rank identifies
+// the finding to which the fix belongs.
 func missesOf(t *report.Table, rank string) string {
 	if t == nil {
 		return ""

@@ -158,7 +158,7 @@ func (l *Loops) Lines() func(file string, line uint32) string {
 			lines[key(i)] = x
 		}
 		if depth < x.outermost {
-			continue // a nest with more loops is described already
+			continue // a nest with more loops has already been described
 		}
 		if depth == x.outermost {
 			x.references += l.number(i, "references")
@@ -190,7 +190,7 @@ func (l *Loops) Lines() func(file string, line uint32) string {
 // Label returns the number of a loop, such as "1.1".
 func (l *Loops) Label(loop int) string { return l.text(loop, "loop") }
 
-// source returns the source location of a loop, as in "file.c:12–20".
+// source returns the source location of a loop, for example "file.c:12–20".
 func (l *Loops) source(loop int) string {
 	text, first, last := l.text(loop, "file"), l.text(loop, "first_line"), l.text(loop, "last_line")
 	if first != "" {
@@ -292,8 +292,8 @@ func orDash(s string) string {
 // loopWords formats values, with sizes in binary units.
 var loopWords = report.Words{Count: Exact, Size: Bytes, Real: significant, Share: Percent}
 
-// shown returns some columns of a table of the answer, with the rows of these loops; nil if there
-// are no such rows.
+// shown returns some columns of a table of the answer, with the rows of the given loops; nil if
+// there are no such rows.
 func (l *Loops) shown(key, caption string, loops map[string]bool, columns ...string) *Table {
 	whole := l.reply.Table(key)
 	if whole == nil {
@@ -373,7 +373,7 @@ func (l *Loops) EvictionsTable() *Table {
 	return l.shown("evictions", t.Title, nil)
 }
 
-// missingLoops explains why a profile has no loops.
+// missingLoops returns the reason why a profile has no loops.
 func missingLoops(p *profile.Profile) string {
 	switch {
 	case len(p.Loops) > 0:

@@ -94,7 +94,7 @@ var inclusionCodes = [...]float64{hierarchy.NonInclusive: 0, hierarchy.Exclusive
 // formatMachine writes a hierarchy for the URL's hash: levels in order,
 // L1.32768.8.64_L2.262144.8.64.l12.h, then memory and clock. Letters mark values that differ from
 // the default: l latency, b bytes per cycle, s cores, h hashed, r replacement, i inclusion, w write
-// policy. In numbers, d stands for the decimal point.
+// policy. In numbers, d represents the decimal point.
 func formatMachine(h hierarchy.Hierarchy) string {
 	var parts []string
 	if h.Name != "" {
@@ -227,7 +227,7 @@ func describe(c *hierarchy.Cache, fields []string) bool {
 // safe returns the letters, digits and hyphens of a name.
 func safe(name string) string { return keep(name, "-") }
 
-// keep returns the characters of a text that are letters, digits, or part of also.
+// keep returns the characters of a text that are letters, digits, or in also.
 func keep(text, also string) string {
 	return strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune(also, r) {
@@ -291,8 +291,8 @@ func (v *View) CoresTable(h hierarchy.Hierarchy) *Table {
 	return v.table("", q, nil, "threads", "name", "accesses", "hits", "misses", "miss_ratio", "coherence_misses")
 }
 
-// problem explains why there is no prediction for a hierarchy, and returns the groups of threads
-// that an analysis would need for one.
+// problem returns the reason why there is no prediction for a hierarchy, and the groups of threads
+// that an analysis would need for a prediction.
 func (v *View) problem(err error) (text string, missing [][]uint32) {
 	var domain *hierarchy.DomainError
 	if !errors.As(err, &domain) {

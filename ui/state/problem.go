@@ -38,7 +38,8 @@ func Problems(problems string) []Problem {
 	return list
 }
 
-// newProblem puts a sentence before an error that lists why each format rejected a file.
+// newProblem returns a problem from a sentence and an error that lists why each format rejected a
+// file.
 func newProblem(text string) Problem {
 	name, rest, ok := strings.Cut(text, ": unknown format")
 	inside, list, known := strings.Cut(rest, "; the file begins with ")

@@ -74,7 +74,7 @@ func (b RunBar) SameForm(other RunBar) bool {
 // Value returns the length of the bar; use it only if the share is known.
 func (b RunBar) Value() string { return strconv.FormatFloat(b.Share, 'f', 4, 64) }
 
-// memory describes the memory of the analysis, and its limit.
+// memory describes the memory that the analysis uses, and the limit.
 func memory(p workers.Progress) Fact {
 	f := Fact{ID: "memory", Name: "memory", Value: Bytes(p.Memory)}
 	if p.Limit > 0 {

@@ -77,7 +77,7 @@ type Screen struct {
 // setting is a setting of a screen, written in the URL as NAME=TEXT.
 type setting struct {
 	name  string
-	write func(s *Screen) string // "": the default, which the URL omits
+	write func(s *Screen) string // returns the text; "": the default, which the URL omits
 	read  func(s *Screen, text string)
 }
 
@@ -114,7 +114,8 @@ var settings = []setting{
 			s.Beside = append(s.Beside, text)
 		}
 	}},
-	{"beside", func(*Screen) string { return "" }, func(s *Screen, text string) { // only in older links
+	// this setting occurs only in older links
+	{"beside", func(*Screen) string { return "" }, func(s *Screen, text string) {
 		if h := parseMachine(text); h.Levels != nil {
 			s.Beside = AgainstWords(h)
 		}
@@ -195,7 +196,8 @@ var settings = []setting{
 		}
 		return strconv.Itoa(s.Page + 1)
 	}, func(s *Screen, text string) { s.Page = int(max(parse(text, 31), 1)) - 1 }},
-	{"demo", func(*Screen) string { return "" }, func(s *Screen, text string) { s.Demo = safe(text) }}, // never written, because Open identifies an open demo
+	// this setting is never written, because Open identifies an open demo
+	{"demo", func(*Screen) string { return "" }, func(s *Screen, text string) { s.Demo = safe(text) }},
 }
 
 // against is the name of an argument of "stackglass what-if", and also of the setting that contains
@@ -207,7 +209,7 @@ func word(name string, of func(*Screen) *string) setting {
 	return setting{name, func(s *Screen) string { return safe(*of(s)) }, func(s *Screen, text string) { *of(s) = safe(text) }}
 }
 
-// counted returns a setting that is a number from 1, with at most the given number of bits.
+// counted returns a setting whose text is a positive number with at most the given number of bits.
 func counted(name string, bits int, of func(*Screen) *int) setting {
 	return setting{name, func(s *Screen) string { return positive(uint64(max(*of(s), 0))) }, func(s *Screen, text string) { *of(s) = int(parse(text, bits)) }}
 }
@@ -308,7 +310,7 @@ func parseCapacities(value string) []int {
 // safeKey removes characters that do not occur in the keys of tables and columns.
 func safeKey(key string) string { return keep(key, "-_") }
 
-// safeLine removes characters that do not occur in a hierarchy's lines.
+// safeLine removes characters that do not occur in the lines that describe a hierarchy.
 func safeLine(text string) string { return keep(text, "-=,.") }
 
 // Anew returns the screen of a new analysis: the diagnosis, with the current processor and the

@@ -27,7 +27,7 @@ func (c Cell) Move(sets, ways int) Cell {
 	return Cell{min(max(c.Log2Sets+sets, 0), profile.SetCounts-1), min(max(c.Ways+ways, 1), profile.MaxWays)}
 }
 
-// format returns a cell in the form of the URL's hash, as in "64x8".
+// format returns a cell in the form of the URL's hash, for example "64x8".
 func (c Cell) format() string {
 	if !c.valid() {
 		return ""
@@ -158,7 +158,7 @@ func (v *View) SetsMap(cell Cell, conflicts bool, levels []hierarchy.Cache) *Hea
 			m.Values = append(m.Values, value)
 		}
 	}
-	m.Least, m.Most = m.Values[0], m.Values[0] // the value for one set; this number of sets is always counted
+	m.Least, m.Most = m.Values[0], m.Values[0] // the value for a single set, which is always counted
 	for _, n := range m.Values {
 		if n < m.Least {
 			m.Least = n
@@ -182,7 +182,8 @@ func signedShare(n int64, of uint64) float64 {
 	return float64(n) / float64(of)
 }
 
-// setsSentence returns a sentence that says where sets cost most, and where they help.
+// setsSentence returns a sentence about the cells in which sets cause the most additional misses,
+// and the cells in which sets avoid misses.
 func (v *View) setsSentence() string {
 	var worst, best Cell
 	var most, least int64
@@ -223,7 +224,7 @@ func (v *View) uncounted() string {
 	return " Not counted: " + strings.Join(list, ", ") + " sets; stackglass analyze --sets all counts them."
 }
 
-// cellWords describes a cell, as in "64 sets, 8 ways (32 KiB)".
+// cellWords describes a cell, for example "64 sets, 8 ways (32 KiB)".
 func (v *View) cellWords(c Cell) string {
 	return Plural(1<<c.Log2Sets, "set", "sets") + ", " + WaysText(uint32(c.Ways)) + " (" + Bytes(c.Lines()*v.LineBytes) + ")"
 }
@@ -299,7 +300,7 @@ func (v *View) SetsTable() *Table {
 	})
 }
 
-// missingSets explains why a profile has no table of sets.
+// missingSets returns the reason why a profile has no table of sets.
 func missingSets(p *profile.Profile) string {
 	if hasSets(p) {
 		return ""

@@ -23,7 +23,7 @@ type Source struct {
 	Path  string // the path that the browser knows, to distinguish files with the same name
 	Lines []string
 
-	inComment []bool // by line: the line begins within a comment; computed on first use
+	inComment []bool // by line: whether the line begins within a comment; computed on first use
 }
 
 // InComment reports whether a line, from 0, begins within a multi-line comment as in C.

@@ -33,9 +33,9 @@ type Table struct {
 	Doubt string         // a caveat about the rows, in a sentence; "": none
 	By    attribution.By // how misses in the code are grouped
 
-	inBoth bool // in a comparison: at least one row is in both runs
+	inBoth bool // in a comparison: whether at least one row is in both runs
 
-	document func() *report.Document // makes the document that contains the table; nil: see reply
+	document func() *report.Document // returns the document that contains the table; nil: see reply
 	reply    *answers.Reply          // the answer program's reply with the document; nil: nothing to export
 	key      string                  // the table's key in the document
 }
@@ -94,7 +94,7 @@ func show(t *report.Table, style report.Words, where map[string]string, keys ...
 	return made
 }
 
-// placeWords formats a source location, as in "main.c:17 multiply".
+// placeWords formats a source location, for example "main.c:17 multiply".
 func placeWords(file, line, function string) string {
 	if file == "" || line == "" {
 		return function

@@ -27,9 +27,9 @@ const (
 	numTabs
 )
 
-// tabs contains, for each tab, its name, its slug in the URL, and a function that explains why the
-// tab has nothing to show for a profile. The function returns "" if the tab has something to show.
-// alone explains why the tab cannot compare two runs, or is "" if it can.
+// tabs contains, for each tab, the name, the slug in the URL, and a function that returns the
+// reason why the tab has nothing to show for a profile, or "" if it has. alone is the reason why
+// the tab cannot compare two runs, or "" if it can.
 var tabs = [numTabs]struct {
 	name, slug string
 	missing    func(*profile.Profile) string

@@ -264,7 +264,7 @@ func (t *Threads) CurvesTable() *Table {
 	})
 }
 
-// about returns a question for "stackglass threads" about one fully associative level.
+// about returns a question for "stackglass threads" about a single fully associative level.
 func (t *Threads) about(by string, bytes uint64, sharedBy uint32) ask.Question {
 	q := t.view.question("threads").With("by", by)
 	q.Machine.Levels = []hierarchy.Cache{t.level(bytes, sharedBy)}
@@ -346,7 +346,7 @@ func (g Groups) String() string {
 	return strings.Join(words, "-")
 }
 
-// number renumbers the groups in the order of their first cores.
+// number returns the groups, renumbered in the order of their first cores.
 func (g Groups) number() Groups {
 	to := map[int]int{}
 	out := make(Groups, len(g))
@@ -479,7 +479,7 @@ func AbsentThreads(p *profile.Profile, cores [][]uint32) string {
 	return strings.TrimSpace(text)
 }
 
-// missingThreads explains why a profile has no per-thread data.
+// missingThreads returns the reason why a profile has no per-thread data.
 func missingThreads(p *profile.Profile) string {
 	switch {
 	case len(p.Sharing) > 0 || Predictable(p):

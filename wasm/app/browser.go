@@ -24,12 +24,12 @@ func address(file string) string {
 
 // browser is the page's [ui.Port].
 type browser struct {
-	focus   string // id of the element to focus after the render of the next build
+	focus   string // id of the element to focus after the next build has been rendered
 	demos   []ui.Demo
 	grids   map[string]*state.Grid // tables passed to tables.js, by id
 	problem string                 // the problem that was last scrolled into view
 
-	hash      string // the hash that waits to be set
+	hash      string // the hash that has not been set yet
 	hashWaits bool
 	hashes    int // the number of hashes set within the last hashPause
 
@@ -145,7 +145,7 @@ func (b *browser) Demos() []ui.Demo {
 
 // Remember stores a short text in this browser.
 func (b *browser) Remember(name, text string) {
-	defer func() { _ = recover() }() // storage may be disabled
+	defer func() { _ = recover() }() // this panics if storage is disabled
 	js.Global().Get("localStorage").Call("setItem", name, text)
 }
 
@@ -215,8 +215,8 @@ const (
 	hashPause  = 1250 * time.Millisecond
 )
 
-// finishHash sets a hash that is still waiting to be set. It is called before a link is followed.
-// It needs no lock, because it does not block.
+// finishHash sets a hash that is still waiting to be set. It is called before the browser follows a
+// link. It needs no lock, because it does not block.
 func (b *browser) finishHash() {
 	if b.hashWaits {
 		b.hashWaits = false

@@ -168,8 +168,8 @@ func (b *browser) Matrix(m *state.Matrix) {
 }
 
 // load loads a rarely used script on first use, and then calls connect. In the single-file page,
-// all scripts are already there. load returns false if the script is already connected. Otherwise
-// connect will draw everything that was passed before.
+// all scripts are already loaded. load returns false if the script is already connected. Otherwise,
+// connect will draw everything that has been passed before.
 func load(first bool, file, name string, connect func()) (waits bool) {
 	ready := script(name).Truthy()
 	switch {
@@ -236,7 +236,8 @@ func (b *browser) Flame(f *state.Flame) {
 				id, row := args[0].String(), args[1].Int()
 				go b.app.ZoomCalls(id, row)
 			}),
-			js.FuncOf(func(_ js.Value, args []js.Value) any { // needs no lock, because a graph does not change
+			// this needs no lock, because a graph does not change
+			js.FuncOf(func(_ js.Value, args []js.Value) any {
 				where, lines := b.flames[args[0].String()].About(args[1].Int())
 				return map[string]any{"where": where, "lines": list(len(lines), func(i int) any { return words(lines[i]) })}
 			}),

@@ -83,7 +83,7 @@ func newHandles() ui.Handles {
 	return handles{kept}
 }
 
-// shelves gives access to the spill stores of analyses. Each spill store is a database.
+// shelves provides access to the spill stores of analyses. Each spill store is a database.
 type shelves struct{}
 
 // Keys implements [ui.Shelves].

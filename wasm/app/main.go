@@ -25,7 +25,7 @@ const memoryLimit = 1 << 30
 func main() {
 	if host.InWorker() {
 		if err := host.Run(); err != nil {
-			panic(err) // worker.js reports it to the page
+			panic(err) // worker.js reports the panic to the page
 		}
 		return
 	}

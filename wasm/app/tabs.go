@@ -20,7 +20,7 @@ type tabs struct {
 	channel js.Value
 }
 
-// newTabs returns nil if the browser does not offer locks or channels, as on pages in an insecure
+// newTabs returns nil if the browser does not offer locks or channels, for example in an insecure
 // context.
 func newTabs(app *ui.App) ui.Tabs {
 	locks, kind := js.Global().Get("navigator").Get("locks"), js.Global().Get("BroadcastChannel")
@@ -37,7 +37,7 @@ func newTabs(app *ui.App) ui.Tabs {
 	return t
 }
 
-// told decodes a message from another tab, which may run another version.
+// told decodes a message from another tab, which may run another version of the page.
 func told(data js.Value) (key string, progress []byte, ok bool) {
 	if data.Type() != js.TypeObject || data.Get("key").Type() != js.TypeString {
 		return "", nil, false
@@ -73,7 +73,9 @@ func (t *tabs) Await(key string, leave <-chan struct{}) (release func()) {
 // request requests a lock. It returns the function that releases the lock, or nil if the lock was
 // not granted.
 func (t *tabs) request(key string, options map[string]any) (release func()) {
-	granted := make(chan js.Value, 1) // receives the function that settles the promise and so releases the lock; undefined: the lock was not granted
+	// receives the function that settles the promise and thereby releases the lock; undefined: the
+	// lock was not granted
+	granted := make(chan js.Value, 1)
 	hold := js.FuncOf(func(_ js.Value, args []js.Value) any {
 		if !args[0].Truthy() {
 			granted <- js.Undefined()

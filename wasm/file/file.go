@@ -31,7 +31,7 @@ type File struct {
 	small  []byte   // the unread part of buffer
 	buffer []byte   // buffer for small reads
 	read   uint64
-	end    error // io.EOF or an error; final
+	end    error // io.EOF or an error; never changes once set
 }
 
 // ReadError reports that the browser could not continue reading a file.
@@ -213,8 +213,8 @@ func newSource(blob js.Value) source {
 
 const ownBufferBytes = 4 << 20
 
-// stream reads a stream. If own is set, it passes its own buffers to the browser and gets them
-// back; otherwise the browser allocates the memory.
+// stream reads a stream. If own is set, it passes its buffers to the browser, which returns them;
+// otherwise the browser allocates the memory.
 type stream struct {
 	reader js.Value
 	own    bool

@@ -20,8 +20,8 @@ import (
 // contents follow.
 const folderLine = "stackglass folder"
 
-// mostParts limits the files of a folder. Each file that is compressed needs a decompressor of its
-// own, which takes about 20 MB.
+// mostParts limits the files of a folder. Each compressed file needs a separate decompressor, which
+// uses about 20 MB.
 const mostParts = 64
 
 // folderFile is a trace that is merged from the files of a folder.
@@ -36,7 +36,7 @@ func (f folderFile) Read(p []byte) (int, error) { return f.Reader.Read(p) }
 func (t *traces) openFolder(blob js.Value, whole *file.File) (io.ReadCloser, error) {
 	at, err := file.OpenAt(blob)
 	if err != nil {
-		return nil, nil // such a browser cannot drop folders
+		return nil, nil // folders cannot be dropped in such a browser
 	}
 	head := make([]byte, len(folderLine)+1)
 	if n, _ := at.ReadAt(head, 0); string(head[:n]) != folderLine+"\n" {

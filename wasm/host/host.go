@@ -30,8 +30,8 @@ const (
 	// memoryLimit makes the garbage collector run more often long before the program reaches
 	// WebAssembly's memory limit of 4 GiB.
 	memoryLimit = 3 << 30
-	// checkpointMemory is the memory use up to which checkpoints are saved. A checkpoint makes a
-	// copy of the state. The copy is smaller than the models, so both fit within memoryLimit.
+	// checkpointMemory is the memory use up to which checkpoints are saved. A checkpoint copies the
+	// state. The copy is smaller than the models, so both fit within memoryLimit.
 	checkpointMemory = memoryLimit / 2
 	// collectAt is the heap growth, in percent, at which garbage is collected. It is low because
 	// the models are a few large arrays, which are cheap to scan, and the address space is small.
@@ -56,7 +56,8 @@ func Run() error {
 }
 
 func newHost() *workers.Host {
-	// The page's second program is itself the decompressor, so its address does not contain another.
+	// The page's second program is the decompressor, so its address does not contain another
+	// decompressor.
 	own := js.Global().Get("location").Get("href").String()
 	t := traces{unpackers: unpack.Workers{Script: setting("unpack", own)}}
 	h := &workers.Host{
@@ -90,7 +91,7 @@ func newHost() *workers.Host {
 	return h
 }
 
-// setLimit limits the program's memory, not including the runtime's own; 0 selects memoryLimit.
+// setLimit limits the program's memory, without the memory of the runtime; 0 selects memoryLimit.
 func setLimit(bytes uint64) {
 	limit := int64(memoryLimit)
 	if bytes > 0 {
@@ -100,8 +101,8 @@ func setLimit(bytes uint64) {
 }
 
 // memory returns a function that returns the size in bytes of the program's linear memory. This
-// memory never shrinks. It returns nil, which selects the Go runtime's own figure, if worker.js has
-// not provided access to that memory.
+// memory never shrinks. It returns nil if worker.js has not provided access to that memory. Then
+// the figure of the Go runtime is used.
 func memory() func() uint64 {
 	of := js.Global().Get("memory")
 	if of.Type() != js.TypeObject {

@@ -11,7 +11,7 @@ import (
 )
 
 // entryToJS returns the object that is stored for an entry. Numbers are exact up to 2^53, and no
-// file is that large.
+// file is so large.
 func entryToJS(e profile.Entry, g generation) js.Value {
 	object := g.toJS()
 	for name, value := range map[string]any{
@@ -42,7 +42,7 @@ func generationsFromJS(object js.Value) (list []generation) {
 	return list
 }
 
-// entryFromJS reads a stored object. Fields that another version did not write remain zero.
+// entryFromJS reads a stored object. Fields that the writing version did not know remain zero.
 func entryFromJS(object js.Value) profile.Entry {
 	return profile.Entry{
 		Key: web.Text(object, "key"), Name: web.Text(object, "name"), Created: int64(number(object, "created")),

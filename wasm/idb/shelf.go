@@ -38,12 +38,13 @@ type Shelf struct {
 	sizes   map[float64]uint64 // sizes of the blocks
 	bytes   uint64             // the sum of sizes
 	changes []change           // changes that are not written yet, in order
-	staged  int                // bytes in changes
-	writing chan error         // receives the end of the current transaction; nil if there is none
-	ahead   chan fetched       // receives the block that is read ahead; nil if there is none
-	next    float64            // the key of that block
-	data    []byte             // the data that Read last returned
-	moved   int                // bytes read and written since the last garbage collection
+	staged  int                // total size of changes, in bytes
+	// receives the result when the current transaction ends; nil if there is no transaction
+	writing chan error
+	ahead   chan fetched // receives the block that is read ahead; nil if no block is read ahead
+	next    float64      // the key of that block
+	data    []byte       // the data that Read last returned
+	moved   int          // bytes read and written since the last garbage collection
 }
 
 // change is a block to write, or to drop if it has no array.
@@ -94,7 +95,7 @@ func shelfError(err error) error {
 	return &Error{Op: "spill data that does not fit in memory", Err: full(err)}
 }
 
-// transact runs do in a transaction. The channel receives its end.
+// transact runs do in a transaction. The channel receives the transaction's result when it ends.
 func (s *Shelf) transact(mode idb.TransactionMode, do func(*idb.ObjectStore) error) chan error {
 	t, err := s.db.TransactionWithOptions(idb.TransactionOptions{Mode: mode, Durability: idb.DurabilityRelaxed}, blocksStore)
 	if err != nil {
@@ -246,7 +247,8 @@ func (s *Shelf) discard() {
 	}()
 }
 
-// isBlock reports whether the answer is a block. If nothing was written under the key, it is not.
+// isBlock reports whether the answer is a block. If no block was written under the key, the answer
+// is undefined.
 func (f *fetched) isBlock() bool { return f.array.InstanceOf(js.Global().Get("Uint8Array")) }
 
 func (s *Shelf) isStaged(key float64) bool {

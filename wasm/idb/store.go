@@ -28,7 +28,7 @@ const (
 	chunkBytes   = profile.PieceBytes
 )
 
-// openPatience limits the wait for a database, because there may be no event while the opening is
+// openPatience limits the wait for a database, because there may be no event while opening is
 // blocked.
 var openPatience = 10 * time.Second
 
@@ -79,7 +79,8 @@ func Open(name string) (*Store, error) {
 	return s, nil
 }
 
-// offered reports whether the browser offers IndexedDB; some browsers throw when it is accessed.
+// offered reports whether the browser offers IndexedDB. Some browsers throw an exception when it is
+// accessed.
 func offered() (yes bool) {
 	defer func() { _ = recover() }()
 	return js.Global().Get("Reflect").Call("get", js.Global(), "indexedDB").Truthy()
@@ -97,8 +98,8 @@ func (s *Store) connect() error {
 
 // open opens a database with these object stores, and creates it if necessary.
 func open(name string, stores ...string) (*idb.Database, error) {
-	// A database that opens after the wait has ended needs its object stores, too. Otherwise it
-	// would have the current version but no object stores, and could never be used.
+	// A database that opens after the wait has ended also needs its object stores. Otherwise, it would
+	// have the current version but no object stores, and could never be used.
 	request, err := idb.Global().Open(context.Background(), name, 1, func(db *idb.Database, _, _ uint) error {
 		for _, store := range stores {
 			if _, err := db.CreateObjectStore(store, idb.ObjectStoreOptions{}); err != nil {
@@ -126,7 +127,7 @@ func open(name string, stores ...string) (*idb.Database, error) {
 	return db, nil
 }
 
-// closeLate closes a database that opens after the wait has ended. Left open, it would block the
+// closeLate closes a database that opens after the wait has ended. An open database would block the
 // next page.
 func closeLate(request *idb.OpenDBRequest) {
 	_ = request.Listen(context.Background(), func() {
@@ -227,7 +228,7 @@ func (s *Store) transact(op, key string, mode idb.TransactionMode, do func(entri
 // startIn runs do with an object store in a transaction. The channel receives nil when the
 // transaction is committed, or an error when it is rolled back.
 func startIn(t *idb.Transaction, store string, do func(*idb.ObjectStore) error) chan error {
-	// The listeners must be there before the transaction can end.
+	// The listeners must be registered before the transaction can end.
 	ended := make(chan error, 1)
 	go func() { ended <- t.Await(context.Background()) }()
 	objects, err := t.ObjectStore(store)
@@ -324,8 +325,8 @@ func (s *Store) Save(e profile.Entry, write func(io.Writer) error) error {
 	return err
 }
 
-// save stores a checkpoint, either in addition to the previous one (if beside is set) or in its
-// place.
+// save stores a checkpoint, either in addition to the previous checkpoint (if beside is set) or in
+// its place.
 func (s *Store) save(e profile.Entry, write func(io.Writer) error, beside bool) error {
 	return s.transact("keep", e.Key, idb.TransactionReadWrite, func(entries, chunks *idb.ObjectStore) error {
 		old, err := find(entries, e.Key)
@@ -365,8 +366,8 @@ func (s *Store) save(e profile.Entry, write func(io.Writer) error, beside bool) 
 	})
 }
 
-// makeRoom removes the generations that a new one replaces: all but the newest if beside is set,
-// otherwise all.
+// makeRoom removes the generations that a new generation replaces: all except the newest if beside
+// is set, otherwise all.
 func makeRoom(chunks *idb.ObjectStore, key string, generations []generation, beside bool) error {
 	if !beside || len(generations) == 0 || generations[0].number == 0 {
 		_, err := chunks.Delete(chunkRange(key))

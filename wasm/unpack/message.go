@@ -8,7 +8,7 @@ func Names() []string { return []string{"gzip", "zstd", "xz", "zip", "snappy"} }
 const protocolVersion = 1
 
 const (
-	packedBytes   = 64 << 10  // size of each compressed part but the last
+	packedBytes   = 64 << 10  // size of each compressed part except the last
 	unpackedBytes = 256 << 10 // size of a decompressed part
 	ahead         = 4         // maximum number of parts in transit in each direction
 )
@@ -23,7 +23,7 @@ const (
 	// Messages from the analysis worker.
 	begin  kind = iota + 1 // decompress a stream; text: the packing's name
 	packed                 // bytes
-	more                   // a decompressed part has been read, so another one may be sent
+	more                   // a decompressed part has been read, so another part may be sent
 	ended                  // no more compressed bytes follow, because the file has ended
 	broken                 // no more compressed bytes follow, because the file cannot be read
 	// Messages from the decompressor.
@@ -34,7 +34,8 @@ const (
 	cut      // the compressed bytes ended too early
 	damaged  // the compressed bytes are wrong; text: the decoder's error
 	stopped  // all bytes that were decompressed before the read error have been sent
-	gone     // the decompressor has died; text: why. Its carrier sends this.
+	// the decompressor has died; text: the reason. The decompressor's carrier sends this message.
+	gone
 )
 
 type message struct {
@@ -48,15 +49,15 @@ type message struct {
 type port interface {
 	// post sends m without waiting. It copies the bytes of m.
 	post(m message)
-	// take waits for the next message. Its bytes belong to the receiver until it calls free.
+	// take waits for the next message. The message's bytes belong to the receiver until it calls free.
 	take() message
 	// free reuses memory for later messages.
 	free(bytes []byte)
-	// close ends the other side if that is a worker.
+	// close ends the other side if the other side is a worker.
 	close()
 }
 
-// fill reads until p is full or read returns an error.
+// fill calls read until p is full or read returns an error.
 func fill(read func([]byte) (int, error), p []byte) (n int, err error) {
 	for n < len(p) && err == nil {
 		var m int

@@ -14,9 +14,9 @@ type reader struct {
 	port   port
 	source io.Reader
 	part   []byte // compressed bytes to send
-	window int    // parts that may be sent now
-	told   error  // how source ended, if the decompressor has been told; otherwise nil
-	ready  bool   // the decompressor is running
+	window int    // number of parts that may be sent now
+	told   error  // how source ended, if the decompressor has been informed; otherwise nil
+	ready  bool   // whether the decompressor is running
 	chunk  []byte // the decompressed part that is being read
 	rest   []byte // the unread bytes of chunk
 	err    error  // how the stream ended, or nil
@@ -44,7 +44,7 @@ func (r *reader) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// letGo releases a decompressed part, which makes room for another one.
+// letGo releases a decompressed part, so that the decompressor may send another part.
 func (r *reader) letGo() {
 	if r.chunk != nil {
 		r.port.free(r.chunk)
@@ -110,7 +110,7 @@ func (e *versionError) Error() string {
 
 // goneError reports that the decompressor could not be loaded or has died.
 type goneError struct {
-	loaded bool   // the decompressor had started before it died
+	loaded bool   // whether the decompressor had started before it died
 	why    string // the reason, if known
 }
 

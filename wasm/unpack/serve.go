@@ -17,7 +17,7 @@ type server struct {
 	end    error    // how the stream ends after queue: io.EOF or errBroken; nil: not known yet
 	part   []byte   // the compressed part that is being read
 	rest   []byte   // the unread bytes of part
-	broke  bool     // the decoder has received errBroken
+	broke  bool     // whether the decoder has received errBroken
 	credit int      // number of decompressed parts that may be sent
 }
 
@@ -60,7 +60,7 @@ func (s *server) send(part []byte) {
 	s.port.post(message{kind: unpacked, bytes: part})
 }
 
-// conclude reports how the stream ended, with the distinctions that [open.Packing] makes.
+// conclude reports how the stream ended. It distinguishes the same cases as [open.Packing].
 func (s *server) conclude(err error) {
 	m := message{kind: damaged, text: err.Error()}
 	switch {

@@ -16,12 +16,12 @@ import (
 
 // wire is a [port] that uses postMessage. A message is an object with the fields of [message],
 // where the field bytes is an ArrayBuffer and the field length is the number of bytes in use. The
-// buffer is transferred, and later comes back as the spare buffer of a message in the other
+// buffer is transferred, and later returned as the spare buffer of a message in the other
 // direction, so parts need no new memory.
 type wire struct {
 	remote   js.Value // a Worker, or the global scope in the decompressor
 	inbox    chan message
-	late     <-chan time.Time // when to stop waiting for the first message; nil: never
+	late     <-chan time.Time // receives when the wait for the first message must end; nil: never
 	buffers  []js.Value       // buffers that this side may use for messages
 	spares   []js.Value       // buffers to return to the other side
 	freed    [][]byte
@@ -99,7 +99,7 @@ func isBuffer(v js.Value) bool {
 func (w *wire) lose(why string) {
 	select {
 	case w.inbox <- message{kind: gone, text: why}:
-	default: // it was already reported
+	default: // the end was already reported
 	}
 }
 
@@ -161,7 +161,7 @@ func (w *wire) take() message {
 	}
 }
 
-// close ends the worker, whatever it is doing.
+// close ends the worker at once.
 func (w *wire) close() {
 	if w.closed {
 		return
@@ -177,8 +177,8 @@ func (w *wire) close() {
 // Name is the name of the decompressors' global scopes.
 const Name = "unpack"
 
-// patience is how long a decompressor may take to load before an error is reported. Its program is
-// a file of 800 KB.
+// patience is the maximum time that a decompressor may need to load. After that, an error is
+// reported. Its program is a file of 800 KB.
 const patience = 2 * time.Minute
 
 // Workers starts decompressors, for one analysis at a time.

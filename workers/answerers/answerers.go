@@ -11,7 +11,7 @@ import (
 
 	"github.com/stackglass/stackglass/core/answers"
 	"github.com/stackglass/stackglass/core/ask"
-	"github.com/stackglass/stackglass/core/ask/program" // also registers further verbs
+	"github.com/stackglass/stackglass/core/ask/program" // this import also registers further verbs
 	"github.com/stackglass/stackglass/core/costmodel"
 	"github.com/stackglass/stackglass/core/export"
 	"github.com/stackglass/stackglass/core/hierarchy/config"
@@ -101,8 +101,8 @@ func exports(s workers.Subject) (workers.Answerer, error) {
 	}, nil
 }
 
-// describe parses a description of a cache hierarchy. The reply's Bytes contain the hierarchy.Lines of the
-// parts that predictions use, and its notes name the other parts.
+// describe parses a description of a cache hierarchy. The reply's Bytes contain the hierarchy.Lines
+// of the parts that predictions use, and its notes list the other parts.
 func describe(q answers.Question, _ any, _ func() bool, give func(*answers.Reply)) error {
 	h, notes, err := config.Read(q.Bytes)
 	if err != nil {

@@ -31,7 +31,7 @@ const (
 	UploadPath  = "/upload"
 )
 
-// noUploads is the page that answers uploads.
+// noUploads is the page that is sent in response to uploads.
 const noUploads = `<!doctype html>
 <html lang="en">
 <meta charset="utf-8">

@@ -19,9 +19,10 @@ type carrier struct {
 	remote   js.Value
 	mailbox  workers.Mailbox
 	handlers []js.Func
-	kept     int    // the first kept handlers stay after the connection has ended
-	close    func() // ends the worker from this end
-	once     sync.Once
+	// number of handlers, at the beginning of the list, that remain after the connection has ended
+	kept  int
+	close func() // ends the worker from this side of the connection
+	once  sync.Once
 }
 
 // Spawn starts the worker whose script is at url. The worker's program can read its name from the
@@ -69,7 +70,7 @@ func Help() (workers.Carrier, error) {
 	return c, err
 }
 
-// lastWordsWait is how long to wait for a worker's last message after its locks were released.
+// lastWordsWait is the maximum wait for a worker's last message after its locks were released.
 const lastWordsWait = 500 * time.Millisecond
 
 // watch ends the connection when the worker's lock is released, because a worker may die without a
@@ -85,8 +86,8 @@ func (c *carrier) watch(lock js.Value) {
 	js.Global().Get("navigator").Get("locks").Call("request", lock, free)
 }
 
-// beAlive makes this worker hold a lock while it is alive, and sends the lock's name to the page,
-// if the browser supports locks.
+// beAlive requests a lock that this worker holds while it is alive, and sends the lock's name to
+// the page, if the browser supports locks.
 func beAlive(self js.Value) {
 	locks := self.Get("navigator").Get("locks")
 	if !locks.Truthy() {

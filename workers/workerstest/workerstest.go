@@ -12,7 +12,7 @@ import (
 	"github.com/stackglass/stackglass/workers"
 )
 
-// Commands for the peer.
+// The commands that a test sends to the peer.
 const (
 	echo  = workers.TypeStart    // the peer sends the message back
 	burst = workers.TypeProgress // the peer sends as many messages as the Job of the command
@@ -135,7 +135,7 @@ func testClose(t *testing.T, c workers.Carrier) {
 		_, err := c.Receive()
 		got <- err
 	}()
-	time.Sleep(time.Millisecond) // by then, Receive is usually waiting
+	time.Sleep(time.Millisecond) // after this time, Receive is usually waiting
 	if err := c.Close(); err != nil {
 		t.Error(err)
 	}

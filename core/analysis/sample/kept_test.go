@@ -85,8 +85,8 @@ func TestFullSampleEqualsAllAccesses(t *testing.T) {
 			withoutSets(&want.Sharing[i])
 		}
 		want.Communication.Granules = want.Communication.Granules[:2]
-		want.Locality, want.Sampled = got.Locality, got.Sampled // other tests check these
-		want.Timeline = nil                                     // samples have none
+		want.Locality, want.Sampled = got.Locality, got.Sampled // other tests check these fields
+		want.Timeline = nil                                     // samples have no timeline
 		if string(want.Encode()) != string(got.Encode()) {
 			t.Errorf("seed %d: the results differ from those for all accesses", seed)
 			difference(t, want, got)
@@ -132,7 +132,8 @@ func TestSampleIsConsistent(t *testing.T) {
 	}
 }
 
-// TestSampleRestore checks that a run that is saved and restored anywhere gives the same bytes.
+// TestSampleRestore checks that a run that is saved and restored at any position has the same
+// profile, byte for byte.
 func TestSampleRestore(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		seed := rapid.Uint64().Draw(rt, "seed")

@@ -96,7 +96,8 @@ func TestCountsAreConsistent(t *testing.T) {
 	}
 }
 
-// TestRestore checks that a run that is saved and restored anywhere gives the same bytes.
+// TestRestore checks that a run that is saved and restored at any position has the same profile,
+// byte for byte.
 func TestRestore(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		mode := rapid.SampledFrom(modes).Draw(t, "mode")
@@ -216,7 +217,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// TestSteadyStateAllocatesNothing checks that nothing is allocated once all lines are known.
+// TestSteadyStateAllocatesNothing checks that no memory is allocated when all lines are known.
 func TestSteadyStateAllocatesNothing(t *testing.T) {
 	b := tracetest.Generate(4096, tracetest.Uniform(1<<10, 3))
 	for _, mode := range []string{"space=0.1", "lines=64"} {
@@ -270,8 +271,9 @@ func FuzzRestore(f *testing.F) {
 	})
 }
 
-// TestStretchesRestore checks that a run over sampled parts can be saved and restored anywhere: the
-// profile has the same bytes, and the run reports how much it read.
+// TestStretchesRestore checks that a run over sampled parts can be saved and restored at any
+// position: the profile has the same bytes, and the run reports the number of references that it
+// read.
 func TestStretchesRestore(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		all := rows(rapid.Uint64Range(0, 5).Draw(rt, "trace"), 5000)

@@ -33,7 +33,7 @@ func (a *asker) Ask(accesses *sharing.Accesses, q []sharing.Question) []sharing.
 			about, line := (int(x)+i*n)%appeared, x^trace.Line(n)
 			q = append(q, sharing.Question{Access: uint32(i), Core: uint8(about), Line: line})
 			depth := a.holes[about].Do(stacktest.Event{Op: stack.AskOp, Line: line})
-			a.want = append(a.want, uint32(depth)) // -1 stands for stack.Cold
+			a.want = append(a.want, uint32(depth)) // -1 represents stack.Cold
 		}
 		row := accesses.First + i
 		if accesses.Rows != nil {
@@ -89,7 +89,7 @@ func TestAsk(t *testing.T) {
 	})
 }
 
-// Once all lines are known, analysing a batch allocates no memory.
+// When all lines are known, the analysis of a batch allocates no memory.
 func TestNoAllocations(t *testing.T) {
 	b := &trace.Batch{Thread: []uint32{}}
 	for i := range 20_000 {
@@ -107,7 +107,7 @@ func TestNoAllocations(t *testing.T) {
 	for range 40 {
 		again()
 	}
-	if n := testing.AllocsPerRun(5, again); n > 2 { // histograms allocate a block now and then
+	if n := testing.AllocsPerRun(5, again); n > 2 { // histograms occasionally allocate a block
 		t.Errorf("%v allocations per %d references", n, b.Len())
 	}
 }

@@ -159,7 +159,8 @@ func misses(all []access, cores, sets, ways int) []counted {
 	for i := range caches {
 		caches[i] = stacktest.Private{Sets: sets, Ways: ways}
 	}
-	taken := map[[2]uint64]bool{} // for each core and line: the line was present when another core's store invalidated it
+	// for each core and line: whether the line was present when another core's store invalidated it
+	taken := map[[2]uint64]bool{}
 	counts := make([]counted, cores)
 	for _, a := range all {
 		for other := range cores {

@@ -166,8 +166,8 @@ func sameViews(t rapid.TB, s *profile.Sharing, all []access, threads []uint32) {
 	sameDomain(t, "all cores", &s.Domains[0], &want)
 }
 
-// batchOf returns a trace of accesses by these threads to these lines, each of which is given by a
-// letter.
+// batchOf returns a trace of accesses by the given threads to the given lines. A letter represents
+// a line.
 func batchOf(lines string, threads ...uint32) *trace.Batch {
 	b := &trace.Batch{Thread: []uint32{}}
 	for i, x := range lines {

@@ -89,8 +89,7 @@ func sameStacks(t rapid.TB, spec analysis.Spec, got, want *profile.Sharing) {
 	}
 }
 
-// sameSome compares the counts of two runs, considering only the numbers of sets that both of them
-// count.
+// sameSome compares the counts of two runs for the numbers of sets that both runs count.
 func sameSome(t rapid.TB, spec analysis.Spec, what string, got, want *profile.StackCounts) {
 	t.Helper()
 	all := *want

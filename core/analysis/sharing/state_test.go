@@ -55,7 +55,7 @@ func resumed(t rapid.TB, spec analysis.Spec, r trace.Reader, saved []byte) *anal
 	return runner
 }
 
-// steps runs n steps, or fewer if the run ends earlier.
+// steps runs n steps, or fewer steps if the run ends earlier.
 func steps(t rapid.TB, runner *analysis.Runner, n int) {
 	t.Helper()
 	for range n {

@@ -39,7 +39,7 @@ func TestTwoLevels(t *testing.T) {
 	}
 }
 
-// TestSum: conditional ratios, applied level by level, give the plain sum of shares times
+// TestSum: conditional ratios, applied level by level, result in the plain sum of shares times
 // latencies.
 func TestSum(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

@@ -256,7 +256,8 @@ func TestBlockInOnlyOneRun(t *testing.T) {
 	}
 }
 
-// TestBalance: for any runs, the predictions balance or there is an error that gives the reason.
+// TestBalance: for any runs, the predictions balance, or there is an error that contains the
+// reason.
 func TestBalance(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var inputs []Input

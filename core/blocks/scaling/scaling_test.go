@@ -62,8 +62,8 @@ func (m *machine) finish() Run {
 
 const arrayA, arrayB, arrayC = 1 << 24, 2 << 24, 3 << 24
 
-// product runs C = A·B for n × n matrices, with the blocks that a compiler would create: loop tests
-// have blocks of their own.
+// product runs C = A·B for n × n matrices, with the blocks that a compiler would create: each loop
+// test is a separate block.
 func product(size int64) Run {
 	m, n := newMachine(8, size), uint64(size)
 	m.block(0)
@@ -141,7 +141,7 @@ func predict(t *testing.T, m *Model, reuse Reuse, at ...int64) *Prediction {
 	return p
 }
 
-// TestProduct: three small products predict every count of a larger one.
+// TestProduct: three small products predict every count of a larger product.
 func TestProduct(t *testing.T) {
 	m := fit(t, []string{"n"}, product(32), product(16), product(8))
 	var laws []string
@@ -166,7 +166,7 @@ func TestProduct(t *testing.T) {
 	}
 }
 
-// TestTwoRuns: two runs suffice for a prediction.
+// TestTwoRuns: two runs are sufficient for a prediction.
 func TestTwoRuns(t *testing.T) {
 	m := fit(t, []string{"n"}, product(16), product(32))
 	if e, err := predict(t, m, Kept, 48).Check(product(48).Counts); err != nil || e.Wrong != 0 {
@@ -262,7 +262,7 @@ func binned(r Run) Run {
 	return r
 }
 
-// TestData: the law of a data-dependent count says that the count depends on data.
+// TestData: the law of a data-dependent count is marked as data-dependent.
 func TestData(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	sorts := func(n int64) Run {
@@ -289,8 +289,8 @@ func TestData(t *testing.T) {
 	}
 }
 
-// TestPolynomials: every sum of a few terms with small coefficients is found from one more run than
-// it has terms.
+// TestPolynomials: every sum of a few terms with small coefficients is found if there is one run
+// more than there are terms.
 func TestPolynomials(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		parameters := rapid.IntRange(1, 2).Draw(t, "parameters")

@@ -211,7 +211,7 @@ func TestDrCacheSimPolicies(t *testing.T) {
 	}
 }
 
-// TestDineroIVOptions checks options of DineroIV with a split first level over a unified one.
+// TestDineroIVOptions checks options of DineroIV with a split first level above a unified level.
 func TestDineroIVOptions(t *testing.T) {
 	const common = "-l1-isize 8k -l1-ibsize 16 -l1-dsize 16k -l1-dbsize 16 -l1-dassoc 2 -l1-drepl f -l1-dfetch t -l1-dpfdist 2 -l1-dwalloc f " +
 		"-l2-usize 1m -l2-ubsize 64 -l2-usbsize 16 -l2-uassoc 4 -l2-uwback n -l2-uccc -flushcount 10k -informat d"

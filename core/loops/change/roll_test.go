@@ -34,8 +34,8 @@ func (c *compiler) copied(leaf loops.Item, line uint32, iteration int64, lanes u
 func (c *compiler) code(r loops.Reference) Code { return c.codes[r.Site] }
 
 // compile unrolls an innermost loop, which is inside depth loops. Each iteration of the result
-// performs copies·lanes iterations. The first iterations are peeled off, and the last ones run in a
-// loop of their own, or without one.
+// performs copies·lanes iterations. The first iterations are peeled off, and the last iterations
+// run in a separate loop, or without a loop.
 func (c *compiler) compile(l loops.Item, depth int, copies, lanes uint64, peeled, rest int, inLoop bool) (list []loops.Item) {
 	each := copies * lanes
 	beside := func(iteration int64) {
@@ -169,7 +169,8 @@ func TestRollKeepsReferences(t *testing.T) {
 	})
 }
 
-// TestRollFindsLoops checks which loops of the compiled nest the rolled loops are.
+// TestRollFindsLoops checks that each rolled loop is assigned to the correct loops of the compiled
+// nest.
 func TestRollFindsLoops(t *testing.T) {
 	c := &compiler{}
 	inner := loops.Loop(11, loops.Leaf(loops.Reference{Bytes: 8, Kind: trace.Load}, atA, 0, 8))

@@ -7,7 +7,7 @@ import (
 )
 
 // TestFirst checks that FirstAsking and Total count the same misses as Run, both in a cache that
-// keeps all lines and in smaller caches.
+// can hold all lines and in smaller caches.
 func TestFirst(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		tree := drawTree(t, 3000)

@@ -42,7 +42,7 @@ func same(t *rapid.T, tree *loops.Tree, c Cache) (jumped uint64, progressions in
 	return jumped - e.done, e.progressions
 }
 
-// TestNests checks that, for any nest and geometry, every node's counts, the evictions and the
+// TestNests checks, for any nest and geometry, that the counts of every node, the evictions and the
 // final content of the cache are the same as in a simulation.
 func TestNests(t *testing.T) {
 	most := 6000.0
@@ -60,8 +60,8 @@ func TestNests(t *testing.T) {
 	t.Logf("%d accesses jumped over, in %d nests", jumped, nests)
 }
 
-// TestTriangles checks the same for nests with varying trip counts, in caches that are small enough
-// for these nests to fill.
+// TestTriangles checks the same for nests with varying trip counts, in caches that are so small
+// that these nests fill them.
 func TestTriangles(t *testing.T) {
 	progressions, nests := 0, 0
 	rapid.Check(t, func(t *rapid.T) {

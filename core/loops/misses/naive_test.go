@@ -8,8 +8,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// naive computes a result with forty lines of code. It makes the accesses one by one, and searches
-// each set as a list.
+// naive computes a result with forty lines of code. It performs the accesses one by one, and
+// searches each set as a list.
 type naive struct {
 	e     *engine // used for the numbers of nodes and the columns of arrays
 	cache Cache
@@ -17,7 +17,7 @@ type naive struct {
 	seen  map[trace.Line]bool
 	nodes []Counts
 	out   []uint64
-	loose bool // these counts are kept by reference
+	loose bool // whether counts are stored by reference
 }
 
 func newNaive(l *layout, c Cache) *naive {
@@ -233,7 +233,7 @@ func deeper(items []loops.Item) []loops.Item {
 	return items
 }
 
-// setWild gives every wild reference enough addresses for all its iterations.
+// setWild assigns each wild reference enough addresses for all its iterations.
 func (d *drawing) setWild(n *loops.Nest, items []loops.Item) {
 	for _, it := range items {
 		d.setWild(n, it.Body)

@@ -6,7 +6,7 @@ import (
 	"github.com/stackglass/stackglass/core/loops"
 )
 
-// A long run asks whether to continue, and ends promptly if the answer is no.
+// A long run asks whether to continue, and ends soon after the answer no.
 func TestRunAsking(t *testing.T) {
 	var body []loops.Item
 	for i := range uint32(7) { // nothing repeats in this nest, because trip counts change at every level

@@ -105,8 +105,8 @@ func batches(t tracetest.Failer, r trace.Reader) (*trace.Batch, error) {
 	return trace.ReadAll(tracetest.Spoil(r))
 }
 
-// TestCompressedTraceEqualsTrace compares a loop-compressed trace with the original: the rows, for
-// any selection of kinds, and everything that is known about the program.
+// TestCompressedTraceEqualsTrace compares a loop-compressed trace with the original trace: the
+// rows, for any selection of kinds, and the tables of the program.
 func TestCompressedTraceEqualsTrace(t *testing.T) {
 	container, file := program(t)
 	for _, kinds := range []trace.Kinds{

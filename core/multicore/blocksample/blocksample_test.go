@@ -243,10 +243,11 @@ func algorithm3(p *trace.Program, whole *trace.Batch, stack uint32, o Options, s
 		window int
 	}
 	var memTrace []memRef
-	var bbOf []uint32            // the block of each window
-	now := map[uint32]int{}      // the window of each thread
-	at := map[uint32]uint32{}    // the last site of each thread
-	entered := map[uint32]bool{} // whether the thread has entered a block and made no reference in it yet
+	var bbOf []uint32         // the block of each window
+	now := map[uint32]int{}   // the window of each thread
+	at := map[uint32]uint32{} // the last site of each thread
+	// whether the thread has entered a block, but has not yet made a reference in this block
+	entered := map[uint32]bool{}
 	for i, k := range whole.Kind {
 		th := whole.Thread[i]
 		if o.SharedBy > 0 && th/o.SharedBy != stack {
@@ -358,7 +359,7 @@ var caches = []hierarchy.Cache{
 }
 
 // TestAllWindowsEqualTheTrace checks that the profiles of all windows, weighted by accesses, add up
-// to the profile of the trace (eq. 4), and that the hit ratios are equal too.
+// to the profile of the trace (eq. 4), and that the hit ratios are also equal.
 func TestAllWindowsEqualTheTrace(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 4))
 	p, whole := random(rng, 3, 5000, 400, true)

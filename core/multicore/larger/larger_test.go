@@ -51,9 +51,9 @@ func run(t *testing.T, q predict.Question, open predict.Source) []predict.Result
 	return r.Results()
 }
 
-// TestPredictionEqualsRun checks that the predicted counts and hit ratios equal the results of a
-// run if distances continue to grow as before. With unchanged distances, hit ratios are too high if
-// the small inputs fitted in the cache.
+// TestPredictionEqualsRun checks that, if distances continue to grow as before, the predicted
+// counts and hit ratios equal the results of a run. If distances are assumed to be constant and the
+// small inputs fit in the cache, the predicted hit ratios are too high.
 func TestPredictionEqualsRun(t *testing.T) {
 	q := predict.Question{Cores: []int{1, 2, 4}, Options: multicore.Options{Division: multicore.ByRegion}}
 	for _, line := range []string{"L1=2KiB,full", "L2=16KiB,8,shared=all"} {

@@ -262,7 +262,7 @@ func TestTime(t *testing.T) {
 	}
 }
 
-// Lost time and used time add up to the time of all cores, whatever limits the speed-up.
+// Lost time and used time add up to the time of all cores, regardless of what limits the speed-up.
 func TestLossesAddUp(t *testing.T) {
 	for _, c := range []struct {
 		caches            []string

@@ -60,9 +60,9 @@ func oneRegion(executions int) (*trace.Program, *trace.Batch) {
 	return p, tracetest.Rows(p, append(steps, tracetest.Step{Block: 1, Values: []uint64{0x10000}})...)
 }
 
-// If executions are divided, private caches and their windows see each core's own order (Algorithm
-// 1), and shared caches see the common order (Algorithm 2). Naive stacks of these traces confirm
-// it.
+// If executions are divided, the order of accesses in private caches and their windows is each
+// core's order (Algorithm 1), and in shared caches it is the common order (Algorithm 2). The test
+// compares the results with naive stacks of these traces.
 func TestWindowsOfExecutions(t *testing.T) {
 	p, whole := oneRegion(900)
 	opened := 0
@@ -125,8 +125,8 @@ func TestWindowsOfExecutions(t *testing.T) {
 	}
 }
 
-// An estimate from a few lines comes with a confidence interval and the number of lines. The
-// accuracy of confidence intervals is tested in package analysis/sample.
+// An estimate from a few lines includes a confidence interval and the number of lines. The accuracy
+// of confidence intervals is tested in package analysis/sample.
 func TestFewLines(t *testing.T) {
 	h := caches("L1=8KiB,full", "L2=64KiB,16,shared=2", "L3=128KiB,16,shared=all")
 	open := new(source).open(40_000, 40_000)

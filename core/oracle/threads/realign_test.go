@@ -135,7 +135,7 @@ func TestRealigned(t *testing.T) {
 		{"aaa", "aaa"},
 		{"aFaaabbbJa", "aFabababJa"},
 		{"FaaabbbcJ", "FabcababJ"},
-		{"FaaAaaAbBbbbBJ", "FabaAaBbabbABJ"}, // barriers stay with the row after them
+		{"FaaAaaAbBbbbBJ", "FabaAaBbabbABJ"}, // a barrier stays with the row after it
 		{"FaAaAJFbbaaJ", "FaAaAJFababJ"},     // each region is ordered separately
 		{"FaabbJbbaFbaJ", "FababJbbaFabJ"},   // rows outside of regions keep their order
 		{"FaaAabbBb", "FababAaBb"},           // the program ends within a region
@@ -334,7 +334,8 @@ func TestOpenMPThreadNumbers(t *testing.T) {
 	}{
 		{[3]trace.Addr{0x1000, 0x1000 - 128, 0x1000 - 64}, [3]uint32{1, 3, 2}},
 		{[3]trace.Addr{0x1000 - 128, 0x1000 - 64, 0x1000}, [3]uint32{3, 2, 1}},
-		{[3]trace.Addr{0x1000 - 128, 0x1000 - 32, 0x1000}, [3]uint32{1, 2, 3}}, // not as LLVM's runtime places them
+		// LLVM's runtime does not place stacks at such distances
+		{[3]trace.Addr{0x1000 - 128, 0x1000 - 32, 0x1000}, [3]uint32{1, 2, 3}},
 		{[3]trace.Addr{0x1000, 0x1000, 0x1000}, [3]uint32{1, 2, 3}},
 	} {
 		trace1 := &told{}

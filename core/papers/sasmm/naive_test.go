@@ -27,9 +27,9 @@ type ref struct {
 type window struct {
 	block  uint32
 	place  int  // position in the trace
-	inside bool // the execution is inside a region
+	inside bool // whether the execution is inside a region
 	rows   []ref
-	stack  []bool // by row: whether its address is private
+	stack  []bool // by row: whether the address is private
 }
 
 const (
@@ -153,7 +153,7 @@ func (w window) on(core int) window {
 }
 
 // arrayDivide divides executions among cores. If their number is not a multiple of the number of
-// cores, the first cores get one more.
+// cores, the first cores execute one more.
 func arrayDivide(wins []window, o Options) [][]window {
 	m := o.Cores
 	split := make([][]window, m)

@@ -25,8 +25,8 @@ func TestShares(t *testing.T) {
 		{Options{Cores: 2}, 1, [][]uint64{{0}, {0}}},
 		{Options{Cores: 2, Chunk: 2}, 7, [][]uint64{{0, 1, 4, 5}, {2, 3, 6}}},
 		{Options{Cores: 3, Chunk: 1 << 63}, 3, [][]uint64{{0, 1, 2}, nil, nil}},
-		// Core 0 gets 4 of 7 executions. Core 1 gets 2 of the remaining 3, and also the last one,
-		// because it is free first.
+		// Core 0 is assigned 4 of 7 executions. Core 1 is assigned 2 of the remaining 3, and also the
+		// last, because it is free first.
 		{Options{Cores: 2, Guided: true}, 7, [][]uint64{{0, 1, 2, 3}, {4, 5, 6}}},
 		{Options{Cores: 3, Guided: true, Chunk: 2}, 8, [][]uint64{{0, 1, 2}, {3, 4, 7}, {5, 6}}},
 	} {

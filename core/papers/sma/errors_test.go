@@ -54,8 +54,8 @@ func simulated(t testing.TB, tree *loops.Tree, caches []misses.Cache) (accesses,
 	return accesses, missed
 }
 
-// thesisCaches returns the caches of chapter 5 of the thesis, preceded by smaller ones: 1 to 64 KB,
-// 1 to 8 ways, 64-byte lines.
+// thesisCaches returns the caches of chapter 5 of the thesis, preceded by smaller caches: 1 to 64
+// KB, 1 to 8 ways, 64-byte lines.
 func thesisCaches() (list []misses.Cache) {
 	for kb := uint64(1); kb <= 64; kb *= 2 {
 		for ways := uint64(1); ways <= 8; ways *= 2 {

@@ -13,7 +13,7 @@ import (
 // the same set.
 const way = 1 << 20
 
-// walk returns a loop that walks over several arrays, one double at a time. Each array has the
+// walk returns a loop that iterates over several arrays, one double at a time. Each array has the
 // given number of lines, and array i begins at line at[i] of way i.
 func walk(lines uint64, around int, at ...uint64) loops.Item {
 	var body []loops.Item
@@ -38,8 +38,8 @@ func analyzed(t *testing.T, c misses.Cache, items ...loops.Item) *Result {
 	return r
 }
 
-// classes returns the classes of the leaves at the level of a loop around them. For out = 0 it is
-// the innermost loop, for out = 1 the next one, and so on.
+// classes returns the classes of the leaves at the level of a loop around them. For out = 0, it is
+// the innermost loop, for out = 1, the next loop, and so on.
 func classes(r *Result, out int) string {
 	var list []string
 	for _, l := range r.Leaves {
@@ -101,8 +101,8 @@ func TestFigure3_3(t *testing.T) {
 	contexts(t, "a second loop", &two.Loops[0], "a b c d", "c d e f")
 }
 
-// TestFigure3_4 uses three arrays in a set of two lines. The third array evicts the first.
-// Composing the contexts must show that the second array is lost, too.
+// TestFigure3_4 uses three arrays in a set of two lines. The third array evicts the first. The
+// composed contexts must show that the second array is also lost.
 func TestFigure3_4(t *testing.T) {
 	r := analyzed(t, misses.Cache{LineBytes: 64, Sets: 16, Ways: 2}, walk(4, 0, 0, 0, 0))
 	wantClasses(t, "three", r, 0, "ALWAYS_MISS ALWAYS_MISS ALWAYS_MISS")

@@ -29,7 +29,8 @@ func write(t tracetest.Failer, r described, rows int) string {
 	return text.String()
 }
 
-// TestWrittenReadsBack checks that a written table reads as the original trace, with the same columns.
+// TestWrittenReadsBack checks that a table that is written and read back equals the original trace,
+// with the same columns.
 func TestWrittenReadsBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		whole := trace.NewBatch(100)

@@ -23,8 +23,8 @@ func write(t tracetest.Failer, r trace.Reader, rows int) string {
 	return text.String()
 }
 
-// TestWritten checks that written text reads as the original trace, except for information that din
-// cannot represent.
+// TestWritten checks that text that is written and read back equals the original trace, except for
+// information that din cannot represent.
 func TestWritten(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var want []outcome

@@ -34,7 +34,7 @@ func drawPart(t *rapid.T, thread uint64) (all []entry) {
 			all = append(all, entry{Type: typeInstr, Size: 2, Addr: rapid.Uint64Range(1, 2).Draw(t, "pc")})
 		case 4:
 			all = append(all, entry{Type: typeRead, Size: 8, Addr: rapid.Uint64Range(1, 9).Draw(t, "address")})
-		case 5: // another thread, as in the file of a core
+		case 5: // another thread, which can occur in the file of a core
 			all = append(all, entry{Type: typeThread, Addr: thread + 100*rapid.Uint64Range(0, 1).Draw(t, "thread")})
 		}
 	}
@@ -166,7 +166,7 @@ func TestMergeReportsDamage(t *testing.T) {
 	}
 }
 
-// FuzzMerge checks that every input of two parts ends, and that no record is lost.
+// FuzzMerge checks, for any two parts, that reading ends and that no record is lost.
 func FuzzMerge(f *testing.F) {
 	f.Add([]byte(encode(entry{Type: typeHeader, Addr: 2}, entry{Type: typeMarker, Size: 2, Addr: 5})), uint16(12))
 	f.Fuzz(func(t *testing.T, all []byte, at uint16) {

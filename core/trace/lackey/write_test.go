@@ -49,7 +49,8 @@ func TestReadWriteRoundTrip(t *testing.T) {
 	}
 }
 
-// TestWritten checks that written text reads as the original trace, except for PCs.
+// TestWritten checks that text that is written and read back equals the original trace, except for
+// PCs.
 func TestWritten(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		whole, threads := trace.NewBatch(100), rapid.Bool().Draw(t, "threads")

@@ -29,7 +29,7 @@ func written(t testing.TB, g generated) []byte {
 	return out.Bytes()
 }
 
-// BenchmarkRead reads containers as a capture writes them. Programs with regular accesses are
+// BenchmarkRead reads containers that a capture would write. Programs with regular accesses are
 // decoded as long loops; the other programs have unpredictable branches and addresses. With -cpu=1,
 // and in WebAssembly, the result is for one processor; otherwise chunks are decoded in advance on
 // other processors.

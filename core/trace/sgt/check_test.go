@@ -44,8 +44,8 @@ func TestWholeFilesHaveNoFaults(t *testing.T) {
 	})
 }
 
-// TestEveryWrongByteIsAFault checks that Check detects a change of any byte. It excludes bytes
-// whose change would make a frame look like a frame of another program.
+// TestEveryWrongByteIsAFault checks that Check detects a change of any byte, except of bytes whose
+// change turns a frame into a frame of another program.
 func TestEveryWrongByteIsAFault(t *testing.T) {
 	p := blocksOf("ls", "", "l")
 	steps := []step{{1, 1, 0, []uint64{8, 16}}, {1, 1, 1, nil}, {2, 2, 2, []uint64{1 << 40}}, {1, 3, 0, []uint64{16, 24}}}
@@ -140,8 +140,8 @@ func TestCountsManyValues(t *testing.T) {
 }
 
 // TestCountsWithoutValues checks three ways of counting the references of a chunk: without its
-// values, by making its rows, and by decoding the values. All must give the same result, even if
-// the chunk is damaged.
+// values, by making its rows, and by decoding the values. All ways must have the same result, even
+// if the chunk is damaged.
 func TestCountsWithoutValues(t *testing.T) {
 	counted, made := 0, 0
 	rapid.Check(t, func(t *rapid.T) {

@@ -11,8 +11,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestFamiliesEqualMap checks that each group has its own family, whichever field distinguishes it
-// from other groups.
+// TestFamiliesEqualMap checks that different groups have different families, for a difference in
+// any field.
 func TestFamiliesEqualMap(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f, want, few := newFamilies(), map[siteGroup]uint32{}, rapid.Uint64Range(1, 9).Draw(t, "few")
@@ -33,7 +33,7 @@ func TestFamiliesEqualMap(t *testing.T) {
 	})
 }
 
-// TestNamesMatchContainer checks that a Namer gives rows the same sites as an Importer.
+// TestNamesMatchContainer checks that a Namer assigns the same sites to rows as an Importer.
 func TestNamesMatchContainer(t *testing.T) {
 	r := lackey.NewReader("t", bytes.NewReader(tracetest.Small("data.lackey")))
 	var out bytes.Buffer

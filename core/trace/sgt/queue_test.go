@@ -7,8 +7,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestQueueMatchesTokens checks that the decoded steps equal the written steps, whether tokens are
-// expanded into the queue or read one by one.
+// TestQueueMatchesTokens checks that the decoded steps equal the written steps, both if tokens are
+// expanded into the queue and if they are read one by one.
 func TestQueueMatchesTokens(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d := &decoder{}

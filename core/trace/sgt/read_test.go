@@ -146,7 +146,7 @@ func someKinds(t *rapid.T) trace.Kinds {
 	return rapid.SampledFrom([]trace.Kinds{trace.AllKinds, trace.AllKinds | trace.EventKinds, trace.AllKinds | 1<<trace.BareBlock, 1 << trace.Load, trace.EventKinds}).Draw(t, "kinds")
 }
 
-// someEarly returns a random limit for decoding in advance, even if that is not worthwhile on this
+// someEarly returns a random limit for decoding in advance, even if this is not worthwhile on the
 // machine.
 func someEarly(t *rapid.T) earlyLimit {
 	return earlyLimit{rapid.IntRange(0, 4).Draw(t, "early chunks"), rapid.SampledFrom([]int{1, 3, 100, 1 << 20}).Draw(t, "early rows")}
@@ -281,8 +281,8 @@ func wholeChunks(t failer, file []byte) (references uint64) {
 	}
 }
 
-// TestWrongBytes changes one byte of a file. Whichever byte it is, all returned rows must be rows
-// of the trace, and an error must report the damage unless the byte is never read.
+// TestWrongBytes changes one byte of a file. For any byte, all returned rows must be rows of the
+// trace, and an error must report the damage unless the byte is never read.
 func TestWrongBytes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := someProgram(t)
@@ -364,7 +364,7 @@ func FuzzChunk(f *testing.F) {
 		if err := w.Module(AppendModule(nil, p)); err != nil {
 			t.Fatal(err)
 		}
-		good := func(ticket uint64) { // correct chunks around the fuzzed one
+		good := func(ticket uint64) { // correct chunks before and after the fuzzed chunk
 			if err := w.Step(2, ticket, 2, []uint64{8}); err != nil {
 				t.Fatal(err)
 			}

@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// rewritten makes a container from a part of another one.
+// rewritten creates a container from a part of another container.
 func rewritten(t failer, file []byte, part Part) []byte {
 	t.Helper()
 	var out bytes.Buffer
@@ -30,8 +30,8 @@ func rewritten(t failer, file []byte, part Part) []byte {
 	return out.Bytes()
 }
 
-// TestRewriteKeepsSteps checks that rewriting a whole container keeps its steps, their
-// tickets, and the tables.
+// TestRewriteKeepsSteps checks that rewriting a whole container preserves its steps, their tickets,
+// and the tables.
 func TestRewriteKeepsSteps(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := someProgram(t)
@@ -47,7 +47,7 @@ func TestRewriteKeepsSteps(t *testing.T) {
 }
 
 // TestRewritePart checks that a part contains exactly the references of the selected kinds and
-// threads, within the limits given by Skip and Limit.
+// threads, within the limits set by Skip and Limit.
 func TestRewritePart(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := someProgram(t)

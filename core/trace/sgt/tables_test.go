@@ -245,7 +245,7 @@ func TestTablesThatMakeNoSense(t *testing.T) {
 func TestTooManyValues(t *testing.T) {
 	p := &trace.Program{Modules: make([]trace.Module, 1), Blocks: []trace.Block{{Function: trace.NoFunction, Sites: 25}}}
 	for range 25 {
-		p.Sites = append(p.Sites, trace.Site{Kind: trace.Load}) // address and bytes
+		p.Sites = append(p.Sites, trace.Site{Kind: trace.Load}) // the address and the number of bytes
 	}
 	err := ParseModule(AppendModule(nil, p), &trace.Program{})
 	if err == nil || !strings.Contains(err.Error(), "values of a block 50, want at most 48") {

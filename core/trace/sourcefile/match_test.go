@@ -55,8 +55,8 @@ func longest(a, b []string) int {
 }
 
 // TestMatchesAreOneToOne checks that no line is matched twice, that matched lines with equal texts
-// are Same or Moved, that lines that are Same keep their order, and that there are as many of them
-// as possible if no line is unique.
+// are Same or Moved, that lines that are Same keep their order, and that as many lines as possible
+// are Same if no line is unique.
 func TestMatchesAreOneToOne(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		texts := []string{"", "}", "x = 1;", "x = 2;", "call(x, y);", "call(x, z);", "return x + y + z;"}
@@ -64,7 +64,7 @@ func TestMatchesAreOneToOne(t *testing.T) {
 			return rapid.SliceOfN(rapid.SampledFrom(texts[:rapid.IntRange(1, len(texts)).Draw(t, "texts")]), 0, 9).Draw(t, name)
 		}
 		a, b := draw("a"), draw("b")
-		twice := rapid.Bool().Draw(t, "twice") // each line occurs twice, so none is unique
+		twice := rapid.Bool().Draw(t, "twice") // each line occurs twice, so no line is unique
 		if twice {
 			a, b = append(a, a...), append(b, b...)
 			a, b = a[:min(len(a), 10)], b[:min(len(b), 10)]

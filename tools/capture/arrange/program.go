@@ -126,7 +126,7 @@ func (a *arrangement) codeOf(number uint32) code {
 }
 
 // parseLabel reads the addresses of a block's first and last instruction from its label. It returns
-// 0, 0 if the label contains none.
+// 0, 0 if the label contains no address.
 func parseLabel(label string) (first, last uint64) {
 	low, high, _ := strings.Cut(label, "-")
 	first, err1 := strconv.ParseUint(low, 0, 64)
@@ -137,7 +137,8 @@ func parseLabel(label string) (first, last uint64) {
 	return first, last
 }
 
-// modules returns one program for each file of code, and one for the code that belongs to no file.
+// modules returns one program for each file of code, and one program for the code that belongs to
+// no file.
 func (a *arrangement) modules() (all []*trace.Program) {
 	rest := a.code
 	for i := range a.images {
@@ -180,8 +181,8 @@ func (a *arrangement) module(m *image, blocks []code) *trace.Program {
 	return p
 }
 
-// function returns the number of a block's function, which it adds to p unless it is the last
-// function there.
+// function returns the number of a block's function. It adds the function to p unless it is already
+// the last function in p.
 func (m *image) function(p *trace.Program, c code, block uint32) uint32 {
 	f, _ := m.file.Function(c.function)
 	if n := len(p.Functions); n > 0 && p.Functions[n-1].Name == f.Name {

@@ -86,9 +86,9 @@ func Plugin(ctx context.Context, emulator string) (string, error) {
 // plugin is the name of the plugin's file.
 const plugin = "plugin.so"
 
-// interfaceVersion returns the version of the plugin interface that the plugin must declare. The
-// part of the interface that is used here is the same in all versions, but QEMU 9 rejects plugins
-// of version 1, and QEMU 8 rejects plugins of version 2.
+// interfaceVersion returns the version of the plugin interface that the plugin must declare. All
+// versions agree in the part of the interface that the plugin uses, but QEMU 9 rejects plugins of
+// version 1, and QEMU 8 rejects plugins of version 2.
 func interfaceVersion(ctx context.Context, emulator string) (int, error) {
 	said, err := exec.CommandContext(ctx, emulator, "--version").Output()
 	if err != nil {

@@ -186,7 +186,7 @@ func pass(cmd *exec.Cmd, o Options, meanwhile func() error) (status int, how str
 	return cmd.ProcessState.ExitCode(), "exit", err
 }
 
-// forward forwards signals to a process, except for interrupts from the terminal, which the process
+// forward forwards signals to a process, except interrupts from the terminal, which the process
 // receives anyway.
 func forward(signals <-chan os.Signal, to *os.Process, done <-chan struct{}) {
 	terminal := term.IsTerminal(int(os.Stdin.Fd())) || term.IsTerminal(int(os.Stderr.Fd()))
@@ -204,9 +204,9 @@ func forward(signals <-chan os.Signal, to *os.Process, done <-chan struct{}) {
 
 // program is the program to run.
 type program struct {
-	name    string // argument 0
-	path    string // path at which it was found
-	file    string // the file with machine code, symbolic links resolved
+	name    string // the program's argument 0
+	path    string // path at which the program was found
+	file    string // path of the file with the machine code, without symbolic links
 	args    []string
 	machine elf.Machine
 }

@@ -90,8 +90,9 @@ func Open(path string) (*File, error) {
 // HasLines reports whether the file has source lines.
 func (s *File) HasLines() bool { return len(s.rows) > 0 }
 
-// tidyRows sorts the rows. If one sequence ends at the address where another begins, the row that
-// begins a sequence is put last, because the last of several rows with the same address applies.
+// tidyRows sorts the rows. If one sequence ends at the address where another sequence begins,
+// tidyRows puts the row that begins a sequence last, because the last of several rows with the same
+// address applies.
 func (s *File) tidyRows() {
 	slices.SortStableFunc(s.rows, func(a, b row) int {
 		return cmp.Or(cmp.Compare(a.addr, b.addr), cmp.Compare(min(a.file, 1), min(b.file, 1)))
@@ -179,7 +180,7 @@ func (s *File) tidySymbols() {
 
 func compareNames(a, b string) int { return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b)) }
 
-// readDebug reads the line tables and the declarations of variables, as far as they are undamaged.
+// readDebug reads the undamaged parts of the line tables and of the declarations of variables.
 func (s *File) readDebug(f *elf.File) {
 	d, err := f.DWARF()
 	if err != nil {
@@ -237,8 +238,8 @@ func (s *File) readRows(lines *dwarf.LineReader) {
 	}
 }
 
-// numberOf returns the number of a source file. It is optimised for the usual case, in which the
-// file is the same as in the previous row.
+// numberOf returns the number of a source file. It is optimised for the most frequent case, in
+// which the file is the same as in the previous row.
 func (s *File) numberOf(file *dwarf.LineFile) uint32 {
 	if file == s.file {
 		return s.number

@@ -24,17 +24,18 @@ type flowChecker struct {
 	*flow
 	list    []newInstruction
 	byPlace map[int]int // index of each instruction by its offset in the code
-	unwind  int         // instruction at which the function returns while its goroutine waits; -1: none
+	// instruction at which the function returns while its goroutine waits; -1: no such instruction
+	unwind int
 }
 
 // newInstruction is an instruction of the new code.
 type newInstruction struct {
 	op     byte
 	place  int
-	number int   // its first immediate
+	number int   // the instruction's first immediate
 	table  []int // the targets of br_table
 	outer  int   // enclosing block, loop or if; -1: the function
-	end    int   // for a block, loop or if: index of its end
+	end    int   // index of the end of a block, loop or if
 }
 
 func newFlowChecker(f *flow) *flowChecker {
@@ -93,7 +94,7 @@ func (c *flowChecker) at(place int) int {
 func (c *flowChecker) branch(from, leaves int) int {
 	to := c.list[from].outer
 	for range leaves {
-		to = c.list[to].outer // panics if the branch leads out of the function
+		to = c.list[to].outer // this panics if the branch leads out of the function
 	}
 	if c.list[to].op == opLoop {
 		return to + 1
@@ -220,9 +221,9 @@ func (c *flowChecker) fall(at, next int) {
 	}
 }
 
-// same checks that the new code equals some old code, and returns the instruction after it. It
-// panics if there is a difference. The code may use variable 0, as indirect calls do, but must set
-// the variable before it reads it.
+// same checks that the new code equals the given old code, and returns the instruction after this
+// code. It panics if there is a difference. The code may use variable 0, as indirect calls do, but
+// must set the variable before it reads it.
 func (c *flowChecker) same(at int, code []byte) int {
 	place := c.list[at].place
 	if !bytes.HasPrefix(c.out[place:], code) {

@@ -7,10 +7,10 @@ import (
 )
 
 // Many numbers in the code of a Go program can be computed from their positions. A compressor
-// cannot exploit this, because the numbers are all different; they account for a quarter of the
-// compressed code. Folding replaces such numbers by others of the same length. unfold.js restores
-// them as the file arrives, one function at a time, so that browsers can compile the code while it
-// loads. For each function, these numbers are replaced:
+// cannot exploit this, because the numbers are all different. The numbers account for a quarter of
+// the compressed code. Folding replaces them by other numbers of the same length. unfold.js
+// restores them as the file arrives, one function at a time, so that browsers can compile the code
+// while it loads. For each function, these numbers are replaced:
 //
 //   - the return address of a call, which the caller writes to the stack: an i64.const of 5 digits,
 //     the function's number times 2^16 plus the number of a block, which increases by one or two
@@ -26,8 +26,8 @@ import (
 // modulo the range of these digits. A file with folded code begins with a custom section that marks
 // it.
 
-// foldedMark is the section that marks folded code: its kind (0), its length, and its name preceded
-// by the name's length.
+// foldedMark is the section that marks folded code. It consists of the section's kind (0), length
+// and name, with the name's length before the name.
 var foldedMark = []byte("\x00\x07\x06folded")
 
 // These are the opcodes of instructions.

@@ -80,7 +80,7 @@ func Straighten(file []byte) (out []byte, err error) {
 // flow is the code of a function that contains jumps.
 type flow struct {
 	head    []byte // local variables
-	unwinds bool   // there is a place where the function returns while its goroutine waits
+	unwinds bool   // whether the function returns at some instruction while its goroutine waits
 	blocks  []flowBlock
 	first   []int  // lowest index of each block in the jump table
 	last    []int  // highest index of each block in the jump table
@@ -96,7 +96,7 @@ type flow struct {
 // flowBlock is the code of one target of the jump table.
 type flowBlock struct {
 	parts []flowPart
-	falls bool // control may continue in the next block without a jump
+	falls bool // whether control may continue in the next block without a jump
 }
 
 // flowPart is a part of a block: either bytes that are copied, or code that depends on the new
@@ -113,7 +113,7 @@ const (
 	partOpen        // block, loop or if
 	partEnd
 	partJump
-	partUnwind // branch to the place where the function returns while its goroutine waits
+	partUnwind // branch to the instruction at which the function returns while its goroutine waits
 )
 
 // label is a target of branches: the loop of a region (if item is -1), or the end of a wasm block,
@@ -129,10 +129,10 @@ type region struct {
 	loop     bool
 	items    []*region
 	outer    *region
-	entries  []bool // for each item: it is entered by its number in variable 0
-	targets  []bool // for each item: it is the target of a branch
-	table    bool   // the region can be entered at an item other than the first
-	numbered bool   // variable 0 is the number of a block; otherwise it is 0 or 1
+	entries  []bool // for each item: whether variable 0 selects the item at the entry to the region
+	targets  []bool // for each item: whether the item is the target of a branch
+	table    bool   // whether the region can be entered at an item other than the first
+	numbered bool   // whether variable 0 is the number of a block; otherwise the variable is 0 or 1
 }
 
 // parseFlow parses the code of a function, which starts after its length. It returns nil if the
@@ -194,7 +194,7 @@ type flowReader struct {
 	function int
 }
 
-// takes skips the given bytes if they come next, and reports whether they did.
+// takes skips the given bytes if the code continues with them, and reports whether it does.
 func (r *flowReader) takes(code ...byte) bool {
 	ok := bytes.HasPrefix(r.File[r.At:], code)
 	if ok {
@@ -203,7 +203,8 @@ func (r *flowReader) takes(code ...byte) bool {
 	return ok
 }
 
-// target returns the block for an index of the jump table. All larger indices mean the last block.
+// target returns the block for an index of the jump table. All larger indices refer to the last
+// block.
 func (r *flowReader) target(number int) int { return r.blockOf[min(number, len(r.blockOf)-1)] }
 
 // block reads a block, and the end of the wasm block that precedes the next block. toTable is the
@@ -559,8 +560,8 @@ func (f *flow) writeBlock(block int, r *region) {
 	}
 }
 
-// goal returns the label that a jump from one block of the region to another must branch to, and
-// the region or block that the jump enters there.
+// goal returns the label to which a jump from one block of the region to another must branch, and
+// the region or block that the jump enters at this label.
 func (r *region) goal(from, to int) (enters *region, l label) {
 	if to <= from {
 		for !r.loop || r.from != to {

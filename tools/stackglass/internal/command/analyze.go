@@ -94,7 +94,7 @@ func parseLines(lines []uint) ([]uint32, error) {
 	return slices.Compact(sizes), nil
 }
 
-// outputsFor returns the paths of the profiles, and an error if two of them are equal.
+// outputsFor returns the paths of the profiles, and an error if two paths are equal.
 func outputsFor(output string, names []string) ([]string, error) {
 	var paths []string
 	for i, name := range names {
@@ -143,8 +143,7 @@ func outputFor(output, name string, traces int) (string, error) {
 func (a *app) analyzeAndKeep(r *reading, name, path string, lineBytes []uint32, named []string) (*answerable, error) {
 	var out *wholefile.File
 	if path != "" {
-		// The pass may take long, so the file is created first, and a wrong path is reported at
-		// once.
+		// The pass may take long, so the file is created first to report a wrong path at once.
 		var err error
 		if out, err = create(path); err != nil {
 			return nil, err

@@ -184,7 +184,7 @@ func answerError(err error) error {
 	return usage(err)
 }
 
-// loadFor reads the named file and runs the analyses that the question needs.
+// loadFor reads the file with the given name and runs the analyses that the question needs.
 func (a *app) loadFor(r *reading, q ask.Question, name string) (*answerable, error) {
 	if q.Verb.Needs == nil {
 		return a.rereadable(r, name)

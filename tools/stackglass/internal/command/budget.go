@@ -11,7 +11,7 @@ import (
 	"github.com/stackglass/stackglass/core/report"
 )
 
-// budget is the condition of one --fail-if: a number of the answer and a bound on it.
+// budget is the condition of one --fail-if: a number in the answer and a bound on this number.
 type budget struct {
 	text        string
 	level       int // index of the level, or -1 for memory
@@ -26,7 +26,7 @@ func parseBudgets(texts []string, h hierarchy.Hierarchy) ([]budget, error) {
 }
 
 // parseBudgetsOn parses conditions NAME.METRIC OP NUMBER, where OP is one of > >= < <= and METRIC
-// is one of metrics. Memory has only the first metric.
+// is one of metrics. For memory, only the first metric exists.
 func parseBudgetsOn(texts []string, h hierarchy.Hierarchy, example string, metrics ...string) ([]budget, error) {
 	var list []budget
 	for _, text := range texts {
@@ -135,7 +135,7 @@ func (b *budget) broken(value float64) bool {
 type bound struct {
 	budget
 	row     string // the row's name, or * for any row
-	percent bool   // the bound is on the change in %, not on the difference
+	percent bool   // whether the bound limits the change in %, not the difference
 }
 
 // parseBounds parses conditions ROW.NUMBER.difference OP BOUND, where OP is one of > >= < <= and

@@ -19,7 +19,7 @@ import (
 	"github.com/stackglass/stackglass/tools/capture/record"
 )
 
-// cc returns the verb that stands in for a compiler.
+// cc returns the verb that is used in place of a compiler.
 func (a *app) cc() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:                "cc [--no-embed-source] -- COMPILER ARGUMENTS…",

@@ -89,7 +89,7 @@ type app struct {
 	stdout     *bufio.Writer
 	unbuffered io.Writer // stdout for child processes
 	stderr     io.Writer
-	began      bool // a verb has started; an error before that is a usage error
+	began      bool // whether a verb has started; an earlier error is a usage error
 	status     int  // exit code if there is no error: the exit code of a child process, or 0
 
 	analysing func(analysis.Spec) // called before each analysis; may be nil

@@ -17,7 +17,7 @@ import (
 )
 
 // convert returns the verb that writes a trace in another format. Its older names are fold, which
-// writes a loop-compressed trace, and unfold, which expands one.
+// writes a loop-compressed trace, and unfold, which expands a loop-compressed trace.
 func (a *app) convert() *cobra.Command {
 	var r *rewriting
 	var to string

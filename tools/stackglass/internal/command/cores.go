@@ -46,10 +46,11 @@ func (r *reading) group(spec *analysis.Spec) (err error) {
 	return asUsage(err)
 }
 
-// aboutGroups warns about threads in --cores and --domains that the trace does not have.
+// aboutGroups returns warnings about threads in --cores and --domains that do not occur in the
+// trace.
 func (l *answerable) aboutGroups(r *reading) (doubts []string) {
 	var spec analysis.Spec
-	_ = r.group(&spec) // the groups were checked before
+	_ = r.group(&spec) // this cannot fail, because the groups were checked before
 	for _, text := range answers.AbsentThreads(l.Profile, spec.Cores) {
 		doubts = append(doubts, l.name+": --cores "+text)
 	}
@@ -62,9 +63,9 @@ func (l *answerable) aboutGroups(r *reading) (doubts []string) {
 // sharingCores returns the threads of each core, in the order in which the cores share the caches
 // of h. It returns nil if the analysis of o does not need them. The order is the same as in a
 // simulation: first the cores that --cores lists, then one core for each other thread, in the order
-// in which the threads first appear. This order is known only after the trace was read. So a trace
-// is read twice if it has more threads than the number of cores that share one cache. Standard
-// input cannot be read twice, so --cores or --domains must list its threads.
+// in which the threads first appear. This order is known only after the trace was read. Therefore,
+// a trace is read twice if it has more threads than the number of cores that share one cache.
+// Standard input cannot be read twice, so --cores or --domains must list its threads.
 func (r *reading) sharingCores(h hierarchy.Hierarchy, in *pass.Input, o pass.Options) ([][]uint32, error) {
 	fewest := fewestSharers(h)
 	if fewest == 0 || r.domains != "" || !o.Spec.Runs(analysis.Sharing) || in.IsProfile || in.IsByfl {
@@ -167,7 +168,7 @@ func domainsOf(h hierarchy.Hierarchy, cores [][]uint32) (domains [][]uint32) {
 }
 
 // sharersOf returns the threads that share each cache of a level, in ascending order. It returns
-// nil if the caches are private, or if all cores share one.
+// nil if the caches are private, or if all cores share a single cache.
 func sharersOf(c hierarchy.Cache, cores [][]uint32) (groups [][]uint32) {
 	if c.SharedBy <= 1 || uint64(c.SharedBy) >= uint64(len(cores)) {
 		return nil
@@ -178,8 +179,8 @@ func sharersOf(c hierarchy.Cache, cores [][]uint32) (groups [][]uint32) {
 	return groups
 }
 
-// sharersDoubts warns which threads share the caches of each level, because the order in which
-// threads appear determines it.
+// sharersDoubts returns warnings that list the threads that share each cache, because the order in
+// which threads appear determines these threads.
 func sharersDoubts(h hierarchy.Hierarchy, cores [][]uint32) (doubts []string) {
 	for _, c := range h.Levels {
 		groups := sharersOf(c, cores)

@@ -98,7 +98,7 @@ func (a *app) teach(cmd *cobra.Command, d site.Demo, format string) error {
 	return a.answer(l, format, answer)
 }
 
-// writeDemo writes an embedded file to path, or to stdout if that is "" or -.
+// writeDemo writes an embedded file to path, or to stdout if path is "" or -.
 func (a *app) writeDemo(path, file string) error {
 	content, err := site.DemoFile(file)
 	if err != nil {

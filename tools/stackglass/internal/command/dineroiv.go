@@ -23,7 +23,7 @@ type dineroRun struct {
 	said  bytes.Buffer
 	line  uint64 // line size in bytes
 	text  []byte
-	ended bool // DineroIV has stopped reading
+	ended bool // whether DineroIV has stopped reading
 }
 
 // newDinero starts DineroIV for one cache. If DineroIV cannot be started, the method misses returns

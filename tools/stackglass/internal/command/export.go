@@ -21,14 +21,14 @@ import (
 type exporting struct {
 	machineOptions
 	r       *reading
-	usual   bool // the user specified no hierarchy, so h is the usual one
+	usual   bool // whether the user specified no hierarchy, so that h is the default hierarchy
 	to      string
 	output  string
 	lines   []uint
 	event   string
 	table   string
 	oneCore bool
-	h       hierarchy.Hierarchy // has no levels if the user specified none
+	h       hierarchy.Hierarchy // the hierarchy; without levels if the user specified no hierarchy
 }
 
 // exportForms lists the values of --to.
@@ -81,7 +81,7 @@ func (a *app) runExport(cmd *cobra.Command, e *exporting, name string) error {
 			needed |= analysis.Blocks // blocks are needed for call paths
 		}
 		if len(e.h.Levels) > 0 {
-			needed |= analysis.Sharing // each thread has private caches, as in what-if
+			needed |= analysis.Sharing // each thread has private caches, the same as for what-if
 		}
 		if ask.SetNumbers(e.h) != 0 {
 			needed |= analysis.Sets

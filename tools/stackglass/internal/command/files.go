@@ -44,7 +44,7 @@ func commit(out *wholefile.File, path string, p *profile.Profile) error {
 	return nil
 }
 
-// saveFile writes a file that appears only once it is complete.
+// saveFile writes a file that appears only when it is complete.
 func saveFile(path string, write func(io.Writer) error) error {
 	if err := wholefile.Save(path, write); err != nil {
 		return &outputError{path: path, err: err}
@@ -132,7 +132,7 @@ func besideWhole(path string) string {
 const aboutTables = "input"
 
 // saveTables writes each table to a separate file in a folder. The table that describes the other
-// tables is removed first and written last, so a folder that contains it is complete.
+// tables is removed first and written last, so a folder that contains this table is complete.
 func (e *exporting) saveTables(x *export.Export, folder string) error {
 	tables, warnings := x.Tables()
 	if !x.Run.Wanted() {
@@ -195,16 +195,17 @@ func removeTables(folder string) error {
 
 // checkpoints manages the checkpoints of one analysis in a folder.
 type checkpoints struct {
-	dir        string
-	references uint64 // references between checkpoints, or 0 to choose it by their cost
-	spill      string // the folder of the spill store, or "" if there is none
+	dir string
+	// number of references between checkpoints; 0: the number depends on the cost of a checkpoint
+	references uint64
+	spill      string // the folder of the spill store, or "" if there is no spill store
 
 	folder  *folder.Folder
 	key     string
-	release func() // releases the folder; nil if it is not owned
+	release func() // releases the folder; nil if the folder is not owned
 }
 
-// use returns the options with which a pass resumes from a checkpoint and saves new ones.
+// use returns the options with which a pass resumes from a checkpoint and saves new checkpoints.
 func (c *checkpoints) use(a *app, in *pass.Input, o pass.Options) (*pass.Checkpoints, error) {
 	var err error
 	if c.folder, err = folder.Open(c.dir); err != nil {
@@ -237,7 +238,7 @@ func (c *checkpoints) end(a *app, l *answerable, err error) error {
 	}
 	defer c.release()
 	switch {
-	case l == nil: // there is no result
+	case l == nil: // the pass has no result
 	case err != nil && !over(err):
 		if l.Unsaved != nil {
 			a.warn(l.name + ": the last checkpoint could not be saved in " + c.dir + ": " + reason(l.Unsaved))

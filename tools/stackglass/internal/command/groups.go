@@ -14,7 +14,7 @@ import (
 	"github.com/stackglass/stackglass/site"
 )
 
-// groups lists the verbs by purpose, in the order of the help.
+// groups lists the verbs by purpose, in the order in which the help lists them.
 var groups = []struct {
 	title string
 	verbs []string
@@ -108,7 +108,8 @@ func indented(text string) string {
 	return "  " + strings.ReplaceAll(strings.TrimSuffix(text, "\n"), "\n", "\n  ") + "\n"
 }
 
-// filled wraps the paragraphs of a text at a width. Lines that begin with a blank stay unchanged.
+// filled wraps the paragraphs of a text at a width. It leaves lines that begin with a blank
+// unchanged.
 func filled(text string, width int) string {
 	var out strings.Builder
 	column := 0
@@ -143,7 +144,7 @@ func filled(text string, width int) string {
 }
 
 // fit limits the tables of a document to the width of a terminal. It splits a table that is too
-// wide into several tables with the same rows, and repeats the first column in each.
+// wide into several tables with the same rows, and repeats the first column in each table.
 func fit(d *report.Document, width int) *report.Document {
 	narrow := *d
 	narrow.Tables, narrow.Prose = fitTables(d.Tables, width), fitTables(d.Prose, width)

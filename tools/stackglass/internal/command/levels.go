@@ -39,7 +39,7 @@ func (m *machineOptions) addMachine(cmd *cobra.Command, cacheUsage string) {
 	completeFiles(cmd, "hierarchy", presetNames())
 }
 
-// given reports whether the user gave a hierarchy.
+// given reports whether the user specified a hierarchy.
 func (m *machineOptions) given() bool { return len(m.caches) > 0 || m.named != "" }
 
 // hierarchy returns the hierarchy that the options describe.

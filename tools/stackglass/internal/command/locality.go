@@ -11,8 +11,8 @@ import (
 	"github.com/stackglass/stackglass/core/ask"
 )
 
-// localityVerbs lists the verbs that locality replaces, by the values of --by. The first is the
-// default. Each verb also remains a command of its own, which the help does not list.
+// localityVerbs lists the verbs that locality replaces, by the values of --by. The first verb is
+// the default. Each verb also remains a separate command, which the help does not list.
 var localityVerbs = []struct{ by, verb string }{
 	{"size", "curve"},
 	{"distance", "histogram"},
@@ -26,8 +26,9 @@ func isLocality(verb string) bool {
 	return slices.ContainsFunc(localityVerbs, func(l struct{ by, verb string }) bool { return l.verb == verb })
 }
 
-// locality returns the verb for stack distances and the results that follow from them without a
-// hierarchy. It has the options of all verbs that it replaces, and runs one of them.
+// locality returns the verb for stack distances and the results that follow from stack distances
+// without a hierarchy. The verb has the options of all verbs that it replaces, and runs one of
+// these verbs.
 func (a *app) locality() *cobra.Command {
 	var by string
 	verbs := map[string]*cobra.Command{}
@@ -62,7 +63,7 @@ func (a *app) locality() *cobra.Command {
 	return cmd
 }
 
-// passOptions sets the options of verb that were given to locality with --by.
+// passOptions copies the options that the user specified for locality to verb.
 func passOptions(locality, verb *cobra.Command, by string) (err error) {
 	locality.Flags().Visit(func(f *pflag.Flag) {
 		to := verb.Flags().Lookup(f.Name)

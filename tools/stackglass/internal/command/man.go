@@ -9,7 +9,7 @@ import (
 )
 
 // man returns the hidden verb that prints the manual page of the command in roff, for packages. The
-// page is made from the same verbs, options and texts as the help.
+// page is generated from the same verbs, options and texts as the help.
 func (a *app) man() *cobra.Command {
 	return &cobra.Command{
 		Use:    "man",
@@ -51,7 +51,7 @@ func (r *roff) verb(verb *cobra.Command) {
 	r.macro("SS", verb.Name())
 	r.text(verb.Short + ".\n\n  " + verb.UseLine())
 	if verb.Name() == "completion" {
-		return // its subcommands are the shells
+		return // the subcommands of completion are the shells
 	}
 	if verb.Long != "" {
 		r.macro("PP")

@@ -31,7 +31,7 @@ import (
 // multicoreOptions contains the options that the page does not offer, and the prediction.
 type multicoreOptions struct {
 	r         *reading
-	at, check string // the input to predict for, and a recorded run with this input
+	at, check string // the input for which a run is predicted, and a recorded run with this input
 	output    string
 	analyses  string
 	ppt       pptFiles
@@ -138,7 +138,7 @@ func (m *multicoreOptions) question(words answers.MulticoreQuestion) (q predict.
 	return q, nil
 }
 
-// passError is an error of reading a trace, rather than of the question.
+// passError is an error that occurs while a trace is read, rather than an error in the question.
 type passError struct{ err error }
 
 func (e *passError) Error() string { return e.err.Error() }
@@ -241,7 +241,7 @@ func readPPT[T any](flag, name string, parse func(name string, text []byte) (T, 
 	return err
 }
 
-// runLarger predicts for an input that was not run.
+// runLarger predicts a run with an input for which there is no trace.
 func (a *app) runLarger(o *asking, m *multicoreOptions, args []string) error {
 	switch {
 	case o.r.changed("output", "processor", "by") != "":

@@ -32,7 +32,7 @@ type reading struct {
 	strict      bool
 	mergeable   bool
 	analyses    string           // in the syntax of analysis.ParseAnalyses; "" selects the default analyses
-	usual       bool             // use analysis.Usual unless the user lists analyses
+	usual       bool             // whether to use analysis.Usual unless the user lists analyses
 	sets        stack.SetNumbers // which set tables to compute; 0 selects the default
 	stacks      analysis.Stacks  // which per-core stacks to compute; 0 selects all
 	setCounts   string           // "all" or "most"
@@ -47,7 +47,8 @@ type reading struct {
 
 	utilisation []string          // caches whose utilisation is measured by site, as typed
 	levels      []hierarchy.Cache // the default value of utilisation
-	previous    bool              // record, for each site, which sites accessed its lines before
+	// whether to record, for each site, which sites accessed its lines before
+	previous bool
 
 	cores, domains string // groups of threads in the syntax of analysis.ParseGroups, or ""
 	// asked is the hierarchy of the question. The cores that share its caches are the
@@ -154,8 +155,9 @@ const (
 	completionsOrFiles = "completions or files"
 )
 
-// registerCompletions registers the completions of all options. Cobra keeps what is registered, and
-// so the commands themselves, until the process ends; therefore this is done only for a shell.
+// registerCompletions registers the completions of all options. Cobra retains the registered
+// functions, and therefore the commands, until the process ends. Therefore, completions are
+// registered only when a shell requests them.
 func registerCompletions(cmd *cobra.Command) {
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
 		for name, directive := range map[string]cobra.ShellCompDirective{completions: cobra.ShellCompDirectiveNoFileComp, completionsOrFiles: cobra.ShellCompDirectiveDefault} {
@@ -179,7 +181,8 @@ func (r *reading) changed(options ...string) string {
 	return ""
 }
 
-// must panics on an error that only a bug in this package can cause.
+// must panics if there is an error. It is used only for errors that result from a bug in this
+// package.
 func must(err error) {
 	if err != nil {
 		panic(err)
@@ -189,7 +192,7 @@ func must(err error) {
 // mostWorkers is larger than any number of processors.
 const mostWorkers = 1 << 10
 
-// options converts the flags to the options of a pass with these line sizes.
+// options converts the flags to the options of a pass with the given line sizes.
 func (r *reading) options(a *app, lineBytes []uint32) (pass.Options, error) {
 	kinds, err := trace.ParseKinds(r.kinds)
 	if err != nil {
@@ -218,7 +221,7 @@ func (r *reading) options(a *app, lineBytes []uint32) (pass.Options, error) {
 		},
 	}
 	switch {
-	case r.changed("sets") == "": // the default; a resumed run keeps its own numbers of sets
+	case r.changed("sets") == "": // the default; a resumed run retains its numbers of sets
 	case r.setCounts == "all":
 		o.Spec.SetNumbers = stack.AllSetNumbers
 	case r.setCounts == "most":
@@ -262,7 +265,7 @@ func (r *reading) options(a *app, lineBytes []uint32) (pass.Options, error) {
 // measured describes a cache whose utilisation is measured by site.
 type measured struct {
 	bytes uint64
-	ways  uint32 // 0 if it is fully associative
+	ways  uint32 // number of ways; 0: the cache is fully associative
 }
 
 // measure adds the caches whose utilisation is measured by site to a spec, in ascending order.
@@ -297,7 +300,7 @@ func (r *reading) measure(spec *analysis.Spec) error {
 
 // parseMeasured parses sizes, each with optional ways.
 func parseMeasured(words []string) (list []measured, err error) {
-	const mostWays = 64 // no cache size in bytes is that small
+	const mostWays = 64 // no cache has as few bytes as this
 	for _, word := range words {
 		word = strings.TrimSpace(word)
 		if ways, err := strconv.ParseUint(word, 10, 8); err == nil && ways > 0 && ways <= mostWays && len(list) > 0 && list[len(list)-1].ways == 0 {
@@ -324,7 +327,8 @@ func (r *reading) refuseForResult(name, what string) error {
 	return nil
 }
 
-// load opens FILE and returns its profile. [pass.Result.Stopped] says why a pass ended early.
+// load opens FILE and returns its profile, or the profile of an analysis of FILE.
+// [pass.Result.Stopped] is the reason why a pass ended early.
 func (a *app) load(r *reading, name string, lineBytes []uint32) (*answerable, error) {
 	if _, err := r.options(a, lineBytes); err != nil {
 		return nil, err
@@ -385,8 +389,8 @@ func (a *app) loadOpened(r *reading, in *pass.Input, lineBytes []uint32) (*answe
 	return loaded, nil
 }
 
-// answerable is a loaded file with warnings about it. The file is a profile, a module or a
-// loop-compressed trace.
+// answerable is a loaded file, together with warnings about the file. The file is a profile, a
+// module or a loop-compressed trace.
 type answerable struct {
 	*pass.Result
 	name     string
@@ -452,7 +456,7 @@ func (a *app) write(text []byte) error {
 	return nil
 }
 
-// facts returns the facts about the input, for an answer.
+// facts returns the facts about the input that an answer contains.
 func (l *answerable) facts(lineBytes uint32) []report.Fact {
 	return (&ask.Run{Name: l.name, Profile: l.Profile}).Facts(lineBytes)
 }

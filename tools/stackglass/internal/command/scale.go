@@ -93,7 +93,7 @@ func ordered(names, have []string, values []int64) ([]int64, bool) {
 	return list, len(have) == len(names)
 }
 
-// prepare checks the options. chosen says that the user set the number of rows.
+// prepare checks the options. chosen is set if the user specified the number of rows.
 func (o *scaleOptions) prepare(format string, chosen bool) (at []int64, err error) {
 	if o.top < 0 {
 		return nil, usagef("--top ", strconv.Itoa(o.top), ", want a number of rows, or 0 for all")
@@ -287,7 +287,7 @@ func (o *scaleOptions) answersOf(p *profile.Profile, processor *pipeline.Process
 	return t, nil
 }
 
-// addTables adds the tables and the warnings about them.
+// addTables adds the tables, and warnings about the tables, to a document.
 func (o *scaleOptions) addTables(d *report.Document, predicted, real *runAnswers) {
 	reply := predicted.models.Answer(o.q)
 	for _, row := range reply.Table("program").Rows {
@@ -456,7 +456,7 @@ func (o *scaleOptions) reuse(p *profile.Profile) report.Table {
 // sameFigure is the largest relative difference that rounding can cause.
 const sameFigure = 1e-12
 
-// checked returns a table with a row for each figure: its predicted value and its value in the real
+// checked returns a table with a row for each figure: the predicted value and the value in the real
 // run.
 func (o *scaleOptions) checked(predicted, real *runAnswers, reply *answers.Reply) report.Table {
 	t := report.Table{Key: "check", Title: "Compared with " + o.check, Columns: report.Columns(

@@ -33,7 +33,9 @@ type simulation struct {
 	i1, d1, ll     string // Cachegrind's options
 	translated     simulate.Result
 	hasTranslation bool
-	instructions   bool // whether the trace says which instruction makes a reference; only known for prefetchers that need it
+	// whether the trace identifies the instruction of each reference; only determined for prefetchers
+	// that need instructions
+	instructions bool
 }
 
 func newSimulation(cmd *cobra.Command, budgetExample string) *simulation {
@@ -49,7 +51,7 @@ func newSimulation(cmd *cobra.Command, budgetExample string) *simulation {
 	return s
 }
 
-// addFeatures adds what only the verb simulate has.
+// addFeatures adds the options that only the verb simulate has.
 func (s *simulation) addFeatures(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.Lookup("protocol").Usage = "the coherence `PROTOCOL` of private caches: mesi, msi, or none if caches do not invalidate lines of other caches"
@@ -249,7 +251,7 @@ func usesStrides(h hierarchy.Hierarchy) bool {
 	return slices.ContainsFunc(slices.Concat(h.Levels, h.Instructions), func(c hierarchy.Cache) bool { return c.Prefetch.Kind == hierarchy.Stride })
 }
 
-// translator returns a simulator for the TLBs of h, or nil if there are none.
+// translator returns a simulator for the TLBs of h, or nil if h has no TLBs.
 func (s *simulation) translator(h hierarchy.Hierarchy, o simulate.Options) (*simulate.Simulator, error) {
 	if s.hasTranslation = len(h.TLBs) > 0; !s.hasTranslation {
 		if s.pages != "" {
@@ -299,8 +301,8 @@ func simulatedDoubts(h hierarchy.Hierarchy, s *simulation, l *answerable, r simu
 	return list
 }
 
-// lineSizes returns the line sizes of the pass beside the simulation. It has no analyses that need
-// them, so the sizes of caches that a profile cannot have do not matter.
+// lineSizes returns the line sizes of the pass beside the simulation. No analysis of this pass
+// needs line sizes, so sizes that a profile cannot have are omitted.
 func (s *simulation) lineSizes(h hierarchy.Hierarchy) (sizes []uint32) {
 	for _, size := range ask.LineSizes(h) {
 		if profile.ValidLineBytes(size) {

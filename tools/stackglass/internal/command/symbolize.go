@@ -41,7 +41,7 @@ func symbolize(p *profile.Profile, files []string) (notes []string, err error) {
 	return notes, nil
 }
 
-// symbolizeBy names sites from one file, and stores the paths of their source files in paths.
+// symbolizeBy adds names from one file to sites, and stores the paths of the source files in paths.
 func symbolizeBy(s *profile.Sites, file string, paths map[*profile.Site]string) (notes []string, err error) {
 	path, text, moved := strings.Cut(file, "@")
 	known, err := symbols.Open(path)
@@ -67,16 +67,16 @@ type naming struct {
 	file  *symbols.File
 	name  string
 	base  uint64 // load address of the file, for sites without a module
-	moved bool   // the user specified the address
+	moved bool   // whether the user specified the load address
 
 	paths            map[*profile.Site]string // paths of the source files
 	addresses, named int
 	lines            int      // number of named sites that have a source line
-	unaddressed      bool     // no site has an address
+	unaddressed      bool     // whether no site has an address
 	others           []string // other modules in the trace
 }
 
-// one names a site. Names from the trace itself take precedence.
+// one adds names to a site. Names from the trace take precedence.
 func (n *naming) one(s *profile.Site) {
 	addr := s.PC - n.base + n.file.Low
 	switch {
@@ -105,7 +105,7 @@ func (n *naming) one(s *profile.Site) {
 }
 
 // nameFiles shortens the file names of sites in the same way as an analysis. It uses the paths of
-// the files if they are known.
+// the files if the paths are known.
 func nameFiles(s *profile.Sites, paths map[*profile.Site]string) {
 	path := func(site *profile.Site) string { return cmp.Or(paths[site], site.File) }
 	var all []string
@@ -118,7 +118,7 @@ func nameFiles(s *profile.Sites, paths map[*profile.Site]string) {
 	}
 }
 
-// doubts returns a warning if the file does not seem to be the traced one.
+// doubts returns a warning if the file does not seem to be the traced file.
 func (n *naming) doubts() (list []string) {
 	switch {
 	case n.unaddressed:
@@ -227,7 +227,7 @@ func readLines(path string) []string {
 	return strings.Split(string(content), "\n")
 }
 
-// doubts warns about files that were not found, or that were found in several places.
+// doubts returns warnings about files that were not found, or that were found in several folders.
 func (s *sources) doubts() (list []string) {
 	var missing []string
 	for file := range s.asked {

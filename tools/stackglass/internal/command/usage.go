@@ -45,7 +45,7 @@ func presetLines() string {
 	return strings.Join(lines, ",\n")
 }
 
-// oneFile checks that the arguments are one trace or profile.
+// oneFile checks that there is exactly one argument, a trace or profile.
 func oneFile(cmd *cobra.Command, args []string) error {
 	switch len(args) {
 	case 0:
@@ -56,7 +56,7 @@ func oneFile(cmd *cobra.Command, args []string) error {
 	return usagef(cmd.Name(), " takes one file, but ", strconv.Itoa(len(args)), " are given: ", strings.Join(args, ", "))
 }
 
-// someFiles checks that the arguments are at least one trace or profile.
+// someFiles checks that there is at least one argument, a trace or profile.
 func someFiles(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return usagef("give a trace, for example: stackglass ", cmd.Name(), " app.lackey.lz4 -o app.sgp; see `", helpOf(cmd), "`")
@@ -72,8 +72,8 @@ func nothing(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// unknownVerb returns an error that the first word of a command line is not a verb, and suggests
-// similar verbs or lists all.
+// unknownVerb returns the error that the first word of a command line is not a verb. The error
+// suggests similar verbs or lists all verbs.
 func unknownVerb(root *cobra.Command, args []string) error {
 	at := slices.IndexFunc(args, func(arg string) bool { return !strings.HasPrefix(arg, "-") })
 	if at < 0 {
@@ -81,7 +81,8 @@ func unknownVerb(root *cobra.Command, args []string) error {
 	}
 	said, listed := "there is no verb "+strconv.Quote(args[at]), strings.Join(verbs(root), ", ")
 	for _, c := range root.Commands() {
-		c.Hidden = false // Cobra suggests only visible verbs, and the tables of locality have hidden ones
+		// Cobra suggests only visible verbs, and the verbs that locality replaces are hidden
+		c.Hidden = false
 	}
 	if near := root.SuggestionsFor(args[at]); len(near) > 0 {
 		return usagef(said, "; did you mean `stackglass ", strings.Join(near, "` or `stackglass "), "`?")
@@ -229,13 +230,13 @@ func exitCode(err error) int {
 	return exitInput
 }
 
-// is reports whether err's tree contains an error of type T.
+// is reports whether err is or wraps an error of type T.
 func is[T error](err error) bool {
 	var target T
 	return errors.As(err, &target)
 }
 
-// sentence returns the message for an error of a verb, with advice.
+// sentence returns the message for an error of a verb, together with advice.
 func sentence(err error, verb *cobra.Command) string {
 	text := strings.TrimSpace(err.Error())
 	help := "; see `" + helpOf(verb) + "`"

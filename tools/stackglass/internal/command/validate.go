@@ -95,7 +95,7 @@ func (a *app) runValidate(s *simulation, name string) error {
 // validation contains a prediction and the result of a simulation.
 type validation struct {
 	predicted, counted hierarchy.Prediction
-	byCore             hierarchy.ByCore // the prediction for each core; the cores add up to predicted
+	byCore             hierarchy.ByCore // the predictions for each core, which add up to predicted
 }
 
 // relative returns (x - y) / y.
@@ -115,7 +115,7 @@ func (v *validation) off(b *budget) float64 {
 	return math.Abs(relative(v.predicted.Levels[level].Misses, v.counted.Levels[level].Misses))
 }
 
-// shareOff returns relative(x, y) as a table value, or no value if it is infinite.
+// shareOff returns relative(x, y) as a table value, or no value if the result is infinite.
 func shareOff(x, y float64) report.Value {
 	if off := relative(x, y); !math.IsInf(off, 0) {
 		return report.Ratio(off)

@@ -37,7 +37,7 @@ func addLoopValidation(s *simulation) *loopValidation {
 	return o
 }
 
-// validated contains the misses of a tree in one cache by every method.
+// validated contains the misses of a tree in one cache, counted with every method.
 type validated struct {
 	name      string
 	cache     misses.Cache
@@ -128,7 +128,7 @@ func (a *app) validateKernels(s *simulation, o *loopValidation, caches []misses.
 	return a.print(s.r.format, d)
 }
 
-// loopCaches parses the values of --cache. Each describes an independent cache.
+// loopCaches parses the values of --cache. Each value describes an independent cache.
 func loopCaches(texts []string) (list []misses.Cache, err error) {
 	for _, text := range texts {
 		c, err := hierarchy.ParseCache(text)
@@ -159,7 +159,7 @@ func treeOf(r *ask.Run) (*loops.Tree, error) {
 	return tree, nil
 }
 
-// validateTree counts the misses of a tree by every method.
+// validateTree counts the misses of a tree with every method.
 func validateTree(ctx context.Context, name string, tree *loops.Tree, c misses.Cache) (v validated, err error) {
 	v = validated{name: name, cache: c}
 	if v.estimated, err = sma.Analyze(tree, c); err != nil {
@@ -239,7 +239,7 @@ const (
 	leastShown = 0.01 // minimum share of the accesses of a listed loop
 	mostShown  = 50   // maximum number of listed loops
 	// mostSimulated is the maximum number of accesses that are simulated for the exact classes of a
-	// cache's loops. Further loops get no exact class.
+	// cache's loops. The classes of further loops are not exact.
 	mostSimulated = 30e6
 )
 
@@ -275,7 +275,8 @@ func loopClasses(tree *loops.Tree, list []validated) report.Table {
 	return t
 }
 
-// loopNames numbers loops like chapters, in the order of the trace. The root has no number.
+// loopNames numbers loops like chapters (1, 1.1, …), in the order of the trace. The root has no
+// number.
 func loopNames(r *sma.Result) []string {
 	names := make([]string, len(r.Loops))
 	inside := make([]int, len(r.Loops))

@@ -43,7 +43,7 @@ func addMulticoreValidation(s *simulation) *multicoreValidation {
 	return o
 }
 
-// numbered is a file and the number of cores of the run that it records.
+// numbered is the trace of a run, and the number of cores of this run.
 type numbered struct {
 	cores int
 	name  string
@@ -147,7 +147,7 @@ func (o *multicoreValidation) question(s *simulation) (q predict.Question, err e
 	return q, nil
 }
 
-// asMulticore calls [usage] for wrong options, and returns other errors unchanged.
+// asMulticore converts errors about wrong options with [usage], and returns other errors unchanged.
 func asMulticore(err error) error {
 	if is[*trace.OptionError](err) {
 		return usage(err)
@@ -155,7 +155,7 @@ func asMulticore(err error) error {
 	return err
 }
 
-// realTraces determines the number of threads of each run, and sorts the runs by it.
+// realTraces determines the number of threads of each run, and sorts the runs by this number.
 func realTraces(ctx context.Context, names []string) (list []numbered, err error) {
 	for _, text := range names {
 		n := parseNumbered(text)
@@ -245,7 +245,7 @@ func (o *multicoreValidation) table() report.Table {
 }
 
 // addComparison adds rows for each level: the mean ratio of private caches, and the global ratio.
-// weighed means that the weights of blocks come from equations.
+// weighed means that the weights of blocks are computed from equations.
 func addComparison(t *report.Table, row *validate.Row, grind *validate.Cachegrind, weighed bool) {
 	for i := range row.Levels {
 		l := &row.Levels[i]

@@ -22,7 +22,8 @@ type sampledPass struct {
 }
 
 const (
-	timedPasses = 3               // passes with each sample; passes with different samples alternate
+	// number of passes with each sample; passes with different samples alternate
+	timedPasses = 3
 	longPass    = 5 * time.Second // a longer pass is not repeated
 )
 

@@ -24,7 +24,7 @@ import (
 	"github.com/stackglass/stackglass/tools/stackglass/internal/pass"
 )
 
-// whatIf adds budgets, and support for a file as the hierarchy to compare with.
+// whatIf adds budgets, and the option to compare with a hierarchy from a file.
 func (a *app) whatIf(cmd *cobra.Command, o *asking) {
 	completeFiles(cmd, "against", presetNames())
 	var against hierarchy.Hierarchy
@@ -97,7 +97,7 @@ func exactRows(format string) bool {
 	return format == string(report.CSV) || format == string(report.JSON)
 }
 
-// sites adds the options of verbs about source lines that name the program and its source.
+// sites adds options to verbs about source lines: the files of the program and of its source.
 func (a *app) sites(cmd *cobra.Command, o *asking) {
 	var (
 		places, symbols []string
@@ -132,7 +132,7 @@ func (a *app) communication(cmd *cobra.Command, o *asking) {
 	o.prepare = func(l *answerable, run *ask.Run) error { return symbolized(l, run, symbols) }
 }
 
-// symbolized names the instructions of a profile that has sites.
+// symbolized adds names to the instructions of a profile with sites.
 func symbolized(l *answerable, run *ask.Run, files []string) error {
 	if l.Profile.Sites == nil && run.Profile.Sites == nil && len(files) == 0 {
 		return nil
@@ -281,8 +281,8 @@ func (a *app) diagnose(cmd *cobra.Command, o *asking) {
 	o.last = func(d *report.Document) error { return checkTableBudgets(budgets, d) }
 }
 
-// tableBudget is the condition of one --fail-if: a column of a table, and a bound on each of its
-// numbers.
+// tableBudget is the condition of one --fail-if: a column of a table, and a bound on each number in
+// the column.
 type tableBudget struct {
 	budget
 	table string

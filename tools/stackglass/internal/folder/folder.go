@@ -67,10 +67,10 @@ func (f *Folder) Own(key string) (release func(), err error) {
 			return nil, err
 		}
 		if stillThere(path, lock) {
-			_ = os.Remove(f.part(key)) // if this fails, writing the file will fail, too
+			_ = os.Remove(f.part(key)) // if the removal fails, writing the file will also fail
 			return func() { system.RemoveLocked(lock) }, nil
 		}
-		lock.Close() // its owner has just removed the file
+		lock.Close() // the owner of the lock has just removed the file
 	}
 }
 
@@ -215,7 +215,7 @@ func (f *Folder) file(key string, number uint64) string {
 
 func (f *Folder) part(key string) string { return filepath.Join(f.dir, key+".part") }
 
-// sync flushes the folder to the disk, if the system supports it.
+// sync flushes the folder to the disk if the system supports this.
 func (f *Folder) sync() error {
 	dir, err := os.Open(f.dir)
 	if err != nil {

@@ -71,8 +71,8 @@ func (c *Checkpoints) load(in *Input) (*workers.Checkpoint, error) {
 	return from, nil
 }
 
-// unusable returns the error that a pass cannot resume from its checkpoint. The checkpoint is not
-// deleted.
+// unusable returns the error that a pass cannot resume from its checkpoint. It does not delete the
+// checkpoint.
 func (c *Checkpoints) unusable(in *Input, err error) error {
 	return &CheckpointError{Name: in.Name, Place: c.Place, Err: err}
 }
@@ -112,7 +112,7 @@ type saver struct {
 	unsaved error           // why no more checkpoints are saved
 }
 
-// begin restores the runner from a checkpoint, if there is one.
+// begin restores the runner from a checkpoint if a checkpoint exists.
 func (c *Checkpoints) begin(in *Input, content *workers.File, runner analysis.Run, o *Options, from *workers.Checkpoint) (*saver, error) {
 	if c == nil {
 		return &saver{}, nil
@@ -141,7 +141,7 @@ func (c *Checkpoints) begin(in *Input, content *workers.File, runner analysis.Ru
 	return s, nil
 }
 
-// look saves a checkpoint if one is due.
+// look saves a checkpoint if a checkpoint is due.
 func (s *saver) look() {
 	if s.keeper != nil && s.unsaved == nil && s.keeper.Due() {
 		s.save()
@@ -150,7 +150,7 @@ func (s *saver) look() {
 
 var errNoMemory = errors.New("saving a checkpoint needs more memory than --memory allows (default: half of the free memory)")
 
-// save saves a checkpoint. While it does so, a copy of the state is in memory.
+// save saves a checkpoint. Meanwhile, a copy of the state is in memory.
 func (s *saver) save() {
 	held := memoryInUse()
 	if s.memory > 0 && held > s.memory/2 {

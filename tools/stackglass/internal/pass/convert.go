@@ -159,8 +159,8 @@ func (c *conversion) rows(t *open.Trace, w rowWriter) error {
 	}
 }
 
-// choose keeps the references of a batch that belong to the part to convert, and the entries of
-// blocks around them. It returns the number of references.
+// choose reduces a batch to the references that belong to the part to convert, and the entries of
+// blocks around these references. It returns the number of references.
 func (c *conversion) choose(b *trace.Batch) (references uint64) {
 	p, left := &c.options.Part, ^uint64(0)
 	if p.Limit > 0 {

@@ -20,7 +20,8 @@ const (
 	drRawFolder   = "raw"
 )
 
-// besideTraces lists what DynamoRIO writes to the folder of a trace in addition to the trace.
+// besideTraces lists the files that DynamoRIO writes to the folder of a trace in addition to the
+// trace.
 var besideTraces = []string{"cpu_schedule.", "serial_schedule.", "modules.log", "encodings.bin", "funclist.log", "v2p.textproto"}
 
 // openFolder opens a folder of DynamoRIO, with one file for each thread or core, as one trace. The

@@ -34,10 +34,10 @@ type Input struct {
 
 	content *bufio.Reader
 	read    atomic.Int64 // number of stored bytes read
-	counted bool         // the source adds to read itself
+	counted bool         // whether the source counts in read the bytes that it reads
 	close   func() error
-	outline trace.Outline // the zero value if unknown
-	places  io.ReaderAt   // random access, or nil if there is none
+	outline trace.Outline // the outline of the trace; the zero value if it is unknown
+	places  io.ReaderAt   // random access to the input, or nil if it is not supported
 	file    *os.File      // may be nil
 	opened  os.FileInfo   // state of the file when it was opened
 }
@@ -96,7 +96,7 @@ func Open(ctx context.Context, name string, stdin io.Reader) (*Input, error) {
 	return in, nil
 }
 
-// isModule recognises the text of LLVM IR by its beginning or by its name.
+// isModule recognises the text of LLVM IR by the beginning of the text or by the file's name.
 func isModule(name string, head []byte) bool {
 	begins := []string{"; ModuleID =", "source_filen", "target datal", "target tripl"}
 	return slices.Contains(begins, string(head)) || strings.HasSuffix(name, ".ll")
@@ -193,12 +193,12 @@ func (in *Input) readProfile() (*profile.Profile, error) {
 	return p, nil
 }
 
-// endedBy returns a reader whose reads fail once ctx is done, even a read that is waiting for
-// input. A goroutine copies the bytes until the input ends.
+// endedBy returns a reader whose reads fail when ctx is done, even if a read is waiting for input.
+// A goroutine copies the bytes until the input ends.
 func endedBy(ctx context.Context, r io.Reader) io.Reader {
 	out, in := io.Pipe()
 	go func() {
-		// Hide all methods of r but Read: otherwise, a file would copy itself in smaller pieces.
+		// Hide all methods of r except Read, because otherwise a file would be copied in smaller pieces.
 		_, err := io.CopyBuffer(struct{ io.Writer }{in}, struct{ io.Reader }{r}, make([]byte, 1<<18))
 		in.CloseWithError(err)
 	}()

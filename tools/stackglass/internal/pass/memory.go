@@ -46,8 +46,8 @@ func memoryInUse() uint64 {
 	return sample[0].Value.Uint64() - sample[1].Value.Uint64() - uint64(len(ballast))
 }
 
-// spill limits the memory of the models, which move data that does not fit to a spill store. end
-// removes the spill store, unless a checkpoint needs it.
+// spill limits the memory of the models, which move excess data to a spill store. end removes the
+// spill store unless a checkpoint needs it.
 func (o *Options) spill() (end func(), err error) {
 	var folder *shelf.Folder
 	if o.Checkpoints != nil {
@@ -94,7 +94,8 @@ func readText(path string) string {
 	return string(text)
 }
 
-// availableIn computes the limit from the contents of the Linux files.
+// availableIn computes the memory limit from the contents of Linux's files in /proc and
+// /sys/fs/cgroup.
 func availableIn(meminfo, groupMax, groupCurrent string) uint64 {
 	var free uint64
 	known := false

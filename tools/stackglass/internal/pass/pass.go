@@ -165,7 +165,7 @@ func (in *Input) runner(o *Options, t *open.Trace, r trace.Reader) (analysis.Run
 	return runner, nil
 }
 
-// foresee reads the index of a container before the trace, so that the reader can use it.
+// foresee reads the index of a container before the trace, so that the reader can use the index.
 func (in *Input) foresee(t *open.Trace) {
 	if in.places == nil || in.Bytes == 0 {
 		return
@@ -196,7 +196,7 @@ func (in *Input) run(ctx context.Context, runner analysis.Run, o Options, saver 
 		linesBetweenLooks = 1 << 17 // about 10 MB of model memory; a few range references can touch many lines
 	)
 	looked := uint64(0) // number of lines at the last check
-	begun := false      // at least one reference was analysed
+	begun := false      // whether at least one reference was analysed
 	for step := 0; ; step++ {
 		if ctx.Err() != nil && !halt(runner) {
 			return ErrInterrupted
@@ -223,7 +223,7 @@ func (in *Input) run(ctx context.Context, runner analysis.Run, o Options, saver 
 	}
 }
 
-// halt ends the reading of a parallel run.
+// halt stops a parallel run from reading.
 func halt(r analysis.Run) bool {
 	p, ok := r.(*analysis.Parallel)
 	if ok {
@@ -239,8 +239,8 @@ func (in *Input) verify(ctx context.Context, content *workers.File) {
 	}
 }
 
-// blame returns an error that says that the input has changed, if err resulted from such a change.
-// err is nil at the end of the input.
+// blame returns the error that the input has changed if err resulted from such a change. err is nil
+// at the end of the input.
 func (in *Input) blame(ctx context.Context, o Options, content *workers.File, err error) error {
 	if other := new(workers.OtherFileError); errors.As(content.Wrong(), &other) {
 		return o.Checkpoints.refuse(in, other)
@@ -292,7 +292,7 @@ func (w *watcher) Header() trace.Header {
 // bar shows progress, rate and remaining time on a terminal.
 type bar struct {
 	shown      *progressbar.ProgressBar // nil if standard error is not a terminal
-	references bool                     // counts references instead of bytes
+	references bool                     // whether the bar counts references instead of bytes
 	next       time.Time
 }
 
@@ -307,7 +307,7 @@ func newBar(terminal io.Writer, references uint64, bytes int64) *bar {
 	case references > 0:
 		whole = int64(references)
 	case bytes == 0:
-		whole = -1 // unknown: show only bytes and rate
+		whole = -1 // the size is unknown: show only bytes and rate
 	}
 	return &bar{references: references > 0, shown: progressbar.NewOptions64(whole,
 		progressbar.OptionSetWriter(terminal),

@@ -38,13 +38,13 @@ var types = map[string]string{
 	".names":       "text/plain; charset=utf-8",
 }
 
-// codings lists the content codings, the best first, with their names in HTTP and the extensions of
-// compressed files.
+// codings lists the content codings in order of preference, with their names in HTTP and the
+// extensions of compressed files.
 var codings = [...]struct{ name, ending string }{{"br", ".br"}, {"gzip", ".gz"}}
 
 // form is the content of a file as it is sent, either plain or compressed.
 type form struct {
-	coding  string // "" if it is plain
+	coding  string // the content coding; "": plain
 	content []byte
 	tag     string
 }
@@ -52,7 +52,7 @@ type form struct {
 // file is one file of the page, in memory.
 type file struct {
 	plain     *form
-	packed    [len(codings)]*form // by coding; nil if the file has no such variant
+	packed    [len(codings)]*form // compressed contents by coding; nil if the file has no such variant
 	mediaType string
 }
 
