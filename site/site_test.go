@@ -178,7 +178,7 @@ func checkTaken(t *testing.T, d Demo, e Expectation) {
 }
 
 // taken counts the events of [Expectation.Taken]. A store invalidates the line in all other
-// threads; a later reference by one of them counts.
+// threads; a later reference to the line by such a thread is counted.
 func taken(t *testing.T, file string, limit uint64) (count uint64) {
 	t.Helper()
 	type holding struct{ had, has bool }

@@ -61,8 +61,9 @@ type desk struct {
 
 	connect         func() (workers.Carrier, error)
 	checkpointBytes uint64
-	outside         bool                           // models run outside the page from the start
-	fileOf          func(content []byte) io.Reader // nil to read the bytes themselves
+	// whether models run outside the page from the start
+	outside bool
+	fileOf  func(content []byte) io.Reader // nil to read the bytes themselves
 }
 
 func newDesk(t *testing.T) *desk {
@@ -308,7 +309,7 @@ func TestTableAndExports(t *testing.T) {
 	if p, err := profile.Decode(saved); err != nil || p.Totals.AllReferences() != 66560 {
 		t.Fatalf("exported profile: %v", err)
 	}
-	// An imported export is a separate analysis, whatever its name.
+	// An imported export is a separate analysis, regardless of its name.
 	d.app.Offer(Item{File: fileWith("from a friend", saved)})
 	d.wants("from a friend", `class="chip complete"`)
 	if e := d.entries(); len(e) != 2 || e[0].Digest != e[1].Digest {
@@ -419,7 +420,7 @@ func TestFocusStays(t *testing.T) {
 }
 
 // A file that describes a hierarchy is accepted in a view that shows a hierarchy. If a requested
-// file does not describe one, the problem gives the reason.
+// file does not describe a hierarchy, the problem contains the reason.
 func TestMachineFromFile(t *testing.T) {
 	d := newDesk(t)
 	d.app.Offer(demoItem())
@@ -470,7 +471,7 @@ func TestAssociativity(t *testing.T) {
 	}
 }
 
-// Nothing that a user drops may crash the page, and every rejection gives the reason.
+// No dropped file may crash the page, and every rejection contains the reason.
 func TestRefusals(t *testing.T) {
 	d := newDesk(t)
 	for name, content := range map[string]string{
@@ -706,7 +707,7 @@ func (d *desk) await(ok func() bool) {
 	})
 }
 
-// While an analysis runs, the user can view another analysis and return to the running one.
+// While an analysis runs, the user can view another analysis and return to the running analysis.
 func TestViewAnotherResultDuringARun(t *testing.T) {
 	d := newDesk(t)
 	d.app.Offer(textItem())
@@ -809,8 +810,8 @@ func TestCounters(t *testing.T) {
 	d.wants(`id="table-blocks"`, "products")
 }
 
-// If a profile has counters but no stack distances, the counters are shown, and the other views say
-// why they are empty.
+// If a profile has counters but no stack distances, the counters are shown, and the other views
+// explain why they are empty.
 func TestCountersAlone(t *testing.T) {
 	d := newDesk(t)
 	d.app.importProfile(fileWith("alone.sgp", multiplied(t, analysis.Spec{Analyses: analysis.Counters})))
@@ -819,8 +820,8 @@ func TestCountersAlone(t *testing.T) {
 	d.wants(`id="table-counters"`)
 }
 
-// A trace without instructions has no counters unless they are requested. The tab says how to
-// request them.
+// A trace without instructions has no counters unless they are requested. The tab explains how to
+// request counters.
 func TestCountersOfAnyTrace(t *testing.T) {
 	d := newDesk(t)
 	d.app.Offer(textItem())
@@ -913,7 +914,7 @@ func TestFileName(t *testing.T) {
 	}
 }
 
-// If the settings exclude all references of a trace, the page says so in place of the numbers.
+// If the settings exclude all references of a trace, the page reports this in place of the numbers.
 func TestNoReferencesOfChosenKinds(t *testing.T) {
 	d := newDesk(t)
 	d.settings = state.Settings{Kinds: "fetch"}
@@ -942,8 +943,8 @@ func TestAnswersAreAnnounced(t *testing.T) {
 	}
 }
 
-// If the settings request a sample, every chart of the analysis is marked as sampled, and the
-// exact analysis is a separate one. Invalid settings are reported.
+// If the settings request a sample, every chart of the analysis is marked as sampled, and the exact
+// analysis is a separate analysis. Invalid settings are reported.
 func TestSampleAndCores(t *testing.T) {
 	d := newDesk(t)
 	d.settings = state.Settings{Sample: " space=0.5 ", Touched: true}

@@ -11,7 +11,7 @@ import (
 	"github.com/stackglass/stackglass/workers/local"
 )
 
-// scripted is a desk on which the test plays the answer program.
+// scripted is a desk in which the test acts as the answer program.
 type scripted struct {
 	*desk
 	carriers chan workers.Carrier // the test's ends of the carriers
@@ -128,7 +128,7 @@ func (dead) Receive() (workers.Message, error) {
 }
 func (dead) Close() error { return nil }
 
-// If the answer program cannot be loaded, the page gives the reason and advice.
+// If the answer program cannot be loaded, the page shows the reason and advice.
 func TestAnswerProgramMissing(t *testing.T) {
 	d := newDesk(t)
 	d.app.Offer(demoItem())

@@ -91,7 +91,7 @@ func TestBlocks(t *testing.T) {
 	d.answered()
 	d.wants("as it ran")
 
-	// Loading the saved file gives the same result.
+	// Loading the saved file leads to the same result.
 	d.app.Offer(Item{File: fileWith("mine-probabilities.txt", []byte(saved))})
 	d.answered()
 	if got := ran(0); got != "10\u202f240" {
@@ -145,7 +145,7 @@ func TestModuleComparedWithTrace(t *testing.T) {
 		t.Error("the module was stored as a separate result")
 	}
 
-	// A module dropped on the first screen becomes a separate result, whatever was in view before.
+	// A module dropped on the first screen becomes a separate result, regardless of the previous view.
 	d.app.Navigate("")
 	d.app.Offer(Item{File: fileWith("matmul-naive.ll", moduleText(t))})
 	d.answered()

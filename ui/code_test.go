@@ -24,7 +24,7 @@ func (d *desk) saw(name string) (content string) {
 	return content
 }
 
-// The test opens a demo, and looks at its worst line, at the stack distances there and at the
+// The test opens a demo, and checks its worst line, the stack distances of this line, and the
 // source.
 func TestCode(t *testing.T) {
 	d := newDesk(t)
@@ -228,7 +228,8 @@ func TestDroppedSourcesAreKept(t *testing.T) {
 	d.app.Navigate("#" + d.app.Screen.With(state.TabCode).Hash())
 	d.app.Offer(Item{File: source})
 	d.wants("kept in this browser, with the analysis", `id="source-remove"`)
-	d.app.Offer(Item{File: fileWith("other.c", []byte("int x;\n"))}) // the result does not refer to it
+	// the result does not refer to this file
+	d.app.Offer(Item{File: fileWith("other.c", []byte("int x;\n"))})
 	key := d.app.Screen.Open
 	until(t, func() bool { return len(kept.Read(key)) == 1 })
 

@@ -105,8 +105,8 @@ func (d *desk) settle() {
 	})
 }
 
-// A control remains the same element, whatever it changes, so that a drag and the focus stay with
-// the control.
+// A control remains the same element after each of its changes, so that a drag and the focus stay
+// with the control.
 func TestControlsStay(t *testing.T) {
 	leads := map[string]bool{"compare-with": true, "export-as": true} // these controls lead to another page
 	screens := map[string]func(d *desk){

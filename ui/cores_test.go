@@ -165,8 +165,7 @@ func TestKeepCores(t *testing.T) {
 	})
 }
 
-// A run without a parallel region cannot be predicted, and neither can one whose trace file is
-// missing.
+// A run without a parallel region, or without a trace file, cannot be predicted.
 func TestNothingToPredict(t *testing.T) {
 	d := newDesk(t)
 	d.app.Offer(demoItem())

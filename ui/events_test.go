@@ -43,7 +43,7 @@ func anyObject(t *rapid.T, deep int) map[string]any {
 }
 
 // Vugu reads events and writes properties with the package vjson. The page is built with a variant
-// of vjson that does not use encoding/json (see tags in tools/sitebuild). Both variants give the
+// of vjson that does not use encoding/json (see tags in tools/sitebuild). Both variants have the
 // same results.
 func TestEventsAreReadAsJSON(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

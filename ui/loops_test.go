@@ -27,8 +27,8 @@ func (d *desk) countedLoops() {
 	})
 }
 
-// The test opens a demo and looks at its tree of loops, at the arrays of one loop, and at its
-// misses in several caches.
+// The test opens a demo and checks its tree of loops, the arrays of one loop, and the loop's misses
+// in several caches.
 func TestLoops(t *testing.T) {
 	d := newDesk(t)
 	folded(t, d)

@@ -71,7 +71,7 @@ func TestComparedOnCores(t *testing.T) {
 }
 
 // A level that several cores share needs a common stack of these cores. If the profile has no such
-// stack, the page says so, and offers another analysis with these groups.
+// stack, the page reports this, and offers another analysis with these groups.
 func TestGroupsForHierarchy(t *testing.T) {
 	d := newDesk(t)
 	text := "addr,rw,size,tid\n"

@@ -47,7 +47,7 @@ func (s *drawers) Delete(key string) {
 }
 
 // Sweep deletes spilled data that no analysis needs, but not the data of an interrupted analysis or
-// of another tab.
+// of an analysis in another tab.
 func TestSweep(t *testing.T) {
 	w := newWindow()
 	d := w.open(t, nil)

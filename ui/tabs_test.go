@@ -167,7 +167,7 @@ func TestSecondTabTakesOver(t *testing.T) {
 	second.wants(`class="chip complete"`)
 }
 
-// A page that the browser suspends ends its runs, and says so when it is restored.
+// A page that the browser suspends ends its runs, and reports this when it is restored.
 func TestSuspendedPageEndsItsRuns(t *testing.T) {
 	first, second, _, ended := twoTabs(t)
 	first.app.Leave()

@@ -263,7 +263,7 @@ func TestFalseSharingNamed(t *testing.T) {
 	}
 }
 
-// A tab without data gives the reason and advice.
+// A tab without data shows the reason and advice.
 func TestThreadsMissing(t *testing.T) {
 	p := &profile.Profile{Totals: profile.Totals{Threads: []uint32{1, 2}}}
 	for tab, want := range map[state.Tab]string{state.TabThreads: "“sharing” among its analyses", state.TabCommunication: "written by an earlier version of stackglass"} {
@@ -318,7 +318,7 @@ func TestCompareThreads(t *testing.T) {
 }
 
 // If the second thread of a trace appears late, communication is counted only on request. The page
-// names threads in the settings that the trace does not have.
+// lists threads in the settings that do not occur in the trace.
 func TestLateThread(t *testing.T) {
 	d := newDesk(t)
 	text := "addr,rw,size,tid\n" + strings.Repeat("0x1000,w,8,1\n", communication.Trial) + "0x1000,r,8,2\n"

@@ -57,7 +57,7 @@ func TestTimeline(t *testing.T) {
 		t.Errorf("the ranking is\n%s\nwant\n%s", got, text.String())
 	}
 
-	// The caches have the misses of the range, and the curve its accesses.
+	// The caches show the misses of the range, and the curve shows its accesses.
 	d.app.Navigate("#" + d.app.Screen.With(state.TabCaches).Hash())
 	q = verbs.New(verbs.VerbOf("what-if")).With("range", want.String())
 	q.Machine = d.app.Machine()

@@ -41,7 +41,7 @@ func TestStartSurvives(t *testing.T) {
 	})
 }
 
-// Every field of every body must survive encoding. A new field that Encode omits fails here.
+// Every field of every body must survive encoding. If Encode omits a new field, this test fails.
 func TestEveryFieldSurvives(t *testing.T) {
 	check := func(name string, want any, decode func() (any, error)) {
 		got, err := decode()
@@ -110,7 +110,7 @@ func fill(v reflect.Value) {
 		fill(v.Elem())
 	case reflect.Interface:
 		if v.Type() == reflect.TypeFor[stack.Shelf]() {
-			return // not encoded, because it belongs to the worker
+			return // this field is not encoded, because it belongs to the worker
 		}
 		v.Set(reflect.ValueOf(sample.Options{Mode: profile.TimeSample, Threshold: 1, Lines: 2, Gap: 3, On: 4, Period: 5, Seed: 6}))
 	default:

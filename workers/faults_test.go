@@ -16,7 +16,7 @@ import (
 	"github.com/stackglass/stackglass/workers"
 )
 
-// refusing is a store that refuses the n-th write, or all writes from the n-th on.
+// refusing is a store that refuses the n-th write, or the n-th and all later writes.
 type refusing struct {
 	*memstore.Store
 	at, writes int
@@ -46,7 +46,7 @@ func (s *refusing) Put(e profile.Entry, data []byte) error {
 	return s.Store.Put(e, data)
 }
 
-// Whichever write fails, the run gives the same result as a run without failures, and the store's
+// If any write fails, the result equals the result of a run without failures, and the store's
 // content is intact.
 func TestStoreRefusesAnyWrite(t *testing.T) {
 	b := din(120_000)

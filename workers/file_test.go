@@ -26,7 +26,7 @@ func prefixOf(b []byte) Prefix {
 func noise(n int) []byte {
 	b := make([]byte, n)
 	random := rand.NewChaCha8([32]byte{1})
-	_, _ = random.Read(b) // never fails
+	_, _ = random.Read(b) // this never fails
 	return b
 }
 

@@ -430,7 +430,7 @@ func TestCancelAtOnce(t *testing.T) {
 	f.serve()
 	f.start(1, workers.Start{Key: "k", Name: "a.din"}, attached{open: func() io.ReadCloser {
 		f.send(workers.Message{Type: workers.TypeCancel, Job: 1})
-		time.Sleep(100 * time.Millisecond) // long enough for the host to receive it
+		time.Sleep(100 * time.Millisecond) // this is long enough for the host to receive the message
 		return io.NopCloser(bytes.NewReader(din(10)))
 	}})
 	if _, p := f.done(); !p.State.Partial {

@@ -20,7 +20,7 @@ import (
 type shelves struct {
 	shelf   *stacktest.Shelf
 	removed bool
-	full    bool // the store accepts no more data
+	full    bool // whether the store accepts no more data
 }
 
 func (s *shelves) open(_ string, goesOn bool) (stack.Shelf, func(), error) {
@@ -40,7 +40,8 @@ func (s *shelves) Read(run, block uint32) ([]byte, error) { return s.shelf.Read(
 func (s *shelves) Drop(run, block uint32) error           { return s.shelf.Drop(run, block) }
 func (s *shelves) Bytes() uint64                          { return uint64(s.shelf.Blocks()) << 20 }
 
-// newOutside returns a fixture whose host finds its models too large from the at-th turn on.
+// newOutside returns a fixture whose host considers its models too large in the at-th turn and all
+// later turns.
 func newOutside(t *testing.T, at int64) (*fixture, *shelves) {
 	f, s := newFixture(t), new(shelves)
 	var turns atomic.Int64
@@ -63,8 +64,8 @@ func beyond(t *testing.T, b []byte) []byte {
 	return direct(t, b, outsideSpec.Beyond(locality.Budget{Shelf: new(stacktest.Shelf)})).Encode()
 }
 
-// A run that exceeds its memory limit spills, and gives the same result as a run that spilled from
-// its start. Afterwards, the spill store is empty.
+// A run that exceeds its memory limit spills, and its result equals the result of a run that
+// spilled from its start. Afterwards, the spill store is empty.
 func TestRunSpills(t *testing.T) {
 	b := din(300_000)
 	f, s := newOutside(t, 3)
@@ -94,7 +95,7 @@ func TestRunSpills(t *testing.T) {
 	}
 }
 
-// A run that cannot spill stays in memory, and may use all the memory there is.
+// A run that cannot spill stays in memory, and may use all available memory.
 func TestRunWithoutSpillStore(t *testing.T) {
 	b := din(100_000)
 	o, err := sample.Parse("space=0.5")
@@ -144,8 +145,8 @@ func TestResumeSpilledRun(t *testing.T) {
 	}
 }
 
-// If the spill store is full, a run with a checkpoint keeps the checkpoint, and a run without one
-// keeps its counts.
+// If the spill store is full, a run with a checkpoint keeps the checkpoint, and a run without a
+// checkpoint keeps its counts.
 func TestNoRoomToSpill(t *testing.T) {
 	b := din(800_000)
 	for _, checkpoints := range []uint64{0, 300_000} {

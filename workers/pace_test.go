@@ -7,8 +7,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// However long a task takes, it takes at most a twentieth of the time until its next run, and never
-// runs more often than requested.
+// A task of any duration takes at most a twentieth of the time until its next run, and never runs
+// more often than requested.
 func TestPaceKeepsItsShare(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		least := time.Duration(rapid.Int64Range(0, 2e9).Draw(t, "least"))

@@ -246,7 +246,7 @@ func TestSharedWithMuteHelpers(t *testing.T) {
 	}
 }
 
-// poisoning is a carrier that sends unexpected messages and damages the others.
+// poisoning is a carrier that sends unexpected messages and damages all other messages.
 type poisoning struct {
 	workers.Carrier
 	rng *rand.Rand
@@ -329,8 +329,8 @@ func TestPoisonedHelper(t *testing.T) {
 	crew.running.Wait()
 }
 
-// A run that is paused after any progress message and resumed gives the same result. A run that is
-// cancelled after any progress message gives a partial result, and its helpers end.
+// The result of a run that is paused after any progress message and resumed is the same. The result
+// of a run that is cancelled after any progress message is partial, and its helpers end.
 func TestSharedPausesAndCancels(t *testing.T) {
 	b := container(t, rand.New(rand.NewPCG(1, 6)), 60_000)
 	want := direct(t, b, sharedSpec)

@@ -14,7 +14,7 @@ import (
 var topLevel = map[string]bool{
 	"core": true, "workers": true, "wasm": true, "ui": true, "site": true, "tools": true,
 	"go.mod": true, "go.sum": true, "Makefile": true, "LICENSE": true, "README.md": true, "CHANGELOG.md": true,
-	"bin": true, "build": true, // written by the build, and ignored by git
+	"bin": true, "build": true, // these folders are written by the build and ignored by git
 }
 
 func TestTopLevelIsFixed(t *testing.T) {

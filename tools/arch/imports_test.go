@@ -19,8 +19,8 @@ var mayImport = map[string][]string{
 	"tools":   {"tools", "site", "workers", "core", "ui"},
 }
 
-// withinCore lists the permitted imports of the folders of core, and of those packages in them that
-// have their own entry. All imports point towards trace. No other package of core may import
+// withinCore lists the permitted imports of the folders of core, and of packages in these folders
+// with a separate entry. Imports always lead towards trace. No other package of core may import
 // oracle, because predictions must not use the code that checks them.
 var withinCore = map[string][]string{
 	"trace":       {"trace"},

@@ -55,7 +55,7 @@ var (
 	common       = regexp.MustCompile(`(?i)\b(?:the|an?|of|in|is|are|was|were|to|for|not|no|it|its|with|by|on|has|have|as|from|per|want|only|cannot|each|this|that|at|than)\b`)
 	notProse     = regexp.MustCompile(`</|<[a-z]+ |^[a-z.]+( [a-z.]+)* (?:and|or) xor|%-?[0-9.]+[sfd]\b.*%-?[0-9.]|^-?[a-z]* ?(?:-[a-zA-Z-]+ ){3}|^[%;@=].*(?:i64|i32|i8|ptr)|\|.*\||=> |[;{] *}|\{ |\.querySelector|getElementById|^\(\(\) |^[a-z-]+ (?:type|class|id|href|role) `)
 	letter       = regexp.MustCompile(`\pL`)
-	actions      = regexp.MustCompile(`(?:\s*\{\{[^}]*\}\})+`) // of a template
+	actions      = regexp.MustCompile(`(?:\s*\{\{[^}]*\}\})+`) // the actions of a template
 	element      = regexp.MustCompile(`>([^<>]{12,})<`)
 	script       = regexp.MustCompile(`(?s)<script.*?</script>|<!--.*?-->`)
 )
@@ -114,7 +114,8 @@ func sentences(t *testing.T, visit func(kind, name, sentence string)) {
 	}
 	walk(t, func(name string) {
 		switch {
-		case under(path.Dir(name), "tools/beam"), name == "CHANGELOG.md": // descriptions of released versions
+		// skip descriptions of released versions
+		case under(path.Dir(name), "tools/beam"), name == "CHANGELOG.md":
 		case name == "README.md":
 			markdown("README", name, read(t, name))
 		case path.Ext(name) == ".md" && under(path.Dir(name), "site/docs"):

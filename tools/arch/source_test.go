@@ -17,9 +17,9 @@ const module = "github.com/stackglass/stackglass/"
 
 // source is one Go file of the repository.
 type source struct {
-	name    string // relative to the repository's root, with slashes
+	name    string // path relative to the repository's root, with slashes
 	dir     string
-	test    bool // a _test.go file
+	test    bool // whether the file is a _test.go file
 	syntax  *ast.File
 	imports map[string]token.Position
 }

@@ -121,8 +121,8 @@ func blocksOf(t *testing.T, file string) *blocks.Run {
 	return r
 }
 
-// solve solves the branch equations with the run's edge counts, and checks that this yields the
-// run's exact counts for every block and function.
+// solve solves the branch equations with the run's edge counts, and checks that the solution equals
+// the run's exact counts for every block and function.
 func solve(t *testing.T, r *blocks.Run) {
 	t.Helper()
 	system, err := blocks.FromEdges(r.Program, r.Edges)
@@ -262,14 +262,14 @@ func (c *covered) run(t *testing.T) string {
 	return string(said)
 }
 
-// compare compares the counts of blocks and branches with those in a trace.
+// compare compares the counts of blocks and branches with the counts in a trace.
 func (c *covered) compare(t *testing.T, r *blocks.Run) {
 	t.Helper()
 	p, other := r.Program, c.code
 	known := map[blockName]bool{}
 	nameOf := func(p *trace.Program, b uint32) blockName {
 		if p.Blocks[b].Function == trace.NoFunction {
-			return blockName{} // the block belongs to the runtime
+			return blockName{} // the runtime's blocks have no name
 		}
 		return blockName{p.Functions[p.Blocks[b].Function].Name, p.Blocks[b].Label}
 	}

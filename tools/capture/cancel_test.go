@@ -8,8 +8,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// TestCancelledThreads checks that pthread_cancel has the same effect as without tracing, whatever
-// the thread is doing at the time, and that the trace contains each thread's steps up to the
+// TestCancelledThreads checks that pthread_cancel has the same effect as without tracing,
+// regardless of the thread's activity, and that the trace contains each thread's steps up to the
 // cancellation.
 func TestCancelledThreads(t *testing.T) {
 	t.Parallel()

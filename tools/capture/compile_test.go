@@ -31,7 +31,8 @@ func helloFolder(t *testing.T) string {
 type compiled struct {
 	status         int
 	stdout, stderr string
-	files          map[string]string // the files that it wrote, with the content of dependency files
+	// the files that the compiler wrote, with the content of dependency files
+	files map[string]string
 }
 
 func filesIn(dir string) (map[string]string, error) {
@@ -200,9 +201,9 @@ func TestSplitDebugWhenLinking(t *testing.T) {
 	}
 }
 
-// TestBrokenSourcesAreUnchanged checks that a function is left uninstrumented if the compiler
-// rejects its rewritten form, and that the whole source is left uninstrumented if that does not
-// help. The object must be written in any case. The compiler in this test rejects IR that contains
+// TestBrokenSourcesAreUnchanged checks that a function is not instrumented if the compiler rejects
+// its rewritten form, and that the whole source is not instrumented if the compiler still rejects
+// it. The object must be written in any case. The compiler in this test rejects IR that contains
 // the given texts.
 func TestBrokenSourcesAreUnchanged(t *testing.T) {
 	clang := newestClang(t)
@@ -239,7 +240,7 @@ func fakeClang(t *testing.T, clang, pattern, say string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Setenv("XDG_CACHE_HOME", t.TempDir()) // takes the place of the runtime, which this test never executes
+	t.Setenv("XDG_CACHE_HOME", t.TempDir()) // this replaces the runtime, which the test never executes
 	script := `#!/bin/sh
 case " $* " in *" -x ir "*) ;; *" -std=gnu11 "*) exec ` + clang + ` "$@" -O0 ;; *) exec ` + clang + ` "$@" ;; esac
 cat >text.ll
@@ -352,7 +353,7 @@ func TestRuntimeIsMadeOnce(t *testing.T) {
 }
 
 // TestRuntimeCompilesCleanly checks that each version of clang compiles the runtime without
-// warnings, and that gcc does so for the parts of the runtime in QEMU's plugin.
+// warnings, and that gcc compiles the parts of the runtime in QEMU's plugin without warnings.
 func TestRuntimeCompilesCleanly(t *testing.T) {
 	r, err := BuildRuntime(newestClang(t))
 	if err != nil {

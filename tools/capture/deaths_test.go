@@ -39,9 +39,9 @@ func wantDeath(t *testing.T, how string, o *outcome, signal syscall.Signal) {
 	}
 }
 
-// TestSignalsAlwaysEnd checks that a signal ends a program whatever the runtime is doing: while
-// threads record, while nobody reads the pipe to which the trace is written, and when a lock of the
-// runtime is never released. In the last two situations, the trace is cut short.
+// TestSignalsAlwaysEnd checks that a signal ends a program in every state of the runtime: while
+// threads record, while no process reads the pipe to which the trace is written, and when a lock of
+// the runtime is never released. In the last two cases, the trace is truncated.
 func TestSignalsAlwaysEnd(t *testing.T) {
 	t.Parallel()
 	program := play(t, "deaths.c")
@@ -91,7 +91,7 @@ func TestSignalsAlwaysEnd(t *testing.T) {
 }
 
 // TestThreadsThatBeginLate checks that the trace contains threads whose first steps occur in
-// destructors of thread-specific data, in whichever round the destructors run.
+// destructors of thread-specific data, in any round of the destructors.
 func TestThreadsThatBeginLate(t *testing.T) {
 	program := play(t, "deaths.c")
 	for _, how := range []string{"late", "later", "last"} {
@@ -121,8 +121,8 @@ func TestThreadsThatBeginLate(t *testing.T) {
 }
 
 // TestAlternateStacks checks that the trace is written even if the program's alternate signal stack
-// is small. It also checks the case that a handler requests an alternate stack and there is none:
-// the handler must then have as much stack as without tracing.
+// is small. If a handler requests an alternate stack and there is none, the handler must have as
+// much stack as without tracing.
 func TestAlternateStacks(t *testing.T) {
 	program := play(t, "deaths.c")
 	wantDeath(t, "short stack", run(t, nil, program, "short stack"), syscall.SIGTERM)

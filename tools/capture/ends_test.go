@@ -50,8 +50,8 @@ func sameAddresses(t *testing.T, what string, got, want []uint64) {
 	}
 }
 
-// TestEndings checks that however a program ends, its trace is complete, and its exit status and
-// output are unchanged.
+// TestEndings checks, for every way in which a program can end, that the trace is complete, and
+// that the exit status and the output are unchanged.
 func TestEndings(t *testing.T) {
 	program := play(t, "ends.c")
 	hundred := [2]uint64{0, 100}
@@ -147,7 +147,7 @@ func testHandlersSteps(t *testing.T, how string, each uint64) {
 		t.Fatal(err)
 	}
 	r, b := sgt.NewReader("out.sgt", bytes.NewReader(content), sgt.Options{Strict: true}), trace.NewBatch(0)
-	var main, handler uint64 // counters suffice, because there are too many loads to store
+	var main, handler uint64 // count the loads, because there are too many to store
 	for err = r.Next(b); err == nil; err = r.Next(b) {
 		for _, addr := range b.Addr {
 			switch {
@@ -281,7 +281,7 @@ func TestRegions(t *testing.T) {
 var verbose = []string{"STACKGLASS_VERBOSE=1"}
 
 // TestReport checks that a program reports its trace only on a terminal, unless an environment
-// variable says otherwise: Tcl's exec and other build tools treat any text on standard error as a
+// variable changes this: Tcl's exec and other build tools treat any text on standard error as a
 // failure.
 func TestReport(t *testing.T) {
 	program := play(t, "ends.c")

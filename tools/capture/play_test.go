@@ -20,7 +20,7 @@ import (
 )
 
 // These tests run the programs in testdata/play, which call the functions of the runtime as
-// instrumented code does. The exact content of their traces is therefore known.
+// instrumented code does. Therefore, the exact content of the traces is known.
 
 // playProgram returns the blocks of the programs in testdata/play.
 func playProgram() *trace.Program {
@@ -341,7 +341,7 @@ func last(got *traced, kind trace.Kind) int {
 }
 
 // TestTwoProcesses checks that a second process of a program does not write to the trace of the
-// first one.
+// first process.
 func TestTwoProcesses(t *testing.T) {
 	o := run(t, nil, play(t, "counting.c"), "again")
 	files, err := filepath.Glob(filepath.Join(o.dir, "out.sgt*"))

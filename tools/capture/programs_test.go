@@ -161,7 +161,7 @@ func countsOf(rows *traced) map[string]uint64 {
 	return counts
 }
 
-// coverage returns the counts that countsOf returns, but obtained from clang's sanitizer coverage.
+// coverage returns the same counts as countsOf, but obtains them from clang's sanitizer coverage.
 func coverage(t *testing.T, clang, dir, source, level string) map[string]uint64 {
 	t.Helper()
 	object, counters, program := filepath.Join(dir, "c.o"), filepath.Join(dir, "counters.o"), filepath.Join(dir, "covered")
@@ -251,8 +251,8 @@ func TestAddressesMatchObjects(t *testing.T) {
 	}
 }
 
-// TestTracesAreReproducible checks that two runs of a program with the same input have the same
-// steps.
+// TestTracesAreReproducible checks that the traces of two runs of a program with the same input
+// contain the same steps.
 func TestTracesAreReproducible(t *testing.T) {
 	clang := newestClang(t)
 	traced := filepath.Join(t.TempDir(), "mixed")

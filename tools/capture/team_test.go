@@ -74,7 +74,9 @@ type deed struct {
 	Kind  trace.Kind
 	Label string
 	Site  uint32
-	Addr  trace.Addr // onFirst for addresses on the first thread's stack, and onOwn for addresses on the thread's own stack
+	// the address; onFirst for any address on the first thread's stack, and onOwn for any address on
+	// the thread's own stack
+	Addr  trace.Addr
 	Bytes uint32
 }
 

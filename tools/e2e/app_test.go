@@ -12,7 +12,7 @@ import (
 )
 
 // TestApp checks that the browser offers to install the page, that the installed page opens the
-// files that the system launches it with, and that it receives shared files.
+// files with which the system launches it, and that it receives shared files.
 func TestApp(t *testing.T) {
 	needStage(t)
 	trace := absolute(t, filepath.Join(root, "site", "demos", "matmul-naive.sgt"))
@@ -32,8 +32,8 @@ func TestApp(t *testing.T) {
 		t.Errorf("the app has the identifier %q", id)
 	}
 
-	// A file as the system opens it: the page gets a handle of it. The browser of this test is not
-	// connected to a system, so that the test takes the place of the queue.
+	// If the system opens a file with the page, the page receives a handle of the file. The browser of
+	// this test is not connected to a system, so the test replaces the queue of such files.
 	content, err := os.ReadFile(trace)
 	if err != nil {
 		t.Fatal(err)

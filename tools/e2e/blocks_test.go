@@ -23,8 +23,8 @@ func (p *tab) modelled() {
 	p.wait("the blocks and their graph", `document.querySelector("#blocks-answer") && document.querySelector("sg-graph [data-ready]")`)
 }
 
-// blocksEverywhere shows the blocks of a run, with a possible change and with an impossible one,
-// and the blocks of a module that never ran.
+// blocksEverywhere shows the blocks of a run, with a possible and with an impossible change, and
+// the blocks of a module that never ran.
 func (p *tab) blocksEverywhere(look func(state string)) {
 	p.t.Helper()
 	p.click("#demo-matmul-naive")

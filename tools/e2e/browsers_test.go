@@ -3,9 +3,9 @@ package e2e
 import "testing"
 
 // TestOtherBrowsers uses the page in Firefox and in WebKit as TestDrop, TestOffline and
-// TestKilledAtRandom do in Chromium: it opens a demo and a file, reloads the page, uses it without a
-// server, and continues an analysis after the page was closed in the middle. Digests must be those
-// of the command.
+// TestKilledAtRandom do in Chromium: it opens a demo and a file, reloads the page, uses the page
+// without a server, and continues an analysis after the page was closed during the analysis.
+// Digests must equal the command's digests.
 func TestOtherBrowsers(t *testing.T) {
 	for name, start := range otherBrowsers {
 		t.Run(name, func(t *testing.T) {

@@ -42,7 +42,7 @@ func TestData(t *testing.T) {
 	p.click("#shade-L1_misses")
 	p.wait("misses in the map", `document.querySelector("#figure-map h2").textContent.startsWith("L1 misses")`)
 
-	// Dragging over a part of the map enlarges it, and so does the key +.
+	// Dragging over a part of the map enlarges that part. The key + also enlarges the map.
 	eval[any](p, `document.querySelector("#chart-map").scrollIntoView({ block: "center" })`)
 	box := eval[[]float64](p, `(() => { const b = document.querySelector("#chart-map canvas").getBoundingClientRect(); return [b.left, b.top, b.width, b.height]; })()`)
 	at := func(x, y float64) (float64, float64) { return box[0] + x*box[2], box[1] + y*box[3] }

@@ -103,7 +103,7 @@ func TestMemoryStaysFlat(t *testing.T) {
 // held collects garbage and returns the memory in use.
 func (p *tab) held(browser context.Context) (h held) {
 	p.t.Helper()
-	for range 3 { // one collection may enable the next one to free more memory
+	for range 3 { // one collection may enable the next collection to free more memory
 		call(p, heapprofiler.CollectGarbage, cdp.Empty{})
 	}
 	heap := call(p, runtime.GetHeapUsage, cdp.Empty{})

@@ -7,7 +7,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// TestKeyboard uses the keyboard for everything that can be done with the mouse.
+// TestKeyboard does with the keyboard everything that can be done with the mouse.
 func TestKeyboard(t *testing.T) {
 	needStage(t)
 	p := openPage(t)

@@ -201,8 +201,8 @@ func awaitEnd(t *testing.T, profile string) {
 	t.Fatal("a process of the killed browser did not end")
 }
 
-// TestTwoTabs opens the same file in two tabs. One tab analyses it; the other tab watches, and
-// continues the analysis when the first is closed.
+// TestTwoTabs opens the same file in two tabs. One tab analyses the file; the other tab watches,
+// and continues the analysis when the first tab is closed.
 func TestTwoTabs(t *testing.T) {
 	needStage(t)
 	trace := longTrace(t, 30e6)
@@ -250,7 +250,7 @@ func TestWorkerEndsSilently(t *testing.T) {
 
 // TestOneClick resumes an analysis with one click, using a dropped file to which the browser still
 // has access. A headless browser never grants the permission to read such a file, so the test
-// replaces it by a file that needs no permission.
+// replaces the file with a file that needs no permission.
 func TestOneClick(t *testing.T) {
 	needStage(t)
 	trace := longTrace(t, 30e6)

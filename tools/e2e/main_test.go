@@ -115,8 +115,8 @@ func flags(profile string, anyHost int) []chromedp.ExecAllocatorOption {
 		chromedp.Flag("disable-background-timer-throttling", true),
 		chromedp.Flag("disable-backgrounding-occluded-windows", true),
 		chromedp.Flag("disable-renderer-backgrounding", true),
-		// Chromium itself contacts Google, so these names are not found instead of leading to the
-		// decoy. If a page contacted Google, the watch would detect it.
+		// Chromium itself contacts Google. Therefore these names are not found, instead of leading to the
+		// decoy. If a page contacted Google, the watch would detect this.
 		chromedp.Flag("host-resolver-rules", "MAP *.google.com ~NOTFOUND, MAP *.googleapis.com ~NOTFOUND, MAP *.gvt1.com ~NOTFOUND, "+
 			"MAP * 127.0.0.1:"+strconv.Itoa(anyHost)+", EXCLUDE 127.0.0.1"),
 	}

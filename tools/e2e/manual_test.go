@@ -12,7 +12,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// TestManualPages opens each page of the manual as a visitor does: wide and narrow, light and dark.
+// TestManualPages opens each page of the manual: wide and narrow, light and dark.
 func TestManualPages(t *testing.T) {
 	needStage(t)
 	axe, err := os.ReadFile(filepath.Join(root, "site", "node_modules", "axe-core", "axe.min.js"))

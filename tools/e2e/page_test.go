@@ -25,8 +25,8 @@ import (
 )
 
 const (
-	// patience is the time limit for waiting. All awaited conditions become true on any machine,
-	// however slow, so the limit only ends tests that would otherwise never end.
+	// patience is the time limit for waiting. All awaited conditions become true even on a slow
+	// machine, so the limit only ends tests that would otherwise never end.
 	patience = 10 * time.Minute
 	askEvery = 50 * time.Millisecond
 )
@@ -110,7 +110,7 @@ func newTab(t *testing.T, s *server) *tab {
 	return newTabIn(t, needStage(t).ctx, s)
 }
 
-// newTabIn does the same in the browser of a given context.
+// newTabIn does the same as newTab in the browser of a given context.
 func newTabIn(t *testing.T, browser context.Context, s *server) *tab {
 	t.Helper()
 	ctx, closeTab := chromedp.NewContext(browser)
@@ -325,7 +325,7 @@ func (p *tab) pick(paths ...string) {
 }
 
 // pausing starts a run and pauses it. A script in the page pauses the run as soon as possible, so
-// that the run cannot end first, however slow the machine and however short the run.
+// that the run cannot end first, even on a slow machine or if the run is short.
 func (p *tab) pausing(start func()) {
 	p.t.Helper()
 	eval[bool](p, `(() => {

@@ -55,7 +55,7 @@ func TestDecoysCount(t *testing.T) {
 	s := needStage(t)
 	for _, url := range []string{"http://stackglass.example/control", "http://127.0.0.1:" + strconv.Itoa(s.neighbour.port) + "/control"} {
 		stranger, closeTab := chromedp.NewContext(s.ctx)
-		_ = chromedp.Do(stranger, chromedp.Navigate(url)) // fails, because the decoy answers 204
+		_ = chromedp.Do(stranger, chromedp.Navigate(url)) // this fails, because the decoy answers 204
 		closeTab()
 	}
 	for name, d := range map[string]*decoy{"for all hosts": s.anyHost, "on another port": s.neighbour} {
@@ -78,7 +78,7 @@ func quiet(t *testing.T, when string) {
 	}
 }
 
-// TestWatchSees causes one fault of each kind, to check that the watch detects all of them.
+// TestWatchSees causes one fault of each kind, and checks that the watch detects every fault.
 func TestWatchSees(t *testing.T) {
 	needStage(t)
 	p := openPage(t)

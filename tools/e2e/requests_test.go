@@ -151,7 +151,7 @@ func (s *server) all(t *testing.T) {
 // packed reports whether a file of the page is a compressed copy of another file.
 func packed(name string) bool { return path.Ext(name) == ".br" || path.Ext(name) == ".gz" }
 
-// named returns the address of a file that the page refers to.
+// named returns the address of a file to which the page refers.
 func named(t *testing.T, index, pattern string) string {
 	t.Helper()
 	for _, word := range strings.FieldsFunc(index, func(r rune) bool { return strings.ContainsRune(`"?`, r) }) {

@@ -17,8 +17,8 @@ import (
 	"testing"
 )
 
-// decoy is a server that nobody should contact. It counts connections in any protocol, and records
-// the first request of each.
+// decoy is a server that no program should contact. It counts connections in any protocol, and
+// records the first request of each connection.
 type decoy struct {
 	port int
 

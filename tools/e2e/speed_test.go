@@ -44,7 +44,7 @@ func say(t *testing.T, file, what string, figure float64) {
 }
 
 // filesIn returns the files in an environment variable, which lists them separated by colons. It
-// skips the test if there are none.
+// skips the test if the variable lists no files.
 func filesIn(t *testing.T, variable string) []string {
 	t.Helper()
 	files := os.Getenv(variable)

@@ -29,7 +29,7 @@ func TestTerms(t *testing.T) {
 			call(p, input.DispatchMouseEvent, input.DispatchMouseEventParams{Type: "mouseMoved", X: at.X + float64(by), Y: at.Y})
 		}
 	}
-	mouse("#result-title") // this loads the script
+	mouse("#result-title") // this click loads the script
 	p.wait("terms are underlined", `CSS.highlights.get("term")?.size > 3`)
 	if n := eval[int](p, `Array.from(CSS.highlights.get("term")).filter((r) => r.toString() === "exact" && r.startContainer.parentElement.matches("#level-1 .chip")).length`); n != 1 {
 		t.Errorf("%d terms in the chip of L1", n)

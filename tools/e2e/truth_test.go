@@ -21,8 +21,8 @@ import (
 	"github.com/stackglass/stackglass/ui/state"
 )
 
-// realTrace returns the path of the real trace named sort, or of a small trace if that does not
-// exist.
+// realTrace returns the path of the real trace named sort, or of a small trace if the real trace
+// does not exist.
 func realTrace(t *testing.T) string {
 	t.Helper()
 	dir := os.Getenv("STACKGLASS_DATA")
@@ -86,8 +86,8 @@ func absolute(t *testing.T, path string) string {
 
 // longTrace returns the path of a trace with at least the given number of references. It consists
 // of copies of the real trace in consecutive LZ4 frames. All tests share this file. Its
-// modification time is always the constant modified, so that its truth is computed only once. Tests
-// that change the file use ownTrace.
+// modification time is always the constant modified, so that the command's result for the file is
+// computed only once. Tests that change the file use ownTrace.
 func longTrace(t *testing.T, references uint64) string {
 	t.Helper()
 	path := filepath.Join(needStage(t).files, fmt.Sprintf("long-%d-%s", references, filepath.Base(realTrace(t))))

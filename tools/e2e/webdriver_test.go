@@ -31,9 +31,9 @@ type other struct {
 	end  func() // kills the browser
 }
 
-// otherBrowsers lists the functions that start each browser with a profile. They return nil and
-// the reason if the browser is not installed. A start with the same profile finds what an earlier
-// one stored.
+// otherBrowsers lists the functions that start each browser with a profile. They return nil and the
+// reason if the browser is not installed. A browser with the same profile finds the data that an
+// earlier browser stored.
 var otherBrowsers = map[string]func(t *testing.T, profile string) (*other, string){
 	"Firefox": startFirefox, "WebKit": startWebKit,
 }
@@ -110,7 +110,7 @@ user_pref("dom.max_script_run_time", 0);
 	}
 	t.Cleanup(func() { conn.Close() })
 	m := &marionette{conn: conn, in: bufio.NewReader(conn)}
-	if _, err := m.read(); err != nil { // the greeting
+	if _, err := m.read(); err != nil { // read the greeting
 		t.Fatal(err)
 	}
 	b := &other{t: t, send: m.send, end: end}
@@ -329,7 +329,8 @@ func (b *other) ready() {
 	b.wait("the program runs", `document.documentElement.dataset.ready === "1"`)
 }
 
-// click clicks an element by a script: whether an element can be hit is the same in all browsers.
+// click clicks an element with a script, because all browsers agree in whether an element can be
+// clicked.
 func (b *other) click(selector string) {
 	b.t.Helper()
 	b.wait(selector, `document.querySelector(`+quote(selector)+`)`)

@@ -52,7 +52,7 @@ func lockEntry(name string, archive []byte) string {
 	return `"node_modules/` + name + `": {"version": "1.2.3", "integrity": "sha512-` + base64.StdEncoding.EncodeToString(sum[:]) + `"}`
 }
 
-// world consists of a registry that records requests, and a folder to install packages in.
+// world consists of a registry that records requests, and a folder in which packages are installed.
 type world struct {
 	fetcher
 	serve func(w http.ResponseWriter, path string)
@@ -111,7 +111,7 @@ func TestFetches(t *testing.T) {
 	}
 	w := newWorld(t, lockEntry("plain", archives["/plain/-/plain-1.2.3.tgz"]), lockEntry("@scope/scoped", archives["/@scope/scoped/-/scoped-1.2.3.tgz"]))
 	w.serve = func(out http.ResponseWriter, path string) { out.Write(archives[path]) }
-	// Install an older version with a file that the new version does not have.
+	// Install an older version with a file that is missing in the new version.
 	old := filepath.Join(w.folder, "node_modules", "plain")
 	if err := os.MkdirAll(old, 0o755); err != nil {
 		t.Fatal(err)

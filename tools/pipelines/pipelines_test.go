@@ -22,7 +22,7 @@ func need(t *testing.T, programs ...string) {
 }
 
 // TestDescriptionsAreCurrent checks that the descriptions in the repository equal newly generated
-// ones.
+// descriptions.
 func TestDescriptionsAreCurrent(t *testing.T) {
 	need(t, mcaProgram)
 	dir := t.TempDir()

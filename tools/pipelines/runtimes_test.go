@@ -102,7 +102,7 @@ func TestPage(t *testing.T) {
 }
 
 // TestLevelsOfProbes compares the computed levels with values computed by hand, for a virtual
-// machine that has only a part of the last cache.
+// machine that can use only a part of the last cache.
 func TestLevelsOfProbes(t *testing.T) {
 	caches := []pipeline.Level{{Name: "L1", SizeBytes: 32 << 10, Ways: 8}, {Name: "L2", SizeBytes: 1 << 20, Ways: 16}, {Name: "L3", SizeBytes: 64 << 20, Ways: 11}}
 	list := footprints(caches)
@@ -191,8 +191,8 @@ func TestSystemCaches(t *testing.T) {
 	}
 }
 
-// TestBothLoadsWaitForTheLine checks that a walk along a list takes the time of its misses,
-// whichever of a node's two fields is read first.
+// TestBothLoadsWaitForTheLine checks that the traversal of a list takes the time of its misses,
+// regardless of which of a node's two fields is read first.
 func TestBothLoadsWaitForTheLine(t *testing.T) {
 	need(t, clangProgram)
 	p, err := pipeline.Named("sapphirerapids-measured")

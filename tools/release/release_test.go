@@ -24,7 +24,7 @@ import (
 // inRepository changes to the repository's root.
 func inRepository(t *testing.T) { t.Chdir(filepath.Join("..", "..")) }
 
-// TestReleaseIsReproducible makes a release twice, compares the files, and looks into them.
+// TestReleaseIsReproducible creates a release twice, compares the files, and checks their contents.
 func TestReleaseIsReproducible(t *testing.T) {
 	inRepository(t)
 	if _, err := site.Dist(); err != nil {
@@ -159,7 +159,8 @@ func checkBill(t *testing.T, text []byte) {
 		}
 	}
 	for _, want := range []string{
-		"pkg:golang/github.com/spf13/cobra", "pkg:golang/github.com/inconshreveable/mousetrap", // the latter on Windows only
+		// mousetrap is used only on Windows
+		"pkg:golang/github.com/spf13/cobra", "pkg:golang/github.com/inconshreveable/mousetrap",
 		"pkg:golang/github.com/vugu/vugu", "pkg:npm/uplot", "pkg:npm/%40dagrejs/graphlib", "pkg:golang/std",
 	} {
 		if !urls[want] {
@@ -229,7 +230,7 @@ func TestDependenciesAreListed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	used := map[string]bool{} // whether a release contains it, by name
+	used := map[string]bool{} // by name: whether a release contains the dependency
 	folders := map[string]string{}
 	add := func(linked bool, env []string, arguments ...string) {
 		modules, err := modulesOf(env, arguments...)
@@ -259,7 +260,7 @@ func TestDependenciesAreListed(t *testing.T) {
 	}
 	direct := directPackages(t)
 	for _, p := range packages {
-		// What only wrangler needs is not listed one by one.
+		// Packages that only wrangler needs are not listed individually.
 		if !p.dev || slices.Contains(direct, p.name) {
 			used[p.name] = !p.dev
 			licences[p.name] = p.licence

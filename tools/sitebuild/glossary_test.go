@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestGlossary checks that each term is defined once and has an anchor, and that the page it links
-// to exists.
+// TestGlossary checks that each term is defined once and has an anchor, and that the page to which
+// it links exists.
 func TestGlossary(t *testing.T) {
 	pages, err := manualPages()
 	if err != nil {

@@ -95,7 +95,7 @@ func TestStringConstant(t *testing.T) {
 	}
 }
 
-// standIns stand in for the files that need a compiler or the network.
+// standIns lists the files that need a compiler or the network. Tests replace them with stand-ins.
 var standIns = []string{"app.wasm", "app.names", "unpack.wasm", "worker.js", "wasm_exec.js", "vugu.js", "uplot.js", "uplot.css", "graph.js"}
 
 // made builds the parts of the site that need neither a compiler nor the network, and uses

@@ -19,7 +19,7 @@ import (
 	"github.com/stackglass/stackglass/tools/stackglass/internal/command"
 )
 
-// target is an operating system and architecture that the command is built for.
+// target is an operating system and architecture for which the command is built.
 type target struct {
 	system, machine string
 	// emulator returns a function that runs the command here, or the reason why it cannot be run.
@@ -32,7 +32,7 @@ type target struct {
 type start func(program string, args ...string) (cmd *exec.Cmd, named func(string) string)
 
 var targets = []target{
-	{"linux", "amd64", nil}, // all other tests run there
+	{"linux", "amd64", nil}, // all other tests run on this target
 	{"linux", "arm64", qemu},
 	{"darwin", "amd64", nil},
 	{"darwin", "arm64", nil},
@@ -84,7 +84,7 @@ func qemu(*testing.T) (start, string) {
 }
 
 // wine runs programs for Windows on amd64. Versions of Wine before 9 lack a library that each Go
-// program loads; wine makes it there.
+// program loads; wine builds this library.
 func wine(t *testing.T) (start, string) {
 	emulator, err := exec.LookPath("wine")
 	if err != nil {
@@ -146,7 +146,7 @@ type elsewhere struct {
 	target
 	program string
 	start   start
-	folder  string // its name contains a space
+	folder  string // a folder whose name contains a space
 }
 
 // path returns the path of a file as the other system names it.
@@ -161,7 +161,7 @@ func (s *elsewhere) run(want int, args ...string) (stdout, stderr string) {
 	cmd, _ := s.start(s.program, args...)
 	var out, messages bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &messages
-	_ = cmd.Run() // the exit code is compared
+	_ = cmd.Run() // the exit code is compared below
 	if code := cmd.ProcessState.ExitCode(); code != want {
 		s.Fatalf("%q: exit code %d, want %d\n%s%s", args, code, want, &out, &messages)
 	}
@@ -247,7 +247,7 @@ func (s *elsewhere) resumes() {
 	}
 }
 
-// serves starts two servers. The second one finds the usual port in use.
+// serves starts two servers. For the second server, the default port is in use.
 func (s *elsewhere) serves() {
 	files, err := site.Dist()
 	if err != nil {
@@ -298,7 +298,8 @@ func (s *elsewhere) serves() {
 	}
 }
 
-// records checks that the command says what it cannot do on a system, and what to do instead.
+// records checks that the command reports what it cannot do on a system, and what the user can do
+// instead.
 func (s *elsewhere) records() {
 	if s.system == "linux" {
 		return

@@ -68,7 +68,7 @@ func TestCodeAddsUp(t *testing.T) {
 }
 
 // If some misses have no source location and the listed lines cause less than nine tenths, the page
-// says what share they cause. Estimates are marked.
+// states their share. Estimates are marked.
 func TestMostWords(t *testing.T) {
 	c := codeOf(t, demo(t, "array-list", 0), attribution.Line)
 	c.Levels = slices.Clone(c.Levels)
@@ -358,7 +358,8 @@ func TestWorstLineIsFalselyShared(t *testing.T) {
 	}
 }
 
-// Lines that begin within a multi-line comment are recognised, whatever string literals contain.
+// Lines that begin within a multi-line comment are recognised, regardless of the content of string
+// literals.
 func TestInComment(t *testing.T) {
 	f := &Source{Name: "a.c", Lines: strings.Split("int a; /* one */ int b; /* two\nthree\nfour */ int c; // /*\nchar *s = \"/*\"; char q = '\\''; /*\n*/", "\n")}
 	for i, want := range []bool{false, true, true, false, true} {

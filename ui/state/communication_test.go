@@ -182,7 +182,7 @@ func TestFlowsOfManyThreads(t *testing.T) {
 	}
 }
 
-// The page reports groups with threads that the trace does not have.
+// The page reports groups with threads that do not occur in the trace.
 func TestAbsentThreads(t *testing.T) {
 	p := ring().Profile
 	if got := AbsentThreads(p, [][]uint32{{1, 2}, {8, 9}, {7, 10}}); got != "Threads that share a private cache, 8,9: the trace contains none of these threads, only 1,2,7. "+

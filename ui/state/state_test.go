@@ -367,7 +367,7 @@ func predictLevels(v *View, levels []hierarchy.Cache) *Caches {
 }
 
 // Charts do not need documents. (A document about a long run has a million rows.) The document of a
-// table is made only once.
+// table is computed only once.
 func TestDocumentsAreMadeForTables(t *testing.T) {
 	v := demo(t, "openmp-stencil", 0)
 	v.MissCurve(nil)
@@ -385,7 +385,7 @@ func TestDocumentsAreMadeForTables(t *testing.T) {
 	if v.CurveTable().Source() != source || len(v.documents) != 1 {
 		t.Errorf("the document of the curve was made %d times", len(v.documents))
 	}
-	for bytes := uint64(64); bytes < 1<<20; bytes += 64 { // as when a slider is dragged
+	for bytes := uint64(64); bytes < 1<<20; bytes += 64 { // this happens when a slider is dragged
 		v.Threads().OwnTable(bytes)
 	}
 	if len(v.documents) > keptDocuments || len(v.tables) > keptTables {

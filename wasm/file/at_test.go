@@ -12,7 +12,7 @@ import (
 	"testing/iotest"
 )
 
-// ReadAt returns the right bytes for any part of a file, whatever was read before.
+// ReadAt returns the correct bytes for any part of a file, regardless of earlier reads.
 func TestReadAt(t *testing.T) {
 	want := pattern(3*windowBytes + 5)
 	f, err := OpenAt(newFile(want, 1))

@@ -34,7 +34,7 @@ func newFile(data []byte, times int) js.Value {
 	return js.Global().Get("File").New(parts, "some.din")
 }
 
-// sources contains all kinds of sources, not only the one that this browser would use.
+// sources contains all kinds of sources, not only the kind that this browser would use.
 var sources = map[string]func(blob js.Value) source{
 	"chosen": newSource,
 	"own buffers": func(b js.Value) source {
@@ -160,8 +160,8 @@ func TestCloseInTheMiddle(t *testing.T) {
 	}
 }
 
-// BenchmarkRead reads 256 MiB. A File made of parts in memory is as fast as one that the system has
-// cached.
+// BenchmarkRead reads 256 MiB. A File that consists of parts in memory is as fast as a file that
+// the system has cached.
 func BenchmarkRead(b *testing.B) {
 	blob := newFile(pattern(16<<20), 16)
 	for name, from := range sources {

@@ -37,8 +37,8 @@ func setQuota(t *testing.T, bytes uint64) {
 
 func storeName() string { return "host test " + strconv.Itoa(stores) }
 
-// A run that has no room to spill keeps its counts and says why it ended. (The limit is set first,
-// because Chromium checks the remaining space only every half a minute.)
+// A run that has no room to spill keeps its counts and reports why it ended. (The limit is set
+// first, because Chromium checks the remaining space only every half a minute.)
 func TestNoRoomToSpill(t *testing.T) {
 	setQuota(t, 3<<20)
 	defer setQuota(t, 0)
@@ -54,7 +54,7 @@ func TestNoRoomToSpill(t *testing.T) {
 	}
 }
 
-// A run whose lines do not fit in memory spills. It gives the same result as a run that spilled
+// A run whose lines do not fit in memory spills. Its result equals the result of a run that spilled
 // from its start, even if its worker is killed during the run.
 func TestRunSpills(t *testing.T) {
 	const times = 2

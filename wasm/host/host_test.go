@@ -185,7 +185,7 @@ func din(n, log2Lines int) []byte {
 	return b
 }
 
-// newFile makes a File that contains b as many times as times says.
+// newFile creates a File that contains b the given number of times.
 func newFile(b []byte, times int) js.Value {
 	part := js.Global().Get("Uint8Array").New(len(b))
 	js.CopyBytesToJS(part, b)
@@ -237,7 +237,7 @@ func TestCompleteRun(t *testing.T) {
 	}
 }
 
-// A file gives the same profile in every compression format.
+// The profile of a file is the same for every compression format.
 func TestPackedRun(t *testing.T) {
 	b := din(200_000, 12)
 	want := direct(t, b).Encode()
@@ -311,7 +311,7 @@ func TestCutAndDamagedInUnpacker(t *testing.T) {
 	}
 }
 
-// A run whose unpacker cannot be loaded reports that, and the host continues to serve.
+// A run whose unpacker cannot be loaded reports this, and the host continues to serve.
 func TestNoUnpacker(t *testing.T) {
 	r := newRun(t, "&unpack=none.js")
 	b := din(1000, 8)

@@ -27,8 +27,8 @@ func die() {
 	if how == "" || js.Global().Get("name").String() != web.Helper {
 		return
 	}
-	// The helper must announce its lock first, because otherwise the run would wait some time for
-	// it.
+	// The helper must announce its lock first, because otherwise the run would wait some time for the
+	// lock.
 	self := js.Global()
 	post := self.Get("postMessage").Call("bind", self)
 	self.Set("postMessage", js.FuncOf(func(_ js.Value, args []js.Value) any {

@@ -22,8 +22,8 @@ func TestFull(t *testing.T) {
 	storetest.TestFull(t, openNew(t))
 }
 
-// Whichever write of a checkpoint or a result fails for lack of space, earlier data is kept, and
-// later data is accepted.
+// If any write of a checkpoint or a result fails for lack of space, earlier data is kept, and later
+// data is accepted.
 func TestAnyWriteIsRefused(t *testing.T) {
 	stores := js.Global().Get("IDBObjectStore").Get("prototype")
 	put := stores.Get("put")

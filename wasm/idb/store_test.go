@@ -160,8 +160,8 @@ func hold(t *testing.T, name string) (letGo func()) {
 	return func() { opening.Get("result").Call("close") }
 }
 
-// Open reports that a database is blocked while another page holds it. Once that page releases it,
-// the database opens and is complete, and the page that gave up does not block it.
+// Open reports that a database is blocked while another page holds it. When that page releases the
+// database, the database opens and is complete, and the page that gave up does not block it.
 func TestBlocked(t *testing.T) {
 	defer func(before time.Duration) { openPatience = before }(openPatience)
 	openPatience = 300 * time.Millisecond
@@ -193,8 +193,8 @@ func TestBlocked(t *testing.T) {
 	}
 }
 
-// A newer page that is about to change the database is not blocked by an older page that has it
-// open. The older page is told that a newer version exists.
+// A newer page that is about to change the database is not blocked by an older page that has opened
+// the database. The older page is told that a newer version exists.
 func TestNewerVersionIsNotBlocked(t *testing.T) {
 	s := openNew(t)
 	opening := js.Global().Get("indexedDB").Call("open", s.name, 2)
@@ -237,7 +237,8 @@ func TestEvicted(t *testing.T) {
 
 // If a browser has no IndexedDB, or throws when it is accessed, Open returns an explanation.
 func TestNoIndexedDB(t *testing.T) {
-	indexedDB, throws := js.Global().Get("indexedDB"), js.Global().Get("Promise") // throws unless called with new
+	// Promise throws an exception unless it is called with new
+	indexedDB, throws := js.Global().Get("indexedDB"), js.Global().Get("Promise")
 	define := js.Global().Get("Object").Get("defineProperty")
 	for name, c := range map[string]struct {
 		of       js.Value

@@ -22,14 +22,14 @@ type kind uint8
 const (
 	// Messages from the analysis worker.
 	begin  kind = iota + 1 // decompress a stream; text: the packing's name
-	packed                 // bytes
+	packed                 // a compressed part, in the field bytes
 	more                   // a decompressed part has been read, so another part may be sent
 	ended                  // no more compressed bytes follow, because the file has ended
 	broken                 // no more compressed bytes follow, because the file cannot be read
 	// Messages from the decompressor.
 	ready    // number: protocolVersion
 	took     // the decompressor has started on a compressed part
-	unpacked // bytes
+	unpacked // a decompressed part, in the field bytes
 	whole    // the decompressed bytes are complete
 	cut      // the compressed bytes ended too early
 	damaged  // the compressed bytes are wrong; text: the decoder's error

@@ -86,8 +86,8 @@ func (p *pipe) isClosed() bool {
 
 func atOnce() {}
 
-// started returns the reader that package open would get for a packing that is decompressed on the
-// other side of a pipe.
+// started returns the reader that package open would receive for a packing that is decompressed on
+// the other side of a pipe.
 func started(packings []open.Packing, name string, source io.Reader, slow func()) *reader {
 	analyser, unpacker := newPipe(slow)
 	go func() { _ = serve(unpacker, packings) }()
@@ -194,8 +194,8 @@ func checkSame(t testing.TB, p open.Packing, packed []byte, most int64) {
 	}
 }
 
-// A stream of many parts, whether whole, truncated or damaged, gives the same result as without a
-// worker.
+// The result for a stream of many parts, which may be whole, truncated or damaged, is the same as
+// without a worker.
 func TestSameAsWithoutWorker(t *testing.T) {
 	text := din(80_000)
 	for _, p := range packings {

@@ -188,7 +188,7 @@ func TestUnavailableWorker(t *testing.T) {
 	}
 }
 
-// Close ends unpackers, whatever they are doing, and can be called twice.
+// Close ends unpackers in any state, and can be called twice.
 func TestCloseEndsUnpackers(t *testing.T) {
 	w := newWorkers(t)
 	_, p := unpackedBy(t, w, "mute", strings.NewReader("packed"))

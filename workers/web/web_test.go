@@ -142,7 +142,8 @@ func TestThrownInAPromiseIsReported(t *testing.T) {
 	wantDead(t, spawn(t, "throws"), -1, "JSON")
 }
 
-// A worker that ends without a message, as when the browser ends it, is reported as dead.
+// A worker that ends without a message, for example because the browser ends it, is reported as
+// dead.
 func TestSilentEndIsReported(t *testing.T) {
 	wantDead(t, spawn(t, "silent"), -1, "without a message")
 }
@@ -181,7 +182,7 @@ func TestPoisonIsDropped(t *testing.T) {
 }
 
 // The browser's copy of a message is released as soon as the message is taken, because Go's garbage
-// collector does not know its size and may run late.
+// collector does not know the copy's size and may run late.
 func TestTakenMessagesAreFreed(t *testing.T) {
 	object := js.Global().Get("Object")
 	body := js.Global().Get("Uint8Array").New(3)

@@ -166,7 +166,7 @@ func TestSameRows(t *testing.T) {
 	})
 }
 
-// TestOrder checks that blocks are sorted by file and address, with the program's own file first.
+// TestOrder checks that blocks are sorted by file and address, with the program's file first.
 func TestOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		finished, _ := finish(t, draw(t), Run{Program: "/bin/a"})

@@ -41,9 +41,9 @@ func marked(file []byte) []byte {
 	return append(append(bytes.Clone(file[:HeadBytes]), foldedMark...), file[HeadBytes:]...)
 }
 
-// TestScriptUnfoldsCode checks that the script gives the same result as its reference
-// implementation, regardless of the pieces in which the file arrives, and that it does not change
-// other files.
+// TestScriptUnfoldsCode checks that the script has the same result as its reference implementation,
+// regardless of the pieces in which the file arrives, and that the script does not change other
+// files.
 func TestScriptUnfoldsCode(t *testing.T) {
 	node, err := exec.LookPath("node")
 	if err != nil {

@@ -75,8 +75,8 @@ func readBack(t *testing.T, c *Chart) {
 	}
 }
 
-// TestStepsKeepTheShape checks that few points are drawn, however many breakpoints there are, and
-// that each point is on the curve.
+// TestStepsKeepTheShape checks that few points are drawn for any number of breakpoints, and that
+// each point is on the curve.
 func TestStepsKeepTheShape(t *testing.T) {
 	h := new(profile.Histogram)
 	for d := range uint64(1 << 16) {

@@ -119,7 +119,7 @@ func testKilled(t *testing.T, kills, length int, more ...string) {
 		if unfinished(runs) {
 			delay, behind := time.Duration(random.Float64()*float64(whole)), runs%2 == 1
 			if behind {
-				delay /= 16 // most of the run may be over
+				delay /= 16 // most of the run may have passed
 			}
 			go func() {
 				for behind && !hasCheckpoint("kept") && !over.Load() {
@@ -199,8 +199,8 @@ func (r *interrupting) Read(p []byte) (int, error) {
 	return r.Reader.Read(p[:min(len(p), 1000)])
 }
 
-// An interrupted pass resumes where it stopped, and fails if standard input is not the same as
-// before.
+// An interrupted pass resumes at the position where it stopped, and fails if standard input is not
+// the same as before.
 func TestInterruptedResumes(t *testing.T) {
 	for _, options := range [][]string{
 		nil, {"--mergeable"}, {"--skip", "1000", "--limit", "250000"}, {"--sample", "space=0.1"}, {"--sample", "onoff=1000/10000"}, {"--analyses", "locality,sets,sites,counters"},
@@ -244,7 +244,8 @@ func TestOtherOptionsStartOver(t *testing.T) {
 	}
 }
 
-// If the file was changed in any way, the analysis is not resumed, and the checkpoint stays.
+// If the file was changed in any way, the analysis is not resumed, and the checkpoint is not
+// deleted.
 func TestChangedFile(t *testing.T) {
 	text := accesses(600_000)
 	late := []byte(text)

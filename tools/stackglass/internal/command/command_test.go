@@ -303,7 +303,8 @@ func TestSameProfileFromAnyInput(t *testing.T) {
 			t.Errorf("%s differs from a.sgp (%v)", name, err)
 		}
 	}
-	// The profile gives the same answers as the trace, even when it is read from standard input.
+	// The answers from the profile are the same as from the trace, even when it is read from standard
+	// input.
 	fromTrace := stackglass("curve", "other-name.bin", "--format", "csv")
 	fromProfile := askWith(string(a), "curve", "-", "--format", "csv")
 	if fromTrace.stdout != fromProfile.stdout || fromTrace.stdout == "" {
@@ -381,7 +382,7 @@ func TestImpossibleOutputPath(t *testing.T) {
 	expect(t, stackglass("curve", "demo:matmul-naive", "--svg", "nodir/c.svg"), exitUsage, "the folder nodir does not exist")
 }
 
-// A partial profile does not replace a complete one.
+// A partial profile does not replace a complete profile.
 func TestPartialDoesNotReplaceComplete(t *testing.T) {
 	content := string(tracetest.Packed())
 	in(t, map[string]string{"cut.lz4": content[:len(content)/2], "other.sgp": "no profile"})
@@ -434,7 +435,7 @@ func TestInterruptKeepsPart(t *testing.T) {
 	ctx, interrupt := context.WithCancel(context.Background())
 	go func() {
 		<-stdin.waits
-		// Give the pass enough time to begin. How far it gets does not matter.
+		// Wait until the pass has begun. The position that it reaches does not matter.
 		time.Sleep(100 * time.Millisecond)
 		interrupt()
 	}()

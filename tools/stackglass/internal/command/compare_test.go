@@ -276,7 +276,7 @@ func TestCompareSetsIsComplete(t *testing.T) {
 	}
 }
 
-// TestParseAnyBound checks that a bound is parsed correctly, whatever the name of the row.
+// TestParseAnyBound checks that a bound is parsed correctly for any name of the row.
 func TestParseAnyBound(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		row := rapid.StringMatching(`[a-z<>=.%/ ]*[a-z]`).Draw(t, "row")

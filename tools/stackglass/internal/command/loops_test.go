@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestLoopMissesAddUp checks that the misses of all loops and outside loops add up to the misses of
-// a simulation, in every format and however many rows are printed.
+// TestLoopMissesAddUp checks that the misses of all loops and the misses outside of loops add up to
+// the misses of a simulation, in every format and for any number of printed rows.
 func TestLoopMissesAddUp(t *testing.T) {
 	type row struct {
 		Loop             string

@@ -52,8 +52,8 @@ func pagedTraces(t *testing.T) (files []string) {
 	return append(files, kernels+"stencil.sgt", kernels+"histogram.sgt")
 }
 
-// pagedHierarchies lists hierarchies. The command gets their words as options, and the page as
-// lines.
+// pagedHierarchies lists hierarchies. Their words become options of the command, and lines for the
+// page.
 var pagedHierarchies = []string{
 	"L1=32KiB,8,latency=4 L2=256KiB,8,latency=12 L3=8MiB,16,shared=4,hashed,latency=36 memory=latency=235",
 	"L1=1KiB,full L2=8KiB,4,shared=all",
@@ -220,7 +220,7 @@ func (p *paged) caches(h hierarchy.Hierarchy, options []string) {
 	}
 }
 
-// factOf returns the value of the fact with an ID, or "" if there is none.
+// factOf returns the value of the fact with an ID, or "" if there is no such fact.
 func factOf(list []state.Fact, id string) string {
 	for _, f := range list {
 		if f.ID == id {
@@ -697,7 +697,7 @@ func (p *paged) predictedBesideMeasured(h hierarchy.Hierarchy, options []string)
 }
 
 // exports compares the page's exports with the command's, byte by byte. The page knows only the
-// name of a file, the command its path.
+// name of a file, but the command knows the path.
 func (p *paged) exports(h hierarchy.Hierarchy, options []string) {
 	name := filepath.Base(p.file)
 	for _, form := range export.Forms() {

@@ -62,7 +62,7 @@ func TestManualIsTrue(t *testing.T) {
 	}
 }
 
-// manualFolder changes to a folder with the files that a reader of the manual has.
+// manualFolder changes to a folder with the files that the manual's commands use.
 func manualFolder(t *testing.T, repository string) {
 	folder := t.TempDir()
 	traces, err := filepath.Glob(filepath.Join("testdata", "manual", "*"))

@@ -64,8 +64,8 @@ func levelsOf(t *testing.T, line string) (levels []map[string]string) {
 	return levels
 }
 
-// For a trace that is cut off, the result up to its end is printed and marked as partial, and the
-// exit code reports it.
+// For a truncated trace, the result up to its end is printed and marked as partial, and the exit
+// code shows that it is partial.
 func TestSimulateCut(t *testing.T) {
 	whole, err := os.ReadFile(filepath.Join("testdata", "threads.sgt"))
 	if err != nil {
@@ -97,7 +97,7 @@ func TestSimulateRefuses(t *testing.T) {
 	}
 }
 
-// The exit code of validate depends on the relative difference, whatever its sign.
+// The exit code of validate depends on the absolute value of the relative difference.
 func TestValidateBudget(t *testing.T) {
 	const line = "validate demo:matmul-naive --cache L1=2KiB,full --cache L2=8KiB,full,inclusive --format csv --fail-if "
 	off := levelsOf(t, line+"memory.difference>1")[1]["difference_ratio"]

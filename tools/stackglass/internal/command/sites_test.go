@@ -57,8 +57,8 @@ func TestSitesMessages(t *testing.T) {
 }
 
 // The misses of source locations and data structures add up to the misses that what-if predicts for
-// each level, including coherence misses. This holds for one and for several threads, whichever
-// threads share a cache.
+// each level, including coherence misses. This applies to one thread and to several threads, for
+// any threads that share a cache.
 func TestSitesAddUpToWhatIf(t *testing.T) {
 	for _, name := range demoNames() {
 		for _, caches := range []string{
@@ -121,7 +121,7 @@ func TestFalselySharedLineIsWorst(t *testing.T) {
 	}
 }
 
-// Rows can be sorted by every column of csv, whatever they are grouped by.
+// Rows can be sorted by every column of csv, for any grouping.
 func TestSitesSortByAll(t *testing.T) {
 	for _, by := range []string{"site", "line", "function", "object"} {
 		head, _, _ := strings.Cut(stackglass("sites", "demo:array-list", "--by", by, "--format", "csv").stdout, "\n")
@@ -151,7 +151,7 @@ func TestSitesTopByColumn(t *testing.T) {
 	}
 }
 
-// The answer lists previous accesses, or says which format lists them, however rows are grouped.
+// For any grouping of rows, the answer lists previous accesses, or states which format lists them.
 func TestSitesPrevious(t *testing.T) {
 	for _, by := range []string{"site", "line", "function", "object"} {
 		line := []string{"sites", "demo:matmul-naive", "--previous", "--by", by}
@@ -169,7 +169,7 @@ func TestSitesPrevious(t *testing.T) {
 	}
 }
 
-// A profile gives the same answers as its trace.
+// The answers from a profile are the same as from its trace.
 func TestSitesOfProfile(t *testing.T) {
 	kept := filepath.Join(t.TempDir(), "p.sgp")
 	if got := stackglass("analyze", "demo:array-list", "--utilisation", "8KiB", "-o", kept); got.code != 0 {
@@ -319,7 +319,8 @@ func TestFilesWithTheSameName(t *testing.T) {
 	}
 }
 
-// Instruction addresses of a trace get names from the traced program, but not from another program.
+// The names of a trace's instruction addresses are found in the traced program, but not in another
+// program.
 func TestSymbols(t *testing.T) {
 	built(t, columnWalk, "-no-pie")
 	file, err := symbols.Open("walk")
@@ -369,7 +370,8 @@ func TestSymbols(t *testing.T) {
 	}
 }
 
-// A file that was not part of the traced process gives no names, and causes a warning.
+// With a file that was not part of the traced process, no names are found, and a warning is
+// printed.
 func TestSymbolsOfAnotherFile(t *testing.T) {
 	n := naming{name: "other", file: &symbols.File{}}
 	n.one(&profile.Site{PC: 0x1000, Module: "walk", Offset: 16})
@@ -378,8 +380,8 @@ func TestSymbolsOfAnotherFile(t *testing.T) {
 	}
 }
 
-// A trace without instruction addresses gets no names, and a load address at which the program has
-// no source lines causes a warning.
+// For a trace without instruction addresses, no names are found. A load address at which the
+// program has no source lines causes a warning.
 func TestDoubtfulSymbols(t *testing.T) {
 	path := filepath.Join(built(t, "int main(void) { volatile int x = 1; return x; }\n", "-no-pie"), "walk")
 	p := &profile.Profile{Sites: &profile.Sites{Code: []profile.Site{{Number: 1, Function: "main"}}}}
@@ -418,7 +420,7 @@ func TestReadable(t *testing.T) {
 }
 
 // TestManySites checks that text tables have at most a hundred rows unless --top asks for more,
-// that comparisons have one number per row, and that csv and json have all rows.
+// that comparisons have one number per row, and that csv and json contain all rows.
 func TestManySites(t *testing.T) {
 	var text strings.Builder
 	text.WriteString("address,rw,size,pc\n")

@@ -28,8 +28,8 @@ func TestTraceUsage(t *testing.T) {
 	}
 }
 
-// TestRecordsOnLinux checks what the verbs that record say on other systems. TestSystems runs them on
-// Windows.
+// TestRecordsOnLinux checks the errors of the verbs that record on other systems. TestSystems runs
+// them on Windows.
 func TestRecordsOnLinux(t *testing.T) {
 	for system, words := range map[string]string{"windows": "this machine runs Windows. Record the program on Linux (Windows Subsystem", "darwin": "this machine runs macOS. Record the program on Linux (a container", "freebsd": "this machine runs freebsd"} {
 		got := cannotRecord(new(app).trace(), system).Error()

@@ -159,7 +159,7 @@ func TestFullAtAnyByte(t *testing.T) {
 	}
 }
 
-// If there is no room for three generations, the oldest one is deleted.
+// If there is no room for three generations, the oldest generation is deleted.
 func TestOldestMakesRoom(t *testing.T) {
 	f := open(t)
 	save(t, f, []byte("first"))

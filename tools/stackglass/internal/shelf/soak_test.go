@@ -30,7 +30,7 @@ var size = func() (s struct {
 	return s
 }()
 
-// analyze analyses a trace with a limit on the memory of models, or without one if memory is 0.
+// analyze analyses a trace with a limit on the memory of models, or without a limit if memory is 0.
 func analyze(t *testing.T, r trace.Reader, memory uint64) *profile.Profile {
 	t.Helper()
 	spec := analysis.Spec{Analyses: analysis.Locality}
