@@ -31,8 +31,8 @@ type Topic struct {
 	File  string // the path of its Markdown in the repository
 }
 
-// documented maps the paths of those manual pages that are stored next to the code that they
-// describe to the names of the pages.
+// documented maps paths to names for the manual pages that are stored next to the code that they
+// describe.
 var documented = map[string]string{"core/MODELS.md": "models", "core/trace/sgt/FORMAT.md": "sgt", "core/loops/FORMAT.md": "sgl"}
 
 var listed = regexp.MustCompile(`(?m)^## (.*)$|^- \[([^\]]*)\]\(([^)]*\.md)\)`)

@@ -126,7 +126,7 @@ func checkMisses(t *testing.T, d Demo, e Expectation) {
 	counts, cold := analyse(t, d.File, spec).LocalityAt(cache.LineBytes).Histogram(trace.AllKinds)
 	misses := profile.NewCurve(counts, cold).Misses
 	got := misses(cache.SizeBytes / uint64(cache.LineBytes))
-	// If a lesson says that only cold misses remain, smaller caches must also have other kinds of
+	// If a lesson states that only cold misses remain, smaller caches must also have other kinds of
 	// misses.
 	if got == d.Lines && misses(cache.SizeBytes/uint64(cache.LineBytes)-1) == got {
 		t.Errorf("%s: a cache with one line less has as many misses, so the lesson names too large a cache", e.Cache)

@@ -16,7 +16,7 @@ import (
 type App struct {
 	Env   vugu.EventEnv
 	Port  Port
-	Store profile.Store // nil if the browser has no storage; NoStore says why
+	Store profile.Store // nil if the browser has no storage; NoStore contains the reason
 	// NoStore explains why analyses are not stored.
 	NoStore string
 	Tabs    Tabs    // nil if the browser does not support it

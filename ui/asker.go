@@ -8,8 +8,8 @@ import (
 )
 
 // asker runs a separate program, a workers.AnswerHost, that answers questions about one subject. A
-// new question replaces the previous one. A nil asker has no program. The methods must be called
-// with the lock held.
+// new question replaces the previous question. A nil asker has no program. The methods must be
+// called with the lock held.
 type asker struct {
 	app     *App
 	subject func() workers.Subject      // called without holding the lock

@@ -293,8 +293,8 @@ func (a *App) ChooseSource(name string, number int) {
 	a.goTo(a.Screen, true)
 }
 
-// takesSource reports whether a file is source code: its extension says so, or the result in view
-// refers to a file with this name.
+// takesSource reports whether a file is source code, because of its extension, or because the
+// result in view refers to a file with this name.
 func (a *App) takesSource(name string) bool {
 	if state.IsSource(name) {
 		return true
@@ -334,7 +334,7 @@ func readSource(file File) (f *state.Source, problem string) {
 	return state.NewSource(file.Name, file.Path, content)
 }
 
-// sourceNote returns a sentence that tells the user where the page shows a source file.
+// sourceNote returns a sentence about where the page shows a source file.
 func (a *App) sourceNote(f *state.Source) string {
 	v := a.codeView()
 	switch {

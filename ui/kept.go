@@ -30,7 +30,7 @@ func (a *App) Edit(row state.KeptRow) {
 	a.touch()
 }
 
-// Rename gives the entry the new name, unless that is blank, and ends renaming.
+// Rename renames the entry, unless the new name is blank, and ends renaming.
 func (a *App) Rename() {
 	key, name := a.editing, strings.TrimSpace(a.newName)
 	a.editing = ""

@@ -175,7 +175,7 @@ func typed(text string) (x float64, ok bool) {
 	return hierarchy.ParsePositive(text)
 }
 
-// AddLevel adds a level after the last one.
+// AddLevel adds a level after the last level.
 func (a *App) AddLevel() {
 	a.change("level-add", func(levels []hierarchy.Cache) []hierarchy.Cache {
 		return state.WithLevel(levels, uint32(a.result.View.LineBytes))

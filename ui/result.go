@@ -28,8 +28,8 @@ func (a *App) draw(c *state.Chart) {
 	}
 }
 
-// ZoomChart shows the part of a chart between two positions on the x axis, or, if they are equal, the
-// whole chart. charts.js calls it, from a goroutine of its own.
+// ZoomChart shows the part of a chart between two positions on the x axis, or, if they are equal,
+// the whole chart. charts.js calls it in a separate goroutine.
 func (a *App) ZoomChart(chart string, from, to float64) {
 	a.update(func() { a.zoom("zoom "+chart, state.Zoom{Chart: chart, From: from, To: to}) })
 }

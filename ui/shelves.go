@@ -5,8 +5,8 @@ import (
 	"github.com/stackglass/stackglass/ui/state"
 )
 
-// Shelves gives access to the spill stores of analyses that do not fit in memory. Its methods may
-// block.
+// Shelves provides access to the spill stores of analyses that do not fit in memory. Its methods
+// may block.
 type Shelves interface {
 	// Keys returns the keys of the analyses that have a spill store.
 	Keys() []string

@@ -5,9 +5,9 @@ import (
 	"github.com/stackglass/stackglass/workers"
 )
 
-// Tabs gives access to the other tabs of this page in the same browser. Each analysis runs in one
-// tab, its owner. If the same file is opened in other tabs, they watch the owner's progress, and
-// one of them takes over if the owner's tab ends for any reason.
+// Tabs provides access to the other tabs of this page in the same browser. Each analysis runs in
+// one tab, its owner. If the same file is opened in other tabs, they watch the owner's progress,
+// and one of them takes over if the owner's tab ends for any reason.
 type Tabs interface {
 	// Own makes this tab the owner of the analysis with a key until release is called or the tab
 	// ends. It returns nil if another tab is the owner.

@@ -13,7 +13,8 @@
 //  5. The last Progress reports Ending, because assembling the result takes a while for many
 //     millions of lines.
 //  6. One [Done] or [Failed] ends the job. A run that is cancelled, or whose file is damaged, ends
-//     with Done and a partial profile that says why. Failed means that there is no result.
+//     with Done and a partial profile that contains the reason. Failed means that there is no
+//     result.
 //
 // A host may share a run with helpers in other workers ([Sharing], [HelperHost]):
 //
@@ -28,7 +29,7 @@
 // Answers that take long to compute, or that need rarely used code, come from another program
 // ([AnswerHost]). This program sends Ready, and receives a [Subject] and questions about the
 // subject ([answers.Question], TypeAsk). TypeAnswer contains a reply. If a question has several
-// replies, every reply except the last says that another reply follows. A question replaces the
+// replies, every reply except the last states that another reply follows. A question replaces the
 // previous question of the same name.
 //
 // There are two kinds of [Carrier], workers/local (channels) and workers/web (postMessage). Both
@@ -108,8 +109,8 @@ type Carrier interface {
 // ErrClosed reports that a [Carrier] was closed on either side.
 var ErrClosed = errors.New("the connection to the worker is closed")
 
-// DeadError reports that the other side of a [Carrier] died. Close the carrier and open another
-// one.
+// DeadError reports that the other side of a [Carrier] died. Close the carrier and open a new
+// carrier.
 type DeadError struct {
 	Code int    // the exit code, -1 if there is none
 	Why  string // the first line of the worker's last output, or "" if unknown

@@ -450,8 +450,8 @@ func TestBlocksWithAnyNumberOfWorkers(t *testing.T) {
 	}
 }
 
-// For any grouping in which segments are joined, the result and the state equal those of the whole
-// trace.
+// For any grouping in which segments are joined, the result and the state equal the result and the
+// state of the whole trace.
 func TestBlocksInSegments(t *testing.T) {
 	torn := 0
 	for seed := range uint64(150) {

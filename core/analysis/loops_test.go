@@ -161,8 +161,8 @@ func TestLoopsWithAnyNumberOfWorkers(t *testing.T) {
 	}
 }
 
-// A run with loops that is saved anywhere and resumed gives the same result as an uninterrupted
-// run.
+// A run with loops that is saved at any position and resumed has the same result as an
+// uninterrupted run.
 func TestLoopsResume(t *testing.T) {
 	for seed := range uint64(40) {
 		rng := rand.New(rand.NewPCG(seed, 43))
@@ -177,8 +177,8 @@ func TestLoopsResume(t *testing.T) {
 	}
 }
 
-// A tree that exceeds its memory limit is dropped at the same row, however the trace is read, and
-// stays dropped.
+// A tree that exceeds its memory limit is dropped at the same row in every way of reading the
+// trace, and stays dropped.
 func TestLargeTreesAreDropped(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 44))
 	whole := random(rng, 600_000)

@@ -15,7 +15,7 @@ import (
 // Analysis is the interface that every analysis implements: see package contract.
 type Analysis = contract.Analysis
 
-// Analyses is a set of analyses; 0 stands for [Default].
+// Analyses is a set of analyses; 0 represents [Default].
 type Analyses uint32
 
 // registration contains everything that the framework knows about an analysis, or about an option
@@ -153,7 +153,7 @@ func (s Spec) has(a Analyses) bool {
 	return s.wants()&r.tag != 0 && !(s.Budget != nil && r.byLine) && (s.Sample == nil || r.inSample == nil || r.inSample(s.Sample))
 }
 
-// SetNumbers is a bit set that selects numbers of sets: bit a stands for 2^a sets.
+// SetNumbers is a bit set that selects numbers of sets: bit a represents 2^a sets.
 type SetNumbers = stack.SetNumbers
 
 // setNumbers returns the numbers of sets that set tables cover; 0: there are no set tables.

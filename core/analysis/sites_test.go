@@ -632,7 +632,7 @@ func TestUtilisationCountsMisses(t *testing.T) {
 	})
 }
 
-// A run that is saved and resumed any number of times gives the same result.
+// A run that is saved and resumed any number of times has the same result.
 func TestSitesSaveRestore(t *testing.T) {
 	for seed := range uint64(60) {
 		rng := rand.New(rand.NewPCG(seed, 22))

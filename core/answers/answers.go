@@ -2,7 +2,7 @@
 // the misses of caches. The command prints these tables, exports contain them, and comparisons join
 // the tables of two runs.
 //
-// Numbers are exact unless the table's title says otherwise. If a table is shortened for
+// Numbers are exact unless the table's title states otherwise. If a table is shortened for
 // readability, its title names the format that contains all rows.
 package answers
 
@@ -232,7 +232,7 @@ func SetsGrid(l *profile.Locality) report.Table {
 
 // Windows returns a table with a row for each window of a run: its line accesses, its distinct
 // lines if they were counted, and the misses of fully associative LRU caches whose number of lines
-// is a power of two. The largest of these caches is the first one that has only cold misses, in l
+// is a power of two. The largest of these caches is the first cache that has only cold misses, in l
 // and in the others.
 func Windows(l *profile.Locality, others ...*profile.Locality) report.Table {
 	w := &l.Windows

@@ -327,7 +327,7 @@ func (c *Calls) Named(name string) (paths []int, err error) {
 
 // callNode is a node of a tree of calls. It covers one or more call paths.
 type callNode struct {
-	// the first path that ends in the node's function; -1: the node stands for callers that the tree
+	// the first path that ends in the node's function; -1: the node represents callers that the tree
 	// does not list
 	at        int
 	number    int // the first of the paths whose counts are included

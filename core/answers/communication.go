@@ -205,7 +205,7 @@ func (c *Communication) Matrix(g *profile.Granule) report.Table {
 
 // Sites returns a table with a row for each producing line, consuming line and data object, in
 // descending order of events: uses of values that the first line wrote and the second line read.
-// Threads are summed unless byThread is set. Only the first top triples have rows of their own.
+// Threads are summed unless byThread is set. Only the first top triples have separate rows.
 func (c *Communication) Sites(top int, byThread bool) report.Table {
 	threads := report.Columns("from=from thread", "to=to thread")
 	if !byThread {

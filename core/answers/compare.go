@@ -175,8 +175,8 @@ func (c *Compared) main() string {
 // the differences.
 var ranked = map[string]bool{"functions": true, "blocks": true, "sites": true, "paths": true, "callers": true, "callees": true}
 
-// Rank sorts rows by their difference in the named column. If the name is "", tables that have no
-// order of their own are sorted by their main column. ok is false if the table has no such column.
+// Rank sorts rows by their difference in the named column. If the name is "", tables without a
+// specific order are sorted by their main column. ok is false if the table has no such column.
 func (c *Compared) Rank(number string) (ok bool) {
 	if number == "" && ranked[c.Key] {
 		number = c.main()
@@ -310,8 +310,9 @@ func Powers(curves ...*profile.Curve) (capacities []uint64) {
 }
 
 // Mismatches describes differences between the profiles a and b that are due to the way in which
-// they were analysed, and not to the programs. The descriptions say how to avoid these differences.
-// A fact that only one profile has, such as a result of another tool, is not a difference.
+// they were analysed, and not to the programs. The descriptions explain how to avoid these
+// differences. A fact that only one profile has, such as a result of another tool, is not a
+// difference.
 func Mismatches(a, b *profile.Profile) (list []string) {
 	differ := func(what, ofA, ofB, todo string) {
 		if ofA != ofB && ofA != "" && ofB != "" {

@@ -37,10 +37,10 @@ const (
 	leastTakenBack   = 2
 )
 
-// FalseFindings returns the falsely shared data structures. The ones whose lines moved back and
-// forth in this run come first; the others follow in descending order of possible moves. leftOut is
-// the number of data structures that were omitted because they cause less than 1 % of the line
-// transfers.
+// FalseFindings returns the falsely shared data structures. Data structures whose lines moved back
+// and forth in this run come first; the others follow in descending order of possible moves.
+// leftOut is the number of data structures that were omitted because they cause less than 1 % of
+// the line transfers.
 func (c *Communication) FalseFindings() (list []FalseFinding, leftOut int) {
 	transfers := flowTotals(c.lines().Flows).Transfers
 	for _, l := range c.lineSharing() {

@@ -190,8 +190,8 @@ type ModelQuestion struct {
 	// Changes contains lines of a branch-probability file, for branches and parameters. They
 	// replace values that were measured or read from a file.
 	Changes string
-	// Function is 1 + the index of the function in view, and Block is 1 + the index of a block in
-	// the program. 0 stands for the function or block that takes the most time.
+	// Function is 1 + the index of the function in view, and Block is 1 + the index of a block in the
+	// program. 0 represents the function or block that takes the most time.
 	Function, Block uint32
 	Whole           bool // the reply must contain the branch-probability file in Bytes
 }

@@ -162,7 +162,7 @@ func flowTables(q Question, c *answers.Communication) []report.Table {
 }
 
 // falseSharing returns the table of false sharing. In the form for people, the table describes the
-// fixes, or a sentence says that there is no false sharing.
+// fixes, or a sentence states that there is no false sharing.
 func falseSharing(q Question, c *answers.Communication) report.Table {
 	t := c.FalseSharing()
 	switch {

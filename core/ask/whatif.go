@@ -108,7 +108,7 @@ func (r *Run) predict(h hierarchy.Hierarchy, parts []hierarchy.Share) (hierarchy
 // Against returns the hierarchy to compare with. The argument contains the name of a preset, lines
 // that [hierarchy.Hierarchy.Add] accepts, or a preset followed by such lines. Without the argument,
 // the hierarchy has no levels. Threads run on the same cores as in the hierarchy in question,
-// unless a line says otherwise.
+// unless a line states otherwise.
 func (q Question) Against() (h hierarchy.Hierarchy, err error) {
 	bad := func(word, want string) error { return &trace.OptionError{Option: "against", Got: word, Want: want} }
 	h.Threads = q.Machine.Threads

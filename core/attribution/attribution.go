@@ -66,7 +66,7 @@ type Attribution struct {
 
 	Part *Ranker // the ranker of the part of the run to which the numbers apply; nil: the whole run
 
-	Private bool // each core has a cache of its own at this level
+	Private bool // each core has a private cache at this level
 	// Countable is the cache's size and ways, such as 32KiB,8, if the misses of sites are estimates
 	// but an analysis could count them. Otherwise it is "".
 	Countable string

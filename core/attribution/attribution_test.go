@@ -262,7 +262,7 @@ func TestSharedByAll(t *testing.T) {
 }
 
 // If a profile has no coherent stacks by site, misses are attributed to no known site, and a
-// warning says so.
+// warning states this.
 func TestProfileWithoutCoherentSites(t *testing.T) {
 	program, steps := tracetest.Multiplication(8)
 	for i := range steps {

@@ -10,10 +10,10 @@ import (
 //
 // The accesses of each site in the windows are known exactly, in bins of distances. The misses in
 // the windows are computed from the share of misses in each bin of the whole run. If the misses in
-// the whole run are exact for a fully associative level, those in the windows are exact too; see
-// [Attribution.Exact]. Otherwise they are estimates, which the ranker scales so that all windows
-// together have the misses of the whole run, for each site, data object and call path. Misses
-// without a known site, and line utilisation, are known only for the whole run.
+// the whole run are exact for a fully associative level, the misses in the windows are also exact;
+// see [Attribution.Exact]. Otherwise they are estimates, which the ranker scales so that all
+// windows together have the misses of the whole run, for each site, data object and call path.
+// Misses without a known site, and line utilisation, are known only for the whole run.
 func (r *Ranker) Within(from, to int) (within *Ranker, ok bool) {
 	if r.of != nil || r.estimated {
 		return nil, false

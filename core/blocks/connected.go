@@ -27,7 +27,7 @@ type connecting struct {
 	calls     func(f int32) ([]call, error)
 }
 
-// following is a function, and those of its calls that have not been followed yet.
+// following is a function, together with its calls that have not been followed yet.
 type following struct {
 	function int32
 	calls    []call

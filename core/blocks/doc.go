@@ -35,7 +35,7 @@
 //     the numbers of invocations in that run are used instead.
 //  4. The counts are rounded and checked against the equations in integer arithmetic: flows are
 //     128-bit products that must divide without a remainder. The system has only one solution, so
-//     integers that satisfy it are the solution. [Solution] says for which functions this is
+//     integers that satisfy it are the solution. [Solution] lists the functions for which this is
 //     proven. Otherwise, the next correction is computed from the residual (iterative refinement).
 //     For counts that are not integers, for example after a branch with probability 1/3,
 //     [Solution.Error] bounds the error.

@@ -91,7 +91,7 @@ func (e *Edges) Check(p *trace.Program) error {
 
 // Callees returns, for every block, the function that its call names, or [trace.NoFunction]. If
 // functions in several modules have that name, it prefers a function that ran, then the function in
-// the block's own module, then the first one.
+// the block's module, then the first function.
 func (e *Edges) Callees(p *trace.Program) []uint32 {
 	named := map[string][]uint32{}
 	ran := make([]bool, len(p.Functions))

@@ -11,7 +11,7 @@ import (
 // Influence is the influence of an edge on a total.
 type Influence struct {
 	Block int
-	Way   int     // index of the successor; the number of successors stands for leaving the function
+	Way   int     // index of the successor; the number of successors represents leaving the function
 	Share float64 // the branch probability
 	// Slope is the derivative of the total with respect to Share, if the other edges of the block
 	// change in proportion.

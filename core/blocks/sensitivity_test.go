@@ -98,7 +98,7 @@ func TestSensitivityEqualsDifferences(t *testing.T) {
 }
 
 // In a loop nest, the branch of the outermost loop has the most influence, because everything in
-// the loop scales with its odds. Inner branches have less influence than outer ones.
+// the loop scales with its odds. Inner branches have less influence than outer branches.
 func TestOutermostBranchMattersMost(t *testing.T) {
 	s, err := NewSystem(nest(3))
 	if err != nil {

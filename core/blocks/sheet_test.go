@@ -151,7 +151,7 @@ func TestSheetErrors(t *testing.T) {
 }
 
 // For a branch at the end of a loop's body, "trip" is the number of executions of the body,
-// including the last one.
+// including the last execution.
 func TestTripCountsOfBodies(t *testing.T) {
 	p := &trace.Program{
 		Functions: []trace.Function{{Name: "f", Blocks: 3}},

@@ -149,7 +149,7 @@ func naive(s *System) []*big.Rat {
 	return x
 }
 
-// hasUnknown reports whether an error says that a branch without weights is reachable.
+// hasUnknown reports whether an error states that a branch without weights is reachable.
 func hasUnknown(err error) bool {
 	return strings.Contains(err.Error(), "its successors are unknown")
 }

@@ -12,7 +12,7 @@ import (
 // ErrNoProgram reports that a file has no table for the whole program.
 var ErrNoProgram = errors.New(`the file has no table "Program"; let the instrumented program run to its end`)
 
-// Notes returns sentences that say how Byfl's numbers differ from the numbers of package
+// Notes returns sentences that state how Byfl's numbers differ from the numbers of package
 // analysis/counters.
 func Notes() []string {
 	return []string{

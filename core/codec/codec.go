@@ -117,8 +117,8 @@ func (c *Coder) After(v, next *uint64, limit uint64) {
 	*next = *v + 1
 }
 
-// Index codes a 32-bit index as the index plus one, modulo 2^32. The largest number, which stands
-// for no index, becomes 0.
+// Index codes a 32-bit index as the index plus one, modulo 2^32. The largest number, which
+// represents no index, becomes 0.
 func (c *Coder) Index(v *uint32) {
 	plus := *v + 1
 	if c.U32(&plus); c.In != nil {

@@ -22,7 +22,7 @@ type everything struct {
 	Counts     [35]uint64
 	Numbers    []uint64
 	Few        []uint32 // at most 5
-	None       []uint32 // nil and empty differ
+	None       []uint32 // nil differs from an empty list
 	Ascending  []uint8  // below 200
 	Upwards    []uint64 // below 200
 	Words      [3]uint64

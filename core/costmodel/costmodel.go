@@ -80,7 +80,7 @@ func OpenPredicted(p *profile.Profile, name string, module []byte) (*Models, err
 	return open(p, name, module, predicted)
 }
 
-// open implements New and OpenPredicted. origin says where the profile's counts come from.
+// open implements New and OpenPredicted. origin describes the source of the profile's counts.
 func open(p *profile.Profile, name string, module []byte, origin string) (*Models, error) {
 	m := &Models{name: name, profile: p, origin: origin}
 	if p != nil {

@@ -97,7 +97,7 @@ func TestRun(t *testing.T) {
 	if got := list.Rows[0][list.Index("block")].Plain(); got != "for.body8" {
 		t.Errorf("%s is listed first, want for.body8", got)
 	}
-	// Each addition waits three cycles for the previous one, because baseline x86-64 has no
+	// Each addition waits three cycles for the previous addition, because baseline x86-64 has no
 	// multiply-add instruction.
 	if got := cell(t, r, "blocks", "block", "for.body8", "limit").Plain(); got != "recurrence" {
 		t.Errorf("limited by %s", got)

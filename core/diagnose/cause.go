@@ -169,7 +169,7 @@ func (r *run) blamed(at *place, among []*place, of *counts) *place {
 }
 
 // aboutAsOften is the ratio above which two source locations are considered equally responsible, so
-// that the finding names the first one in the file.
+// that the finding names the first location in the file.
 const aboutAsOften = 0.7
 
 // falseSharing adds the source locations that would invalidate each other's lines if the threads
@@ -203,7 +203,7 @@ func (r *run) falseSharing(of *counts, tried *retrial, all float64, covered map[
 	}
 }
 
-// apartLines is the sentence that says how the saving from removing false sharing was predicted.
+// apartLines is the sentence that states how the saving from removing false sharing was predicted.
 const apartLines = "In the recorded references, the words of each thread were moved to separate lines, and the caches of all cores were simulated again with the threads running at the same time."
 
 // nearShared reports whether a source location often waits for lines that contain a word to which
@@ -635,8 +635,8 @@ func (r *run) behind(level int) string {
 	return "memory"
 }
 
-// untriedHow returns the sentence that says how the saving of an untried change was estimated. If
-// the run is the reason why the change was not tried, the sentence also says so.
+// untriedHow returns the sentence that states how the saving of an untried change was estimated. If
+// the run is the reason why the change was not tried, the sentence also states this.
 func (r *run) untriedHow() string {
 	why := ""
 	switch {

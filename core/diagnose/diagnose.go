@@ -25,7 +25,7 @@
 //  4. Cause (cause.go, threads.go). If no change helps a source location, the cause is found by
 //     elimination: misses because another core stored to the line; dependent loads; lines with few
 //     used bytes; irregular addresses; or lines that are never used again. The saving is then only
-//     a range, and the finding says that no change was tried.
+//     a range, and the finding states that no change was tried.
 //  5. A trace without code has no source locations. In this case, the misses of the whole run are
 //     divided into conflict, capacity and cold misses (whole.go).
 //  6. A loop that does not wait for memory may wait for its own operations: a chain of results from
@@ -96,7 +96,7 @@ type Finding struct {
 	Why       string // the problem, in a sentence
 	Fix       string // the change
 	How       string // how Saved was predicted
-	IllegalIf string // a clause that says when the change is illegal; "" if nothing is known
+	IllegalIf string // a clause that states when the change is illegal; "" if nothing is known
 	More      string // the command line that shows more details
 
 	also []uint32 // other source lines to which the finding applies

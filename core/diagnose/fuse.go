@@ -72,9 +72,9 @@ func (r *run) fusedWork(n *loops.Nest, by change.Change, g *group) float64 {
 	return min(times*max(0, before-after), g.cycles/2)
 }
 
-// operationsOf returns the operations of all iterations of an innermost loop, except those that
-// without reports. The operations do not wait for each other. Each operation is executed times as
-// often as in the run.
+// operationsOf returns the operations of all iterations of an innermost loop, except the operations
+// that without reports. The operations do not wait for each other. Each operation is executed times
+// as often as in the run.
 func (r *run) operationsOf(l *loops.Item, times float64, without func(k *trace.Block, instr int) bool) (list []pipeline.Op) {
 	for b, each := range r.codeOf(l) {
 		k := &r.cost.program.Blocks[b]

@@ -12,7 +12,7 @@ import (
 // naive replays the references of one site with plain lists and maps. It simulates a private level,
 // and a level that pairs of cores share.
 type naive struct {
-	near      map[uint8][]trace.Line // most recently used first
+	near      map[uint8][]trace.Line // by core: lines, most recently used first
 	caches    [2]map[uint8]map[trace.Line][]trace.Line
 	sharers   map[trace.Line]map[uint8]bool
 	lost      map[trace.Line]map[uint8]bool

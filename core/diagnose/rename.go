@@ -128,7 +128,7 @@ func (r *run) take(t *retrial) {
 	}
 }
 
-// retried returns the sentence that says how the savings from changed addresses were predicted.
+// retried returns the sentence that states how the savings from changed addresses were predicted.
 func (r *run) retried() string {
 	if r.parts().period > 0 {
 		return "The addresses of recorded references were changed as the code would change them, and the caches were simulated again. Because the run is long, only " +

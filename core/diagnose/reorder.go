@@ -22,7 +22,7 @@ type reorder struct {
 	rows  int     // number of rows in turns
 	hash  uint64  // hash of the addresses in an iteration of the outer loop
 	last  [2]uint64
-	// turn is the number of iterations of the outer loop. again is the number of those iterations that
+	// turn is the number of iterations of the outer loop. again is the number of these iterations that
 	// used the same addresses as one of the two previous iterations.
 	turn, again int
 	give        func(*row)

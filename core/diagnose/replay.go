@@ -38,7 +38,8 @@ const (
 
 	secondPageCycles = 7.0  // cost of a translation found in the second-level TLB
 	walkCycles       = 40.0 // cost of a translation that is read from the page table
-	walkOverlap      = 4.0  // page walks in flight at a time, if no load depends on the previous one
+	// number of page walks in flight at a time, if no load depends on the previous load
+	walkOverlap = 4.0
 )
 
 // splitCycles is the additional cost of a reference that crosses a line boundary.
@@ -208,7 +209,8 @@ func (t *lineTable) find(at trace.Line) *line {
 	return nil
 }
 
-// index returns the index of a line. If the line is new, its group gets a number, but no memory yet.
+// index returns the index of a line. If the line is new, its group is assigned a number, but no
+// memory yet.
 func (t *lineTable) index(at trace.Line) uint32 {
 	return t.numbers.need(at>>groupShift)<<groupShift + uint32(at)&groupMask
 }

@@ -26,7 +26,9 @@ type row struct {
 	bytes  uint32
 	thread uint8 // number of the core that runs the thread
 	kind   trace.Kind
-	again  bool  // whether an atomic operation accesses the same word as the previous one of its site and thread
+	// whether an atomic operation accesses the same word as the previous operation of its site and
+	// thread
+	again  bool
 	splits uint8 // number of accesses across line boundaries
 }
 

@@ -10,7 +10,7 @@ import (
 	"github.com/stackglass/stackglass/core/report"
 )
 
-// Verdict returns a sentence that says whether the program's use of memory is worth improving.
+// Verdict returns a sentence that states whether the program's use of memory is worth improving.
 func (d *Diagnosis) Verdict() string {
 	waiting := d.Waiting()
 	text := "Memory costs " + percent2(waiting) + " of the estimated cycles"

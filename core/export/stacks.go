@@ -218,7 +218,7 @@ func (s *Sheet) frameOf(path int) frame {
 	return frame{s.Calls.Names[path], s.Calls.Paths[path].File, s.Calls.Paths[path].Line}
 }
 
-// arc is an edge of the call graph: a function that calls another one.
+// arc is an edge of the call graph: a function that calls another function.
 type arc struct{ from, to int } // the first path of each of the two functions
 
 // arcs returns the calls between functions, with their inclusive counts, which cover the callee and

@@ -126,7 +126,7 @@ func (p *page) curve(c *profile.Curve, lineBytes uint32, levels []hierarchy.Leve
 	p.end(about)
 }
 
-// curveSentence returns a sentence that describes the curve and says whether it is exact or
+// curveSentence returns a sentence that describes the curve and states whether it is exact or
 // estimated.
 func curveSentence(c *profile.Curve, lineBytes uint32, exact string) string {
 	text := "A fully associative LRU cache of one line misses " + percent(c.MissRatio(1)) + " of " + report.Count(c.Accesses).Human() + " accesses"

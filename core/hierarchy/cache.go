@@ -232,7 +232,7 @@ func (m Memory) String() string {
 const units = "KMGT"
 
 // ParseSize parses a number of bytes, ignoring case: 32KiB, 32KB, 32K, 32768. The prefixes K, M, G
-// and T always stand for powers of 1024. The error is a [*trace.OptionError].
+// and T always represent powers of 1024. The error is a [*trace.OptionError].
 func ParseSize(s string) (uint64, error) {
 	bad := &trace.OptionError{Option: "size", Got: s, Want: "a number of bytes, for example 32KiB, 32K or 32768"}
 	whole := strings.ToUpper(strings.TrimSpace(s))

@@ -186,7 +186,7 @@ const mostSubBlocks = 64
 // Hierarchy is a list of levels, first level first.
 type Hierarchy struct {
 	Name  string
-	Title string // name of the processor for display; "" if Name suffices
+	Title string // name of the processor for display; "" if Name can be displayed
 	About string // remarks, one or two sentences
 	// Levels contains the caches for data, and for instructions unless Instructions has a cache at the
 	// same depth: instruction fetches go through Instructions, and then through the levels that follow

@@ -403,7 +403,7 @@ func TestPredictSDCM(t *testing.T) {
 	}
 }
 
-// The misses of a small lower level are limited to its accesses, and a warning says so.
+// The misses of a small lower level are limited to its accesses, and a warning states this.
 func TestPredictLimitsMisses(t *testing.T) {
 	h := hierarchy.Hierarchy{Levels: []hierarchy.Cache{{Name: "L1", SizeBytes: 64 * 2000, Ways: 0, LineBytes: 64}, {Name: "L2", SizeBytes: 64, Ways: 1, LineBytes: 64}}}
 	p, warnings, err := hierarchy.Predict(sample(), h)

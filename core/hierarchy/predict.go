@@ -380,8 +380,8 @@ func (a *Asker) curve(c Cache) (*profile.Curve, error) {
 	return a.stack(stackKey{lineBytes: c.LineBytes, kind: wholeStack}, nil).Curve, nil
 }
 
-// lineSizes returns a phrase that names the line sizes of the profile and says how to add another
-// one.
+// lineSizes returns a phrase that lists the line sizes of the profile and explains how to add
+// another line size.
 func (a *Asker) lineSizes(other uint32) string {
 	if len(a.p.Locality) == 0 {
 		return "a profile with stack distances, but this profile contains none; analyse the trace again with --analyses locality"

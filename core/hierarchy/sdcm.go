@@ -123,7 +123,7 @@ const stepsByRecurrence = 512
 //
 //	P(h|Δ+1) = P(h|Δ) - p C(Δ,A-1) p^(A-1) (1-p)^(Δ-A+1)
 //
-// The subtracted term is computed from the previous one with a single multiplication, so each
+// The subtracted term is computed from the previous term with a single multiplication, so each
 // distance costs only a few operations if a histogram's distances are dense.
 func expectedHits(c *profile.Curve, lines, ways uint64) float64 {
 	first := sort.Search(c.Len(), func(i int) bool {

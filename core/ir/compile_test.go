@@ -300,7 +300,7 @@ func (b *build) compare(t *testing.T, steps, covers string) {
 }
 
 // checkLanes checks that the conditional loops of masked.c access the elements that the source code
-// accesses, however the compiler translates the loops.
+// accesses, for any translation of the loops by the compiler.
 func (b *build) checkLanes(t *testing.T, steps, level string) {
 	const n = 203
 	want := map[string]uint64{}

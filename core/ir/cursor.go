@@ -201,7 +201,7 @@ func groupEnd(text string, from int) int {
 }
 
 // unquote removes the quotes of a name, and replaces hexadecimal escapes (\xx) by the characters
-// that they stand for.
+// that they represent.
 func unquote(name string) string {
 	if len(name) < 2 || name[0] != '"' {
 		return name

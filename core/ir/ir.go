@@ -292,7 +292,7 @@ func groupRefuses(group string) string {
 	return ""
 }
 
-// withoutMemory removes the attributes that say which memory a function accesses, because an
+// withoutMemory removes the attributes that describe which memory a function accesses, because an
 // instrumented function also writes to its thread's buffer.
 func withoutMemory(group string) string {
 	c := cursor{text: group}

@@ -14,8 +14,8 @@ import (
 // the same order and with the same names, so that they can be matched with a trace of the compiled
 // program. Functions are matched by name, and the blocks of a function by their order.
 type Module struct {
-	// Program contains the module's functions, including those that Instrument leaves unchanged,
-	// with the instructions of every block. Its Missed lists code whose references are unknown.
+	// Program contains all functions of the module, even if Instrument leaves them unchanged, with the
+	// instructions of every block. Its Missed lists code whose references are unknown.
 	Program *trace.Program
 
 	// Weights contains, for each block, the number of times that a profile took each of the block's

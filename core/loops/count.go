@@ -10,7 +10,7 @@ import (
 // work is measured in parameters processed.
 const mostCounted = 1 << 26
 
-// everyLeaf stands for all leaves. No shape has this number.
+// everyLeaf represents all leaves. No shape has this number.
 const everyLeaf = math.MaxUint32
 
 // count is a number of records.

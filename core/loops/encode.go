@@ -180,7 +180,7 @@ func (w *encoder) nodes() {
 	}
 }
 
-// token writes the number of predicted nodes, and the shape of the next one.
+// token writes the number of predicted nodes, and the shape of the next node.
 func (w *encoder) token(predicted, at int) {
 	what := uint64(takeOther)
 	if at < len(w.tree.nodes) {
@@ -245,7 +245,7 @@ func (w *encoder) params(id uint32, p []uint64) {
 }
 
 // sequel predicts the shape of the next node, which is the shape that followed the same predecessor
-// the last time. Shapes are numbered from 1. The number 0 stands for the beginning.
+// the last time. Shapes are numbered from 1. The number 0 represents the beginning.
 type sequel struct {
 	// by shape number: the shape that followed it the last time, and the shape that followed it the
 	// time before; initially the shape itself

@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// interpret runs a nest as its documentation says, up to the given number of rows.
+// interpret runs a nest according to its documentation, up to the given number of rows.
 func interpret(n *Nest, most int) (rows []row) {
 	wild := map[Reference][]trace.Addr{}
 	for r := range n.streams {

@@ -31,7 +31,7 @@ type item struct {
 	wild   bool
 }
 
-// shapes assigns numbers to shapes. Equal loops get equal numbers.
+// shapes assigns numbers to shapes. Equal loops have equal numbers.
 type shapes struct {
 	all   []shape
 	first map[uint64]uint32 // by hash: 1 + the newest shape
@@ -56,7 +56,7 @@ func (s *shapes) clear() {
 // pool is memory for many short lists.
 type pool[T any] struct {
 	blocks [][]T
-	used   int // number of blocks in use; only the last one has room left
+	used   int // number of blocks in use; only the last block has room left
 }
 
 func (p *pool[T]) take(n int) []T {

@@ -214,7 +214,7 @@ func (t *thieves) rob(core int) bool {
 }
 
 // share returns the range of iterations, out of n, that a core executes. If n is not a multiple of
-// cores, the first cores get one additional iteration (kmp_sch_static_balanced).
+// cores, the first cores execute one additional iteration (kmp_sch_static_balanced).
 func share(n uint64, core, cores int) (from, to uint64) {
 	part, more := n/uint64(cores), n%uint64(cores)
 	c := uint64(core)

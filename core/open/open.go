@@ -81,8 +81,8 @@ func Open(name string, r io.Reader, o Options) (*Trace, error) {
 	return t, nil
 }
 
-// Unpack returns the decompressed content of r, whatever its format. It returns the same errors as
-// [Open].
+// Unpack returns the decompressed content of r, which may have any compression format. It returns
+// the same errors as [Open].
 func Unpack(name string, r io.Reader, o Options) (*bufio.Reader, error) {
 	stream, _, err := unpack(name, r, nil, o)
 	return stream, err

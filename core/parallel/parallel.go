@@ -37,7 +37,7 @@ func Each(n int, do func(i int)) {
 }
 
 // OneAtATime returns a version of ask that several goroutines may call at the same time: each call
-// waits until the previous one has ended. If ask is nil, OneAtATime returns nil.
+// waits until the previous call has ended. If ask is nil, OneAtATime returns nil.
 func OneAtATime(ask func() bool) func() bool {
 	if ask == nil {
 		return nil

@@ -12,7 +12,7 @@ type Bottleneck string
 // The bottlenecks.
 const (
 	Ports      Bottleneck = "ports"      // some ports are always busy
-	Recurrence Bottleneck = "recurrence" // an iteration waits for the previous one
+	Recurrence Bottleneck = "recurrence" // an iteration waits for the previous iteration
 	Dispatch   Bottleneck = "dispatch"   // limited by the micro-ops that enter the core per cycle
 	Latency    Bottleneck = "latency"    // passes do not overlap
 	Bandwidth  Bottleneck = "bandwidth"  // limited by the lines per cycle from caches and memory
@@ -336,13 +336,13 @@ func (f *flow) loads(load []float64) {
 	}
 }
 
-// recurrence returns the maximum number of cycles that an iteration must wait for the previous one.
-// It is the maximum, over the circuits of the dependence graph, of the sum of latencies divided by
-// the number of iterations that a circuit spans. First, paths through one iteration are contracted:
-// only operations whose results later iterations use remain, and between them the longest paths.
-// Karp's theorem then yields the maximum mean of this graph (R. Karp, A characterization of the
-// minimum cycle mean in a digraph, 1978). Values that are used several iterations later pass
-// through additional operations without cost.
+// recurrence returns the maximum number of cycles that an iteration must wait for the previous
+// iteration. It is the maximum, over the circuits of the dependence graph, of the sum of latencies
+// divided by the number of iterations that a circuit spans. First, paths through one iteration are
+// contracted: only operations whose results later iterations use remain, and between them the
+// longest paths. Karp's theorem then yields the maximum mean of this graph (R. Karp, A
+// characterization of the minimum cycle mean in a digraph, 1978). Values that are used several
+// iterations later pass through additional operations without cost.
 func (b *Body) recurrence() (cycles float64, cycle []uint32, iterations uint32) {
 	r := newRounds(b)
 	if len(r.ends) == 0 {

@@ -21,7 +21,7 @@ const (
 	FMul    Class = "fmul"
 	Load    Class = "load"
 	Store   Class = "store"
-	ALU     Class = "alu" // and, or, xor, and instructions that have no class of their own
+	ALU     Class = "alu" // and, or, xor, and instructions without a specific class
 	Branch  Class = "br"
 	Unknown Class = "unknown"
 

@@ -39,8 +39,8 @@
 // of the processor's instructions. For example, clang -O2 for generic x86-64 does not use FMA, so
 // llvm.fmuladd becomes a multiplication and an addition, and a sum of products waits for one
 // addition per iteration. [Options.Target] is the target (trace.Function contains it, from LLVM's
-// attributes target-cpu and target-features). The block keeps LLVM's instructions, but some cost as
-// much as several:
+// attributes target-cpu and target-features). The block consists of LLVM's instructions, but some
+// instructions cost as much as several:
 //
 //   - llvm.fmuladd without FMA: a product and a sum, and only the sum waits for the third operand;
 //   - vectors wider than the target's registers: several instructions;
@@ -105,10 +105,10 @@
 // ports lists micro-ops separated by +. Each micro-op occupies one of the ports separated by |, for
 // 1 cycle or for the number of cycles before *; "4x" stands for four equal micro-ops. addend is the
 // latency from the third operand of a fused multiply-add; again is the latency to an instruction of
-// the same class. A class without a type applies to all types that have no line of their own;
-// vectors without a line are executed in parts, or like the next longer vectors. The classes
-// crossingload and crossingstore contain the additional cost of an access that crosses a line;
-// without them, such an access uses its ports twice.
+// the same class. A class without a type applies to all types without a separate line; vectors
+// without a line are executed in parts, or like the next longer vectors. The classes crossingload
+// and crossingstore contain the additional cost of an access that crosses a line; without them,
+// such an access uses its ports twice.
 //
 // A level has a latency in cycles (from the address to the value), a size and a number of ways, and
 // the cycles per line when many lines are transferred from it: read in sequence, written in
@@ -181,7 +181,7 @@ type Level struct {
 }
 
 // Key identifies a cost by the class of an instruction and the type that it operates on, in LLVM's
-// syntax: i32, i64, float, double, <4 x float>. The type "" stands for any type.
+// syntax: i32, i64, float, double, <4 x float>. The type "" represents any type.
 type Key struct {
 	Class Class
 	Type  string
@@ -337,7 +337,7 @@ func (c Cost) times(n int) Cost {
 	}
 	many := Cost{Latency: c.Latency, Addend: c.Addend, Again: c.Again, MicroOps: min(c.MicroOps*n, mostMicroOps)}
 	for _, u := range c.Uses {
-		if n > mostUses/max(1, len(c.Uses)) { // one long use causes the same load as many short ones
+		if n > mostUses/max(1, len(c.Uses)) { // one long use causes the same load as many short uses
 			u.Cycles *= float64(n)
 			many.Uses = append(many.Uses, u)
 			continue

@@ -115,7 +115,7 @@ func TestOverlap(t *testing.T) {
 		cycles float64
 		by     Bottleneck
 	}{
-		{0, 3, Recurrence}, // an addition waits for the previous one
+		{0, 3, Recurrence}, // an addition waits for the previous addition
 		{1, 3, Recurrence}, // one more load, and one cycle of transfers
 		{2, 3, Recurrence},
 		{2.5, 3.5, Bandwidth},

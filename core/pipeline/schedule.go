@@ -84,7 +84,7 @@ func (s *scheduler) enter() {
 	}
 }
 
-// run starts operations cycle by cycle, older ones first.
+// run starts operations cycle by cycle, beginning with the oldest.
 func (s *scheduler) run() {
 	ops := s.b.Ops
 	left := make([]int32, 0, len(ops))

@@ -13,8 +13,8 @@ import (
 // two functions call each other, the calls alternate between two paths. Recursion of any depth
 // therefore adds only a few paths.
 type Calls struct {
-	// Paths contains the path of each caller before the paths of its callees. The first path stands
-	// for code outside of all functions.
+	// Paths contains the path of each caller before the paths of its callees. The first path
+	// represents code outside of all functions.
 	Paths []Path
 	// Coherent reports whether accesses are also counted on the coherent stacks of cores.
 	Coherent bool

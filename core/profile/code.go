@@ -25,9 +25,10 @@ type coder struct {
 	crowded string  // end of the error message if there are too many long distances; "" means no limit
 
 	capacities int
-	bins       []BinCount // backing array of the sites' lists: a few large slices instead of a million small ones
-	used       []Utilisation
-	before     []SiteCount
+	// backing array of the sites' lists: a few large slices instead of a million small slices
+	bins   []BinCount
+	used   []Utilisation
+	before []SiteCount
 }
 
 // stringTable numbers strings in the order of their first use.

@@ -186,7 +186,7 @@ const MaxFalseSharing = 256
 // LineSharing is a data structure with cache lines whose words belong to different threads. A word
 // belongs to a thread if this thread stores to the word repeatedly, and other threads hardly ever
 // do. Such lines move between cores whenever these threads run at the same time, in this run or in
-// another one.
+// another run.
 type LineSharing struct {
 	Object uint32 // index in Sites.Data, or NoSite
 	Offset uint64 // offset of the first of these lines in its block

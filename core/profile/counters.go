@@ -241,7 +241,7 @@ func (c *Counters) add(b *Counters) (same bool) {
 	return same
 }
 
-// Union merges two ascending lists into a new one, and adds equal members. The union of two empty
+// Union merges two ascending lists into a new list, and adds equal members. The union of two empty
 // lists is a.
 func Union[T any](a, b []T, compare func(x, y *T) int, add func(x, y *T)) []T {
 	if len(a)+len(b) == 0 {
@@ -406,7 +406,7 @@ func (c *Counters) inOrder() bool {
 	return ascending(c.Functions, compareFunctions) && ascending(c.Code, compareBlocks) && ascending(c.Tallies, CompareTallies)
 }
 
-// ascending reports whether each member of a list is less than the next one.
+// ascending reports whether each member of a list is less than the next member.
 func ascending[T any](list []T, compare func(x, y *T) int) bool {
 	for i := 1; i < len(list); i++ {
 		if compare(&list[i-1], &list[i]) >= 0 {

@@ -233,7 +233,7 @@ func (t *SetTable) Omits(sets, ways uint64) bool {
 	return t != nil && sets > 0 && sets&(sets-1) == 0 && sets < 1<<SetCounts && ways <= MaxWays && !t.Counts(bits.TrailingZeros64(sets))
 }
 
-// Omit removes the rows of some numbers of sets. Bit a of omitted stands for 2^a sets.
+// Omit removes the rows of some numbers of sets. Bit a of omitted represents 2^a sets.
 func (t *SetTable) Omit(omitted uint32) {
 	t.Omitted |= omitted
 	for a := range t.Depths {

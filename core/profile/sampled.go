@@ -191,7 +191,8 @@ func (l *Locality) shares() (bins [WindowBins]float64) {
 // single-threaded run. Counts are exact for the synthesised threads.
 type Predicted struct {
 	Cores uint32 // number of cores; each has one thread
-	How   string // command-line options that say how work was divided and how references were ordered
+	// command-line options that specify how work was divided and how references were ordered
+	How string
 }
 
 func (p *Predicted) code(c *coder) {

@@ -7,7 +7,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// In section SITE, a site is written as its difference from the previous one: a mask of the
+// In section SITE, a site is written as its difference from the previous site: a mask of the
 // mispredicted numbers and changed texts, followed by these numbers and texts. Most successive
 // sites have the same function, file and line, so a site takes only a few bytes in addition to its
 // counts.

@@ -13,9 +13,9 @@ import (
 // windows add up to the counts of the whole run.
 //
 // The number of references in a window doubles as the trace grows, so that there are at most
-// [MaxTimelineWindows] windows. To bound the memory, the number also doubles when the windows
-// together have more than [MostTimelinePlaces] sites, data objects and call paths. The windows
-// depend only on the trace.
+// [MaxTimelineWindows] windows. To limit the memory, the number of references per window also
+// doubles when the windows together have more than [MostTimelinePlaces] sites, data objects and
+// call paths. The windows depend only on the trace.
 type Timeline struct {
 	References uint64 // number of references in each window: MinWindow × 2^k
 	First      uint64 // number of the first window; not 0 in later segments of a trace

@@ -120,7 +120,7 @@ func (s *Simulator) setCores(groups [][]uint32) error {
 	return nil
 }
 
-// switchTo makes the core of a thread the current one.
+// switchTo makes the core of a thread the current core.
 func (s *Simulator) switchTo(thread uint32) error {
 	if thread < MaxCores && s.direct[thread] != nil {
 		s.use(s.direct[thread], thread)

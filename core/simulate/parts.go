@@ -153,12 +153,12 @@ func (l *level) evictParts(victim trace.Line, left part) {
 	l.writeBackParts(victim, left.dirty)
 }
 
-// writeBackParts writes back sub-blocks, adjacent ones together, starting with the last.
+// writeBackParts writes back sub-blocks, starting with the last. It combines adjacent sub-blocks.
 func (l *level) writeBackParts(line trace.Line, dirty uint64) {
 	shift := l.watch.parts.shift
 	for dirty != 0 {
 		last := bits.Len64(dirty)
-		// number of adjacent dirty sub-blocks up to the last one
+		// number of adjacent dirty sub-blocks up to the last sub-block
 		run := bits.LeadingZeros64(^(dirty << (64 - last)))
 		first := last - run
 		l.sendBack(line<<l.shift+uint64(first)<<shift, uint64(run)<<shift)

@@ -36,9 +36,10 @@
 //
 // # Inclusion
 //
-//   - An inclusive level contains all lines of the levels above it. When it evicts a line, the line
-//     is invalidated in those levels, and their changes are written back with it. An inclusive
-//     level's lines are at least as large as the lines of the levels above.
+//   - An inclusive level contains all lines of the levels above it. When the inclusive level evicts
+//     a line, the line is invalidated in the levels above, and its changes in these levels are also
+//     written back. An inclusive level's lines are at least as large as the lines of the levels
+//     above.
 //   - A non-inclusive level, the default, inserts the lines that it fetches, and evicts them
 //     without invalidating anything above. DineroIV, Cachegrind and drcachesim have such levels.
 //   - An exclusive level is filled with the lines, clean and dirty, that the level above evicts. A
@@ -72,9 +73,9 @@
 //     first incremented until a line has it. SRRIP inserts lines with the value 2. BRRIP inserts
 //     the first of every 32 lines with the value 2, and all others with 3. DRRIP chooses between
 //     them by set dueling: the sets are divided into groups of consecutive sets, as many as 32
-//     groups if there are enough sets; the first set of a group uses SRRIP, the last one BRRIP,
-//     and the others the policy whose sets miss less often, according to a counter of 10 bits. A
-//     single set uses SRRIP.
+//     groups if there are enough sets; the first set of a group uses SRRIP, the last set BRRIP,
+//     and the other sets the policy whose sets miss less often, according to a counter of 10
+//     bits. A single set uses SRRIP.
 //
 // A use is a hit of any kind, including hits of prefetches and write-backs.
 //
@@ -224,7 +225,7 @@ type Counts struct {
 	// sub-blocks.
 	LineMisses uint64
 
-	// numbers of prefetches by levels above, and of those prefetches that missed in this level
+	// number of prefetches by levels above, and number of such prefetches that missed in this level
 	PrefetchReads, PrefetchReadMisses uint64
 	Prefetch                          Prefetches
 

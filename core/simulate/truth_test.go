@@ -50,7 +50,7 @@ func dineroRuns(t *testing.T, name string) (runs []run) {
 	return runs
 }
 
-// hierarchy returns the hierarchy of the run. Levels below the first one are non-inclusive, the
+// hierarchy returns the hierarchy of the run. Levels below the first level are non-inclusive, the
 // default.
 func (r run) hierarchy(t *testing.T) (h hierarchy.Hierarchy) {
 	for i, row := range r {

@@ -343,7 +343,7 @@ func (m *Exact) stampAll(all bool) {
 	}
 }
 
-// scanStamped queues each access to a line other than the previous one, and returns the number of
+// scanStamped queues each access to a line other than the previous line, and returns the number of
 // queued accesses.
 func (m *Exact) scanStamped(lines []trace.Line, out []uint32) (queued int) {
 	last := m.newest

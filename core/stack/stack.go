@@ -8,21 +8,21 @@
 //  1. The topmost 16 lines are an array in order of use. Most accesses of real programs hit in this
 //     array: a linear search shifts the entries that it passes, and the distance is the position of
 //     the hit.
-//  2. A line that falls off the array gets a timestamp. Below the array, the order of use is the
-//     order of the stamps, so the distance of a line that is accessed again is 16 plus the number
-//     of live stamps that are newer than the line's stamp. A hash table (table.go) maps the line to
-//     its stamp. A bitmap of live stamps with a tree of prefix counts (stamps.go) counts the newer
-//     stamps in a small, fixed number of steps.
+//  2. A line that falls off the array is assigned a timestamp. Below the array, the order of use is
+//     the order of the stamps, so the distance of a line that is accessed again is 16 plus the
+//     number of live stamps that are newer than the line's stamp. A hash table (table.go) maps the
+//     line to its stamp. A bitmap of live stamps with a tree of prefix counts (stamps.go) counts
+//     the newer stamps in a small, fixed number of steps.
 //
 // Because searching the array needs no access to the hash table, accesses that miss the array are
 // queued and processed in bursts: the table's slots are touched first, so that their cache misses
 // overlap.
 //
 // If most accesses miss the array, searching it wastes time, and two lines have to be looked up:
-// the accessed line and the line that falls off. In this case, every line gets a stamp (exact.go).
-// Repeated accesses to one line are recognised by a comparison, and any other access needs one
-// table lookup. The array is updated from time to time, to detect when most accesses would hit in
-// it again.
+// the accessed line and the line that falls off. In this case, every line is assigned a stamp
+// (exact.go). Repeated accesses to one line are recognised by a comparison, and any other access
+// needs one table lookup. The array is updated from time to time, to detect when most accesses
+// would hit in it again.
 //
 // When the stamps run out, the live stamps are renumbered from zero. This is rare, because it makes
 // room for several times as many new stamps.

@@ -21,7 +21,7 @@ func TestEqualReferences(t *testing.T) {
 	t.Run("fenwick16", func(t *testing.T) { Run(t, func() stack.Model { return NewFenwick(16) }) })
 }
 
-// Long traces exhaust the stamps, make the parts of the table grow, and need wide levels. The
+// Long traces exhaust the stamps, enlarge the parts of the table, and require wide levels. The
 // reference implementation is too slow for them, so the model is compared with the textbook method.
 func TestExactLong(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 7))

@@ -191,8 +191,8 @@ const (
 	// ChasingSite marks loads whose address was loaded in an earlier iteration, such as loads of
 	// the fields of list elements.
 	ChasingSite
-	// LinkSite marks those ChasingSite loads that load the next address to follow, such as the link of
-	// a list.
+	// LinkSite marks a ChasingSite load that loads the next address to follow, such as the link of a
+	// list.
 	LinkSite
 )
 
@@ -277,7 +277,7 @@ func (p *Program) IsBare(block uint32) bool {
 // [X86] is not set, the target is unknown, or is a machine without these extensions.
 type Target uint32
 
-// These are the bits of a target. The bits between X86 and Contract stand for extensions beyond
+// These are the bits of a target. The bits between X86 and Contract represent extensions beyond
 // SSE2, the baseline of x86-64.
 const (
 	X86      Target = 1 << iota // x86, 32-bit or 64-bit

@@ -133,8 +133,8 @@ type Mover interface {
 	// Until makes Next return rows up to a position, and then [ErrThere]. The reader must not have
 	// passed the position.
 	Until(Position)
-	// Narrow restricts the rows of later chunks to some of the selected kinds. Positions in those
-	// chunks count only these rows.
+	// Narrow restricts the rows of later chunks to some of the selected kinds. Positions in chunks
+	// count only these rows.
 	Narrow(Kinds)
 	// Pass skips to the beginning of a chunk, or to the end, without decoding. It returns the same
 	// errors as Next, or [ErrNotThere].
@@ -218,8 +218,8 @@ func (e *SyntaxError) Nameless() string {
 
 const theTrace = "the trace"
 
-// ErrCutShort is the Err of a [DamageError] if the trace lacks the final record that says how the
-// run ended, for example because the recorder was killed.
+// ErrCutShort is the Err of a [DamageError] if the trace lacks the final record, which describes
+// how the run ended, for example because the recorder was killed.
 var ErrCutShort = errors.New("the recorder was killed, or only a part of the file was copied")
 
 // DamageError reports that the stream is broken: it was cut off, or a checksum or a compressed

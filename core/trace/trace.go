@@ -97,7 +97,7 @@ func (k Kind) String() string {
 	return "unknown"
 }
 
-// Kinds is a set of kinds; bit k stands for Kind k.
+// Kinds is a set of kinds; bit k represents Kind k.
 type Kinds uint32
 
 // DataKinds contains the kinds of data references, which are all references except instruction

@@ -2,8 +2,8 @@
 //
 // The package replaces the clang or flang compiler driver:
 //
-//  1. The compiler compiles each source to LLVM IR text with all of its own options, so that the
-//     optimisations are the same.
+//  1. The compiler compiles each source to LLVM IR text with all options of the command line, so
+//     that the optimisations are the same.
 //  2. [ir.Instrument] rewrites the text: every block records that it runs, and the addresses that
 //     it references (runtime/abi.h).
 //  3. The compiler compiles the text to an object without further optimisation, so that the

@@ -197,7 +197,7 @@ func coverage(t *testing.T, clang, dir, source, level string) map[string]uint64 
 }
 
 // TestCountsMatchAlgorithm checks that an unoptimised matrix multiplication loads and stores its
-// matrices as often as the source code says.
+// matrices as often as the source code specifies.
 func TestCountsMatchAlgorithm(t *testing.T) {
 	const n = 24
 	want := map[string]uint64{

@@ -44,7 +44,7 @@ func peer(t *target, assembly string) (steady, first float64, err error) {
 }
 
 // entering is the number of cycles that llvm-mca adds before the first instruction and after the
-// last one: an instruction is dispatched, starts in the next cycle, and retires.
+// last instruction: an instruction is dispatched, starts in the next cycle, and retires.
 const entering = 3
 
 func compareAll(w io.Writer, testdata, machine, march string, measured bool) error {

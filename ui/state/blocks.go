@@ -316,7 +316,7 @@ func (b *Blocks) branchRows() (list []BranchRow) {
 	return list
 }
 
-// MoreBranches returns a sentence that says how many branch outcomes are not listed.
+// MoreBranches returns a sentence that states how many branch outcomes are not listed.
 func (b *Blocks) MoreBranches() string {
 	if n := len(rowsOf(b.Table("branches"))); n > mostBranches {
 		return Plural(uint64(n-mostBranches), "more outcome is", "more outcomes are") + " in the branch-probability file."

@@ -34,7 +34,7 @@ type Caches struct {
 }
 
 // Predict returns the prediction of "stackglass what-if" for a hierarchy. If the profile lacks a
-// level's line size, the prediction is for the line size in view, and a note says so.
+// level's line size, the prediction is for the line size in view, and a note states this.
 func (v *View) Predict(h hierarchy.Hierarchy) *Caches {
 	c, asked := &Caches{}, h.Levels
 	h.Levels = v.WithLines(asked)
@@ -106,7 +106,7 @@ func numberOfID(facts []Fact, id string) string {
 	return ""
 }
 
-// Sentence returns a sentence that says how many accesses miss in each level.
+// Sentence returns a sentence that states how many accesses miss in each level.
 func (c *Caches) Sentence() string {
 	if c.Problem != "" {
 		return c.Problem

@@ -78,7 +78,7 @@ func (c *Code) aboutTotal(level int) string {
 	return ""
 }
 
-// MostWords returns a sentence that says how many of the top rows cause 90 % of a level's misses,
+// MostWords returns a sentence that states how many of the top rows cause 90 % of a level's misses,
 // or, if all rows together cause less, which share they cause.
 func (c *Code) MostWords(level int) string {
 	most, made, total := c.Most(level), 0.0, c.Levels[level].Level.Misses
@@ -131,7 +131,7 @@ func (c *Code) Ranked(by, search string) []int {
 	return slices.DeleteFunc(order, func(i int) bool { return !strings.Contains(c.searched(i), search) })
 }
 
-// Cause is a row among those with the most misses in the first level, in words.
+// Cause describes, in words, one of the rows with the most misses in the first level.
 type Cause struct {
 	ID                                         int // ID of the row
 	Where, Function, References, Misses, Share string

@@ -192,7 +192,7 @@ func (v *CodeView) remainder(columns []column) []string {
 	return cells
 }
 
-// Summary returns a sentence that says how many rows cause most of the misses.
+// Summary returns a sentence that states how many rows cause most of the misses.
 func (v *CodeView) Summary() string {
 	if len(v.rows) == 0 {
 		return "The trace names no source location for references of the chosen kinds."
@@ -219,7 +219,7 @@ func (v *CodeView) Estimates() string {
 	return "The rows that cause the misses in " + strings.Join(names, " and ") + " are estimated (≈): this analysis did not measure a cache of that size and associativity by site."
 }
 
-// Method returns sentences that say how the numbers were computed.
+// Method returns sentences that state how the numbers were computed.
 func (v *CodeView) Method() string {
 	for _, l := range v.Levels {
 		if !l.Exact {

@@ -483,8 +483,8 @@ func (c *Communication) OwnersTable(i int) *Table {
 // Sentence summarises the flows between threads.
 func (c *Communication) Sentence() string { return Spaced(c.answers.Sentence()) + "." }
 
-// SourceSentence returns a sentence that says where transferred lines come from if each core has a
-// private cache of the given size.
+// SourceSentence returns a sentence that states where transferred lines come from if each core has
+// a private cache of the given size.
 func (c *Communication) SourceSentence(bytes uint64) string {
 	if c.Sources == nil {
 		return "The sources of lines were not counted: analyse the trace again with “sharing” among its analyses."

@@ -157,8 +157,8 @@ func TestOwnerMap(t *testing.T) {
 	}
 }
 
-// Flows of threads with high numbers are drawn even if there are too many threads, and a note says
-// what is missing.
+// Flows of threads with high numbers are drawn even if there are too many threads, and a note
+// states what is missing.
 func TestFlowsOfManyThreads(t *testing.T) {
 	v := ring()
 	p := v.Profile

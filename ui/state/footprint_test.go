@@ -9,8 +9,8 @@ import (
 	"github.com/stackglass/stackglass/core/profile"
 )
 
-// The footprint chart ends at the footprint of the whole run, and its summary says when levels are
-// filled.
+// The footprint chart ends at the footprint of the whole run, and its summary states when levels
+// are filled.
 func TestFootprint(t *testing.T) {
 	v := demo(t, "array-list", 0)
 	if tab := TabFootprint; tab.Missing(v.Profile) == "" {

@@ -125,7 +125,7 @@ func (l *Loops) Summary() string {
 		"Loop " + l.Title(hot) + " makes the most: " + Percent(Ratio(l.own(hot), references)) + "."
 }
 
-// Method returns sentences that say how the loops were found.
+// Method returns sentences that state how the loops were found.
 func (l *Loops) Method() string {
 	text := "The trace was compressed without loss to " + Bytes(uint64(len(l.Profile.Loops))) + " in the profile. Counts are exact. " +
 		"Loops are numbered like chapters. Nests that differ only in addresses and trip counts are listed as one nest that runs several times."

@@ -269,7 +269,7 @@ func Placements(p *profile.Profile) []Choice {
 	return []Choice{{Title: own}, {Name: oneCore, Title: "all threads on one core"}}
 }
 
-// ThreadsOn returns a sentence that says on which cores the threads of A and of B run.
+// ThreadsOn returns a sentence that states on which cores the threads of A and of B run.
 func (c *Comparison) ThreadsOn(h hierarchy.Hierarchy) string {
 	a, b := answers.ThreadsOn(c.A.Profile, h), answers.ThreadsOn(c.B.Profile, h)
 	if a == b {

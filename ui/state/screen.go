@@ -342,7 +342,7 @@ func (s Screen) Against(key string) Screen {
 	return s
 }
 
-// SummedIn returns the screen with the misses in the code grouped in another way.
+// SummedIn returns the screen with a different grouping of the misses in the code.
 func (s Screen) SummedIn(by attribution.By) Screen {
 	if by == attribution.Line {
 		by = ""

@@ -20,7 +20,7 @@ type Sources struct{ files map[string][]*Source }
 // Source is a source file.
 type Source struct {
 	Name  string // the name without folders
-	Path  string // the path that the browser knows, to distinguish files with the same name
+	Path  string // the path, as far as the browser knows it, to distinguish files with the same name
 	Lines []string
 
 	inComment []bool // by line: whether the line begins within a comment; computed on first use

@@ -349,8 +349,8 @@ func TestLongCurveIsThinnedExactly(t *testing.T) {
 	if last := c.Series[0].Y[len(c.At)-1]; last != Ratio(v.Curve.Cold, v.Curve.Accesses) {
 		t.Errorf("the curve ends at %g, want the cold share", last)
 	}
-	// The value of a point is valid up to the next point, except for breakpoints that are less than
-	// a pixel before the next one.
+	// The value of a point is valid up to the next point, except for breakpoints that are less than a
+	// pixel before the next breakpoint.
 	for i := 1; i < len(c.At); i++ {
 		if c.At[i] < c.At[i-1]*1.02 {
 			continue

@@ -225,8 +225,8 @@ type Grid struct {
 	Longest int
 	// Depths contains the depths of a tree's rows, from 1; nil if the table is not a tree.
 	Depths []int
-	// Folded says, for each row of a tree, whether its child rows are hidden until the user unfolds
-	// the row; nil if no row can be folded.
+	// Folded contains, for each row of a tree, whether its child rows are hidden until the user
+	// unfolds the row; nil if no row can be folded.
 	Folded []bool
 }
 

@@ -91,8 +91,8 @@ func (t Tab) Name() string { return tabs[t].name }
 // Slug returns the tab's name in the URL.
 func (t Tab) Slug() string { return tabs[t].slug }
 
-// Alone returns a sentence that says that the tab shows only one run; "" if the tab can compare two
-// runs.
+// Alone returns a sentence that states that the tab shows only one run; "" if the tab can compare
+// two runs.
 func (t Tab) Alone() string { return tabs[t].alone }
 
 // Missing explains why the tab has nothing to show for a profile. It returns "" if the tab has

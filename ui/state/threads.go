@@ -168,7 +168,7 @@ func (t *Threads) Each(core int, caches ...uint64) *Chart {
 	return chart
 }
 
-// CoreSentence returns a sentence that says how many coherence misses a core has.
+// CoreSentence returns a sentence that states how many coherence misses a core has.
 func (t *Threads) CoreSentence(core int) string {
 	c := &t.cores[core]
 	return "Accesses " + Exact(c.private.Accesses) + ", of which " + Exact(c.lost.Accesses) + " are coherence misses."
@@ -287,7 +287,8 @@ func (t *Threads) OwnTable(bytes uint64) *Table {
 	})
 }
 
-// OwnSentence returns a sentence that says how many misses of private caches are coherence misses.
+// OwnSentence returns a sentence that states how many misses of private caches are coherence
+// misses.
 func (t *Threads) OwnSentence(bytes uint64) string {
 	own := t.OwnTable(bytes).Source()
 	accesses, misses, coherence := sum(own, "accesses"), sum(own, "misses"), sum(own, "coherence")

@@ -182,8 +182,8 @@ func words(err error) string {
 	return thrown.Value.Get("name").String() + ": " + thrown.Value.Get("message").String()
 }
 
-// source delivers a file's chunks in order. The next chunk may be requested while the previous one
-// is being read.
+// source delivers a file's chunks in order. The next chunk may be requested while the previous
+// chunk is being read.
 type source interface {
 	// begin requests the next chunk and returns its promise. It may reuse the memory of spare,
 	// which is an ArrayBuffer or undefined.

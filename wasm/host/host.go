@@ -4,7 +4,7 @@
 // postMessage, reads local files, and stores results in IndexedDB.
 //
 // It runs one analysis at a time. WebAssembly memory never shrinks, so the page ends the worker
-// after an analysis, and starts another one for the next analysis.
+// after an analysis, and starts a new worker for the next analysis.
 package host
 
 import (

@@ -89,7 +89,7 @@ func newRun(t testing.TB, settings string) *run {
 	return r
 }
 
-// spawn starts a worker in place of the previous one.
+// spawn starts a worker in place of the previous worker.
 func (r *run) spawn(settings string) {
 	r.t.Helper()
 	r.spawnAs(Name, settings)

@@ -140,9 +140,9 @@ func closeLate(request *idb.OpenDBRequest) {
 // Close closes the database; the store cannot be used afterwards.
 func (s *Store) Close() error { return s.db.Close() }
 
-// Suspend aborts all transactions, and delays them and later ones until Resume. A page must call it
-// before the browser suspends the page: WebKit keeps the transactions of suspended pages open, so
-// no other page could write to the database.
+// Suspend aborts all transactions, and delays these and later transactions until Resume. A page
+// must call it before the browser suspends the page: WebKit keeps the transactions of suspended
+// pages open, so no other page could write to the database.
 func (s *Store) Suspend() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

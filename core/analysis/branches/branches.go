@@ -152,7 +152,7 @@ func runOf(threads []uint32) int {
 }
 
 // pick writes the blocks that the rows enter to a.entered, and returns their number n. If a row
-// cannot be used, err says why, and n is the number of blocks before it.
+// cannot be used, err contains the reason, and n is the number of blocks before the row.
 func (a *Analysis) pick(kinds []trace.Kind, sites []uint32) (n int, err error) {
 	sites = sites[:len(kinds)]
 	entered, at, passed := &a.entered, &a.enteredAt, a.passed

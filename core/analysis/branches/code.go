@@ -39,7 +39,7 @@ type node struct {
 	returns       bool
 	lands         bool // the node is a landing pad of exceptions
 	jumps         bool // longjmp may jump to this node
-	passes        bool // the return after the node stands for a tail call
+	passes        bool // the return after the node represents a tail call
 }
 
 // jump describes the edges of a node with more than two edges, such as a switch. The edge to node

@@ -42,7 +42,7 @@ type path struct {
 	depth uint32
 
 	calls        uint64 // calls by the parent's function
-	again        uint64 // calls of the function by itself, which stay on the path
+	again        uint64 // recursive calls of the function, which stay on the path
 	back         uint64 // calls of the parent's function, which return to the parent's path
 	instructions uint64 // LLVM IR instructions executed on the path
 }
@@ -121,7 +121,7 @@ func (p *paths) measure(n uint32) {
 	}
 }
 
-// unknown adds a path that stands for an unknown path from before the segment.
+// unknown adds a path that represents an unknown path from before the segment.
 func (p *paths) unknown() uint32 { return p.add(0, below) }
 
 // inOrder returns the numbers of all paths in the order of results: parents come before their

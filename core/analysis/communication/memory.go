@@ -160,7 +160,9 @@ type sharedLine struct {
 	// threads that have referred to the line since the latest store by another thread.
 	had, has uint64
 	tallies  uint32 // the first tally of the line's false misses; 0: none
-	wrote    uint32 // number of the thread that wrote the line last, if any; the slot does not suffice, because several threads may share it
+	// number of the thread that last wrote the line; the slot is not sufficient, because several
+	// threads may share a slot
+	wrote uint32
 
 	// These fields describe the last reference: its site and data object, and the address of its
 	// memory block.

@@ -59,8 +59,8 @@ type Analysis interface {
 }
 
 // LineCounter is an analysis that counts distinct lines. The framework calls Lines between batches
-// to report progress. If there are several LineCounters, the last one in the order of the table is
-// used.
+// to report progress. If there are several LineCounters, the last LineCounter in the order of the
+// table is used.
 type LineCounter interface {
 	// Lines returns the number of distinct lines so far, for the smallest line size.
 	Lines() uint64

@@ -47,7 +47,7 @@
 //     pads, which cost nothing.
 //   - Operation bits: the bits of the operands and results of all these operations. Flop bits: the
 //     bits of the operands and results of flops. Byfl omits constant operands, but the trace's
-//     tables do not say which operands are constant.
+//     tables do not contain which operands are constant.
 //   - Branches: br with one target is unconditional; br with two targets, switch and indirectbr are
 //     conditional or indirect. Returns are ret and resume.
 //   - Calls: call and invoke, except of intrinsics. A function's invocations are the

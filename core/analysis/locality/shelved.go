@@ -97,7 +97,8 @@ func (s shelfOf) Drop(run, block uint32) error { return s.Shelf.Drop(s.first+run
 
 const touchBytes = 24 // bytes of memory per first touch
 
-// makeRoom divides the budget: segments get the memory that the model of all lines does not need.
+// makeRoom divides the budget: segments may use the memory that the model of all lines does not
+// need.
 func (a *Shelved) makeRoom() {
 	taken := uint64(0)
 	for i := range a.far.sizes {

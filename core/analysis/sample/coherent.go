@@ -8,7 +8,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-const hole = noLine - 1 // stands for a line that another core's store invalidated
+const hole = noLine - 1 // represents a line that another core's store invalidated
 
 // holedFront is the top of a core's coherent stack (MODELS §6.4), which is tracked exactly. It
 // contains lines, and the holes left by other cores' stores.

@@ -254,7 +254,7 @@ func (c *coreStacks) code(w *codec.Coder) {
 		top = c.coherentTop()
 	}
 	for i := range top {
-		codeLine(w, &top[i], 2) // 0 stands for a hole, 1 for no line
+		codeLine(w, &top[i], 2) // 0 represents a hole, 1 for no line
 	}
 	var near []nearLost
 	if w.Reads() {

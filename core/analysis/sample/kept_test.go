@@ -70,8 +70,8 @@ func everythingOf(t testing.TB, sampled string, seed uint64) analysis.Spec {
 	return spec
 }
 
-// TestFullSampleEqualsAllAccesses checks that a sample of all lines gives the same results for
-// sites, threads and communication as a run without a sample, except for results that samples never
+// TestFullSampleEqualsAllAccesses checks that a sample of all lines has the same results for sites,
+// threads and communication as a run without a sample, except for results that samples never
 // provide.
 func TestFullSampleEqualsAllAccesses(t *testing.T) {
 	for seed := range uint64(4) {

@@ -148,7 +148,7 @@ func (s *space) code(c *codec.Coder) {
 	codec.Below(c, &s.halvings, 64)
 	c.U64s(&s.fetches, &s.looked, &s.times.left, &s.times.built)
 	for i := range s.front {
-		codeLine(c, &s.front[i], 1) // 0 stands for no line
+		codeLine(c, &s.front[i], 1) // 0 represents no line
 	}
 	c.Array(s.times.times[:])
 	for i := range s.times.upto {

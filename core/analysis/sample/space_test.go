@@ -95,7 +95,7 @@ func TestSpaceMatchesDefinition(t *testing.T) {
 	})
 }
 
-// TestAllLinesAreExact checks that a sample of all lines gives exact results.
+// TestAllLinesAreExact checks that a sample of all lines has exact results.
 func TestAllLinesAreExact(t *testing.T) {
 	for _, o := range []Options{
 		{Mode: profile.SpaceSample, Threshold: math.MaxUint64},

@@ -20,9 +20,9 @@ type domain struct {
 	foreign      counts
 	foreignTable table
 
-	// isForeign says, for each of the latest accesses, whether another core touched the line last. If
-	// not, isOverlap says whether another core and this core have both used some other line since
-	// then.
+	// isForeign contains, for each of the latest accesses, whether another core touched the line last.
+	// If not, isOverlap contains whether another core and this core have both used some other line
+	// since then.
 	isForeign, isOverlap [maxAccesses]bool
 	several              bool // some accesses are foreign
 

@@ -18,7 +18,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// A run that is saved and restored gives the same result as an uninterrupted run.
+// A run that is saved and restored has the same result as an uninterrupted run.
 func TestSaveRestore(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b := multithreaded(200).Draw(t, "trace")

@@ -22,7 +22,7 @@ type code struct {
 	slotAt map[siteKey]uint32
 }
 
-const noSlot = 0 // stands for no site
+const noSlot = 0 // represents no site
 
 // siteKey identifies a site.
 type siteKey struct {

@@ -265,7 +265,7 @@ func (a *Analysis) Slot(code uint32) uint32 {
 }
 
 // Object returns the number of an object, given its index in the profile that was loaded last. If
-// the profile has no such object, the number stands for all data outside of known objects.
+// the profile has no such object, the number represents all data outside of known objects.
 func (a *Analysis) Object(data uint32) uint32 {
 	if uint64(data)+1 < uint64(len(a.places.objects)) {
 		return a.places.objects[data+1]

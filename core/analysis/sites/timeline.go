@@ -185,8 +185,8 @@ func (t *timeline) grow(a *Analysis, size uint64) {
 	t.bound(a)
 }
 
-// paired joins each window with an even number and the next one. first is the number of the first
-// window.
+// paired joins each window with an even number and the next window. first is the number of the
+// first window.
 func paired(first uint64, windows []timeWindow) []timeWindow {
 	joined := windows[:0]
 	for i := range windows {

@@ -52,7 +52,7 @@ type Analysis struct {
 // structure is a structure type, with the member to which each of its bytes belongs.
 type structure struct {
 	trace.Structure
-	memberAt []uint16 // len(Members) stands for padding
+	memberAt []uint16 // len(Members) represents padding
 }
 
 // role describes the references of a site according to the code, and the target of the latest of

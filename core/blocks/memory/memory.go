@@ -19,7 +19,7 @@
 //
 // # Errata of the slides
 //
-//   - The slides do not say that P_hit2 is conditional. If the ratio of all accesses were used
+//   - The slides do not state that P_hit2 is conditional. If the ratio of all accesses were used
 //     instead, as in P(hit) = Σ P(hit|d) P(d), hits in the first level would be counted again in
 //     the second.
 //   - P(BB_i) = N_i / Σ N_j weights a block by its executions. However, the average is over

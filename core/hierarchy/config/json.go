@@ -179,7 +179,7 @@ func (p *jsonParser) quoted() string {
 	return ""
 }
 
-// escape writes the character that an escape sequence stands for, and stops at the last byte of the
+// escape writes the character that an escape sequence represents, and stops at the last byte of the
 // sequence.
 func (p *jsonParser) escape(b *strings.Builder) {
 	if p.at >= len(p.text) {

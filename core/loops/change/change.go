@@ -5,8 +5,8 @@
 //
 //  1. Data layout: [Pad] adds bytes after each row of an array, [Align] aligns arrays to a power of
 //     two, and [Records] merges several arrays into one array of structures. The addresses of each
-//     leaf change, but must remain affine. Otherwise the change does not apply, and the error says
-//     why.
+//     leaf change, but must remain affine. Otherwise the change does not apply, and the error
+//     contains the reason.
 //  2. Order: [Interchange] exchanges two loops, [Tile] divides loops into tiles, and [Fuse] merges
 //     two neighbouring loops. The references stay the same, but their order changes.
 //  3. [Search] tries many changes to a nest and proposes the best.

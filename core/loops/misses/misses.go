@@ -211,7 +211,7 @@ func (r *Result) Tops() iter.Seq2[int, int] {
 type Array struct {
 	First, Last trace.Line
 	References  []int // indices in loops.Tree.References
-	Column      int   // column in Evictions; the last of 32 columns may stand for several arrays
+	Column      int   // column in Evictions; the last of 32 columns may represent several arrays
 	Counts      Counts
 }
 

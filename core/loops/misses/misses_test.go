@@ -111,8 +111,8 @@ func TestHugeCounts(t *testing.T) {
 	}
 }
 
-// TestLoopsWithoutReferences checks that loops without references are skipped, however many
-// iterations they have. (Running them would take years.)
+// TestLoopsWithoutReferences checks that loops without references are skipped, for any number of
+// iterations. (Running them would take years.)
 func TestLoopsWithoutReferences(t *testing.T) {
 	one := loops.Reference{Site: 1, Bytes: 8}
 	tree := build(t, loops.Loop(1, loops.Leaf(one, 0)), loops.Loop(1<<50, loops.Loop(3, loops.Loop(0, loops.Leaf(one, 0x10000, 64, 8, 8)))))

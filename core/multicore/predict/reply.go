@@ -20,7 +20,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Ask parses a question. The error is a *trace.OptionError, or says why the processor is invalid.
+// Ask parses a question. The error is a *trace.OptionError, or contains the reason the processor is
+// invalid.
 func Ask(words answers.MulticoreQuestion) (q Question, err error) {
 	for _, n := range words.Cores {
 		q.Cores = append(q.Cores, int(min(n, multicore.MostCores+1)))

@@ -46,7 +46,7 @@ func (fullError) Error() string {
 	return "a part of a parallel region without a barrier does not fit in memory, and no temporary file was provided: provide a file, or trace a smaller input"
 }
 
-// errDamaged reports that a store returned different bytes from those that were written.
+// errDamaged reports that a store returned bytes that differ from the written bytes.
 type errDamaged struct{}
 
 func (errDamaged) Error() string {

@@ -43,7 +43,7 @@ type Tape struct {
 	rows    uint64
 	marked  uint64
 	arenas  [][]byte
-	used    int // number of arenas in use; the last one is being written
+	used    int // number of arenas in use; the last arena is being written
 	stored  int64
 	scratch []byte
 	loaded  []*Page

@@ -21,20 +21,21 @@
 // # Division as printed and by region
 //
 // The paper counts a block's executions over the whole trace. As a result, core 0 executes the
-// first parallel regions and the last core executes the last ones, and a block that runs once in
-// each region is copied to all cores only if there is a single region. [Options.PerRegion] counts
-// executions within each region; the rest of the method is the same.
+// first parallel regions and the last core executes the last parallel regions, and a block that
+// runs once in each region is copied to all cores only if there is a single region.
+// [Options.PerRegion] counts executions within each region; the rest of the method is the same.
 //
 // # Gaps and errors in the paper
 //
-//   - "each_core_trace ← trace[windows]" in a loop over blocks would overwrite the trace, and appending
-//     would sort the trace by block. But executions are meant to keep the order of the sequential
-//     trace: the text says so, and the authors' program (reuse_profile_bb_i_shared_mem_…V8-all.py of
-//     PPT-SASMM_Scripts) sorts the windows of a core by their position in the trace.
+//   - "each_core_trace ← trace[windows]" in a loop over blocks would overwrite the trace, and
+//     appending would sort the trace by block. But executions are meant to keep the order of the
+//     sequential trace: the text states this, and the authors' program
+//     (reuse_profile_bb_i_shared_mem_…V8-all.py of PPT-SASMM_Scripts) sorts the windows of a core
+//     by their position in the trace.
 //   - array_divide is not defined. As in the authors' program, the sizes of the parts differ by at
-//     most one, and the first cores get the larger parts. If there are fewer executions than cores,
-//     the first cores get one execution each. Chunk i goes to core i mod m.
-//   - The paper says that schedules other than static take too much effort to record. If all
+//     most one, and the first cores execute the larger parts. If there are fewer executions than
+//     cores, each of the first cores executes one of them. Chunk i goes to core i mod m.
+//   - According to the paper, recording schedules other than static takes too much effort. If all
 //     executions take the same time, a dynamic schedule assigns chunks in turn, like a static
 //     schedule with the same chunk. A guided schedule assigns chunks to the core that is free
 //     first. The size of a chunk is (remaining executions / cores), but at least Chunk.

@@ -74,8 +74,7 @@ func TestPPT(t *testing.T) {
 	}
 	got := drain(t, r, trace.DataKinds, 3)
 	want := [][]trace.Addr{
-		// shared_trace ran once and is copied. for.body ran four times, so each core gets two
-		// executions.
+		// shared_trace ran once and is copied. for.body ran four times, so each core has two executions.
 		{0x1000, 0x2000, 0x3000, 0x2000, 0x3008, 0x4000, 0x1000, 0x3000},
 		{0x2000, 0x3010 | other, 0x3018 | other},
 	}

@@ -7,7 +7,7 @@
 // Columns may be in any order, and only the address is required. The names that common tools use
 // are recognised (see [Columns]); other columns are ignored. Fields are separated by commas,
 // semicolons or tabs, whichever comes first in the header, and may be quoted (within quotes, ""
-// stands for a quote). Numbers are decimal, or hexadecimal with 0x. A size or PC may be empty.
+// represents a quote). Numbers are decimal, or hexadecimal with 0x. A size or PC may be empty.
 //
 // The kind of a reference is a letter or word, in upper or lower case: r, l, load, read; w, s,
 // store, write; m, modify, update; i, f, fetch, ifetch, or din's 0, 1 and 2. Without a column of
@@ -123,7 +123,7 @@ func (p *parser) row(line []byte, b *trace.Batch, row int) *trace.SyntaxError {
 
 // plain reads the first line of window into the given row of b, if no field is quoted or surrounded
 // by blanks, no required field is empty, and kinds are single letters. It returns the length of the
-// line. All other lines, including invalid ones, are left to [parser.row], which takes more than
+// line. All other lines, including invalid lines, are left to [parser.row], which takes more than
 // twice the time.
 func (p *parser) plain(window []byte, b *trace.Batch, row int) (taken int, ok bool) {
 	text := window[:len(window)+lines.Slack]

@@ -15,8 +15,8 @@
 // processor as thread. In user mode, QEMU reuses the numbers of threads that have ended. The format
 // has no sizes.
 //
-// The plugin prints an instruction when its processor begins the next one, so lines of different
-// threads are only roughly in execution order.
+// The plugin prints an instruction when its processor begins the next instruction, so lines of
+// different threads are only roughly in execution order.
 package execlog
 
 import (

@@ -335,8 +335,8 @@ func (w *Writer) Write(b *trace.Batch) error {
 	return err
 }
 
-// turn writes a SCHED line, which says that another thread resumes. The process number is unknown,
-// and readers ignore it.
+// turn writes a SCHED line, which states that another thread resumes. The process number is
+// unknown, and readers ignore it.
 func (w *Writer) turn(thread uint32) {
 	w.thread, w.threads = thread, true
 	w.text = strconv.AppendUint(append(w.text, "--1--   SCHED["...), uint64(thread), 10)

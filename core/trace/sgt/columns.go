@@ -43,7 +43,7 @@ func (c *columns) copyOn(pattern, row, end int) {
 }
 
 // copyOn repeats column[pattern:row] until it reaches end. Each copy is twice as long as the
-// previous one.
+// previous copy.
 func copyOn[T any](column []T, pattern, row, end int) {
 	for row < end {
 		row += copy(column[row:end], column[pattern:row])

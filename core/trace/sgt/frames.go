@@ -186,7 +186,7 @@ func (t *Tables) part(p *trace.Program) *trace.Program {
 	return part
 }
 
-// ownStructures adds to a module those structures of all to which the module's sites and objects
+// ownStructures adds to a module the structures from all to which the module's sites and objects
 // refer.
 func ownStructures(part *trace.Program, all []trace.Structure) {
 	if len(all) == 0 {
@@ -213,8 +213,8 @@ func ownStructures(part *trace.Program, all []trace.Structure) {
 }
 
 // end returns the indices at which the functions and blocks of the next module end. The next module
-// must not be the last one. If its blocks refer to blocks of a later module, end returns the total
-// numbers of functions and blocks.
+// must not be the last module. If its blocks refer to blocks of a later module, end returns the
+// total numbers of functions and blocks.
 func (t *Tables) end(p *trace.Program) (functions, blocks int) {
 	functions = t.functions
 	for functions < len(p.Functions) && p.Functions[functions].Module <= uint32(t.modules) {

@@ -202,7 +202,7 @@ type row struct {
 	thread uint32
 }
 
-// naiveRows returns those rows of the steps that have one of the given kinds.
+// naiveRows returns the rows of the steps, restricted to the given kinds.
 func naiveRows(p *trace.Program, steps []step, kinds trace.Kinds) (all []row) {
 	for _, s := range steps {
 		add := func(r row) {

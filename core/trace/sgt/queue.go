@@ -185,8 +185,8 @@ func (d *decoder) link(most uint64) uint64 {
 }
 
 // linkNarrow converts steps up to end, as long as they belong to known straight blocks with few
-// rows. The next block depends only on the previous one. To avoid branches, it writes two rows for
-// each step, even if the step has fewer rows.
+// rows. The next block depends only on the previous block. To avoid branches, it writes two rows
+// for each step, even if the step has fewer rows.
 func (d *decoder) linkNarrow(end int) {
 	q, blocks := &d.queue, d.blocks.all
 	if len(blocks) == 0 {

@@ -54,7 +54,7 @@ type Lost struct {
 	Chunks     uint64
 	References uint64 // number of references in these chunks, as far as known
 	Frames     uint64 // number of lost frames other than chunks
-	First      error  // error that caused the first loss; nil: nothing is lost
+	First      error  // the error that caused the first loss; nil: no part is lost
 	Offset     uint64 // offset of the first lost frame
 }
 

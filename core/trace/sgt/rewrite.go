@@ -228,8 +228,8 @@ func (x *Rewriter) cut(at place, b *trace.Block, values []uint64) error {
 	return nil
 }
 
-// Close ends the new container; how says how the run ended if the old container does not contain
-// this fact.
+// Close ends the new container; how describes the end of the run if the old container does not
+// contain this fact.
 func (x *Rewriter) Close(how string) error {
 	e := x.r.ending.End
 	if !x.r.ending.Known {

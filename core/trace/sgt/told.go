@@ -202,7 +202,7 @@ func (t *told) takeTags(r *cursor) {
 	}
 }
 
-// learn records facts. If several facts have the same name, the last one applies.
+// learn records facts. If several facts have the same name, the last fact applies.
 func (t *told) learn(facts []trace.Fact) {
 	for _, f := range facts {
 		switch f.Name {

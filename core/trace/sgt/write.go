@@ -34,8 +34,8 @@ type Writer struct {
 	open    []*openChunk // chunks with steps
 	current *openChunk   // chunk of the last step
 	ticket  uint64       // ticket of the last step
-	bytes   int          // number of bytes of content in the open chunks except the current one
-	fill    uint64       // number of steps in the open chunks except the current one
+	bytes   int          // number of bytes of content in the open chunks except the current chunk
+	fill    uint64       // number of steps in the open chunks except the current chunk
 
 	pointerBits uint64
 	facts       []trace.Fact

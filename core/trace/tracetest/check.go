@@ -9,7 +9,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Failer contains those methods of testing.TB and rapid.T that the checks need.
+// Failer contains the methods of testing.TB and rapid.T that the checks need.
 type Failer interface {
 	Helper()
 	Fatalf(format string, args ...any)

@@ -1,4 +1,4 @@
-// Package tracetest provides traces for tests and benchmarks: hand-built, generated, and real ones.
+// Package tracetest provides hand-built, generated and real traces for tests and benchmarks.
 //
 //   - [Lines] and [Of] build traces of a few references.
 //   - [NewReader] replays a trace in batches of any size. It spoils the batch of the previous call,

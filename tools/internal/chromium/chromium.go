@@ -1,5 +1,5 @@
 // Package chromium finds and starts the browser for the project's tools. The browser is headless
-// and makes no network requests of its own, so that every request comes from the page.
+// and sends no network requests except the page's requests.
 package chromium
 
 import (

@@ -20,7 +20,7 @@ import (
 //     each block that ends before it. It is replaced by the number of blocks that the branch does
 //     not leave. This is usually one, the function itself. Such a branch is recognised by the
 //     preceding local.set of the stack pointer;
-//   - the jump table of a function: each entry is replaced by the difference to the previous one.
+//   - the jump table of a function: each entry is replaced by the difference to the previous entry.
 //
 // Numbers of the last two kinds keep their number of seven-bit digits. Differences are computed
 // modulo the range of these digits. A file with folded code begins with a custom section that marks
@@ -60,7 +60,8 @@ const (
 )
 
 const (
-	firstFunction = 0x1000  // the number that Go gives to the first function in the code (funcValueOffset)
+	// the number that Go assigns to the first function in the code (funcValueOffset)
+	firstFunction = 0x1000
 	mostFunctions = 1 << 18 // maximum number of functions whose addresses have addressDigits digits
 	addressDigits = 5
 )

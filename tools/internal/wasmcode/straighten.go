@@ -385,7 +385,7 @@ func (r *region) enter(block int, jumps bool) {
 	}
 }
 
-// later returns the items, except the first one, that can be entered.
+// later returns the items, except the first item, that can be entered.
 func (r *region) later() (list []int) {
 	for i := 1; i < len(r.items); i++ {
 		if r.entries[i] {

@@ -277,8 +277,8 @@ func flamesAgree(t *testing.T, program, event string, paths, functions map[strin
 	}
 }
 
-// callgrindSums parses a file in Callgrind's format as its specification says. It returns the L1
-// misses of each function, without and with its callees, and the number of calls from traced
+// callgrindSums parses a file in Callgrind's format according to its specification. It returns the
+// L1 misses of each function, without and with its callees, and the number of calls from traced
 // functions.
 func callgrindSums(t *testing.T, text string) (self, all, calls map[string]uint64) {
 	t.Helper()

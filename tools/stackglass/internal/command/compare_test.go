@@ -248,7 +248,7 @@ func TestBoundsOnDifferences(t *testing.T) {
 	}
 }
 
-// TestCompareProfiles checks that profiles give the same comparison as their traces.
+// TestCompareProfiles checks that profiles lead to the same comparison as their traces.
 func TestCompareProfiles(t *testing.T) {
 	folder := t.TempDir()
 	var kept []string

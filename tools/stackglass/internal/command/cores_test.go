@@ -163,7 +163,7 @@ func TestSharesAndGroupsRefused(t *testing.T) {
 }
 
 // fiveThreads returns a trace whose threads do not appear in the order of their numbers. They read
-// common lines and write lines of their own.
+// common lines and write private lines.
 func fiveThreads() string {
 	text, random := "addr,rw,size,tid\n", rand.New(rand.NewPCG(1, 2))
 	threads := []int{7, 3, 5, 9, 1}
@@ -180,7 +180,7 @@ func fiveThreads() string {
 
 // TestGroupsOfCoresThatShare checks levels that some of the cores share: without --domains, every
 // verb with a hierarchy must use the same groups of cores as a simulation. If the trace cannot be
-// read twice, the error must give advice.
+// read twice, the error must contain advice.
 func TestGroupsOfCoresThatShare(t *testing.T) {
 	text := fiveThreads()
 	in(t, map[string]string{"a.csv": text})

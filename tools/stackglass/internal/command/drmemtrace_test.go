@@ -70,7 +70,7 @@ func TestFolderOfThreads(t *testing.T) {
 		"profiles.dir/trace.lackey":            " L 8,8\n",
 		"alone/drmemtrace.app.1.trace.zip":     zipped(t, drThread(1)),
 	})
-	// Each store of a thread but the first invalidates the line of the other one.
+	// Each store of a thread except the first invalidates the other thread's copy of the line.
 	expect(t, stackglass("convert", "a.dir", "-o", "a.sgt"), exitOK)
 	for _, trace := range []string{"a.dir", "a.sgt"} {
 		got := stackglass("simulate", trace, "--cache", "L1=32KiB,8", "--format", "csv")

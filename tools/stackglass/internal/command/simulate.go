@@ -352,7 +352,7 @@ func addFeatures(t *report.Table, levels []simulate.Level) {
 	}
 }
 
-// boundTable compares the misses of each level with those of optimal replacement.
+// boundTable compares the misses of each level with the misses of optimal replacement.
 func boundTable(levels []simulate.Level) report.Table {
 	t := report.Table{Key: "bound", Columns: report.Columns("name=level", "misses", "best_misses=fewest possible misses", "best_miss_ratio=lowest possible miss ratio")}
 	var best []string

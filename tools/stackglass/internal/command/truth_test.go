@@ -93,7 +93,7 @@ func TestTruthOfCurve(t *testing.T) {
 }
 
 // TestTruthOfSets compares every single-level cache that DineroIV simulated, including fully
-// associative ones, with the set tables of one pass.
+// associative caches, with the set tables of one pass.
 func TestTruthOfSets(t *testing.T) {
 	rows := dinero(t)
 	for _, name := range []string{"gemm", "jacobi2d", "sort"} {

@@ -9,9 +9,9 @@
 //	sum    8 bytes little-endian: XXH64 of the data
 //
 // KEY.part is a generation that is being written. When it is flushed to the disk, it is renamed,
-// and the second-last generation is removed. So at least one of the two newest generations is
-// complete, no matter when the program or the machine stops. The process that runs the analysis
-// holds a lock on KEY.lock.
+// and the second-last generation is removed. Therefore, at least one of the two newest generations
+// is complete whenever the program or the machine stops. The process that runs the analysis holds a
+// lock on KEY.lock.
 package folder
 
 import (

@@ -106,8 +106,8 @@ func TestOnlyTwoGenerationsStay(t *testing.T) {
 	wantFiles(t, f)
 }
 
-// If a generation was only partly written, or its bytes had not reached the disk when the machine
-// stopped, Get returns the previous generation.
+// If a generation was only partly written, or was not on the disk when the machine stopped, Get
+// returns the previous generation.
 func TestTornGenerations(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		f := open(t)

@@ -107,7 +107,8 @@ func isFolder(name string) bool {
 	return err == nil && st.IsDir()
 }
 
-// openUntil opens a file, but gives up when ctx is done: opening a named pipe waits for a writer.
+// openUntil opens a file, but returns when ctx is done, because opening a named pipe waits for a
+// writer.
 func openUntil(ctx context.Context, name string) (*os.File, int64, error) {
 	type opened struct {
 		f    *os.File

@@ -63,7 +63,7 @@ type Result struct {
 }
 
 // packings lists the compression formats that only this program reads, in addition to the common
-// ones.
+// formats.
 var packings = []open.Packing{gzip.Packing, zstd.Packing, xz.Packing, zip.Packing, snappy.Packing}
 
 // ErrInterrupted means that the user interrupted the pass.
