@@ -4625,9 +4625,7 @@ type LoopChanges struct {
 
 func (c *LoopChanges) of() *changeState { return c.App.changes() }
 
-func (c *LoopChanges) title() string {
-	return "What if nest " + c.App.loops().Label(c.of().nest) + " were different"
-}
+func (c *LoopChanges) title() string   { return "What if nest " + c.of().nest + " were different" }
 func (c *LoopChanges) refused() string { return c.App.changesRefused() }
 func (c *LoopChanges) problem() string { return c.of().problem }
 func (c *LoopChanges) kind() string    { return c.of().kind }

@@ -12,7 +12,7 @@ import (
 // changeState holds the code changes that the user tries on a loop nest. Each change is a separate
 // question.
 type changeState struct {
-	nest int // number of the nest's outermost loop
+	nest string // number of the nest
 
 	kind, text string   // the contents of the form
 	problem    string   // what is wrong with the form's contents, in a sentence
@@ -54,7 +54,7 @@ func (a *App) changeQuestions() (list []answers.Question) {
 		args = append(slices.Clone(args), proposals)
 	}
 	for _, arg := range args {
-		list = append(list, state.LoopsQuestion(a.Levels(), "nest="+a.loops().Label(s.nest), arg))
+		list = append(list, state.LoopsQuestion(a.Levels(), "nest="+s.nest, arg))
 	}
 	return list
 }
@@ -127,7 +127,7 @@ func (a *App) changesRefused() string {
 	case l == nil || l.Len() == 0:
 		return "There is no loop to change."
 	case l.Irregular(a.changes().nest):
-		return "Nest " + l.Label(a.changes().nest) + " has irregular references, which follow no loop; their addresses after a change are unknown."
+		return "Nest " + a.changes().nest + " has irregular references, which follow no loop; their addresses after a change are unknown."
 	}
 	return ""
 }

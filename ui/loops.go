@@ -97,8 +97,8 @@ func (a *App) pickedLoop() int {
 	if l == nil {
 		return -1
 	}
-	if n := a.Screen.Loop; n > 0 && n <= l.Len() {
-		return n - 1
+	if row := l.Row(a.Screen.Loop); row >= 0 {
+		return row
 	}
 	return l.Hottest()
 }
@@ -114,9 +114,9 @@ func (a *App) loopsCounted() bool {
 func (a *App) loopQuestion() (q answers.Question, wanted bool) {
 	switch {
 	case a.nests.loops == nil:
-		return state.LoopsQuestion(nil), true
+		return state.LoopsQuestion(nil, state.EachLoop), true
 	case !a.loopsCounted():
-		return state.LoopsQuestion(a.Levels()), true
+		return state.LoopsQuestion(a.Levels(), state.EachLoop), true
 	}
 	return a.changeQuestion()
 }
@@ -179,11 +179,11 @@ func (a *App) askForLoops() {
 // pickLoop selects the loop of a row of the tree. The caller holds the lock.
 func (a *App) pickLoop(row int) {
 	l := a.loops()
-	if l == nil || a.comparing() || row < 0 || row >= l.Len() {
+	if l == nil || a.comparing() || row < 0 || row >= l.Len() || l.ID(row) == 0 {
 		return
 	}
 	s := a.Screen
-	s.Loop = row + 1
+	s.Loop = l.ID(row)
 	a.goTo(s, true)
 	a.Port.Announce("Loop " + l.Title(row) + ". " + l.Sentence(row))
 }

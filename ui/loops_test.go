@@ -1,7 +1,9 @@
 package ui
 
 import (
+	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -214,4 +216,67 @@ func TestLoopChanges(t *testing.T) {
 			t.Error("proposals from a search that the reader ended")
 		}
 	})
+}
+
+// A loop that several threads run is one row. The loops of each thread are folded below it, and have
+// the same sum.
+func TestLoopsOfThreads(t *testing.T) {
+	d := newDesk(t)
+	ring, err := os.ReadFile("../site/demos/ring.sgt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.settings.Loops = true
+	d.app.Offer(Item{File: fileWith("ring.sgt", ring)})
+	d.app.Navigate("#" + d.app.Screen.With(state.TabLoops).Hash())
+	d.act(func() { d.app.SetPreset("i7-6700") })
+	d.countedLoops()
+	grid := d.grids["loops"]
+	rows, _ := grid.View(0, grid.Rows)
+	row := func(label string) int {
+		t.Helper()
+		i := slices.IndexFunc(rows, func(cells []string) bool { return strings.HasPrefix(cells[0], label+" · ") })
+		if i < 0 {
+			t.Fatalf("loop %s is not in %q", label, rows)
+		}
+		return i
+	}
+	number := func(row, column int) int {
+		n, err := strconv.Atoi(strings.ReplaceAll(rows[row][column], "\u202f", ""))
+		if err != nil {
+			t.Error(err)
+		}
+		return n
+	}
+	all, head := row("2+"), row("2+")+1
+	if grid.Depths[head] != 2 || !grid.Folded[head] || grid.Folded[all] || rows[head][0] != "each thread and time slice" {
+		t.Errorf("the row below %q is %q", rows[all], rows[head])
+	}
+	references, misses := 0, 0
+	for _, label := range []string{"2", "3", "4", "5"} {
+		if grid.Depths[row(label)] != 3 {
+			t.Errorf("loop %s has the depth %d", label, grid.Depths[row(label)])
+		}
+		references, misses = references+number(row(label), 4), misses+number(row(label), 6)
+	}
+	if references != number(all, 4) || misses != number(all, 6) || misses == 0 {
+		t.Errorf("the loops of the threads have %d references and %d misses, and the row of their sum is %q", references, misses, rows[all])
+	}
+	for i := range grid.Rows { // nests are in descending order of misses
+		if grid.Depths[i] == 1 && i > 0 && number(0, 6) < number(i, 6) {
+			t.Errorf("%q is before %q", rows[0], rows[i])
+		}
+	}
+
+	d.app.PickRow("loops", all)
+	d.wants("Loop 2+, ring.c:27, pass_on", "as 4 loops of 4 threads", "Arrays of loop 2+")
+	id := d.app.Screen.Loop
+	if d.app.PickRow("loops", head); d.app.Screen.Loop != id {
+		t.Error("a row that is no loop was selected")
+	}
+	d.app.PickRow("loops", row("4"))
+	d.wants("Loop 4, ring.c:27, pass_on", "What if nest 4 were different")
+	if n := d.app.Screen.Loop; n != 4 { // in the order of the run, as in older links
+		t.Errorf("loop 4 has the number %d in the URL", n)
+	}
 }

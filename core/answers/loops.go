@@ -168,12 +168,12 @@ func (l *Loops) Find(label string) int {
 	return -1
 }
 
-// Trips returns the trip count of a loop, or its range, such as 512 or 1–512.
-func Trips(l *outline.Loop) string {
-	if l.Least == l.Most {
-		return strconv.FormatUint(l.Most, 10)
+// Trips returns a trip count, as in 512 or 1–512.
+func Trips(least, most uint64) string {
+	if least == most {
+		return strconv.FormatUint(most, 10)
 	}
-	return strconv.FormatUint(l.Least, 10) + "–" + strconv.FormatUint(l.Most, 10)
+	return strconv.FormatUint(least, 10) + "–" + strconv.FormatUint(most, 10)
 }
 
 // Variable returns the variable of a reference, or "".
@@ -189,46 +189,32 @@ func (l *Loops) Arrays(loop int) []outline.Array {
 	return l.Outline.Arrays(loop, uint64(l.LineBytes), l.Variable)
 }
 
-// Table returns a table with a row for each loop, in the order of the run. Inner loops follow their
-// outer loop. Loops with less than the share least of the references are left out.
-func (l *Loops) Table(least float64) report.Table {
-	t := report.Table{Key: "loops", Columns: report.Columns(
-		"loop", "depth", "function", "file", "first_line=first line", "last_line=last line",
-		"least_trips=least trips", "most_trips=most trips", "runs", "iterations", "references", "share")}
-	for i := range l.Loops {
-		o := &l.Loops[i]
-		if l.Share(o.References) < least {
-			continue
-		}
-		w := l.Where(i)
-		t.Add(report.TextOf(l.Label(i)), report.Count(uint64(o.Depth)), text(w.Function), text(w.File), report.Known(uint64(w.First)), report.Known(uint64(w.Last)),
-			report.Count(o.Least), report.Count(o.Most), report.Count(o.Runs), report.Count(o.Trips),
-			report.Count(o.References), report.Share(o.References, l.References))
-	}
-	return t
-}
-
-// Brief returns a shorter version of Table for people, in which inner loops are indented. Its last
-// rows count the references outside the listed loops.
-func (l *Loops) Brief(least float64) report.Table {
+// Brief returns a shorter version of Table for people, with the source loops that make at least the
+// share least of the references. Inner loops are indented. The last rows count the references outside
+// the listed loops.
+func (l *Loops) Brief(of []SourceLoop, least float64) report.Table {
 	t := report.Table{Key: "loops", Title: "Loops (all columns and rows: --format csv)", Columns: report.Columns(
-		"loop", "function", "source", "trips", "runs", "references", "share")}
+		"loop", "function", "source", "loops", "threads", "trips", "runs", "references", "share")}
 	small, nests := l.LeftOutReferences, l.LeftOut
-	for i := range l.Loops {
-		o := &l.Loops[i]
-		if l.Share(o.References) < least {
-			if o.Depth == 0 {
-				small += o.References
-				nests++
+	for i := range of {
+		s := l.total(&of[i])
+		if l.Share(s.references) < least {
+			if of[i].Depth == 0 {
+				small += s.references
+				nests += uint64(len(of[i].Loops))
 			}
 			continue
 		}
-		w := l.Where(i)
-		t.Add(report.TextOf(strings.Repeat("  ", o.Depth)+l.Label(i)), text(w.Function), text(w.Source()), report.TextOf(Trips(o)), report.Count(o.Runs),
-			report.Count(o.References), report.Share(o.References, l.References))
+		w := l.Where(of[i].Loops[0])
+		t.Add(report.TextOf(strings.Repeat("  ", of[i].Depth)+l.LabelOf(&of[i])), text(w.Function), text(w.Source()), report.Count(uint64(len(of[i].Loops))), report.Count(uint64(s.threads)),
+			report.TextOf(Trips(s.least, s.most)), report.Count(s.runs), report.Count(s.references), report.Share(s.references, l.References))
 	}
 	rest := func(name string, references uint64) {
-		t.Add(report.TextOf(name), report.None(), report.None(), report.None(), report.None(), report.Count(references), report.Share(references, l.References))
+		row := []report.Value{report.TextOf(name)}
+		for range len(t.Columns) - 3 {
+			row = append(row, report.None())
+		}
+		t.Add(append(row, report.Count(references), report.Share(references, l.References))...)
 	}
 	if nests > 0 {
 		rest("("+strconv.FormatUint(nests, 10)+" more)", small)
@@ -275,16 +261,6 @@ func Strides(a *outline.Array) string {
 		text += " and others"
 	}
 	return text
-}
-
-// Shown returns the loops that make at least this share of the references.
-func (l *Loops) Shown(least float64) (list []int) {
-	for i := range l.Loops {
-		if l.Share(l.Loops[i].References) >= least {
-			list = append(list, i)
-		}
-	}
-	return list
 }
 
 // AllNests, as the maximum number of nests, means no limit.

@@ -107,3 +107,21 @@ func TestLoopsOnRequest(t *testing.T) {
 	p.waitFor("#table-loop-misses tbody tr")
 	p.shoot("loops-without-code")
 }
+
+// TestLoopsOfThreads unfolds the loops of each thread, with the mouse and with keys.
+func TestLoopsOfThreads(t *testing.T) {
+	needStage(t)
+	p := openPage(t)
+	p.click("#demo-ring")
+	p.finished()
+	p.openView("loops", "#table-loop-misses tbody tr")
+	const rows = `Array.from(document.querySelectorAll("#loops-rows tbody tr"), (r) => r.firstChild.textContent.trim().replace(/ ·.*/, "").replace(/\s+/g, " ")).join()`
+	folded := eval[string](p, rows)
+	if !strings.Contains(folded, "2+,▸ each thread") {
+		t.Errorf("the rows are %s", folded)
+	}
+	p.shoot("loops-of-threads")
+	p.click("#loops-rows tr[aria-expanded=\"false\"] .fold")
+	p.wait("the loops of the threads", rows+` !== `+quote(folded))
+	p.shoot("loops-of-threads-unfolded")
+}

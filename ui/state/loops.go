@@ -1,6 +1,7 @@
 package state
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -11,16 +12,27 @@ import (
 	"github.com/stackglass/stackglass/core/report"
 )
 
-// Loops contains the loop nests of a run for the Loops view. They are the answer of "stackglass
-// loops", with misses if the question included caches.
+// Loops holds the loop nests of a run for the Loops view: the answer of "stackglass loops --each", with
+// misses if the question included caches. Its rows are a tree of the loops of the source code. Below an
+// outermost loop that the run contains several times, a row folds the loops of each thread and time
+// slice.
 type Loops struct {
 	Profile *profile.Profile
 	asked   []string
 	reply   *answers.Reply
-	loops   *report.Table
-	levels  []string         // the levels whose misses are known
-	misses  [][]report.Value // by loop: the misses in each level, in the order of levels
-	labels  map[string]int
+	each    *report.Table
+	rows    []loopRow
+	levels  []string                  // the levels whose misses are known
+	misses  map[string][]report.Value // by label: the misses in each level, in the order of levels
+}
+
+// loopRow is a row of the tree of loops.
+type loopRow struct {
+	of    *report.Table // nil: the row is not a loop; it folds the loops below
+	row   int
+	depth int  // from 0
+	part  bool // the row is a loop of one thread and time slice
+	id    int  // identifies the loop in the URL, whatever the order of nests; from 1
 }
 
 // LoopsQuestion returns a question about the loops of a run and their misses in a hierarchy, with
@@ -29,30 +41,94 @@ func LoopsQuestion(levels []hierarchy.Cache, args ...string) answers.Question {
 	return VerbQuestion("loops", hierarchy.Hierarchy{Levels: levels}, args...)
 }
 
+// EachLoop is the argument of the question that [NewLoops] needs an answer to.
+const EachLoop = "each=true"
+
 // NewLoops returns the loops in the answer to a question; asked contains the words of the question.
 func NewLoops(p *profile.Profile, asked []string, reply *answers.Reply) *Loops {
-	l := &Loops{Profile: p, asked: asked, reply: reply, loops: reply.Table("loops"), labels: map[string]int{}}
-	if l.loops == nil {
-		l.loops = new(report.Table)
-	}
-	l.misses = make([][]report.Value, l.Len())
-	for i := range l.misses {
-		l.labels[l.Label(i)] = i
-	}
+	l := &Loops{Profile: p, asked: asked, reply: reply, each: reply.Table("each"), misses: map[string][]report.Value{}}
+	l.list(reply.Table("loops"))
 	t := reply.Table("misses")
 	for i := range rowsOf(t) {
-		if loop, is := l.labels[cell(t, i, "loop").Plain()]; is {
-			if loop == 0 {
-				l.levels = append(l.levels, cell(t, i, "level").Plain())
-			}
-			l.misses[loop] = append(l.misses[loop], cell(t, i, "misses"))
+		label, level := cell(t, i, "loop").Plain(), cell(t, i, "level").Plain()
+		if !slices.Contains(l.levels, level) {
+			l.levels = append(l.levels, level)
 		}
+		l.misses[label] = append(l.misses[label], cell(t, i, "misses"))
 	}
 	return l
 }
 
-// Len returns the number of loops.
-func (l *Loops) Len() int { return len(l.loops.Rows) }
+// list lists the rows of the tree.
+func (l *Loops) list(source *report.Table) {
+	ids, parts := loopIDs(l.each, source), map[string][]int{}
+	for i := range rowsOf(l.each) {
+		of := cell(l.each, i, "source_loop").Plain()
+		parts[of] = append(parts[of], i)
+	}
+	add := func(t *report.Table, i, depth int) {
+		l.rows = append(l.rows, loopRow{of: t, row: i, depth: depth, part: t == l.each, id: ids[cell(t, i, "loop").Plain()]})
+	}
+	for i, end := 0, 0; i < len(rowsOf(source)); i++ {
+		depth, label := depthOf(source, i), cell(source, i, "loop").Plain()
+		add(source, i, depth)
+		if len(parts[label]) < 2 || i < end {
+			continue
+		}
+		for end = after(source, i); i+1 < end; i++ {
+			add(source, i+1, depthOf(source, i+1))
+		}
+		l.rows = append(l.rows, loopRow{depth: depth + 1})
+		for _, k := range parts[label] {
+			for inner := k; inner < after(l.each, k); inner++ {
+				add(l.each, inner, depth+2+depthOf(l.each, inner)-depthOf(l.each, k))
+			}
+		}
+	}
+}
+
+func depthOf(t *report.Table, row int) int { return int(number(cell(t, row, "depth"))) }
+
+// after returns the first row after the loops inside a loop.
+func after(t *report.Table, row int) int {
+	end := row + 1
+	for end < len(t.Rows) && depthOf(t, end) > depthOf(t, row) {
+		end++
+	}
+	return end
+}
+
+// loopIDs numbers loops by their labels: first the loops of the run, as they begin, and then the loops
+// of the source code that the run contains several times.
+func loopIDs(tables ...*report.Table) map[string]int {
+	ids := map[string]int{}
+	for _, t := range tables {
+		var labels []string
+		for i := range rowsOf(t) {
+			labels = append(labels, cell(t, i, "loop").Plain())
+		}
+		slices.SortStableFunc(labels, func(a, b string) int {
+			m, _ := strconv.Atoi(nestOf(a))
+			n, _ := strconv.Atoi(nestOf(b))
+			return cmp.Compare(m, n)
+		})
+		for _, label := range labels {
+			if ids[label] == 0 {
+				ids[label] = len(ids) + 1
+			}
+		}
+	}
+	return ids
+}
+
+// nestOf returns the number of the nest with a loop, which is the first nest if there are several.
+func nestOf(label string) string {
+	nest, _, _ := strings.Cut(strings.TrimSuffix(label, "+"), ".")
+	return nest
+}
+
+// Len returns the number of rows.
+func (l *Loops) Len() int { return len(l.rows) }
 
 // Notes returns the warnings of the answer as sentences.
 func (l *Loops) Notes() (list []string) {
@@ -64,43 +140,48 @@ func (l *Loops) Notes() (list []string) {
 
 // Counted reports whether the misses in a hierarchy are known.
 func (l *Loops) Counted(levels []hierarchy.Cache) bool {
-	return l.reply.Table("misses") != nil && slices.Equal(l.asked, LoopsQuestion(levels).Words)
+	return l.reply.Table("misses") != nil && slices.Equal(l.asked, LoopsQuestion(levels, EachLoop).Words)
 }
 
-func (l *Loops) text(loop int, key string) string { return cell(l.loops, loop, key).Plain() }
+func (l *Loops) cell(row int, key string) report.Value {
+	if r := &l.rows[row]; r.of != nil {
+		return cell(r.of, r.row, key)
+	}
+	return report.None()
+}
 
-func (l *Loops) number(loop int, key string) uint64 { return uint64(number(cell(l.loops, loop, key))) }
+func (l *Loops) text(row int, key string) string { return l.cell(row, key).Plain() }
+
+func (l *Loops) number(row int, key string) uint64 { return uint64(number(l.cell(row, key))) }
 
 // own returns the number of references in a loop that are outside its inner loops.
-func (l *Loops) own(loop int) uint64 {
-	n, depth := l.number(loop, "references"), l.number(loop, "depth")
-	for i := loop + 1; i < l.Len() && l.number(i, "depth") > depth; i++ {
-		if l.number(i, "depth") == depth+1 {
-			n -= l.number(i, "references")
-		}
-	}
-	return n
+func (l *Loops) own(row int) uint64 { return l.number(row, "own_references") }
+
+// source reports whether a row is a loop of the source code.
+func (l *Loops) source(row int) bool { return l.rows[row].of != nil && !l.rows[row].part }
+
+// ID identifies the loop of a row, whatever the order of nests; 0: the row is not a loop.
+func (l *Loops) ID(row int) int { return l.rows[row].id }
+
+// Row returns the first row of the loop with that ID, or -1.
+func (l *Loops) Row(id int) int {
+	return slices.IndexFunc(l.rows, func(r loopRow) bool { return r.id == id && id > 0 })
 }
 
-// Hottest returns the loop with the most references outside its inner loops, or -1 if there is no
-// loop.
+// Hottest returns the loop of the source code with the most references outside its inner loops, or -1
+// if there is no loop.
 func (l *Loops) Hottest() int {
 	best, most := -1, uint64(0)
 	for i := range l.Len() {
-		if own := l.own(i); best < 0 || own > most {
+		if own := l.own(i); l.source(i) && (best < 0 || own > most) {
 			best, most = i, own
 		}
 	}
 	return best
 }
 
-// Nest returns the outermost loop of the nest that contains a loop.
-func (l *Loops) Nest(loop int) int {
-	for l.number(loop, "depth") > 0 {
-		loop--
-	}
-	return loop
-}
+// Nest returns the number of the nest that contains a loop. If there are several, it is the first.
+func (l *Loops) Nest(row int) string { return nestOf(l.Label(row)) }
 
 // Summary describes the loops in sentences.
 func (l *Loops) Summary() string {
@@ -108,14 +189,16 @@ func (l *Loops) Summary() string {
 	if l.Len() == 0 {
 		return "Nothing repeats: no loop was found in " + Plural(references, "reference", "references") + "."
 	}
-	in, nests := uint64(0), uint64(0)
-	for i := range l.Len() {
-		if l.number(i, "depth") == 0 {
-			in, nests = in+l.number(i, "references"), nests+1
+	in, loops, nests := uint64(0), uint64(0), uint64(0)
+	for i, row := range l.rows {
+		if l.source(i) {
+			if loops++; row.depth == 0 {
+				in, nests = in+l.number(i, "references"), nests+1
+			}
 		}
 	}
-	text := Plural(uint64(l.Len()), "loop", "loops") + " in " + Plural(nests, "nest", "nests")
-	if l.Len() == 1 {
+	text := Plural(loops, "loop", "loops") + " in " + Plural(nests, "nest", "nests")
+	if loops == 1 {
 		text += " makes "
 	} else {
 		text += " make "
@@ -128,7 +211,8 @@ func (l *Loops) Summary() string {
 // Method returns sentences that state how the loops were found.
 func (l *Loops) Method() string {
 	text := "The trace was compressed without loss to " + Bytes(uint64(len(l.Profile.Loops))) + " in the profile. Counts are exact. " +
-		"Loops are numbered like chapters. Nests that differ only in addresses and trip counts are listed as one nest that runs several times."
+		"Loops are numbered like chapters. Nests that differ only in addresses and trip counts are listed as one nest that runs several times. " +
+		"A loop that several threads or time slices run is listed once, with “+” behind the number of the first; the loops of each are folded below it."
 	if l.Profile.Sites == nil && !l.Profile.Input.Header.PCs {
 		text += " The trace records neither sites nor instruction addresses, so it compresses poorly, and these are not the loops of the program."
 	}
@@ -148,10 +232,10 @@ func (l *Loops) Lines() func(file string, line uint32) string {
 	lines := map[string]*about{}
 	key := func(i int) string { return l.text(i, "file") + ":" + l.text(i, "first_line") }
 	for i := range l.Len() {
-		if l.text(i, "first_line") == "" {
+		if !l.source(i) || l.text(i, "first_line") == "" {
 			continue
 		}
-		depth := l.number(i, "depth")
+		depth := uint64(l.rows[i].depth)
 		x := lines[key(i)]
 		if x == nil {
 			x = &about{outermost: depth}
@@ -190,8 +274,8 @@ func (l *Loops) Lines() func(file string, line uint32) string {
 // Label returns the number of a loop, such as "1.1".
 func (l *Loops) Label(loop int) string { return l.text(loop, "loop") }
 
-// source returns the source location of a loop, for example "file.c:12–20".
-func (l *Loops) source(loop int) string {
+// place returns the source location of a loop, for example "file.c:12–20".
+func (l *Loops) place(loop int) string {
 	text, first, last := l.text(loop, "file"), l.text(loop, "first_line"), l.text(loop, "last_line")
 	if first != "" {
 		text += ":" + first
@@ -205,7 +289,7 @@ func (l *Loops) source(loop int) string {
 // Title returns the name of a loop, such as "1.1.1, matmul-naive.c:20, main".
 func (l *Loops) Title(loop int) string {
 	text := l.Label(loop)
-	for _, more := range []string{l.source(loop), l.text(loop, "function")} {
+	for _, more := range []string{l.place(loop), l.text(loop, "function")} {
 		if more != "" {
 			text += ", " + more
 		}
@@ -225,11 +309,15 @@ func (l *Loops) trips(loop int) string {
 // Sentence describes how a loop runs.
 func (l *Loops) Sentence(loop int) string {
 	runs, references, own := l.number(loop, "runs"), l.number(loop, "references"), l.own(loop)
-	text := "It runs " + Plural(runs, "time", "times") + ", with " + l.trips(loop) + " iterations"
+	text := "It runs " + Plural(runs, "time", "times")
+	if parts := l.number(loop, "loops"); parts > 1 {
+		text += ", as " + Exact(parts) + " loops of " + Plural(l.number(loop, "threads"), "thread", "threads")
+	}
+	text += ", with " + l.trips(loop) + " iterations"
 	if runs > 1 {
 		text += " each, " + Exact(l.number(loop, "iterations")) + " in all"
 	}
-	text += ". It makes " + Plural(references, "reference", "references") + ", " + cell(l.loops, loop, "share").Shown(words) + " of the run"
+	text += ". It makes " + Plural(references, "reference", "references") + ", " + l.cell(loop, "share").Shown(words) + " of the run"
 	if own < references {
 		text += "; " + Exact(own) + " of them outside its inner loops"
 	}
@@ -246,9 +334,14 @@ func (l *Loops) Grid(picked int, levels []hierarchy.Cache) *Grid {
 	}
 	counted := l.Counted(levels)
 	t.Row = func(i int) []string {
-		cells := []string{strings.TrimSuffix(l.Label(i)+" · "+l.source(i), " · "), orDash(l.text(i, "function")), l.trips(i)}
+		if l.rows[i].of == nil {
+			cells := make([]string, len(t.Columns))
+			cells[0] = "each thread and time slice"
+			return cells
+		}
+		cells := []string{strings.TrimSuffix(l.Label(i)+" · "+l.place(i), " · "), orDash(l.text(i, "function")), l.trips(i)}
 		for _, key := range []string{"runs", "references", "share"} {
-			cells = append(cells, cell(l.loops, i, key).Shown(words))
+			cells = append(cells, l.cell(i, key).Shown(words))
 		}
 		for _, c := range levels {
 			misses := "…"
@@ -259,12 +352,20 @@ func (l *Loops) Grid(picked int, levels []hierarchy.Cache) *Grid {
 		}
 		return cells
 	}
-	depths := make([]int, l.Len())
-	for i := range depths {
-		depths[i] = int(l.number(i, "depth")) + 1
+	depths, order := make([]int, l.Len()), uint64(0)
+	var folded []bool
+	for i, row := range l.rows {
+		depths[i] = row.depth + 1
+		order = order*31 + uint64(row.id)
+		if row.of == nil && folded == nil {
+			folded = make([]bool, l.Len())
+		}
+		if folded != nil {
+			folded[i] = row.of == nil
+		}
 	}
 	hot := l.Hottest()
-	return &Grid{Table: t, ID: "loops", Order: "loops", Selected: picked, Depths: depths, Mark: func(i int) string {
+	return &Grid{Table: t, ID: "loops", Order: strconv.FormatUint(order, 36), Selected: picked, Depths: depths, Folded: folded, Mark: func(i int) string {
 		if i == hot {
 			return "most"
 		}
@@ -276,7 +377,7 @@ func (l *Loops) Grid(picked int, levels []hierarchy.Cache) *Grid {
 func (l *Loops) Misses(loop int, level string) string {
 	for k, name := range l.levels {
 		if name == level {
-			return l.misses[loop][k].Shown(words)
+			return l.misses[l.Label(loop)][k].Shown(words)
 		}
 	}
 	return "–"
@@ -316,20 +417,34 @@ func (l *Loops) shown(key, caption string, loops map[string]bool, columns ...str
 	return t
 }
 
+// parts returns the labels of the run's loops that a row stands for.
+func (l *Loops) parts(row int) map[string]bool {
+	labels := map[string]bool{}
+	for i := range rowsOf(l.each) {
+		if label := cell(l.each, i, "loop").Plain(); label == l.Label(row) || cell(l.each, i, "source_loop").Plain() == l.Label(row) {
+			labels[label] = true
+		}
+	}
+	return labels
+}
+
 // ArraysTable lists the arrays that a loop accesses. If misses were counted, it also shows the
 // class of each array.
 func (l *Loops) ArraysTable(loop int) *Table {
-	return l.shown("arrays", "Arrays of loop "+l.Label(loop), map[string]bool{l.Label(loop): true},
-		"array", "class", "references", "stores", "stride_bytes", "extent_bytes", "touched_bytes", "utilisation", "exact", "base")
+	of, columns := l.parts(loop), []string{"array", "class", "references", "stores", "stride_bytes", "extent_bytes", "touched_bytes", "utilisation", "exact", "base"}
+	if len(of) > 1 {
+		columns = slices.Insert(columns, 0, "loop")
+	}
+	return l.shown("arrays", "Arrays of loop "+l.Label(loop), of, columns...)
 }
 
 // Advice describes a striking access pattern of a loop's arrays; "" if there is none.
 func (l *Loops) Advice(loop int) string {
-	t := l.reply.Table("arrays")
+	t, parts := l.reply.Table("arrays"), l.parts(loop)
 	for i := range rowsOf(t) {
 		of := func(key string) string { return cell(t, i, key).Plain() }
 		lines, used := number(cell(t, i, "lines")), number(cell(t, i, "utilisation"))
-		if of("loop") != l.Label(loop) || of("exact") != "true" || lines < 8 || number(cell(t, i, "references")) < lines || used > 0.5 {
+		if !parts[of("loop")] || of("exact") != "true" || lines < 8 || number(cell(t, i, "references")) < lines || used > 0.5 {
 			continue
 		}
 		name := "one of its arrays"
@@ -345,10 +460,10 @@ func (l *Loops) Advice(loop int) string {
 }
 
 // Irregular reports whether a nest contains references with irregular addresses.
-func (l *Loops) Irregular(nest int) bool {
+func (l *Loops) Irregular(nest string) bool {
 	t := l.reply.Table("arrays")
 	for i := range rowsOf(t) {
-		if cell(t, i, "loop").Plain() == l.Label(nest) && cell(t, i, "stride_bytes").Plain() == "irregular" {
+		if cell(t, i, "loop").Plain() == nest && cell(t, i, "stride_bytes").Plain() == "irregular" {
 			return true
 		}
 	}

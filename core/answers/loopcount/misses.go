@@ -95,10 +95,23 @@ func count(run counting, l *answers.Loops, c hierarchy.Cache, goOn func() bool) 
 	return of, true
 }
 
-// Table returns a table with a row for each of these loops and each level, followed by rows for all
-// other loops, for accesses outside loops and for the whole run. The row of the whole run is the
+// Cost returns the number of misses of a loop in the first counted level, or the number of its
+// references if no level was counted. It may be called on nil, as if no level was counted.
+func (m *Misses) Cost(l *answers.Loops) func(loop int) uint64 {
+	if m != nil {
+		for i := range m.Levels {
+			if m.Levels[i].Result != nil {
+				return func(loop int) uint64 { return m.Levels[i].ByLoop[loop].Misses }
+			}
+		}
+	}
+	return func(loop int) uint64 { return l.Loops[loop].References }
+}
+
+// Table returns a table with a row for each of these source loops and each level, followed by rows for
+// all other loops, for accesses outside loops and for the whole run. The row of the whole run is the
 // sum of the rows before it, except rows of loops inside other listed loops.
-func (m *Misses) Table(of []int) report.Table {
+func (m *Misses) Table(of []answers.SourceLoop) report.Table {
 	t := report.Table{Key: "misses", Title: "Misses by loop (exact, LRU; each level sees every access)", Columns: report.Columns(
 		"loop", "level", "accesses", "misses", "miss_ratio=miss ratio", "cold", "capacity", "conflict",
 		"share=share of misses")}
@@ -120,15 +133,33 @@ func (m *Misses) Table(of []int) report.Table {
 				report.Count(c.Cold), report.Count(c.Capacity()), conflict, report.Share(c.Misses, level.Result.Total.Misses))
 		}
 	}
-	for _, loop := range of {
-		add(m.of.Label(loop), func(level *LevelMisses) misses.Counts { return level.ByLoop[loop] })
+	seen := map[string]bool{}
+	listed := map[int]bool{}
+	for i := range of {
+		label := m.of.LabelOf(&of[i])
+		if seen[label] {
+			continue
+		}
+		seen[label] = true
+		add(label, func(level *LevelMisses) (sum misses.Counts) {
+			for _, loop := range of[i].Loops {
+				sum = sum.Plus(level.ByLoop[loop])
+			}
+			return sum
+		})
+		for _, loop := range of[i].Loops {
+			listed[loop] = true
+		}
 	}
 	add(otherLoops, func(level *LevelMisses) misses.Counts {
-		other, end := level.InLoops, 0
-		for _, loop := range of {
-			if loop >= end { // the loop is not nested in a previous loop of the list
-				other, end = other.Minus(level.ByLoop[loop]), m.of.Loops[loop].End
+		other := level.InLoops
+		for loop := 0; loop < len(m.of.Loops); {
+			if !listed[loop] {
+				loop++
+				continue
 			}
+			other = other.Minus(level.ByLoop[loop])
+			loop = m.of.Loops[loop].End // without the loops inside
 		}
 		return other
 	})

@@ -34,7 +34,8 @@ var Loops = ask.Add(&ask.Verb{
 	Title:   "Loop nests, their arrays, and changes to them",
 	Machine: ask.SomeCaches,
 	Args: append([]ask.Arg{
-		{Name: "loop", Help: "print the arrays of the loop with this `NUMBER`, for example 1.2"},
+		{Name: "loop", Help: "print the arrays of the loop with this `NUMBER`, for example 1.2, or 1.2+ for all loops of that source loop"},
+		{Name: "each", Kind: ask.Switch, Help: "list the loops of each thread and each time slice, not only their sum by loop of the source code"},
 		{Name: "arrays", Kind: ask.Switch, Help: "print the arrays of all shown loops"},
 		{Name: "share", Default: "1%", Help: "leave out loops with less than this `SHARE` of the references"},
 		ask.Line,
@@ -172,39 +173,56 @@ func foldedLoops(r *ask.Run, q ask.Question, most int, d *report.Document) *answ
 // listLoops adds tables of the loops, their arrays, and the misses of levels in them to the
 // document.
 func listLoops(r *ask.Run, q ask.Question, l *answers.Loops, levels []hierarchy.Cache, least float64, d *report.Document) error {
-	of := l.Shown(least)
-	if number := q.Text("loop"); number != "" {
-		at := l.Find(number)
+	var m *loopcount.Misses
+	if levels != nil {
+		if m = loopcount.Count(l, levels, r.GoOn); m == nil {
+			return ask.ErrStopped
+		}
+	}
+	listed, each := l.SourceLoops(m.Cost(l)), l.Each(m.Cost(l))
+	shown := l.Large(listed, least)
+	if label := q.Text("loop"); label != "" {
+		both := append(each, listed...)
+		at := l.FindSource(both, label)
 		if at < 0 {
-			return &ask.Error{Text: "--loop " + number + ": there is no such loop; to list the loops, run: stackglass loops FILE"}
+			return &ask.Error{Text: "--loop " + label + ": there is no such loop; to list the loops, run: stackglass loops FILE"}
 		}
-		of = []int{at}
-		d.Tables = []report.Table{l.ArraysTable(of)}
+		shown = both[at : at+1]
+	} else if q.Is("each") {
+		shown = l.Large(each, least)
+	}
+	arrays := answers.Members(shown)
+	if q.Given("loop") {
+		d.Tables = []report.Table{l.ArraysTable(arrays)}
 	} else {
-		loops := l.Table(least)
 		if q.Brief {
-			loops = l.Brief(least)
+			if q.Is("each") {
+				listed = each
+			}
+			d.Tables = []report.Table{l.Brief(listed, least)}
+		} else {
+			d.Tables = []report.Table{l.Table(listed)}
+			if q.Is("each") {
+				d.Tables, d.Main = append(d.Tables, l.EachTable(each, listed)), "each"
+				shown = append(shown, listed...)
+			}
 		}
-		if d.Tables = []report.Table{loops}; q.Is("arrays") || !q.Brief {
-			d.Tables = append(d.Tables, l.ArraysTable(of))
+		if q.Is("arrays") || !q.Brief {
+			d.Tables = append(d.Tables, l.ArraysTable(arrays))
 		}
 		if q.Is("arrays") {
 			d.Main = "arrays"
 		}
 	}
-	if levels == nil {
-		return nil
-	}
-	m := loopcount.Count(l, levels, r.GoOn)
 	if m == nil {
-		return ask.ErrStopped
+		return nil
 	}
 	for i := range d.Tables {
 		if d.Tables[i].Key == "arrays" {
-			m.AddClasses(&d.Tables[i], of)
+			m.AddClasses(&d.Tables[i], arrays)
 		}
 	}
-	if d.Tables = append(d.Tables, m.Table(of), m.Evictions()); d.Main == "" {
+	if d.Tables = append(d.Tables, m.Table(shown), m.Evictions()); d.Main == "" {
 		d.Main = "misses"
 	}
 	for i := range m.Levels {

@@ -449,10 +449,11 @@ func (p *paged) loops(h hierarchy.Hierarchy, options []string) {
 		return
 	}
 	options = slices.DeleteFunc(slices.Clone(options), func(text string) bool { return text == "--one-core" })
-	q := state.LoopsQuestion(h.Levels)
+	q := state.LoopsQuestion(h.Levels, state.EachLoop)
 	l := state.NewLoops(p.view.Profile, q.Words, p.answer(q))
 	grid := l.Grid(0, h.Levels)
-	p.document(grid.Table, "loops", options...)
+	options = append(options, "--each")
+	p.printed(grid.JSON(), "loops", append(slices.Clone(options), "--format", "json")...)
 	for _, t := range []*state.Table{l.ArraysTable(0), l.MissesTable(0), l.EvictionsTable()} {
 		if t != nil {
 			p.document(t, "loops", options...)
@@ -460,19 +461,27 @@ func (p *paged) loops(h hierarchy.Hierarchy, options []string) {
 	}
 	d := p.command("loops", options...)
 	at := map[string]int{}
-	for i, row := range rows(d, "loops") {
-		at[row["loop"].(string)] = i
+	for i := range grid.Rows {
+		if label, _, _ := strings.Cut(grid.Row(i)[0], " · "); l.ID(i) > 0 {
+			at[label] = i
+		}
+	}
+	listed := map[string]bool{}
+	for _, row := range append(rows(d, "loops"), rows(d, "each")...) {
+		i, is := at[row["loop"].(string)]
+		parts, _ := row["loops"].(float64)
+		listed[row["loop"].(string)] = true
 		cells := grid.Row(i)
 		source, _ := row["file"].(string)
-		if !strings.HasPrefix(cells[0], row["loop"].(string)) || !strings.Contains(cells[0], source) || source != "" && row["function"] != nil && cells[1] != row["function"] {
+		if !is || parts > 1 != strings.HasSuffix(row["loop"].(string), "+") || !strings.Contains(cells[0], source) || source != "" && row["function"] != nil && cells[1] != row["function"] {
 			p.Errorf("loop %d: the page shows %q, the command %v", i, cells, row)
 		}
 		for k, key := range []string{"runs", "references"} {
 			p.same("loop "+cells[0]+" "+key, cells[3+k], row[key], state.Count)
 		}
 	}
-	if len(at) != grid.Rows {
-		p.Errorf("the page shows %d loops, the command %d", grid.Rows, len(at))
+	if len(at) != len(listed) {
+		p.Errorf("the page shows %d loops, the command %d", len(at), len(listed))
 	}
 	for _, row := range rows(d, "misses") {
 		if i, is := at[row["loop"].(string)]; is {
@@ -480,14 +489,14 @@ func (p *paged) loops(h hierarchy.Hierarchy, options []string) {
 			p.same(fmt.Sprint("misses of loop ", row["loop"]), grid.Row(i)[6+level], row["misses"], state.Count)
 		}
 	}
-	if l.Len() == 0 || l.Irregular(0) {
+	if l.Len() == 0 || l.Irregular(l.Nest(0)) {
 		return
 	}
 	changes := []string{"align=64", "propose=5"}
 	for _, change := range changes {
-		reply := p.answer(state.LoopsQuestion(h.Levels, "nest="+l.Label(0), change))
+		reply := p.answer(state.LoopsQuestion(h.Levels, "nest="+l.Nest(0), change))
 		name, value, _ := strings.Cut(change, "=")
-		args := append(slices.Clone(options), "--nest", l.Label(0), "--"+name, value)
+		args := append(slices.Clone(options[:len(options)-1]), "--nest", l.Nest(0), "--"+name, value)
 		if reply.Problem != "" { // for example, if the low address bits do not select the set
 			if got := stackglass(append(append([]string{"loops", p.file}, args...), "--format", "json")...); got.code == exitOK || !strings.Contains(got.stderr, reply.Problem) {
 				p.Errorf("%s: the page says %q, the command %s", change, reply.Problem, got)
