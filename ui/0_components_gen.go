@@ -1829,7 +1829,7 @@ func (c *CodeView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 									addComponent(vgin, vgout, vgparent, c.Before)
 								}
 								if c.Table("before") == nil {
-									addElement(vgparent, "p\x00class\x00second\x00id\x00before-missing\x00This analysis did not record which code accessed the line before. Turn on “Record who accessed a line before” in the settings, and analyse again.")
+									addElement(vgparent, "p\x00class\x00second\x00id\x00before-missing\x00This analysis did not record which code accessed the line before. Turn on “Record which code accessed a line before” in the settings, and analyse again.")
 								}
 							}
 						}
@@ -2574,7 +2574,8 @@ func (c *CompareView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 				vgparent := vgn
 				_ = vgparent
 				addElement(vgparent, "h2\x00Predicted from one thread, and measured")
-				addElement(vgparent, "p\x00class\x00summary\x00A is a single-threaded run. The threads of its program are predicted from its trace, and compared with the threads of B. This is meaningful if B is the same program on the same input.")
+				vgn = addElement(vgparent, "p\x00class\x00summary")
+				setText(vgn, vugu.HTML("A is a single-threaded run. The threads of A\x26#39;s program are predicted from the trace of A, and compared with the threads of B. The comparison is meaningful if B is the same program on the same input."))
 				vgn = addElement(vgparent, "div\x00class\x00slot")
 				{
 					vgparent := vgn
@@ -2592,7 +2593,7 @@ func (c *CompareView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 						setText(vgn, c.coresWait())
 					}
 				}
-				addElement(vgparent, "p\x00class\x00second\x00The threads of A are predicted: the cores take turns, one reference each. The threads of B ran in the recorded order. Both use the same caches, so all differences come from the threads.")
+				addElement(vgparent, "p\x00class\x00second\x00The threads of A are predicted: the cores take turns, one reference each. The threads of B ran in the recorded order. Both runs use the same caches, so all differences come from the threads.")
 			}
 		}
 		if c.tab() == state.TabCommunication && c.App.table("flows-compared") != nil {
@@ -2819,7 +2820,7 @@ func (c *CoresView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 				vgparent := vgn
 				_ = vgparent
 				if !c.App.canPredict() {
-					addElement(vgparent, "p\x00class\x00note\x00id\x00cores-gone\x00This run had one thread, and its program has parallel regions. Predictions for several cores need its trace, which is no longer available. Go back and drop the trace again.")
+					addElement(vgparent, "p\x00class\x00note\x00id\x00cores-gone\x00This run had one thread, and its program has parallel regions. Predictions for several cores need the trace, which is no longer available. Go back and drop the trace again.")
 				}
 				if c.failed() != "" {
 					vgn = addElement(vgparent, "p\x00class\x00note warning\x00id\x00cores-failed")
@@ -2871,7 +2872,7 @@ func (c *CoresView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 				vgparent := vgn
 				_ = vgparent
 				addElement(vgparent, "h2\x00id\x00cores-title\x00Predict several cores")
-				addElement(vgparent, "p\x00class\x00second\x00One thread did all the work. The page divides the work among the cores as OpenMP would, and interleaves their references.")
+				addElement(vgparent, "p\x00class\x00second\x00One thread did all the work. The page divides the work among the cores as OpenMP would, and interleaves the references of the cores.")
 				vgn = addElement(vgparent, "div\x00class\x00level-set")
 				{
 					vgparent := vgn
@@ -3017,7 +3018,7 @@ func (c *CoresView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 						}
 					}
 				}
-				addElement(vgparent, "p\x00class\x00second\x00Private and shared levels are simulated with MESI coherence, which is exact for the synthesised threads. For comparison, SDCM is the model of PPT-SASMM, with a sample of at least 30 executions of each block. Compare the result with a run that has this number of threads.")
+				addElement(vgparent, "p\x00class\x00second\x00Private and shared levels are simulated with MESI coherence, which is exact for the synthesised threads. For comparison, SDCM is the model of PPT-SASMM, with a sample of at least 30 executions of each block. To check the prediction, compare it with a run that has this number of threads.")
 			}
 			vgn = addElement(vgparent, "section\x00class\x00level\x00aria-labelledby\x00cores-work-title")
 			{
@@ -3742,7 +3743,7 @@ func (c *Diagnosis) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					{
 						vgparent := vgn
 						_ = vgparent
-						addText(vgparent, "Loop changes can be tried once the trace has been compressed to loops. ")
+						addText(vgparent, "Loop changes can be tried once the trace has been compressed into loops. ")
 						vgn = addElement(vgparent, "button\x00type\x00button\x00id\x00diagnose-loops\x00Analyse again, including loops")
 						addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.RepeatForLoops() })
 					}
@@ -4123,7 +4124,7 @@ func (c *Kept) empty() string {
 	if c.App.Store == nil {
 		return c.App.NoStore
 	}
-	return "Nothing yet. Every analysis is kept here until you delete it: its profile only, never the trace."
+	return "Nothing yet. The profile of every analysis is kept here until you delete it; traces are never kept."
 }
 
 // key ends renaming with Escape.
@@ -5680,7 +5681,7 @@ func (c *ThreadsOn) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 			}
 		}
 		if c.Hint && c.App.placements() != nil {
-			addElement(vgparent, "p\x00class\x00second\x00To put other threads on one core, fill in “Threads that share a private cache” in the settings, and analyse the trace again.")
+			addElement(vgparent, "p\x00class\x00second\x00To change which threads share a core, fill in “Threads that share a private cache” in the settings, and analyse the trace again.")
 		}
 	}
 	return vgout
@@ -5929,14 +5930,14 @@ func (c *Threads) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 							}
 							addText(vgparent, "\n\t\t\t\t\t")
 							if !c.App.CanRepeat() {
-								addElement(vgparent, "span\x00The trace is no longer available: go back, drop it again, choose these groups here, and then analyse it again with them.")
+								addElement(vgparent, "span\x00The trace is no longer available: go back, drop it again, choose these groups here, and then analyse the trace again with these groups.")
 							}
 						}
 					}
 				}
 				addComponent(vgin, vgout, vgparent, c.Shared)
 				vgn = addElement(vgparent, "p\x00class\x00second")
-				setText(vgn, vugu.HTML("A thread\x26#39;s effective share is the size of a private cache in which the thread would miss as often. There is no such size if other threads fetch lines for it."))
+				setText(vgn, vugu.HTML("A thread\x26#39;s effective share is the size of a private cache in which the thread would miss as often. No such size exists if other threads fetch lines for this thread."))
 			}
 			vgn = addElement(vgparent, "section\x00class\x00level\x00aria-labelledby\x00change-title")
 			{
@@ -5945,7 +5946,7 @@ func (c *Threads) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 				addElement(vgparent, "h2\x00id\x00change-title\x00Why sharing changes distances")
 				addComponent(vgin, vgout, vgparent, c.Change)
 				vgn = addElement(vgparent, "dl\x00class\x00second\x00id\x00change-words")
-				setText(vgn, vugu.HTML("\n\t\t\t\t\x3Cdiv\x3E\x3Cdt\x3Edilated\x3C/dt\x3E\x3Cdd\x3Eother threads used other lines in between, so the distance grew\x3C/dd\x3E\x3C/div\x3E\n\t\t\t\t\x3Cdiv\x3E\x3Cdt\x3Eoverlapped\x3C/dt\x3E\x3Cdd\x3Ethe distance grew less, because this thread had used some of those lines, too\x3C/dd\x3E\x3C/div\x3E\n\t\t\t\t\x3Cdiv\x3E\x3Cdt\x3Eintercepted\x3C/dt\x3E\x3Cdd\x3Eanother thread used the same line in between, so the distance shrank\x3C/dd\x3E\x3C/div\x3E\n\t\t\t\t\x3Cdiv\x3E\x3Cdt\x3Ebrought\x3C/dt\x3E\x3Cdd\x3Ethe thread\x26#39;s first use of a line that another thread had used before\x3C/dd\x3E\x3C/div\x3E\n\t\t\t"))
+				setText(vgn, vugu.HTML("\n\t\t\t\t\x3Cdiv\x3E\x3Cdt\x3Edilated\x3C/dt\x3E\x3Cdd\x3Eother threads used further lines between the two accesses, so the distance grew\x3C/dd\x3E\x3C/div\x3E\n\t\t\t\t\x3Cdiv\x3E\x3Cdt\x3Eoverlapped\x3C/dt\x3E\x3Cdd\x3Ethe distance grew less, because this thread had also used some of those lines\x3C/dd\x3E\x3C/div\x3E\n\t\t\t\t\x3Cdiv\x3E\x3Cdt\x3Eintercepted\x3C/dt\x3E\x3Cdd\x3Eanother thread used the same line between the two accesses, so the distance shrank\x3C/dd\x3E\x3C/div\x3E\n\t\t\t\t\x3Cdiv\x3E\x3Cdt\x3Ebrought\x3C/dt\x3E\x3Cdd\x3Ethe thread\x26#39;s first use of a line that another thread had used before\x3C/dd\x3E\x3C/div\x3E\n\t\t\t"))
 			}
 		}
 	}

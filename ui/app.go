@@ -304,7 +304,7 @@ func (a *App) read(key string) (r *Result, problem string) {
 	case err == nil && entry.Key == "":
 		return nil, notKept
 	case entry.State == profile.EntryInterrupted:
-		return nil, "The analysis of " + entry.Name + " was interrupted. Press “resume” beside it in the list, and choose its file again: the analysis resumes where it stopped."
+		return nil, "The analysis of " + entry.Name + " was interrupted. Press “resume” beside the analysis in the list, and choose the file again: the analysis resumes where it stopped."
 	}
 	var data []byte
 	if err == nil {
@@ -322,7 +322,7 @@ func (a *App) read(key string) (r *Result, problem string) {
 
 // notKept is shown for a link to an analysis that is not in the store.
 const notKept = "The linked analysis is not kept in this browser: it was deleted, was made in another browser, " +
-	"or the page was closed before the first checkpoint of its run. Other analyses are untouched. Open one of them from the list, or drop the link's file again."
+	"or was interrupted before its first checkpoint. Other analyses are untouched. Open an analysis from the list, or drop the link's file again."
 
 // giveUp returns to the first screen and shows a problem. It waits for the store.
 func (a *App) giveUp(problem string) {

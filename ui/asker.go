@@ -90,9 +90,9 @@ func (a *App) openSubject(s workers.Subject) (workers.Carrier, error) {
 	var dead *workers.DeadError
 	switch {
 	case errors.As(err, &dead):
-		err = errors.New("the program that answers questions could not be loaded (" + dead.Why + "): it is loaded from this site when it is first needed, so go online and reload the page")
+		err = errors.New("the query program could not be loaded (" + dead.Why + "): this program is downloaded when it is first needed, so go online and reload the page")
 	case err == nil && m.Type != workers.TypeReady:
-		err = errors.New("the program that answers questions is from another build: reload the page")
+		err = errors.New("the query program is from a different build: reload the page")
 	case err == nil:
 		err = c.Send(workers.Message{Type: workers.TypeSubject, Body: s.Encode()})
 	}

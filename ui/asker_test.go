@@ -135,9 +135,9 @@ func TestAnswerProgramMissing(t *testing.T) {
 	d.app.Port = unloaded{d}
 	shows := func(want string) { until(t, func() bool { return strings.Contains(d.html(), want) }) }
 	d.act(func() { d.app.ExportAs("json") })
-	shows("could not be made: the program that answers questions could not be loaded (404): it is loaded from this site when it is first needed, so go online and reload the page.")
+	shows("could not be made: the query program could not be loaded (404): this program is downloaded when it is first needed, so go online and reload the page.")
 	d.app.Navigate("#" + d.app.Screen.With(state.TabBlocks).Hash())
-	shows("The models could not be queried: the program that answers questions could not be loaded (404)")
+	shows("The models could not be queried: the query program could not be loaded (404)")
 	d.app.Port = d
 	d.act(d.app.AskAgain)
 	d.answered()
@@ -146,7 +146,7 @@ func TestAnswerProgramMissing(t *testing.T) {
 	d.act(func() { d.app.models.asker.end(); d.app.models.asker = nil })
 	d.app.Port = unloaded{d}
 	d.act(d.app.SaveProbabilities)
-	shows("The branch-probability file could not be created: the program that answers questions could not be loaded (404)")
+	shows("The branch-probability file could not be created: the query program could not be loaded (404)")
 	d.app.Port = d
 	d.act(d.app.SaveProbabilities)
 	d.answered()

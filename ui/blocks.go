@@ -350,7 +350,7 @@ func (a *App) takeProbabilities(file File) {
 		case err != nil:
 			a.trouble(file.Name + " could not be read: " + err.Error() + ".")
 		case !a.inView():
-			a.trouble(file.Name + " contains branch probabilities. Open the trace or the module that they belong to, and then drop the file again.")
+			a.trouble(file.Name + " contains branch probabilities. Open the trace or the module to which the probabilities belong, and then drop the file again.")
 		default:
 			a.goTo(a.Screen.With(state.TabBlocks), false)
 			a.models.file = strings.Split(strings.TrimRight(string(text), "\n"), "\n")

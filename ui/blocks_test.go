@@ -155,7 +155,7 @@ func TestModuleComparedWithTrace(t *testing.T) {
 	}
 	d.app.Navigate("")
 	d.app.Offer(Item{File: fileWith("a-probabilities.txt", []byte("# The branches of a program\n"))})
-	d.wants("Open the trace or the module that they belong to")
+	d.wants("Open the trace or the module to which the probabilities belong")
 }
 
 func moduleText(t *testing.T) []byte {

@@ -32,7 +32,7 @@ func (c *CallsView) Waits() string {
 	case c.App.result.Live:
 		return "The call paths will be shown once the trace has been read."
 	case s.of == c.App.result.Profile && s.err != nil:
-		return "The call paths could not be listed: " + s.err.Error() + ". Reload the page to try once more."
+		return "The call paths could not be listed: " + s.err.Error() + ". Reload the page to try again."
 	case c.App.callPaths() != nil && s.reply.Problem != "":
 		return "The call paths could not be listed: " + s.reply.Problem + "."
 	}

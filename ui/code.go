@@ -341,9 +341,9 @@ func (a *App) sourceNote(f *state.Source) string {
 	case a.result == nil:
 		return f.Name + " is source code. Results that refer to it show its lines in Diagnosis and Code."
 	case v == nil:
-		return f.Name + " is source code, but this result does not refer to any."
+		return f.Name + " is source code, but this result does not refer to any source file."
 	case len(v.FilesNamed(f.Name)) == 0:
-		return f.Name + " is source code, but this result does not refer to it. It refers to " + someNames(v.Files()) + "."
+		return f.Name + " is source code, but this result does not refer to this file. The result refers to " + someNames(v.Files()) + "."
 	case a.code.recorded != nil && slices.ContainsFunc(v.FilesNamed(f.Name), func(name string) bool { return a.code.recorded.Lines(name) != nil }):
 		return f.Name + " was recorded with the program. The recorded text is shown."
 	case slices.ContainsFunc(v.FilesNamed(f.Name), func(name string) bool { return len(a.sourcesOf(name)) > 1 }):

@@ -90,7 +90,7 @@ func TestCode(t *testing.T) {
 	d.act(func() { d.app.ChooseSource("matmul-naive.c", 1) })
 	d.wants(`id="source-short"`)
 	d.app.Offer(Item{File: fileWith("other.c", []byte("x"))})
-	d.wants("other.c is source code, but this result does not refer to it. It refers to matmul-naive.c.")
+	d.wants("other.c is source code, but this result does not refer to this file. The result refers to matmul-naive.c.")
 	d.app.Offer(Item{File: fileWith("broken.c", []byte("x\x00"))})
 	d.wants("broken.c is not a text file")
 	if n := len(d.entries()); n != 1 {

@@ -95,7 +95,7 @@ func (a *App) CompareWith(key string) {
 		return
 	}
 	a.against = a.Screen.Open
-	a.Note = "Choose the file to compare with, or drop it: a trace or a profile."
+	a.Note = "Choose or drop the file to compare with: a trace or a profile."
 	a.Port.Pick()
 	a.touch()
 }

@@ -39,7 +39,7 @@ func (a *App) replies(q answers.Question) (both [2]*answers.Reply, known bool) {
 func (a *App) repliesWait() string {
 	for side := range a.verbs {
 		if err := a.verbs[side].err; err != nil {
-			return state.SideName(side) + ": " + err.Error() + ". Reload the page to try once more."
+			return state.SideName(side) + ": " + err.Error() + ". Reload the page to try again."
 		}
 	}
 	return "Computing the answers about both runs …"

@@ -176,7 +176,7 @@ func (c *Data) status() string {
 	s := &c.App.data
 	switch {
 	case s.err != nil:
-		return "There is no answer: " + s.err.Error() + ". Reload the page to try once more."
+		return "There is no answer: " + s.err.Error() + ". Reload the page to try again."
 	case s.reply == nil:
 		return "Computing …"
 	case s.reply.Problem != "":

@@ -70,7 +70,7 @@ func (c *Diagnosis) verdict() string {
 	s := &c.App.diagnosis
 	switch {
 	case s.err != nil:
-		return "No diagnosis could be made: " + s.err.Error() + ". Reload the page to try once more."
+		return "No diagnosis could be made: " + s.err.Error() + ". Reload the page to try again."
 	case s.reply == nil:
 		return "Searching for the largest costs …"
 	case s.reply.Problem != "":
@@ -207,7 +207,7 @@ func (a *App) compareDiagnoses() *diagnosesState {
 	for side, x := range [2]*verbAnswer{&a.diagnosis.verbAnswer, &s.other} {
 		switch {
 		case x.err != nil:
-			return without("No diagnosis could be made: " + x.err.Error() + ". Reload the page to try once more.")
+			return without("No diagnosis could be made: " + x.err.Error() + ". Reload the page to try again.")
 		case x.reply == nil:
 			return without("Searching for the largest changes …")
 		case x.reply.Problem != "":

@@ -56,7 +56,7 @@ func (a *App) reopen(key, name string) {
 	if err != nil {
 		a.update(func() {
 			a.wanted, a.Note = key, ""
-			a.trouble(name + " could not be opened again (" + err.Error() + "). Drop it, or press “resume” to choose it: the analysis resumes where it stopped.")
+			a.trouble(name + " could not be opened again (" + err.Error() + "). Drop the file, or press “resume” to choose it: the analysis resumes where it stopped.")
 			delete(a.files, key)
 		})
 		return

@@ -148,7 +148,7 @@ func (a *App) takeLoops(reply *answers.Reply, err error) {
 	case err != nil:
 		s.asker.end()
 		s.asker, s.asked = nil, nil
-		s.failed = "The misses of the loops could not be counted: " + err.Error() + ". Reload the page to try once more."
+		s.failed = "The misses of the loops could not be counted: " + err.Error() + ". Reload the page to try again."
 		s.changes.busy = false
 		a.Port.Announce(s.failed)
 		a.drawAgain(state.TabLoops)

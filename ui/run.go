@@ -26,7 +26,7 @@ const profileHead = 64
 var errWorkerEnded = errors.New("the worker died")
 
 // errLeft ends a run in a page that the user has left, but that the browser may restore.
-var errLeft = errors.New("the page was left, which ends its analyses")
+var errLeft = errors.New("you left the page, which ended its analyses")
 
 // run is one running analysis.
 type run struct {
@@ -522,9 +522,9 @@ func (a *App) lost(err error) {
 		a.endRun(key)
 		return
 	case kept:
-		problem += " Its work up to the last checkpoint and all other analyses are kept: resume it from the list."
+		problem += " The work up to the last checkpoint and all other analyses are kept: resume the analysis from the list."
 	case snapshot == nil:
-		problem += " It had no result yet. Analyse the trace again, analyse a part of it, or use the command."
+		problem += " The analysis had no result yet. Analyse the trace again, analyse a part of it, or use the command."
 	default:
 		problem += a.keepSnapshot(key, name, snapshot)
 	}

@@ -91,7 +91,7 @@ func (a *App) own(item Item, key, name string) (release func(), over bool) {
 		a.Port.SetHash(a.Screen.Hash(), item.link)
 		a.Port.ShowFirst(false)
 		a.present(&Result{Key: key, Name: name, Live: true})
-		a.Note = name + " is being analysed in another tab. Its progress is shown here too; if that tab is closed, the analysis continues in this one."
+		a.Note = name + " is being analysed in another tab. The progress is also shown here; if that tab is closed, the analysis continues in this tab."
 		a.Port.Announce(a.Note)
 		a.Port.Focus("result-title")
 	})

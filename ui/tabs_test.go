@@ -151,7 +151,7 @@ func digestOfText(t *testing.T) string {
 
 func TestSecondTabTakesOver(t *testing.T) {
 	first, second, die, ended := twoTabs(t)
-	second.wants("is being analysed in another tab", "Stop watching", "the result is shown here too, once it is complete")
+	second.wants("is being analysed in another tab", "Stop watching", "the result will also be shown here once it is complete")
 	until(t, func() bool {
 		progress := second.html()
 		return !strings.Contains(progress, `<b id="run-references">0</b>`)
@@ -159,7 +159,7 @@ func TestSecondTabTakesOver(t *testing.T) {
 	close(die)
 	<-ended[0]
 	<-ended[1]
-	first.wants("resume it from the list")
+	first.wants("resume the analysis from the list")
 	e := second.entries()
 	if len(e) != 1 || e[0].State != profile.EntryComplete || e[0].Digest != digestOfText(t) {
 		t.Errorf("kept: %+v", e)
@@ -173,7 +173,7 @@ func TestSuspendedPageEndsItsRuns(t *testing.T) {
 	first.app.Leave()
 	<-ended[0]
 	<-ended[1]
-	first.wants("the page was left")
+	first.wants("you left the page")
 	e := second.entries()
 	if len(e) != 1 || e[0].State != profile.EntryComplete || e[0].Digest != digestOfText(t) {
 		t.Errorf("kept: %+v", e)

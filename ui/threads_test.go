@@ -113,7 +113,7 @@ func TestThreadsGroups(t *testing.T) {
 	d.act(func() { d.app.SetShared(2 << 10) })
 	d.act(func() { d.app.MoveCore(2, 1) })
 	d.act(func() { d.app.MoveCore(3, 1) })
-	d.wants(`id="groups-unknown"`, `id="groups-again"`, `id="group-3"`, "analyse the trace again with them")
+	d.wants(`id="groups-unknown"`, `id="groups-again"`, `id="group-3"`, "analyse the trace again with these groups")
 	if d.app.Screen.Groups != "0-0-1-1" || d.charts["cores"] == nil {
 		t.Errorf("groups %q", d.app.Screen.Groups)
 	}
@@ -266,7 +266,7 @@ func TestFalseSharingNamed(t *testing.T) {
 // A tab without data shows the reason and advice.
 func TestThreadsMissing(t *testing.T) {
 	p := &profile.Profile{Totals: profile.Totals{Threads: []uint32{1, 2}}}
-	for tab, want := range map[state.Tab]string{state.TabThreads: "“sharing” among its analyses", state.TabCommunication: "written by an earlier version of stackglass"} {
+	for tab, want := range map[state.Tab]string{state.TabThreads: "“sharing” was not among the analyses", state.TabCommunication: "written by an earlier version of stackglass"} {
 		if why := tab.Missing(p); !strings.Contains(why, want) {
 			t.Errorf("%s of two threads: %q", tab.Name(), why)
 		}
@@ -314,7 +314,7 @@ func TestCompareThreads(t *testing.T) {
 	d.app.Navigate("")
 	d.app.Offer(demoItem())
 	d.app.Navigate("#" + state.Screen{Open: first, Other: d.app.Screen.Open, Tab: state.TabThreads}.Hash())
-	d.wants(`id="missing"`, "B has nothing to compare here")
+	d.wants(`id="missing"`, "B has nothing to compare in this view")
 }
 
 // If the second thread of a trace appears late, communication is counted only on request. The page

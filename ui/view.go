@@ -87,7 +87,7 @@ func (a *App) missing(t state.Tab) string {
 		return why
 	}
 	if why := t.Missing(a.other.Profile); why != "" {
-		return "B has nothing to compare here. " + why
+		return "B has nothing to compare in this view. " + why
 	}
 	return ""
 }
@@ -100,7 +100,7 @@ func (a *App) uncounted() string {
 	case r.View != nil:
 		return ""
 	case r.Live && a.run != nil && a.run.leave != nil:
-		return "Another tab counts the references; the result is shown here too, once it is complete."
+		return "Another tab counts the references; the result will also be shown here once it is complete."
 	case r.Live:
 		return "The first references are being counted …"
 	}

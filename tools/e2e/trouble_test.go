@@ -104,7 +104,7 @@ func TestDeadWorker(t *testing.T) {
 	p.kill()
 	said := p.problem()
 	t.Log(said)
-	if !regexp.MustCompile(`long-.*: the analysis worker crashed.*resume it from the list`).MatchString(said) {
+	if !regexp.MustCompile(`long-.*: the analysis worker crashed.*resume the analysis from the list`).MatchString(said) {
 		t.Errorf("the page says %q", said)
 	}
 	p.press("\x1b")

@@ -41,7 +41,7 @@ type single struct {
 var (
 	htmlElement  = regexp.MustCompile(`<html [^>]*>`)
 	policyMeta   = regexp.MustCompile(`(<meta http-equiv="Content-Security-Policy" content=")[^"]*"`)
-	policyText   = regexp.MustCompile(`(<code id="policy">)[^<]*(</code>\. It lets scripts connect) only to this site`)
+	policyText   = regexp.MustCompile(`(<code id="policy">)[^<]*(</code>\. This policy lets scripts connect) only to this site`)
 	styleLink    = regexp.MustCompile(`<link rel="stylesheet" href="([^"]+)">`)
 	iconLink     = regexp.MustCompile(`(<link rel="icon" href=")([^"]+)"`)
 	manifestLink = regexp.MustCompile(`<link rel="manifest"[^>]*>\n?`)

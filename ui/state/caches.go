@@ -95,7 +95,7 @@ func (c *Caches) MarkReal(curve *Chart) {
 			m.Real = p.Levels[m.Level-1].Misses / p.Levels[0].Accesses
 		}
 	}
-	curve.Summary += " Squares show the miss ratio of each level in this hierarchy, where it differs."
+	curve.Summary += " Squares show the miss ratio of a level in this hierarchy if it differs from the curve."
 }
 
 // numberOfID returns the value of the fact with that ID.

@@ -47,7 +47,7 @@ func missingCalls(p *profile.Profile) string {
 	case p.Sites == nil:
 		return missingSites(p)
 	}
-	return "This analysis does not record calls. Programs that are compiled with “stackglass cc” record them. They are counted for whole traces, not for samples."
+	return "This analysis does not record calls. Programs that are compiled with “stackglass cc” record calls. Calls are counted for whole traces, not for samples."
 }
 
 // Calls is the answer of "stackglass calls".
@@ -272,9 +272,9 @@ func (c *Calls) Summary(search string) string {
 	case len(c.Trees) > 1:
 		return text + t.Sentence(0)
 	case t.Up:
-		return text + "A function is as wide as its own count, without callees. Its callers are below."
+		return text + "The width of a function is its own count, without callees. Its callers are below."
 	}
-	return text + "A call path is as wide as its count, with callees."
+	return text + "The width of a call path is its count, with callees."
 }
 
 // Sentence describes a row: the counts of its function with and without callees.

@@ -250,9 +250,9 @@ func missingSites(p *profile.Profile) string {
 	case p.Sites != nil:
 		return ""
 	case p.Input.Header.Sites:
-		return "This trace records which code made its references, but this analysis does not include it: its lines did not fit in memory, or “sites” was not among its analyses. " +
+		return "This trace records which code made its references, but this analysis does not include the code: the lines did not fit in memory, or “sites” was not among the analyses. " +
 			"Analyse the trace again, with a higher memory limit or as a sample (space=0.01)."
 	}
 	return "This trace does not record which code made its references. Programs that are compiled with “stackglass cc” or run by “stackglass trace” record it, " +
-		"and so do traces of other tools with instruction addresses. Drop such a trace here. Profiles from early versions lack this information too: analyse their traces again."
+		"and so do traces of other tools with instruction addresses. Drop such a trace here. Profiles from early versions also lack this information: analyse their traces again."
 }

@@ -317,7 +317,7 @@ func (v *CodeView) Before(place int) *Table {
 		return nil
 	}
 	t := show(&d.Tables[at], words, map[string]string{"of": v.Named(place)}, "place", "accesses", "share").unsorted().of(v.Document)
-	t.Caption = "Who touched the lines before, at distances of " + strconv.Itoa(profile.PreviousFrom) + " lines or more"
+	t.Caption = "Code that last accessed the lines, at distances of " + strconv.Itoa(profile.PreviousFrom) + " lines or more"
 	return t
 }
 
@@ -554,7 +554,7 @@ func (v *View) worstLine(h hierarchy.Hierarchy) (Finding, bool) {
 	total, most := levels[0].Level.Misses, c.rows[0].Misses[0]
 	why := ""
 	if n := c.rows[0].Coherence[0]; n >= most/2 {
-		why = "They are misses because another core's store invalidated the line. "
+		why = "These accesses miss because another core's store invalidated the line. "
 		if n < most {
 			why = c.about(0) + Count(n) + " of them are misses because another core's store invalidated the line. "
 		}

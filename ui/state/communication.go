@@ -508,9 +508,9 @@ func missingCommunication(p *profile.Profile) string {
 	case p.Communication != nil:
 		return ""
 	case len(p.Totals.Threads) > 1:
-		return "This analysis did not record which thread uses the values of another thread: " + answers.NoCommunication(p) + ". Analyse the trace again with communication, " +
+		return "This analysis did not record communication between threads: " + answers.NoCommunication(p) + ". Analyse the trace again with communication, " +
 			"or run “stackglass analyze --analyses sharing,communication -o file.sgp” and drop that file here."
 	}
-	return "This trace has one thread only, or does not record which thread made a reference, so no data goes from one thread to another. " +
+	return "This trace has one thread only, or does not record which thread made a reference, so no data moves between threads. " +
 		"Traces of multithreaded programs that were compiled with “stackglass cc” record threads, and so do gem5, drmemtrace and csv traces with a column of threads. Drop such a trace here, or try the demos with several threads."
 }

@@ -507,9 +507,9 @@ func (c *Comparison) worstSizeWords() string {
 		return ""
 	}
 	if fact("bytes") == "" {
-		return "Both miss the same share of accesses in a fully associative LRU cache of any size."
+		return "A and B miss the same share of accesses in a fully associative LRU cache of any size."
 	}
-	return "They differ most with a fully associative cache of " + fact("bytes") + c.A.oneCache() + ": A misses " + fact("a_miss_ratio") +
+	return "A and B differ most with a fully associative cache of " + fact("bytes") + c.A.oneCache() + ": A misses " + fact("a_miss_ratio") +
 		" of its accesses, B " + fact("b_miss_ratio") + " (" + fact("a_misses") + " and " + fact("b_misses") + " misses)."
 }
 

@@ -195,7 +195,7 @@ func (c *Cores) blank() []float64 {
 // RatesChart shows the hit ratios of each level over the number of cores; chosen is the selected
 // number.
 func (c *Cores) RatesChart(chosen int) *Chart {
-	chart := &Chart{ID: "rates", Title: "Hit ratios over cores", Y: Axis{Label: "share of accesses that hit in this level or one above", Unit: UnitShare, Max: 1}}
+	chart := &Chart{ID: "rates", Title: "Hit ratios over cores", Y: Axis{Label: "share of accesses that hit in this level or a level above", Unit: UnitShare, Max: 1}}
 	c.overCores(chart, c.Rates("global_rate"), func(s answers.Series) string {
 		switch {
 		case s.Method == string(hierarchy.WindowedSDCM):

@@ -227,7 +227,7 @@ func missingData(p *profile.Profile) string {
 	case p.Sites == nil || p.Sites.Data == nil:
 		return "The trace does not record data structures. Compile the program with “stackglass cc -- clang -g …” and run it."
 	case p.Sampled != nil:
-		return "A sample does not contain every access to a data structure. Analyse the whole trace."
+		return "A sample does not contain every access to a data structure, so analyse the whole trace."
 	}
 	return "This analysis did not measure how data structures are used: accesses by member, lives of memory blocks, and maps of address and time. Analyse the trace again, including data structures, " +
 		"or run “stackglass analyze --analyses default,data -o file.sgp” and drop that file here."

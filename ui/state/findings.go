@@ -45,8 +45,8 @@ func Nothing(p *profile.Profile) string {
 	case t.AllReferences() > 0:
 		return ""
 	case t.Unselected > 0:
-		return "The settings exclude all " + Plural(t.Unselected, "reference", "references") + " of this trace: they select “" + p.Input.Kinds.String() +
-			"”, and the trace has none. Go back, choose other kinds of references in the settings, and drop the trace again."
+		return "The settings exclude all " + Plural(t.Unselected, "reference", "references") + " of this trace: the settings select “" + p.Input.Kinds.String() +
+			"”, and the trace contains no such references. Go back, choose other kinds of references in the settings, and drop the trace again."
 	}
 	return "No reference has been analysed."
 }

@@ -95,7 +95,7 @@ func (v *View) FootprintMisses() *Chart {
 		chart.X.Max = max(chart.At[n-1], 2*chart.X.Min)
 	}
 	chart.Series = []Series{predicted, counted}
-	chart.Summary = "The prediction is at most " + significant(100*most) + " percentage points from the exact miss ratio. It assumes that the program behaves the same way throughout the run."
+	chart.Summary = "The prediction is at most " + significant(100*most) + " percentage points from the exact miss ratio. The prediction assumes that the program behaves the same way throughout the run."
 	return chart
 }
 
@@ -110,6 +110,6 @@ func missingFootprint(p *profile.Profile) string {
 	if p.Footprint != nil && p.Footprint.Accesses > 0 {
 		return ""
 	}
-	return "This analysis did not count the footprint, that is, how many distinct lines a window of any length touches. Analyse the trace again, including the footprint, " +
+	return "This analysis did not count the footprint, that is, the number of distinct lines that a window of any length touches. Analyse the trace again, including the footprint, " +
 		"or run “stackglass analyze --analyses default,footprint -o file.sgp” and drop that file here."
 }

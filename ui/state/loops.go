@@ -214,7 +214,7 @@ func (l *Loops) Method() string {
 		"Loops are numbered like chapters. Nests that differ only in addresses and trip counts are listed as one nest that runs several times. " +
 		"A loop that several threads or time slices run is listed once, with “+” behind the number of the first; the loops of each are folded below it."
 	if l.Profile.Sites == nil && !l.Profile.Input.Header.PCs {
-		text += " The trace records neither sites nor instruction addresses, so it compresses poorly, and these are not the loops of the program."
+		text += " The trace records neither sites nor instruction addresses, so the trace compresses poorly, and the loops listed here are not the loops of the program."
 	}
 	return text
 }
@@ -494,10 +494,10 @@ func missingLoops(p *profile.Profile) string {
 	case len(p.Loops) > 0:
 		return ""
 	case p.Loops != nil:
-		return "The trace cannot be compressed into loops: its loop tree exceeded the memory limit. Accesses that depend on data, as in sparse matrices, hash tables and lists, need large trees. " +
+		return "The trace cannot be compressed into loops: its loop tree exceeded the memory limit. Accesses that depend on data, for example in sparse matrices, hash tables and lists, need large trees. " +
 			"Try a part of the trace: “stackglass loops --limit 10000000”."
 	}
-	return "This analysis did not compress its trace into loops, which is done only on request. Analyse the trace again with “Fold loops” in the settings, " +
+	return "This analysis did not compress the trace into loops, because this is done only on request. Analyse the trace again with “Compress into loops” in the settings, " +
 		"or with “stackglass analyze --analyses loops -o file.sgp”, and drop that file here."
 }
 
@@ -513,12 +513,12 @@ type ChangeKind struct {
 func ChangeKinds() []ChangeKind {
 	const loops = " Name loops by number, for example 1.2, or by letter: i is the outermost loop, j the first loop in it, and so on."
 	return []ChangeKind{
-		{"pad", "pad rows", "a=+64", "An array, by its name or an address in it, and the number of bytes to add to each of its rows."},
+		{"pad", "pad rows", "a=+64", "An array, by name or by an address inside it, and the number of bytes to add to each row."},
 		{"interchange", "interchange loops", "i,j", "Two perfectly nested loops." + loops},
-		{"tile", "tile loops", "i=32,j=32", "Perfectly nested loops, and the number of iterations of a tile; i=all,j=32 only moves the tiles of j outside i." + loops},
-		{"align", "align arrays", "64", "A power of two: all arrays move to multiples of this number of bytes. To move one array: a=64."},
+		{"tile", "tile loops", "i=32,j=32", "Perfectly nested loops, and the number of iterations in a tile; i=all,j=32 only moves the tiles of j outside i." + loops},
+		{"align", "align arrays", "64", "A power of two: all arrays move to multiples of this number of bytes. To move one array, write a=64."},
 		{"fuse", "fuse loops", "1.1", "A loop to fuse with the next loop, which must have the same trip count." + loops},
-		{"array-of-structs", "array of structures", "x,y", "Arrays with elements of equal size, which become the fields of one array of structures."},
+		{"array-of-structs", "array of structures", "x,y", "Arrays with elements of equal size, to be merged into one array of structures."},
 	}
 }
 

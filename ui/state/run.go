@@ -95,8 +95,8 @@ func BeyondNote(name string, p workers.Progress) string {
 	if p.Limit > 0 {
 		than = "fit in " + Bytes(p.Limit)
 	}
-	return name + " has more distinct lines than " + than + ", so its stacks are kept on disk from here on, and the analysis takes longer. Distances, caches and sets stay exact. " +
-		"Results about code, data, single bytes and sharing between threads are left out. To get them, raise the memory limit or analyse a sample (space=0.01)."
+	return name + " has more distinct lines than " + than + ", so from now on, its stacks are stored on disk, and the analysis takes longer. Distances, caches and sets stay exact. " +
+		"Results about code, data, single bytes and sharing between threads are left out. To get these results, raise the memory limit or analyse a sample (space=0.01)."
 }
 
 // mostShare is the bar's share when the whole file has been read. Assembling the result takes a few

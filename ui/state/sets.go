@@ -198,14 +198,14 @@ func (v *View) setsSentence() string {
 		}
 	}
 	if most == 0 && least == 0 {
-		return "Sets make no difference to this run: every cache has as many misses as a fully associative cache of its size."
+		return "Sets make no difference to this run: every cache has as many misses as a fully associative cache of the same size."
 	}
-	text := "Sets never cost more than full associativity here."
+	text := "In this run, sets never cause more misses than full associativity."
 	if most > 0 {
-		text = "Sets cost most in a cache of " + v.cellWords(worst) + ": " + Percent(signedShare(most, v.Curve.Accesses)) + " of accesses are conflict misses."
+		text = "Sets cause most additional misses in a cache of " + v.cellWords(worst) + ": " + Percent(signedShare(most, v.Curve.Accesses)) + " of accesses are conflict misses."
 	}
 	if least < 0 {
-		text += " They save most in a cache of " + v.cellWords(best) + ": " + Percent(signedShare(-least, v.Curve.Accesses)) + " of accesses hit but would miss in a fully associative cache."
+		text += " Sets save most misses in a cache of " + v.cellWords(best) + ": " + Percent(signedShare(-least, v.Curve.Accesses)) + " of accesses hit but would miss in a fully associative cache."
 	}
 	return text
 }
@@ -305,7 +305,7 @@ func missingSets(p *profile.Profile) string {
 	if hasSets(p) {
 		return ""
 	}
-	return "This profile has no table of sets: it was made by an earlier version, or without “sets” among its analyses. Analyse its trace again. Until then, the Caches view models sets with SDCM."
+	return "This profile has no table of sets: it was made by an earlier version, or without “sets” among its analyses. Analyse the trace again. Until then, the Caches view models sets with SDCM."
 }
 
 // hasSets reports whether a profile has a table of sets for each line size.

@@ -86,7 +86,7 @@ func (t *Threads) Doubts() []string {
 	var list []string
 	if threads := len(t.view.Profile.Totals.Threads); threads > profile.MaxCores && len(t.Cores) == profile.MaxCores {
 		list = append(list, "there are "+Exact(uint64(threads))+" threads, but at most "+strconv.Itoa(profile.MaxCores)+
-			" cores; the last threads share the cores of the others in turn")
+			" cores; the last threads share the cores of the other threads in turn")
 	}
 	return t.view.threadDoubts(list, answers.ThreadsOfSample)
 }
@@ -244,12 +244,12 @@ func (t *Threads) stackSentence(s Stack) string {
 			lost += t.cores[i].lost.Accesses
 			accesses += t.cores[i].coherent.Accesses
 		}
-		return "Each thread has a cache of its own, and another thread's store invalidates the line. " + Exact(lost) +
-			" accesses, " + Percent(Ratio(lost, accesses)) + ", are coherence misses, because their line was invalidated. No cache size avoids them."
+		return "Each thread has its own cache, and another thread's store invalidates the line. " + Exact(lost) +
+			" accesses, " + Percent(Ratio(lost, accesses)) + ", are coherence misses, because their line was invalidated. No cache size avoids these misses."
 	case SharedStack:
-		return "All threads share one cache. Each curve shows one thread's accesses to it."
+		return "All threads share one cache. Each curve shows the accesses of one thread to this cache."
 	}
-	return "Each thread has a cache of its own, as if no other thread stored to its lines."
+	return "Each thread has its own cache, as if no other thread stored to its lines."
 }
 
 // CurvesTable lists every core's misses at powers of two. Exports list every size at which the
@@ -413,7 +413,7 @@ func (t *Threads) Known(g Groups) bool {
 }
 
 // unknownGroups is the message for groups of threads for which the profile has no stacks.
-const unknownGroups = "This analysis has no stack for these groups: analyse the trace again with them."
+const unknownGroups = "This analysis has no stack for these groups: analyse the trace again with these groups."
 
 // SharedTable lists the misses in shared caches by thread.
 func (t *Threads) SharedTable(g Groups, bytes uint64) *Table {
@@ -487,8 +487,8 @@ func missingThreads(p *profile.Profile) string {
 		return ""
 	case len(p.Totals.Threads) > 1:
 		return "This analysis has one stack for all " + Plural(uint64(len(p.Totals.Threads)), "thread", "threads") +
-			" of the trace: it was made before stacks were kept by thread, or without “sharing” among its analyses, or its lines did not fit in memory. Analyse the trace again, with a higher memory limit or as a sample (space=0.01)."
+			" of the trace: an early version made it, “sharing” was not among the analyses, or the lines did not fit in memory. Analyse the trace again, with a higher memory limit or as a sample (space=0.01)."
 	}
-	return "This trace has one thread only, or does not record which thread made a reference, so no cache is shared. All its results are in Diagnosis, Caches and Code. " +
+	return "This trace has one thread only, or does not record which thread made a reference, so no cache is shared. All results of this trace are in Diagnosis, Caches and Code. " +
 		"Traces of multithreaded programs that were compiled with “stackglass cc” record threads, and so do gem5, drmemtrace and csv traces with a column of threads. Drop such a trace here, or try the demos with several threads."
 }
