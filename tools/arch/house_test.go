@@ -67,6 +67,20 @@ func TestPackagesAreDocumented(t *testing.T) {
 	}
 }
 
+// TestChangelogIsShort checks that a version's changes fit on a screen.
+func TestChangelogIsShort(t *testing.T) {
+	versions := strings.Split(read(t, "CHANGELOG.md"), "\n## ")
+	if len(versions) < 2 {
+		t.Fatal("CHANGELOG.md has no section")
+	}
+	for _, v := range versions[1:] {
+		name, _, _ := strings.Cut(v, "\n")
+		if n := strings.Count(v, "\n- "); n < 1 || n > 20 {
+			t.Errorf("CHANGELOG.md: %s has %d entries, want 1 to 20: change an entry rather than add one", name, n)
+		}
+	}
+}
+
 func TestGeneratedFilesSaySo(t *testing.T) {
 	for _, s := range sources(t) {
 		if strings.HasSuffix(s.name, "_gen.go") && !ast.IsGenerated(s.syntax) {
