@@ -99,7 +99,7 @@ type File struct {
 	Read func(most int) ([]byte, error)
 }
 
-// Demo is a trace that comes with the page, with the lesson that it teaches.
+// Demo is a trace that is part of the page, with the lesson that it teaches.
 type Demo struct {
 	Name, Question string
 	Title          string // the description of the demo's program

@@ -34,7 +34,7 @@ const (
 	Communication                      // values that one thread writes and another uses; includes Sites
 	Loops                              // the trace compressed to loops; only together with Default
 	Blocks                             // executions of blocks, and taken branches; only together with Default
-	Operations                         // the cheap counters, as in Default
+	Operations                         // the cheap counters, which are also part of Default
 	Footprint                          // average number of distinct lines in windows of any length; only together with Default
 	Regular                            // option of Loops: stop early on a trace that does not compress or has no code
 	// lifetimes of memory blocks, members of structures, and maps of addresses and time; only together

@@ -431,8 +431,8 @@ func (c *Calls) name(n *callNode) string {
 
 // treeTable adds the nodes of a tree to a table: each node comes before the nodes below it, and the
 // nodes below it are in descending order of the main event, whose count is self or all. Nodes with
-// less than the given share of the main event are left out, and so are the nodes below them. A path
-// begins with its first caller, even in a tree of callers.
+// less than the given share of the main event are omitted, together with the nodes below them. A
+// path begins with its first caller, even in a tree of callers.
 func (c *Calls) treeTable(t *report.Table, roots []*callNode, callers, bySelf bool, share float64) {
 	weight := func(n *callNode) uint64 {
 		if bySelf {
@@ -486,7 +486,7 @@ func (c *Calls) newTree(key, title string) report.Table {
 
 // ByPath returns the tree of calls from callers to callees: each path follows its caller, and the
 // callees of a path are in descending order of the main event. Paths with less than the given share
-// of the main event are left out, and so are their callees.
+// of the main event are omitted, together with their callees.
 func (c *Calls) ByPath(share float64) report.Table {
 	t := c.newTree("paths", "Call paths")
 	roots := c.tree(c.calleesOf(covered{}), false, c.calleesOf)

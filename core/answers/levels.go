@@ -350,7 +350,7 @@ func KnownThreads(p *profile.Profile, group []uint32) (known []uint32) {
 	return known
 }
 
-// ManyThreads returns warnings about communication that is left out because there are too many
+// ManyThreads returns warnings about communication that is omitted because there are too many
 // threads. caches means that the question is about transfers between caches.
 func ManyThreads(p *profile.Profile, caches bool) (doubts []string) {
 	if n := p.Communication.Beyond; n > 0 {

@@ -51,8 +51,8 @@ func shortened(name string, most int) []string {
 	return []string{name, parameters, arguments, both, middle}
 }
 
-// shortPath returns a call path with at most about mostPath characters: the first function, the number
-// of functions that are left out, and the last functions.
+// shortPath returns a call path with at most about mostPath characters: the first function, the
+// number of functions that are omitted, and the last functions.
 func shortPath(path string) string {
 	functions := strings.Split(path, ";")
 	for i, name := range functions {

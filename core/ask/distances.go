@@ -175,8 +175,8 @@ func shapes(t report.Table, brief bool) report.Table {
 // noDistances is a function for Verb.Missing that reports missing stack distances.
 var noDistances = lacks(func(p *profile.Profile) bool { return len(p.Locality) == 0 }, "the profile contains no stack distances")
 
-// withBeside returns the stack distances of the run and of the run that it is compared with, if
-// any.
+// withBeside returns the stack distances of the run and, if there is one, of the run with which it
+// is compared.
 func (r *Run) withBeside(q Question, own *profile.Locality) ([]*profile.Locality, error) {
 	if r.Beside == nil {
 		return []*profile.Locality{own}, nil

@@ -14,9 +14,10 @@ import (
 type Question struct {
 	Verb    *Verb
 	Machine hierarchy.Hierarchy // the caches in question; no levels: the user gave none
-	Brief   bool                // the answer is for people: less important rows and columns are left out
-	Only    string              // the only column of numbers that is needed in tables with many rows; "": all
-	values  map[string][]string // values of the given arguments, by name
+	// the answer is for people: less important rows and columns are omitted
+	Brief  bool
+	Only   string              // the only column of numbers that is needed in tables with many rows; "": all
+	values map[string][]string // values of the given arguments, by name
 }
 
 // New returns the question with all arguments at their defaults.

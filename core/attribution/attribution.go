@@ -91,7 +91,7 @@ type Ranker struct {
 
 	estimated bool // the bins are estimates from a sample of lines
 
-	of *Ranker // the ranker of the whole run, if this one is for a part of it
+	of *Ranker // the ranker of the whole run, if this ranker is for a part of the run
 }
 
 // stack contains the accesses of all sites to an LRU stack, in the bins that sites use.

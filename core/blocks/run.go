@@ -293,7 +293,7 @@ func NewRunDecoder(data []byte) *RunDecoder {
 // data.
 func (c *RunDecoder) Encoded() []byte { return c.program }
 
-// Program returns the decoded program, or nil if it was left out.
+// Program returns the decoded program, or nil if it was omitted.
 func (c *RunDecoder) Program() (*trace.Program, error) {
 	if err := c.Err(); err != nil || len(c.program) == 0 {
 		return nil, err

@@ -243,7 +243,7 @@ func (r *run) chain(b int) (c chained) {
 			remainders = true
 		case i.Opcode == "load":
 			c.tables = true
-		// the chain contains decisions, as in a binary search
+		// the chain contains decisions, for example in a binary search
 		case i.Opcode == "icmp" || i.Opcode == "select" || i.Opcode == "fcmp":
 			chosen = true
 		}
@@ -280,9 +280,9 @@ func (r *run) chain(b int) (c chained) {
 	return c
 }
 
-// sums finds the floating-point variables that a loop's block keeps in memory, as in unoptimised
-// code. For each variable, it returns the load, and the store of the result that is computed from
-// the loaded value.
+// sums finds the floating-point variables that a loop's block keeps in memory, for example in
+// unoptimised code. For each variable, it returns the load, and the store of the result that is
+// computed from the loaded value.
 func (c *costs) sums(r *run, b uint32) (list [][2]int32) {
 	k := &c.program.Blocks[b]
 	for n := range k.Instrs {

@@ -590,8 +590,8 @@ func (c *costs) waits(r *run, of *measure) ([][]float64, error) {
 
 // follows returns the share of a site's new addresses that were loaded in earlier iterations, such
 // as the addresses of all elements of a list except the first. It returns 0 if most addresses were
-// not loaded in earlier iterations, as in a hash table with short chains. The pipeline model
-// recognises this only in loops of one block whose variables are in registers.
+// not loaded in earlier iterations, for example in a hash table with short chains. The pipeline
+// model recognises this only in loops of one block whose variables are in registers.
 func (c *costs) follows(s *profile.Site) float64 {
 	if int64(s.Number) >= int64(len(c.program.Sites)) {
 		return 0

@@ -331,7 +331,7 @@ func (e *elementTable) cell(addr trace.Addr) *uint32 {
 
 // find finds the element of an address, or adds it if add is set.
 func (e *elementTable) find(addr trace.Addr, add bool) bool {
-	// Usually, the element is the one that was found last, or the next element in the new order.
+	// Usually, the element is the element that was found last, or the next element in the new order.
 	for n := e.latest; n < e.latest+2 && int(n) < len(e.numbers.keys); n++ {
 		if addr-e.numbers.keys[n] < e.to[n+1]-e.to[n] {
 			e.latest = n

@@ -238,7 +238,7 @@ func (s *schedule) read(rows []row, most int) (_ []row, more bool) {
 	return rows, true
 }
 
-// skip handles the rows of a part of the trace that is left out.
+// skip handles the rows of a part of the trace that is omitted.
 func (s *schedule) skip(b *trace.Batch) {
 	if s.alloc == nil || b.Arg == nil {
 		return
@@ -254,7 +254,7 @@ func (s *schedule) skip(b *trace.Batch) {
 // the given number of rows. The zero value means all rows.
 type parts struct{ period, rows uint64 }
 
-// skip reports whether a group of rows is left out. The group is skipped or replayed as a whole.
+// skip reports whether a group of rows is omitted. The group is skipped or replayed as a whole.
 func (p parts) skip(from uint64, rows int) bool {
 	if p.period == 0 {
 		return false

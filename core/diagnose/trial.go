@@ -222,8 +222,8 @@ const fuseWith = "fuse this loop with the previous one, "
 const fuseInlined = "several calls of this loop iterate over the same data in turn: fuse them into one loop that does the work of all"
 
 // inlinedTwice reports whether two loops at the same source line are different code for the same
-// data, as in a function template that was inlined for two calls. In contrast, a loop that runs
-// twice is the same code or, if the compiler unrolled the loop around it, code with the same
+// data, for example in a function template that was inlined for two calls. In contrast, a loop that
+// runs twice is the same code or, if the compiler unrolled the loop around it, code with the same
 // operations. The remainder of an unrolled loop processes different data.
 func (r *run) inlinedTwice(first, second int) bool {
 	l, top := r.loops, change.Path{0}

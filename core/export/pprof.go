@@ -198,7 +198,7 @@ func (s *Sheet) modules() (list []module) {
 	return list
 }
 
-// message is a protocol-buffer message that is being written. Zeros are left out because they are
+// message is a protocol-buffer message that is being written. Zeros are omitted because they are
 // the default, except in repeated fields.
 type message struct{ b []byte }
 

@@ -99,7 +99,7 @@ func saturatingAdd(a, b uint64) uint64 {
 
 // Folded writes one event as folded stacks, which flamegraph.pl and speedscope read. Each line
 // contains file;function;line and kind of reference, a space, and the count. Stacks are in the
-// order of their first entry. Stacks with a count of 0 are left out.
+// order of their first entry. Stacks with a count of 0 are omitted.
 func (s *Sheet) Folded(event int) []byte {
 	counts := map[string]uint64{}
 	var order []string

@@ -95,7 +95,7 @@ func (c count) most() uint64 {
 }
 
 // Approximately returns the approximate number of records that the tree represents, even if
-// [Tree.Rows] overflows. It returns +Inf if a float64 overflows, too.
+// [Tree.Rows] overflows. It returns +Inf if even a float64 overflows.
 func (t *Tree) Approximately() float64 {
 	if t.rows < math.MaxUint64 {
 		return float64(t.rows)

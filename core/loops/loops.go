@@ -58,12 +58,12 @@
 //
 // # Limits
 //
-// Data-dependent trip counts, as in sparse matrices, are not affine, so such loops remain separate.
-// An inner loop may run zero times if there are leaves next to it in the body. Iterations before
-// the first execution of the inner loop have a different shape. The bodies of loops are at most as
-// long as the window. Bodies of one or two nodes are found wherever they repeat. A longer body is
-// found only if the previous iteration ends at one of the last four positions with the same three
-// final nodes. Without sites and PCs, no reference is wild, few records compress, and the loops
-// that are found are not the loops of the program. Package sgl therefore assigns sites to such
-// records first.
+// Data-dependent trip counts, for example in sparse matrices, are not affine, so such loops remain
+// separate. An inner loop may run zero times if there are leaves next to it in the body. Iterations
+// before the first execution of the inner loop have a different shape. The bodies of loops are at
+// most as long as the window. Bodies of one or two nodes are found wherever they repeat. A longer
+// body is found only if the previous iteration ends at one of the last four positions with the same
+// three final nodes. Without sites and PCs, no reference is wild, few records compress, and the
+// loops that are found are not the loops of the program. Package sgl therefore assigns sites to
+// such records first.
 package loops

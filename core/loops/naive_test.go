@@ -101,7 +101,7 @@ type nest struct {
 	base   uint64
 	coeffs []uint64 // coefficients of the induction variables of the loops around it, by depth
 	random bool     // whether the address or the trip count depends on data
-	sparse bool     // whether the item is sometimes left out
+	sparse bool     // whether the item is sometimes omitted
 	loop   bool
 	trips  int
 	per    int // number of iterations added in each iteration of the surrounding loop

@@ -16,10 +16,10 @@ import (
 // for the remaining iterations. An iteration of the vectorised loop that accesses w times as many
 // bytes on average then represents w iterations of the program.
 //
-// If the loop exits after its body (at a latch, as in optimised code), an iteration begins with the
-// loop's header. If the loop exits earlier, at a test that is not a latch, an iteration begins
-// after the test and includes the next test. Each core then executes one more test than iterations,
-// like a real thread.
+// If the loop exits after its body (at a latch, for example in optimised code), an iteration begins
+// with the loop's header. If the loop exits earlier, at a test that is not a latch, an iteration
+// begins after the test and includes the next test. Each core then executes one more test than
+// iterations, like a real thread.
 type shape struct {
 	function   uint32
 	first      uint32 // number of the function's first block

@@ -83,7 +83,7 @@ func packGzip(t testing.TB, text []byte) []byte {
 }
 
 // packZip returns an archive of members, which are given as names and contents. Deflated members
-// are followed by a descriptor, as in an archive that was written to a pipe.
+// are followed by a descriptor, for example in an archive that was written to a pipe.
 func packZip(t testing.TB, method uint16, members ...any) []byte {
 	t.Helper()
 	var packed bytes.Buffer

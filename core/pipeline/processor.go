@@ -20,14 +20,14 @@
 //  3. [Body.OnePass] schedules a body once, greedily, cycle by cycle. It returns the time as in the
 //     slides, and a table of cycles and ports.
 //  4. [Body.Steady] computes lower bounds for the time of an iteration when many iterations
-//     overlap, as in a loop: from the ports (exactly, with maximum flows), from dispatch, and from
-//     recurrences (exactly, as the maximum mean over the circuits of the graph). The largest bound
-//     is the time and determines the bottleneck. A loop that is re-entered after a few iterations
-//     overlaps with its next execution as far as the window reaches ([Body.SteadyOver]). A load
-//     waits for a line that an earlier load of the iteration fetches ([Options.FillWait]) if both
-//     addresses are the same value plus constants (fields of a structure). Structures that are
-//     accessed by an index, and lines that are fetched by stores or in an earlier iteration, are
-//     not recognised.
+//     overlap, for example in a loop: from the ports (exactly, with maximum flows), from dispatch,
+//     and from recurrences (exactly, as the maximum mean over the circuits of the graph). The
+//     largest bound is the time and determines the bottleneck. A loop that is re-entered after a
+//     few iterations overlaps with its next execution as far as the window reaches
+//     ([Body.SteadyOver]). A load waits for a line that an earlier load of the iteration fetches
+//     ([Options.FillWait]) if both addresses are the same value plus constants (fields of a
+//     structure). Structures that are accessed by an index, and lines that are fetched by stores or
+//     in an earlier iteration, are not recognised.
 //  5. [Processor.Runtime] sums these times. A memory model provides the average latency of loads,
 //     the shares of accesses that cross a line, independent misses, and sequential lines.
 //     Independent misses and sequential lines, together with a loop's loads and stores, add lower
@@ -71,7 +71,7 @@
 // [SlidesForm] selects the slides' sum. PPT has eleven classes. This package has more classes, and
 // uses PPT's classes in place of classes that a description lacks. In PPT, each class has its own
 // pipelines; here, each micro-op can run on one of several ports, and different classes may use the
-// same port. [NotModelled] lists the effects that are left out.
+// same port. [NotModelled] lists the effects that are omitted.
 //
 // # Descriptions
 //

@@ -69,7 +69,7 @@ type Input struct {
 type Totals struct {
 	References [trace.NumKinds]uint64 // number of analysed references of each kind
 	Bytes      [trace.NumKinds]uint64 // number of bytes that the references of each kind touched
-	Unselected uint64                 // number of references left out because of their kind or thread
+	Unselected uint64                 // number of references omitted because of their kind or thread
 	BadRecords uint64                 // number of records that could not be read and were skipped
 	Threads    []uint32               // threads of the analysed references, ascending; nil if the trace has none
 }

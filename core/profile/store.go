@@ -44,8 +44,8 @@ const (
 )
 
 // Checkpoints stores the states of runs that can be resumed. It keeps two generations of each
-// state, in case the newest one is damaged. Every [Store] implements Checkpoints, and so does a
-// folder of files (tools/stackglass).
+// state, in case the newest generation is damaged. Every [Store] implements Checkpoints, and so
+// does a folder of files (tools/stackglass).
 type Checkpoints interface {
 	// Save calls write, and atomically stores the written checkpoint under e.Key: after an error or a
 	// crash, the store is unchanged. The checkpoint becomes the newest generation; the previous

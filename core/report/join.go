@@ -32,7 +32,7 @@ type Key struct {
 	// Columns contains the keys of the columns that identify a row. Rows with equal values in these
 	// columns are paired in order: the first with the first, and so on.
 	Columns []string
-	// Without contains the keys of columns that are left out because they describe a row, so that
+	// Without contains the keys of columns that are omitted because they describe a row, so that
 	// comparing them is meaningless.
 	Without []string
 	// Counts means that if a table lacks a row, the row's numbers are zero in that table, for example

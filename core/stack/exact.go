@@ -15,8 +15,8 @@ const (
 	noLine     = ^trace.Line(0)  // no line: line numbers are below 2^61
 )
 
-// Exact computes exact distances, by the method described in the package comment. Create one with
-// [NewExact].
+// Exact computes exact distances, by the method described in the package comment. Create an Exact
+// with [NewExact].
 type Exact struct {
 	top     [topLines]trace.Line // the topmost lines, most recently used first
 	stamped bool                 // whether every line has a stamp and the array is not searched
@@ -82,8 +82,8 @@ func (m *Exact) Distances(lines []trace.Line, out []uint32) {
 // accesses, and returns the number queued.
 //
 // Except for the topmost line, it compares and shifts four lines at a time with conditional moves.
-// The depth of a line is hard to predict for a branch, and in WebAssembly every taken branch goes
-// through a jump table.
+// The depth of a line is hard to predict for a branch, and in WebAssembly every taken branch uses a
+// jump table.
 func (m *Exact) scan(lines []trace.Line, out []uint32) (misses int) {
 	top, queue := &m.top, &m.queue
 	t0, t1, t2, t3 := top[0], top[1], top[2], top[3]

@@ -38,7 +38,8 @@ const MostSetNumbers = AllSetNumbers &^ 0b1110
 const AllSetNumbers SetNumbers = 1<<SetCounts - 1
 
 // Sets is the model for set-associative caches: it extends [Exact] with the depth at which each
-// access finds its line in its set, for several numbers of sets at once. Create one with [NewSets].
+// access finds its line in its set, for several numbers of sets at once. Create a Sets with
+// [NewSets].
 type Sets struct {
 	near  // counts hits in the top array while accesses is false
 	above [topLines]above

@@ -108,7 +108,7 @@ type Zoom struct {
 // mostZooms is the maximum number of zoomed charts in a URL.
 const mostZooms = 32
 
-// String returns a zoom in the form that URLs use, as in "curve:16384:65536".
+// String returns a zoom in the form that URLs use, for example "curve:16384:65536".
 func (z Zoom) String() string {
 	number := func(x float64) string { return strconv.FormatFloat(x, 'f', -1, 64) }
 	return z.Chart + ":" + number(z.From) + ":" + number(z.To)

@@ -60,8 +60,8 @@ func TestShelves(t *testing.T) {
 	}
 }
 
-// If runs are read in turn, as in a merge, blocks that were read ahead are discarded, and the
-// browser keeps none of them.
+// If runs are read in turn, for example in a merge, blocks that were read ahead are discarded, and
+// the browser keeps none of them.
 func TestUnusedBlocksAreFreed(t *testing.T) {
 	s, err := OpenShelf("test", "in vain", false)
 	if err != nil {

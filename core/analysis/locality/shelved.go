@@ -260,7 +260,7 @@ func (a *Shelved) keep(to *profile.Segment) error {
 	return nil
 }
 
-// Restore implements analysis.Analysis. The spill store must be the one that the saved run used.
+// Restore implements analysis.Analysis. The spill store must be the spill store of the saved run.
 func (a *Shelved) Restore(p *profile.Profile) error {
 	states := codec.NewDecoder(p.Segment.Shelved)
 	for i, s := range a.far.sizes {

@@ -267,7 +267,7 @@ func CacheOf(c hierarchy.Cache) (cache misses.Cache, ok bool) {
 }
 
 // Try counts the misses of the nest in each level, before these changes and after all of them.
-// doubts contains a warning about each level that is left out.
+// doubts contains a warning about each level that is omitted.
 func (t *Trial) Try(levels []hierarchy.Cache, goOn func() bool, changes ...change.Change) (table report.Table, doubts []string, err error) {
 	table = trialTable("Misses of nest " + strconv.Itoa(t.number+1) + " alone, in initially empty caches (exact, LRU; each level sees every access)")
 	var words, illegal []string

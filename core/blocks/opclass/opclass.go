@@ -86,7 +86,7 @@ func Of(opcode, datatype string, several bool) Instruction {
 }
 
 // named counts a call that does not end its block. It calls either an LLVM intrinsic, which is
-// counted only if it is a fused operation, or a library function that the compiler knows, as in
+// counted only if it is a fused operation, or a library function that the compiler knows, such as
 // "call sin".
 func (k *Instruction) named(s Shape) {
 	if word, callee, found := strings.Cut(k.Opcode, " "); found && (word == "call" || word == "invoke") {

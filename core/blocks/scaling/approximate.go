@@ -53,7 +53,7 @@ func (f *fitter) off(l *Law, values []float64) (off float64) {
 }
 
 // powerLaw fits a product of powers to the logarithms of the values. If there are too few points,
-// the last parameters are left out of the law. Values of 0 are left out.
+// the last parameters are omitted from the law. Values of 0 are omitted.
 func (f *fitter) powerLaw(values []float64) Law {
 	l := Law{Kind: PowerLaw, Exponents: make([]float64, len(f.points[0]))}
 	for of := f.varied; ; of = of[:len(of)-1] {

@@ -8,7 +8,7 @@
 //
 // In an affine program, the number of executions of a block is a polynomial in the input's
 // parameters (as long as trip counts have the same remainder modulo the unrolling factor). Many
-// polynomials fit a few runs, so the one with the shortest description is chosen (Rissanen,
+// polynomials fit a few runs, so the polynomial with the shortest description is chosen (Rissanen,
 // Modeling by shortest data description, 1978):
 //
 //  1. All sums of up to four monomials with rational coefficients that fit every run exactly are

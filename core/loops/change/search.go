@@ -66,10 +66,10 @@ func count(n *loops.Nest, c misses.Cache, goOn func(least uint64) bool, changes 
 
 // Search tries interchanges, tilings, paddings, alignments, fusions and arrays of structures on a
 // nest, one change at a time. It returns at most the given number of outcomes (most), in descending
-// order of the misses that they save. Each saves at least 2 % of the misses, and is the best change
-// of its kind for the same loops or arrays. Search skips changes for which wanted returns false,
-// unless wanted is nil. If goOn returns false, Search returns the outcomes so far, and stopped is
-// true.
+// order of the misses that they save. Each outcome saves at least 2 % of the misses, and its change
+// is the best of its kind for the same loops or arrays. Search skips changes for which wanted
+// returns false, unless wanted is nil. If goOn returns false, Search returns the outcomes so far,
+// and stopped is true.
 func Search(n *loops.Nest, c misses.Cache, most int, wanted func(Change) bool, goOn func() bool) (found []Outcome, stopped bool, err error) {
 	if goOn == nil {
 		goOn = func() bool { return true }

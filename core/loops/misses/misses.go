@@ -38,23 +38,23 @@
 //
 // # When trip counts vary
 //
-// A loop whose inner trip counts change from iteration to iteration, as in triangular nests, is
-// divided into blocks of iterations. After each block, every reference is at the same offset in its
-// line and in the same set. Inner loops jump over a number of periods that grows by the same amount
-// from block to block. If a few consecutive blocks are alike, the last block of the loop is
-// simulated from a state that is extrapolated from the states between these blocks. If the last
-// block is like these blocks, all blocks in between are also like them, and the counts of a block
-// are a polynomial in the block's number. The degree of the polynomial is at most the number of
-// nested loops. The first blocks determine the polynomial.
+// A loop whose inner trip counts change from iteration to iteration, for example in triangular
+// nests, is divided into blocks of iterations. After each block, every reference is at the same
+// offset in its line and in the same set. Inner loops jump over a number of periods that grows by
+// the same amount from block to block. If a few consecutive blocks are alike, the last block of the
+// loop is simulated from a state that is extrapolated from the states between these blocks. If the
+// last block is like these blocks, all blocks in between are also like them, and the counts of a
+// block are a polynomial in the block's number. The degree of the polynomial is at most the number
+// of nested loops. The first blocks determine the polynomial.
 //
 // Blocks are alike under three conditions. All decisions in them are equal. The touched lines, the
-// states and the numbers of periods are in arithmetic progression from block to block. All lines
-// that may be in the cache at the same time have the same order by address, relative both to each
-// other and to the bounds of regions. Between the first block and the last, each line is an affine
-// function of the block's number, so two lines that are in order at both ends are in order in
-// between. Therefore different lines never become equal, which is all that LRU depends on, and
-// every jump within a block is as sound as in the first and the last block. If the last block does
-// not meet the three conditions, an earlier block is tried.
+// states and the numbers of periods are in arithmetic progression from block to block. The order by
+// address of all lines that may be in the cache at the same time, and of the bounds of regions, is
+// the same in each block. Between the first block and the last, each line is an affine function of
+// the block's number, so two lines that are in order at both ends are in order in between.
+// Therefore different lines never become equal, and LRU depends only on this. Every jump within a
+// block is as sound as in the first and the last block. If the last block does not meet the three
+// conditions, an earlier block is tried.
 //
 // # Differences
 //
@@ -353,7 +353,7 @@ func prepare(t *loops.Tree, c Cache) (*engine, error) {
 
 // result converts the counts to a result. full contains the counts of the fully associative cache.
 // cold contains the first touches of each node, followed by the first touches of each top-level
-// reference. If cold is nil, the kinds of misses are left out.
+// reference. If cold is nil, the kinds of misses are omitted.
 func (e *engine) result(c Cache, full []hits, cold []uint64) *Result {
 	all := make([]Counts, len(e.tally.counts))
 	for i, n := range e.tally.counts {

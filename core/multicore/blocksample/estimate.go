@@ -9,7 +9,7 @@ import (
 // Estimate is the estimated hit ratio of all cores' caches at one level, from sampled windows.
 type Estimate struct {
 	Caches   []Rate
-	Mean     Rate    // mean over caches with equal weights; caches without accesses are left out
+	Mean     Rate    // mean over caches with equal weights; caches without accesses are omitted
 	Global   Rate    // mean over caches, weighted by their accesses
 	Accesses float64 // number of line accesses of all caches, sampled or not
 	Windows  uint64  // number of sampled windows

@@ -197,8 +197,8 @@ func chance(c *hierarchy.Cache, distance uint64) float64 {
 	return 0
 }
 
-// Mean returns the unweighted mean over the cores' caches, as in the paper. Idle cores are left
-// out.
+// Mean returns the unweighted mean over the cores' caches, as the paper does. Idle cores are
+// omitted.
 func Mean(cores []Rate) Rate {
 	var m Rate
 	n, variance := 0.0, 0.0

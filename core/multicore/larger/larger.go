@@ -11,7 +11,7 @@
 //     blocks/scaling), as if each stack belonged to a separate program, so that each core has its
 //     own laws;
 //  3. P(BB_i) follows from the laws at the larger input. P(D|BB_i) is kept from the largest small
-//     run, as in the paper ([Level.Kept]), or its distances are extrapolated from run to run
+//     run, as the paper does ([Level.Kept]), or its distances are extrapolated from run to run
 //     ([Level.Scaled]);
 //  4. the stack distance cache model computes hit ratios.
 //

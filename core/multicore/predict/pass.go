@@ -113,8 +113,8 @@ func (p *pass) close() {
 	p.own.close()
 }
 
-// Select selects the kinds of rows that the analyses need. Instruction fetches are left out,
-// because they use other caches.
+// Select selects the kinds of rows that the analyses need. Instruction fetches are omitted, because
+// they use other caches.
 func (p *pass) Select(kinds trace.Kinds) {
 	kinds = (kinds | trace.DataKinds) &^ (1 << trace.Fetch)
 	if p.timed != nil {

@@ -6,8 +6,8 @@
 //  2. It simulates private and shared caches, kept coherent by MESI, for these references (package
 //     simulate). This is exact for the synthesised threads. If executions of blocks are divided,
 //     private caches require a separate pass (apart.go).
-//  3. With [Question.Stacks], it also analyses the threads' stacks (package analysis/sharing), and
-//     applies the stack distance cache model (SDCM) to them, as in the paper. The difference from
+//  3. With [Question.Stacks], it also analyses the threads' stacks (package analysis/sharing), and,
+//     like the paper, applies the stack distance cache model (SDCM) to them. The difference from
 //     the simulation is the error of SDCM and of [Question.Sample]. Sampling is the default,
 //     because complete stacks of many cores take ten times as long as the rest of the prediction.
 //     [Question.Keep] keeps a complete profile of the threads. [Question.Windows] selects the

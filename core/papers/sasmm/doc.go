@@ -72,7 +72,8 @@
 // # Memory
 //
 // How often a block ran is known only at the end. Therefore the whole region is kept in memory or,
-// for the division as printed, the whole trace. This takes two or three bytes per reference for
-// regular addresses, and up to ten more bytes for other addresses. [Options.LimitBytes] limits the
-// memory. For the division by region, accesses outside of regions are not kept.
+// for the division as printed in the paper, the whole trace. This takes two or three bytes per
+// reference for regular addresses, and up to ten more bytes for other addresses.
+// [Options.LimitBytes] limits the memory. For the division by region, accesses outside of regions
+// are not kept.
 package sasmm

@@ -23,7 +23,7 @@ type ref struct {
 	Thread uint32
 }
 
-// window is one execution of a block, as in the paper.
+// window is one execution of a block, in the terms of the paper.
 type window struct {
 	block  uint32
 	place  int  // position in the trace

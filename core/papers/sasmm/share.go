@@ -133,8 +133,8 @@ func (s *share) most() (n uint64) {
 // coreBits is the number of the lowest bit of the core's number in private addresses.
 const coreBits = 48
 
-// movable reports whether the bits for the core's number are unused: all 0, or all 1, as in kernel
-// addresses.
+// movable reports whether the bits for the core's number are unused: all 0, or all 1, for example
+// in kernel addresses.
 func movable(addr trace.Addr) bool {
 	top := addr >> (coreBits - 1)
 	return top <= 1 || top >= 1<<17-2

@@ -42,7 +42,8 @@ func drawPart(t *rapid.T, thread uint64) (all []entry) {
 }
 
 // mergeNaively reads each part with its own reader, one buffer after the other. A buffer begins at
-// a timestamp; of the buffers that have not been read, the one with the lowest timestamp is next.
+// a timestamp; of the buffers that have not been read, the buffer with the lowest timestamp is
+// next.
 func mergeNaively(parts [][]entry) (all []outcome) {
 	type buffer struct {
 		at   uint64

@@ -13,9 +13,9 @@
 // and LoadLockedReq are loads. ReadExReq, WriteLineReq and StoreCondReq are stores, because gem5
 // sends them only for stores. With flag 0x100 (Request::INST_FETCH), requests are instruction
 // fetches. All other packets, such as responses, write-backs, evictions, upgrades and prefetches,
-// are left out. A fact in the header lists their number for each command. The file does not name
-// the version of gem5 that wrote it. ReadReq and WriteReq have the same numbers in all versions.
-// For the other commands, the numbers of gem5 20 and later are assumed (src/mem/packet.hh,
+// are omitted. A fact in the header lists their number for each command. The file does not name the
+// version of gem5 that wrote it. ReadReq and WriteReq have the same numbers in all versions. For
+// the other commands, the numbers of gem5 20 and later are assumed (src/mem/packet.hh,
 // MemCmd::Command); in older versions, these numbers are lower by two or three.
 //
 // If the header lists id_strings, pkt_id is the number of the requestor (for example the data side

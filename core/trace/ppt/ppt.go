@@ -1,5 +1,5 @@
 // Package ppt reads the block-labelled memory traces of PPT-SASMM and PPT-AMMP, and the files that
-// come with them. These tools use a modified version of Byfl to write traces.
+// belong to them. These tools use a modified version of Byfl to write traces.
 //
 // Each line is a reference, or marks the beginning or end of an execution of a basic block:
 //
@@ -28,7 +28,7 @@
 //
 // # Other files
 //
-// [ParseBlocks], [ParseCounts], [ParseShared] and [ParseBounds] read the files that come with a
+// [ParseBlocks], [ParseCounts], [ParseShared] and [ParseBounds] read the files that belong to a
 // trace.
 package ppt
 

@@ -142,7 +142,7 @@ func (d *decoder) shortDifferences(i int) int {
 
 // inTurn writes the rows for the values in the queue, row by row, which is the fastest way in
 // native code. In irregular code, misses are unpredictable and a mispredicted branch costs as much
-// as several values, so the branch for misses is the only one that depends on the trace.
+// as several values, so the branch for misses is the only branch that depends on the trace.
 //
 // inTurn is one function, with [difference] inlined by hand, so that its state stays in registers;
 // calls would take a quarter of its run time.

@@ -12,8 +12,8 @@ import (
 
 // Options configures reading; the zero value reads everything that can be read.
 type Options struct {
-	// Strict stops reading at the first chunk that cannot be read. Otherwise such chunks are left
-	// out, and the error replaces io.EOF at the end.
+	// Strict stops reading at the first chunk that cannot be read. Otherwise such chunks are omitted,
+	// and the error replaces io.EOF at the end.
 	Strict bool
 }
 

@@ -356,7 +356,7 @@ func TestCommunicationIsDetected(t *testing.T) {
 			t.Error(got)
 		}
 		expect(t, stackglass("communication", "b.sgp"), exitOK, "")
-		// The index of a container lists both threads, so the second one is known from the start.
+		// The index of a container lists both threads, so the second thread is known from the start.
 		for _, workers := range []string{"1", "2"} {
 			expect(t, stackglass("convert", "a.csv", "-o", "a"+workers+".sgt"), exitOK, "")
 			if got := stackglass("analyze", "a"+workers+".sgt", "-o", "c.sgp", "--workers", workers); got.code != exitOK || strings.Contains(got.stderr, "communication") {

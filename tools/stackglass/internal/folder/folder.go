@@ -46,9 +46,9 @@ func Open(dir string) (*Folder, error) {
 // ErrOwned means that another process runs the same analysis.
 var ErrOwned = errors.New("another run of the same analysis stores its checkpoints in this folder; wait until that run ends, or end it")
 
-// Own makes this process the only one that may run an analysis, until the process calls release or
-// ends. It removes an unfinished file of an earlier process. The error is [ErrOwned] or an error of
-// the system.
+// Own makes this process the only process that may run an analysis, until it calls release or ends.
+// It removes an unfinished file of an earlier process. The error is [ErrOwned] or an error of the
+// system.
 func (f *Folder) Own(key string) (release func(), err error) {
 	if err := check(key); err != nil {
 		return nil, err
