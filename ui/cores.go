@@ -13,11 +13,12 @@ import (
 // coreState holds the predictions for several cores.
 type coreState struct {
 	of    *profile.Profile
-	asker *asker                    // nil before the first question
-	asked answers.MulticoreQuestion // the last question; while the asker is busy, some of its numbers of cores have no answer yet
-	known *state.Cores              // the answers to asked so far, for each number of cores
-	begun bool                      // whether the user started a prediction that takes long
-	keep  int                       // the number of cores whose threads are to be kept; 0: none
+	asker *asker // nil before the first question
+	// the last question; while the asker is busy, the answers for some numbers of cores are missing
+	asked answers.MulticoreQuestion
+	known *state.Cores // the answers to asked so far, for each number of cores
+	begun bool         // whether the user started a prediction that takes long
+	keep  int          // the number of cores whose threads are to be kept; 0: none
 	// the predicted threads, to compare with measured threads; nil: not known yet
 	beside *state.View
 	failed string // why there are no predictions, in a sentence

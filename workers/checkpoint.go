@@ -82,8 +82,8 @@ type Keeper struct {
 	Outside func() uint64
 
 	// A checkpoint is due after Bytes of the (compressed) file were read or References were analysed,
-	// whichever happens first; 0 means 256 MiB and 2^24. So checkpoints are due at the same positions
-	// on every machine, but slow machines skip some checkpoints unless References is set.
+	// whichever happens first; 0 means 256 MiB and 2^24. Therefore, checkpoints are due at the same
+	// positions on every machine, but slow machines skip some checkpoints unless References is set.
 	Bytes, References uint64
 
 	pace       share

@@ -29,7 +29,7 @@ type Divided struct {
 	index   chunkIndex
 	helpers []*helping
 	claims  []*stretching // ascending
-	wake    signal        // signals that a helper may have a result
+	wake    signal        // receives a signal when a helper may have a result
 	over    bool          // no more segments are assigned
 
 	least, most uint64  // shortest and longest stretch, in references

@@ -178,7 +178,8 @@ func (s *Sites) Order(column string, first int) []int {
 	})
 }
 
-// OrderBy sorts the first rows by a key, and by a text if keys are equal, both in ascending order.
+// OrderBy sorts the given number of first rows by a key, and by a text if keys are equal, both in
+// ascending order.
 func (s *Sites) OrderBy(first int, key func(row int) (float64, string)) []int {
 	o := ordering{make([]int, len(s.Rows())), make([]float64, min(first, len(s.rows))), make([]string, min(first, len(s.rows)))}
 	for i := range o.order {

@@ -69,8 +69,7 @@ func simulated(lines []uint64, c hierarchy.Cache) (misses float64) {
 	return misses
 }
 
-// lineTrace draws line numbers with some locality, and strides that favour few
-// sets.
+// lineTrace draws line numbers with some locality, and with strides that map to few sets.
 func lineTrace(t *rapid.T) []uint64 {
 	stride := rapid.SampledFrom([]uint64{1, 3, 16, 64}).Draw(t, "stride")
 	numbers := rapid.SliceOfN(rapid.Uint64Range(0, 60), 1, 300).Draw(t, "lines")

@@ -74,7 +74,7 @@ done:
 		"app.cpp:33", // an accessor in the same file
 		"app.cpp:33", // copies of it in an unrolled loop
 		"app.cpp:33",
-		"app.h:62", // a loop of which only the body is left
+		"app.h:62", // a loop whose body is the only remaining part
 	}
 	if len(r.Program.Sites) != len(want) {
 		t.Fatalf("%d sites, want %d", len(r.Program.Sites), len(want))

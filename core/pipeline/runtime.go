@@ -13,7 +13,7 @@ import (
 type Form uint8
 
 const (
-	// SteadyForm computes the steady state of the blocks of each loop together.
+	// SteadyForm computes the steady state of each loop, with all blocks of the loop as one body.
 	SteadyForm Form = iota
 	// SlidesForm adds up one pass of each block through an empty core, without overlap between passes,
 	// as in the slides on PPT.

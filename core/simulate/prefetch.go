@@ -27,10 +27,11 @@ func (p *Prefetches) Issued() uint64 { return p.Hits + p.Misses }
 // if the level has sub-blocks.
 type prefetcher struct {
 	hierarchy.Prefetch
-	shift   uint                    // units have 1 << shift bytes
-	line    uint                    // lines have 1 << line bytes
-	fresh   map[trace.Line]struct{} // prefetched lines that have not been used yet
-	pushed  map[trace.Line]struct{} // lines that prefetched lines evicted, and that have not returned
+	shift uint                    // units have 1 << shift bytes
+	line  uint                    // lines have 1 << line bytes
+	fresh map[trace.Line]struct{} // prefetched lines that have not been used yet
+	// lines that were evicted by prefetched lines and not fetched again since
+	pushed  map[trace.Line]struct{}
 	strides map[trace.Addr]*strideEntry
 	order   []trace.Addr // instructions of strides, in the order in which their entries were created
 	streams []streamEntry

@@ -24,7 +24,8 @@ import (
 const elementKey = "element-6066-11e4-a52e-4f735466cecf"
 
 // other is a browser that is not Chromium, with one tab. Firefox is driven by Marionette, its own
-// protocol on a TCP connection; WebKit by WebDriver. Both have the same commands.
+// protocol on a TCP connection; WebKit by WebDriver. Marionette and WebDriver have the same
+// commands.
 type other struct {
 	t    *testing.T
 	send func(command string, parameters any) (json.RawMessage, error)

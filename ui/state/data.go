@@ -12,7 +12,7 @@ import (
 // DataView shows the answer of the verb data about one data structure.
 type DataView struct {
 	*answers.Reply
-	shade string // the column that shades the members and the map
+	shade string // the column whose values determine the shades of the members and of the map
 	ruler *Matrix
 	plot  *Matrix
 }
@@ -56,7 +56,7 @@ func (d *DataView) Shaded(by string) *DataView {
 	return d
 }
 
-// Shade returns the column that shades members and maps.
+// Shade returns the column whose values determine the shades of members and maps.
 func (d *DataView) Shade() string {
 	if d.shade == "" {
 		return accessesKey

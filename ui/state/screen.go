@@ -313,8 +313,8 @@ func safeKey(key string) string { return keep(key, "-_") }
 // safeLine removes characters that do not occur in the lines that describe a hierarchy.
 func safeLine(text string) string { return keep(text, "-=,.") }
 
-// Anew returns the screen of a new analysis: the diagnosis, with the current processor and the
-// current hierarchy, which the analysis measures.
+// Anew returns the screen that shows the diagnosis of a new analysis, for the current processor and
+// the current hierarchy.
 func (s Screen) Anew(key string) Screen {
 	return Screen{Open: key, Levels: s.Levels, Memory: s.Memory, ClockGHz: s.ClockGHz, Preset: s.Preset, Threads: s.Threads, Processor: s.Processor}
 }

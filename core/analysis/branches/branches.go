@@ -29,7 +29,7 @@
 // blocks.Run.Reuse.
 //
 // The call stacks at the beginning of a segment are unknown. The segment records the blocks that
-// belong to earlier invocations, and its first calls, and resolves them when it is appended
+// belong to earlier invocations and the first calls, and resolves both when it is appended
 // (state.go). The result is the same as for the whole trace. Undeclared jumps in recursive code may
 // lead to a block that could belong either to an invocation of the segment or to an earlier
 // invocation. Such a segment cannot be used (ErrTorn). Segments also cannot be joined if they might

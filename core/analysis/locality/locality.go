@@ -5,8 +5,8 @@
 //  1. A batch is divided where a window of references ends.
 //  2. References are divided into line accesses, usually one per reference.
 //  3. A stack.Model for each line size computes the stack distance of each line access.
-//  4. Distances are counted by kind: distances within the model's top in small arrays, the others
-//     in a profile.Histogram and in the window's bins.
+//  4. Distances are counted by kind: distances within the model's top array in small arrays, and
+//     other distances in a profile.Histogram and in the window's bins.
 //  5. The distances show which accesses are the first to their line in a window. So the distinct
 //     lines of each window, its working set, can be counted.
 //  6. On request, the model is a stack.Sets, which also counts depths in sets (MODELS §4).

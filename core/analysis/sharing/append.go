@@ -78,7 +78,8 @@ func (a *Analysis) Append(next *profile.Profile) error {
 	return nil
 }
 
-// Joins reports whether a segment can be appended. This requires that each thread has its own core.
+// Joins reports whether a segment can be appended, which requires that each thread has its own
+// core.
 func (a *Analysis) Joins(next *profile.Profile) (now, later bool) {
 	n := len(a.cores.of)
 	if next != nil {
@@ -91,8 +92,9 @@ func (a *Analysis) Joins(next *profile.Profile) (now, later bool) {
 	return n <= profile.MaxCores, n <= profile.MaxCores
 }
 
-// Alone reports whether all references so far, and references of these threads, belong to one core.
-// In that case, the sharing analysis can skip a segment, unless the result must be mergeable.
+// Alone reports whether all references so far, and all references of the given threads, belong to a
+// single core. In that case, the sharing analysis can skip a segment, unless the result must be
+// mergeable.
 func (a *Analysis) Alone(threads []uint32) bool {
 	if a.running || a.absent || a.options.Mergeable || !a.seen {
 		return false

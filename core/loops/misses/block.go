@@ -237,7 +237,7 @@ func (s *span) sweep(step, steps uint64) (ok bool) {
 	return s.last >= far
 }
 
-// hullOf sets, for each reference in a node with the given parameters, a span that contains all
+// hullOf computes, for each reference in a node with the given parameters, a span that contains all
 // bytes that the reference touches. ok is false if a span would extend beyond the address space.
 //
 // If all iterations of a loop have the same trip counts, the span is the span of the first

@@ -127,7 +127,8 @@ func (r *Reader) Header() trace.Header {
 	return h
 }
 
-// Blocks returns the counts so far of each block in the sequential trace, indexed by block number.
+// Blocks returns the counts for each block of the part of the sequential trace read so far, by
+// block number.
 func (r *Reader) Blocks() []Count {
 	if r.known == nil {
 		return nil

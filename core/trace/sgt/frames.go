@@ -186,8 +186,8 @@ func (t *Tables) part(p *trace.Program) *trace.Program {
 	return part
 }
 
-// ownStructures adds to a module the structures from all to which the module's sites and objects
-// refer.
+// ownStructures adds structures from the list all to a module, if the module's sites or objects
+// refer to them.
 func ownStructures(part *trace.Program, all []trace.Structure) {
 	if len(all) == 0 {
 		return

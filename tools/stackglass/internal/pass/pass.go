@@ -55,7 +55,7 @@ type Options struct {
 type Result struct {
 	Profile  *profile.Profile
 	Trace    bool               // the profile was computed from a trace, not read from a file
-	Stopped  error              // why the pass ended early, or nil
+	Stopped  error              // the reason why the pass ended early, or nil
 	FirstBad *trace.SyntaxError // the first tolerated record that could not be read
 	LeftOut  string             // describes the records that are not references; see trace.Header.LeftOut
 	Changed  bool               // the file was modified while it was read
