@@ -63,8 +63,10 @@ MULTICORE_NEEDS := \
 
 # Packages that run in the browser, and the sources of the page.
 WASM_PACKAGES := ./core/... ./workers/... ./wasm/... ./ui/...
-# Packages that start goroutines.
-CONCURRENT := ./core/parallel ./core/analysis/... ./core/trace/sgt ./tools/stackglass/internal/pass ./workers/...
+# Packages that start goroutines or that several goroutines use; a test in tools/arch checks the list.
+CONCURRENT := ./core/parallel ./core/analysis/... ./core/answers/loopcount ./core/costmodel ./core/diagnose ./core/loops/change \
+	./core/profile/memstore/... ./core/trace/sgt ./tools/capture/record ./tools/stackglass/internal/command \
+	./tools/stackglass/internal/pass ./tools/wasmtest ./ui/... ./workers/...
 WASM_TESTS    := ./wasm/... ./workers/... ./core/stack
 SITE_SOURCES  := go.mod go.sum $(shell find core workers wasm ui site tools/sitebuild -type f \
 	-not -path 'site/node_modules/*' -not -path 'site/dist/*' -not -path 'workers/edge/*' -not -name screenshot.png -not -path '*/testdata/*' -not -name '*_test.go' 2>/dev/null)
@@ -163,6 +165,7 @@ vulnerabilities: ## search the released command and page for calls of code with 
 
 race: ## the tests of packages with goroutines, with the race detector, which needs a C compiler
 	CGO_ENABLED=1 $(TEST) -race -short $(CONCURRENT)
+	cd tools/beam && CGO_ENABLED=1 $(TEST) -race -short ./...
 
 check: format vet staticcheck generated ## all checks that are not tests
 

@@ -1,0 +1,51 @@
+package arch
+
+import (
+	"go/ast"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// TestRaceListIsComplete checks that `make race` runs the tests of every package that starts
+// goroutines or synchronises them. It does not run code for the browser, where goroutines share one
+// thread; nor the module tools/beam, all of whose packages it runs.
+func TestRaceListIsComplete(t *testing.T) {
+	list := regexp.MustCompile(`(?s)\nCONCURRENT := (.*?[^\\])\n`).FindStringSubmatch(read(t, "Makefile"))
+	if list == nil {
+		t.Fatal("the Makefile has no list CONCURRENT")
+	}
+	listed := func(dir string) bool {
+		for _, pattern := range strings.Fields(strings.ReplaceAll(list[1], "\\\n", " ")) {
+			if base, all := strings.CutSuffix(pattern[len("./"):], "/..."); dir == base || all && under(dir, base) {
+				return true
+			}
+		}
+		return false
+	}
+	found := map[string]string{}
+	for _, s := range sources(t) {
+		if s.test || under(s.dir, "wasm") || under(s.dir, "tools/beam") || strings.Contains(read(t, s.name), "//go:build js") {
+			continue
+		}
+		for _, name := range []string{"sync", "sync/atomic", module + "core/parallel"} {
+			if _, uses := s.imports[name]; uses {
+				found[s.dir] = "imports " + name
+			}
+		}
+		ast.Inspect(s.syntax, func(n ast.Node) bool {
+			if _, starts := n.(*ast.GoStmt); starts {
+				found[s.dir] = "starts a goroutine"
+			}
+			return true
+		})
+	}
+	if len(found) < 10 {
+		t.Fatalf("only %d packages use goroutines: %v", len(found), found)
+	}
+	for dir, why := range found {
+		if !listed(dir) {
+			t.Errorf("%s %s, but CONCURRENT in the Makefile does not contain it", dir, why)
+		}
+	}
+}
