@@ -63,10 +63,11 @@ MULTICORE_NEEDS := \
 
 # Packages that run in the browser, and the sources of the page.
 WASM_PACKAGES := ./core/... ./workers/... ./wasm/... ./ui/...
-# Packages that start goroutines or that several goroutines use; a test in tools/arch checks the list.
+# Packages that start goroutines or that several goroutines use, apart from code for the browser only,
+# where goroutines share one thread. A test in tools/arch checks the list.
 CONCURRENT := ./core/parallel ./core/analysis/... ./core/answers/loopcount ./core/costmodel ./core/diagnose ./core/loops/change \
 	./core/profile/memstore/... ./core/trace/sgt ./tools/capture/record ./tools/stackglass/internal/command \
-	./tools/stackglass/internal/pass ./tools/wasmtest ./ui/... ./workers/...
+	./tools/stackglass/internal/pass ./tools/wasmtest ./workers/...
 WASM_TESTS    := ./wasm/... ./workers/... ./core/stack
 SITE_SOURCES  := go.mod go.sum $(shell find core workers wasm ui site tools/sitebuild -type f \
 	-not -path 'site/node_modules/*' -not -path 'site/dist/*' -not -path 'workers/edge/*' -not -name screenshot.png -not -path '*/testdata/*' -not -name '*_test.go' 2>/dev/null)

@@ -8,8 +8,8 @@ import (
 )
 
 // TestRaceListIsComplete checks that `make race` runs the tests of every package that starts
-// goroutines or synchronises them. It does not run code for the browser, where goroutines share one
-// thread; nor the module tools/beam, all of whose packages it runs.
+// goroutines or synchronises them. It does not run code for the browser only (wasm and ui), where
+// goroutines share one thread. It runs all packages of the module tools/beam.
 func TestRaceListIsComplete(t *testing.T) {
 	list := regexp.MustCompile(`(?s)\nCONCURRENT := (.*?[^\\])\n`).FindStringSubmatch(read(t, "Makefile"))
 	if list == nil {
@@ -25,7 +25,7 @@ func TestRaceListIsComplete(t *testing.T) {
 	}
 	found := map[string]string{}
 	for _, s := range sources(t) {
-		if s.test || under(s.dir, "wasm") || under(s.dir, "tools/beam") || strings.Contains(read(t, s.name), "//go:build js") {
+		if s.test || under(s.dir, "wasm") || under(s.dir, "ui") || under(s.dir, "tools/beam") || strings.Contains(read(t, s.name), "//go:build js") {
 			continue
 		}
 		for _, name := range []string{"sync", "sync/atomic", module + "core/parallel"} {
