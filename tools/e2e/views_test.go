@@ -221,7 +221,7 @@ func TestEveryState(t *testing.T) {
 			if !eval[bool](p, `typeof axe === "object"`) {
 				eval[any](p, "(() => {"+string(axe)+"\n})()")
 			}
-			rules, least := "", 10
+			rules, least := `rules: { "target-size": { enabled: true } },`, 10
 			if scheme == "dark" { // in this theme, only the colours differ, so these rules are enough
 				rules, least = `runOnly: { type: "rule", values: ["color-contrast", "link-in-text-block"] },`, 1
 			}
@@ -295,7 +295,7 @@ func TestViewsLeaveNothing(t *testing.T) {
 func runAxe(rules string) string {
 	return `axe.run(document, { ` + rules + ` preload: false, resultTypes: ["violations"] }).then((result) => {
 	globalThis.axeViolations = result.violations.map((v) => v.id + ": " + v.help + ": " +
-		v.nodes.slice(0, 3).map((n) => n.html.slice(0, 160) + " " + n.failureSummary.replace(/\s+/g, " ")).join(" | "));
+		v.nodes.slice(0, 40).map((n) => n.html.slice(0, 160) + " " + n.failureSummary.replace(/\s+/g, " ")).join(" | "));
 	return result.passes.length;
 })`
 }
