@@ -35,6 +35,17 @@
     return attribute && attribute.ownerElement.localName === "details" ? attribute : remove.call(this, name);
   };
 
+  // A worker compiles the program, so that the page handles events meanwhile.
+  const compile = () => new Promise((done, failed) => {
+    const worker = new Worker(document.documentElement.dataset.worker, { name: "compiler" });
+    worker.onmessage = ({ data }) => {
+      worker.terminate();
+      if (data.program) done(data.program);
+      else failed(new Error(data.why));
+    };
+    worker.onerror = (event) => failed(new Error(event.message || "no worker could be started"));
+  });
+
   const fail = (text) => window.stackglass.fail(text);
 
   async function start() {
@@ -48,7 +59,7 @@
     }
     const go = new Go();
     try {
-      const { instance } = await loadProgram(document.documentElement.dataset.program, go.importObject);
+      const instance = await WebAssembly.instantiate(await compile(), go.importObject);
       await go.run(instance);
     } catch (e) {
       fail("The page's program could not be started (" + e.message + "). Kept analyses are untouched; reload the page.");
@@ -57,5 +68,5 @@
     // Go's run resolves when the program has ended, which this program never does by itself.
     fail("The page's program has ended, probably because memory ran out. Stored analyses are untouched; reload the page to continue.");
   }
-  start();
+  addEventListener("DOMContentLoaded", start); // a single file has its workers' scripts from then on
 })();

@@ -172,7 +172,7 @@ func TestNamesInACrash(t *testing.T) {
 			eval[any](p, `(async () => {
 				const go = new Go();
 				go.importObject.gojs["syscall/js.valueCall"] = () => {};
-				const { instance } = await loadProgram(document.documentElement.dataset.program, go.importObject);
+				const instance = await WebAssembly.instantiate(await compileProgram(document.documentElement.dataset.program), go.importObject);
 				await go.run(instance);
 				return null;
 			})()`)

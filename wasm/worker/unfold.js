@@ -234,22 +234,23 @@
 
 	globalThis.unfoldProgram = (body) => body.pipeThrough(unfoldCode());
 
-	// loadProgram loads the program at an address, and makes it ready to run. The service
-	// worker has it unfolded.
-	globalThis.loadProgram = async (address, imports) => {
+	// compileProgram loads the program at an address and compiles it. The service worker stores it
+	// unfolded.
+	globalThis.compileProgram = async (address) => {
 		const response = await fetch(address);
 		if (!response.ok) throw new Error(`${address}: the server answered ${response.status}`);
-		// Some hosts do not know the type, which streaming insists on.
+		// Some hosts send another type, with which streaming fails.
 		const program = response.headers.has("X-Stackglass-Unfolded") ? response :
 			new Response(unfoldProgram(response.body), { headers: { "Content-Type": "application/wasm" } });
-		if (WebAssembly.instantiateStreaming) return WebAssembly.instantiateStreaming(program, imports);
-		return WebAssembly.instantiate(await program.arrayBuffer(), imports);
+		if (WebAssembly.compileStreaming) return WebAssembly.compileStreaming(program);
+		return WebAssembly.compile(await program.arrayBuffer());
 	};
 
 	const run = Go.prototype.run;
 	Go.prototype.run = async function (instance) {
 		const memory = instance.exports.mem.buffer;
 		unfold(new Uint32Array(memory));
+		await new Promise((resolve) => setTimeout(resolve)); // let the page handle events
 		const file = linked(new Uint8Array(memory, LINK, LINK_BYTES));
 		let said = ""; // from the first sign of trouble on
 		const write = globalThis.fs?.writeSync;

@@ -36,16 +36,12 @@ self.onmessage = (event) => self.earlyMessages.push(event);
 			if (event.data && event.data.program instanceof WebAssembly.Module) resolve(event.data.program);
 		});
 	});
-	const instantiate = async (imports) => {
-		const module = await given;
-		return { module, instance: await WebAssembly.instantiate(module, imports) };
-	};
 
-	// Where wasm_exec.js is Go's own, nothing is folded.
-	const load = self.loadProgram || (async (address, imports) => {
+	// If wasm_exec.js is Go's own, nothing is folded.
+	const compile = self.compileProgram || (async (address) => {
 		const response = await fetch(address);
 		if (!response.ok) throw new Error(`${address}: the server answered ${response.status}`);
-		return WebAssembly.instantiate(await response.arrayBuffer(), imports);
+		return WebAssembly.compile(await response.arrayBuffer());
 	});
 
 	const tellDeath = (err) => self.postMessage({ exited: -1, why: String(err && err.message || err) });
@@ -65,8 +61,12 @@ self.onmessage = (event) => self.earlyMessages.push(event);
 				throw err;
 			}
 		};
-		const { module, instance } = self.name === "helper" ? await instantiate(go.importObject) :
-			await load(settings.get("wasm") || "app.wasm", go.importObject);
+		const module = await (self.name === "helper" ? given : compile(settings.get("wasm") || "app.wasm"));
+		if (self.name === "compiler") { // the page runs the program, and compiling it there would delay events
+			self.postMessage({ program: module });
+			return 0;
+		}
+		const instance = await WebAssembly.instantiate(module, go.importObject);
 		self.program = module;
 		self.memory = instance.exports.mem; // for the program to see how large it is
 		await go.run(instance);

@@ -66,8 +66,8 @@ process.stdin.on("end", async () => {
 		to.close();
 	} });
 	global.fetch = async () => new Response(body);
-	WebAssembly.instantiateStreaming = async (response) => process.stdout.write(new Uint8Array(await response.arrayBuffer()));
-	await loadProgram("", {});
+	WebAssembly.compileStreaming = async (response) => process.stdout.write(new Uint8Array(await response.arrayBuffer()));
+	await compileProgram("");
 });`
 	run := func(from []byte, size int) []byte {
 		cmd := exec.Command(node, "-e", script, strconv.Itoa(size))
