@@ -171,7 +171,7 @@ func TestUnavailableWorker(t *testing.T) {
 		{base + "src/none.js", "zstd", "could not be loaded (the script of the worker could not be loaded)"},
 		{scriptOf(base, "none.wasm"), "zstd", "404"},
 		{"https://stackglass.example/worker.js", "zstd", "could not be loaded ("},
-		{scriptOf(base, "test.wasm"), "panics", "died (panic: on purpose)"},
+		{scriptOf(base, "test.wasm"), "panics", "crashed (panic: on purpose)"},
 		{scriptOf(base, "test.wasm"), "hungry", "out of memory"},
 		{scriptOf(base, "test.wasm"), "rar", "there is no decompressor for rar"},
 	} {
