@@ -4124,7 +4124,7 @@ func (c *Kept) empty() string {
 	if c.App.Store == nil {
 		return c.App.NoStore
 	}
-	return "Nothing yet. The profile of every analysis is kept here until you delete it; traces are never kept."
+	return "No analyses yet. The profile of every analysis is kept here until you delete it; traces are never kept."
 }
 
 // key ends renaming with Escape.
@@ -4252,7 +4252,7 @@ func (c *Kept) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 											{
 												vgparent := vgn
 												_ = vgparent
-												addText(vgparent, "\n              Delete it?\n              ")
+												addText(vgparent, "\n              Delete?\n              ")
 												vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00id\x00delete-yes\x00delete")
 												addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.Delete() })
 												vgn = addElement(vgparent, " button\x00type\x00button\x00class\x00plain\x00id\x00delete-no\x00keep")

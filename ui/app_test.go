@@ -742,7 +742,7 @@ func TestKeptList(t *testing.T) {
 	d.app.Export(row)
 	until(t, func() bool { d.mu.Lock(); defer d.mu.Unlock(); return len(d.saved["Matrix multiplication.sgp"]) > 0 })
 	d.act(func() { d.app.Doom(row.Key) })
-	d.wants("Delete it?")
+	d.wants("Delete?")
 	d.act(d.app.Delete)
 	until(t, func() bool { return strings.Contains(d.html(), `id="kept-empty"`) })
 	d.act(func() {

@@ -135,7 +135,7 @@ func TestAnswerProgramMissing(t *testing.T) {
 	d.app.Port = unloaded{d}
 	shows := func(want string) { until(t, func() bool { return strings.Contains(d.html(), want) }) }
 	d.act(func() { d.app.ExportAs("json") })
-	shows("could not be made: the query program could not be loaded (404): this program is downloaded when it is first needed, so go online and reload the page.")
+	shows("could not be created: the query program could not be loaded (404): this program is downloaded when it is first needed, so go online and reload the page.")
 	d.app.Navigate("#" + d.app.Screen.With(state.TabBlocks).Hash())
 	shows("The models could not be queried: the query program could not be loaded (404)")
 	d.app.Port = d

@@ -34,7 +34,7 @@ func (d *desk) countedLoops() {
 func TestLoops(t *testing.T) {
 	d := newDesk(t)
 	folded(t, d)
-	d.wants(`id="loops-summary"`, "3 loops in 1 nest make 100 % of 66 560 references. Loop 1.1.1, matmul-naive.c:20, main makes the most: 98.5 %.",
+	d.wants(`id="loops-summary"`, "3 loops in 1 nest make 100 % of 66 560 references. Loop 1.1.1, matmul-naive.c:20, main makes the most references: 98.5 %.",
 		"Loop 1.1.1, matmul-naive.c:20, main", "One run of this loop uses 12.5 % of the 32 lines of “b” that it touches, because the innermost loop strides by 256 bytes",
 		"0 +8 +256", "7.76 KiB", `id="loops-counted"`, "No line is evicted")
 	grid := d.grids["loops"]
@@ -47,7 +47,7 @@ func TestLoops(t *testing.T) {
 	}
 
 	d.app.PickRow("loops", 1)
-	d.wants("Loop 1.1, matmul-naive.c:20–21, main", "It runs 32 times, with 32 iterations each, 1 024 in all.", "1 024 of them outside its inner loops")
+	d.wants("Loop 1.1, matmul-naive.c:20–21, main", "The loop runs 32 times, with 32 iterations each, 1 024 in all.", "1 024 of them outside its inner loops")
 	if d.app.Screen.Loop != 2 || !strings.Contains(d.hash, "loop=2") || state.ParseScreen(d.hash).Loop != 2 {
 		t.Errorf("hash %q", d.hash)
 	}

@@ -166,7 +166,7 @@ func (a *App) ExportAs(form string) {
 	for _, f := range a.Forms() {
 		if f.Name == form {
 			request := export.Request{Form: form, Title: r.Name, Hierarchy: a.Machine(), Profile: r.Profile.Encode()}
-			a.Note = "Making the " + f.Title + " …"
+			a.Note = "Creating the " + f.Title + " …"
 			a.touch()
 			go a.saveExport(f, FileName(r.Name)+f.Ending, &request)
 		}
@@ -178,7 +178,7 @@ func (a *App) saveExport(f export.Form, name string, request *export.Request) {
 	content, err := fileOf(a.askOnce(workers.Subject{Profile: request.Profile}, request.Question()))
 	a.update(func() {
 		if a.Note = ""; err != nil {
-			a.trouble("The " + f.Title + " could not be made: " + err.Error() + ".")
+			a.trouble("The " + f.Title + " could not be created: " + err.Error() + ".")
 			return
 		}
 		a.Port.Save(name, f.Media, content)

@@ -143,7 +143,7 @@ func TestThreadsGroups(t *testing.T) {
 func TestCommunicationView(t *testing.T) {
 	d := at(t, "ring", state.TabCommunication)
 	c := d.app.communication()
-	d.wants(`id="chart-flows"`, `id="table-pairs"`, `id="table-classes"`, `id="false-sentence"`, `id="source-sentence"`, c.Sentence(), "Pick a cell")
+	d.wants(`id="chart-flows"`, `id="table-pairs"`, `id="table-classes"`, `id="false-sentence"`, `id="source-sentence"`, c.Sentence(), "To see the source locations behind a cell")
 	all := d.sum("flows", "transfers")
 	if all == 0 || d.sum("pairs", "transfers") != all {
 		t.Errorf("the flows have %d transfers, the pairs of source locations %d", all, d.sum("pairs", "transfers"))

@@ -139,7 +139,7 @@ func ParseAnalyses(list string) (Analyses, error) {
 		return 0, &trace.OptionError{Option: "analyses", Got: word, Want: strings.Join(analysisNames, ", ") + ", separated by commas, or default"}
 	}
 	if byDefault && set&^beside != 0 {
-		return 0, &trace.OptionError{Option: "analyses", Got: list, Want: "either default, to which only loops and blocks can be added, or a list of analyses that does not contain default"}
+		return 0, &trace.OptionError{Option: "analyses", Got: list, Want: "either default, optionally with loops and blocks, or a list of analyses without default"}
 	}
 	return set, nil
 }

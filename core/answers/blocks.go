@@ -194,7 +194,7 @@ func (b *Blocks) Hot(most int) report.Table {
 // Sampled compares, for each block with references, its reuse profile from windows with its profile
 // from all executions. Rows are in descending order of references.
 func (b *Blocks) Sampled(most int) report.Table {
-	t := report.Table{Key: "windows", Title: "Reuse profiles from sampled executions, compared with all references", Columns: report.Columns(
+	t := report.Table{Key: "windows", Title: "Reuse profiles from sampled executions, compared with the profiles from all references", Columns: report.Columns(
 		"function", "block", "executions", "windows", "accuracy", "miss_ratio_32KiB=misses in 32 KiB",
 		"miss_ratio_32KiB_sampled=from windows")}
 	var list []int

@@ -121,7 +121,7 @@ func (c *Communication) Sentence() string {
 	case sum.Events == 0:
 		return "No reference uses a value that another thread wrote"
 	}
-	return report.Share(sum.Events, references(&g.Classes)).Human() + " of the references are to words last written by another thread; at least " +
+	return report.Share(sum.Events, references(&g.Classes)).Human() + " of the references access words that another thread wrote last; at least " +
 		report.Bytes(c.data().Messages).Human() + " must be transferred between threads"
 }
 

@@ -130,7 +130,7 @@ func (c *Communication) fix(f *FalseFinding) string {
 	case c.isScalar(f):
 		return "separate the variables in this line: alignas(" + line + ") on each"
 	case f.Lines <= uint64(f.Owners):
-		return "give each thread's element a line of its own (pad it to " + line + " bytes, for instance as a structure with alignas(" + line + ")), or accumulate in a local variable and store it once at the end"
+		return "put each thread's element on a separate line (pad it to " + line + " bytes, for instance as a structure with alignas(" + line + ")), or accumulate in a local variable and store the result once at the end"
 	}
 	return "partition the array so that no line belongs to two threads: give each thread whole rows, and align rows and parts to " + line + " bytes"
 }
@@ -148,7 +148,7 @@ func (c *Communication) isScalar(f *FalseFinding) bool {
 func (c *Communication) FalseSharing() report.Table {
 	t := report.Table{Key: "false_sharing", Title: "False sharing: lines in which threads write different words", Columns: slices.Concat(
 		report.Columns(
-			"object=data", "severity", "threads", "lines", "ping_pongs=taken back", "moves=at most",
+			"object=data", "severity", "threads", "lines", "ping_pongs=invalidations", "moves=at most",
 			"offset (bytes)", "apart_bytes=apart (bytes)"),
 		placeColumns("store", "stored by"), report.Columns("thread"),
 		placeColumns("other_store", "and by"), report.Columns("other_thread=thread", "fix"))}
@@ -188,7 +188,7 @@ func (c *Communication) FalseSummary() string {
 		if IsOfSample(c.Profile) {
 			where = " on the sampled lines"
 		}
-		return "No false sharing" + where + ": no line moves back and forth because of words that only one thread writes." + small
+		return "No false sharing" + where + ": no line moves between threads only because they write different words of it." + small
 	}
 	text := "False sharing: "
 	for i := range list {
@@ -197,7 +197,7 @@ func (c *Communication) FalseSummary() string {
 			text += ", "
 		}
 		if text += f.Name + " ("; f.Seen {
-			text += "taken back " + plural(f.PingPongs, "time", "times") + " in this run)"
+			text += "invalidated " + plural(f.PingPongs, "time", "times") + " in this run)"
 		} else {
 			text += "possible, up to " + plural(f.Moves, "time", "times") + ")"
 		}

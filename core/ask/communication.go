@@ -96,7 +96,7 @@ func (r *Run) noCommunication() error {
 	case len(p.Totals.Threads) == 1:
 		return r.Cannot("all references were made by one thread, " + strconv.FormatUint(uint64(p.Totals.Threads[0]), 10) + ", so no data is exchanged between threads")
 	case answers.IsOfSample(p):
-		return r.Cannot("the sample has lines of at most one thread; take a larger sample, or a different one with --sample-seed")
+		return r.Cannot("the sample has lines of at most one thread; take a larger sample, or a different sample with --sample-seed")
 	}
 	return r.Cannot("the profile has no communication between threads: " + answers.NoCommunication(r.Profile) + "; analyze the trace again with --analyses communication")
 }

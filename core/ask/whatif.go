@@ -41,7 +41,7 @@ var _ = Add(&Verb{
 			return &Error{"--one-core leaves only one core; remove --one-core or --by core"}
 		}
 		if q.Given(Range.Name) && (q.Given("share") || q.Given("against") || q.Text("by") == "core") {
-			return &Error{"--range answers for all cores together and for one hierarchy: leave out --by core, --share and --against"}
+			return &Error{"--range applies to all cores together and to one hierarchy; omit --by core, --share and --against"}
 		}
 		_, _, _, err := q.whatIf()
 		return err

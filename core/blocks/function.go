@@ -98,7 +98,7 @@ func (s *System) order(n int, f *solved) *Error {
 			b := top.block
 			if top.next == 0 && s.isUnknown(int(b)) {
 				return s.fail(int(b), "the block is reachable, but the probabilities of its successors are unknown",
-					"give its successors probabilities, or let all such branches be guessed")
+					"set probabilities for the successors, or allow guessed probabilities")
 			}
 			next := p.Blocks[b].Successors
 			for top.next < len(next) && (s.weight(b, top.next) == 0 || s.positions[next[top.next]] >= 0) {
@@ -225,5 +225,5 @@ func (s *System) endless(f *solved) *Error {
 		return s.fail(int(f.blocks[f.entry]), "the loops of this function run more than 10^300 times", "the weights differ too much for a solution; choose more similar weights")
 	}
 	return s.fail(int(worst), "the block is in an endless loop: the loop is reachable, but no path from it leaves the function",
-		"give a branch in the loop an exit, or one of its blocks a weight for leaving (a call in it may throw, or end the program)")
+		"add an exit to a branch in the loop, or a weight for leaving to one of its blocks (a call in the block may throw, or end the program)")
 }

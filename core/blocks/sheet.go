@@ -134,7 +134,7 @@ func (s *Sheet) line(l string, number int) (why string) {
 	case why != "" || len(list) == 0:
 		return why
 	case equals < 0:
-		return "there is no = with blanks around it, want a parameter, an entry or a branch"
+		return "the line contains no = with blanks around it, want a parameter, an entry or a branch"
 	case bar >= 0:
 		return s.branch(list, bar, equals, number)
 	}
@@ -464,7 +464,7 @@ func (m *Model) set(l *branch, at int, get func(string) (*big.Rat, string)) erro
 		}
 	case probabilities:
 		if why := distribute(values); why != "" {
-			return fail(why, "make them sum to 1, write rest for one of them, or separate weights by colons")
+			return fail(why, "make the probabilities sum to 1, write rest for one successor, or separate weights by colons")
 		}
 	default:
 		for _, v := range values {
@@ -475,7 +475,7 @@ func (m *Model) set(l *branch, at int, get func(string) (*big.Rat, string)) erro
 	}
 	list, ok := integers(values)
 	if !ok {
-		return fail("the numbers of the branch need more than 63 bits as whole numbers", "write them with fewer digits")
+		return fail("the numbers of the branch need more than 63 bits as whole numbers", "write the numbers with fewer digits")
 	}
 	leaves := uint64(0)
 	if l.leaves {
@@ -497,7 +497,7 @@ func short(v *big.Rat) string {
 func (s *System) trip(b int, count *big.Rat) (list []*big.Rat, why string) {
 	next := s.program.Blocks[b].Successors
 	if len(next) != 2 || s.leavesLoop(b, int(next[0])) == s.leavesLoop(b, int(next[1])) {
-		return nil, "trip is used for a branch that does not have one successor inside its loop and one outside"
+		return nil, "trip can be used only for a branch with one successor inside the loop and one outside"
 	}
 	stays := 0
 	if s.leavesLoop(b, int(next[0])) {

@@ -444,9 +444,9 @@ func TestUnsolvable(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.Enter(0, 1)
-	wantError(t, s, "block head of f (a.c:11): the block is reachable, but the probabilities of its successors are unknown; give its successors")
+	wantError(t, s, "block head of f (a.c:11): the block is reachable, but the probabilities of its successors are unknown; set probabilities")
 	set(t, s, 1, 1, 0)
-	wantError(t, s, "block head of f (a.c:11): the block is in an endless loop: the loop is reachable, but no path from it leaves the function; give a branch")
+	wantError(t, s, "block head of f (a.c:11): the block is in an endless loop: the loop is reachable, but no path from it leaves the function; add an exit")
 	set(t, s, 1, 3, 1)
 	c, err := s.Solve()
 	if err != nil || c.Exact[2] != 3 {

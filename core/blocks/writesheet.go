@@ -32,7 +32,7 @@ func (s *System) AppendSheet(dst []byte, about string) []byte {
 		}
 	}
 	if !any {
-		dst = append(dst, "# No function is entered; to enter one, write: enter NAME = 1\n"...)
+		dst = append(dst, "# No function is entered; to enter a function, write: enter NAME = 1\n"...)
 	}
 	for n := range s.program.Functions {
 		f := &s.program.Functions[n]

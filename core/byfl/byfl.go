@@ -123,7 +123,7 @@ func (r *reader) fail(what string) {
 
 func (r *reader) take(n int) []byte {
 	if r.err == nil && len(r.in)-r.at < n {
-		r.fail("the file ends too early; copy it again, or let the program run to its end")
+		r.fail("the file ends too early; copy the file again, or let the program run to its end")
 	}
 	if r.err != nil {
 		return nil

@@ -81,7 +81,7 @@ func (d *Decoder) bytes(n uint64) []byte {
 	return d.in[d.at-int(n) : d.at]
 }
 
-const cutOff = "the file ends too early; copy it again"
+const cutOff = "the file ends too early; copy the file again"
 
 // Uint reads an unsigned LEB128 varint.
 func (d *Decoder) Uint() uint64 {

@@ -181,7 +181,7 @@ func (r *run) falseSharing(of *counts, tried *retrial, all float64, covered map[
 			continue
 		}
 		finding := Finding{Kind: FalseSharing, Cost: at.coherence, Tried: true, Before: tried.before, After: tried.after,
-			Fix:  "start the data of each thread on a separate line (with alignas(64) or padding), or accumulate in a local variable and store it once at the end",
+			Fix:  "start the data of each thread on a separate line (with alignas(64) or padding), or accumulate in a local variable and store the result once at the end",
 			How:  apartLines,
 			More: "communication --false-sharing"}
 		among := []*place{at}
@@ -346,8 +346,8 @@ func (r *run) queues(of *counts) {
 			continue
 		}
 		r.add(at, Finding{Kind: TrueSharing, Cost: at.coherence, Saved: most / 2, Least: at.coherence, Most: most,
-			Why:  "several threads perform atomic operations on the same word " + report.Count(uint64(times)).Human() + " times, so its line moves from core to core",
-			Fix:  "take several pieces of work at a time, or accumulate in a local variable and add it once at the end",
+			Why:  "several threads perform atomic operations on the same word " + report.Count(uint64(times)).Human() + " times, so the line of this word moves from core to core",
+			Fix:  "take several pieces of work at a time, or accumulate in a local variable and add the sum once at the end",
 			How:  "One thread performed nearly all of these operations in this run. The upper bound is the waiting time if the threads always run at the same time.",
 			More: "communication --by site"})
 	}
@@ -485,7 +485,7 @@ func (r *run) causes() {
 			f.Kind = Layout
 			f.Saved = left * (1 - used/mostUsed)
 			f.Least, f.Most = 0, left*(1-used)
-			f.Why = "only " + percent(used) + " of the bytes of each fetched line are used before the line is replaced, because the distance between the addresses is larger than the data accessed at each of them"
+			f.Why = "only " + percent(used) + " of the bytes of each fetched line are used before the line is replaced, because the distance between the addresses is larger than the data accessed at each address"
 			f.Fix = "bring the data that this loop uses together: split these fields off the structure or make an array of each field; if the loop visits the columns of a table, transpose the table or interchange the loops"
 			f.More = "sites --by object --utilisation 48KiB,12"
 		case at.irregular > 0.5:
@@ -505,7 +505,7 @@ func (r *run) causes() {
 			f.Saved = left / carefully
 			f.Least, f.Most = 0, left
 			f.Why = "the lines are accessed in order and replaced before they are used again, so the loop runs at the speed of " + r.behind(at.level)
-			f.Fix = "use a smaller type, skip data that is not needed, for instance with an index, or do more with each element while it is in the cache: combine this pass with the previous or the next one"
+			f.Fix = "use a smaller type, skip data that is not needed, for instance with an index, or do more work on each element while it is in the cache: combine this pass with the previous or the next pass"
 			if at.stores > at.wait/4 {
 				f.Fix += "; or bypass the caches when storing (__builtin_nontemporal_store), so that the lines are not fetched first"
 			}
@@ -517,13 +517,13 @@ func (r *run) causes() {
 			f.Saved = left / carefully
 			f.Least, f.Most = 0, left
 			f.Why = "the code returns to the data after " + level + " has evicted it"
-			f.Fix = "work on parts of the data that fit in " + level + ": do all steps for one part before the next"
+			f.Fix = "work on parts of the data that fit in " + level + ": do all steps for one part before starting the next"
 			f.More = "curve"
 		}
 		switch f.Kind {
 		case RandomAccess, Streaming, Capacity:
 			if at.copies > at.wait/2 {
-				f.Fix = "copy less: pass a pointer instead, or append to a buffer that grows by doubling, so that it is not copied each time"
+				f.Fix = "copy less: pass a pointer instead, or append to a buffer that grows by doubling, so that the buffer is not copied each time"
 			}
 			if at.never > 0.8*at.wait && at.stores < at.wait/4 {
 				f.How += " No recorded instruction stored this data. If a system call or a library stored this data shortly before, the data is still in a cache, and the run waits less."

@@ -34,7 +34,7 @@ func (r *run) compute() {
 			continue
 		}
 		f := Finding{Kind: Compute, Cost: t.Cycles, Saved: saved / carefully, Least: 0, Most: saved,
-			Why: "each iteration waits for a result of the previous iteration, which takes " + number(t.Steady.Cycles) + " cycles, although the ports alone would need " + number(max(t.Steady.Ports, t.Steady.Dispatch)),
+			Why: "each iteration waits for a result of the previous iteration; this chain takes " + number(t.Steady.Cycles) + " cycles, although the ports alone would need " + number(max(t.Steady.Ports, t.Steady.Dispatch)),
 			Fix: "split the chain into several independent chains, such as four partial sums; for floating point, allow the compiler to reorder operations (-ffast-math or an OpenMP simd reduction)",
 			How: "Modelled: the cycles of the loop if only the execution ports limited the loop.", IllegalIf: "the result must be the same to the last bit, because the order of floating-point additions changes",
 			More: "pipeline"}
@@ -48,7 +48,7 @@ func (r *run) compute() {
 			f.Why = "the address in each iteration is loaded by the previous iteration, and this load takes " + number(t.Steady.Cycles) + " cycles even if it hits in the first level, although the ports alone would need " + number(max(t.Steady.Ports, t.Steady.Dispatch))
 			f.Fix = "keep the elements in an array, whose addresses do not depend on loads"
 		case chain.tables:
-			f.Why = "each iteration looks up an index that the previous iteration has loaded, like the state of an automaton, which takes " + number(t.Steady.Cycles) + " cycles even if it hits in the first level, although the ports alone would need " + number(max(t.Steady.Ports, t.Steady.Dispatch))
+			f.Why = "each iteration looks up an index that the previous iteration has loaded, like the state of an automaton; this look-up takes " + number(t.Steady.Cycles) + " cycles even if it hits in the first level, although the ports alone would need " + number(max(t.Steady.Ports, t.Steady.Dispatch))
 			f.Fix, f.IllegalIf = "work on several parts of the input at a time, or perform several steps with each look-up", ""
 		case chain.remainders && !chain.multiplies:
 			if quick := r.withSums(b); quick > 0 {
@@ -56,7 +56,7 @@ func (r *run) compute() {
 				f.Least, f.Most, f.Tried = f.Saved, f.Saved, true
 				f.How = "Modelled: the loop with a sum in place of each remainder."
 			}
-			f.Why = "each iteration computes the remainder of a division for the next one, which takes " + number(t.Steady.Cycles) + " cycles"
+			f.Why = "each iteration computes the remainder of a division for the next iteration; this division takes " + number(t.Steady.Cycles) + " cycles"
 			f.Fix, instead = "compute the remainder once for many iterations, before the sums overflow; if each value is needed, subtract the divisor whenever the sum has reached the divisor", ""
 			f.IllegalIf = "the numbers are so large that even a few sums overflow"
 		case chain.used: // for example a running sum, whose chain cannot be broken by partial sums

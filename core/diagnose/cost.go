@@ -159,7 +159,7 @@ func (r *run) price() error {
 		}
 	} else {
 		c.base = withoutCode * float64(r.p.Totals.AllReferences())
-		r.out.Notes = append(r.out.Notes, "the trace contains no code, so each reference is assumed to cost one cycle; compile the program with stackglass cc to model its actual cycles")
+		r.out.Notes = append(r.out.Notes, "the trace contains no code, so each reference is assumed to cost one cycle; compile the program with stackglass cc to model the actual cycles")
 	}
 	c.run = c.measureOf(r.p)
 	if r.loops != nil && r.tooLong() {

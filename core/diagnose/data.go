@@ -88,7 +88,7 @@ func (r *run) inOrderOf(at *place) *retrial {
 }
 
 func chased(from string) string {
-	return "each load takes its address from the previous load, and the addresses follow no pattern, so the core waits for one line after another from " + from
+	return "each load takes its address from the previous load, and the addresses follow no pattern, so the core waits for each line before it can request the next, from " + from
 }
 
 // translations adds findings about source locations that wait longer for address translation than
@@ -227,7 +227,7 @@ func (r *run) split(at *place, a record, f *Finding) bool {
 	if f == nil {
 		f = &Finding{Kind: Layout,
 			Fix:       "keep the fields that this loop uses together: split the structure, or make an array of each field",
-			IllegalIf: "other code needs the fields together, because it passes a pointer to a structure, copies whole structures, or shares them with a file or another program",
+			IllegalIf: "other code needs the fields together, because it passes a pointer to a structure, copies whole structures, or shares structures with a file or another program",
 			More:      "sites --by object --utilisation 48KiB,12"}
 	}
 	used := uint64(0)
@@ -477,10 +477,10 @@ func (r *run) merge(at *place) bool {
 	at = r.heaviest(t, at)
 	r.taken[at] = 1
 	r.add(at, Finding{Kind: Layout, Cost: max(at.wait+at.pages, t.saved), Saved: t.saved, Tried: true, Before: t.before, After: t.after,
-		Why:       "the code uses one element of each of " + strconv.Itoa(len(arrays)) + " arrays at the same index, and the indices follow no pattern, so each element needs the fetch of a line",
+		Why:       "the code uses one element of each of " + strconv.Itoa(len(arrays)) + " arrays at the same index, and the indices follow no pattern, so every element requires fetching a separate line",
 		Fix:       "merge these arrays into one array of structures, so that elements with the same index are in one line",
 		How:       r.retried(),
-		IllegalIf: "other code uses one of the arrays as a whole, or iterates over it with a pointer",
+		IllegalIf: "other code uses one of the arrays as a whole, or iterates over an array with a pointer",
 		More:      "sites --by object --utilisation 48KiB,12"})
 	r.take(t)
 	return true

@@ -52,7 +52,7 @@ func (r *run) imbalance() {
 			at.line = line
 		}
 		r.add(at, Finding{Kind: Imbalance, Cost: g.cycles, Saved: g.cycles, Tried: true,
-			Why:  "the work of this parallel region is divided unevenly: the other threads wait " + percent2(share(g.cycles, r.out.Cycles)) + " of all cycles for the slowest one",
+			Why:  "the work of this parallel region is divided unevenly: the other threads spend " + percent2(share(g.cycles, r.out.Cycles)) + " of all cycles waiting for the slowest thread",
 			Fix:  "divide the work by its cost: schedule(dynamic) or schedule(static, 1) for the loop, or use parts of equal work instead of equal length",
 			How:  "The cycles of all threads between two synchronisation points were added up and divided evenly among the threads.",
 			More: "threads"})

@@ -216,10 +216,10 @@ func (r *run) withoutRests(order []int) (list, end []int) {
 }
 
 // fuseWith begins the advice to fuse two loops.
-const fuseWith = "fuse this loop with the previous one, "
+const fuseWith = "fuse this loop with the previous loop, "
 
 // fuseInlined is the advice to fuse a loop with itself.
-const fuseInlined = "several calls of this loop iterate over the same data in turn: fuse them into one loop that does the work of all"
+const fuseInlined = "several calls of this loop iterate over the same data in turn: fuse these calls into one loop that does the work of all"
 
 // inlinedTwice reports whether two loops at the same source line are different code for the same
 // data, for example in a function template that was inlined for two calls. In contrast, a loop that
@@ -577,7 +577,7 @@ func (r *run) nest(g *group) {
 		}
 	}
 	if runs > 0 {
-		f.Fix = "this loop iterates over the same data " + strconv.FormatUint(runs, 10) + " times in a row: divide the data into parts that fit in " + r.Machine.Levels[0].Name + ", and do all " + strconv.FormatUint(runs, 10) + " passes over one part before the next"
+		f.Fix = "this loop iterates over the same data " + strconv.FormatUint(runs, 10) + " times in a row: divide the data into parts that fit in " + r.Machine.Levels[0].Name + ", and do all " + strconv.FormatUint(runs, 10) + " passes over one part before starting the next"
 	}
 	if a := r.strided(loop); a != nil && kind == Stride {
 		f.Fix += ", so that " + cmp.Or(named(a.Name), "the array") + " moves " + bytesOf(nearest(a, int64(l.LineBytes))) + " in each iteration of the innermost loop"
@@ -586,13 +586,13 @@ func (r *run) nest(g *group) {
 	if _, tile := b.change.(change.Tile); tile && b.sunk {
 		f.Fix += "; keep the sums of the inner loop in memory from one tile to the next"
 	} else if b.sunk {
-		f.Fix += "; move the statements beside the inner loop into it, so that they add to memory instead of to a local variable"
+		f.Fix += "; move the statements beside the inner loop into it, so that these statements add to memory instead of to a local variable"
 	}
 	if chain > 0 {
 		f.How += " Additions no longer wait for each other, so the loop is limited only by the number of instructions that the core issues per cycle."
 	}
 	if vector > 0 {
-		f.How += " The compiler can then use vector instructions, as it does elsewhere in this program. Only half of the saving by vector instructions is counted, because the compiler may not use vector instructions."
+		f.How += " The compiler can then use vector instructions, as in other loops of this program. Only half of the saving by vector instructions is counted, because the compiler may not use vector instructions."
 	}
 	f.Why = r.why(f.Kind, loop, b.level)
 	if _, ok := b.change.(change.Split); ok {

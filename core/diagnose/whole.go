@@ -11,7 +11,7 @@ import (
 )
 
 // recordMore is the advice to record a trace with code.
-const recordMore = `the trace does not say which source location makes a reference, so only the run as a whole is diagnosed, and each reference is assumed to cost one cycle: ` +
+const recordMore = `the trace does not say which source location made a reference, so only the run as a whole is diagnosed, and each reference is assumed to cost one cycle: ` +
 	`compile the program with "stackglass cc -- clang …" and run it, to find source lines and data, and to try changes`
 
 // whole diagnoses a run without source locations. The misses of each level are divided by cause.
@@ -73,7 +73,7 @@ func (r *run) whole() error {
 		level := h.Levels[k].Name
 		r.add(&place{}, Finding{Kind: Capacity, Cost: cost, Saved: cost / 4, Most: cost, How: how,
 			Why: percent(share(capacity[k], r.out.Waits[k].Cycles)) + " of the misses of " + level + " are on lines that were evicted since their last use" + r.enough(h.Levels[k].LineBytes),
-			Fix: "work on parts of the data that fit in " + level + ": do all steps for one part before the next", More: "curve"})
+			Fix: "work on parts of the data that fit in " + level + ": do all steps for one part before starting the next", More: "curve"})
 	}
 	return nil
 }

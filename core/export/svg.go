@@ -131,7 +131,7 @@ func (p *page) curve(c *profile.Curve, lineBytes uint32, levels []hierarchy.Leve
 func curveSentence(c *profile.Curve, lineBytes uint32, exact string) string {
 	text := "A fully associative LRU cache of one line misses " + percent(c.MissRatio(1)) + " of " + report.Count(c.Accesses).Human() + " accesses"
 	if longest, ok := c.Longest(); ok {
-		text += ", one of " + report.Bytes((longest+1)*uint64(lineBytes)).Human() + " or more " + percent(c.MissRatio(1<<62))
+		text += ", and a cache of " + report.Bytes((longest+1)*uint64(lineBytes)).Human() + " or more misses " + percent(c.MissRatio(1<<62))
 	}
 	return text + ": the first access to each of " + report.Count(c.Cold).Human() + " lines. The curve is " + exact + ". Levels are marked at the position of a fully associative cache of their size."
 }

@@ -170,7 +170,7 @@ func otherPolicy(c Cache, exclusive bool) string {
 	if text == "" {
 		return ""
 	}
-	return text + "; it is predicted as LRU, non-inclusive, write-back and allocating (stackglass simulate models its actual policies)"
+	return text + "; it is predicted as LRU, non-inclusive, write-back and allocating (stackglass simulate models the actual policies)"
 }
 
 // fewTimes is the smallest ratio between the sizes of an inclusive level and the level above at

@@ -127,7 +127,7 @@ func Instrument(src []byte, o Options) (*Result, error) {
 // instrumentable returns an error for modules that must not be rewritten.
 func (m *module) instrumentable() error {
 	if strings.Contains(m.text, "@__sg_thread") || strings.Contains(m.text, "@__sg_more") {
-		return errors.New(m.file() + ": the module is already instrumented, or part of the runtime; compile it without instrumentation")
+		return errors.New(m.file() + ": the module is already instrumented, or part of the runtime; compile the module without instrumentation")
 	}
 	for _, no := range []string{"nvptx", "amdgcn", "spir", "wasm", "darwin", "macos", "windows", "uefi"} {
 		if strings.Contains(m.triple, no) {

@@ -41,7 +41,7 @@ func Read(src []byte) (*Module, error) {
 	}
 	text := string(src)
 	if strings.HasPrefix(text, "BC\xc0\xde") || strings.HasPrefix(text, "\xde\xc0\x17\x0b") {
-		return nil, errors.New("the module is bitcode, want text; convert it with llvm-dis, or compile with clang -S -emit-llvm")
+		return nil, errors.New("the module is bitcode, want text; convert the module with llvm-dis, or compile with clang -S -emit-llvm")
 	}
 	m, _ := readModule(text, true)
 	t := newTables(m, Options{Instrs: true})

@@ -224,7 +224,7 @@ define void @h() {
 func TestReadBroken(t *testing.T) {
 	for text, want := range map[string]string{
 		"int main() {}\n": `the module: no function could be read: line 1: "int main() {}", want a definition, a declaration or metadata; want LLVM IR as text, written by clang -S -emit-llvm`,
-		"BC\xc0\xde5\x14": "the module is bitcode, want text; convert it with llvm-dis, or compile with clang -S -emit-llvm",
+		"BC\xc0\xde5\x14": "the module is bitcode, want text; convert the module with llvm-dis, or compile with clang -S -emit-llvm",
 	} {
 		if _, err := Read([]byte(text)); err == nil || err.Error() != want {
 			t.Errorf("%q: %v, want %s", text, err, want)

@@ -16,7 +16,7 @@ type Store = tape.Store
 var ErrNoBlocks error = captureError("the trace does not record which blocks of code ran, so it is unknown which work the threads would share")
 
 // ErrThreads is the error of a [Reader] for a trace of a run with several threads.
-var ErrThreads error = captureError("the trace comes from a run with several threads, so its work is already divided")
+var ErrThreads error = captureError("the trace comes from a run with several threads, so the work is already divided")
 
 type captureError string
 

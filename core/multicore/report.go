@@ -175,17 +175,17 @@ func (m *Reader) doubts() (list []string) {
 	say(f.noStack, "The trace does not contain the stack pointer at the beginning of a region, so no part of the stack is private there.")
 	say(f.noStackEnd, "The trace does not contain the end of the stack: the stack is assumed to extend 8 MiB below the function that forks.")
 	count(f.nested, "parallel region was nested: one thread executes this region, which is OpenMP's default.",
-		"parallel regions were nested: one thread executes each, which is OpenMP's default.")
+		"parallel regions were nested: one thread executes each of these regions, which is OpenMP's default.")
 	count(f.leagues, "league of teams is assumed to have one team.", "leagues of teams are assumed to have one team each.")
 	count(f.unknownLoops, "worksharing loop was not divided, because its code is unknown: every core executes the whole loop.",
 		"worksharing loops were not divided, because their code is unknown: every core executes the whole loops.")
-	count(f.loopsInLoops, "worksharing loop was nested in another one and was not divided separately.",
-		"worksharing loops were nested in others and were not divided separately.")
+	count(f.loopsInLoops, "worksharing loop was nested in another worksharing loop and was not divided separately.",
+		"worksharing loops were nested in other worksharing loops and were not divided separately.")
 	count(f.empty, "worksharing loop had no recognisable iterations: every core executes the whole loop.",
 		"worksharing loops had no recognisable iterations: every core executes the whole loops.")
 	count(f.few, "worksharing loop had fewer iterations than there are cores.", "worksharing loops had fewer iterations than there are cores.")
-	count(f.split, "worksharing loop was vectorised or unrolled, so its code has several loops: the number of the program's iterations in one iteration of these loops was determined from the bytes that they access, and these iterations stay together.",
-		"worksharing loops were vectorised or unrolled, so their code has several loops each: the number of the program's iterations in one iteration of these loops was determined from the bytes that they access, and these iterations stay together.")
+	count(f.split, "worksharing loop was vectorised or unrolled, so its code has several loops: the number of the program's iterations in one iteration of these loops was determined from the accessed bytes, and these iterations stay together.",
+		"worksharing loops were vectorised or unrolled, so their code has several loops each: the number of the program's iterations in one iteration of these loops was determined from the accessed bytes, and these iterations stay together.")
 	count(f.wide, "worksharing loop has vectors that are longer than a chunk or a core's part: threads would execute the iterations one by one, in code that the run did not execute; compile with -fno-vectorize to divide them.",
 		"worksharing loops have vectors that are longer than a chunk or a core's part: threads would execute the iterations one by one, in code that the run did not execute; compile with -fno-vectorize to divide them.")
 	if m.options.Schedule == nil {
@@ -196,7 +196,7 @@ func (m *Reader) doubts() (list []string) {
 		count(f.auto, "worksharing loop leaves its schedule to the runtime, and the trace does not contain the schedule: the loop was divided as static; set a schedule to divide the loop differently.",
 			"worksharing loops leave their schedules to the runtime, and the trace does not contain the schedules: these loops were divided as static; set a schedule to divide the loops differently.")
 	}
-	say(f.steals, "LLVM's runtime starts dynamic schedules like static ones, and idle threads steal chunks. The predicted cores do the same and take the same time for every reference; in a real run, the order depends on chance.")
+	say(f.steals, "LLVM's runtime starts dynamic schedules like static schedules, and idle threads steal chunks. The predicted cores do the same and take the same time for every reference; in a real run, the order depends on chance.")
 	count(f.orders, "worksharing loop is ordered: the predicted cores do not wait for each other there.",
 		"worksharing loops are ordered: the predicted cores do not wait for each other there.")
 	count(f.criticals, "critical section: several predicted cores may be in the section at the same time.",

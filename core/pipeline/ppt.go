@@ -63,7 +63,7 @@ func readPPT(text string) (*Processor, error) {
 			case m.Value.Kind != hardware.Number:
 				return nil, &Error{m.Value.Line, "the value of " + strconv.Quote(clip(m.Key)) + " is not a number"}
 			case c == nil:
-				return nil, &Error{m.Value.Line, "class " + strconv.Quote(clip(m.Key)) + " is not one of PPT's: iadd, fadd, idiv, fdiv, imul, fmul, load, store, alu, br, unknown"}
+				return nil, &Error{m.Value.Line, "class " + strconv.Quote(clip(m.Key)) + " is unknown to PPT, want one of iadd, fadd, idiv, fdiv, imul, fmul, load, store, alu, br, unknown"}
 			}
 			x := m.Value.Numbers[0]
 			if x < 0 || x > mostCycles || math.IsNaN(x) {

@@ -73,7 +73,7 @@ func TestBadDescriptions(t *testing.T) {
 		{"ports: P0\nclasses:\n  iadd: latency 1, ports 300x P0\n", `line 3: "300", want 1 to 256`},
 		{"ports: P0\nclasses:\n  iadd: latency 1\n  iadd: latency 2\n", "line 4: duplicate class iadd"},
 		{"pipelinecounts = 4\n", "line 1: pipelinecounts has no numbers"},
-		{"pipelinecounts = {\n 'cache': 4}\n", `line 2: class "cache" is not one of PPT's`},
+		{"pipelinecounts = {\n 'cache': 4}\n", `line 2: class "cache" is unknown to PPT`},
 		{"pipelinecounts = {'iadd': 4}\n", "line 1: iadd has pipelines but no latency"},
 		{"pipelinecounts = {'iadd': four}\n", `line 1: the value of "iadd" is not a number`},
 		{"pipelinecounts = {'iadd': 400}\npipelinelatencies = {'iadd': 1}\n", "line 2: pipelinecounts of iadd is 400"},

@@ -62,7 +62,7 @@ func (p *Profile) checkSegment() error {
 		return nil
 	}
 	if len(s.Lines) != len(p.Locality) {
-		return &CheckError{"the mergeable part has a different number of line sizes than the histograms"}
+		return &CheckError{"the mergeable part and the histograms have different numbers of line sizes"}
 	}
 	references := p.Totals.AllReferences()
 	end := s.Start + references
@@ -75,7 +75,7 @@ func (p *Profile) checkSegment() error {
 			cold[p.Locality[i].Kinds[k].Kind] = p.Locality[i].Kinds[k].Cold
 		}
 		if n := uint64(len(l.Stack)); s.Shelved == nil && n != p.Locality[i].Lines() || len(l.FirstTouches) != 0 && uint64(len(l.FirstTouches)) != n {
-			return &CheckError{"the mergeable part has a different number of lines than the histograms"}
+			return &CheckError{"the mergeable part and the histograms have different numbers of lines"}
 		}
 		if err := p.Locality[i].Windows.checkWorkingSets(l.WorkingSets, s.Start, references, p.Locality[i].Lines()); err != nil {
 			return err

@@ -242,11 +242,11 @@ func (p *Profile) checkData() error {
 		return nil
 	}
 	if p.Sites == nil || d.LineBytes != p.Sites.LineBytes || bits.OnesCount64(d.ColumnReferences) != 1 {
-		return &CheckError{"the use of data structures has no data structures, a different line size or no columns"}
+		return &CheckError{"the section on the use of data structures has no structures, no columns or a different line size"}
 	}
 	for i := range d.Structures {
 		if s := &d.Structures[i]; s.Bytes > MostStructureBytes || !validMembers(s) {
-			return &CheckError{"a structure is too large, or has members outside of it"}
+			return &CheckError{"a structure is too large, or has members outside the structure"}
 		}
 	}
 	for i := range d.Uses {

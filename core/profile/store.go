@@ -14,7 +14,7 @@ var (
 	ErrFull = errors.New("the storage is full")
 	// ErrFinished means that a checkpoint would replace a finished analysis, for example because
 	// two tabs run the same analysis.
-	ErrFinished = errors.New("a finished analysis has replaced it")
+	ErrFinished = errors.New("a finished analysis has replaced this checkpoint")
 	// ErrDamaged means that the stored bytes differ from the bytes that were written.
 	ErrDamaged = errors.New("the stored bytes are damaged or incomplete; delete the entry and analyse the trace again")
 )

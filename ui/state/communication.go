@@ -247,7 +247,7 @@ func (m FlowMeasure) noun() string {
 // FlowSentence describes a cell of the matrix.
 func (c *Communication) FlowSentence(granule, window int, picked [2]int) string {
 	if !c.valid(picked) {
-		return "Pick a cell, with a click or with the arrow keys and Enter, to see the source locations behind it."
+		return "To see the source locations behind a cell, click it, or use the arrow keys and Enter."
 	}
 	from, to := c.threads[picked[0]], c.threads[picked[1]]
 	text := "Thread " + strconv.FormatUint(uint64(from), 10) + " to thread " + strconv.FormatUint(uint64(to), 10) + ": "

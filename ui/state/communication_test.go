@@ -100,7 +100,7 @@ func TestCommunicationWords(t *testing.T) {
 	if len(f) != 1 || f[0].Name != "buffer" || !f[0].Seen || !strings.Contains(f[0].Text, "2 threads write different words of the same line, mostly at ring.c:9 in make and ring.c:14 in use. In this run, the threads invalidated each other's copies 40 times") || !strings.Contains(f[0].Fix, "alignas(64)") {
 		t.Errorf("%+v", f)
 	}
-	if s := c.FalseSentence(); s != "False sharing: buffer (taken back 40 times in this run)." {
+	if s := c.FalseSentence(); s != "False sharing: buffer (invalidated 40 times in this run)." {
 		t.Error(s)
 	}
 	if row := strings.Join(c.FalseTable().Row(0), "|"); !strings.HasPrefix(row, "buffer|in this run|2|1|40|90|") {
@@ -109,7 +109,7 @@ func TestCommunicationWords(t *testing.T) {
 	if traffic := c.TrafficTable(); traffic.Rows != len(c.Granules) || !strings.HasPrefix(string(traffic.CSV()), "granule_bytes,") {
 		t.Errorf("%d rows: %s", traffic.Rows, traffic.CSV())
 	}
-	if s := c.Sentence(); s != "40.000\u202f% of the references are to words last written by another thread; at least 208\u202fB must be transferred between threads." {
+	if s := c.Sentence(); s != "40.000\u202f% of the references access words that another thread wrote last; at least 208\u202fB must be transferred between threads." {
 		t.Error(s)
 	}
 	c = ring().Communication()

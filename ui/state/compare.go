@@ -201,7 +201,7 @@ func (c *Comparison) LoopMissesTable(replies [2]*answers.Reply, h hierarchy.Hier
 // SetsMap shows the differences between the miss ratios of B and A, by sets and ways.
 func (c *Comparison) SetsMap(cell Cell, levels []hierarchy.Cache) *HeatMap {
 	a, b := c.A.SetsMap(cell, false, levels), c.B.SetsMap(cell, false, levels)
-	a.Title, a.Signed, a.Says = "Miss ratio by sets and ways, B − A"+cmp.Or(c.A.oneCache(), c.B.oneCache()), true, "of accesses; below zero: B misses less"
+	a.Title, a.Signed, a.Says = "Miss ratio by sets and ways, B − A"+cmp.Or(c.A.oneCache(), c.B.oneCache()), true, "of accesses; below zero: B has fewer misses"
 	a.Least, a.Most = 0, 0
 	for i := range a.Values {
 		a.Values[i] = b.Values[i] - a.Values[i] // NaN if A or B was not counted

@@ -115,7 +115,7 @@ func (v *View) operations() (Finding, bool) {
 		case d.Key == "bytes_per_operation" && f.Text == "":
 			f.Text = "This run executes no floating-point operations; it moves " + value + " bytes for each integer operation."
 		case d.Key == "ops_per_branch":
-			f.Text += " It branches once in " + value + " operations."
+			f.Text += " The run branches once every " + value + " operations."
 		case d.Key == "vectorised":
 			f.Text += " " + Percent(d.Value) + " of its operations are vectorised."
 		}

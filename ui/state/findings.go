@@ -67,7 +67,7 @@ func (v *View) halfDistance() Finding {
 		return f
 	}
 	if d == 0 {
-		f.Text = "Half of all accesses are to the line that was used just before: they hit in a cache of one line."
+		f.Text = "Half of all accesses are to the line that was used just before: these accesses hit in a cache of one line."
 	} else {
 		f.Text = "Half of all accesses hit in a cache of " + Bytes((d+1)*v.LineBytes) + ": their stack distance is at most " + Plural(d, "line", "lines") + "."
 	}
@@ -81,7 +81,7 @@ func (v *View) firstLevel() Finding {
 	const small, large = 32 << 10, 1 << 20
 	f := Finding{ID: "first-level", Title: "Common sizes", Tab: TabCaches}
 	atSmall, atLarge := v.MissRatio(small), v.MissRatio(large)
-	f.Text = "A cache of 32" + thin + "KiB would miss " + Percent(atSmall) + " of accesses, one of 1" + thin + "MiB " +
+	f.Text = "A cache of 32" + thin + "KiB would miss " + Percent(atSmall) + " of accesses, and one of 1" + thin + "MiB " +
 		Percent(atLarge) + " (fully associative, LRU" + v.oneCache() + ")."
 	if four := v.MissRatio(4 * small); atSmall > 0 && four < atSmall {
 		f.Text += " Four times that size would remove " + Percent(1-four/atSmall) + " of those misses."
@@ -118,7 +118,7 @@ func (v *View) cold() Finding {
 	share := Ratio(v.Curve.Cold, v.Curve.Accesses)
 	text := Exact(v.Curve.Cold) + " accesses, " + Percent(share) + ", are the first to their line: cold misses. No cache can avoid them. Prefetching, or touching less data, can."
 	if longest, ok := v.Curve.Longest(); ok {
-		text += " From " + Bytes((longest+1)*v.LineBytes) + " on, they are the only misses."
+		text += " From " + Bytes((longest+1)*v.LineBytes) + " on, cold misses are the only misses."
 	}
 	return Finding{ID: "cold", Title: "First accesses", Text: text, Tab: TabLocality}
 }

@@ -205,7 +205,7 @@ func (l *Loops) Summary() string {
 	}
 	hot := l.Hottest()
 	return text + Percent(Ratio(in, references)) + " of " + Plural(references, "reference", "references") + ". " +
-		"Loop " + l.Title(hot) + " makes the most: " + Percent(Ratio(l.own(hot), references)) + "."
+		"Loop " + l.Title(hot) + " makes the most references: " + Percent(Ratio(l.own(hot), references)) + "."
 }
 
 // Method returns sentences that state how the loops were found.
@@ -309,7 +309,7 @@ func (l *Loops) trips(loop int) string {
 // Sentence describes how a loop runs.
 func (l *Loops) Sentence(loop int) string {
 	runs, references, own := l.number(loop, "runs"), l.number(loop, "references"), l.own(loop)
-	text := "It runs " + Plural(runs, "time", "times")
+	text := "The loop runs " + Plural(runs, "time", "times")
 	if parts := l.number(loop, "loops"); parts > 1 {
 		text += ", as " + Exact(parts) + " loops of " + Plural(l.number(loop, "threads"), "thread", "threads")
 	}
@@ -317,7 +317,7 @@ func (l *Loops) Sentence(loop int) string {
 	if runs > 1 {
 		text += " each, " + Exact(l.number(loop, "iterations")) + " in all"
 	}
-	text += ". It makes " + Plural(references, "reference", "references") + ", " + l.cell(loop, "share").Shown(words) + " of the run"
+	text += ". The loop makes " + Plural(references, "reference", "references") + ", " + l.cell(loop, "share").Shown(words) + " of the run"
 	if own < references {
 		text += "; " + Exact(own) + " of them outside its inner loops"
 	}

@@ -250,7 +250,7 @@ func (t *Trial) array(kind, name string) (trace.Addr, error) {
 			return at, nil
 		}
 	}
-	return 0, &trace.OptionError{Option: kind, Got: name, Want: "an array of nest " + strconv.Itoa(t.number+1) + ", by its name or an address in it: " + strings.Join(names, ", ")}
+	return 0, &trace.OptionError{Option: kind, Got: name, Want: "an array of nest " + strconv.Itoa(t.number+1) + ", by name or by an address inside it: " + strings.Join(names, ", ")}
 }
 
 // CacheOf converts a level to the type of package misses. ok is false if sets are not chosen by the

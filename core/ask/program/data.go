@@ -27,7 +27,7 @@ var Data = ask.Add(&ask.Verb{
 	Usual:   []string{"L1=32KiB,8"},
 	Args: []ask.Arg{
 		ask.TopRows,
-		{Name: "fields", Help: "print the members of the structures in this `DATA`, which are used together, and how to split them"},
+		{Name: "fields", Help: "print the members of the structures in this `DATA`, which members are used together, and how to split the structures"},
 		{Name: "map", Help: "print the accesses and misses of this `DATA` by address and time"},
 		{Name: "heap", Kind: ask.Switch, Help: "print the lives of memory blocks by allocation"},
 	},
@@ -513,7 +513,7 @@ func (f *fields) advice(key string) report.Table {
 	case len(hot) == 0:
 	case len(cold) > 0 && f.bytes(cold)*coldBytes >= f.of.Bytes && rest*coldReferences <= f.references:
 		t.Add(report.TextOf("move to a second structure"), report.TextOf(f.names(cold)), report.Count(f.bytes(cold)),
-			report.TextOf("The other members, "+f.names(hot)+", make "+percent(f.references-rest, f.references)+" of the references and take "+
+			report.TextOf("The other members ("+f.names(hot)+") receive "+percent(f.references-rest, f.references)+" of the references and occupy "+
 				strconv.FormatUint(size, 10)+" of "+strconv.FormatUint(f.of.Bytes, 10)+" bytes. A line then contains "+
 				decimal(float64(f.line)/float64(size))+" elements instead of "+decimal(float64(f.line)/float64(f.of.Bytes))+"."))
 	case f.lines(hot) > f.aligned(hot)+leastGain && f.of.Bytes%f.line == 0:
@@ -525,7 +525,7 @@ func (f *fields) advice(key string) report.Table {
 				strconv.FormatUint((size+f.line-1)/f.line, 10)+" if they are at the beginning of an aligned structure."))
 	}
 	if len(never) > 0 {
-		t.Add(report.TextOf("remove, if no other run needs them"), report.TextOf(f.names(never)), report.Count(f.bytes(never)),
+		t.Add(report.TextOf("remove if no other run needs these members"), report.TextOf(f.names(never)), report.Count(f.bytes(never)),
 			report.TextOf("No load or store of this run refers to these members."))
 	}
 	return t
@@ -545,9 +545,9 @@ func (u *dataUse) addressMap(name string) error {
 	}
 	use := u.by[r.Object]
 	if use == nil || use.Map.Rows == 0 {
-		return u.lacks("the run has more than " + strconv.Itoa(profile.MostMaps) + " data structures, and " + u.s.Place(r) + " is not among those with a map")
+		return u.lacks("the run has more than " + strconv.Itoa(profile.MostMaps) + " data structures, and " + u.s.Place(r) + " is not one of those with a map")
 	}
-	t := report.Table{Key: "map", Title: "Line accesses to " + u.s.Place(r) + " by time (number of references) and offset from its lowest address", Columns: report.Columns(
+	t := report.Table{Key: "map", Title: "Line accesses to " + u.s.Place(r) + " by time (number of references) and offset from the lowest address of the data", Columns: report.Columns(
 		"from_reference=from reference", "offset_bytes=offset (bytes)", "accesses", "cold=first accesses")}
 	for _, c := range u.caches {
 		t.Columns = append(t.Columns, report.Columns(c.Name+"_misses=misses "+c.Name)...)

@@ -33,7 +33,7 @@ var Multicore = ask.Add(&ask.Verb{
 	},
 	Check: func(q ask.Question) error {
 		if q.Text("by") == "speedup" && !q.Given("processor") {
-			return &ask.Error{Text: "--by speedup needs a processor; choose one with --processor"}
+			return &ask.Error{Text: "--by speedup needs a processor; choose a processor with --processor"}
 		}
 		_, err := CoresQuestion(q)
 		return err

@@ -610,7 +610,7 @@ func (p *Program) doubtProgram(out *Predicted) {
 		say("The runs have " + strconv.Itoa(len(last.Totals.Threads)) + " threads. The references of all threads are predicted in a single order, as if one thread made them.")
 	}
 	if slices.ContainsFunc(p.inputs, func(in Input) bool { return in.Profile.LocalityAt(in.Profile.Sites.LineBytes).Sets != nil }) {
-		say("The prediction does not say which sets lines map to, so misses of set-associative caches are those expected by the stack distance cache model.")
+		say("The prediction does not say which sets lines map to, so the stack distance cache model estimates the misses of set-associative caches.")
 	}
 }
 

@@ -103,7 +103,7 @@ func (p *drParser) instructions(h *hierarchy.Hierarchy, data []*unit) error {
 		case u.parent == "memory" && n == len(data), joins == n:
 			return nil
 		case u.parent == "memory" || joins >= 0:
-			return errorAt(u.line, "cache ", u.cache.Name, " has the parent ", u.parent, ", want as many levels of instruction caches as of data caches above it")
+			return errorAt(u.line, "cache ", u.cache.Name, " has the parent ", u.parent, ", want as many levels of instruction caches as of data caches above this cache")
 		}
 		at = slices.IndexFunc(p.units, func(other unit) bool { return other.cache.Name == u.parent })
 		if at < 0 {

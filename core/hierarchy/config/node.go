@@ -236,7 +236,7 @@ func (r *reader) cache(n Node) hierarchy.Cache {
 	if wholeOnly {
 		c.Write = hierarchy.WriteBackWhole
 		if through {
-			r.fail(n, "allocate \"whole\" only with write \"back\"")
+			r.fail(n, "write \"back\" if allocate is \"whole\"")
 		}
 	}
 	if r.err == nil {

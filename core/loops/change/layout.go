@@ -17,7 +17,7 @@ type Pad struct {
 
 // Illegal implements [Change].
 func (Pad) Illegal() string {
-	return "other code needs the rows without gaps: a single loop over the whole array, a copy of it, or a file or another program with the same layout"
+	return "other code needs the rows without gaps: a single loop over the whole array, a copy of the array, or a file or another program with the same layout"
 }
 
 // Words implements [Change].
@@ -282,7 +282,7 @@ type Records struct {
 
 // Illegal implements [Change].
 func (Records) Illegal() string {
-	return "other code uses one of the arrays as a whole or traverses it with a pointer, or the arrays have different lengths"
+	return "other code uses one of the arrays as a whole or traverses an array with a pointer, or the arrays have different lengths"
 }
 
 // Words implements [Change].

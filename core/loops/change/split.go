@@ -16,7 +16,7 @@ type Split struct {
 
 // Illegal implements [Change].
 func (Split) Illegal() string {
-	return "other code needs the fields together, because it passes a pointer to a structure, copies whole structures, or shares them with a file or another program"
+	return "other code needs the fields together, because it passes a pointer to a structure, copies whole structures, or shares structures with a file or another program"
 }
 
 // Words implements [Change].

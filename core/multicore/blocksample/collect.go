@@ -234,7 +234,7 @@ type EndError struct {
 
 func (e *EndError) Error() string {
 	return "a reference of " + strconv.FormatUint(uint64(e.Bytes), 10) + " bytes at address 0x" + strconv.FormatUint(e.Addr, 16) +
-		" ends beyond the end of the address space; the trace is damaged: capture it again"
+		" ends beyond the end of the address space; the trace is damaged: capture the program again"
 }
 
 // begin begins an execution of a block. An execution without references is not a window.

@@ -94,7 +94,7 @@ func (q *Question) Check() error {
 		return &trace.OptionError{Option: "division", Got: q.Options.Division.String(), Want: "division by iterations, because times depend on barriers, and cores that share executions of blocks do not wait for each other"}
 	}
 	if q.Keep != 0 && !slices.Contains(q.Cores, q.Keep) {
-		return &trace.OptionError{Option: "profile", Got: "of " + strconv.Itoa(q.Keep) + " cores", Want: "one of the numbers of cores to predict for"}
+		return &trace.OptionError{Option: "profile", Got: "of " + strconv.Itoa(q.Keep) + " cores", Want: "a number of cores that is in the list of --cores"}
 	}
 	for i := range q.Windows {
 		if err := q.Windows[i].Check(); err != nil {

@@ -308,14 +308,14 @@ func TestAsk(t *testing.T) {
 		t.Errorf("%+v, %v", q, err)
 	}
 	for want, change := range map[string]func(*answers.MulticoreQuestion){
-		`cores "65", want 1 to 64`:                                              func(q *answers.MulticoreQuestion) { q.Cores = []uint32{65} },
-		`cores "0", want 1 to 64`:                                               func(q *answers.MulticoreQuestion) { q.Cores = []uint32{0} },
-		`cores "none", want at least one number of cores, from 1 to 64`:         func(q *answers.MulticoreQuestion) { q.Cores = nil },
-		`cores "4 twice", want each number of cores once`:                       func(q *answers.MulticoreQuestion) { q.Cores = []uint32{4, 4} },
-		`private "0x10", want a range of addresses, for example 0x7f00-0x7fff`:  func(q *answers.MulticoreQuestion) { q.Private = []string{"0x10"} },
-		`private "5-4", want an end that is not less than the start`:            func(q *answers.MulticoreQuestion) { q.Private = []string{"5-4"} },
-		`private "4-6", want ranges in ascending order that do not overlap`:     func(q *answers.MulticoreQuestion) { q.Private = []string{"5-6", "4-6"} },
-		`profile "of 2 cores", want one of the numbers of cores to predict for`: func(q *answers.MulticoreQuestion) { q.Keep = 2 },
+		`cores "65", want 1 to 64`:                                                    func(q *answers.MulticoreQuestion) { q.Cores = []uint32{65} },
+		`cores "0", want 1 to 64`:                                                     func(q *answers.MulticoreQuestion) { q.Cores = []uint32{0} },
+		`cores "none", want at least one number of cores, from 1 to 64`:               func(q *answers.MulticoreQuestion) { q.Cores = nil },
+		`cores "4 twice", want each number of cores once`:                             func(q *answers.MulticoreQuestion) { q.Cores = []uint32{4, 4} },
+		`private "0x10", want a range of addresses, for example 0x7f00-0x7fff`:        func(q *answers.MulticoreQuestion) { q.Private = []string{"0x10"} },
+		`private "5-4", want an end that is not less than the start`:                  func(q *answers.MulticoreQuestion) { q.Private = []string{"5-4"} },
+		`private "4-6", want ranges in ascending order that do not overlap`:           func(q *answers.MulticoreQuestion) { q.Private = []string{"5-6", "4-6"} },
+		`profile "of 2 cores", want a number of cores that is in the list of --cores`: func(q *answers.MulticoreQuestion) { q.Keep = 2 },
 		`division "printed", want division by iterations, because times depend on barriers, and cores that share executions of blocks do not wait for each other`: func(q *answers.MulticoreQuestion) {
 			q.Processor = "znver4"
 		},

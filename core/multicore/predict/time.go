@@ -261,7 +261,7 @@ func (t *timed) endPhase() {
 // is the reason, as a sentence.
 func (t *timed) price(q *Question, p *trace.Program) (problem string) {
 	if p == nil || len(p.Blocks) == 0 {
-		return "The trace contains no blocks, so times cannot be computed: compile the program with \"stackglass cc -- clang …\", which traces them."
+		return "The trace contains no blocks, so times cannot be computed: compile the program with \"stackglass cc -- clang …\", which records blocks."
 	}
 	t.knows(p)
 	run := pipeline.Run{Program: p, Visits: make([]float64, t.blocks)}
@@ -275,7 +275,7 @@ func (t *timed) price(q *Question, p *trace.Program) (problem string) {
 		told = told || n > 0 && len(p.Blocks[b].Instrs) > 0
 	}
 	if !told {
-		return "The trace does not contain the instructions of blocks, so times cannot be computed: record them."
+		return "The trace does not contain the instructions of blocks, so times cannot be computed: record the instructions."
 	}
 	latency := t.latencies(q)
 	run.LoadLatency = func(block, site uint32) float64 {

@@ -306,7 +306,7 @@ func (m *Marked) learn(block uint32) (*about, error) {
 			}
 			name = found
 		} else if name.Function == "" {
-			return nil, &FilesError{"block " + strconv.Quote(x.Label) + " of the trace is named by a hash, so it is unknown whether it is parallel", "the block table (lines BasicBlock: ID: (function, block)) that Byfl printed"}
+			return nil, &FilesError{"block " + strconv.Quote(x.Label) + " of the trace is named by a hash, so it is unknown whether the block is parallel", "the block table (lines BasicBlock: ID: (function, block)) that Byfl printed"}
 		}
 		m.about = append(m.about, about{parallel: m.parallel(name), shared: m.isShared(name)})
 	}
@@ -332,11 +332,11 @@ func (m *Marked) finish(err error) error {
 		return err
 	}
 	if m.regions == 0 {
-		return &FilesError{"no block of a parallel region occurs in the trace", "a trace of an OpenMP program, and a table of its parallel blocks"}
+		return &FilesError{"no block of a parallel region occurs in the trace", "a trace of an OpenMP program, and a table of the program's parallel blocks"}
 	}
 	if len(m.unseen) > 0 {
 		first := slices.Min(slices.Collect(maps.Keys(m.unseen)))
-		return &FilesError{strconv.Itoa(len(m.unseen)) + " of " + strconv.Itoa(m.shared) + " shared addresses do not occur in the trace, the lowest of them is " + hex(first), sameRun}
+		return &FilesError{strconv.Itoa(len(m.unseen)) + " of " + strconv.Itoa(m.shared) + " shared addresses do not occur in the trace; the lowest such address is " + hex(first), sameRun}
 	}
 	if err := m.counted(); err != nil {
 		return err

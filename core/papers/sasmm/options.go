@@ -74,7 +74,7 @@ func (e *LimitError) Error() string {
 type BlocksError struct{}
 
 func (e *BlocksError) Error() string {
-	return "the trace does not contain the executed basic blocks, so their executions cannot be divided; record it with \"stackglass cc -- clang …\", or use a block-labelled PPT trace"
+	return "the trace does not contain the executed basic blocks, so the executions of blocks cannot be divided; record the program with \"stackglass cc -- clang …\", or use a block-labelled PPT trace"
 }
 
 // ThreadsError reports that a trace already has several threads.

@@ -146,7 +146,7 @@ func (b *Buffer) dropRest() bool {
 }
 
 // ErrEndBatch makes a [Reader] end the batch before the current line.
-var ErrEndBatch = errors.New("the batch ends here")
+var ErrEndBatch = errors.New("end of the batch")
 
 // Parser reads lines of one format.
 type Parser interface {

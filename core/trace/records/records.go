@@ -22,7 +22,7 @@ const (
 )
 
 // ErrEndBatch makes a [Reader] end the batch before the current record.
-var ErrEndBatch = errors.New("the batch ends here")
+var ErrEndBatch = errors.New("end of the batch")
 
 // Parser reads records of one format.
 type Parser interface {

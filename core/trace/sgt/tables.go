@@ -64,7 +64,7 @@ func Unpack(body []byte) ([]byte, error) {
 	if packing := c.below(packedLZ4+1, "compression"); c.wrong != nil {
 		return nil, c.wrong
 	} else if uint64(body[0]) != packing {
-		return nil, &TableError{What: "compression", Got: uint64(body[0]), Want: "one byte, less than " + decimal(packedLZ4+1)}
+		return nil, &TableError{What: "compression", Got: uint64(body[0]), Want: "less than " + decimal(packedLZ4+1)}
 	}
 	if body[0] == packedPlain {
 		return body[1:], nil

@@ -213,7 +213,7 @@ func TestTablesThatMakeNoSense(t *testing.T) {
 	}{
 		{`tables at byte 0: number 0, want LEB128 in the remaining bytes`, nil},
 		{`tables at byte 0: compression 2, want less than 2`, []byte{2}},
-		{`tables at byte 0: compression 128, want one byte, less than 2`, []byte{0x80, 0}},
+		{`tables at byte 0: compression 128, want less than 2`, []byte{0x80, 0}},
 		{`tables cannot be decompressed: `, []byte{1, 9, 9, 9, 9, 9}},
 		{`tables at byte 0: strings 4096, want at most 0 in the remaining bytes`, tables(4096)},
 		{`tables at byte 1: number 3, want LEB128 in the remaining bytes`, tables(1, 1<<40)[:5]},

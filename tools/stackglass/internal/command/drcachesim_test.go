@@ -77,7 +77,7 @@ func (c *compared) row(test, what string, want, got int) {
 
 const comparedHead = `# DynamoRIO's tests of caches, TLBs and reuse distances
 
-The test TestDrCacheSim writes this table. It contains every count that the tests of DynamoRIO
+The test TestDrCacheSim writes this table. The table contains every count that the tests of DynamoRIO
 (clients/drcachesim/tests) expect, if the trace is part of DynamoRIO's repository. Counts of cores and
 caches that drcachesim prints separately are added up where stackglass prints one number.
 
@@ -90,10 +90,10 @@ The simulated machine is drcachesim's default: L1I and L1D of 32 KiB with 8 ways
 ways, a next-line prefetcher in L1D, and no coherence. In offline-legacy, four threads run on one
 core, one after the other; ` + "`--cores`" + ` lists them, because drmemtrace traces are read without the ends of
 threads. The tools for reuse distances look only at the first byte of a reference, whereas stackglass
-splits references at line borders, so these rows are of the same references with a size of 1 byte.
+splits references at line borders, so these rows use the same references with a size of 1 byte.
 
-One count differs: the data lines of core_sharded. The references are the same in number, and the cause
-of the five additional lines is not known.
+One count differs: the data lines of core_sharded. The number of references is the same, and the cause
+of the five additional lines is unknown.
 
 The steps of drcachesim's unit tests of LRU, FIFO, LFU and SRRIP are compared in policies_test.go.
 
@@ -101,7 +101,7 @@ The steps of drcachesim's unit tests of LRU, FIFO, LFU and SRRIP are compared in
 
 | tests | why |
 |---|---|
-| simple, threads, coherence, TLB-simple, TLB-threads, delay-simple, filter-simple, multiproc, phys, phys-threads, simple-config-file, threads-with-config-file, missfile-config-file, warmup-valid, warmup-zeros, offline-simple, offline-filter, offline-fork, offline-multiproc, offline-burst, offline-cpu, offline-rseq and similar | They run a program under DynamoRIO, and expect patterns instead of counts. |
+| simple, threads, coherence, TLB-simple, TLB-threads, delay-simple, filter-simple, multiproc, phys, phys-threads, simple-config-file, threads-with-config-file, missfile-config-file, warmup-valid, warmup-zeros, offline-simple, offline-filter, offline-fork, offline-multiproc, offline-burst, offline-cpu, offline-rseq and similar | These tests run a program under DynamoRIO, and expect patterns instead of counts. |
 | simulate_as_traced, reuse_offline_threads, reuse_time_offline | The traces are in the repository, but the tests expect patterns instead of counts. |
 | offline-tlb_simulator_v2p | The trace consists of raw AArch64 files, which only DynamoRIO can decode, and its addresses are translated to physical ones. |
 | unit tests of bit-PLRU | drcachesim chooses among the candidates at random. |

@@ -30,7 +30,7 @@ func (a *app) serve() *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:   "serve",
-		Short: "Serve the page on this machine and open it",
+		Short: "Serve the page on this machine and open it in a browser",
 		Args:  nothing,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			listener, err := listen(address, !cmd.Flags().Changed("http"))

@@ -89,7 +89,7 @@ func traceFiles(name string) ([]string, error) {
 		return nil, errors.New(name + ": contains DynamoRIO's raw files, which DynamoRIO must decode first; run drrun -t drmemtrace -indir " +
 			name + " -tool basic_counts once, and open the folder trace that it writes beside the raw files")
 	}
-	return nil, errors.New(name + ": is a folder; give the path of a trace or a profile in it")
+	return nil, errors.New(name + ": is a folder; give the path of a trace or a profile in the folder")
 }
 
 // isDrmemtrace reports whether one of the files is a trace of DynamoRIO.
