@@ -137,7 +137,7 @@ func TestCommunication(t *testing.T) {
 		t.Errorf("the source locations of one flow are %q, of all flows %q", picked, all)
 	}
 	p.press(kb.Enter)
-	p.wait("nothing is picked", `document.getElementById("flow-sentence").textContent.startsWith("Pick a cell")`)
+	p.wait("nothing is picked", `document.getElementById("flow-sentence").textContent.startsWith("To see the source locations behind a cell")`)
 
 	p.click("#measure-bytes")
 	p.wait("bytes", `document.querySelector("#figure-flows h2").textContent.startsWith("Bytes")`)
