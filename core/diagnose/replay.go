@@ -533,7 +533,7 @@ func (r *run) again(to rename, order *reorder, pageShift uint, levels bool) *cou
 	}
 	if c.team > 1 {
 		c.pages = map[trace.Addr]*page{}
-		s.reuse, s.prepare, s.take, s.expect = r.newReuse(), s.split, s.use, s.ahead
+		s.reuse, s.divide, s.take, s.expect = r.newReuse(), s.split, s.use, s.ahead
 		s.goOn = func() bool { return !s.overfull && r.GoOn() }
 	}
 	if to == nil {
@@ -665,53 +665,76 @@ func (x *siteIndex) of(site uint32, pc trace.Addr, kind trace.Kind) int32 {
 
 // row processes a row of the trace.
 func (s *replay) row(r *row) {
-	if !r.kind.IsReference() || r.index < 0 {
+	if !r.kind.IsReference() || r.index < 0 || s.prepare(r) {
 		s.use(r)
 		return
 	}
-	s.prepared = s.split(append(s.prepared[:0], *r))
+	s.prepared = s.pieces(append(s.prepared[:0], *r))
 	for i := range s.prepared {
 		s.use(&s.prepared[i])
 	}
 }
 
-// split counts everything about a reference that does not depend on the order of the threads. The
-// reference is the last row. split replaces it by a row for each line that the reference accesses
-// after the change of addresses. If there are several threads, the site number of these rows is the
-// index of the line.
-func (s *replay) split(rows []row) []row {
-	n := len(rows) - 1
-	r := &rows[n]
-	i := int(r.index)
-	addr, bytes := r.addr, uint64(max(1, r.bytes))
-	if s.to != nil {
-		if r.bytes > 2<<s.shift {
-			return s.scattered(rows[:n], *r)
-		}
-		addr = s.to(r, i)
-		r.addr = addr
+// prepare changes the address of a reference, and counts everything that does not depend on the
+// order of the threads. If there are several threads, the site number of the row becomes the index
+// of the line. whole reports whether the reference accesses a single line. If not, pieces must
+// divide it.
+func (s *replay) prepare(r *row) (whole bool) {
+	if s.scatters(r) {
+		return false
 	}
+	i := int(r.index)
+	if s.to != nil {
+		r.addr = s.to(r, i)
+	}
+	addr, bytes := r.addr, uint64(max(1, r.bytes))
 	c := &s.sites[i]
 	r.again = s.atomic[i] && s.lastAt(i, r.thread).addr == addr
 	s.classify(c, i, r, addr)
 	first, last := addr>>s.shift, (addr+bytes-1)>>s.shift
-	r.site = s.indexOf(r.thread, first)
+	if s.threads > 1 {
+		r.site = s.indexOf(r.thread, first)
+	}
 	if first == last {
-		return rows
+		return true
 	}
 	borders := splits(addr, bytes, s.native[i], s.shift)
 	c.split += borders
 	r.splits = uint8(min(borders, math.MaxUint8))
-	end := addr + bytes
+	return false
+}
+
+// split prepares the reference in the last row, and replaces it by a row for each line that the
+// reference accesses.
+func (s *replay) split(rows []row) []row {
+	if s.prepare(&rows[len(rows)-1]) {
+		return rows
+	}
+	return s.pieces(rows)
+}
+
+// pieces replaces the prepared reference in the last row by a row for each line that the reference
+// accesses.
+func (s *replay) pieces(rows []row) []row {
+	n := len(rows) - 1
+	r := rows[n]
+	if s.scatters(&r) {
+		return s.scattered(rows[:n], r)
+	}
+	end := r.addr + uint64(max(1, r.bytes))
+	first, last := r.addr>>s.shift, (end-1)>>s.shift
 	for at := first; at <= last && at-first < 1<<20; at++ {
 		if at > first {
-			rows = append(rows, row{addr: at << s.shift, index: rows[n].index, site: s.indexOf(rows[n].thread, at), thread: rows[n].thread, kind: rows[n].kind})
+			rows = append(rows, row{addr: at << s.shift, index: r.index, site: s.indexOf(r.thread, at), thread: r.thread, kind: r.kind})
 		}
-		part := &rows[len(rows)-1]
-		part.bytes = uint32(min(end, (at+1)<<s.shift) - part.addr)
+		piece := &rows[len(rows)-1]
+		piece.bytes = uint32(min(end, (at+1)<<s.shift) - piece.addr)
 	}
 	return rows
 }
+
+// scatters reports whether a change of addresses may move the words of a memory range apart.
+func (s *replay) scatters(r *row) bool { return s.to != nil && r.bytes > 2<<s.shift }
 
 // indexOf returns the index of a line that a thread accesses, or 0 if there is only one thread.
 func (s *replay) indexOf(thread uint8, at trace.Line) uint32 {
@@ -726,7 +749,7 @@ func (s *replay) indexOf(thread uint8, at trace.Line) uint32 {
 	return g.number<<groupShift + uint32(at)&groupMask
 }
 
-// use processes a row that split returns, or a row that is not a reference.
+// use processes a prepared reference to a single line, or a row that is not a reference.
 func (s *replay) use(r *row) {
 	if !r.kind.IsReference() {
 		if s.threads > 1 {
@@ -743,7 +766,9 @@ func (s *replay) use(r *row) {
 		s.claimed[i].times++
 		s.claimed[i].word = r.addr
 	}
-	s.clock[r.thread] += splitCycles * float64(r.splits)
+	if r.splits > 0 {
+		s.clock[r.thread] += splitCycles * float64(r.splits)
+	}
 	s.access(i, r)
 }
 

@@ -47,10 +47,10 @@ const mostCores = 64
 // thread on its own core.
 type schedule struct {
 	tree *loops.Tree
-	// prepare is called in trace order when a reference with a site, the last row, was read. It
-	// returns the rows with the rows that replace the reference; may be nil
-	prepare func([]row) []row
-	take    func(*row)
+	// divide is called, in trace order, for each reference with a site, which is the last row. It
+	// replaces the reference by one or more rows; may be nil
+	divide func(rows []row) []row
+	take   func(*row)
 	// expect is called with a range of rows that will soon be passed to take; may be nil
 	expect  func(m *member, from, to int)
 	index   *siteIndex                          // nil if references have no sites
@@ -210,7 +210,9 @@ func (s *schedule) read(rows []row, most int) (_ []row, more bool) {
 					s.numbers[s.thread] = s.number
 				}
 			}
-			r := row{addr: b.Addr[i], bytes: b.Bytes[i], kind: kind, index: -1, thread: s.number}
+			rows = rows[:len(rows)+1]
+			r := &rows[len(rows)-1]
+			*r = row{addr: b.Addr[i], bytes: b.Bytes[i], kind: kind, index: -1, thread: s.number}
 			if s.reuse != nil && (kind.IsReference() || kind == trace.Alloc) {
 				if kind == trace.Alloc && b.Arg != nil {
 					s.reuse.allocated(s.thread, r.addr, b.Arg[i])
@@ -230,8 +232,8 @@ func (s *schedule) read(rows []row, most int) (_ []row, more bool) {
 			case s.alloc != nil && kind == trace.Alloc && b.Arg != nil:
 				s.alloc(r.addr, b.Arg[i])
 			}
-			if rows = append(rows, r); s.prepare != nil && r.index >= 0 {
-				rows = s.prepare(rows)
+			if s.divide != nil && r.index >= 0 {
+				rows = slices.Grow(s.divide(rows), b.Len()-i)
 			}
 		}
 	}
