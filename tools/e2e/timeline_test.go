@@ -91,15 +91,28 @@ func TestZoom(t *testing.T) {
 	if first[0] <= whole[0] || first[1] >= whole[1] {
 		t.Errorf("the chart shows %v after a drag, of %v", first, whole)
 	}
-	read := p.text("#chart-curve .readout")
+	read := func() string { return p.text("#chart-curve .readout") }
+	point := func() string {
+		mouse("mouseMoved", 0.4)
+		p.drawn()
+		return read()
+	}
+	p.viewport(1440, 900)
+	p.drawn()
+	wide := point()
 	p.viewport(600, 900)
 	p.drawn()
+	if got := read(); strings.Contains(got, "Infinity") || strings.Contains(got, "NaN") {
+		t.Errorf("while the width changes, the chart reads %q", got)
+	}
+	if got := point(); !strings.Contains(got, ": miss ratio ") {
+		t.Errorf("in a narrow window, the chart reads %q", got)
+	}
 	p.shoot("zoomed")
 	p.viewport(1440, 900)
 	p.drawn()
-	// The narrow chart may be elsewhere on the screen, so that the pointer leaves it.
-	if got := p.text("#chart-curve .readout"); got != read && !strings.HasPrefix(got, "Point at the chart") {
-		t.Errorf("after the width has changed, the chart reads %q, want %q", got, read)
+	if got := point(); got != wide || !strings.Contains(got, ": miss ratio ") {
+		t.Errorf("after the width has changed, the chart reads %q, want %q", got, wide)
 	}
 	link := eval[string](p, `location.href`)
 	drag(0.2, 0.6)
