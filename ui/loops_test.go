@@ -205,7 +205,7 @@ func TestLoopChanges(t *testing.T) {
 	d.act(d.app.ForgetChanges)
 	d.act(func() {
 		if d.app.changeTable("tried-1") != nil || d.app.changeTable("proposed") != nil {
-			t.Error("tables of discarded changes are left")
+			t.Error("tables of discarded changes remain")
 		}
 	})
 	// A search that the user ends leaves no proposals.

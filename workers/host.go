@@ -70,7 +70,7 @@ type Host struct {
 	storage   uint64    // bytes in use in the store, according to the last query
 }
 
-// Serve runs jobs until the carrier ends. It returns the reason, or nil after Close.
+// Serve runs jobs until the carrier is closed. It returns the reason, or nil after Close.
 func (h *Host) Serve() error {
 	h.fillDefaults()
 	if err := h.Carrier.Send(Message{Type: TypeReady}); err != nil {

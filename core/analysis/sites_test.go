@@ -51,8 +51,8 @@ func allocating() *trace.Program {
 	return p
 }
 
-// allocatingSteps returns steps of the program: a few sites walk through a small part of memory, in
-// which blocks are allocated.
+// allocatingSteps returns steps of the program in which a few sites access a small range of memory,
+// while blocks are allocated in it.
 func allocatingSteps(rng *rand.Rand, p *trace.Program, steps int) (list []tracetest.Step) {
 	const from, bytes = 1 << 12, 1<<12 + 2000
 	var live []trace.Addr

@@ -419,7 +419,7 @@ func ownerValues(o *profile.Ownership) []report.Value {
 
 // Owners returns a table with a row for each part of each data object.
 func (c *Communication) Owners() report.Table {
-	t := report.Table{Key: "owners", Title: "Parts of data and the threads that own them", Columns: report.Columns(
+	t := report.Table{Key: "owners", Title: "Data ranges and the threads that own them", Columns: report.Columns(
 		"object=data", "offset (bytes)", "bytes=size (bytes)", "first_touch=first touched by",
 		"most=most used by", "references=references to words", "own_share=share of most frequent user", "readers",
 		"writers", "class")}

@@ -101,8 +101,8 @@ type Where struct {
 	First, Last uint32 // line numbers; 0: unknown
 }
 
-// Where returns the source location of a loop. Function and file are taken from its first reference
-// with a known location. The lines cover all its references in that file.
+// Where returns the source location of a loop. Its function and file come from the first reference
+// with a known location. Its lines cover all references of the loop in that file.
 func (l *Loops) Where(loop int) (w Where) {
 	for _, r := range l.Refs(loop) {
 		s := l.Place(r)

@@ -46,7 +46,7 @@ type Profile struct {
 //
 // Visits are the sums of the lists.
 
-// RunVersion is the newest version of the binary form.
+// RunVersion is the newest version of the binary format.
 const RunVersion = 2
 
 // Append appends the binary form of r to dst.

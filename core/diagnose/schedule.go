@@ -86,7 +86,7 @@ type schedule struct {
 	members [mostCores]member
 	free    []*chunk // unused chunks, for later rows
 	rows    int
-	full    int            // number of buffered rows at which they are passed on
+	full    int            // number of rows that are buffered before they are passed on
 	inner   [mostCores]int // number of nested regions of each thread
 }
 

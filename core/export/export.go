@@ -73,8 +73,8 @@ func (x *Export) Facts() []report.Fact {
 
 // Tables returns all tables of the run, each under a unique key. If a table is for one line size,
 // its key ends in the size, for example curve_64. If a verb has several tables, their keys begin
-// with the verb, for example threads_cores. Empty tables are omitted. warnings contains all
-// warnings, starting with the warnings of the export.
+// with the verb, for example threads_cores. Empty tables are omitted. warnings lists all
+// warnings; the warnings of the export come first.
 func (x *Export) Tables() (tables []report.Table, warnings []string) {
 	p := x.Run.Profile
 	summarised := false

@@ -32,7 +32,7 @@ func TestDoubts(t *testing.T) {
 		}
 		return b
 	}
-	// asking returns a change that makes the loop request the schedule with this number.
+	// asking returns a function that changes the number of the schedule that the loop requests.
 	asking := func(number uint64) func(b *trace.Batch) {
 		return func(b *trace.Batch) { b.Addr[slices.Index(b.Kind, trace.LoopBegin)] = number }
 	}

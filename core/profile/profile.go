@@ -1,6 +1,6 @@
 // Package profile defines the result of one pass over a trace: how a program accesses memory,
-// independent of any machine. Files, the browser's store, messages between workers, and queries all
-// use profiles.
+// independent of any machine. Profiles are used in files, in the browser's storage, in messages
+// between workers, and in queries.
 //
 // All later queries about the run use the profile: hierarchy.Predict reads a profile and never the
 // trace. A profile is exact (each stack distance has its own count), versioned and checksummed. The

@@ -54,7 +54,7 @@ type Joined struct {
 	problems bool
 }
 
-// words returns the words for the side of a row.
+// words returns the texts that say which side a row comes from.
 func (j *Joined) words() *sideWords {
 	if j.problems {
 		return &statuses

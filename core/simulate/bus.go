@@ -204,7 +204,7 @@ func (b *bus) read(known copies, member int, line trace.Line) copies {
 	return c
 }
 
-// before returns the state of a line that the bus does not know. The first core may have the line,
+// before returns the initial state of a line that the bus has not seen yet. The first core may have the line,
 // because it executed the accesses before the trace contained threads.
 func (b *bus) before(line trace.Line) copies {
 	first := b.members[0]

@@ -99,7 +99,7 @@ func TestThreads(t *testing.T) {
 	p.choose("core-group-3", "2")
 	p.waitFor("#group-2 #core-group-3")
 	p.waitFor("#groups-again")
-	p.said("This analysis has no stack for these groups: analyse the trace again with these groups.")
+	p.said("This analysis does not cover these groups of threads: analyse the trace again with these groups.")
 	p.click("#groups-again")
 	p.waitGone("#groups-again")
 	p.finished()

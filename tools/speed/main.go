@@ -39,7 +39,7 @@ func main() {
 	}
 	page := flag.String("o", "tools/speed/SPEED.md", "file to write")
 	folder := flag.String("baseline", os.Getenv("STACKGLASS_BASELINE"), "folder with fen.cc")
-	rounds := flag.Int("rounds", 3, "number of measurements of each run")
+	rounds := flag.Int("rounds", 3, "how many times to measure each run")
 	names := flag.String("programs", ".", "regular expression that selects programs")
 	flag.Parse()
 	work, err := os.MkdirTemp("", "speed")

@@ -277,7 +277,7 @@ func Unread(hash string) (list []string) {
 				list = append(list, "Some values of "+name+" in the link are not possible, so the nearest possible values are used. The number of ways must divide the number of lines of a cache.")
 			}
 		case name == "cell" && parseCell(value) == Cell{}:
-			list = append(list, "The link's cell cannot be read and is ignored. The format is SETSxWAYS, for example 64x8.")
+			list = append(list, "The cell in the link is invalid and was ignored. The format is SETSxWAYS, for example 64x8.")
 		case name == "preset" && !isPreset(safe(value)):
 			list = append(list, "The link names a preset that the page does not know, so another hierarchy is shown.")
 		}

@@ -413,7 +413,7 @@ func (t *Threads) Known(g Groups) bool {
 }
 
 // unknownGroups is the message for groups of threads for which the profile has no stacks.
-const unknownGroups = "This analysis has no stack for these groups: analyse the trace again with these groups."
+const unknownGroups = "This analysis does not cover these groups of threads: analyse the trace again with these groups."
 
 // SharedTable lists the misses in shared caches by thread.
 func (t *Threads) SharedTable(g Groups, bytes uint64) *Table {

@@ -166,8 +166,9 @@ func (s *Store) Resume() {
 	}
 }
 
-// begin starts a transaction, after Resume if the store is suspended. If the browser has closed the connection, for example because its
-// data was cleared or its disk was removed, begin opens the database again.
+// begin starts a transaction. While the store is suspended, it waits for Resume. If the browser has
+// closed the connection, for example because its data was cleared or its disk was removed, begin
+// opens the database again.
 func (s *Store) begin(mode idb.TransactionMode) (*idb.Transaction, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -193,8 +193,8 @@ func TestBlocked(t *testing.T) {
 	}
 }
 
-// A newer page that is about to change the database is not blocked by an older page that has opened
-// the database. The older page is told that a newer version exists.
+// A newer page can change the database although an older page has opened it. The older page reports
+// that a newer version exists.
 func TestNewerVersionIsNotBlocked(t *testing.T) {
 	s := openNew(t)
 	opening := js.Global().Get("indexedDB").Call("open", s.name, 2)

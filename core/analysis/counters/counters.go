@@ -48,8 +48,8 @@
 //   - Operation bits: the bits of the operands and results of all these operations. Flop bits: the
 //     bits of the operands and results of flops. Byfl omits constant operands, but the trace's
 //     tables do not contain which operands are constant.
-//   - Branches: br with one target is unconditional; br with two targets, switch and indirectbr are
-//     conditional or indirect. Returns are ret and resume.
+//   - Branches: br with one target is unconditional; br with two targets, switch and indirectbr
+//     count as "conditional or indirect". Returns are ret and resume.
 //   - Calls: call and invoke, except of intrinsics. A function's invocations are the
 //     executions of its entry block; callees that were not traced are counted at the call.
 //   - Vector operations: the flops, other floating-point operations and integer operations that

@@ -10,8 +10,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// rows returns n references whose sites and addresses the function addr chooses. If sites is 0, the
-// rows have no column of sites.
+// rows returns n references with sites and addresses chosen by addr. If sites is 0, the rows have no
+// column of sites.
 func rows(n, sites int, addr func(i int) (site uint32, addr trace.Addr)) *trace.Batch {
 	b := trace.NewBatch(n)
 	for i := range n {

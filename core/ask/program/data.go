@@ -403,7 +403,7 @@ func (f *fields) sameLine(i, j int) report.Value {
 
 // together lists the pairs of members that are used in the same visits, most visits first.
 func (f *fields) together(key string) report.Table {
-	t := report.Table{Key: key, Title: "Members that are used in the same visits", Columns: report.Columns(
+	t := report.Table{Key: key, Title: "Members that are used together", Columns: report.Columns(
 		"member", "other", "visits=visits to both", "share=share of the rarer member", "same_line=in the same line")}
 	type pair struct{ i, j int }
 	var pairs []pair

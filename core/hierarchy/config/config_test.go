@@ -497,7 +497,7 @@ func invalid(schema map[string]any, v any, at string) string {
 				}
 			}
 		case "anyOf":
-			text = "is none of the alternatives"
+			text = "is not one of the alternatives"
 			for _, sub := range want.([]any) {
 				if invalid(sub.(map[string]any), v, at) == "" {
 					text = ""

@@ -149,7 +149,7 @@ func NewReader(name string, r io.Reader) *Reader {
 	}
 }
 
-// Select sets the kinds of records to read, before the first Next.
+// Select sets the kinds of records to read. Call it before the first Next.
 func (r *Reader) Select(kinds trace.Kinds) { r.kinds = kinds }
 
 // Header returns the header as far as it has been read.

@@ -224,8 +224,8 @@ func TestGroupsOfCoresThatShare(t *testing.T) {
 	expect(t, stackglass(words("what-if a.sgp --cache L1=4KiB,8,shared=4")...), exitUsage, "--domains 1,3,5,7/9")
 }
 
-// TestAbsentThreads checks that every verb with groups of threads warns about threads that the
-// trace does not have.
+// TestAbsentThreads checks that every verb that takes groups of threads warns about threads
+// that are not in the trace.
 func TestAbsentThreads(t *testing.T) {
 	in(t, map[string]string{
 		"a.csv": "addr,rw,size,tid\n0x1000,w,8,0\n0x1000,r,8,1\n0x1000,r,8,2\n", "a.din": "0 1000\n",

@@ -146,7 +146,7 @@ func (p *prediction) ppt(rows *patient, o *multicore.Options) (trace.Reader, err
 	return f.Mark(rows)
 }
 
-// mimicked contains synthesised threads and the trace that Close closes.
+// mimicked contains synthesised threads and their trace. Close closes the trace.
 type mimicked struct {
 	predict.Threads
 	in    *Input
