@@ -191,7 +191,7 @@
 
     // range keeps the zoom when the chart is redrawn.
     range() {
-      this.toggleAttribute("data-zoomed", !!this.zoom);
+      this.plot.toggleAttribute("data-zoomed", !!this.zoom);
       return this.zoom || this.full();
     }
 

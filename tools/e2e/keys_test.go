@@ -65,9 +65,9 @@ func TestKeyboard(t *testing.T) {
 	}
 	p.press("+")
 	p.press("+")
-	p.wait("a zoom in the address", `location.hash.includes("zoom=curve:") && document.querySelector("#chart-curve").hasAttribute("data-zoomed")`)
+	p.wait("a zoom in the address", `location.hash.includes("zoom=curve:") && document.querySelector("#chart-curve .plot").hasAttribute("data-zoomed")`)
 	p.press(kb.Escape)
-	p.wait("no zoom", `!location.hash.includes("zoom=") && !document.querySelector("#chart-curve").hasAttribute("data-zoomed")`)
+	p.wait("no zoom", `!location.hash.includes("zoom=") && !document.querySelector("#chart-curve .plot").hasAttribute("data-zoomed")`)
 	if !p.has("#result") {
 		t.Error("pressing Escape in a zoomed chart closed the result")
 	}

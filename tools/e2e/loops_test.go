@@ -47,7 +47,7 @@ func TestLoops(t *testing.T) {
 	p.press(kb.ArrowLeft)
 	p.press(kb.Enter)
 	p.wait("the loop around", `document.querySelector("#loop-title").textContent.startsWith("Loop 1.1,")`)
-	p.wait("it is announced", `document.getElementById("live").textContent.includes("It runs 32 times")`)
+	p.wait("it is announced", `document.getElementById("live").textContent.includes("The loop runs 32 times")`)
 	p.press(kb.ArrowRight)
 	p.press(kb.Enter)
 	p.wait("the inner loop", `document.querySelector("#loop-title").textContent.startsWith("Loop 1.1.1,")`)
