@@ -3221,12 +3221,18 @@ type DataTable struct {
 	Chart  string
 	Inside bool // inside a figure, which already has these buttons
 	table  *state.Table
+	whole  *state.Table // the table before sorting
+	order  state.Order
 }
 
 // Compute gets the table. Vugu calls it before each Build.
 func (c *DataTable) Compute() {
-	if c.table = c.App.table(c.Chart); c.table == nil {
-		c.table = &state.Table{}
+	t, order := c.App.table(c.Chart), c.App.Screen.Order(c.Chart)
+	if t == nil {
+		t = &state.Table{}
+	}
+	if t != c.whole || order != c.order {
+		c.whole, c.order, c.table = t, order, t.Ordered(order)
 	}
 }
 
@@ -3279,18 +3285,24 @@ func (c *DataTable) class(i int) string {
 	return "number"
 }
 
-// sorted returns the sort order of a column: numbers are descending, words ascending.
+// sorted returns the order of the rows if they are sorted by a column.
 func (c *DataTable) sorted(col state.Column) any {
 	switch {
 	case col.Key == "" || col.Key != c.table.Sort:
 		return nil
-	case col.Words:
+	case col.Words != c.table.Reverse:
 		return "ascending"
 	}
 	return "descending"
 }
 
-func (c *DataTable) sort(col state.Column) { c.App.goTo(c.App.Screen.Sorted(col.Key), true) }
+func (c *DataTable) sort(col state.Column) {
+	s := c.App.Screen.Sorted(col.Key)
+	if c.table.Sorts() {
+		s = c.App.Screen.Ordered(c.Chart, col.Key)
+	}
+	c.App.goTo(s, true)
+}
 func (c *DataTable) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 
 	vgout = &vugu.BuildOut{}

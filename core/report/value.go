@@ -116,6 +116,9 @@ func Bytes(n uint64) Value { return Value{kind: bytesKind, count: n} }
 // JSON.
 func None() Value { return Value{kind: noneKind} }
 
+// IsNone reports whether a value is missing.
+func (v Value) IsNone() bool { return v.kind == noneKind }
+
 // IsNumber reports whether v is a number. Numbers are right-aligned, and words are not.
 func (v Value) IsNumber() bool {
 	return v.kind == countKind || v.kind == bytesKind || v.kind == realKind || v.kind == ratioKind || v.kind == decimalKind

@@ -91,7 +91,7 @@ func (a *Answers) table(caption string, q ask.Question, where map[string]string,
 		return &Table{Caption: upper(err.Error())}
 	}
 	q.Brief = false // exports must contain all rows
-	t := show(&d.Tables[0], answerWords, where, keys...).unsorted().of(a.document(q))
+	t := show(&d.Tables[0], answerWords, where, keys...).of(a.document(q))
 	t.Caption = cmp.Or(caption, t.Caption)
 	return t
 }
@@ -103,7 +103,7 @@ func AnsweredTable(reply *answers.Reply, key string) *Table {
 	if t == nil {
 		return nil
 	}
-	return show(t, words, nil).unsorted().answered(reply, key)
+	return show(t, words, nil).answered(reply, key)
 }
 
 // VerbQuestion returns a question to the answer program that runs a verb of the command for a

@@ -305,7 +305,7 @@ func (v *View) TimesTable(h hierarchy.Hierarchy) *Table {
 	}
 	for i := range d.Tables {
 		if t := &d.Tables[i]; t.Key == "times" {
-			return show(t, answerWords, nil).unsorted().bars(t, "served").of(v.document(q))
+			return show(t, answerWords, nil).bars(t, "served").of(v.document(q))
 		}
 	}
 	return nil

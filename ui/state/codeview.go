@@ -298,7 +298,7 @@ func (v *CodeView) Distances(place int) *Chart {
 // DistancesTable returns a row's accesses by stack distance.
 func (v *CodeView) DistancesTable(place int) *Table {
 	whole := v.DistancesOf(&v.rows[place])
-	t := show(&whole, words, nil).unsorted()
+	t := show(&whole, words, nil)
 	if t.Caption = "Accesses by stack distance at this location"; v.OfPlace != nil {
 		t.of(v.OfPlace(v.Named(place)))
 	}
@@ -316,7 +316,7 @@ func (v *CodeView) Before(place int) *Table {
 	if at < 0 {
 		return nil
 	}
-	t := show(&d.Tables[at], words, map[string]string{"of": v.Named(place)}, "place", "accesses", "share").unsorted().of(v.Document)
+	t := show(&d.Tables[at], words, map[string]string{"of": v.Named(place)}, "place", "accesses", "share").of(v.Document)
 	t.Caption = "Code that last accessed the lines, at distances of " + strconv.Itoa(profile.PreviousFrom) + " lines or more"
 	return t
 }
@@ -493,7 +493,7 @@ func (v *CodeView) Operands(place int, of func() *report.Document) *Table {
 	if key, _ := v.utilisation(); key != "" {
 		columns = append(columns, key)
 	}
-	t := show(&d.Tables[at], answerWords, map[string]string{"file": r.File, "line": strconv.FormatUint(uint64(r.Line), 10), "function": r.Function}, columns...).unsorted().of(of)
+	t := show(&d.Tables[at], answerWords, map[string]string{"file": r.File, "line": strconv.FormatUint(uint64(r.Line), 10), "function": r.Function}, columns...).of(of)
 	t.Caption = "Instructions of this line that refer to memory"
 	return t
 }

@@ -331,7 +331,7 @@ func (c *Communication) PairsTable(picked [2]int) *Table {
 func (c *Communication) TrafficTable() *Table {
 	return c.view.once("traffic", func() *Table {
 		traffic := c.answers.Traffic()
-		t := show(&traffic, answerWords, nil, "granule_bytes", "transfers", "bytes", "private", "read_shared", "producer_consumer", "migratory", "falsely_shared").unsorted().of(c.view.document(c.view.question("communication")))
+		t := show(&traffic, answerWords, nil, "granule_bytes", "transfers", "bytes", "private", "read_shared", "producer_consumer", "migratory", "falsely_shared").of(c.view.document(c.view.question("communication")))
 		t.Caption = "How threads use words, lines and pages"
 		return t
 	})

@@ -292,7 +292,7 @@ func (a *answer) byNumber(title string, columns []string, numbers ...string) *Ta
 			}
 		}
 		tall := joined.Brief(j.Key)
-		return show(&tall, answerWords, nil, append(columns, "in", "number", "a", "b", "difference", "change")...).unsorted()
+		return show(&tall, answerWords, nil, append(columns, "in", "number", "a", "b", "difference", "change")...).fixed() // a column contains several units
 	})
 }
 
@@ -312,7 +312,7 @@ func (c *Comparison) Facts() *Table {
 	a := c.ask(ask.New(ask.Summary), "locality")
 	return a.table("Lines of "+strconv.FormatUint(c.A.LineBytes, 10)+" bytes, A and B", "", func(j *answers.Compared) *Table {
 		tall := j.Joined.Brief(j.Key)
-		return show(&tall, answerWords, map[string]string{"line_bytes": strconv.FormatUint(c.A.LineBytes, 10)}, "number", "a", "b", "difference", "change").unsorted()
+		return show(&tall, answerWords, map[string]string{"line_bytes": strconv.FormatUint(c.A.LineBytes, 10)}, "number", "a", "b", "difference", "change").fixed()
 	})
 }
 
@@ -434,9 +434,7 @@ func sortedJoin(j *answers.Compared, style report.Words, by string, columns []st
 	for _, name := range numbers {
 		columns = append(columns, name+"_a", name+"_b", name+"_difference")
 	}
-	t := show(&whole, style, nil, columns...)
-	t.Sort = by
-	return t
+	return show(&whole, style, nil, columns...).sortedBy(by)
 }
 
 // compareSchema is the schema name in the JSON of comparisons.

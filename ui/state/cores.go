@@ -352,7 +352,7 @@ func (c *Cores) PredictedTable(key string, cores int, title string) *Table {
 		return nil
 	}
 	t.Caption = title
-	return t.unsorted().of(c.document(key))
+	return t.of(c.document(key))
 }
 
 // document returns the document that the command prints for the table with the given key.

@@ -35,12 +35,11 @@ func CounterTables(a *Answers, by answers.CountersBy, sort string) (keys []strin
 		case by != answers.ByProgram:
 			sorted := cmp.Or(q.Text("sort"), "bytes")
 			brief := answers.NarrowCounters(*t, sorted)
-			tables[t.Key] = show(&brief, words, nil)
-			tables[t.Key].Sort = sorted
+			tables[t.Key] = show(&brief, words, nil).sortedBy(sorted)
 		case t.Key == "counters" || t.Key == "ratios": // users need only the names, not the keys
-			tables[t.Key] = show(t, words, nil, "name", t.Columns[1].Key).unsorted()
+			tables[t.Key] = show(t, words, nil, "name", t.Columns[1].Key)
 		default:
-			tables[t.Key] = show(t, words, nil).unsorted().bars(t, map[string]string{"instruction_mix": "share", "calls": "calls"}[t.Key])
+			tables[t.Key] = show(t, words, nil).bars(t, map[string]string{"instruction_mix": "share", "calls": "calls"}[t.Key])
 		}
 		tables[t.Key].of(a.document(q))
 	}
@@ -88,7 +87,7 @@ func CounterDefinitions(p *profile.Profile) *Table {
 	for _, m := range list {
 		t.Add(report.TextOf(m.Label), report.TextOf(m.Text))
 	}
-	return show(&t, words, nil).unsorted().of(oneTable("stackglass.counters", t))
+	return show(&t, words, nil).of(oneTable("stackglass.counters", t))
 }
 
 // MissingCounters lists, in sentences, which counters a profile lacks, and why.

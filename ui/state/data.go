@@ -195,7 +195,7 @@ func (d *DataView) DataTable(key string) *Table {
 			keys = append(keys, k)
 		}
 	}
-	return show(t, answerWords, nil, keys...).unsorted().answered(d.Reply, key)
+	return show(t, answerWords, nil, keys...).answered(d.Reply, key)
 }
 
 // DataAdvice is a proposed change of a structure.

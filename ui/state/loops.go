@@ -412,7 +412,7 @@ func (l *Loops) shown(key, caption string, loops map[string]bool, columns ...str
 	if len(part.Rows) == 0 {
 		return nil
 	}
-	t := show(&part, loopWords, nil, columns...).unsorted().answered(l.reply, key)
+	t := show(&part, loopWords, nil, columns...).answered(l.reply, key)
 	t.Caption = caption
 	return t
 }

@@ -33,6 +33,7 @@ type Screen struct {
 	Table     string             // the chart whose table is open; "": none
 	Range     Range              // the part of the run that views show; zero: the whole run
 	Zooms     []Zoom             // the charts that show a part of their x axis
+	Orders    []Order            // the tables whose rows the user has sorted
 	Page      int                // the page of the open table, from 0
 	By        answers.CountersBy // how counters are grouped; "": for the program
 	Sort      string             // the column by which counters or the rows of the Code view are sorted; "": the default
@@ -144,6 +145,17 @@ var settings = []setting{
 	}, func(s *Screen, text string) {
 		if len(s.Zooms) < mostZooms {
 			*s = s.Zoomed(parseZoom(text))
+		}
+	}},
+	{"order", func(s *Screen) string {
+		parts := make([]string, len(s.Orders))
+		for i, o := range s.Orders {
+			parts[i] = o.String()
+		}
+		return strings.Join(parts, "&order=")
+	}, func(s *Screen, text string) {
+		if o := parseOrder(text); o.Table != "" && o.Column != "" && len(s.Orders) < mostOrders && s.Order(o.Table) == (Order{}) {
+			s.Orders = append(s.Orders, o)
 		}
 	}},
 	{"table", func(s *Screen) string { return safeKey(s.Table) }, func(s *Screen, text string) { s.Table = safeKey(text) }},
@@ -364,6 +376,67 @@ func (s Screen) Summed(by answers.CountersBy) Screen {
 // Sorted returns the screen with the table sorted by another column.
 func (s Screen) Sorted(column string) Screen {
 	s.Sort, s.Table, s.Page = column, "", 0
+	return s
+}
+
+// Order is the order of a table's rows: by a column, numbers descending and words ascending, or the
+// reverse. The zero Order is that of the table's document.
+type Order struct {
+	Table   string // the ID of the table
+	Column  string // the key of the column
+	Reverse bool
+}
+
+// mostOrders is the maximum number of sorted tables in a URL.
+const mostOrders = 32
+
+// String returns an order in the form that URLs use, for example "members:size" or, reversed,
+// "members:size:reverse".
+func (o Order) String() string {
+	text := safeKey(o.Table) + ":" + safeKey(o.Column)
+	if o.Reverse {
+		text += ":reverse"
+	}
+	return text
+}
+
+// parseOrder parses the form of [Order.String].
+func parseOrder(text string) Order {
+	table, column, _ := strings.Cut(text, ":")
+	column, reverse, _ := strings.Cut(column, ":")
+	return Order{safeKey(table), safeKey(column), reverse == "reverse"}
+}
+
+// Order returns the order of a table's rows; the zero Order if the user has not sorted them.
+func (s Screen) Order(table string) Order {
+	for _, o := range s.Orders {
+		if o.Table == table {
+			return o
+		}
+	}
+	return Order{}
+}
+
+// Ordered returns the screen with a table's rows sorted by a column. Sorting by the same column
+// again reverses the rows, and a third time restores the order of the document.
+func (s Screen) Ordered(table, column string) Screen {
+	o := s.Order(table)
+	s.Orders = slices.DeleteFunc(slices.Clone(s.Orders), func(of Order) bool { return of.Table == table })
+	switch {
+	case o.Column != column:
+		s.Orders = append(s.Orders, Order{Table: table, Column: column})
+	case !o.Reverse:
+		s.Orders = append(s.Orders, Order{table, column, true})
+	}
+	if len(s.Orders) == 0 {
+		s.Orders = nil
+	}
+	if len(s.Orders) > mostOrders {
+		s.Orders = s.Orders[1:]
+	}
+	if s.Table == table {
+		s.Page = 0
+	}
 	return s
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/stackglass/stackglass/core/hierarchy"
 	"github.com/stackglass/stackglass/core/open"
 	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/report"
 	"github.com/stackglass/stackglass/core/trace"
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 	"github.com/stackglass/stackglass/workers"
@@ -329,6 +330,54 @@ func TestTables(t *testing.T) {
 }
 
 // Every drawn point of a long curve is exact, and both ends are drawn.
+// Rows are sorted by any column, in both directions; rows without a value stay last.
+func TestTablesAreSorted(t *testing.T) {
+	whole := report.Table{Key: "members", Columns: report.Columns("file", "line", "function", "bytes", "type")}
+	for _, row := range []struct {
+		file  string
+		line  uint64
+		bytes report.Value
+		kind  string
+	}{{"b.c", 9, report.Count(4), "int"}, {"a.c", 10, report.Count(100), "char"}, {"a.c", 9, report.None(), "long"}, {"a.c", 11, report.Count(4), "int"}} {
+		whole.Add(report.TextOf(row.file), report.Count(row.line), report.TextOf("f"), row.bytes, report.TextOf(row.kind))
+	}
+	table := show(&whole, words, nil, "file,line,function", "bytes", "type").bars(&whole, "line")
+	for _, test := range []struct{ clicks, want string }{
+		{"", "b9 a10 a9 a11"},
+		{"bytes", "a10 b9 a11 a9"},
+		{"bytes bytes", "b9 a11 a10 a9"},
+		{"bytes bytes bytes", "b9 a10 a9 a11"},
+		{"function", "a9 a10 a11 b9"},
+		{"bytes function function", "b9 a11 a10 a9"},
+		{"type", "a10 b9 a11 a9"},
+		{"absent", "b9 a10 a9 a11"},
+	} {
+		s := Screen{Open: "t1"}
+		for _, column := range strings.Fields(test.clicks) {
+			s = s.Ordered("members", column)
+		}
+		if again := ParseScreen("#" + s.Hash()); again.Order("members") != s.Order("members") {
+			t.Errorf("after %q, the URL %q restores %+v", test.clicks, s.Hash(), again.Order("members"))
+		}
+		sorted := table.Ordered(s.Order("members"))
+		var got []string
+		for i := range sorted.Rows {
+			place, _, _ := strings.Cut(sorted.Row(i)[0], " ")
+			file, line, _ := strings.Cut(place, ".c:")
+			got = append(got, file+line)
+			if bar := strconv.FormatFloat(sorted.Bar(i)*11, 'f', 0, 64); bar != line {
+				t.Errorf("after %q, row %d of line %s has the bar of line %s", test.clicks, i, line, bar)
+			}
+		}
+		if strings.Join(got, " ") != test.want {
+			t.Errorf("after %q, the rows are %q, want %q", test.clicks, got, test.want)
+		}
+	}
+	if s := (Screen{Orders: []Order{{Table: "a", Column: "b"}}}); s.Ordered("c", "d").Order("a") != s.Orders[0] {
+		t.Error("sorting a table changes the order of another")
+	}
+}
+
 func TestLongCurveIsThinnedExactly(t *testing.T) {
 	v := NewView(analysed(t, tracetest.Stream(60_000, tracetest.Uniform(9000, 1)), analysis.Spec{}), 0)
 	if v.Curve.Len() <= curvePoints {
@@ -498,7 +547,7 @@ func TestSizesAndWays(t *testing.T) {
 var wholeScreen = Screen{
 	Open: "t12ab-2", Other: "t9", Exercise: 3, Tab: TabLocality, Facts: true, LineBytes: 128, Preset: "i7-4770K", Threads: hierarchy.OnOneCore,
 	Levels:    []hierarchy.Cache{{Name: "L1", SizeBytes: 32768, Ways: 8, LineBytes: 64}, {Name: "L2", SizeBytes: 1 << 20, LineBytes: 64, SharedBy: hierarchy.AllCores}},
-	Log2Lines: []int{4, 9}, Table: "curve", Range: Range{4096, 81920}, Zooms: []Zoom{{"curve", 16384, 65536.5}, {"histogram", -0.6, 7}}, Page: 3, By: answers.ByBlock, Sort: "integer_ops", Place: attribution.Object, Picked: 5,
+	Log2Lines: []int{4, 9}, Table: "curve", Range: Range{4096, 81920}, Zooms: []Zoom{{"curve", 16384, 65536.5}, {"histogram", -0.6, 7}}, Orders: []Order{{"members", "size", true}, {"kinds", "count", false}}, Page: 3, By: answers.ByBlock, Sort: "integer_ops", Place: attribution.Object, Picked: 5,
 	Memory: hierarchy.Memory{LatencyCycles: 235.5, BytesPerCycle: 7.25}, ClockGHz: 3.5, Cell: Cell{6, 8}, Conflicts: true,
 	Beside: []string{"L1=64KiB,2,latency=3,shared=4,hashed,random,exclusive,write-through,no-allocate", "threads=own-cores"},
 	Stack:  CoherentStack, OwnBytes: 12 << 10, SharedBytes: 1 << 30, Groups: "0-0-1", Granule: 2, Measure: FlowBytes, Window: 7, Flow: [2]int{2, 64}, Owner: 3,
@@ -506,7 +555,7 @@ var wholeScreen = Screen{
 }
 
 // wholeHash is the hash of wholeScreen.
-const wholeHash = "open=t12ab-2&view=locality&facts=1&with=t9&line=128&preset=i7-4770K&levels=L1.32768.8.64_L2.1048576.0.64.s4294967295_memory.l235d5.b7d25_clock.g3d5&threads=one-core&against=L1=64KiB,2,latency=3,shared=4,hashed,random,exclusive,write-through,no-allocate&against=threads=own-cores&cell=64x8&map=conflicts&time=4.9&range=4096..81920&zoom=curve:16384:65536.5&zoom=histogram:-0.6:7&table=curve&by=block&sort=integer_ops&place=object&picked=5&stack=coherent&own=12288&shared=1073741824&groups=0-0-1&measure=bytes&calls=function&of=12&weight=L2_misses&frame=up-17-3&processor=zen3&division=loops&schedule=dynamic-4&interleave=random&sdcm=all&granule=2&exercise=3&window=7&from=2&to=64&owner=3&data=2&shade=L1_misses&loop=4&function=70000&block=9&cores=16&page=4"
+const wholeHash = "open=t12ab-2&view=locality&facts=1&with=t9&line=128&preset=i7-4770K&levels=L1.32768.8.64_L2.1048576.0.64.s4294967295_memory.l235d5.b7d25_clock.g3d5&threads=one-core&against=L1=64KiB,2,latency=3,shared=4,hashed,random,exclusive,write-through,no-allocate&against=threads=own-cores&cell=64x8&map=conflicts&time=4.9&range=4096..81920&zoom=curve:16384:65536.5&zoom=histogram:-0.6:7&order=members:size:reverse&order=kinds:count&table=curve&by=block&sort=integer_ops&place=object&picked=5&stack=coherent&own=12288&shared=1073741824&groups=0-0-1&measure=bytes&calls=function&of=12&weight=L2_misses&frame=up-17-3&processor=zen3&division=loops&schedule=dynamic-4&interleave=random&sdcm=all&granule=2&exercise=3&window=7&from=2&to=64&owner=3&data=2&shade=L1_misses&loop=4&function=70000&block=9&cores=16&page=4"
 
 // Every setting of a screen is restored from its hash, and hashes do not change between versions.
 func TestScreenSurvivesTheURL(t *testing.T) {
@@ -536,7 +585,7 @@ func TestScreenSurvivesTheURL(t *testing.T) {
 
 func FuzzParseScreen(f *testing.F) {
 	f.Add("#open=a&view=caches&levels=L1.1024.8.64_L2.4096.0.64&time=1.2&page=9")
-	f.Add("open=a&zoom=curve:1:1e999&zoom=curve:0.123456789:2&zoom=curve:5:nan&zoom=:1:2&zoom=time:9:3")
+	f.Add("open=a&zoom=curve:1:1e999&zoom=curve:0.123456789:2&zoom=curve:5:nan&zoom=:1:2&zoom=time:9:3&order=a&order=a:b:c&order=a:c&order=:b")
 	f.Add("levels=a.b.c.d&line=9999999999&time=-1.40&table=<script>&open=%00")
 	f.Fuzz(func(t *testing.T, hash string) {
 		s := ParseScreen(hash)

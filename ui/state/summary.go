@@ -67,6 +67,6 @@ func (v *View) KindsTable() *Table {
 		d := &report.Document{Schema: "stackglass.summary", Version: 1, Input: v.Run.Facts(uint32(v.LineBytes)),
 			Tables: answers.Summary(v.Profile), Warnings: v.Run.Warnings}
 		kinds := answers.Kinds(v.Profile)
-		return show(&kinds, answerWords, nil).unsorted().of(func() *report.Document { return d })
+		return show(&kinds, answerWords, nil).of(func() *report.Document { return d })
 	})
 }

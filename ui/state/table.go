@@ -15,7 +15,7 @@ type Column struct {
 	_     [0]func() // prevents the compiler from generating code that compares columns
 	Name  string
 	Unit  string // the unit of the values, or "" if Name contains it
-	Key   string // the sort key; "" if the order is fixed
+	Key   string // the column's key in the document; "" if the rows cannot be sorted by the column
 	Words bool   // the column contains text, which is left-aligned
 }
 
@@ -29,10 +29,16 @@ type Table struct {
 	// Bar returns the length of a row's bar, as a share of the longest bar; nil if rows have no bars.
 	Bar func(i int) float64
 
-	Sort  string         // the key of the column by which the rows are sorted
-	Doubt string         // a caveat about the rows, in a sentence; "": none
-	By    attribution.By // how misses in the code are grouped
+	// Sort is the key of the column by which the rows are sorted; "": the order of the document.
+	// Numbers are in descending order and words in ascending order; Reverse inverts both.
+	Sort    string
+	Reverse bool
+	Doubt   string         // a caveat about the rows, in a sentence; "": none
+	By      attribution.By // how misses in the code are grouped
 
+	// values returns the values that a cell shows; nil if the verb sorts the rows, or if the order is
+	// fixed
+	values func(i, column int) []report.Value
 	inBoth bool // in a comparison: whether at least one row is in both runs
 
 	document func() *report.Document // returns the document that contains the table; nil: see reply
@@ -87,9 +93,18 @@ func show(t *report.Table, style report.Words, where map[string]string, keys ...
 		}
 		return cells
 	}}
+	made.values = func(i, column int) (list []report.Value) {
+		for _, at := range columns[column] {
+			list = append(list, rows[i][at])
+		}
+		return list
+	}
 	for _, at := range columns {
 		c := t.Columns[at[len(at)-1]]
 		made.Columns = append(made.Columns, Column{Name: c.Label, Unit: c.Unit, Key: c.Key, Words: !numbers(rows, at[len(at)-1])})
+	}
+	if len(rows) < 2 {
+		return made.fixed()
 	}
 	return made
 }
@@ -121,12 +136,56 @@ func (t *Table) bars(of *report.Table, key string) *Table {
 	return t
 }
 
-// unsorted removes the columns' sort keys.
-func (t *Table) unsorted() *Table {
+// fixed keeps the rows in the order of the document.
+func (t *Table) fixed() *Table {
 	for i := range t.Columns {
 		t.Columns[i].Key = ""
 	}
+	t.values = nil
 	return t
+}
+
+// sortedBy notes the column by which a verb has sorted the rows.
+func (t *Table) sortedBy(key string) *Table {
+	t.Sort, t.values = key, nil
+	return t
+}
+
+// Sorts reports whether the table itself sorts its rows, and not the verb that it comes from.
+func (t *Table) Sorts() bool { return t.values != nil }
+
+// Ordered returns the table with its rows in the given order. Rows with equal values, and rows
+// without a value, which are last, stay in the order of the document.
+func (t *Table) Ordered(o Order) *Table {
+	column := slices.IndexFunc(t.Columns, func(c Column) bool { return c.Key == o.Column })
+	if o.Column == "" || column < 0 || t.values == nil {
+		return t
+	}
+	order, keys := make([]int, t.Rows), make([][]report.Value, t.Rows)
+	for i := range order {
+		order[i], keys[i] = i, t.values(i, column)
+	}
+	slices.SortStableFunc(order, func(i, j int) int {
+		for k, x := range keys[i] {
+			y := keys[j][k]
+			c := report.Compare(x, y)
+			linesAscend := len(keys[i]) > 1 && x.IsNumber()
+			if !x.IsNone() && !y.IsNone() && o.Reverse != linesAscend {
+				c = -c
+			}
+			if c != 0 {
+				return c
+			}
+		}
+		return 0
+	})
+	made := *t
+	made.Sort, made.Reverse = o.Column, o.Reverse
+	made.Row = func(i int) []string { return t.Row(order[i]) }
+	if t.Bar != nil {
+		made.Bar = func(i int) float64 { return t.Bar(order[i]) }
+	}
+	return &made
 }
 
 // of sets the document that contains the table.
