@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/stackglass/stackglass/core/analysis"
+	_ "github.com/stackglass/stackglass/core/analysis/sample/estimate" // makes samples available
 	"github.com/stackglass/stackglass/core/answers"
 	"github.com/stackglass/stackglass/core/open"
 	"github.com/stackglass/stackglass/core/profile"
@@ -99,7 +100,7 @@ func (d *desk) host() (workers.Carrier, error) {
 	return asker, nil
 }
 
-func (d *desk) Connect(analysis.Analyses) (workers.Carrier, error) { return d.connect() }
+func (d *desk) Connect(analysis.Spec) (workers.Carrier, error) { return d.connect() }
 func (d *desk) Fetch(url, name string) (File, error) {
 	content, err := os.ReadFile("../site/" + url)
 	return fileWith(name, content), err

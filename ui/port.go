@@ -26,7 +26,7 @@ import (
 // Port is the page's interface to the browser. Only methods that return an error may block.
 type Port interface {
 	// Connect starts a worker that can make these analyses, and returns the carrier to it.
-	Connect(analysis.Analyses) (workers.Carrier, error)
+	Connect(analysis.Spec) (workers.Carrier, error)
 	// Fetch fetches a file of this site.
 	Fetch(url, name string) (File, error)
 	// Answerer starts the program that computes the expensive answers, a workers.AnswerHost.

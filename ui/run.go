@@ -195,7 +195,7 @@ func (a *App) analyse(item Item) {
 
 // runOwned runs one analysis to its end.
 func (a *App) runOwned(item Item, spec analysis.Spec, key, name string, resume bool) {
-	carrier, err := a.Port.Connect(spec.Analyses)
+	carrier, err := a.Port.Connect(spec)
 	if err != nil {
 		a.update(func() {
 			a.run = nil

@@ -79,7 +79,7 @@ type Spec struct {
 }
 
 // Sampling selects a sample of the accesses and estimates the counts of package locality from it.
-// Package analysis/sample implements it.
+// Package analysis/sample implements it, and analysis/sample/estimate creates its analyses.
 type Sampling interface {
 	Locality(lineBytes []uint32) SampledLocality
 	// KeepsLines reports whether the sample contains all accesses to some lines, so that their last

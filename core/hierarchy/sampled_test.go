@@ -6,6 +6,7 @@ import (
 
 	"github.com/stackglass/stackglass/core/analysis"
 	sampling "github.com/stackglass/stackglass/core/analysis/sample"
+	_ "github.com/stackglass/stackglass/core/analysis/sample/estimate" // makes samples available
 	"github.com/stackglass/stackglass/core/hierarchy"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/trace/tracetest"

@@ -228,8 +228,8 @@ type Segment struct {
 	Sharing       []byte         // analysis/sharing: the stacks of cores and domains
 	Communication []byte         // analysis/communication: the values in words and lines, and their users
 	Blocks        []byte         // analysis/branches: the calls that have not returned
-	Sample        []byte         // analysis/sample: the samplers
-	Kept          []byte         // analysis/sample: analyses of the lines of a sample
+	Sample        []byte         // analysis/sample/estimate: the samplers
+	Kept          []byte         // analysis/sample/estimate: analyses of the lines of a sample
 	Shelved       []byte         // stack: positions of the stacks in the spill store; nil if Lines contains the stacks
 	LastUses      []byte         // analysis/footprint: the last accesses to lines
 	Structures    []byte         // analysis/structures: blocks, visits and the stack

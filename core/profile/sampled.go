@@ -26,7 +26,7 @@ var sampleModeNames = [numSampleModes]string{"space", "lines", "time", "onoff"}
 func (m SampleMode) String() string { return sampleModeNames[m] }
 
 // Sampled marks a profile whose counts are estimates from a part of the references, and contains
-// their errors. Package analysis/sample computes it. Counts are scaled to the whole run, so the
+// their errors. Package analysis/sample/estimate computes it. Counts are scaled to the whole run, so the
 // profile can be queried like an exact profile. With [OnOffSample], counts cover only the analysed
 // references.
 type Sampled struct {

@@ -123,8 +123,8 @@ package profile
 //	      ping-pongs, apart, two sites and two threads
 //	comx  why there is no COMM: a number of Absence
 //	segb  the calls of threads, in the format of package analysis/branches
-//	segp  the samplers, in the format of package analysis/sample
-//	segk  analyses of the sampled lines, in the format of package analysis/sample
+//	segp  the samplers, in the format of package analysis/sample/estimate
+//	segk  analyses of the sampled lines, in the format of package analysis/sample/estimate
 //	segf  positions of the stacks in the spill store, in the format of package stack
 //	segl  when lines were last used, in the format of package analysis/footprint
 //	segd  blocks of memory, visits to elements and the stack, in the format of package

@@ -206,6 +206,26 @@ func (p *tab) compare(name string, want *hierarchy) {
 	}
 }
 
+// TestSampleInThePage analyses a sample of a trace's lines, in the program that contains samples.
+func TestSampleInThePage(t *testing.T) {
+	needStage(t)
+	trace := realTrace(t)
+	want := truthIn(t, ask(t, "analyze", trace, "--sample", "space=0.1", "--format", "json", "-o", t.TempDir()+"/p.sgp"))
+	p := openPage(t)
+	p.click("#settings summary")
+	p.waitFor("#settings[open]")
+	p.click("#sample")
+	p.press("space=0.1")
+	p.drop(trace)
+	if got := p.finished(); got != want.Digest {
+		t.Errorf("10 %% of the lines: digest %s, the command has %s", got, want.Digest)
+	}
+	if chip := p.text(".result-head .chip"); !strings.HasPrefix(chip, "sampled 10") {
+		t.Errorf("the result is marked %q", chip)
+	}
+	p.shoot("sampled")
+}
+
 // TestSettings analyses a trace with settings that differ from the defaults.
 func TestSettings(t *testing.T) {
 	needStage(t)

@@ -80,10 +80,10 @@ func (b *browser) showProblem() {
 }
 
 // Connect starts a worker that can make these analyses.
-func (b *browser) Connect(wanted analysis.Analyses) (workers.Carrier, error) {
+func (b *browser) Connect(spec analysis.Spec) (workers.Carrier, error) {
 	program := "worker"
-	if wanted&analysis.Data != 0 {
-		program = "unpacker" // only the second program contains this analysis
+	if spec.Analyses&analysis.Data != 0 || spec.Sample != nil {
+		program = "unpacker" // only the second program contains data structures and samples
 	}
 	return web.Spawn(address(program), host.Name)
 }

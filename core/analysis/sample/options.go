@@ -1,3 +1,5 @@
+// Package sample selects a sample of a trace: some of its lines, some of its accesses, or parts of the
+// run. Package estimate estimates the counts of a whole run from a sample.
 package sample
 
 import (
@@ -94,12 +96,27 @@ func threshold(rate float64) uint64 {
 	return uint64(max(1, rate*math.Exp2(64))) - 1
 }
 
-func (o Options) sampled() *profile.Sampled {
-	return &profile.Sampled{Mode: o.Mode, Seed: o.Seed, Threshold: o.Threshold, MostLines: o.Lines, Gap: o.Gap, On: o.On, Period: o.Period}
+// NewLocality and NewFollowers create the analyses of a sample: see [analysis.Sampling]. Package
+// estimate sets them, and is linked only into programs that import it, because few runs take samples,
+// and the first visit to the page should not transfer its code. In other programs, they panic.
+var (
+	NewLocality  = func(o Options, lineBytes []uint32) analysis.SampledLocality { panic(notLinked) }
+	NewFollowers = func(o Options, w analysis.Wanted) []analysis.Analysis { panic(notLinked) }
+)
+
+const notLinked = "sample: this program takes a sample; it must import core/analysis/sample/estimate"
+
+// Locality implements [analysis.Sampling].
+func (o Options) Locality(lineBytes []uint32) analysis.SampledLocality {
+	return NewLocality(o, lineBytes)
 }
 
-func optionsOf(s *profile.Sampled) Options {
-	return Options{Mode: s.Mode, Threshold: s.Threshold, Lines: s.MostLines, Gap: s.Gap, On: s.On, Period: s.Period, Seed: s.Seed}
+// Followers implements [analysis.Sampling].
+func (o Options) Followers(w analysis.Wanted) []analysis.Analysis { return NewFollowers(o, w) }
+
+// KeepsLines implements [analysis.Sampling].
+func (o Options) KeepsLines() bool {
+	return o.Mode == profile.SpaceSample || o.Mode == profile.LinesSample
 }
 
 // OnOff reads contiguous parts of a trace: the first "on" references of every period, and the
@@ -115,7 +132,7 @@ type OnOff struct {
 	keep []int32
 }
 
-// Stretches implements analysis.Sampling.
+// Stretches implements [analysis.Sampling].
 func (o Options) Stretches(r trace.Reader, kinds trace.Kinds, threads []uint32) analysis.Stretches {
 	if o.Mode != profile.OnOffSample {
 		return nil

@@ -126,7 +126,7 @@ func TestWindowsOfExecutions(t *testing.T) {
 }
 
 // An estimate from a few lines includes a confidence interval and the number of lines. The accuracy
-// of confidence intervals is tested in package analysis/sample.
+// of confidence intervals is tested in package analysis/sample/estimate.
 func TestFewLines(t *testing.T) {
 	h := caches("L1=8KiB,full", "L2=64KiB,16,shared=2", "L3=128KiB,16,shared=all")
 	open := new(source).open(40_000, 40_000)

@@ -11,6 +11,7 @@ import (
 	"runtime/debug"
 	"syscall/js"
 
+	_ "github.com/stackglass/stackglass/core/analysis/sample/estimate" // makes samples available
 	"github.com/stackglass/stackglass/core/open"
 	"github.com/stackglass/stackglass/core/trace"
 	"github.com/stackglass/stackglass/wasm/file"

@@ -20,6 +20,7 @@ import (
 
 	"github.com/stackglass/stackglass/core/analysis"
 	"github.com/stackglass/stackglass/core/analysis/sample"
+	_ "github.com/stackglass/stackglass/core/analysis/sample/estimate" // makes samples available
 	"github.com/stackglass/stackglass/core/open"
 	"github.com/stackglass/stackglass/core/open/gzip"
 	"github.com/stackglass/stackglass/core/open/snappy"

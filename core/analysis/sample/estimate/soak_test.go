@@ -1,8 +1,9 @@
-package sample
+package estimate
 
 import (
 	"testing"
 
+	"github.com/stackglass/stackglass/core/analysis/sample"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/stack"
 	"github.com/stackglass/stackglass/core/trace"
@@ -20,7 +21,7 @@ func TestLongRun(t *testing.T) {
 	}
 	pattern := tracetest.Mixed(1,
 		tracetest.Strided(8, 1<<14), tracetest.Strided(8, 1<<20), tracetest.Zipf(1<<16, 1.2, 2), tracetest.Uniform(1<<10, 3))
-	a := Options{Mode: profile.TimeSample, Gap: gap, Seed: 1}.Locality([]uint32{64}).(*Analysis)
+	a := sample.Options{Mode: profile.TimeSample, Gap: gap, Seed: 1}.Locality([]uint32{64}).(*Analysis)
 	s := a.sizes[0]
 	s.reach(0, profile.MinWindow)
 	full, truth := stack.NewExact(), profile.KindLocality{Kind: trace.Load}

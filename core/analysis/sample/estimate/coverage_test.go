@@ -1,4 +1,4 @@
-package sample
+package estimate
 
 import (
 	"math"
@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"testing"
 
+	"github.com/stackglass/stackglass/core/analysis/sample"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
@@ -26,7 +27,7 @@ func TestIntervalsCoverTheTruth(t *testing.T) {
 		truth := exact(lines)
 		for _, text := range []string{"space=0.01", "space=0.1", "lines=512", "time=10000"} {
 			t.Run(name+"/"+text, func(t *testing.T) {
-				o, err := Parse(text)
+				o, err := sample.Parse(text)
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -1,10 +1,11 @@
-package sample
+package estimate
 
 import (
 	"io"
 	"os"
 	"testing"
 
+	"github.com/stackglass/stackglass/core/analysis/sample"
 	"github.com/stackglass/stackglass/core/open"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/stack"
@@ -52,7 +53,7 @@ func generated(n int, p tracetest.Pattern) []trace.Line {
 }
 
 // sampled returns the estimate from a sample of accesses to lines.
-func sampled(o Options, lines []trace.Line) (*profile.Locality, *profile.SampledSize) {
+func sampled(o sample.Options, lines []trace.Line) (*profile.Locality, *profile.SampledSize) {
 	a := o.Locality([]uint32{64}).(*Analysis)
 	s := a.sizes[0]
 	var loads [maxLines]trace.Kind

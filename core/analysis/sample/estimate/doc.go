@@ -1,4 +1,4 @@
-// Package sample estimates the counts of other analyses from a sample of a trace's accesses, with
+// Package estimate estimates the counts of other analyses from a sample of a trace's accesses, with
 // confidence intervals (MODELS §8). It replaces package locality and its followers, and needs only
 // a fraction of their time and memory.
 //
@@ -70,7 +70,7 @@
 //
 // # Parts of the run
 //
-// [OnOff] skips parts of the run; every analysis receives all rows of the other parts.
+// [sample.OnOff] skips parts of the run; every analysis receives all rows of the other parts.
 //
 // # Intervals
 //
@@ -83,4 +83,4 @@
 // sampled accesses (rule of three). If a row of a table is the sum of several sites or flows, their
 // half-widths are added, because all errors may have the same sign. For the histogram of single
 // accesses, each count is treated as a binomial share (Wilson's interval).
-package sample
+package estimate

@@ -1,4 +1,4 @@
-package sample
+package estimate
 
 import (
 	"errors"
@@ -7,18 +7,14 @@ import (
 
 	"github.com/stackglass/stackglass/core/analysis"
 	"github.com/stackglass/stackglass/core/analysis/contract"
+	"github.com/stackglass/stackglass/core/analysis/sample"
 	"github.com/stackglass/stackglass/core/analysis/sites"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// KeepsLines implements analysis.Sampling.
-func (o Options) KeepsLines() bool {
-	return o.Mode == profile.SpaceSample || o.Mode == profile.LinesSample
-}
-
-// Followers implements analysis.Sampling.
-func (o Options) Followers(w analysis.Wanted) []analysis.Analysis {
+// followers returns the analyses of sites, threads and communication: see [analysis.Sampling].
+func followers(o sample.Options, w analysis.Wanted) []analysis.Analysis {
 	if w.Sites == nil && w.Sharing == nil {
 		return nil
 	}
@@ -54,7 +50,7 @@ func (ahead) Append(*profile.Profile) error                  { return nil }
 
 // kept estimates sites, threads and communication from a sample: see the package comment.
 type kept struct {
-	options   Options
+	options   sample.Options
 	lineBytes uint32          // line size for sites and communication
 	done      uint64          // number of references so far
 	sites     *sites.Analysis // receives all references; nil: not requested

@@ -1,4 +1,4 @@
-package sample
+package estimate
 
 import (
 	"math"
@@ -7,6 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/stackglass/stackglass/core/analysis/sample"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/stack"
 	"github.com/stackglass/stackglass/core/trace"
@@ -83,7 +84,11 @@ func (n *naive) distance(line trace.Line, at int, whole []trace.Line) uint32 {
 func TestSpaceMatchesDefinition(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		lines := drawLines(t)
-		limit := threshold(rapid.SampledFrom([]float64{1, 0.5, 0.25, 0.01}).Draw(t, "rate"))
+		o, err := sample.Parse("space=" + rapid.SampledFrom([]string{"1", "0.5", "0.25", "0.01"}).Draw(t, "rate"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		limit := o.Threshold
 		seed := rapid.Uint64().Draw(t, "of the sample")
 		fast, slow := newSpace(limit, seed, 0), naive{seed: seed, threshold: limit, left: map[trace.Line]int{}}
 		out := distances(fast, lines)
@@ -97,7 +102,7 @@ func TestSpaceMatchesDefinition(t *testing.T) {
 
 // TestAllLinesAreExact checks that a sample of all lines has exact results.
 func TestAllLinesAreExact(t *testing.T) {
-	for _, o := range []Options{
+	for _, o := range []sample.Options{
 		{Mode: profile.SpaceSample, Threshold: math.MaxUint64},
 		{Mode: profile.LinesSample, Lines: 1000},
 	} {

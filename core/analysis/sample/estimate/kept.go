@@ -1,4 +1,4 @@
-package sample
+package estimate
 
 import (
 	"errors"
@@ -64,7 +64,7 @@ func (s *keptSize) code(c *codec.Coder, p *profile.Profile) error {
 // describe adds a description of the sample if there is no stack of all accesses, which otherwise
 // adds the description. The stack of the first domain contains the same lines.
 func (k *kept) describe(p *profile.Profile) {
-	p.Sampled = k.options.sampled()
+	p.Sampled = sampledOf(k.options)
 	p.Sampled.Read = p.Totals.AllReferences()
 	for _, s := range k.sizes {
 		if s.threads == nil || s.threads.single() {
@@ -81,7 +81,7 @@ func (k *kept) describe(p *profile.Profile) {
 // package sites and the histograms of the sample.
 func (k *kept) siteResult(p *profile.Profile, saved *codec.Coder) {
 	state := saved != nil
-	whole := &profile.Profile{Input: p.Input, Totals: p.Totals, Sampled: k.options.sampled()}
+	whole := &profile.Profile{Input: p.Input, Totals: p.Totals, Sampled: sampledOf(k.options)}
 	whole.Sampled.Read = p.Totals.AllReferences()
 	whole.Sampled.Sizes = []profile.SampledSize{{LineBytes: k.lineBytes}}
 	if state {

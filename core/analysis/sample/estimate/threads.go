@@ -1,10 +1,11 @@
-package sample
+package estimate
 
 import (
 	"math"
 	"math/bits"
 	"slices"
 
+	"github.com/stackglass/stackglass/core/analysis/sample"
 	"github.com/stackglass/stackglass/core/analysis/sharing"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/stack"
@@ -13,7 +14,7 @@ import (
 
 // threads estimates the counts of package sharing for one line size.
 type threads struct {
-	options  Options
+	options  sample.Options
 	bytes    uint32
 	grouping *sharing.Grouping
 	cores    []*coreStacks
@@ -91,7 +92,7 @@ type domainStacks struct {
 	waits    map[trace.Line]uint8 // core that began the sample of a line
 }
 
-func newThreads(o Options, lineBytes uint32, w *sharing.Options) *threads {
+func newThreads(o sample.Options, lineBytes uint32, w *sharing.Options) *threads {
 	t := &threads{options: o, bytes: lineBytes, grouping: sharing.NewGrouping(w.Cores),
 		waiting: map[trace.Line]uint64{}}
 	t.lines = knownLines{seed: o.Seed, threshold: o.Threshold, of: map[trace.Line]*knownLine{}}

@@ -1,4 +1,4 @@
-package sample
+package estimate
 
 import (
 	"math"
@@ -10,7 +10,7 @@ import (
 
 // Result implements analysis.Analysis.
 func (a *Analysis) Result(p *profile.Profile, state bool) {
-	p.Sampled = a.options.sampled()
+	p.Sampled = sampledOf(a.options)
 	p.Sampled.Read = p.Totals.AllReferences()
 	for _, s := range a.sizes {
 		l, size := s.result()

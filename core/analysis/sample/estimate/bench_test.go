@@ -1,4 +1,4 @@
-package sample_test
+package estimate_test
 
 import (
 	"bytes"

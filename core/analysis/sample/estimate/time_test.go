@@ -1,9 +1,10 @@
-package sample
+package estimate
 
 import (
 	"math"
 	"testing"
 
+	"github.com/stackglass/stackglass/core/analysis/sample"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/stack"
 	"github.com/stackglass/stackglass/core/trace"
@@ -26,7 +27,7 @@ func TestTimeSampleIsUnbiased(t *testing.T) {
 			truth := bins(exact(lines))
 			var sum, squares [profile.WindowBins]float64
 			for seed := range uint64(seeds) {
-				l, _ := sampled(Options{Mode: profile.TimeSample, Gap: 300, Seed: seed}, lines)
+				l, _ := sampled(sample.Options{Mode: profile.TimeSample, Gap: 300, Seed: seed}, lines)
 				for bin, x := range bins(l) {
 					sum[bin] += x
 					squares[bin] += x * x

@@ -1,4 +1,4 @@
-package sample
+package estimate
 
 import (
 	"cmp"
@@ -8,6 +8,7 @@ import (
 	"sort"
 
 	"github.com/stackglass/stackglass/core/analysis/locality"
+	"github.com/stackglass/stackglass/core/analysis/sample"
 	"github.com/stackglass/stackglass/core/analysis/sites"
 	"github.com/stackglass/stackglass/core/codec"
 	"github.com/stackglass/stackglass/core/profile"
@@ -152,7 +153,7 @@ type knownFirsts struct {
 	lines           map[trace.Line]struct{}
 }
 
-func newBySite(o Options, s *sites.Analysis) *bySite {
+func newBySite(o sample.Options, s *sites.Analysis) *bySite {
 	p := &bySite{sites: s, counts: pairCounts{}}
 	switch o.Mode {
 	case profile.TimeSample:

@@ -1,10 +1,11 @@
-package sample
+package estimate
 
 import (
 	"math/bits"
 
 	"github.com/stackglass/stackglass/core/analysis"
 	"github.com/stackglass/stackglass/core/analysis/locality"
+	"github.com/stackglass/stackglass/core/analysis/sample"
 	"github.com/stackglass/stackglass/core/codec"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/stack"
@@ -32,13 +33,23 @@ type sampler interface {
 
 // Analysis estimates the result of package locality from a sample, for one or several line sizes.
 type Analysis struct {
-	options Options
+	options sample.Options
 	sizes   []*lineSize
 	done    uint64 // number of references analysed
 }
 
-// Locality returns the analysis: see [analysis.Sampling].
-func (o Options) Locality(lineBytes []uint32) analysis.SampledLocality {
+func init() { sample.NewLocality, sample.NewFollowers = newLocality, followers }
+
+func sampledOf(o sample.Options) *profile.Sampled {
+	return &profile.Sampled{Mode: o.Mode, Seed: o.Seed, Threshold: o.Threshold, MostLines: o.Lines, Gap: o.Gap, On: o.On, Period: o.Period}
+}
+
+func optionsOf(s *profile.Sampled) sample.Options {
+	return sample.Options{Mode: s.Mode, Threshold: s.Threshold, Lines: s.MostLines, Gap: s.Gap, On: s.On, Period: s.Period, Seed: s.Seed}
+}
+
+// newLocality returns the analysis: see [analysis.Sampling].
+func newLocality(o sample.Options, lineBytes []uint32) analysis.SampledLocality {
 	a := &Analysis{options: o}
 	for _, n := range lineBytes {
 		s := &lineSize{Splitter: locality.Splitter{Shift: uint(bits.TrailingZeros32(n))}, front: frontLines}
