@@ -38,6 +38,17 @@ func TestData(t *testing.T) {
 	p.press(kb.ArrowRight)
 	p.wait("the second member is announced", `document.getElementById("live").textContent.startsWith("y (double")`)
 
+	// A click on a heading sorts a table, the next one reverses it, and a third restores its order.
+	const members = `Array.from(document.querySelectorAll("#table-members tbody tr"), (r) => r.firstChild.textContent).join()`
+	recorded := eval[string](p, members)
+	p.click(`#table-members [data-sort="bytes"]`)
+	p.wait("members by size", members+`.startsWith("name,") && location.hash.includes("order=members:bytes")`)
+	p.shoot("data-sorted")
+	p.press(kb.Enter)
+	p.wait("the reverse", members+`.endsWith(",name") && document.querySelector('#table-members [aria-sort="ascending"]')`)
+	p.press(kb.Enter)
+	p.wait("the recorded order", members+` === `+quote(recorded)+` && !location.hash.includes("order=")`)
+
 	// Shades show misses instead of accesses.
 	p.click("#shade-L1_misses")
 	p.wait("misses in the map", `document.querySelector("#figure-map h2").textContent.startsWith("L1 misses")`)
