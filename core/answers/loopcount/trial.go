@@ -80,6 +80,7 @@ func (t *Trial) Names() change.Names {
 			}
 			return 0
 		},
+		Elements: t.Elements,
 		Loop: func(p change.Path) string {
 			return "loop " + strings.Replace(t.Compiled(p).String(), "1", strconv.Itoa(t.number+1), 1)
 		},

@@ -46,9 +46,10 @@ type Change interface {
 
 // Names contains the names of arrays and loops.
 type Names struct {
-	Array   func(at trace.Addr) string // the name of the array that contains this address; if nil or "", the address is used
-	Loop    func(p Path) string        // the name of the loop; if nil, the loop's number is used
-	Element func(at trace.Addr) uint64 // element size of the array in bytes; nil or 0 if unknown
+	Array    func(at trace.Addr) string // the name of the array that contains this address; if nil or "", the address is used
+	Loop     func(p Path) string        // the name of the loop; if nil, the loop's number is used
+	Element  func(at trace.Addr) uint64 // element size of the array in bytes; nil or 0 if unknown
+	Elements func(p Path) uint64        // see [Rolled.Elements]; nil if unknown
 }
 
 func (n Names) array(at trace.Addr) string {

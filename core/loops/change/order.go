@@ -163,6 +163,11 @@ func (c Tile) Words(names Names) string {
 			text += ", "
 		}
 		text += names.loop(below(c.Outer, i)) + " by " + strconv.FormatUint(size, 10)
+		if names.Elements != nil {
+			if bytes := names.Elements(below(c.Outer, i)); bytes > 0 {
+				text += " elements (" + strconv.FormatUint(size*bytes, 10) + " bytes)"
+			}
+		}
 	}
 	if len(c.Trips) > 0 && c.Trips[0] == 0 {
 		text += ", with the tiles outside " + names.loop(c.Outer)

@@ -31,6 +31,8 @@ type Rolled struct {
 	// by reference of the compiled nest: the reference of the rolled nest, if it is a different
 	// reference
 	heads map[loops.Reference]loops.Reference
+	// by site: the size of the elements of which an iteration of the rolled loop accesses the next one
+	elements map[uint32]uint64
 }
 
 // origin is the place of a rolled loop in the compiled nest.
@@ -50,6 +52,20 @@ func (r *Rolled) Head(of loops.Reference) loops.Reference {
 		return head
 	}
 	return of
+}
+
+// Elements returns the size of the elements in bytes if a loop was unrolled or vectorised, and its
+// iterations access consecutive elements; otherwise 0. In the source, the loop may contain another
+// loop, of which the compiler copied the body for each iteration.
+func (r *Rolled) Elements(p Path) uint64 {
+	if l := p.Loop(r.Nest); l != nil {
+		for i := range l.Body {
+			if bytes := r.elements[l.Body[i].Ref.Site]; bytes > 0 && !l.Body[i].IsLoop() {
+				return bytes
+			}
+		}
+	}
+	return 0
 }
 
 // Compiled returns the path of a rolled loop in the compiled nest. Loops that a change created keep
@@ -95,7 +111,7 @@ func (r *Rolled) Find(compiled Path) (of Path, ok bool) {
 // compiler avoided in some iterations, by keeping the element in a register, is repeated in every
 // iteration. A loop is left unchanged if its references have different numbers of copies.
 func Roll(n *loops.Nest, code func(loops.Reference) Code) *Rolled {
-	r := &Rolled{Nest: n.Clone(), copies: map[loops.Reference]uint64{}, heads: map[loops.Reference]loops.Reference{}}
+	r := &Rolled{Nest: n.Clone(), copies: map[loops.Reference]uint64{}, heads: map[loops.Reference]loops.Reference{}, elements: map[uint32]uint64{}}
 	w := roller{r, code}
 	r.Nest.Items, r.origins = w.list(r.Nest.Items, 0)
 	return r
@@ -217,6 +233,7 @@ func (w *roller) fold(l *loops.Item, classes []class, depth int, copies uint64) 
 	}
 	var heads []head
 	whole, parts := 0, 0 // elements of complete and of incomplete sets of copies
+	dense := true        // every step is one element
 	of := map[int]loops.Reference{}
 	for i := range classes {
 		c := &classes[i]
@@ -225,6 +242,7 @@ func (w *roller) fold(l *loops.Item, classes []class, depth int, copies uint64) 
 		if by%int64(copies) != 0 || by != 0 && magnitude(each) < uint64(c.like.Ref.Bytes) {
 			return false
 		}
+		dense = dense && (by == 0 || magnitude(each) == uint64(c.like.Ref.Bytes))
 		list := slices.Clone(c.elements)
 		slices.SortStableFunc(list, func(a, b element) int {
 			if by < 0 {
@@ -279,6 +297,9 @@ func (w *roller) fold(l *loops.Item, classes []class, depth int, copies uint64) 
 	l.Body = nil
 	for _, h := range heads {
 		l.Body = append(l.Body, h.item)
+		if dense && !isEvent(&h.item) && step(&h.item, depth) != 0 {
+			w.elements[h.item.Ref.Site] = max(w.elements[h.item.Ref.Site], uint64(h.item.Ref.Bytes))
+		}
 	}
 	l.Trips *= copies
 	for d := range l.Steps {

@@ -3,6 +3,7 @@ package change
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stackglass/stackglass/core/loops"
@@ -214,6 +215,47 @@ func TestRollKeepsOtherLoops(t *testing.T) {
 			t.Errorf("%s: %+v", name, r.Nest.Items)
 		}
 	}
+}
+
+// TestElementsOfRolledLoops checks which loops are described by the elements that they access,
+// because the compiler may have replaced an inner loop by copies.
+func TestElementsOfRolledLoops(t *testing.T) {
+	copies := func(step int64) (body []loops.Item) {
+		for i := range int64(8) {
+			body = append(body, loops.Leaf(loops.Reference{Bytes: 4, Kind: trace.Load}, atA+trace.Addr(i*step), 8*step))
+		}
+		return body
+	}
+	for name, test := range map[string]struct {
+		body []loops.Item
+		want uint64
+	}{
+		"one array":             {copies(4), 4},
+		"backwards":             {copies(-4), 4},
+		"beside a constant":     {append(copies(4), loops.Leaf(loops.Reference{Site: 1, Bytes: 8, Kind: trace.Load}, atB, 0)), 4},
+		"a row in each step":    {copies(64), 0},
+		"not unrolled":          {copies(4)[:1], 0},
+		"beside another stride": {append(copies(4), strided(copies(64), 1)...), 0},
+		"two arrays":            {append(copies(4), strided(copies(4), 1)...), 4},
+	} {
+		n := &loops.Nest{Items: []loops.Item{loops.Loop(10, test.body...)}}
+		r := Roll(n, func(r loops.Reference) Code { return Code{File: "a.c", Line: r.Site + 1} })
+		if got := r.Elements(Path{0}); got != test.want {
+			t.Errorf("%s: elements of %d bytes, want %d", name, got, test.want)
+		}
+		words := Tile{Outer: Path{0}, Trips: []uint64{16}}.Words(Names{Elements: r.Elements})
+		if got := strings.Contains(words, "16 elements (64 bytes)"); got != (test.want == 4) {
+			t.Errorf("%s: %q", name, words)
+		}
+	}
+}
+
+// strided returns the references of another array.
+func strided(list []loops.Item, site uint32) []loops.Item {
+	for i := range list {
+		list[i].Ref.Site, list[i].Addr = site, list[i].Addr+atB-atA
+	}
+	return list
 }
 
 // TestFuseUnequalLoops checks that the iterations that only one of two fused loops has are
