@@ -55,28 +55,36 @@ type reply struct {
 	body   string
 }
 
-// ask sends a request and checks the headers that every response must have.
+// ask sends a request and checks the headers that every response must have. A request without an
+// answer is sent again after a minute: Cloudflare's proxy sometimes loses one.
 func (s *server) ask(t *testing.T, method, path, body string, headers ...string) reply {
 	t.Helper()
-	var sent io.Reader
-	if body != "" {
-		sent = strings.NewReader(body)
+	client := http.Client{Timeout: time.Minute, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	send := func() (answer *http.Response, text []byte, err error) {
+		var sent io.Reader
+		if body != "" {
+			sent = strings.NewReader(body)
+		}
+		request, err := http.NewRequest(method, s.origin+path, sent)
+		if err != nil {
+			return nil, nil, err
+		}
+		request.Header.Set("Accept-Encoding", "identity")
+		for i := 0; i < len(headers); i += 2 {
+			request.Header.Set(headers[i], headers[i+1])
+		}
+		if answer, err = client.Do(request); err != nil {
+			return nil, nil, err
+		}
+		defer answer.Body.Close()
+		text, err = io.ReadAll(answer.Body)
+		return answer, text, err
 	}
-	request, err := http.NewRequest(method, s.origin+path, sent)
-	if err != nil {
-		t.Fatal(err)
+	answer, text, err := send()
+	for tries := 1; err != nil && os.IsTimeout(err) && tries < 10; tries++ {
+		t.Logf("%s %s: %v; trying again", method, path, err)
+		answer, text, err = send()
 	}
-	request.Header.Set("Accept-Encoding", "identity")
-	for i := 0; i < len(headers); i += 2 {
-		request.Header.Set(headers[i], headers[i+1])
-	}
-	client := http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-	answer, err := client.Do(request)
-	if err != nil {
-		t.Fatalf("%s %s: %v", method, path, err)
-	}
-	defer answer.Body.Close()
-	text, err := io.ReadAll(answer.Body)
 	if err != nil {
 		t.Fatalf("%s %s: %v", method, path, err)
 	}
