@@ -522,8 +522,8 @@ func TestUnknownLink(t *testing.T) {
 	}
 }
 
-// A second analysis of the same trace is a separate entry. The format is taken from the extensions
-// of the file name.
+// If the browser does not say when a file was changed, a second analysis of the file is a separate
+// entry. The format is taken from the extensions of the file name.
 func TestSameFileAgain(t *testing.T) {
 	d := newDesk(t)
 	for range 3 {
@@ -980,5 +980,44 @@ func TestSampleAndCores(t *testing.T) {
 		}
 		d.act(d.app.Dismiss)
 		d.settings = state.Settings{}
+	}
+}
+
+// If a file is opened again unchanged, its kept analysis opens. With other settings, or after a change
+// of the file, it is analysed again.
+func TestUnchangedFileAgain(t *testing.T) {
+	d := newDesk(t)
+	item := textItem()
+	item.File.Modified = 1_700_000_000_000
+	d.app.Offer(item)
+	first := d.app.Screen.Open
+	names := func() (list []string) {
+		entries, err := d.store.List()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range entries {
+			list = append(list, e.Name)
+		}
+		return list
+	}
+	d.app.Navigate("#")
+	d.app.Offer(item)
+	if d.app.Screen.Open != first || len(names()) != 1 || d.app.result == nil || d.app.result.Live {
+		t.Errorf("the same file was opened as %q, and %q are kept", d.app.Screen.Open, names())
+	}
+	if d.act(func() {}); !d.app.CanRepeat() {
+		t.Error("the file that was opened cannot be analysed again")
+	}
+	changed := item
+	changed.File.Modified++
+	d.app.Offer(changed)
+	if d.app.Screen.Open == first || len(names()) != 2 {
+		t.Errorf("a changed file was opened as %q, and %q are kept", d.app.Screen.Open, names())
+	}
+	d.settings.Kinds = "load"
+	d.app.Offer(item)
+	if d.app.Screen.Open == first || len(names()) != 3 {
+		t.Errorf("with other settings, the file was opened as %q, and %q are kept", d.app.Screen.Open, names())
 	}
 }

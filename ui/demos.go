@@ -128,7 +128,7 @@ func (a *App) fetchDemo(key string) {
 	})
 }
 
-// openKept opens a demo whose analysis is kept. It may block.
+// openKept opens an item whose analysis is kept. It may block.
 func (a *App) openKept(key string, item Item) {
 	var hash string
 	a.update(func() {
@@ -137,7 +137,9 @@ func (a *App) openKept(key string, item Item) {
 	})
 	a.Navigate("#" + hash)
 	a.update(func() {
-		a.origin = demoPrefix + item.Demo
+		if a.origin = ""; item.Demo != "" {
+			a.origin = demoPrefix + item.Demo
+		}
 		a.beside(key)
 	})
 }

@@ -87,6 +87,16 @@ func (a *App) Offer(item Item) {
 		a.importProfile(item.File)
 		return
 	}
+	if key := a.keptFile(item); item.Demo == "" && key != "" {
+		a.update(func() {
+			if a.items == nil {
+				a.items = map[string]Item{}
+			}
+			a.items[key] = item
+		})
+		a.openKept(key, item)
+		return
+	}
 	busy := false
 	a.update(func() {
 		if busy = a.run != nil; busy {
@@ -332,14 +342,36 @@ func (a *App) next() {
 	}
 }
 
+// fileKey returns a key that depends on a file and the settings of its analysis.
+func fileKey(file File, spec analysis.Spec) string {
+	h := fnv.New64a()
+	h.Write([]byte(file.Name + "\x00" + strconv.FormatUint(file.Bytes, 10) + "\x00" +
+		strconv.FormatInt(file.Modified, 10) + "\x00" + state.SpecKey(spec)))
+	return "t" + strconv.FormatUint(h.Sum64(), 16)
+}
+
+// keptFile returns the key of the complete analysis of the same file with the settings of the form; ""
+// if there is none. It may block.
+func (a *App) keptFile(item Item) (key string) {
+	if item.again || item.File.Modified == 0 {
+		return ""
+	}
+	a.update(func() {
+		if spec, err := a.spec(item, a.Port.Settings()); err == nil {
+			key = fileKey(item.File, spec)
+		}
+	})
+	if e, ok := a.entry(key); !ok || e.State != profile.EntryComplete {
+		return ""
+	}
+	return key
+}
+
 // keyFor returns a key that depends on the file and the settings of its analysis. Therefore, if the
 // user drops the file of an interrupted analysis again, its checkpoint is found. Finished entries
 // are not replaced: the key of a second analysis is different.
 func (a *App) keyFor(item Item, spec analysis.Spec) (key string, resume bool) {
-	h, file := fnv.New64a(), item.File
-	h.Write([]byte(file.Name + "\x00" + strconv.FormatUint(file.Bytes, 10) + "\x00" +
-		strconv.FormatInt(file.Modified, 10) + "\x00" + state.SpecKey(spec)))
-	base := "t" + strconv.FormatUint(h.Sum64(), 16)
+	base := fileKey(item.File, spec)
 	taken := map[string]profile.EntryState{}
 	var wanted string
 	a.update(func() {
