@@ -245,7 +245,7 @@ func (r *run) trueSharing(of *counts) {
 		r.taken[at] = 1
 		f := Finding{Kind: TrueSharing, Cost: left, Saved: left, Least: left / 2, Most: left,
 			Why:  "threads store to the same words in turn, so each access must fetch the line from another core",
-			Fix:  "give each thread a private copy, and combine the copies at the end; or store less often",
+			Fix:  r.atomicFix(at),
 			How:  "The misses caused by another core's stores were counted. At best, all of these misses disappear.",
 			More: "communication --by site"}
 		shared := r.storesShared(at)
@@ -282,6 +282,9 @@ func (r *run) trueSharing(of *counts) {
 		neighbours = nil
 		f.Before, f.After = tried.before, tried.after
 		f.How = "In the recorded references, each thread was given its own copy of these words, and the caches of all cores were simulated again with the threads running at the same time."
+		if r.atomicUse(at) != notUsed {
+			f.How += " If each thread takes several pieces of work at a time, the saving approaches this value as the number of pieces grows."
+		}
 		if guarded >= 0 { // the same fix applies to a lock and to the data that it protects
 			g := &r.out.Findings[guarded]
 			g.Cost, g.Saved, g.Least, g.Most = g.Cost+f.Cost, g.Saved+f.Saved, g.Least+f.Saved, g.Most+f.Saved
@@ -345,9 +348,13 @@ func (r *run) queues(of *counts) {
 		if most/2 < leastWait*r.out.Cycles || at.coherence > most/4 {
 			continue
 		}
+		fix := takeMore
+		if r.atomicUse(at) != isUsed {
+			fix = "take several pieces of work at a time, or accumulate in a local variable and add the sum once at the end"
+		}
 		r.add(at, Finding{Kind: TrueSharing, Cost: at.coherence, Saved: most / 2, Least: at.coherence, Most: most,
 			Why:  "several threads perform atomic operations on the same word " + report.Count(uint64(times)).Human() + " times, so the line of this word moves from core to core",
-			Fix:  "take several pieces of work at a time, or accumulate in a local variable and add the sum once at the end",
+			Fix:  fix,
 			How:  "One thread performed nearly all of these operations in this run. The upper bound is the waiting time if the threads always run at the same time.",
 			More: "communication --by site"})
 	}

@@ -1,0 +1,141 @@
+package diagnose
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// resultUse states whether the program uses the results of atomic operations, that is, the values
+// before the operations.
+type resultUse uint8
+
+// The ways to use the result of an atomic operation, as far as the trace shows them.
+const (
+	notUsed   resultUse = iota // no instruction uses the result, as in a shared sum
+	maybeUsed                  // the trace does not show whether the result is used
+	isUsed                     // an instruction uses the result, as in a counter that numbers pieces of work
+)
+
+// The advice for words that several threads store to.
+const (
+	keepCopies = "give each thread a private copy, and combine the copies at the end; or store less often"
+	takeMore   = "take several pieces of work at a time, so that the threads perform fewer atomic operations on this word"
+	// takeOrKeep is the advice if the trace does not show whether the results are used. It is right
+	// in both cases.
+	takeOrKeep = "if the program uses the result of the atomic operation, take several pieces of work at a time; otherwise give each thread a private copy, and combine the copies at the end"
+)
+
+// atomicFix returns the advice for words that several threads store to at a source location. A
+// private copy for each thread is wrong if a thread uses the result of the atomic operation: all
+// threads would then receive the same numbers.
+func (r *run) atomicFix(at *place) string {
+	switch r.atomicUse(at) {
+	case isUsed:
+		return takeMore
+	case maybeUsed:
+		return takeOrKeep
+	}
+	return keepCopies
+}
+
+// atomicUse returns the use of the results of the atomic operations at a source location. Stores
+// that are not atomic have no result.
+func (r *run) atomicUse(at *place) (use resultUse) {
+	p := r.cost.program
+	if p == nil {
+		return notUsed
+	}
+	for _, i := range at.sites {
+		number := r.p.Sites.Code[i].Number
+		if int64(number) < int64(len(p.Sites)) && p.Sites[number].Flags&trace.AtomicSite != 0 {
+			use = max(use, r.resultUse(number))
+		}
+	}
+	return use
+}
+
+// resultUse returns the use of the result of the atomic operation at a site.
+func (r *run) resultUse(number uint32) resultUse {
+	p := r.cost.program
+	b := p.Sites[number].Block
+	if int64(b) >= int64(len(p.Blocks)) {
+		return maybeUsed
+	}
+	k := &p.Blocks[b]
+	at := slices.IndexFunc(k.Instrs, func(i trace.Instr) bool { return i.Site == number-k.FirstSite+1 })
+	switch {
+	case at < 0:
+		return maybeUsed
+	case k.Instrs[at].Opcode == "cmpxchg": // the result only reports whether another thread was faster
+		return maybeUsed
+	case k.Instrs[at].Opcode != "atomicrmw":
+		return notUsed // an atomic load or store
+	}
+	use, typed := notUsed, k.Instrs[at].Type
+	for i := range k.Instrs {
+		if uses := k.Instrs[i].Uses; slices.Contains(uses, int32(at)) || slices.Contains(uses, -2-int32(at)) {
+			if k.Instrs[i].Opcode != "store" {
+				return isUsed
+			}
+			use = maybeUsed // code that is not optimised stores every result
+		}
+	}
+	only := r.onlySource(b, typed)
+	for _, after := range r.reachable(b) {
+		for _, i := range p.Blocks[after].Instrs {
+			uses := i.Uses
+			if i.Opcode == "store" { // the last operand is the address
+				uses = uses[:max(0, len(uses)-1)]
+			}
+			if !slices.Contains(uses, -1) || i.Opcode == "atomicrmw" || keepsType(i.Opcode) && i.Type != typed {
+				continue
+			}
+			if use = maybeUsed; only && keepsType(i.Opcode) && i.Opcode != "store" {
+				return isUsed
+			}
+		}
+	}
+	return use
+}
+
+// keepsType reports whether all operands of an instruction have the type of the instruction, except
+// for addresses and conditions.
+func keepsType(opcode string) bool {
+	return strings.Contains(" add sub mul and or xor shl lshr ashr udiv sdiv urem srem icmp fadd fsub fmul fdiv fcmp phi store br switch ret ", " "+opcode+" ")
+}
+
+// onlySource reports whether the only values of a type that the function around a block computes are
+// the results of atomic operations. A value of this type from another block is then such a result.
+func (r *run) onlySource(b uint32, typed string) bool {
+	p := r.cost.program
+	f := p.Blocks[b].Function
+	if int64(f) >= int64(len(p.Functions)) {
+		return false
+	}
+	for n := range p.Blocks {
+		for _, i := range p.Blocks[n].Instrs {
+			if p.Blocks[n].Function == f && i.Type == typed && !strings.Contains(" atomicrmw phi icmp fcmp store br switch ret ", " "+i.Opcode+" ") {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// reachable returns the blocks of a function that may be executed after a block.
+func (r *run) reachable(b uint32) (list []uint32) {
+	blocks := r.cost.program.Blocks
+	seen := map[uint32]bool{}
+	for next := slices.Clone(blocks[b].Successors); len(next) > 0; {
+		n := next[len(next)-1]
+		if next = next[:len(next)-1]; seen[n] || int64(n) >= int64(len(blocks)) {
+			continue
+		}
+		seen[n] = true
+		list = append(list, n)
+		next = append(next, blocks[n].Successors...)
+	}
+	return list
+}
