@@ -213,16 +213,17 @@ func (r *run) hotSites(at *place, a record) (list []int) {
 }
 
 // split tries to separate the fields that a source location uses from the other fields. f is the
-// finding of an earlier trial that this trial refines, or nil.
-func (r *run) split(at *place, a record, f *Finding) bool {
+// finding of an earlier trial that this trial refines, or nil. added reports whether split added a
+// finding, and replayed whether the whole run was replayed with the change.
+func (r *run) split(at *place, a record, f *Finding) (added, replayed bool) {
 	hot := r.hotSites(at, a)
 	to := r.splitting(a, hot)
 	if to == nil {
-		return false
+		return false, false
 	}
 	t := r.retry(to, pageShift)
 	if t == nil || t.saved < Least*r.out.Cycles || t.saved < at.wait/8 || f == nil && r.onlyFilled(t) {
-		return false
+		return false, t != nil
 	}
 	if f == nil {
 		f = &Finding{Kind: Layout,
@@ -250,7 +251,7 @@ func (r *run) split(at *place, a record, f *Finding) bool {
 	r.taken[at] = 1
 	r.take(t)
 	r.add(at, *f)
-	return true
+	return true, true
 }
 
 // linked reports whether any of the given sites loads the address of the next element of a list or

@@ -39,6 +39,7 @@ type trial struct {
 	runs      uint64
 	unchained bool    // the saving does not include a shorter chain of results or vector instructions
 	vector    float64 // part of saved: cycles saved by vector instructions
+	fetched   float64 // part of saved: cycles that the nest waits less for lines and address translation
 	level     int     // level whose misses account for most of the saved cycles
 }
 
@@ -161,7 +162,7 @@ func (r *run) neighbours(byPlace map[*place]*group) {
 		n.Items = append(n.Items, next.Nest.Clone().Items...)
 		by := change.Fuse{First: change.Path{0}}
 		o := r.try(n, false, by, g)
-		if o == nil || o.saved < Least*r.out.Cycles {
+		if o == nil || o.saved < Least*r.out.Cycles || o.missesFew() {
 			continue
 		}
 		for _, at := range []*place{first, second} {
@@ -502,6 +503,7 @@ func (r *run) nest(g *group) {
 	for _, a := range change.Arrays(t.Nest)[:min(mostSplit, len(change.Arrays(t.Nest)))] {
 		try(t.Nest, false, change.Split{Array: a.First})
 	}
+	tried = slices.DeleteFunc(tried, func(t trial) bool { return r.isFragment(&t, g) })
 	best := -1
 	for i := range tried {
 		// If the data stays in the first level, the problem is the chain of results and not the
@@ -533,8 +535,10 @@ func (r *run) nest(g *group) {
 			return
 		}
 		// No padding has helped. A change that was tried is better than a change that was not.
-		if a, ok := r.recordOf(r.worstSite(g.at)); ok && r.split(g.at, a, nil) {
-			return
+		if a, ok := r.recordOf(r.worstSite(g.at)); ok {
+			if added, _ := r.split(g.at, a, nil); added {
+				return
+			}
 		}
 		if best < 0 || 2*tried[best].saved < saved { // use this change unless a different layout helps
 			r.untried = append(r.untried, func() {
@@ -595,9 +599,12 @@ func (r *run) nest(g *group) {
 		f.How += " The compiler can then use vector instructions, as in other loops of this program. Only half of the saving by vector instructions is counted, because the compiler may not use vector instructions."
 	}
 	f.Why = r.why(f.Kind, loop, b.level)
-	if _, ok := b.change.(change.Split); ok {
-		if a, ok := r.recordOf(r.worstSite(g.at)); ok && r.split(g.at, a, &f) {
-			return
+	if c, ok := b.change.(change.Split); ok {
+		if a, ok := r.recordOf(r.worstSite(g.at)); ok {
+			added, replayed := r.split(g.at, a, &f)
+			if added || replayed && a.low <= c.Array && c.Array < a.high+a.pitch { // the replay of the whole run is exact
+				return
+			}
 		}
 	}
 	if chain > 0 {
@@ -977,7 +984,7 @@ func (r *run) try(n *loops.Nest, sunk bool, by change.Change, g *group) *trial {
 			left *= overlapStride / overlapSequence
 		}
 		gain := waits[k] * (1 - left)
-		if out.saved += gain; gain > most {
+		if out.fetched += gain; gain > most {
 			most, out.level = gain, k
 		}
 	}
@@ -991,11 +998,30 @@ func (r *run) try(n *loops.Nest, sunk bool, by change.Change, g *group) *trial {
 				before[i] *= b.cycles
 				after[i] *= b.cycles
 			}
-			out.saved += g.pages * (1 - min(1, share(sum(after), sum(before))))
+			out.fetched += g.pages * (1 - min(1, share(sum(after), sum(before))))
 		}
 	}
+	out.saved += out.fetched
 	return out
 }
+
+// isFragment reports whether the misses of a trial are too few to represent all runs of the group's
+// nests. For example, each search in a hash table is a nest of a few iterations, and the next search
+// accesses other lines.
+func (r *run) isFragment(t *trial, g *group) bool {
+	all := uint64(0)
+	for _, loop := range g.loops {
+		all += r.loops.Loops[loop].References
+	}
+	return t.missesFew() || t.fetched > t.saved/2 && t.runs == 0 && representative*r.loops.Loops[g.largest].References < all
+}
+
+// missesFew reports whether most of a trial's saving is computed from only a few misses.
+func (t *trial) missesFew() bool { return t.fetched > t.saved/2 && t.before[t.level] < leastTried }
+
+// leastTried is the smallest number of misses of the nest on which a change is tried, in the level
+// whose misses account for most of the saving.
+const leastTried = 16
 
 // inSequence reports whether each reference in items advances by less than a line in its innermost
 // loop. The items are inside depth loops. In a matrix transposition, one of the two references
