@@ -181,7 +181,7 @@ func (r *run) falseSharing(of *counts, tried *retrial, all float64, covered map[
 			continue
 		}
 		finding := Finding{Kind: FalseSharing, Cost: at.coherence, Tried: true, Before: tried.before, After: tried.after,
-			Fix:  "start the data of each thread on a separate line (with alignas(64) or padding), or accumulate in a local variable and store the result once at the end",
+			Fix:  "start the data of each thread on a separate line (" + separation(at.file) + "), or accumulate in a local variable and store the result once at the end",
 			How:  apartLines,
 			More: "communication --false-sharing"}
 		among := []*place{at}
@@ -300,7 +300,7 @@ func (r *run) trueSharing(of *counts) {
 	for _, at := range neighbours {
 		r.add(at, Finding{Kind: FalseSharing, Cost: at.coherence, Saved: tried.savedAt(at), Tried: true, Before: tried.before, After: tried.after,
 			Why:  "the lines also contain words that several threads store to, so each access must fetch the line from another core",
-			Fix:  "move the words that several threads store to onto separate lines (with alignas(64) or padding)",
+			Fix:  "move the words that several threads store to onto separate lines (" + separation(at.file) + ")",
 			How:  apartLines,
 			More: "communication --false-sharing"})
 	}
@@ -514,7 +514,7 @@ func (r *run) causes() {
 			f.Why = "the lines are accessed in order and replaced before they are used again, so the loop runs at the speed of " + r.behind(at.level)
 			f.Fix = "use a smaller type, skip data that is not needed, for instance with an index, or do more work on each element while it is in the cache: combine this pass with the previous or the next pass"
 			if at.stores > at.wait/4 {
-				f.Fix += "; or bypass the caches when storing (__builtin_nontemporal_store), so that the lines are not fetched first"
+				f.Fix += "; or bypass the caches when storing (" + nonTemporal(at.file) + "), so that the lines are not fetched first"
 			}
 			f.More = "sites --by object"
 		case r.tried[at] && r.swept[at] < oftenSwept: // changes were tried, and none helped

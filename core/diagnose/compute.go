@@ -1,9 +1,11 @@
 package diagnose
 
 import (
+	"iter"
 	"slices"
 	"strings"
 
+	"github.com/stackglass/stackglass/core/loops"
 	"github.com/stackglass/stackglass/core/pipeline"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/trace"
@@ -33,8 +35,10 @@ func (r *run) compute() {
 		if t.Bottleneck != pipeline.Recurrence || saved < t.Cycles/2 || at.wait > t.Cycles || at.dependent > 0 || found(others, k, saved) || chain.loads == (chain.floats || chain.multiplies || chain.remainders || chain.tables) || chain.number >= partialSums || chain.floats && r.overlaps(k) {
 			continue
 		}
+		each, iterations := r.sourceIteration(b)
+		takes, need := number(t.Steady.Cycles/iterations)+" cycles", number(max(t.Steady.Ports, t.Steady.Dispatch)/iterations)
 		f := Finding{Kind: Compute, Cost: t.Cycles, Saved: saved / carefully, Least: 0, Most: saved,
-			Why: "each iteration waits for a result of the previous iteration; this chain takes " + number(t.Steady.Cycles) + " cycles, although the ports alone would need " + number(max(t.Steady.Ports, t.Steady.Dispatch)),
+			Why: each + " waits for a result of the previous iteration; this chain takes " + takes + ", although the ports alone would need " + need,
 			Fix: "split the chain into several independent chains, such as four partial sums; for floating point, allow the compiler to reorder operations (-ffast-math or an OpenMP simd reduction)",
 			How: "Modelled: the cycles of the loop if only the execution ports limited the loop.", IllegalIf: "the result must be the same to the last bit, because the order of floating-point additions changes",
 			More: "pipeline"}
@@ -45,10 +49,10 @@ func (r *run) compute() {
 		switch {
 		case chain.loads:
 			f.Kind, f.IllegalIf = PointerChasing, ""
-			f.Why = "the address in each iteration is loaded by the previous iteration, and this load takes " + number(t.Steady.Cycles) + " cycles even if it hits in the first level, although the ports alone would need " + number(max(t.Steady.Ports, t.Steady.Dispatch))
+			f.Why = each + " uses an address that the previous iteration loads, and this load takes " + takes + " even if it hits in the first level, although the ports alone would need " + need
 			f.Fix = "keep the elements in an array, whose addresses do not depend on loads"
 		case chain.tables:
-			f.Why = "each iteration looks up an index that the previous iteration has loaded, like the state of an automaton; this look-up takes " + number(t.Steady.Cycles) + " cycles even if it hits in the first level, although the ports alone would need " + number(max(t.Steady.Ports, t.Steady.Dispatch))
+			f.Why = each + " looks up an index that the previous iteration has loaded, like the state of an automaton; this look-up takes " + takes + " even if it hits in the first level, although the ports alone would need " + need
 			f.Fix, f.IllegalIf = "work on several parts of the input at a time, or perform several steps with each look-up", ""
 		case chain.remainders && !chain.multiplies:
 			if quick := r.withSums(b); quick > 0 {
@@ -56,7 +60,7 @@ func (r *run) compute() {
 				f.Least, f.Most, f.Tried = f.Saved, f.Saved, true
 				f.How = "Modelled: the loop with a sum in place of each remainder."
 			}
-			f.Why = "each iteration computes the remainder of a division for the next iteration; this division takes " + number(t.Steady.Cycles) + " cycles"
+			f.Why = each + " computes the remainder of a division for the next iteration; this division takes " + takes
 			f.Fix, instead = "compute the remainder once for many iterations, before the sums overflow; if each value is needed, subtract the divisor whenever the sum has reached the divisor", ""
 			f.IllegalIf = "the numbers are so large that even a few sums overflow"
 		case chain.used: // for example a running sum, whose chain cannot be broken by partial sums
@@ -69,6 +73,59 @@ func (r *run) compute() {
 			}
 		}
 		r.add(at, f)
+	}
+}
+
+// sourceIteration returns the number of iterations of the source's loop in an iteration of a block's
+// loop, and the words for the iteration to which cycles refer. If the compiler has unrolled the loop,
+// but the number is unknown, cycles refer to the compiled loop.
+func (r *run) sourceIteration(b int) (each string, iterations float64) {
+	k := &r.cost.program.Blocks[b]
+	for i := range r.nestsIn(k) {
+		r.rollNest(r.loops.Loops[i].Nest)
+	}
+	copies, known := uint64(0), true
+	same := map[trace.Site]bool{} // the references of the source
+	again := false
+	for n := k.FirstSite; n < k.FirstSite+k.Sites; n++ {
+		s := r.cost.program.Sites[n]
+		if !s.Kind.IsReference() {
+			continue
+		}
+		own := r.copies(n)
+		known = known && (copies == 0 || copies == own)
+		copies = own
+		like := trace.Site{Kind: s.Kind, Bytes: s.Bytes, Place: s.Place, Object: s.Object, Offset: s.Offset}
+		again = again || s.Place.Line > 0 && same[like]
+		same[like] = true
+	}
+	switch {
+	case known && copies > 1:
+		return "each iteration", float64(copies)
+	case again || !known:
+		return "each iteration of the compiled loop", 1
+	}
+	return "each iteration", 1
+}
+
+// nestsIn iterates over the loops that contain references of a block.
+func (r *run) nestsIn(k *trace.Block) iter.Seq[int] {
+	return func(yield func(int) bool) {
+		if r.loops == nil {
+			return
+		}
+		for i := range r.loops.Loops {
+			if r.loops.Loops[i].Depth > 0 {
+				continue
+			}
+			in := slices.ContainsFunc(r.loops.Refs(i), func(ref loops.Reference) bool {
+				s := r.loops.Place(ref)
+				return s != nil && s.Number >= k.FirstSite && s.Number < k.FirstSite+k.Sites
+			})
+			if in && !yield(i) {
+				return
+			}
+		}
 	}
 }
 
@@ -123,8 +180,9 @@ func (r *run) divisions() {
 		if saved < t.Cycles/2 {
 			continue
 		}
+		each, iterations := r.sourceIteration(b)
 		r.add(at, Finding{Kind: Compute, Cost: t.Cycles, Saved: saved, Tried: true,
-			Why:       "each iteration divides by a number that does not change in the loop: an iteration takes " + number(t.Steady.Cycles) + " cycles, and would take " + number(quick.Cycles) + " with multiplications",
+			Why:       each + " divides by a number that does not change in the loop: an iteration takes " + number(t.Steady.Cycles/iterations) + " cycles, and would take " + number(quick.Cycles/iterations) + " with multiplications",
 			Fix:       "compute the reciprocal before the loop, and multiply by it (-freciprocal-math lets the compiler do so); for whole numbers, divide by a power of two",
 			How:       "Modelled: the loop with a multiplication in place of each such division.",
 			IllegalIf: "the result must be the same to the last bit, because a product with the reciprocal is rounded twice",

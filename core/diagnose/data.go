@@ -120,14 +120,14 @@ func (r *run) translations() {
 		if at.irregular > 0.5 && at.pages < 2*left { // the data is larger than the caches, too
 			r.add(at, Finding{Kind: RandomAccess, Cost: at.pages + at.wait, Saved: saved, Least: saved, Most: saved + left,
 				Why:  r.disorder(at) + "; " + ratio(uint64(walks), at.references) + " access a page whose translation is no longer in the first-level TLB",
-				Fix:  "make the data smaller, or sort or partition the accesses so that accesses to the same part of the data are close in time; or use pages of 2 MiB (madvise(…, MADV_HUGEPAGE))",
+				Fix:  "make the data smaller, or sort or partition the accesses so that accesses to the same part of the data are close in time; or use " + largePages(at.file),
 				How:  "The lower bound is the saving with pages of 2 MiB, for which the translations were counted again. Another order was not tried, so the upper bound is all cycles that the run waits here.",
 				More: "sites --by line"})
 			continue
 		}
 		f := Finding{Kind: TLB, Cost: at.pages + at.wait, Saved: saved, Tried: true,
 			Why:  percent(share(walks, float64(at.references))) + " of the accesses access a page whose translation is no longer in the first-level TLB: the loop uses more pages than the TLB has entries, and only a small part of each page",
-			Fix:  "use pages of 2 MiB (madvise(…, MADV_HUGEPAGE) or an allocation from huge pages), or move data that is used together onto fewer pages, with a smaller stride or with an array of only the data that the loop needs",
+			Fix:  "use " + largePages(at.file) + ", or move data that is used together onto fewer pages, with a smaller stride or with an array of only the data that the loop needs",
 			How:  "The translations were counted again with pages of 2 MiB.",
 			More: "sites --by line"}
 		if hidden {
@@ -280,7 +280,10 @@ func (r *run) onlyFilled(t *retrial) bool {
 func (r *run) align(at *place, a record) bool {
 	line := uint64(r.p.Sites.LineBytes)
 	lines := strconv.FormatUint(line, 10) + " bytes"
-	fix, pitch := "align the array to "+lines+" (alignas, or aligned_alloc)", a.pitch
+	fix, pitch := "align the array to "+lines, a.pitch
+	if !isFortran(at.file) {
+		fix += " (alignas, or aligned_alloc)"
+	}
 	packed := a
 	if b, ok := blockAt(r.base().blocks, a.low); ok && b.bytes >= 2*a.pitch { // the block begins with an element
 		packed.low -= (a.low - b.addr) % a.pitch

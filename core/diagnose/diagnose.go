@@ -354,7 +354,24 @@ func (r *run) add(at *place, f Finding) {
 	if f.Least == 0 && f.Most == 0 {
 		f.Least, f.Most = f.Saved, f.Saved
 	}
+	if at.pages > at.wait && f.waits() {
+		if !strings.Contains(f.Why, "page") {
+			f.Why += "; most of this time is address translation, because the accesses are to more pages than the TLB has entries"
+		}
+		if !strings.Contains(f.Fix, "page") {
+			f.Fix += "; or use " + largePages(at.file)
+		}
+	}
 	r.out.Findings = append(r.out.Findings, f)
+}
+
+// waits reports whether a finding is about waits for memory that a single thread causes.
+func (f *Finding) waits() bool {
+	switch f.Kind {
+	case Compute, NUMA, Imbalance, FalseSharing, TrueSharing:
+		return false
+	}
+	return true
 }
 
 // sourceFunction returns the source function to which a name belongs. Compilers turn OpenMP's

@@ -25,27 +25,54 @@ func (d *Diagnosis) Verdict() string {
 			text += "lines from " + name
 		}
 	}
-	switch saved := d.Saved(); {
-	case len(d.Findings) == 0:
-		return text + "; no change that would save 1 % of the cycles was found"
-	case len(d.Findings) == 1 && !d.Findings[0].Tried && d.most() > 2*saved:
-		return text + "; one change that could not be tried may save up to " + percent2(d.most())
-	case len(d.Findings) == 1:
-		return text + "; one change would save " + d.savings() + d.more(saved, waiting)
-	case d.littleFound() && d.most() > 2*saved:
-		return text + "; changes that could not be tried may save up to " + percent2(d.most())
-	default:
-		return text + "; " + strconv.Itoa(len(d.Findings)) + " changes would save " + d.savings() + " together" + d.more(saved, waiting)
-	}
+	return text + "; " + d.changes()
 }
 
-// more returns a sentence that explains why changes can save more cycles than the run waits for
-// memory.
-func (d *Diagnosis) more(saved, waiting float64) string {
-	if saved > waiting+0.01 {
-		return ", because operations would also wait less for each other"
+// changes returns a clause that states how much the changes of all findings would save. Changes that
+// could not be tried are counted separately, because only a range of their saving is known.
+func (d *Diagnosis) changes() string {
+	tried, untried := 0, 0
+	saved, least, most := 0.0, 0.0, 0.0
+	for i := range d.Findings {
+		if f := &d.Findings[i]; f.exact() {
+			tried, saved = tried+1, saved+f.Saved
+		} else {
+			untried, least, most = untried+1, least+f.Least, most+max(f.Saved, f.Most)
+		}
 	}
-	return ""
+	text := "no change that would save 1 % of the cycles was found"
+	share2 := func(cycles float64) string { return percent2(min(1, share(cycles, d.Cycles))) }
+	switch {
+	case tried == 1:
+		text = "one change would save about " + share2(saved)
+	case tried > 1:
+		text = strconv.Itoa(tried) + " changes would save about " + share2(saved) + " together"
+	}
+	if tried > 0 && share(saved, d.Cycles) > d.Waiting()+0.01 {
+		text += ", because operations would also wait less for each other"
+	}
+	if untried == 0 {
+		return text
+	}
+	number, range2 := "one change", " that could not be tried may save up to "+share2(most)
+	if from := share2(least); from != "0 %" {
+		range2 = " would save " + from + " to " + share2(most)
+	}
+	switch {
+	case tried > 0 && untried == 1:
+		number = "another"
+	case tried > 0:
+		number = strconv.Itoa(untried) + " others"
+	case untried > 1:
+		number = strconv.Itoa(untried) + " changes"
+	}
+	if untried > 1 {
+		range2 += " together"
+	}
+	if tried > 0 {
+		return text + ", and " + number + range2
+	}
+	return number + range2
 }
 
 // small is the share of the cycles below which waits for memory are not worth a change.
@@ -60,36 +87,18 @@ func (d *Diagnosis) Saved() float64 {
 	return min(1, share(sum, d.Cycles))
 }
 
-// most returns the largest share of the cycles that all findings together may save.
-func (d *Diagnosis) most() float64 {
-	sum := 0.0
-	for i := range d.Findings {
-		sum += max(d.Findings[i].Saved, d.Findings[i].Most)
-	}
-	return min(1, share(sum, d.Cycles))
-}
-
-// savings formats the share of the cycles that all findings save together. It is a range if some
-// changes were not tried.
-func (d *Diagnosis) savings() string {
-	least, most := 0.0, 0.0
-	for i := range d.Findings {
-		from, to := d.Findings[i].bounds()
-		least, most = least+from, most+to
-	}
-	from, to := percent2(min(1, share(least, d.Cycles))), percent2(min(1, share(most, d.Cycles)))
-	if from == to {
-		return "about " + to
-	}
-	return from + " to " + to
-}
-
 // bounds returns the smallest and the largest number of cycles that a finding may save.
 func (f *Finding) bounds() (least, most float64) {
 	if f.Tried {
 		return f.Saved, f.Saved
 	}
 	return f.Least, f.Most
+}
+
+// exact reports whether the saving of a finding is a number, and not a range.
+func (f *Finding) exact() bool {
+	least, most := f.bounds()
+	return least == most
 }
 
 func (d *Diagnosis) worst() int {

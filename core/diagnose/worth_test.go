@@ -52,3 +52,55 @@ func TestSourceFunction(t *testing.T) {
 		}
 	}
 }
+
+// TestVerdictOfChanges checks that the verdict separates the savings of changes that were tried from
+// the largest savings of changes that could not be tried.
+func TestVerdictOfChanges(t *testing.T) {
+	tried, second := Finding{Kind: Stride, Saved: 5e5, Tried: true}, Finding{Kind: Conflict, Saved: 1e5, Tried: true}
+	range0, range3 := Finding{Kind: RandomAccess, Saved: 3e4, Most: 24e4}, Finding{Kind: Capacity, Saved: 3e4, Least: 3e4, Most: 12e4}
+	for want, list := range map[string][]Finding{
+		"no change that would save 1 % of the cycles was found":                                                       nil,
+		"one change would save about 50 %":                                                                            {tried},
+		"2 changes would save about 60 % together":                                                                    {tried, second},
+		"one change that could not be tried may save up to 24 %":                                                      {range0},
+		"one change would save 3 % to 12 %":                                                                           {range3},
+		"2 changes would save 3 % to 36 % together":                                                                   {range0, range3},
+		"2 changes that could not be tried may save up to 48 % together":                                              {range0, range0},
+		"one change would save about 50 %, and another that could not be tried may save up to 24 %":                   {tried, range0},
+		"2 changes would save about 60 % together, and 2 others that could not be tried may save up to 48 % together": {tried, second, range0, range0},
+		"one change would save about 50 %, and another would save 3 % to 12 %":                                        {tried, range3},
+		"one change would save about 90 %, because operations would also wait less for each other":                    {{Kind: Stride, Saved: 9e5, Tried: true}},
+	} {
+		d := &Diagnosis{Cycles: 1e6, Waits: []LevelWait{{Name: "L2", Cycles: 6e5}}, Findings: list}
+		if got := d.changes(); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+// TestLargePages checks that a finding mentions pages if its source line waits mostly for address
+// translation.
+func TestLargePages(t *testing.T) {
+	r := &run{out: &Diagnosis{Cycles: 1e6}}
+	r.add(&place{file: "scan.c", wait: 10, pages: 90}, Finding{Kind: Stride, Why: "each iteration accesses another line", Fix: "interchange the loops"})
+	r.add(&place{file: "scan.c", wait: 90, pages: 10}, Finding{Kind: Stride, Why: "each iteration accesses another line", Fix: "interchange the loops"})
+	for i, want := range []bool{true, false} {
+		if f := r.out.Findings[i]; strings.Contains(f.Why, "TLB") != want || strings.Contains(f.Fix, "pages of 2 MiB") != want {
+			t.Errorf("finding %d: %q, %q; want pages: %t", i+1, f.Why, f.Fix, want)
+		}
+	}
+}
+
+// TestFortran checks that the advice for a Fortran source names no C function.
+func TestFortran(t *testing.T) {
+	for _, words := range []func(string) string{nonTemporal, largePages, separation} {
+		for _, file := range []string{"flux.f90", "OLD.F", "src/a.f03"} {
+			if text := words(file); strings.Contains(text, "__builtin") || strings.Contains(text, "madvise") || strings.Contains(text, "alignas") {
+				t.Errorf("%s: %q", file, text)
+			}
+		}
+		if words("a.c") == words("a.f90") {
+			t.Errorf("%q for both languages", words("a.c"))
+		}
+	}
+}
