@@ -149,26 +149,28 @@ type Options struct {
 // run contains the state of the diagnosis of one run.
 type run struct {
 	Options
-	p        *profile.Profile
-	loops    *answers.Loops    // nil if the profile has no loops
-	counted  *loopcount.Misses // misses of the loops in each level; nil if not counted
-	full     map[int][]float64 // misses of the loops in fully associative caches of the levels' sizes
-	plain    map[plainNest]float64
-	trials   map[int]nestTrial      // by number of the nest
-	rolled   map[int]*change.Rolled // by number of the nest
-	sources  map[uint32]source      // by site, for the nests in rolled
-	misses   [][]float64            // the result of exactMisses; nil if it has not been called
-	hashed   []bool                 // levels whose sets are chosen by a hash
-	cost     *costs
-	places   []*place
-	taken    map[*place]float64 // share of a location's waits that findings cover, 0 to 1
-	tried    map[*place]bool    // whether changes of the loops around a location were tried
-	untried  []func()           // functions that add findings at locations without other findings
-	moved    []record           // arrays for which a finding changes the layout
-	searched map[string]bool    // functions with dependent loads for which reordering the elements saves nothing
-	swept    map[*place]uint64  // number of runs of the loops around a location
-	instead  map[*place]string  // a change of the loop order that also splits a chain of dependent results
-	apart    [2]*counts         // replays with the changes of [apart], by whether words are copied; nil if they have not been simulated
+	p     *profile.Profile
+	loops *answers.Loops // nil if the profile has no loops
+	// renumbered reports whether the loops differ from the loops that the command numbers
+	renumbered bool
+	counted    *loopcount.Misses // misses of the loops in each level; nil if not counted
+	full       map[int][]float64 // misses of the loops in fully associative caches of the levels' sizes
+	plain      map[plainNest]float64
+	trials     map[int]nestTrial      // by number of the nest
+	rolled     map[int]*change.Rolled // by number of the nest
+	sources    map[uint32]source      // by site, for the nests in rolled
+	misses     [][]float64            // the result of exactMisses; nil if it has not been called
+	hashed     []bool                 // levels whose sets are chosen by a hash
+	cost       *costs
+	places     []*place
+	taken      map[*place]float64 // share of a location's waits that findings cover, 0 to 1
+	tried      map[*place]bool    // whether changes of the loops around a location were tried
+	untried    []func()           // functions that add findings at locations without other findings
+	moved      []record           // arrays for which a finding changes the layout
+	searched   map[string]bool    // functions with dependent loads for which reordering the elements saves nothing
+	swept      map[*place]uint64  // number of runs of the loops around a location
+	instead    map[*place]string  // a change of the loop order that also splits a chain of dependent results
+	apart      [2]*counts         // replays with the changes of [apart], by whether words are copied; nil if they have not been simulated
 
 	replaying sync.Mutex // protects the following fields while replays run
 	replayed  uint64     // number of rows replayed
@@ -200,6 +202,7 @@ func Run(p *profile.Profile, o Options) (*Diagnosis, error) {
 			return nil, err
 		}
 		if t := r.untangled(l.Tree()); t != nil {
+			r.renumbered = true
 			again := *p
 			again.Loops = t.Append(nil)
 			if l, err = answers.NewLoops(&again, mostNests); err != nil {
@@ -294,7 +297,7 @@ func (d *Diagnosis) merge() {
 			}
 		}
 		if f.Saved > g.Saved {
-			g.Why, g.Fix, g.IllegalIf, g.Data = f.Why, f.Fix, f.IllegalIf, f.Data
+			g.Why, g.Fix, g.IllegalIf, g.Data, g.More = f.Why, f.Fix, f.IllegalIf, f.Data, f.More
 		}
 		g.Cost, g.Saved, g.Least, g.Most = g.Cost+f.Cost, g.Saved+f.Saved, g.Least+f.Least, g.Most+f.Most
 		g.Tried = g.Tried && f.Tried

@@ -189,7 +189,7 @@ func (r *run) neighbours(byPlace map[*place]*group) {
 			Why:       r.why(Fusion, order[i], o.level),
 			Fix:       fix,
 			How:       "The change was applied to the recorded loops, and the misses of every level were counted again.",
-			IllegalIf: by.Illegal() + r.storedIn(order[i-1], by), More: r.proposing()})
+			IllegalIf: by.Illegal() + r.storedIn(order[i-1], by), More: r.listing(order[i])})
 	}
 	// The waits are marked as taken only now, because a third loop saves its own waits.
 	for at, part := range took {
@@ -571,7 +571,7 @@ func (r *run) nest(g *group) {
 	f := Finding{Kind: kind, Cost: wait + g.pages + chain + vector, Saved: b.saved, Before: b.before, After: b.after, Tried: true, IllegalIf: b.change.Illegal() + r.storedIn(loop, b.change),
 		Fix:  b.change.Words(names),
 		How:  "The change was applied to the recorded loops, and the misses of every level were counted again.",
-		More: r.proposing()}
+		More: r.trying(t, b, loop)}
 	runs := b.runs
 	if runs > 0 {
 		runs++ // count the first run, too
@@ -1977,9 +1977,22 @@ func sink(loop *loops.Item, depth int) {
 	loop.Body = []loops.Item{inner}
 }
 
-// proposing returns the command that tries more changes, for the first level of the machine.
-func (r *run) proposing() string {
-	first := r.Machine.Levels[0]
-	first.LatencyCycles = 0
-	return "loops --propose 5 --cache " + first.String()
+// trying returns the command that shows the effect of a trial. If the command has no option for the
+// change, or numbers the loops in another way, trying returns a command that lists the loops.
+func (r *run) trying(nest *loopcount.Trial, b *trial, loop int) string {
+	kind, text, ok := nest.Option(b.change)
+	if !ok || b.sunk || b.runs > 0 || b.nest != nest.Nest || r.renumbered {
+		return r.listing(loop)
+	}
+	level := r.Machine.Levels[b.level]
+	cache := hierarchy.Cache{Name: level.Name, SizeBytes: level.SizeBytes, Ways: level.Ways, LineBytes: level.LineBytes}
+	return "loops --nest " + strconv.Itoa(r.loops.Loops[loop].Count) + " --" + kind + " " + text + " --cache " + cache.String()
+}
+
+// listing returns the command that lists the arrays of a loop and their strides.
+func (r *run) listing(loop int) string {
+	if r.renumbered {
+		return "loops"
+	}
+	return "loops --loop " + strconv.Itoa(r.loops.Loops[loop].Count)
 }

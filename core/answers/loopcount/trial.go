@@ -178,6 +178,61 @@ func (t *Trial) Read(kind, text string) (change.Change, error) {
 	return nil, &trace.OptionError{Option: "change", Got: kind, Want: "pad, interchange, tile, align, fuse or array-of-structs"}
 }
 
+// Option is the inverse of [Trial.Read]: it returns the option of the command, and its value, for a
+// change of the nest. ok is false if the command has no option for the change.
+func (t *Trial) Option(c change.Change) (kind, text string, ok bool) {
+	loop := func(p change.Path) string { return strings.TrimPrefix(t.Names().Loop(p), "loop ") }
+	array := func(at trace.Addr) string {
+		if a := t.arrayAt(at); a != nil {
+			if first, err := t.array("", a.Name); err == nil && first == a.Base && plainName(a.Name) {
+				return a.Name
+			}
+		}
+		return "0x" + strconv.FormatUint(at, 16)
+	}
+	inner := func(p change.Path, below int) change.Path {
+		return append(slices.Clone(p), make(change.Path, below)...)
+	}
+	switch c := c.(type) {
+	case change.Pad:
+		return "pad", array(c.Array) + "=+" + strconv.FormatUint(c.Bytes, 10), true
+	case change.Interchange:
+		return "interchange", loop(c.Outer) + "," + loop(inner(c.Outer, c.Below)), true
+	case change.Tile:
+		var parts []string
+		for i, trips := range c.Trips {
+			size := "all"
+			if trips > 0 {
+				size = strconv.FormatUint(trips, 10)
+			}
+			parts = append(parts, loop(inner(c.Outer, i))+"="+size)
+		}
+		return "tile", strings.Join(parts, ","), true
+	case change.Align:
+		bytes := strconv.FormatUint(c.Bytes, 10)
+		if c.Array != 0 {
+			bytes = array(c.Array) + "=" + bytes
+		}
+		return "align", bytes, true
+	case change.Fuse:
+		return "fuse", loop(c.First), true
+	case change.Records:
+		var names []string
+		for _, at := range c.Arrays {
+			names = append(names, array(at))
+		}
+		return "array-of-structs", strings.Join(names, ","), true
+	}
+	return "", "", false
+}
+
+// plainName reports whether a shell and [Trial.Read] read a name as it is.
+func plainName(name string) bool {
+	return name != "" && !strings.ContainsFunc(name, func(c rune) bool {
+		return c != '_' && c != '.' && (c < '0' || c > '9') && (c < 'A' || c > 'Z') && (c < 'a' || c > 'z')
+	})
+}
+
 func (t *Trial) tile(text string) (change.Change, error) {
 	// tile sizes by loop depth; 0: the loop is not tiled, but is inside the tiles
 	sizes := map[int]uint64{}

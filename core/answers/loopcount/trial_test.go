@@ -1,0 +1,53 @@
+package loopcount
+
+import (
+	"reflect"
+	"testing"
+
+	"github.com/stackglass/stackglass/core/answers"
+	"github.com/stackglass/stackglass/core/loops"
+	"github.com/stackglass/stackglass/core/loops/change"
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// TestOption checks that Read parses the options that Option returns.
+func TestOption(t *testing.T) {
+	load := func(at trace.Addr, by ...int64) loops.Item {
+		return loops.Leaf(loops.Reference{Kind: trace.Load, Bytes: 8}, at, by...)
+	}
+	n := loops.Nest{Items: []loops.Item{loops.Loop(50, loops.Loop(60, load(1<<20, 8, 4096), load(1<<30, 4096, 8)), loops.Loop(60, load(1<<20, 8, 4096)))}}
+	tree, err := n.Build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := answers.NewLoops(&profile.Profile{Loops: tree.Append(nil)}, answers.AllNests)
+	if err != nil {
+		t.Fatal(err)
+	}
+	trial, err := NewTrial(l, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for want, c := range map[string]change.Change{
+		"pad 0x100000=+64":                     change.Pad{Array: 1 << 20, Bytes: 64},
+		"interchange 1,1.1":                    change.Interchange{Outer: change.Path{0}, Below: 1},
+		"tile 1=all,1.1=32":                    change.Tile{Outer: change.Path{0}, Trips: []uint64{0, 32}},
+		"align 64":                             change.Align{Bytes: 64},
+		"align 0x40000000=128":                 change.Align{Bytes: 128, Array: 1 << 30},
+		"fuse 1.1":                             change.Fuse{First: change.Path{0, 0}},
+		"array-of-structs 0x100000,0x40000000": change.Records{Arrays: []trace.Addr{1 << 20, 1 << 30}},
+	} {
+		kind, text, ok := trial.Option(c)
+		if got := kind + " " + text; !ok || got != want {
+			t.Errorf("%q, want %q", got, want)
+			continue
+		}
+		if got, err := trial.Read(kind, text); err != nil || !reflect.DeepEqual(got, c) {
+			t.Errorf("%s: %+v, %v, want %+v", want, got, err, c)
+		}
+	}
+	if kind, text, ok := trial.Option(change.Split{Array: 1 << 20}); ok {
+		t.Errorf("%s %s for a change without an option", kind, text)
+	}
+}
