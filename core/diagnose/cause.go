@@ -488,14 +488,14 @@ func (r *run) causes() {
 			f.Why = percent(share(at.crossing, float64(at.references))) + " of the accesses cross a line boundary"
 			f.Fix = "align the data to the size of an access"
 			f.More = "sites --by line"
-		case used > 0 && used <= fewBytes && at.spaced > 0.5:
+		case used > 0 && used <= fewBytes && at.spaced > 0.5 && !r.scattersScalars(at):
 			f.Kind = Layout
 			f.Saved = left * (1 - used/mostUsed)
 			f.Least, f.Most = 0, left*(1-used)
 			f.Why = "only " + percent(used) + " of the bytes of each fetched line are used before the line is replaced, because the distance between the addresses is larger than the data accessed at each address"
 			f.Fix = "bring the data that this loop uses together: split these fields off the structure or make an array of each field; if the loop visits the columns of a table, transpose the table or interchange the loops"
 			f.More = "sites --by object --utilisation 48KiB,12"
-		case at.irregular > 0.5:
+		case at.irregular > 0.5, used > 0 && used <= fewBytes && at.spaced > 0.5:
 			f.Kind = RandomAccess
 			f.Saved = left / carefully
 			f.Least, f.Most = 0, left
@@ -546,7 +546,19 @@ func (r *run) disorder(at *place) string {
 	if at.never > 0.8*at.wait {
 		return "the addresses follow no pattern, and most of the lines are accessed for the first time"
 	}
-	return "the addresses follow no pattern, and the data is larger than " + r.Machine.Levels[at.level].Name
+	level, most := at.level, 0.0
+	for k := range r.Machine.Levels { // the source line may also access other data in order
+		waits := 0.0
+		for _, i := range at.sites {
+			if r.p.Sites.Code[i].Stride() == profile.IrregularStride {
+				waits += r.cost.site[i][k]
+			}
+		}
+		if waits > most {
+			level, most = k, waits
+		}
+	}
+	return "the addresses follow no pattern, and the data is larger than " + r.Machine.Levels[level].Name
 }
 
 // inOrder reports whether a source location waits mostly for lines that are accessed in sequential
@@ -619,6 +631,36 @@ func (r *run) utilisation(at *place) float64 {
 		}
 	}
 	return share(float64(used), float64(fetched)*float64(r.p.Sites.LineBytes))
+}
+
+// scattersScalars reports whether most of the unused bytes that a source location fetches belong to
+// arrays of scalars at irregular indices. Such an array has no fields that could be moved to another
+// array.
+func (r *run) scattersScalars(at *place) bool {
+	all, scattered := 0.0, 0.0
+	for _, i := range at.sites {
+		s := &r.p.Sites.Code[i]
+		of := s.Reuse.Used
+		if len(of) == 0 {
+			continue
+		}
+		unused := float64(of[0].Fetched)*float64(r.p.Sites.LineBytes) - float64(of[0].BytesUsed)
+		if all += unused; s.Stride() == profile.IrregularStride && r.isScalar(i) {
+			scattered += unused
+		}
+	}
+	return scattered > all/2
+}
+
+// isScalar reports whether the elements of the array that a site accesses are scalars: the site
+// accesses no structure, and its addresses differ by the size of an access.
+func (r *run) isScalar(i int) bool {
+	s, p := &r.p.Sites.Code[i], r.cost.program
+	if p == nil || int64(s.Number) >= int64(len(p.Sites)) || p.Sites[s.Number].Structure != 0 || s.Bytes == 0 {
+		return false
+	}
+	of := r.cost.replay
+	return of == nil || of.sites[i].grain == uint64(s.Bytes)
 }
 
 // percent formats a share for sentences: as a whole percentage, or with one decimal below 10 %.

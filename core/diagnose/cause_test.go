@@ -6,6 +6,7 @@ import (
 
 	"github.com/stackglass/stackglass/core/hierarchy"
 	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/trace"
 )
 
 // TestDisorder checks that a finding calls data too large for a cache only if the code returns to
@@ -18,6 +19,12 @@ func TestDisorder(t *testing.T) {
 	if got := r.disorder(&place{level: 1, wait: 100, never: 95}); !strings.Contains(got, "for the first time") {
 		t.Errorf("%q, want that the lines are accessed for the first time", got)
 	}
+	r.p = &profile.Profile{Sites: &profile.Sites{Code: make([]profile.Site, 2)}}
+	r.p.Sites.Code[0].Strides[profile.IrregularStride], r.p.Sites.Code[1].Strides[profile.UnitStride] = 9, 9
+	r.cost = &costs{site: [][]float64{{40, 10}, {0, 90}}}
+	if got := r.disorder(&place{sites: []int{0, 1}, level: 1, wait: 140, never: 90}); !strings.Contains(got, "larger than L1") {
+		t.Errorf("%q, want the level that the irregular references miss", got)
+	}
 }
 
 // TestUntriedReason checks why a finding says that no change was tried: the references do not
@@ -27,6 +34,35 @@ func TestUntriedReason(t *testing.T) {
 		r := &run{p: &profile.Profile{Loops: loops}}
 		if got := r.untriedHow(); !strings.Contains(got, want) {
 			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+// TestScattersScalars checks that an array of numbers at irregular indices is not taken for an array
+// of structures.
+func TestScattersScalars(t *testing.T) {
+	for name, c := range map[string]struct {
+		stride    profile.Stride
+		structure uint32
+		grain     uint64
+		want      bool
+	}{
+		"numbers at irregular indices":    {profile.IrregularStride, 0, 4, true},
+		"structures at irregular indices": {profile.IrregularStride, 1, 24, false},
+		"elements larger than an access":  {profile.IrregularStride, 0, 24, false},
+		"a column of a table of numbers":  {profile.ConstantStride, 0, 4, false},
+	} {
+		p := &profile.Profile{Sites: &profile.Sites{LineBytes: 64, Code: make([]profile.Site, 2)}}
+		stored := &p.Sites.Code[0] // in order, and every byte is used
+		stored.Strides[profile.ConstantStride] = 1000
+		stored.Reuse.Used = []profile.Utilisation{{Fetched: 100, BytesUsed: 6400}}
+		loaded := &p.Sites.Code[1]
+		loaded.Number, loaded.Bytes = 1, 4
+		loaded.Strides[c.stride] = 1000
+		loaded.Reuse.Used = []profile.Utilisation{{Fetched: 900, BytesUsed: 900 * 4}}
+		r := &run{p: p, cost: &costs{program: &trace.Program{Sites: []trace.Site{{}, {Structure: c.structure}}}, replay: &counts{sites: []siteCounts{{}, {grain: c.grain}}}}}
+		if got := r.scattersScalars(&place{sites: []int{0, 1}}); got != c.want {
+			t.Errorf("%s: %t, want %t", name, got, c.want)
 		}
 	}
 }
