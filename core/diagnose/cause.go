@@ -530,7 +530,7 @@ func (r *run) causes() {
 		switch f.Kind {
 		case RandomAccess, Streaming, Capacity:
 			if at.copies > at.wait/2 {
-				f.Fix = "copy less: pass a pointer instead, or append to a buffer that grows by doubling, so that the buffer is not copied each time"
+				f.Fix = at.fewerBytes()
 			}
 			if at.never > 0.8*at.wait && at.stores < at.wait/4 {
 				f.How += " No recorded instruction stored this data. If a system call or a library stored this data shortly before, the data is still in a cache, and the run waits less."
@@ -539,6 +539,14 @@ func (r *run) causes() {
 		r.taken[at] = 1
 		r.add(at, f)
 	}
+}
+
+// fewerBytes returns the fix for a location that waits in functions that copy or fill memory.
+func (at *place) fewerBytes() string {
+	if !at.reads {
+		return "fill less memory: only the part that is used, or each part shortly before it is used, so that its lines are still in a cache"
+	}
+	return "copy less: pass a pointer instead, or append to a buffer that grows by doubling, so that the buffer is not copied each time"
 }
 
 // disorder returns the reason why a source location with irregular addresses waits.

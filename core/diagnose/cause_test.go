@@ -27,6 +27,15 @@ func TestDisorder(t *testing.T) {
 	}
 }
 
+// TestFillsAndCopies checks that filling memory is not called copying.
+func TestFillsAndCopies(t *testing.T) {
+	for reads, want := range map[bool]string{false: "fill less memory", true: "copy less"} {
+		if got := (&place{reads: reads}).fewerBytes(); !strings.HasPrefix(got, want) {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
 // TestUntriedReason checks why a finding says that no change was tried: the references do not
 // compress, or the profile was made without loops.
 func TestUntriedReason(t *testing.T) {

@@ -46,6 +46,7 @@ type place struct {
 	spaced     float64 // share of wait at constant strides longer than an element
 	stores     float64 // part of wait: in stores
 	copies     float64 // part of wait: in functions that copy or fill memory
+	reads      bool    // such a function reads memory, so that it does not only fill it
 	never      float64 // part of wait: in first accesses to lines
 	crossing   float64 // references that cross a line boundary
 	pages      float64 // cycles for address translation
@@ -726,6 +727,7 @@ func (r *run) group() {
 			}
 			if s.Kind == trace.RangeRead || s.Kind == trace.RangeWrite {
 				at.copies += cycles
+				at.reads = at.reads || s.Kind == trace.RangeRead
 			}
 			if of := r.cost.run.coherence[l]; of != nil {
 				at.coherence += min(cycles, r.cost.run.taken(i, l, r.cost.run.fetches(i)[l])*r.cost.latency[l])
