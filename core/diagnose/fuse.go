@@ -10,18 +10,23 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// fusedWork returns the cycles that fusing two loops saves in the core. The fused loop counts its
+// fusedWork returns the cycles that fusing loops saves in the core: the sum for each loop and the
+// next one.
+func (r *run) fusedWork(n *loops.Nest, by change.Change, g *group) (cycles float64) {
+	if fuse, ok := by.(change.Fuse); ok && r.cost.program != nil && len(fuse.First) > 0 {
+		for i := range fuse.More + 1 {
+			cycles += r.pairWork(n, change.Fuse{First: fuse.Loop(i)}, g)
+		}
+	}
+	return min(cycles, g.cycles/2)
+}
+
+// pairWork returns the cycles that fusing two loops saves in the core. The fused loop counts its
 // iterations once, keeps values of the first loop in registers, and omits stores whose values the
 // second loop overwrites. A chain of results in one of the loops overlaps with the operations of
 // the other.
-func (r *run) fusedWork(n *loops.Nest, by change.Change, g *group) float64 {
-	fuse, ok := by.(change.Fuse)
-	if !ok || r.cost.program == nil || len(fuse.First) == 0 {
-		return 0
-	}
-	second := slices.Clone(fuse.First)
-	second[len(second)-1]++
-	a, b := fuse.First.Loop(n), second.Loop(n)
+func (r *run) pairWork(n *loops.Nest, fuse change.Fuse, g *group) float64 {
+	a, b := fuse.First.Loop(n), fuse.Loop(1).Loop(n)
 	if a == nil || b == nil {
 		return 0
 	}
@@ -69,7 +74,7 @@ func (r *run) fusedWork(n *loops.Nest, by change.Change, g *group) float64 {
 		before += cycles
 		after = max(after, chain)
 	}
-	return min(times*max(0, before-after), g.cycles/2)
+	return times * max(0, before-after)
 }
 
 // operationsOf returns the operations of all iterations of an innermost loop, except the operations

@@ -617,10 +617,9 @@ func (r *run) nest(g *group) {
 	}
 	at := g.at
 	if c, ok := b.change.(change.Fuse); ok {
-		second := slices.Clone(c.First)
-		second[len(second)-1]++
+		second := c.Loop(1)
 		first := r.worstIn(b.nest, c.First, at)
-		if at = r.worstIn(b.nest, second, at); first != at && names.Loop(c.First) == names.Loop(second) {
+		if at = r.worstIn(b.nest, second, at); c.More == 0 && first != at && names.Loop(c.First) == names.Loop(second) {
 			f.Fix = strings.TrimSuffix(fuseWith+first.source(), ", ")
 		}
 	}
@@ -1045,7 +1044,19 @@ func (r *run) applies(n *loops.Nest, by change.Change) bool {
 	if tile, ok := by.(change.Tile); ok && !tile.Divides(n) {
 		return false
 	}
-	return !repeats(n, by) && !(ok && (r.sameSource(n, fuse) || needsLater(n, fuse) || r.separate(n, fuse)))
+	if repeats(n, by) {
+		return false
+	}
+	if !ok {
+		return true
+	}
+	fused := n.Clone()
+	for _, pair := range fuse.Pairs() {
+		if r.sameSource(fused, pair) || needsLater(fused, pair) || r.separate(fused, pair) || pair.Apply(fused) != nil {
+			return false
+		}
+	}
+	return true
 }
 
 // separate reports whether two loops cannot be fused because they are in different functions. The
@@ -1056,9 +1067,7 @@ func (r *run) separate(n *loops.Nest, fuse change.Fuse) bool {
 	if len(fuse.First) == 0 {
 		return false
 	}
-	second := slices.Clone(fuse.First)
-	second[len(second)-1]++
-	a, b := fuse.First.Loop(n), second.Loop(n)
+	a, b := fuse.First.Loop(n), fuse.Loop(1).Loop(n)
 	if a == nil || b == nil {
 		return false
 	}
@@ -1092,9 +1101,7 @@ func needsLater(n *loops.Nest, fuse change.Fuse) bool {
 	if len(fuse.First) == 0 {
 		return false
 	}
-	next := slices.Clone(fuse.First)
-	next[len(next)-1]++
-	first, second, depth := fuse.First.Loop(n), next.Loop(n), len(fuse.First)-1
+	first, second, depth := fuse.First.Loop(n), fuse.Loop(1).Loop(n), len(fuse.First)-1
 	if first == nil || second == nil {
 		return false
 	}
@@ -1224,8 +1231,7 @@ func (r *run) sameSource(n *loops.Nest, fuse change.Fuse) bool {
 	if len(fuse.First) == 0 {
 		return false
 	}
-	second := slices.Clone(fuse.First)
-	second[len(second)-1]++
+	second := fuse.Loop(1)
 	places := map[*place]bool{}
 	var look func(items []loops.Item, do func(*place) bool) bool
 	look = func(items []loops.Item, do func(*place) bool) bool {

@@ -517,7 +517,7 @@ func ChangeKinds() []ChangeKind {
 		{"interchange", "interchange loops", "i,j", "Two perfectly nested loops." + loops},
 		{"tile", "tile loops", "i=32,j=32", "Perfectly nested loops, and the number of iterations in a tile; i=all,j=32 only moves the tiles of j outside i." + loops},
 		{"align", "align arrays", "64", "A power of two: all arrays move to multiples of this number of bytes. To move one array, write a=64."},
-		{"fuse", "fuse loops", "1.1", "A loop to fuse with the next loop, which must have the same trip count." + loops},
+		{"fuse", "fuse loops", "1.1", "A loop to fuse with the next loop, or several consecutive loops; they must have the same trip count." + loops},
 		{"array-of-structs", "array of structures", "x,y", "Arrays with elements of equal size, to be merged into one array of structures."},
 	}
 }

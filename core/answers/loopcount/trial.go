@@ -148,22 +148,22 @@ func (t *Trial) Read(kind, text string) (change.Change, error) {
 		}
 		return c, err
 	case "fuse":
-		first, second, two := strings.Cut(text, ",")
-		p, err := t.loop(kind, first)
-		if err != nil {
-			return nil, err
-		}
-		if two {
-			next, err := t.loop(kind, second)
-			if err != nil {
+		c := change.Fuse{More: -1}
+		for name := range strings.SplitSeq(text, ",") {
+			p, err := t.loop(kind, name)
+			switch {
+			case err != nil:
 				return nil, err
-			}
-			last := len(p) - 1
-			if len(next) != len(p) || !slices.Equal(next[:last], p[:last]) || next[last] != p[last]+1 {
-				return nil, refuse("two consecutive loops")
+			case c.First == nil:
+				c.First = p
+			case !slices.Equal(p, c.Loop(c.More+2)):
+				return nil, refuse("consecutive loops")
+			default:
+				c.More++
 			}
 		}
-		return change.Fuse{First: p}, nil
+		c.More = max(c.More, 0)
+		return c, nil
 	case "array-of-structs":
 		var c change.Records
 		for name := range strings.SplitSeq(text, ",") {
@@ -215,7 +215,11 @@ func (t *Trial) Option(c change.Change) (kind, text string, ok bool) {
 		}
 		return "align", bytes, true
 	case change.Fuse:
-		return "fuse", loop(c.First), true
+		text := loop(c.First)
+		for i := 1; c.More > 0 && i <= c.More+1; i++ {
+			text += "," + loop(c.Loop(i))
+		}
+		return "fuse", text, true
 	case change.Records:
 		var names []string
 		for _, at := range c.Arrays {

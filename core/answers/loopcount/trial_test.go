@@ -16,7 +16,7 @@ func TestOption(t *testing.T) {
 	load := func(at trace.Addr, by ...int64) loops.Item {
 		return loops.Leaf(loops.Reference{Kind: trace.Load, Bytes: 8}, at, by...)
 	}
-	n := loops.Nest{Items: []loops.Item{loops.Loop(50, loops.Loop(60, load(1<<20, 8, 4096), load(1<<30, 4096, 8)), loops.Loop(60, load(1<<20, 8, 4096)))}}
+	n := loops.Nest{Items: []loops.Item{loops.Loop(50, loops.Loop(60, load(1<<20, 8, 4096), load(1<<30, 4096, 8)), loops.Loop(60, load(1<<20, 8, 4096)), loops.Loop(60, load(1<<20, 8, 4096)))}}
 	tree, err := n.Build()
 	if err != nil {
 		t.Fatal(err)
@@ -36,6 +36,7 @@ func TestOption(t *testing.T) {
 		"align 64":                             change.Align{Bytes: 64},
 		"align 0x40000000=128":                 change.Align{Bytes: 128, Array: 1 << 30},
 		"fuse 1.1":                             change.Fuse{First: change.Path{0, 0}},
+		"fuse 1.1,1.2,1.3":                     change.Fuse{First: change.Path{0, 0}, More: 1},
 		"array-of-structs 0x100000,0x40000000": change.Records{Arrays: []trace.Addr{1 << 20, 1 << 30}},
 	} {
 		kind, text, ok := trial.Option(c)

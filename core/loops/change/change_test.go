@@ -224,7 +224,7 @@ func TestOrdersKeepTheReferences(t *testing.T) {
 		case 1:
 			c = Tile{at, rapid.SliceOfN(rapid.Uint64Range(0, 4), 1, 3).Draw(t, "sizes")}
 		default:
-			c = Fuse{at}
+			c = Fuse{First: at, More: rapid.IntRange(0, 2).Draw(t, "more loops")}
 		}
 		before := n.Clone()
 		err := c.Apply(n)
@@ -357,12 +357,37 @@ func TestIrregularOrder(t *testing.T) {
 			t.Errorf("%#v applies", c)
 		}
 	}
-	if err := (Fuse{Path{0}}).Apply(nest(loops.Loop(2, wild), loops.Loop(2, wild))); err == nil {
+	if err := (Fuse{First: Path{0}}).Apply(nest(loops.Loop(2, wild), loops.Loop(2, wild))); err == nil {
 		t.Error("two loops with the same irregular reference were fused")
 	}
 	event := loops.Leaf(loops.Reference{Kind: trace.BlockEntry}, 0)
 	two := nest(loops.Loop(2, loops.Leaf(load(2), 64, 8)), event, loops.Loop(2, loops.Leaf(load(3), 640, 8)))
-	if err := (Fuse{Path{0}}).Apply(two); err != nil || len(rowsOfNest(t, two)) != 5 {
+	four := func() *loops.Nest {
+		n := nest()
+		for i := range trace.Addr(4) {
+			n.Items = append(n.Items, loops.Loop(2, loops.Leaf(load(uint32(i)), 64+i<<20, 8)))
+		}
+		return n
+	}
+	once, inTurn := four(), four()
+	if err := (Fuse{First: Path{1}, More: 1}).Apply(once); err != nil || len(once.Items) != 2 {
+		t.Errorf("three of four loops: %v, %d loops, want 2", err, len(once.Items))
+	}
+	for range 2 {
+		if err := (Fuse{First: Path{1}}).Apply(inTurn); err != nil {
+			t.Error(err)
+		}
+	}
+	if !slices.Equal(rowsOfNest(t, once), rowsOfNest(t, inTurn)) {
+		t.Error("fusing three loops is not the same as fusing two loops twice")
+	}
+	if words := (Fuse{First: Path{1}, More: 1}).Words(Names{}); words != "fuse loop 2 with loop 3 and loop 4" {
+		t.Errorf("%q", words)
+	}
+	if err := (Fuse{First: Path{1}, More: 2}).Apply(four()); err == nil {
+		t.Error("four loops from the second of four were fused")
+	}
+	if err := (Fuse{First: Path{0}}).Apply(two); err != nil || len(rowsOfNest(t, two)) != 5 {
 		t.Errorf("fused: %v, %d rows, want 5", err, len(rowsOfNest(t, two)))
 	}
 }

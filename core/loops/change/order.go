@@ -294,12 +294,27 @@ func (t *tiling) tile(tiled []int, first, trips []uint64) loops.Item {
 	return *nest
 }
 
-// Fuse merges two neighbouring loops, so that each iteration of the first loop is followed by an
-// iteration of the second. If one loop has a few more iterations, a separate loop executes them
+// Fuse merges neighbouring loops, so that each iteration of the first loop is followed by an
+// iteration of the second, and so on. If one loop has a few more iterations, a separate loop executes them
 // afterwards. If the compiler unrolled one loop more than the other, groups of iterations of both
 // loops that cover the same data follow each other.
 type Fuse struct {
 	First Path // the first loop; the second is the next loop in the same list
+	More  int  // the number of further loops, after the second
+}
+
+// Pairs returns the fusions of two loops that together fuse all loops.
+func (c Fuse) Pairs() []Fuse {
+	return slices.Repeat([]Fuse{{First: c.First}}, c.More+1)
+}
+
+// Loop returns the path of one of the loops, counted from 0.
+func (c Fuse) Loop(number int) Path {
+	p := slices.Clone(c.First)
+	if len(p) > 0 {
+		p[len(p)-1] += number
+	}
+	return p
 }
 
 // Illegal implements [Change].
@@ -309,15 +324,31 @@ func (Fuse) Illegal() string {
 
 // Words implements [Change].
 func (c Fuse) Words(names Names) string {
-	next := append(Path{}, c.First...)
-	if len(next) > 0 {
-		next[len(next)-1]++
+	text := "fuse " + names.loop(c.First) + " with "
+	for i := 1; i <= c.More+1; i++ {
+		switch {
+		case i > 1 && i == c.More+1:
+			text += " and "
+		case i > 1:
+			text += ", "
+		}
+		text += names.loop(c.Loop(i))
 	}
-	return "fuse " + names.loop(c.First) + " with " + names.loop(next)
+	return text
 }
 
 // Apply implements [Change].
 func (c Fuse) Apply(n *loops.Nest) error {
+	for _, pair := range c.Pairs() {
+		if err := pair.fuse(n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fuse merges the first loop with the next loop.
+func (c Fuse) fuse(n *loops.Nest) error {
 	refuse := func(why string) error { return &Error{"fusing", why} }
 	first := c.First.Loop(n)
 	if first == nil {

@@ -163,6 +163,7 @@ const (
 	mostPadded  = 8  // maximum number of arrays to pad
 	mostPairs   = 6  // maximum number of pairs of arrays to merge into structures
 	mostNested  = 6  // maximum number of nested loops
+	mostFused   = 7  // maximum number of loops to fuse with a loop
 	mostChained = 16 // maximum number of loops on which changes are tried
 )
 
@@ -199,7 +200,7 @@ func candidates(n *loops.Nest, c misses.Cache) (all [][]Change) {
 				}
 			}
 		}
-		all = append(all, tiles, []Change{Fuse{p}})
+		all = append(all, tiles, fusions(n, p))
 	}
 	uses := map[Array]uint64{}
 	arrays := Arrays(n)
@@ -234,6 +235,18 @@ func candidates(n *loops.Nest, c misses.Cache) (all [][]Change) {
 		}
 	}
 	return all
+}
+
+// fusions returns the fusions of a loop with the next one, two and more loops.
+func fusions(n *loops.Nest, first Path) (list []Change) {
+	fused := n.Clone()
+	for more := range mostFused {
+		if (Fuse{First: first}).Apply(fused) != nil {
+			break
+		}
+		list = append(list, Fuse{first, more})
+	}
+	return list
 }
 
 // eachLoop calls do with each loop in items, outer loops first.
