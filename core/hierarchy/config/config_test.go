@@ -402,8 +402,12 @@ func document(t *rapid.T) map[string]any {
 		if rapid.IntRange(0, 3).Draw(t, "spoilt") == 0 {
 			l["size"], l["ways"] = pick("bad size", 65536, 0, "x", 8192.5), pick("bad ways", 4, 0, "some")
 		}
-		if key := pick("key", "latency_cycles", "shared_by", "hashed", "replacement", "inclusion", "write", "allocate", "line", "bytes_per_cycle", "ways", "prefetch", "sub_block", "colour").(string); rapid.IntRange(0, 2).Draw(t, "more") == 0 {
-			l[key] = pick("value", 4, 0.5, true, false, "plru", "exclusive", "through", "full", 128, -1, "x", "next-line", "stride:degree=2", "whole")
+		for range rapid.IntRange(1, 2).Draw(t, "keys") {
+			if rapid.IntRange(0, 2).Draw(t, "more") > 0 {
+				continue
+			}
+			key := pick("key", "latency_cycles", "shared_by", "hashed", "replacement", "inclusion", "write", "allocate", "line", "bytes_per_cycle", "ways", "prefetch", "sub_block", "colour").(string)
+			l[key] = pick("value", 4, 0.5, true, false, "plru", "exclusive", "through", "full", 128, -1, "x", "next-line", "stride:degree=2", "load-forward", "whole")
 		}
 		if rapid.IntRange(0, 9).Draw(t, "drop") == 0 {
 			delete(l, pick("dropped", "name", "size", "ways").(string))
@@ -484,7 +488,9 @@ func invalid(schema map[string]any, v any, at string) string {
 			m, _ := v.(map[string]any)
 			for name, field := range m {
 				if sub, ok := properties[name].(map[string]any); !ok {
-					text = "has " + name
+					if schema["additionalProperties"] == false {
+						text = "has " + name
+					}
 				} else if why := invalid(sub, field, at+"."+name); why != "" {
 					return why
 				}
@@ -496,6 +502,19 @@ func invalid(schema map[string]any, v any, at string) string {
 					return why
 				}
 			}
+		case "allOf":
+			for _, sub := range want.([]any) {
+				if why := invalid(sub.(map[string]any), v, at); why != "" {
+					return why
+				}
+			}
+		case "if":
+			if invalid(want.(map[string]any), v, at) == "" {
+				if why := invalid(schema["then"].(map[string]any), v, at); why != "" {
+					return why
+				}
+			}
+		case "then": // see "if"
 		case "anyOf":
 			text = "is not one of the alternatives"
 			for _, sub := range want.([]any) {
