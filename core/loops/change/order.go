@@ -339,11 +339,13 @@ func (c Fuse) Words(names Names) string {
 
 // Apply implements [Change].
 func (c Fuse) Apply(n *loops.Nest) error {
+	fused := n.Clone() // n must not change if one of the loops cannot be fused
 	for _, pair := range c.Pairs() {
-		if err := pair.fuse(n); err != nil {
+		if err := pair.fuse(fused); err != nil {
 			return err
 		}
 	}
+	n.Items = fused.Items
 	return nil
 }
 
