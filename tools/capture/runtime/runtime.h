@@ -13,8 +13,9 @@
 // that is about to end. While the buffer of a thread is emptied, signals and cancellation are held
 // back (sg_enter). They are not held back while instrumented code moves the cursor: if a handler
 // interrupts it, the handler's own steps are overwritten, and the interrupted steps stay intact. In
-// a tight loop, this may affect every other signal.
-// be every other signal.
+// a tight loop, this may affect every other signal. There is one exception: if the handler runs
+// between the store of a step's block and the move of the cursor, the handler's steps overwrite that
+// block, and the step may be lost.
 #ifndef STACKGLASS_RUNTIME_H
 #define STACKGLASS_RUNTIME_H
 
