@@ -70,7 +70,7 @@ func TestStoreRefusesAnyWrite(t *testing.T) {
 				if d.Kept {
 					return
 				}
-				wantContains(t, d.Problem, "The storage is full", "Export it now")
+				wantContains(t, d.Problem, "The storage is full", "Export this result now")
 				for _, e := range entries {
 					stored, err := f.store.Get(e.Key)
 					if err != nil {

@@ -577,7 +577,7 @@ func TestFullStore(t *testing.T) {
 	if d.Kept || !bytes.Equal(d.Profile, direct(t, b, spec).Encode()) {
 		t.Errorf("kept %t", d.Kept)
 	}
-	wantContains(t, d.Problem, "full", "is not kept", "Export it")
+	wantContains(t, d.Problem, "full", "is not kept", "Export this result")
 	if e := f.entry(); e.Key != "earlier" {
 		t.Errorf("entry %+v", e)
 	}

@@ -107,8 +107,8 @@ func (e *Error) Error() string { return e.Text }
 // Cannot returns an error whose text begins with the name of the run.
 func (r *Run) Cannot(text string) error { return &Error{r.Name + ": " + text} }
 
-// ErrStopped is returned when the answer is no longer wanted.
-var ErrStopped = &Error{"the answer is no longer wanted"}
+// ErrStopped is returned when the answer is no longer needed.
+var ErrStopped = &Error{"the answer is no longer needed"}
 
 // Wanted reports whether the answer is still wanted.
 func (r *Run) Wanted() bool { return r.GoOn == nil || r.GoOn() }

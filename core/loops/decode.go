@@ -91,7 +91,7 @@ func (r *decoder) uv() uint64 {
 	r.last = r.at
 	v, n := binary.Uvarint(r.data[r.at:])
 	if n <= 0 {
-		r.fail("number", uint64(len(r.data)-r.at), "LEB128 of at most 64 bits in the remaining bytes")
+		r.fail("number", uint64(len(r.data)-r.at), "a LEB128 number of at most 64 bits in the remaining bytes")
 		return 0
 	}
 	r.at += n
@@ -190,7 +190,7 @@ func (r *decoder) stream() (s stream) {
 		delta, length := varint(s.packed[at:])
 		if length <= 0 {
 			r.at, r.last = r.at+at, r.at+at
-			r.fail("address", uint64(n-at), "LEB128 of at most 64 bits in the remaining bytes")
+			r.fail("address", uint64(n-at), "a LEB128 number of at most 64 bits in the remaining bytes")
 			return stream{}
 		}
 		s.last += delta

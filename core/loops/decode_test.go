@@ -216,7 +216,7 @@ func TestInvalidBytesAreReported(t *testing.T) {
 	head := "\x01\x04\x01\x00\x08\x02" // version 1, sites, one reference: a load of 8 bytes at site 1
 	plain := "\x02" + head[1:]
 	for _, c := range []struct{ name, code, want string }{
-		{"nothing", "", "at byte 0: number 0, want LEB128"},
+		{"nothing", "", "at byte 0: number 0, want a LEB128"},
 		{"another version", "\x03", "at byte 0: version 3, want 1 or 2; use a newer stackglass"},
 		{"columns", "\x01\x10", "columns 16, want less than 16"},
 		{"many references", "\x01\x04\xff\xff\xff\x7f\x00", "references 268435455, want at most 1 "},

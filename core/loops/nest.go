@@ -192,7 +192,7 @@ func (b *builder) reference(it *Item, path []int) (shape uint32, err error) {
 	case !r.Kind.Valid():
 		return 0, wrong(path, "kind "+strconv.Itoa(int(r.Kind)), "a kind of trace record")
 	case it.Trips != 0:
-		return 0, wrong(path, "a loop without a body", "at least one item to repeat, or no trip count")
+		return 0, wrong(path, "a loop without a body", "a body with at least one item, or no trip count")
 	case it.Wild && wild == nil:
 		return 0, wrong(path, "an irregular leaf without addresses", "addresses for its reference, set with SetWild")
 	}

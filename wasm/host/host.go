@@ -77,7 +77,7 @@ func newHost() *workers.Host {
 	}
 	name := setting("store", idb.DefaultName)
 	if store, err := idb.Open(name); err != nil {
-		h.NoStore = "This result is not kept (" + err.Error() + "). Export it now."
+		h.NoStore = "This result is not kept (" + err.Error() + "). Export this result now."
 	} else {
 		h.Store = store
 		h.OpenShelf = func(key string, goesOn bool) (stack.Shelf, func(), error) {

@@ -141,7 +141,7 @@ func Recognise(head []byte) (reason string, ok bool) {
 		head = head[recordBytes:]
 	}
 	if references == 0 {
-		return "no record refers to memory", false
+		return "no record of the file refers to memory", false
 	}
 	return "", true
 }

@@ -425,7 +425,7 @@ func Recognise(text []byte) (reason string, ok bool) {
 		}
 		return "", true
 	}
-	return "there is no header line", false
+	return "the file has no header line", false
 }
 
 // Writer writes references as a table with the columns addr and rw, and with size, tid and pc if

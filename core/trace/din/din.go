@@ -150,7 +150,7 @@ func sizeIn(text []byte) uint32 {
 // Recognise reports whether text, the beginning of a file, is a din trace; if not, it returns the
 // reason.
 func Recognise(text []byte) (reason string, ok bool) {
-	return lines.Recognise(text, "there is no reference", lines.IsBlank, func(line []byte) *trace.SyntaxError {
+	return lines.Recognise(text, "the file contains no reference", lines.IsBlank, func(line []byte) *trace.SyntaxError {
 		_, _, _, wrong := record(line)
 		return wrong
 	})

@@ -169,7 +169,7 @@ func cut(text []byte) (field, after []byte) {
 // Recognise reports whether text, the beginning of a file, is an execlog trace; if not, it returns
 // the reason.
 func Recognise(text []byte) (reason string, ok bool) {
-	return lines.Recognise(text, "there is no instruction", lines.IsBlank, func(line []byte) *trace.SyntaxError {
+	return lines.Recognise(text, "the file contains no instruction", lines.IsBlank, func(line []byte) *trace.SyntaxError {
 		return new(parser).instruction(lines.Trim(line))
 	})
 }

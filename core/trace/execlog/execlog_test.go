@@ -125,7 +125,7 @@ func TestErrorsSayWhatIsWrong(t *testing.T) {
 
 func TestRecognise(t *testing.T) {
 	for text, want := range map[string]string{
-		small: "", "\n" + small: "", "\n": "there is no instruction",
+		small: "", "\n" + small: "", "\n": "the file contains no instruction",
 		"addr,rw\n0x1,r\n": `line 1: processor "addr"`, "0 1000\n": `line 1: processor "0 1000"`,
 	} {
 		if reason, ok := Recognise([]byte(text)); ok != (want == "") || !strings.Contains(reason, want) {

@@ -289,7 +289,7 @@ func acquired(line []byte) (thread uint32, ok bool) {
 // Recognise reports whether text, the beginning of a file, is a lackey trace; if not, it returns
 // the reason. Output of Valgrind that contains no references yet is also accepted.
 func Recognise(text []byte) (reason string, ok bool) {
-	const none = "there is no reference"
+	const none = "the file contains no reference"
 	reason, ok = lines.Recognise(text, none, skipped, func(line []byte) *trace.SyntaxError {
 		_, _, _, wrong := record(line)
 		return wrong

@@ -116,7 +116,7 @@ func record(line []byte) (pc trace.Addr, kind trace.Kind, addr trace.Addr, wrong
 // Recognise reports whether text, the beginning of a file, is a pinatrace trace; if not, it returns
 // the reason.
 func Recognise(text []byte) (reason string, ok bool) {
-	return lines.Recognise(text, "there is no reference", skipped, func(line []byte) *trace.SyntaxError {
+	return lines.Recognise(text, "the file contains no reference", skipped, func(line []byte) *trace.SyntaxError {
 		_, _, _, wrong := record(line)
 		return wrong
 	})

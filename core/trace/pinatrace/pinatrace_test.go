@@ -85,7 +85,7 @@ func TestErrorsSayWhatIsWrong(t *testing.T) {
 
 func TestRecognise(t *testing.T) {
 	for text, want := range map[string]string{
-		small: "", "#begin\n" + small: "", "#eof\n": "there is no reference",
+		small: "", "#begin\n" + small: "", "#eof\n": "the file contains no reference",
 		" L 04001ab0,8\n": `line 1: line "L 04001ab0,8"`, "\n0x1: r 0x2": `line 2: kind "r"`,
 	} {
 		if reason, ok := Recognise([]byte(text)); ok != (want == "") || !strings.Contains(reason, want) {

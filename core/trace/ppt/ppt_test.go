@@ -266,7 +266,7 @@ func TestErrorsSayWhatIsWrong(t *testing.T) {
 
 func TestRecognise(t *testing.T) {
 	for text, want := range map[string]string{
-		small: "", "\n\n0x10\n": "", "": "there is no reference",
+		small: "", "\n\n0x10\n": "", "": "the file contains no reference",
 		"0 1000\n": `line 1: line "0 1000"`, "addr\n0x1\n": `line 1: line "addr"`, "0x1: R 0x2\n": `line 1: address "0x1: R 0x2"`,
 	} {
 		if reason, ok := Recognise([]byte(text)); ok != (want == "") || !strings.Contains(reason, want) {

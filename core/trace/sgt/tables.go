@@ -506,7 +506,7 @@ func (c *cursor) uv() uint64 {
 	v, n := binary.Uvarint(c.bytes[c.at:])
 	c.last = c.at
 	if n <= 0 {
-		c.fail("number", uint64(len(c.bytes)-c.at), "LEB128 in the remaining bytes")
+		c.fail("number", uint64(len(c.bytes)-c.at), "a LEB128 number in the remaining bytes")
 		return 0
 	}
 	c.at += n

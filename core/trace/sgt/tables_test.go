@@ -211,12 +211,12 @@ func TestTablesThatMakeNoSense(t *testing.T) {
 		want string
 		body []byte
 	}{
-		{`tables at byte 0: number 0, want LEB128 in the remaining bytes`, nil},
+		{`tables at byte 0: number 0, want a LEB128 number in the remaining bytes`, nil},
 		{`tables at byte 0: compression 2, want less than 2`, []byte{2}},
 		{`tables at byte 0: compression 128, want less than 2`, []byte{0x80, 0}},
 		{`tables cannot be decompressed: `, []byte{1, 9, 9, 9, 9, 9}},
 		{`tables at byte 0: strings 4096, want at most 0 in the remaining bytes`, tables(4096)},
-		{`tables at byte 1: number 3, want LEB128 in the remaining bytes`, tables(1, 1<<40)[:5]},
+		{`tables at byte 1: number 3, want a LEB128 number in the remaining bytes`, tables(1, 1<<40)[:5]},
 		{`tables at byte 1: length of a text 1099511627776, want at most 0 in the remaining bytes`, tables(1, 1<<40)},
 		{`tables at byte 2: string 1, want less than 1`, tables(1, 0, 1)},
 		{`tables at byte 9: function of a block 1, want less than 1`, block(1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)},
