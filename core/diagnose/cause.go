@@ -115,11 +115,11 @@ func (r *run) sharing() {
 // if [run.trueSharing] may ask for the second change.
 func (r *run) tryApart(of *counts) {
 	if runtime.GOMAXPROCS(0) < 2 || r.replayed+2*r.rows() > mostRows || !slices.ContainsFunc(r.places, func(at *place) bool {
-		return at.coherence >= leastWait*r.out.Cycles && at.coherence >= at.wait/2 && (r.storesShared(at) || of.nearShared(at))
+		return at.coherence >= leastWait*r.out.Cycles && at.coherence >= at.wait/2 && of.copiesSaveAt(at) >= at.coherence/4
 	}) {
 		return
 	}
-	parallel.Each(2, func(i int) { r.apart[i] = r.again(apart(of, r.lineShift(), i == 1), nil, pageShift, true) })
+	parallel.Each(2, func(i int) { r.apart[i] = r.againLike(of, apart(of, r.lineShift(), i == 1)) })
 }
 
 // retryApart returns the effect of a change of [apart]. It returns nil if the change cannot be tried.
@@ -129,7 +129,7 @@ func (r *run) retryApart(of *counts, copies bool) *retrial {
 		i = 1
 	}
 	if r.apart[i] == nil {
-		r.apart[i] = r.again(apart(of, r.lineShift(), copies), nil, pageShift, true)
+		r.apart[i] = r.againLike(of, apart(of, r.lineShift(), copies))
 	}
 	if r.apart[i] == nil {
 		return nil
@@ -206,15 +206,15 @@ func (r *run) falseSharing(of *counts, tried *retrial, all float64, covered map[
 // apartLines is the sentence that states how the saving from removing false sharing was predicted.
 const apartLines = "In the recorded references, the words of each thread were moved to separate lines, and the caches of all cores were simulated again with the threads running at the same time."
 
-// nearShared reports whether a source location often waits for lines that contain a word to which
-// several threads store.
-func (c *counts) nearShared(at *place) bool {
+// copiesSaveAt returns an upper bound on the cycles that a source location saves if each thread has
+// its own copy of the words to which several threads store: its waits for the lines with these words.
+func (c *counts) copiesSaveAt(at *place) float64 {
 	severally, all := 0.0, 0.0
 	for _, i := range at.sites {
 		severally += c.severally[i]
 		all += c.coherence[0][i]
 	}
-	return severally > all/8
+	return at.coherence * share(severally, all)
 }
 
 // falselyAt returns the number of accesses of a source location to lines that another core had
@@ -249,15 +249,16 @@ func (r *run) trueSharing(of *counts) {
 			How:  "The misses caused by another core's stores were counted. At best, all of these misses disappear.",
 			More: "communication --by site"}
 		shared := r.storesShared(at)
-		if tried == nil && of != nil && (shared || of.nearShared(at)) {
+		helps := of == nil || of.copiesSaveAt(at) >= left/4
+		if tried == nil && of != nil && helps {
 			tried = r.retryApart(of, true)
 		}
-		if !shared && tried != nil && tried.savedAt(at) > left/2 { // the location accesses the line of a word that several threads store to
+		if !shared && helps && tried != nil && tried.savedAt(at) > left/2 { // the location accesses the line of a word that several threads store to
 			neighbours = append(neighbours, at)
 			continue
 		}
 		// a private copy for each thread would not help, because the copies have to be filled
-		if !shared || tried != nil && tried.savedAt(at) < left/4 {
+		if !shared || !helps || tried != nil && tried.savedAt(at) < left/4 {
 			f.Saved, f.Least, f.Most = left/carefully, 0, left
 			f.Why = "the code loads data that another thread has stored in the meantime, so each such access fetches the line from another core"
 			f.Fix = "let the same thread store and load the data: divide both loops between the threads in the same way, and order the elements so that elements used together belong to one thread"

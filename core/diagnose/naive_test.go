@@ -113,8 +113,11 @@ func TestReplay(t *testing.T) {
 			misses: [][]float64{{0}, {0}}, coherence: [][]float64{{0}, {0}}}
 		level := hierarchy.Cache{SizeBytes: 64 * naiveSets * naiveWays, Ways: naiveWays, LineBytes: 64}
 		s := &replay{counts: c, uses: make([]siteAccesses, 1), shift: 6, pageShift: pageShift, levels: []hierarchy.Cache{level, level}, caches: make([][]*lru, 2),
-			group: []int{1, 2}, private: 1, last: make([]lastOf, 4), perFetch: []float64{1, 2}, remote: []float64{1}, native: []uint64{16}, atomic: []bool{false}}
+			group: []int{1, 2}, private: 1, last: make([]lastOf, 4), perFetch: []float64{1, 2}, native: []uint64{16}, atomic: []bool{false}}
 		s.schedule = schedule{threads: 4, open: rapid.Bool().Draw(t, "open")}
+		s.placer = newPlacer(c, 6, pageShift)
+		s.placer.start()
+		defer s.placer.finish()
 		n := &naive{near: map[uint8][]trace.Line{}, sharers: map[trace.Line]map[uint8]bool{}, lost: map[trace.Line]map[uint8]bool{},
 			writer: map[trace.Addr]uint8{}, contended: map[trace.Line]bool{}, open: s.open, stored: map[trace.Addr]map[uint8]bool{}}
 		for level := range n.caches {
@@ -157,13 +160,13 @@ func TestLineTable(t *testing.T) {
 		by := rapid.SampledFrom([]uint64{1, 3, 64, 1 << 40}).Draw(t, "by")
 		for i := range rapid.Uint64Range(0, 500).Draw(t, "lines") {
 			at := by * rapid.Uint64Range(0, 300).Draw(t, "line")
-			table.need(at).seen = i + 1
+			table.need(at).lost = i + 1
 			want[at] = i + 1
 		}
 		for i := range uint64(400) {
 			got := uint64(0)
 			if of := table.find(by * i); of != nil {
-				got = of.seen
+				got = of.lost
 			}
 			if got != want[by*i] {
 				t.Errorf("line %d: %d, want %d", by*i, got, want[by*i])

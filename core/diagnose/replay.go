@@ -118,14 +118,13 @@ type page struct {
 
 // line records the cores that have a cache line, and the threads that stored to the line's words.
 type line struct {
-	sharers, lost, seen uint64       // a bit for each core
-	writer              [words]uint8 // by word: 1 + the thread that last stored to the word
+	sharers, lost uint64       // a bit for each core
+	writer        [words]uint8 // by word: 1 + the thread that last stored to the word
 	// by word: 1 + the only thread that stored to the word, or the constant several
 	owner     [words]uint8
-	contended bool   // several cores invalidated the line in each other's caches
-	severally bool   // several threads stored to the same word of the line
-	honest    bool   // the invalidations were due to words that both cores use
-	page      uint32 // 1 + the number of the page in counts.numbered; 0 if unknown
+	contended bool // several cores invalidated the line in each other's caches
+	severally bool // several threads stored to the same word of the line
+	honest    bool // the invalidations were due to words that both cores use
 }
 
 // words is the number of words in a line.
@@ -241,41 +240,45 @@ type lru struct {
 	mask uint64 // sets-1 if sets are a power of two; otherwise 0
 	ways int
 	tags []uint64
+	// the first line of each set, plus one. Most accesses only read this slice, which is small
+	first []uint64
 
 	touched uint64 // a value computed from prefetched tags, so that the compiler keeps the loads
 }
 
 func newLRU(lines, ways uint64) *lru {
-	c := &lru{sets: lines / ways, ways: int(ways), tags: make([]uint64, lines)}
+	c := &lru{sets: lines / ways, ways: int(ways), tags: make([]uint64, lines), first: make([]uint64, lines/ways)}
 	if bits.OnesCount64(c.sets) == 1 {
 		c.mask = c.sets - 1
 	}
 	return c
 }
 
-// begin returns the index of the first way of a line's set.
-func (c *lru) begin(line uint64) int {
-	at := uint64(0)
-	if c.mask != 0 {
-		at = line & c.mask
-	} else if c.sets > 1 {
-		at = line % c.sets
+// number returns the number of a line's set.
+func (c *lru) number(line uint64) int {
+	switch {
+	case c.mask != 0:
+		return int(line & c.mask)
+	case c.sets > 1:
+		return int(line % c.sets)
 	}
-	return int(at) * c.ways
+	return 0
 }
 
-func (c *lru) set(line uint64) []uint64 {
-	lo := c.begin(line)
+// set returns a set.
+func (c *lru) set(number int) []uint64 {
+	lo := number * c.ways
 	return c.tags[lo : lo+c.ways : lo+c.ways]
 }
 
 // use performs an access, and reports whether it hits.
 func (c *lru) use(line uint64) bool {
-	set := c.set(line)
-	tag := line + 1
-	if set[0] == tag {
+	number, tag := c.number(line), line+1
+	if c.first[number] == tag {
 		return true
 	}
+	c.first[number] = tag
+	set := c.set(number)
 	last := tag
 	for i := range set[:min(fewWays, len(set))] {
 		set[i], last = last, set[i]
@@ -302,13 +305,12 @@ const fewWays = 16
 
 // drop removes a line.
 func (c *lru) drop(line uint64) {
-	set := c.set(line)
-	for i := range set {
-		if set[i] == line+1 {
-			copy(set[i:], set[i+1:])
-			set[len(set)-1] = 0
-			return
-		}
+	number := c.number(line)
+	set := c.set(number)
+	if i := slices.Index(set, line+1); i >= 0 {
+		copy(set[i:], set[i+1:])
+		set[len(set)-1] = 0
+		c.first[number] = set[0]
 	}
 }
 
@@ -377,12 +379,13 @@ type replay struct {
 		number uint32
 	}
 	overfull bool              // there are too many groups
+	placer   *placer           // nil if there is only one thread, or if like is set
+	like     bool              // strides are only needed for sites with atomic operations
 	prepared []row             // the accesses of the current reference, if there is only one thread
 	last     []lastOf          // the last reference, by site and thread
 	perFetch []float64         // cycles per fetch, by site and level
 	perVisit []float64         // cycles per execution, by block
 	perMiss  float64           // cycles per coherence miss
-	remote   []float64         // extra cycles for another socket's memory, by site
 	native   []uint64          // size of the widest machine access, by site
 	atomic   []bool            // by site: whether it performs atomic operations
 	locks    func(uint32) bool // whether a block ends with a call that waits for a lock; nil if no block does
@@ -400,18 +403,14 @@ type replay struct {
 	// recent position of its set, and does not change the cache.
 	latest []uint64 // line numbers plus one, indexed by these bits; nil if misses are not counted
 	differ uint64
-
-	touched uint64 // a value computed from prefetched values, so that the compiler keeps the loads
 }
 
 // core is the state of a core: its caches, and the lines that it used most recently.
 type core struct {
 	near   [nearLines + 1]uint64 // the most recently used lines, plus one
 	caches []*lru                // the cache that the core uses in each level
-	first  *recent               // the first-level TLB
-	second *lru
-	latest uint64         // the most recently used page, plus one
-	ahead  [16]trace.Line // lines that were prefetched, by their low bits
+	tlb    tlb                   // used if there is only one thread; otherwise, the placer has the TLBs
+	latest uint64                // the most recently used page, plus one
 
 	work    float64   // cycles of the executed blocks
 	waited  float64   // cycles for lines that no other core invalidated
@@ -498,6 +497,16 @@ func (r *run) canReplay() bool {
 // count misses, because [run.exactMisses] returns the misses of the unchanged run. Several replays
 // may run at the same time.
 func (r *run) again(to rename, order *reorder, pageShift uint, levels bool) *counts {
+	return r.replay(to, order, pageShift, levels, nil)
+}
+
+// againLike replays a trace of several threads like [run.again]. The change keeps the places of data
+// in pages and the strides, so againLike takes the number of translations, the strides and the pages
+// from the replay of the unchanged run, and saves the time for counting them.
+func (r *run) againLike(of *counts, to rename) *counts { return r.replay(to, nil, pageShift, true, of) }
+
+// replay is [run.again] or [run.againLike].
+func (r *run) replay(to rename, order *reorder, pageShift uint, levels bool, like *counts) *counts {
 	if !r.canReplay() {
 		return nil
 	}
@@ -532,8 +541,11 @@ func (r *run) again(to rename, order *reorder, pageShift uint, levels bool) *cou
 		order.give, s.order, s.take = s.row, order, order.take
 	}
 	if c.team > 1 {
-		c.pages = map[trace.Addr]*page{}
-		s.reuse, s.divide, s.take, s.expect = r.newReuse(), s.split, s.use, s.ahead
+		if s.like = like != nil; !s.like {
+			c.pages = map[trace.Addr]*page{}
+			s.placer = newPlacer(c, s.shift, pageShift)
+		}
+		s.reuse, s.divide, s.take = r.newReuse(), s.split, s.use
 		s.goOn = func() bool { return !s.overfull && r.GoOn() }
 	}
 	if to == nil {
@@ -559,7 +571,9 @@ func (r *run) again(to rename, order *reorder, pageShift uint, levels bool) *cou
 		}
 		s.native = append(s.native, nativeBytes(r.cost.program, of))
 		s.atomic = append(s.atomic, r.cost.program != nil && int64(of.Number) < int64(len(r.cost.program.Sites)) && r.cost.program.Sites[of.Number].Flags&trace.AtomicSite != 0)
-		s.remote = append(s.remote, remoteExtra*memory/r.cost.run.overlap[i])
+		if s.placer != nil {
+			s.placer.remote[i] = remoteExtra * memory / r.cost.run.overlap[i]
+		}
 	}
 	s.perMiss, s.locks = r.handOver(), r.calls("pthread_mutex_lock", "__kmpc_critical", "mtx_lock", "omp_set_lock")
 	if r.cost.program != nil {
@@ -571,7 +585,14 @@ func (r *run) again(to rename, order *reorder, pageShift uint, levels bool) *cou
 	s.free = unused
 	done := false
 	if c.team > 1 {
+		if s.placer != nil {
+			s.placer.start()
+		}
 		done = s.schedule.run()
+		if s.placer != nil {
+			s.placer.finish()
+			s.translations(s.placer.second, s.placer.walks)
+		}
 	} else {
 		done = s.alone(levels)
 	}
@@ -582,6 +603,10 @@ func (r *run) again(to rename, order *reorder, pageShift uint, levels bool) *cou
 		return nil
 	}
 	for i := range c.sites {
+		if like != nil {
+			s.uses[i].second, s.uses[i].walks = like.sites[i].second, like.sites[i].walks
+			c.sites[i] = like.sites[i]
+		}
 		c.sites[i].siteAccesses = s.uses[i]
 	}
 	c.blocks = sortBlocks(c.blocks)
@@ -689,8 +714,10 @@ func (s *replay) prepare(r *row) (whole bool) {
 	}
 	addr, bytes := r.addr, uint64(max(1, r.bytes))
 	c := &s.sites[i]
-	r.again = s.atomic[i] && s.lastAt(i, r.thread).addr == addr
-	s.classify(c, i, r, addr)
+	if !s.like || s.atomic[i] {
+		r.again = s.atomic[i] && s.lastAt(i, r.thread).addr == addr
+		s.classify(c, i, r, addr)
+	}
 	first, last := addr>>s.shift, (addr+bytes-1)>>s.shift
 	if s.threads > 1 {
 		r.site = s.indexOf(r.thread, first)
@@ -772,29 +799,6 @@ func (s *replay) use(r *row) {
 	s.access(i, r)
 }
 
-// ahead prefetches the table entries that the next rows of a thread will look up. The prefetches
-// are independent, so several of them can wait for memory at the same time.
-func (s *replay) ahead(m *member, from, to int) {
-	k := &s.cores[m.row(from).thread]
-	touched := uint64(0)
-	for i := from; i < to; i++ {
-		r := m.row(i)
-		at := r.addr >> s.shift
-		lately := &k.ahead[at%uint64(len(k.ahead))]
-		if r.index < 0 || *lately == at {
-			continue
-		}
-		*lately = at
-		for _, cache := range k.caches[min(1, len(k.caches)):] {
-			touched += cache.tags[cache.begin(at)]
-		}
-		if int(r.site>>groupShift) < len(s.lines.groups) {
-			touched += s.lines.at(r.site).sharers
-		}
-	}
-	s.touched = touched
-}
-
 // stores reports whether a reference is a store.
 func (r *row) stores() bool {
 	return r.kind == trace.Store || r.kind == trace.Modify || r.kind == trace.RangeWrite
@@ -816,7 +820,9 @@ func (s *replay) scattered(rows []row, r row) []row {
 		lately[0], lately[1] = line, lately[0]
 		rows = append(rows, row{addr: addr, bytes: word, index: r.index, site: s.indexOf(r.thread, line), thread: r.thread, kind: r.kind})
 	}
-	s.classify(&s.sites[i], i, &r, s.to(&r, i))
+	if !s.like {
+		s.classify(&s.sites[i], i, &r, s.to(&r, i))
+	}
 	return rows
 }
 
@@ -885,20 +891,14 @@ func (s *replay) access(i int, r *row) {
 	for position < len(k.near) && k.near[position] != tag {
 		position++
 	}
-	lost, store := false, r.stores()
-	var of *line
-	if s.threads > 1 {
-		if of = s.lines.grow(r.site); of.sharers == 0 {
-			if s.used++; s.used > mostShared {
-				s.broken = true
-				return
-			}
-		}
-		lost = s.share(of, number, at, r, store)
-	}
-	if position < len(k.near) {
+	store := s.threads > 1 && r.stores()
+	near := position < len(k.near)
+	if near {
 		c.near++
-		if position == 0 && !lost {
+		if position == 0 {
+			if store {
+				s.share(s.lines.at(r.site), number, at, r, store)
+			}
 			return
 		}
 	} else {
@@ -908,60 +908,59 @@ func (s *replay) access(i int, r *row) {
 		k.near[position] = k.near[position-1]
 	}
 	k.near[0] = tag
-	page := r.addr >> s.pageShift
 	if f := s.followed; f != nil {
 		if s.latest != nil && s.latest[at&s.differ] != tag {
 			s.latest[at&s.differ] = tag
 			f.lines, f.lineSites = append(f.lines, at), append(f.lineSites, int32(i))
 		}
-		if k.latest != page+1 {
+		if page := r.addr >> s.pageShift; k.latest != page+1 {
 			k.latest = page + 1
 			f.pages, f.pageSites = append(f.pages, page), append(f.pageSites, int32(i))
 		}
 		return
 	}
-	clock := &s.clock[number]
-	if lost {
-		for level := range s.private {
-			s.coherence[level][i]++
-		}
-		*clock += s.perMiss
-		if !of.honest {
-			s.falsely[i]++
-		}
-		if of.severally {
-			s.severally[i]++
-		}
-	}
 	if k.caches == nil {
 		s.start(int(number))
 	}
-	missed := false
-	for level, cache := range k.caches {
-		if cache.tags[cache.begin(at)] == tag || cache.use(at) {
-			continue
+	hit, lost := k.caches[0].use(at), false
+	// If another core had stored to the line, the line would not be in this core's cache.
+	if store || !near && (!hit || s.private == 0) {
+		of := s.lines.grow(r.site)
+		if of.sharers == 0 {
+			if s.used++; s.used > mostShared {
+				s.broken = true
+				return
+			}
 		}
-		s.misses[level][i]++
-		missed = level == len(k.caches)-1
-		if !lost {
-			cycles := s.perFetch[i*len(k.caches)+level]
-			*clock += cycles
-			k.waited += cycles
+		if lost = s.share(of, number, at, r, store); lost {
+			for level := range s.private {
+				s.coherence[level][i]++
+			}
+			s.clock[number] += s.perMiss
+			if !of.honest {
+				s.falsely[i]++
+			}
+			if of.severally {
+				s.severally[i]++
+			}
 		}
 	}
-	if k.latest != page+1 {
-		k.latest = page + 1
-		first, second := k.first.use(page), k.second.use(page)
-		switch {
-		case first:
-		case second:
-			c.second++
-		default:
-			c.walks++
+	for level := 0; ; {
+		if !hit {
+			s.misses[level][i]++
+			if !lost {
+				cycles := s.perFetch[i*len(k.caches)+level]
+				s.clock[number] += cycles
+				k.waited += cycles
+			}
 		}
+		if level++; level == len(k.caches) {
+			break
+		}
+		hit = k.caches[level].use(at)
 	}
-	if s.pages != nil {
-		s.place(number, i, at, of, store, missed, lost)
+	if s.placer != nil {
+		s.placer.add(visit{at: at, line: r.site, site: int32(i), thread: number, store: store, missed: !hit, lost: lost})
 	}
 }
 
@@ -985,6 +984,7 @@ func (f *followed) reset() {
 func (s *replay) alone(levels bool) bool {
 	s.start(0)
 	k := &s.cores[0]
+	k.tlb = newTLB()
 	second, walks := bySite[float64](len(s.sites)), bySite[float64](len(s.sites))
 	tasks := 3
 	if s.differ = mostLatest - 1; levels {
@@ -1019,13 +1019,7 @@ func (s *replay) alone(levels bool) bool {
 				}
 			case 2:
 				for j, page := range now.pages {
-					switch first, in := k.first.use(page), k.second.use(page); {
-					case first:
-					case in:
-						second[now.pageSites[j]]++
-					default:
-						walks[now.pageSites[j]]++
-					}
+					k.tlb.use(page, now.pageSites[j], second, walks)
 				}
 			default:
 				k.caches[task-3].follow(now.lines, now.lineSites, s.misses[task-3])
@@ -1035,10 +1029,15 @@ func (s *replay) alone(levels bool) bool {
 		now, next = next, now
 		next.reset()
 	}
+	s.translations(second, walks)
+	return !s.stopped
+}
+
+// translations sets the numbers of translations of each site.
+func (s *replay) translations(second, walks []float64) {
 	for i := range s.uses {
 		s.uses[i].second, s.uses[i].walks = second[i], walks[i]
 	}
-	return !s.stopped
 }
 
 // bySite returns a slice with an element for each site. The slice shares no cache line of the host
@@ -1055,7 +1054,7 @@ func (c *lru) follow(lines []uint64, sites []int32, misses []float64) {
 	for j, line := range lines {
 		if j+ahead < len(lines) {
 			// prefetch the tags, so that they are in the host's cache when they are needed
-			touched += c.tags[c.begin(lines[j+ahead])]
+			touched += c.tags[c.number(lines[j+ahead])*c.ways]
 		}
 		if !c.use(line) {
 			misses[sites[j]]++
@@ -1081,7 +1080,6 @@ func (s *replay) start(number int) {
 		}
 		k.caches = append(k.caches, s.caches[level][n])
 	}
-	k.first, k.second = &recent{}, newLRU(secondPages, secondPageWays)
 }
 
 // share keeps a line coherent: a store invalidates it in the other cores. lost reports whether this
@@ -1132,43 +1130,6 @@ func (s *replay) share(of *line, core uint8, at trace.Line, r *row, store bool) 
 	}
 	of.sharers |= me
 	return lost
-}
-
-// place records the threads that use a page, and the cost of memory on another socket.
-func (s *replay) place(thread uint8, i int, at trace.Line, of *line, store, missed, lost bool) {
-	if of.page == 0 {
-		address := at << s.shift >> pageShift
-		p := s.pages[address]
-		if p == nil {
-			if !store {
-				return
-			}
-			p = &page{number: uint32(len(s.numbered)) + 1, first: thread, firstSite: int32(i), owner: thread, user: int32(i)}
-			s.pages[address], s.numbered = p, append(s.numbered, p)
-		}
-		of.page = p.number
-	}
-	p := s.numbered[of.page-1]
-	p.shared = p.shared || p.first != thread
-	switch {
-	case !p.shared: // the thread is filling the page
-	case p.owner == thread:
-		p.lead++
-		p.user = int32(i)
-	case p.lead == 0:
-		p.owner, p.lead, p.user = thread, 1, int32(i)
-	default:
-		p.lead--
-	}
-	if p.first == thread {
-		return
-	}
-	if missed {
-		p.far += s.remote[i]
-	} else if !lost && of.seen&(1<<thread) == 0 {
-		p.moved += s.remote[i]
-	}
-	of.seen |= 1 << thread
 }
 
 // event processes a row that is not a reference.

@@ -34,7 +34,7 @@ type row struct {
 
 // mostBuffered is the number of rows of a parallel region that are buffered before they are
 // scheduled.
-const mostBuffered = 1 << 19
+const mostBuffered = 1 << 17
 
 // mostAhead is the largest number of rows that are kept for threads that are ahead of other
 // threads.
@@ -49,10 +49,8 @@ type schedule struct {
 	tree *loops.Tree
 	// divide is called, in trace order, for each reference with a site, which is the last row. It
 	// replaces the reference by one or more rows; may be nil
-	divide func(rows []row) []row
-	take   func(*row)
-	// expect is called with a range of rows that will soon be passed to take; may be nil
-	expect  func(m *member, from, to int)
+	divide  func(rows []row) []row
+	take    func(*row)
 	index   *siteIndex                          // nil if references have no sites
 	reuse   *reuse                              // nil if there is only one thread
 	order   *reorder                            // also receives block entries; nil if the order is not changed
@@ -93,11 +91,10 @@ type schedule struct {
 // member is the remaining work of a thread.
 type member struct {
 	queue
-	at       int   // the next row to pass on
-	expected int   // the first row that has not been passed to expect yet
-	phases   []int // numbers of the rows at which the thread's phases begin
-	phase    int   // number of the phase that contains the first row
-	ended    bool
+	at     int   // the next row to pass on
+	phases []int // numbers of the rows at which the thread's phases begin
+	phase  int   // number of the phase that contains the first row
+	ended  bool
 }
 
 const (
@@ -212,7 +209,9 @@ func (s *schedule) read(rows []row, most int) (_ []row, more bool) {
 			}
 			rows = rows[:len(rows)+1]
 			r := &rows[len(rows)-1]
-			*r = row{addr: b.Addr[i], bytes: b.Bytes[i], kind: kind, index: -1, thread: s.number}
+			// One store for each field: a composite literal is built in other memory, and copied.
+			r.addr, r.site, r.index, r.bytes = b.Addr[i], 0, -1, b.Bytes[i]
+			r.thread, r.kind, r.again, r.splits = s.number, kind, false, 0
 			if s.reuse != nil && (kind.IsReference() || kind == trace.Alloc) {
 				if kind == trace.Alloc && b.Arg != nil {
 					s.reuse.allocated(s.thread, r.addr, b.Arg[i])
@@ -470,10 +469,6 @@ func (s *schedule) merge(phase int, hold bool) {
 			if taken > 0 && (r.kind == trace.BlockEntry || taken >= mostInTurn) {
 				break
 			}
-			if s.expect != nil && m.at >= m.expected {
-				m.expected = min(m.at+rowsAhead, to[i])
-				s.expect(m, m.at, m.expected)
-			}
 			s.take(r)
 			m.at++
 		}
@@ -489,9 +484,6 @@ func (s *schedule) merge(phase int, hold bool) {
 		}
 	}
 }
-
-// rowsAhead is the number of rows of a thread for which table entries are prefetched at a time.
-const rowsAhead = 32
 
 // leastTurn is the smallest number of cycles for which a thread runs in a turn.
 const leastTurn = 0.01

@@ -3,7 +3,7 @@
 // Arafa, Eidenbenz, MEMSYS 2020), but avoids most of its error.
 //
 // A single-threaded run does all of the program's work. Its trace contains the beginnings and ends
-// of parallel regions, the worksharing loops with their schedules, and the barriers. The work can
+// of parallel regions, the worksharing loops with their schedules, and barriers. The work can
 // therefore be divided afterwards:
 //
 //  1. The trace is read once. Code outside regions is passed to core 0 immediately. A region's rows
@@ -26,45 +26,45 @@
 // OMP_NUM_THREADS=1. For one core, the result is the trace itself, row for row.
 //
 // Regions. A nested fork creates a region with a single thread, which the forking core executes.
-// OpenMP does the same unless max-active-levels is set. A league of teams has a single team, which
-// is LLVM's default. The block to which a fork returns is outside the region, although the region's
-// ParallelEnd follows the BlockEntry of this block. The block to which a barrier returns belongs to
-// the next phase. Worksharing loops end with a barrier unless the program specifies nowait.
-// Compilers generate a separate call for the barrier. A reduction that waits for other threads does
-// so within the runtime, without a mark in the trace.
+// This is OpenMP's behaviour unless max-active-levels is set. A league of teams has a single team,
+// as is the default in LLVM. The block to which a fork returns is outside the region, although the
+// region's ParallelEnd follows the BlockEntry of this block. The block to which a barrier returns
+// belongs to the next phase. Worksharing loops end with a barrier unless the program specifies
+// nowait; compilers generate a separate call for the barrier. A reduction that waits for other
+// threads does so within the runtime, without a mark in the trace.
 //
 // Iterations (looprun.go, shape.go) are occurrences of a loop's header in the function that calls
-// the runtime to share the loop. The header is one loop level deeper than the call. It is two
-// levels deeper if there is a loop over chunks, which is the case in static schedules with a chunk
-// size, and in all schedules in which the runtime hands out chunks. In a single-threaded run, all
-// iterations are in one chunk. Each core executes the code before and after the iterations once for
-// each of its chunks. If the test for another chunk precedes the chunk (in unoptimised code), the
-// run executed the test twice, once with each outcome. Each core then executes the first of these
-// tests for each of its chunks, and the second test once. The code before a shorter last chunk
-// begins like the second test. From the last block that both tests have in common, it continues
-// like the first test. In a rotated loop, the test follows the chunk. The run then executed only
-// the failed test, which represents all tests. If the test can leave the loop, each iteration
-// includes the test after it. A core without iterations skips the code before and after the
-// iterations if the program contains a path around it.
+// the runtime to share the loop. The header is one loop level deeper than the call, or two levels
+// if there is a loop over chunks (in static schedules with a chunk size, and in all schedules in
+// which the runtime hands out chunks). In a single-threaded run, all iterations are in one chunk.
+// Each core executes the code before and after the iterations once for each of its chunks. If the
+// test for another chunk precedes the chunk (in unoptimised code), the run executed the test twice,
+// once with each outcome. Each core then executes the first of these tests for each of its chunks,
+// and the second test once. The code before a shorter last chunk begins like the second test. From
+// the last block that both tests have in common, it continues like the first test. In a rotated
+// loop, where the test follows the chunk, the run executed only the failed test, which represents
+// all tests. If the test can leave the loop, each iteration includes the test after it. A core
+// without iterations skips the code before and after the iterations if the program contains a path
+// around this code.
 //
 // Schedules (schedule.go) follow LLVM's runtime. In static schedules, the cores have contiguous
-// parts, or take chunks in turn. If the parts cannot be equal, the first parts are one iteration
-// longer. In guided schedules, a core takes 1/(2·cores) of the remaining iterations, but at least
-// the chunk size. Dynamic and guided chunks are assigned to the first of the cores with the
+// parts, or take chunks in turn. If the division into parts is uneven, the first parts are one
+// iteration longer. In guided schedules, a core takes 1/(2·cores) of the remaining iterations, but
+// at least the chunk size. Dynamic and guided chunks are assigned to the first core with the
 // earliest clock. Clocks start at 0 at the beginning of the loop, and count the data references of
 // its iterations, or the cycles of blocks if Order contains them. A dynamic schedule is
 // nonmonotonic unless the program specifies otherwise: each thread begins with its own part, as in
-// a static schedule. When it has finished, it steals from the ends of other threads' parts
+// a static schedule, and steals from the ends of other threads' parts when it has finished
 // (thieves). The parts are exact, but which thread steals depends on timing in a real run. With
 // dynamic in [Options.Schedule], there are no parts: each chunk is assigned to the core with the
 // least work. The schedule auto is treated as static here, but the runtime treats it as guided.
 //
 // Code that one thread executes on behalf of all. Core 0 executes single, master and masked
 // constructs; the other cores execute only the test. Sections are treated as a loop over sections.
-// Critical sections, locks, ordered loops and tasks stay at the position in the rows at which the
-// run executed them, and no core waits for them. [Report.Doubts] counts them. Each core adds its part of
-// a reduction: the run's loads and stores for the reduction become modifications, as in teams of up
-// to four threads. Larger teams add in pairs, in a function that the recorded run never calls.
+// Critical sections, locks, ordered loops and tasks are executed where the run executed them,
+// without waiting; [Report.Doubts] counts them. Each core adds its part of a reduction: the run's
+// loads and stores for the reduction become modifications, as in teams of up to four threads.
+// Larger teams add in pairs, in a function that the recorded run never calls.
 //
 // Private addresses (private.go) are the addresses on the stack below the stack pointer of the
 // forking function. For core c, they are moved up by c·2^48 bytes. No program uses such addresses,

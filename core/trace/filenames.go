@@ -32,7 +32,7 @@ type sourceFile struct {
 	parts []string
 }
 
-// nameFiles names files whose paths agree in the last depth-1 elements.
+// nameFiles assigns names to files whose last depth-1 path elements are equal.
 func nameFiles(files []sourceFile, depth int, names map[string]string) {
 	groups := map[string][]sourceFile{}
 	for _, f := range files {
