@@ -77,25 +77,28 @@ func (c *compared) row(test, what string, want, got int) {
 
 const comparedHead = `# DynamoRIO's tests of caches, TLBs and reuse distances
 
-The test TestDrCacheSim writes this table. The table contains every count that the tests of DynamoRIO
-(clients/drcachesim/tests) expect, if the trace is part of DynamoRIO's repository. Counts of cores and
-caches that drcachesim prints separately are added up where stackglass prints one number.
+This table compares stackglass with the tests of DynamoRIO (clients/drcachesim/tests). It contains
+every count that these tests expect of a trace in DynamoRIO's repository. If drcachesim prints
+several numbers and stackglass prints their sum, the table contains the sum. The test TestDrCacheSim
+writes the table.
 
 | test | count | expected | stackglass |
 |---|---|---:|---:|
 `
 
 const comparedTail = `
-The simulated machine is drcachesim's default: L1I and L1D of 32 KiB with 8 ways, LL of 8 MiB with 16
-ways, a next-line prefetcher in L1D, and no coherence. In offline-legacy, four threads run on one
-core, one after the other; ` + "`--cores`" + ` lists them, because drmemtrace traces are read without the ends of
-threads. The tools for reuse distances look only at the first byte of a reference, whereas stackglass
-splits references at line borders, so these rows use the same references with a size of 1 byte.
+The simulated machine is drcachesim's default: L1I and L1D have 32 KiB and 8 ways, LL has 8 MiB and
+16 ways, L1D has a next-line prefetcher, and the caches are not coherent. In offline-legacy, four
+threads run on one core, one after the other. stackglass does not read the ends of threads from
+drmemtrace traces, so ` + "`--cores`" + ` assigns these threads to the core. DynamoRIO's tools for reuse
+distances consider only the first byte of a reference, whereas stackglass splits references at line
+boundaries. For these rows, every reference therefore has a size of 1 byte.
 
-One count differs: the data lines of core_sharded. The number of references is the same, and the cause
-of the five additional lines is unknown.
+One count differs: the data lines of core_sharded. The number of references is the same, and the
+cause of the five additional lines is unknown.
 
-The steps of drcachesim's unit tests of LRU, FIFO, LFU and SRRIP are compared in policies_test.go.
+In addition, policies_test.go compares the steps of drcachesim's unit tests of LRU, FIFO, LFU and
+SRRIP.
 
 ## What cannot be compared
 
@@ -105,7 +108,7 @@ The steps of drcachesim's unit tests of LRU, FIFO, LFU and SRRIP are compared in
 | simulate_as_traced, reuse_offline_threads, reuse_time_offline | The traces are in the repository, but the tests expect patterns instead of counts. |
 | offline-tlb_simulator_v2p | The trace consists of raw AArch64 files, which only DynamoRIO can decode, and its addresses are translated to physical ones. |
 | unit tests of bit-PLRU | drcachesim chooses among the candidates at random. |
-| unit tests of BRRIP and of exclusive levels with RRIP | They insert one in 4 lines, not one in 32, with a long interval; a line that returns to an exclusive level counts as a hit there. |
+| unit tests of BRRIP and of exclusive levels with RRIP | In these tests, drcachesim inserts one in 4 lines with a long interval; stackglass inserts one in 32. Moreover, drcachesim counts a line that returns to an exclusive level as a hit there. |
 | unit tests of a custom prefetcher | The prefetcher is a program. |
 `
 

@@ -34,7 +34,7 @@ func TestReferenceIsGenerated(t *testing.T) {
 func optionsPage(t *testing.T) string {
 	var out strings.Builder
 	out.WriteString("# Commands and options\n\n<!-- Made by go test ./tools/stackglass/internal/command -run TestReferenceIsGenerated -update; DO NOT EDIT. -->\n\n" +
-		"`stackglass help VERB` prints more about each command, with examples. `stackglass help ask` is an overview.\n")
+		"`stackglass help VERB` prints more about each command, with examples. `stackglass help ask` names the command for each question.\n")
 	root := (&app{}).root()
 	var shared *cobra.Command
 	for _, g := range groups {
@@ -181,7 +181,7 @@ func outputPage(t *testing.T) string {
 ` + "`--format csv`" + ` prints one table with the same columns, usually the first: RFC 4180, with a header line and
 line feeds. ` + "`export --to csv`" + ` writes every table into a folder.
 
-The lists below come from the stored answers of the tests. Some columns appear only if the trace contains the necessary data, such as sizes, threads or sites.
+The lists below are generated from stored answers, which the tests compare with the command. Some columns appear only if the trace contains the necessary data, such as sizes, threads or sites.
 `)
 	for _, verb := range slices.Sorted(func(yield func(string) bool) {
 		for verb := range tables {
