@@ -1,4 +1,4 @@
-// Package site embeds the page, the demos and the manual, for the command.
+// Package site embeds the page, the demos and the manual in the command.
 //
 // tools/sitebuild writes the page to site/dist, which only the commits of releases contain. If the
 // folder does not exist when the command is built, the command contains no page; see [Dist].

@@ -3,8 +3,8 @@
 //
 //  1. A [Spec] selects what to analyse: the kinds of references, the threads and the part of the
 //     trace, the line sizes, and the analyses.
-//  2. A [Runner] reads the trace in batches, keeps the rows that the spec selects, counts them, and
-//     passes each batch to every analysis of the table in table.go. All analyses receive
+//  2. A [Runner] reads the trace in batches, keeps the records that the spec selects, counts them,
+//     and passes each batch to every analysis of the table in table.go. All analyses receive
 //     references, and analyses that request events also receive events. Package contract defines
 //     the interface of an analysis.
 //  3. [Runner.Profile] collects the results while the run continues; [Runner.Finish] collects them
@@ -12,10 +12,10 @@
 //
 // A run can be interrupted between two batches: if it is saved with [Runner.Save] and restored with
 // [Runner.Restore], the profile has the same bytes as without the interruption. A run can also be
-// split: [JoinSegments] joins segments of a trace exactly (MODELS §9). [Divided] uses this to share
-// a run among processors, or among a browser's web workers, that read parts of the trace
-// independently. [Parallel] shares a run among processors if the trace can only be read from front
-// to back.
+// divided: [JoinSegments] joins the results of segments of a trace exactly (MODELS §9). [Divided]
+// uses this to divide a run among processors or web workers, each of which reads a part of the
+// trace. [Parallel] divides a run among processors if the trace can only be read from front to
+// back.
 package analysis
 
 import (

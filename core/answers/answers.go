@@ -1,6 +1,6 @@
-// Package answers presents a profile in tables: its input, its stack distances, its counters, and
-// the misses of caches. The command prints these tables, exports contain them, and comparisons join
-// the tables of two runs.
+// Package answers converts the contents of a profile to tables: facts about the trace, stack
+// distances, counters, and the misses of caches. The command prints these tables, exports contain
+// them, and comparisons join the tables of two runs.
 //
 // Numbers are exact unless the table's title states otherwise. If a table is shortened for
 // readability, its title names the format that contains all rows.

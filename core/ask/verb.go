@@ -7,8 +7,9 @@
 //  2. A [Question] is a verb with values for its arguments and with a cache hierarchy. Its
 //     notation, such as "threads by=core line=64", is the same on the command line, in a URL of the
 //     page and in a message to a worker.
-//  3. A [Run] is the subject of questions. It contains a profile, a module of LLVM IR or a
-//     loop-compressed trace, and functions that some answers need, for example to read files.
+//  3. A [Run] contains the data from which questions are answered: a profile, a module of LLVM IR
+//     or a     loop-compressed trace. It also contains functions that some answers need, for
+//     example to read     files.
 //  4. [Run.Answer] returns a [report.Document]: tables with units, facts of the input, and
 //     warnings.
 //

@@ -8,7 +8,8 @@
 // share is known, so the sum is exact for every capacity.
 //
 // If line utilisation was measured in a cache with the capacity, associativity and line size of the
-// level, the exact number of lines that each site fetched into that cache is used instead.
+// level, the pass also counted the lines that each site fetched into that cache. These exact
+// numbers are then used instead.
 //
 // For any other set-associative level, the share of misses in each bin is the share that SDCM
 // expects at the bin's mean distance (MODELS §5). These estimates are scaled to the total that

@@ -1,6 +1,6 @@
-// Package blocks computes how often the blocks of a program run, from its branch probabilities. For
-// the probabilities of a recorded run, it computes the run's exact counts. For other probabilities,
-// it predicts the counts for an input that was not run.
+// Package blocks computes how often the basic blocks of a program execute, from its branch
+// probabilities. For the probabilities of a recorded run, the results are the exact counts of that
+// run. For other probabilities, they predict the counts for an input that was not run.
 //
 // This is the linear model of "average bracketed forms" (Santhi and Chennupati, Compute Node
 // Models, LA-UR-17-20754, part 1; MODELS §12). If P_ij is the probability that block i continues
@@ -46,8 +46,9 @@
 // function. A longjmp, or an exception from outside the program, can also enter a block without
 // following an edge. Such arrivals are counted as entries of the block (Resumed).
 //
-// The work of a block is the same in each execution, so the sum of the blocks' instructions, each
-// multiplied by the block's count, is the number of instructions in the run ([Work]). A branch's
-// influence on the total is a derivative ([System.Sensitivity]). [NewMatch] matches the blocks of a
-// run with the blocks of a module, and detects when they are different builds.
+// Each execution of a block executes the same instructions. The number of instructions in the run
+// is therefore the sum, over all blocks, of the block's instructions multiplied by its count
+// ([Work]). The influence of a branch on this sum is a derivative ([System.Sensitivity]).
+// [NewMatch] matches the blocks of a run with the blocks of a module, and detects when they come
+// from different builds.
 package blocks

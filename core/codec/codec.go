@@ -1,5 +1,5 @@
-// Package codec describes a binary form once for both reading and writing: the same function
-// encodes the fields of a value, or sets them to decoded values.
+// Package codec reads and writes binary encodings. One function describes an encoding for both
+// directions: it either encodes the fields of a value, or sets them to decoded values.
 //
 //	func (s *Site) code(c *codec.Coder) {
 //		c.U32(&s.Line)

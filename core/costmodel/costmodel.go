@@ -1,5 +1,5 @@
-// Package costmodel predicts how often the basic blocks of a program run, and how many
-// cycles they take on a processor with caches.
+// Package costmodel predicts how often the basic blocks of a program execute, and how many cycles
+// they take on a processor with caches. It combines packages blocks, pipeline and attribution.
 //
 //  1. [Open] accepts a profile with the blocks of a run, a module of LLVM IR, or both. Without a
 //     run, the counts come from the compiler's profile in the module, or are assumed.

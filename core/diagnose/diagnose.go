@@ -1,5 +1,5 @@
-// Package diagnose finds the source locations where a run waits for memory, the causes and the
-// costs, and proposes changes to the program.
+// Package diagnose finds the source locations at which a run waits for memory. It determines the
+// cause and the cost of each wait, and proposes changes to the program.
 //
 // The input is the profile of a run and a machine: a hierarchy of caches and a processor. The
 // output is a [Diagnosis]: a verdict about the run as a whole, and findings, ranked by the cycles

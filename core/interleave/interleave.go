@@ -1,9 +1,9 @@
 // Package interleave merges the traces of several cores that run at the same time.
 //
-// The order in which the references of different cores would arrive is unknown, so the caller
-// chooses one of four orders: one reference of each core in turn; a random core for each reference
-// (SASMM §3.3); one basic block of each core in turn; or the order of per-core clocks, if the time
-// of each block is known. A core whose trace has ended is skipped.
+// The order in which the references of different cores would reach a shared cache is unknown, so
+// the caller chooses one of four orders: one reference of each core in turn; a random core for each
+// reference (SASMM §3.3); one basic block of each core in turn; or, if the time of each block is
+// known, the order of per-core clocks. A core whose trace has ended is skipped.
 package interleave
 
 import (

@@ -1,4 +1,4 @@
-// Package parallel runs independent calls on all processors.
+// Package parallel runs independent function calls at the same time, on all processors.
 package parallel
 
 import (

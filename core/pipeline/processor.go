@@ -1,6 +1,6 @@
-// Package pipeline models processor cores (MODELS §13.3): the cycles and the bottlenecks of a
-// program's blocks. Blocks consist of LLVM's intermediate representation after
-// optimisation, with the dependences in trace.Instr; no machine code is needed.
+// Package pipeline models processor cores (MODELS §13.3). It computes how many cycles the basic
+// blocks of a program take, and what their bottlenecks are. The blocks consist of optimised LLVM
+// IR, with the data dependences in trace.Instr; no machine code is needed.
 //
 // # Method
 //

@@ -1,11 +1,10 @@
-// Package profile defines the result of one pass over a trace: how a program accesses memory,
-// independent of any machine. Profiles are used in files, in the browser's storage, in messages
-// between workers, and in queries.
-//
-// All later queries about the run use the profile: hierarchy.Predict reads a profile and never the
-// trace. A profile is exact (each stack distance has its own count), versioned and checksummed. The
-// same trace and options always yield the same bytes, regardless of the machine and of how the work
-// was divided.
+// Package profile defines the profile of a run, which is the result of one pass over its trace. A
+// profile describes how the program accesses memory, independently of any machine. Profiles are
+// stored in files and in the browser, and are sent between workers.  All later questions about the
+// run are answered from the profile: hierarchy.Predict reads a profile, and never the trace. A
+// profile is exact (each stack distance has its own count), versioned and checksummed. The same
+// trace and options always yield the same bytes, regardless of the machine and of how the work was
+// divided.
 //
 //   - [Profile] and the types in it contain the data.
 //   - [Curve] is the miss-ratio curve of a histogram, for all capacities.

@@ -1,6 +1,6 @@
-// Package simulate runs line accesses through a hierarchy of caches and counts every event exactly.
-// Predictions from a profile are checked against it, so its code is deliberately simple. A
-// simulation covers one hierarchy and needs a pass over the trace; package hierarchy predicts any
+// Package simulate simulates every line access of a trace in one hierarchy of caches, and counts
+// all events exactly. Predictions are compared with its counts, so its code is deliberately simple.
+// Each hierarchy needs a separate pass over the trace, whereas package hierarchy predicts any
 // hierarchy from a profile.
 //
 // # Accesses

@@ -1,9 +1,7 @@
-// Package trace defines batches of references. Every trace reader produces such batches, and every
-// analysis consumes them.
-//
-// A trace is the sequence of a program's memory operations. A trace may be larger than memory, so
-// traces are read in batches. A [Reader] fills a [Batch] of a few thousand rows, the caller
-// processes the batch, and the next call overwrites it.
+// Package trace defines traces of memory references, and the batches in which they are read. Every
+// trace reader produces such batches, and every analysis consumes them.  A trace is the sequence of
+// a program's memory references. It may be larger than memory, so a [Reader] fills a [Batch] of a
+// few thousand rows, the caller processes the batch, and the next call overwrites it.
 //
 //  1. The caller creates one batch with [NewBatch] and reuses it.
 //  2. [Reader.Next] fills the batch. A column for which the trace has no data is nil (MODELS §1:

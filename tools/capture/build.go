@@ -1,4 +1,4 @@
-// Package capture makes programs that record their own memory references.
+// Package capture compiles programs so that they record their own memory references.
 //
 // The package replaces the clang or flang compiler driver:
 //

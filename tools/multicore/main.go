@@ -1,5 +1,5 @@
-// Command multicore measures the errors of predictions for many cores that are based on a run with
-// one thread, and writes a report.
+// Command multicore measures the errors of predictions for several cores that are made from a run
+// with one thread, and writes a report.
 //
 //	multicore [-o PAGE] [-kernels NAMES] [-cachegrind=false]
 //

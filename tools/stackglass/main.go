@@ -6,8 +6,8 @@
 //	stackglass what-if app.sgp --cache L1=32KiB,full --cache L2=1MiB,full
 //	stackglass serve
 //
-// `stackglass help` lists the verbs. Everything is in internal/command; this
-// file only connects it to the process.
+// `stackglass help` lists the verbs. Package internal/command implements them; this file only
+// connects the package to the process.
 package main
 
 import (

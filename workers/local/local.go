@@ -1,5 +1,5 @@
-// Package local connects goroutines with each other, just as package workers/web connects a page
-// with web workers.
+// Package local implements workers.Carrier for goroutines of one process, as package workers/web
+// does for a page and its web workers.
 package local
 
 import "github.com/stackglass/stackglass/workers"

@@ -1,9 +1,10 @@
-// Package branches counts how often each branch of a program is taken, from the block entries that
-// the trace records. The result is the set of edge counts of the run, as core/blocks defines them
-// (MODELS §12).
+// Package branches counts how often each edge between the basic blocks of a program is taken, from
+// the block entries that a trace contains. Package blocks computes execution counts from these edge
+// counts (MODELS §12).
 //
-// A row records only that a thread entered a block. To find the edge that led there, the analysis
-// keeps a call stack for each thread, with the latest block of every active invocation:
+// A record of the trace states only that a thread entered a block. To find the edge that led there,
+// the analysis keeps a call stack for each thread, with the latest block of every active
+// invocation:
 //
 //  1. No edge of a function leads to its first block, so entering the first block is a call. The
 //     call is by name if the preceding block names the function, or if the return of the preceding

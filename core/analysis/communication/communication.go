@@ -1,8 +1,9 @@
 // Package communication reports which values the threads of a trace write for other threads to use
 // (MODELS §7; Kulkarni, Pai and Schuff, §3 and §4.3).
 //
-// The source of a reference to a granule is the last thread that wrote the granule, if this thread
-// is a different one. The package counts
+// A granule is a word of 8 bytes, a line, or a page of 4,096 bytes. The source of a reference to a
+// granule is the last thread that wrote the granule, if it is a different thread. The package
+// counts
 //
 //   - events: every load or store that has a source;
 //   - transfers: the first load by a thread of a value that another thread wrote. A store creates a
@@ -10,8 +11,8 @@
 //     followed by a store. The transfers are therefore a lower bound on the data that a
 //     message-passing version of the program must send.
 //
-// Granules are words of 8 bytes, lines and pages of 4,096 bytes, all in one pass. A reference that
-// spans several words counts once for each of them. Over the whole run, a granule is
+// One pass covers all three sizes of granules. A reference that spans several words counts once for
+// each word. Over the whole run, a granule is
 //
 //   - private: one thread refers to the granule;
 //   - falsely shared, if it is a line or a page: more than half of its events are false, that is,
@@ -23,9 +24,9 @@
 //   - producer-consumer: one thread writes the values that other threads use;
 //   - migratory: several threads write values that other threads use.
 //
-// The cost of false sharing is false misses: misses at false events that occur in a cache of any
-// size, because another thread's store invalidated the line. If a falsely shared line has no false
-// misses, the threads used it one after the other.
+// False sharing costs time because of false misses. A false miss is a miss at a false event that
+// occurs in a cache of any size, because another thread's store invalidated the line. If a falsely
+// shared line has no false misses, the threads used it one after the other.
 //
 // # Method
 //

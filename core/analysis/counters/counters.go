@@ -1,11 +1,11 @@
-// Package counters counts the work of a program's instructions: operations, bytes moved, branches
-// and calls. The counts depend on the compiled program, but not on the machine. They are the
-// "software performance counters" of Byfl: Anger, Yalamanchili, Pakin and McCormick,
+// Package counters counts what the instructions of a run do: operations, bytes moved, branches and
+// calls. The counts depend on the compiled program and its input, but not on the machine. They are
+// the "software performance counters" of Byfl: Anger, Yalamanchili, Pakin and McCormick,
 // Architecture-Independent Modeling of Intra-Node Data Movement, Table 1; Pakin and McCormick,
 // Hardware-independent Application Characterization, IISWC 2013; MODELS §10.
 //
-// A trace records which blocks were entered, and its tables contain the work of one execution of
-// each block:
+// A trace records which blocks were entered, and its tables list the instructions of each block.
+// Each count of the run is a sum over its blocks:
 //
 //	count = Σ over blocks: executions(block) × count in one execution
 //

@@ -1,9 +1,9 @@
-// Package footprint measures the times during which lines are not accessed. The average number of
-// distinct lines in a window of the run, for any window length, can be computed from these times:
-// see [profile.Footprint].
+// Package footprint measures the average footprint of a run: the average number of distinct lines
+// in a window, as a function of the window's length (MODELS §2.1). It counts the intervals in which
+// lines are not accessed, from which [profile.Footprint] computes the averages.
 //
-// This is the smallest analysis, and serves as an example for writing other analyses. It reads
-// every row in order, so it needs no code to join segments: see [contract.RowAppender].
+// This is the smallest analysis, and can serve as an example for other analyses. It reads every
+// record in order, so it needs no code to join segments: see [contract.RowAppender].
 package footprint
 
 import (

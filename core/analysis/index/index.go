@@ -1,5 +1,6 @@
-// Package index maps 64-bit keys, such as lines and addresses of instructions, to the numbers that
-// an analysis assigned to them. It uses open addressing with linear probing.
+// Package index implements the hash map that the analyses use. It maps 64-bit keys, such as lines
+// and addresses of instructions, to the numbers that an analysis assigned to them, by open
+// addressing with linear probing.
 package index
 
 // Table is a map from keys to numbers. The zero value is empty and ready to use.

@@ -7,8 +7,8 @@
 //  3. A stack.Model for each line size computes the stack distance of each line access.
 //  4. Distances are counted by kind: distances within the model's top array in small arrays, and
 //     other distances in a profile.Histogram and in the window's bins.
-//  5. The distances show which accesses are the first to their line in a window. So the distinct
-//     lines of each window, its working set, can be counted.
+//  5. The distances show which accesses are the first to their line in a window. The number of
+//     these     accesses is the working set of the window.
 //  6. On request, the model is a stack.Sets, which also counts depths in sets (MODELS §4).
 //
 // On request, the analysis also keeps the data for joining segments: the first touches, in order,

@@ -1,6 +1,6 @@
-// Package sharing computes how the threads of a trace use private and shared caches. For each of
-// the four views of MODELS §6 it keeps LRU stacks by core, and counts all distances, and the depths
-// in sets.
+// Package sharing computes stack distances for the private and the shared caches of several cores,
+// in the four ways of MODELS §6, which are called views here. For each view, it keeps LRU stacks,
+// and counts all distances, and all depths in sets.
 //
 //  1. Threads are assigned to cores: one core per thread, or the groups that the user chooses
 //     (cores.go). Cores that share a cache form a domain; the domain of all cores always exists.

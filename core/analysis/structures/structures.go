@@ -2,8 +2,8 @@
 // memory blocks, the accesses to each member of structures, the members that are used together, and
 // the accesses to each data structure by address and time.
 //
-// It reads every row in order: see [contract.RowAppender]. So the analysis needs no code to join
-// segments, but it needs its own LRU stack. Programs that make this analysis must import the
+// It reads every record in order: see [contract.RowAppender]. Therefore, the analysis needs no code
+// to join segments, but needs its own LRU stack. Programs that run this analysis must import the
 // package: see [contract.NewData].
 //
 //   - structures.go: the loop over rows

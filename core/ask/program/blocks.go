@@ -1,7 +1,7 @@
-// Package program adds questions about a program to package ask: questions about its blocks, its
-// loops, their time on a processor, and predictions for several cores. The answers need a lot of
-// code, so only programs that answer these questions import this package. The first program that
-// the page loads does not.
+// Package program adds questions about the code of a program to package ask: about its basic blocks
+// and loops, about their time on a processor, and about runs on several cores. The answers need a
+// lot of code, so only programs that answer these questions import this package. The first program
+// that the page loads does not import it.
 package program
 
 import (

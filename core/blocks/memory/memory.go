@@ -27,9 +27,9 @@
 //
 // # Limits
 //
-// These are averages only: overlapping accesses, prefetches, write-backs and the bandwidth of buses
-// are not modelled. Levels that are exclusive or have other replacement policies are treated as
-// inclusive LRU levels. For a whole run, package hierarchy models more of these details.
+// The results are only averages: overlapping accesses, prefetches, write-backs and the bandwidth of
+// buses are not modelled. Levels that are exclusive or have other replacement policies are treated
+// as non-exclusive LRU levels. For a whole run, package hierarchy models more of these details.
 package memory
 
 import (

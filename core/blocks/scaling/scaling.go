@@ -1,8 +1,8 @@
-// Package scaling predicts the executions and the reuse of blocks for an input that was not run,
-// from runs with two or three small inputs (MODELS §17). Santhi and Chennupati (Compute Node
-// Models, LA-UR-17-20754, part 2) compute new counts N_i for a larger input from new branch
-// probabilities, but keep the reuse profiles P(Δ|BB_i). This package predicts both the counts and
-// the profiles from the changes between runs.
+// Package scaling predicts execution counts and stack distances of basic blocks for an input that
+// was not run, from runs with two or three small inputs (MODELS §17). Santhi and Chennupati
+// (Compute Node Models, LA-UR-17-20754, part 2) compute new counts N_i for a larger input from new
+// branch probabilities, but keep the reuse profiles P(Δ|BB_i). This package predicts both the
+// counts and the profiles from the changes between runs.
 //
 // # Counts
 //

@@ -1,5 +1,5 @@
-// Package larger predicts the cache misses of several cores for an input that was not run, from
-// single-threaded runs on two or more smaller inputs.
+// Package larger predicts the cache misses of a run on several cores with an input that was not
+// run, from single-threaded runs with two or more smaller inputs.
 //
 // PPT-SASMM (Barai et al., MEMSYS 2020, §3.4 to §3.6) keeps the conditional reuse profiles
 // P(D|BB_i) of a small input for a larger input: only the execution counts of the blocks change.

@@ -1,5 +1,5 @@
-// Package gzip lets package open read traces that are compressed with gzip (RFC 1952). It adds 8 KB
-// to a compressed WebAssembly module.
+// Package gzip adds the decompression of gzip (RFC 1952) to package open. It increases the
+// compressed size of a WebAssembly program by 8 KB.
 package gzip
 
 import (

@@ -1,6 +1,6 @@
-// Package snappy lets package open read traces that are compressed with Snappy's framing format
-// (google/snappy, framing_format.txt), including DynamoRIO's variant of this format, which adds two
-// types of chunks without a checksum.
+// Package snappy adds the decompression of Snappy's framing format (google/snappy,
+// framing_format.txt) to package open. It also reads DynamoRIO's variant of this format, which adds
+// two types of chunks without a checksum.
 package snappy
 
 import (

@@ -1,5 +1,5 @@
-// Package xz lets package open read traces that are compressed with xz. It adds 120 KB to a compressed
-// WebAssembly module.
+// Package xz adds the decompression of xz to package open. It increases the compressed size of a
+// WebAssembly program by 120 KB.
 //
 // The library accepts a file that is truncated between two blocks, or within a block's header.
 // Therefore this package checks that the file ends with the magic bytes of a stream footer,

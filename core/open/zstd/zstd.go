@@ -1,5 +1,5 @@
-// Package zstd lets package open read traces that are compressed with Zstandard (RFC 8878). It adds
-// 180 KB to a compressed WebAssembly module.
+// Package zstd adds the decompression of Zstandard (RFC 8878) to package open. It increases the
+// compressed size of a WebAssembly program by 180 KB.
 //
 // The library checks a frame's checksum before it returns the frame's last block. If the checksum
 // is wrong or missing, this block, up to 128 KiB of text, is lost.

@@ -1,5 +1,5 @@
-// Package threads puts the references of a program's threads in a defined order. It is the
-// reference for the predictions of package multicore.
+// Package threads sorts the references of the threads of a real run into a defined order, so that
+// predictions of package multicore can be compared with the run.
 //
 // In a trace with several threads, references are in the order in which a machine executed them,
 // possibly with fewer processors than threads. The references of each thread between two barriers

@@ -1,5 +1,5 @@
-// Package validate measures the errors of predictions that are made for many cores from a
-// single-threaded run, and finds their causes.
+// Package validate measures the errors of predictions for several cores that are made from a
+// single-threaded run, and divides them among the steps of the prediction.
 //
 // The reference ("truth") is an exact simulation of the program's own threads, in runs with as many
 // threads as cores. Between barriers, the threads' references are put in the chosen order (package

@@ -1,4 +1,4 @@
-// Package csv reads traces in the form of text tables. A header line names the columns.
+// Package csv reads traces that are text tables. A header line names the columns.
 //
 //	addr,rw,size,tid,pc
 //	0x1fff000708,r,8,1,0x4001ab0

@@ -1,6 +1,7 @@
-// Package estimate estimates the counts of other analyses from a sample of a trace's accesses, with
-// confidence intervals (MODELS §8). It replaces package locality and its followers, and needs only
-// a fraction of their time and memory.
+// Package estimate estimates stack-distance histograms, and the results that depend on them, from a
+// sample of a trace's accesses, with confidence intervals (MODELS §8). It is used instead of
+// package locality and the analyses that depend on it, and needs only a fraction of their time and
+// memory.
 //
 // # Lines
 //
@@ -9,8 +10,9 @@
 // distance is estimated as the counted distance divided by R (Waldspurger, Park, Garthwaite and
 // Ahmad, SHARDS, FAST 2015). If the number of lines is limited, R is halved and lines are dropped
 // whenever there are too many; the weights of earlier counts do not change. This method alone is
-// coarse: it cannot distinguish distances below 1/R from zero, and its result depends on whether
-// the sample contains the few lines that receive most accesses. So there are two refinements:
+// inaccurate: it cannot distinguish distances below 1/R from zero, and its result depends on
+// whether the sample contains the few lines that receive most accesses. Two refinements make it
+// more accurate:
 //
 //  1. The 16 lines on top of the stack are tracked for all accesses (front.go). Most accesses of
 //     real programs hit these lines; the distances of these accesses are exact, and no hash is

@@ -1,5 +1,5 @@
-// Package shelf is the spill store of the command: it stores blocks that do not fit in memory as
-// files in a folder.
+// Package shelf implements the spill store of the command, which stores data that do not fit in
+// memory in files of a folder.
 package shelf
 
 import (
