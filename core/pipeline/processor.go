@@ -1,6 +1,6 @@
 // Package pipeline models processor cores (MODELS §13.3). It computes how many cycles the basic
-// blocks of a program take, and what their bottlenecks are. The blocks consist of optimised LLVM
-// IR, with the data dependences in trace.Instr; no machine code is needed.
+// blocks of a program take, and finds their bottlenecks. The blocks consist of optimised LLVM IR,
+// with the data dependences in trace.Instr; no machine code is needed.
 //
 // # Method
 //

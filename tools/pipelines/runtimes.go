@@ -247,11 +247,12 @@ func writePage(w io.Writer, p *pipeline.Processor, list []outcome) {
 
 Made by %[1]smake runtimes%[1]s from the kernels in testdata/sizes.c. DO NOT EDIT.
 
-“Predicted” is the answer of %[1]sstackglass pipeline run.sgt --processor %[2]s --module
-sizes.ll%[1]s for the function, from a trace of one run. “Measured” is the fastest of many runs of
-the same code without tracing, compiled by %[1]sclang-19 -O2%[1]s for this machine, in clock cycles. The
-model was not fitted to these kernels: its numbers come from single instructions, from copies and
-chains in each level of memory, and from the vendor.
+This table compares predicted run times of kernels with measurements. “Predicted” is the answer of
+%[1]sstackglass pipeline run.sgt --processor %[2]s --module sizes.ll%[1]s for the kernel's
+function, from a trace of one run. “Measured” is the time of the fastest of many runs of the same
+code without tracing, in clock cycles. The code was compiled by %[1]sclang-19 -O2%[1]s for this machine.
+The model was not fitted to these kernels: its numbers are from measurements of single instructions,
+from copies and chains of loads in each level of memory, and from the vendor.
 
 The machine is: %[3]s. Its memory, as measured by probes:
 

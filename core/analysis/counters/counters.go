@@ -61,9 +61,9 @@
 //   - Memory usage: the smallest number of bytes that receive a given share of all accesses. Byfl
 //     reports the same, for different shares.
 //
-// Blocks are counted when they are entered. If only part of a trace is analysed (with skipped
-// references or a limit), the first and the last block of each thread may be incomplete, and count
-// only if they are entered within that part.
+// Blocks are counted when they are entered. If only a part of a trace is analysed (with skipped
+// references or a limit), the first and the last block of each thread may be incomplete. They are
+// counted only if they are entered within that part.
 package counters
 
 import (

@@ -137,12 +137,12 @@ func TestCorpus(t *testing.T) {
 	}
 	if all && *update {
 		text := "# What diagnose finds in programs with a planted problem\n\n" +
-			"Each program of [corpus](corpus) has one planted problem, which compiling with `-DFIXED` removes. The programs are\n" +
-			"compiled with `-O2`, or with the options in their comment, and traced by `stackglass cc`. The caches and the processor\n" +
-			"are the defaults of `diagnose`. “Saved” is the reduction in cycles of the fixed program, computed from its trace,\n" +
-			"relative to the program with the problem. `STACKGLASS_CORPUS=all go test -run TestCorpus\n" +
-			"./tools/stackglass/internal/command -update` generates this table. Threads run in a different order in each recording,\n" +
-			"so the rows of programs with threads vary a little.\n\n" +
+			"Each program of [corpus](corpus) has one planted problem, and code without the problem, which the option\n" +
+			"`-DFIXED` selects. A program whose name begins with clean_ has no problem. The programs are compiled with `-O2`, or with\n" +
+			"the options in their comment, and traced by `stackglass cc`. The caches and the processor are the defaults of\n" +
+			"`diagnose`. “Saved” is the share of the cycles that the fix saves, computed from the traces of both versions. Threads run\n" +
+			"in a different order in each recording, so the rows of programs with threads vary a little. `STACKGLASS_CORPUS=all go\n" +
+			"test -run TestCorpus ./tools/stackglass/internal/command -update` generates this table.\n\n" +
 			"| program | planted problem | first finding and predicted saving | saved | correct | first finding after the fix |\n|---|---|---|---|---|---|\n" +
 			strings.Join(rows, "\n") + fmt.Sprintf("\n\nThe first finding is correct for %d of %d programs. In %d of %d fixed programs, no finding exceeds 10 %%. The predicted saving is within 25 %% of the actual saving for %d of the %d programs for which the change was tried.\n", found, problems, silent, problems, near, tried)
 		if err := os.WriteFile("../../../diagnose/CORPUS.md", []byte(text), 0o644); err != nil {
