@@ -8,8 +8,8 @@
 //     notation, such as "threads by=core line=64", is the same on the command line, in a URL of the
 //     page and in a message to a worker.
 //  3. A [Run] contains the data from which questions are answered: a profile, a module of LLVM IR
-//     or a     loop-compressed trace. It also contains functions that some answers need, for
-//     example to read     files.
+//     or a loop-compressed trace. It also contains functions that some answers need, for example to
+//     read files.
 //  4. [Run.Answer] returns a [report.Document]: tables with units, facts of the input, and
 //     warnings.
 //
@@ -94,7 +94,7 @@ type Arg struct {
 }
 
 // Line is the argument of verbs whose answer is for one line size.
-var Line = Arg{Name: "line", Kind: Number, Default: "64", Help: manual("the cache line in `BYTES`, a power of two from 8 to 4096")}
+var Line = Arg{Name: "line", Kind: Number, Default: "64", Help: manual("the size of a cache line in `BYTES`, a power of two from 8 to 4096")}
 
 // all lists the verbs. Each file adds its verb to the list.
 var all []*Verb

@@ -23,14 +23,15 @@
 // If a program's threads run on several cores, the stack from which a level's misses are computed
 // depends on which cores share its caches:
 //
-//   - A private cache of each core: the coherent stack of the core that makes the access. Other
-//     cores' stores remove lines from this stack (MODELS §6.4). The certain misses of a site are
-//     then the first accesses of each core to a line, and the coherence misses. The store caused a
-//     coherence miss if, when it invalidated the line, the line's depth on the stack was below the
-//     number of lines in the cache; otherwise the cache had already evicted the line.
-//   - A cache that all cores share: the stack of the whole trace.
-//   - A cache that some cores share: the stack of the whole trace, scaled to the prediction,
-//     because profiles do not contain the stack of a group of cores by site.
+//   - For a private cache, it is the coherent stack of the core that makes the access. Other cores'
+//     stores remove lines from this stack (MODELS §6.4). The certain misses of a site are then the
+//     first accesses of each core to a line, and the coherence misses. The store caused a coherence
+//     miss if, when it invalidated the line, the line's depth on the stack was below the number of
+//     lines in the cache; otherwise the cache had already evicted the line.
+//   - For a cache that all cores share, it is the stack of the whole trace.
+//   - For a cache that some cores share, it is also the stack of the whole trace, because profiles
+//     do not contain the stack of a group of cores by site. The misses are scaled to the
+//     prediction.
 //
 // Utilisation is measured in a cache shared by all threads, and in private caches of the cores.
 //

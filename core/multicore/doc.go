@@ -37,15 +37,15 @@
 // the runtime to share the loop. The header is one loop level deeper than the call, or two levels
 // if there is a loop over chunks (in static schedules with a chunk size, and in all schedules in
 // which the runtime hands out chunks). In a single-threaded run, all iterations are in one chunk.
-// Each core executes the code before and after the iterations once for each of its chunks. If the
-// test for another chunk precedes the chunk (in unoptimised code), the run executed the test twice,
-// once with each outcome. Each core then executes the first of these tests for each of its chunks,
-// and the second test once. The code before a shorter last chunk begins like the second test. From
-// the last block that both tests have in common, it continues like the first test. In a rotated
-// loop, where the test follows the chunk, the run executed only the failed test, which represents
-// all tests. If the test can leave the loop, each iteration includes the test after it. A core
-// without iterations skips the code before and after the iterations if the program contains a path
-// around this code.
+// Each core executes the code before and after the iterations once for each of its chunks. A test
+// decides whether there is another chunk. In unoptimised code, the test precedes the chunk. The run
+// executed it twice: it succeeded the first time, and failed the second time. Each core then
+// executes the first test for each of its chunks, and the second test once. If the last chunk is
+// shorter, the code before it begins like the second test, up to the last block that both tests
+// have in common, and continues like the first test. In a rotated loop, the test follows the chunk.
+// The run then executed only the failed test, which represents all tests. If the test can leave the
+// loop, each iteration includes the test after it. A core without iterations skips the code before
+// and after the iterations if the program contains a path around this code.
 //
 // Schedules (schedule.go) follow LLVM's runtime. In static schedules, the cores have contiguous
 // parts, or take chunks in turn. If the division into parts is uneven, the first parts are one

@@ -7,10 +7,9 @@
 // invocation:
 //
 //  1. No edge of a function leads to its first block, so entering the first block is a call. The
-//     call is by name if the preceding block names the function, or if the return of the preceding
-//     block represents the call (a tail call has a separate row after the row of the return).
-//     Otherwise, the caller is unknown: the function is a callback, the start of a thread, or a
-//     signal handler.
+//     preceding block is the caller if it names the function, or if it returns by a tail call
+//     (whose record follows the record of the return). Otherwise, the caller is unknown: the
+//     function is a callback, the start of a thread, or a signal handler.
 //  2. If the program's tables list a block as a successor of the latest block of its invocation,
 //     the block was entered by the edge between these two blocks. If several edges join the same
 //     two blocks, the first of these edges is counted.

@@ -8,7 +8,7 @@
 //  4. Distances are counted by kind: distances within the model's top array in small arrays, and
 //     other distances in a profile.Histogram and in the window's bins.
 //  5. The distances show which accesses are the first to their line in a window. The number of
-//     these     accesses is the working set of the window.
+//     these accesses is the working set of the window.
 //  6. On request, the model is a stack.Sets, which also counts depths in sets (MODELS §4).
 //
 // On request, the analysis also keeps the data for joining segments: the first touches, in order,

@@ -35,7 +35,7 @@ var Blocks = ask.Add(&ask.Verb{
 		{Name: "set", Kind: ask.List, Help: "set parameters of the --probabilities file: `NAME=NUMBER`, for example n=1000,density=1/8"},
 		{Name: "windows", Kind: ask.Switch, Help: "sample 1 % of each block's executions and report the error of the sampled reuse profiles"},
 		{Name: "window-seed", Kind: ask.Number, Default: "0", Help: "the `NUMBER` that selects the sample"},
-		{Name: "enter", Kind: ask.List, Help: "for LLVM IR: the functions that are called from outside, and how often: `NAME=CALLS`, for example main=1,callback=500"},
+		{Name: "enter", Kind: ask.List, Help: "for LLVM IR: how often functions are called from outside the module: `NAME=CALLS`, for example main=1,callback=500"},
 	},
 	Needs: func(ask.Question) analysis.Analyses { return analysis.Sites | analysis.Blocks },
 	Check: func(q ask.Question) error {

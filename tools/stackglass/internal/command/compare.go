@@ -48,7 +48,7 @@ func (a *app) compare() *cobra.Command {
 	c.r = addReading(cmd)
 	f := cmd.Flags()
 	f.StringVar(&c.on, "on", ask.Summary.Name, "compare the answers of this `VERB`: "+strings.Join(verbNames(anyVerb), ", ")+"; with options, for example \"sites by=object\"")
-	f.Uint32("line", 64, "the cache line in `BYTES`, a power of two from 8 to 4096")
+	f.Uint32("line", 64, "the size of a cache line in `BYTES`, a power of two from 8 to 4096")
 	c.addMachine(cmd, cacheUsage)
 	f.String("by", "", "group the totals by this `UNIT`: counters by program, function or block; sites by line, site, function or object")
 	f.StringVar(&c.sort, "sort", "", "sort by the difference of this `NUMBER`, with its name in json")

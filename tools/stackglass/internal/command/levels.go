@@ -25,7 +25,7 @@ var presetNames = sync.OnceValue(func() (names []string) {
 })
 
 // cacheUsage is the help of --cache if there is no default.
-const cacheUsage = "a `LEVEL`, for example L1=32KiB,8 (repeat for each level)"
+const cacheUsage = "add this cache `LEVEL`, for example L1=32KiB,8 (repeat for each level)"
 
 // machineOptions contains --cache and --hierarchy.
 type machineOptions struct {
@@ -35,7 +35,7 @@ type machineOptions struct {
 
 func (m *machineOptions) addMachine(cmd *cobra.Command, cacheUsage string) {
 	cmd.Flags().StringArrayVar(&m.caches, "cache", nil, cacheUsage)
-	cmd.Flags().StringVar(&m.named, "hierarchy", "", "a processor by name, or a `FILE` that describes a hierarchy")
+	cmd.Flags().StringVar(&m.named, "hierarchy", "", "use the hierarchy of a processor, or a `FILE` that describes a hierarchy")
 	completeFiles(cmd, "hierarchy", presetNames())
 }
 

@@ -103,7 +103,7 @@ func (a *app) sites(cmd *cobra.Command, o *asking) {
 		places, symbols []string
 		found           *sources
 	)
-	cmd.Flags().StringArrayVar(&places, "source", nil, "a `FOLDER` or file with source text, to show each line")
+	cmd.Flags().StringArrayVar(&places, "source", nil, "read the source text from this `FOLDER` or file, to show each line")
 	addSymbols(cmd, &symbols)
 	addMeasures(cmd, o.r)
 	o.check = func(ask.Question) (err error) {
@@ -144,7 +144,7 @@ func symbolized(l *answerable, run *ask.Run, files []string) error {
 
 // addMeasures adds options for measurements by site that are made only on request.
 func addMeasures(cmd *cobra.Command, r *reading) {
-	cmd.Flags().StringSliceVar(&r.utilisation, "utilisation", nil, "measure line utilisation, and misses by site, in these `CACHES`: sizes, each followed by its ways unless fully associative, for example 32KiB,8,1MiB")
+	cmd.Flags().StringSliceVar(&r.utilisation, "utilisation", nil, "measure line utilisation, and misses by site, in these `CACHES`, for example 32KiB,8,1MiB: sizes, each followed by a number of ways if the cache is set-associative")
 	cmd.Flags().BoolVar(&r.previous, "previous", false, "for each access at a stack distance of 16 or more, record the site that last accessed the line")
 }
 
