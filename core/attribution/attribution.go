@@ -3,9 +3,9 @@
 //
 // A profile contains binned stack distances for each site (analysis/sites), and the exact distances
 // for all sites together. The misses of each site in a fully associative LRU level are therefore
-// exact if the level's capacity is the edge of a bin. If the capacity lies within a bin, each site
-// is assumed to miss in the same share of its accesses in that bin as all sites together. That
-// share is known, so the sum is exact for every capacity.
+// exact if the level's capacity is the edge of a bin. If the capacity lies within a bin, the share
+// of the accesses in that bin that miss is assumed to be the same for each site as for all sites
+// together. The share for all sites is known, so the sum of the misses is exact for every capacity.
 //
 // If line utilisation was measured in a cache with the capacity, associativity and line size of the
 // level, the pass also counted the lines that each site fetched into that cache. These exact

@@ -155,7 +155,7 @@
 //
 // A miss fetches the line from the next level even if another cache has it. The lines that another
 // cache could have supplied are counted (remote, clean or dirty). If the caches on one bus have
-// lines of different sizes, coherence works on the largest size.
+// lines of different sizes, coherence is maintained for lines of the largest size.
 //
 // For one private level, the misses of each core equal the misses on its coherent stack (MODELS §6.4).
 //

@@ -2,16 +2,17 @@
 // compares the model's answers with llvm-mca's and with measured times.
 //
 //	pipelines describe DIR         writes a description of each supported processor
-//	pipelines tune DIR PROCESSOR   writes another one, in which latencies and throughputs
-//	                               are replaced by this machine's if they differ; it must be that processor
+//	pipelines tune DIR PROCESSOR   measures latencies and throughputs on this machine, which must
+//	                               have this processor, and writes a description that contains them
 //	pipelines memory DIR PROCESSOR   does the same only for the memory levels
-//	pipelines runtimes FILE        writes a page that compares runtimes of kernels at several
-//	                               sizes with times on this machine
-//	pipelines compare [PROCESSOR [MARCH]]   prints times of loop bodies in the model, in llvm-mca,
-//	                               and, if this machine is that processor, as measured;
-//	                               for code compiled for it, or with -march=MARCH, such as x86-64
-//	pipelines scaling              prints runtimes at larger inputs, predicted from small ones,
-//	                               and times measured on this machine
+//	pipelines runtimes FILE        writes a page that compares predicted run times of kernels, at
+//	                               several sizes, with times measured on this machine
+//	pipelines compare [PROCESSOR [MARCH]]   prints the times of loop bodies according to the model,
+//	                               to llvm-mca and, if this machine has this processor, to a
+//	                               measurement; the code is compiled for the processor, or
+//	                               with -march=MARCH, such as x86-64
+//	pipelines scaling              prints run times with larger inputs, as predicted from small
+//	                               inputs and as measured on this machine
 //
 // Run it in the root folder of the repository.
 package main

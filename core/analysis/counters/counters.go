@@ -13,9 +13,9 @@
 //
 //  1. Consume counts each block that is entered. If no other counts are requested, it counts the
 //     references of each site instead, because readers are faster if they need not report each
-//     entry. A block is entered as often as its first site makes a reference. Entries are then
-//     counted only for blocks without sites. Bytes are added up if records contain a length
-//     (ranges, masked vectors).
+//     entry. The first site of a block makes one reference each time the block is entered. Entries
+//     are then counted only for blocks without sites. Bytes are added up if records contain a
+//     length (ranges, masked vectors).
 //  2. Result multiplies these counts by the contents of the blocks, joins the parts of each basic
 //     block, and adds up the results by basic block, function and opcode.
 //  3. On request, the accesses to each byte are counted (touched.go). They yield the unique bytes
@@ -59,7 +59,7 @@
 //   - Unique bytes: bytes that a function's own code touched at least once, including ranges.
 //     References without a size count as one byte.
 //   - Memory usage: the smallest number of bytes that receive a given share of all accesses. Byfl
-//     reports the same, for different shares.
+//     reports the same numbers, for other shares.
 //
 // Blocks are counted when they are entered. If only a part of a trace is analysed (with skipped
 // references or a limit), the first and the last block of each thread may be incomplete. They are

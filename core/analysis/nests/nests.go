@@ -1,9 +1,9 @@
 // Package nests compresses the records of a run to a tree of loop nests, in the same pass as other
 // analyses. Package loops implements the method.  The compression depends on all earlier records,
-// so a segment cannot be compressed separately. When other analyses append a segment, its records
-// are compressed. A saved run contains the tree so far. When the run is resumed, the records of the
-// tree are compressed again. This restores the state of the compressor, which depends only on the
-// records.
+// so a segment cannot be compressed separately. Therefore, the records of a segment are compressed
+// when other analyses append the segment. A saved run contains the tree so far. When the run is
+// resumed, the records of the tree are compressed again. This restores the state of the compressor,
+// which depends only on the records.
 package nests
 
 import (

@@ -16,7 +16,7 @@
 //     n-th executions of that block on all cores, interleaved reference by reference, in turn or at
 //     random. Blocks are therefore in the order of core 0.
 //
-// Both traces look like recorded traces. Thread is the number of the core.
+// Both traces have the form of recorded traces. The thread of a record is the number of its core.
 //
 // # Division as printed and by region
 //

@@ -37,23 +37,23 @@
 // # Gaps in the thesis
 //
 //   - Conflicts are counted by set. The thesis splits an array into regions with a number of ways
-//     each (§4.4); here the regions are sets, so only the lines in overfull sets miss again.
-//     Contexts and classes treat arrays as a whole (§4.1). If miss counts did the same, the errors
-//     would be several times as large as in the thesis.
+//     each (§4.4); here the regions are sets, so only the lines in overfull sets miss again. Only
+//     contexts and classes treat arrays as a whole (§4.1). If misses were also counted for whole
+//     arrays, the errors would be several times as large as in the thesis.
 //   - Here, a stride longer than a line uses only the sets that it reaches. The thesis assumes that
 //     it uses the whole range, and calls this a weakness (§4.10).
 //   - Strides of outer loops move arrays relative to each other (§4.6, which has no formula). Here,
-//     losses are averaged over iterations at many places, spread evenly over all enclosing loops.
+//     losses are averaged over many iterations, which are spread evenly over all enclosing loops.
 //     If a loop touches B lines of an array in total and D in each of its n iterations, (B-D)/(n-1)
 //     lines are new in each iteration after the first. The other lines may have been lost.
-//   - If a loop walks through several arrays at the same time and they do not all fit, all are
-//     incomplete at its end, as in the text on Figure 4.4. Arrays that each iteration uses
-//     completely count as used after these arrays.
-//   - The root of a badly compressed tree contains very many arrays that are only one line long.
-//     Therefore the context of the root consists of lines, and references outside of loops are
-//     composed exactly.
-//   - For trip counts that change from one iteration to the next, the mean and the values at eight
-//     stages of the loop that changes them are used. The thesis has no such loops.
+//   - If a loop walks through several arrays at the same time, and they do not all fit in the
+//     cache, only a part of each array is in the cache when the loop ends, as in the text on Figure
+//     4.4. Arrays that each iteration uses completely count as used after these arrays.
+//   - If a trace compresses badly, the root of its tree contains very many arrays that are only one
+//     line long. Therefore the context of the root consists of lines, and references outside of
+//     loops are composed exactly. - The trip count of a loop may change from one iteration of an
+//     outer loop to the next. This package uses the mean trip count, and the trip counts in eight
+//     iterations of the outer loop. The thesis has no such loops.
 //   - The addresses of references without a pattern (wild references) are a list, and the thesis
 //     would compose each access. Here, package misses counts the misses of these references in a
 //     separate cache, and the contexts do not contain them.

@@ -31,12 +31,13 @@
 // # Accesses
 //
 // A sample in time chooses single accesses, and follows each until its line is accessed again
-// (Kulkarni, section 2.1). Each access is sampled with the same probability: the gaps are
-// geometrically distributed and count all accesses, so samples overlap. (If each gap started when
-// the previous sample ended, short distances would be over-represented.) While no sample is open,
-// accesses are skipped. After a sample has been open for a part of the mean gap, it counts only one
-// line in 64, chosen by hash. A sample whose line is not accessed again represents a cold access,
-// because there are as many last accesses to lines as first accesses.
+// (Kulkarni, section 2.1). The gaps between chosen accesses are geometrically distributed, so each
+// access is chosen with the same probability. A gap begins at the previously chosen access, so
+// samples may overlap. (If each gap began when the previous sample ended, short distances would be
+// over-represented.) While no sample is open, accesses are skipped. After a sample has been open
+// for a part of the mean gap, it counts only one line in 64, chosen by hash. A sample whose line is
+// not accessed again represents a cold access, because there are as many last accesses to lines as
+// first accesses.
 //
 // # Other analyses
 //
@@ -66,9 +67,9 @@
 // accesses, and lines that stores invalidated, are estimated from up to 8,192 lines, chosen by
 // hash, for which every access is seen.
 //
-// If an effect is due to a few lines, such as the line of a counter that all threads write, the
-// sample either contains it or misses it: at a rate of 1 %, a single falsely shared line is missed
-// with a probability of 99 %, and otherwise represents a hundred such lines.
+// A problem may concern only a few lines, such as the line of a counter that all threads write. At
+// a rate of 1 %, the sample does not contain such a line with a probability of 99 %. If the sample
+// contains the line, it represents a hundred such lines.
 //
 // # Parts of the run
 //

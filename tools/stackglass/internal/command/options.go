@@ -101,7 +101,7 @@ func addOptions(cmd *cobra.Command, analyses bool) *reading {
 
 // addSpill adds the option for traces whose lines do not fit in memory.
 func (r *reading) addSpill() {
-	r.cmd.Flags().StringVar(&r.spill, "spill", "", "store data that does not fit in --memory in a `FOLDER`, instead of stopping (distances, sets and counters)")
+	r.cmd.Flags().StringVar(&r.spill, "spill", "", "store data that does not fit in --memory in this `FOLDER`, instead of stopping; only for distances, sets and counters")
 }
 
 // addInputFormat adds --input-format.
