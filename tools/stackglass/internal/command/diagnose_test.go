@@ -137,8 +137,8 @@ func TestCorpus(t *testing.T) {
 	}
 	if all && *update {
 		text := "# What diagnose finds in programs with a planted problem\n\n" +
-			"Each program of [corpus](corpus) has one planted problem, and code without the problem, which the option\n" +
-			"`-DFIXED` selects; only the programs clean_* have no problem. The programs are compiled with `-O2`, or with\n" +
+			"Each program of [corpus](corpus), except the programs clean_*, has one planted problem. The option `-DFIXED` selects\n" +
+			"code without the problem. The programs are compiled with `-O2`, or with\n" +
 			"the options in their comment, and traced by `stackglass cc`. The caches and the processor are the defaults of\n" +
 			"`diagnose`. “Saved” is the share of the cycles that the fix saves, computed from the traces of both versions. Threads run\n" +
 			"in a different order in each recording, so the rows of programs with threads vary a little. `STACKGLASS_CORPUS=all go\n" +
