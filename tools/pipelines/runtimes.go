@@ -39,7 +39,7 @@ type size struct {
 // do not all map to the same few sets.
 var kernels = []kernel{
 	{"matmul", "C = A·B of n×n doubles, row by column", []size{{30, "L1", ""}, {130, "L2", ""}, {300, "L3", ""}}},
-	{"jacobi", "a sweep over n×n doubles; each becomes the mean of its four neighbours", []size{{50, "L1", ""}, {300, "L2", ""}, {1600, "L3", ""}}},
+	{"jacobi", "a sweep over n×n doubles, in which each value becomes the mean of its four neighbours", []size{{50, "L1", ""}, {300, "L2", ""}, {1600, "L3", ""}}},
 	{"gather", "y = A·x with a sparse matrix of n rows with 8 doubles each, in random columns", []size{{300, "L1", ""}, {10000, "L2", ""}, {400000, "L3", shared}}},
 	{"chase", "one walk around a circular list of n lines, linked in random order", []size{{500, "L1", ""}, {16000, "L2", ""}, {500000, "L3", chased}}},
 	{"horner", "a polynomial of degree 12, evaluated for n doubles", []size{{2000, "L1", ""}, {60000, "L2", ""}, {2000000, "L3", ""}}},

@@ -1,5 +1,5 @@
-// Package web connects a page with a web worker by postMessage, just as workers/local connects
-// goroutines with each other. It builds for js/wasm only.
+// Package web implements workers.Carrier for a page and a web worker, by postMessage. Package
+// workers/local does the same for goroutines. Package web builds for js/wasm only.
 //
 //   - [Spawn], on the page, starts a worker and returns the page's end.
 //   - [Help], in a worker, starts another worker with the same program.

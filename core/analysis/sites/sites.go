@@ -40,7 +40,7 @@
 // # Method
 //
 // Consume reads references and allocations in order. It finds the site and the object of each
-// reference. Together they form a numbered pair. This is usually the same pair as for the site's
+// reference, and assigns a number to this pair. The pair is usually the same as for the site's
 // previous reference, because the address lies in the same object. Package locality then divides
 // the same references into line accesses with distances, which Follow counts by pair. The results
 // are sums over pairs.

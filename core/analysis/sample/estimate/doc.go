@@ -68,8 +68,8 @@
 // hash, for which every access is seen.
 //
 // A problem may concern only a few lines, such as the line of a counter that all threads write. At
-// a rate of 1 %, the sample does not contain such a line with a probability of 99 %. If the sample
-// contains the line, it represents a hundred such lines.
+// a rate of 1 %, 99 % of all samples do not contain such a line. If a sample contains the line, the
+// line represents a hundred such lines.
 //
 // # Parts of the run
 //
