@@ -160,7 +160,7 @@ func (c *Associativity) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 			{
 				vgparent := vgn
 				_ = vgparent
-				vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00id\x00cell-ask\x00use it as the first level")
+				vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00id\x00cell-ask\x00use this cache as the first level")
 				addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.AskCell() })
 			}
 		}
@@ -1896,7 +1896,7 @@ func (c *Communication) windowName() string {
 	if n := c.App.window(); n > 0 {
 		return strconv.Itoa(n) + " of " + strconv.Itoa(len(c.view().Windows))
 	}
-	return "all of it"
+	return "the whole run"
 }
 
 func (c *Communication) window(text string) {
@@ -3177,7 +3177,7 @@ func (c *Counters) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 				}
 			}
 		}
-		vgn = addElement(vgparent, "section\x00class\x00answers\x00aria-label\x00What follows")
+		vgn = addElement(vgparent, "section\x00class\x00answers\x00aria-label\x00Conclusions")
 		{
 			vgparent := vgn
 			_ = vgparent
@@ -3453,7 +3453,7 @@ var _ js.Value
 var _ log.Logger
 
 // Data shows the data structures of a run, their members, the accesses to them by address and time,
-// and the lives of memory blocks.
+// and the lifetimes of memory blocks.
 type Data struct {
 	App                          *App
 	Map, Members, Together, Heap vugu.Builder
@@ -4548,7 +4548,7 @@ func (c *Locality) overTime() *state.Chart {
 	a, v := c.App, c.App.result.View
 	chart := v.OverTime(a.capacities())
 	if _, estimates := v.LevelLog2Lines(a.Levels()); a.Screen.Log2Lines == nil && len(estimates) > 0 {
-		chart.Summary += " For " + strings.Join(estimates, " and ") + ", whose number of lines is not a power of two, the next smaller power of two is drawn, which has at least as many misses."
+		chart.Summary += " The number of lines in " + strings.Join(estimates, " and ") + " is not a power of two, so the curve for the next smaller power of two is drawn. A cache of that size has at least as many misses."
 	}
 	return chart
 }
@@ -4735,7 +4735,7 @@ func (c *LoopChanges) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					{
 						vgparent := vgn
 						_ = vgparent
-						addElement(vgparent, "span\x00class\x00visually-hidden\x00of what")
+						addElement(vgparent, "span\x00class\x00visually-hidden\x00loops or arrays to change")
 						vgn = addElement(vgparent, " input\x00type\x00text\x00id\x00change-text\x00size\x0016\x00spellcheck\x00false\x00autocomplete\x00off\x00aria-describedby\x00change-hint")
 						setAttribute(vgn, "placeholder", c.hint())
 						addProperty(vgn, "value", c.text())
@@ -4896,7 +4896,7 @@ func (c *LoopsView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 									}
 								}
 								vgn = addElement(vgparent, "p\x00class\x00second\x00id\x00arrays-words")
-								setText(vgn, vugu.HTML("Addresses and bytes are from the loop\x26#39;s first run. Strides are listed from the outermost loop to the innermost; an irregular reference has none. The classes of ScalaMemAnalysis come from exact counts. ALWAYS_HIT: no access misses. ALWAYS_MISS: every access misses. FIRST_MISS: each line misses once. CAP_MISS: lines miss again because the cache is too small. CONF_MISS: lines miss again because their set has too few ways."))
+								setText(vgn, vugu.HTML("Addresses and bytes are from the loop\x26#39;s first run. Strides are listed from the outermost loop to the innermost; an irregular reference has none. The classes of ScalaMemAnalysis are determined from exact counts. ALWAYS_HIT: no access misses. ALWAYS_MISS: every access misses. FIRST_MISS: each line misses once. CAP_MISS: lines miss again because the cache is too small. CONF_MISS: lines miss again because their set has too few ways."))
 							}
 						}
 					}
@@ -5810,8 +5810,7 @@ func (c *Threads) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 			}
 			addComponent(vgin, vgout, vgparent, c.Cores)
 			addElement(vgparent, "h2\x00id\x00each-title\x00Each thread separately")
-			vgn = addElement(vgparent, "p\x00class\x00second")
-			setText(vgn, vugu.HTML("Three curves for each thread: a private cache as if no other thread stored, the same cache with lines invalidated by other threads\x26#39; stores, and one cache for all threads."))
+			addElement(vgparent, "p\x00class\x00second\x00Three curves for each thread: a private cache whose lines no other thread invalidates, a private cache in which stores of other threads invalidate lines, and one cache for all threads.")
 			vgn = addElement(vgparent, "p\x00class\x00legend second\x00aria-hidden\x00true")
 			setText(vgn, vugu.HTML("\x3Cspan\x3E\x3Cspan class=\"square level1\"\x3E\x3C/span\x3E private\x3C/span\x3E \x3Cspan\x3E\x3Cspan class=\"square level2\"\x3E\x3C/span\x3E coherent\x3C/span\x3E \x3Cspan\x3E\x3Cspan class=\"square level3\"\x3E\x3C/span\x3E shared, dashed\x3C/span\x3E"))
 			vgn = addElement(vgparent, "div\x00class\x00smalls\x00id\x00each\x00aria-labelledby\x00each-title")
@@ -5868,7 +5867,7 @@ func (c *Threads) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 				vgn = addElement(vgparent, "p\x00class\x00summary\x00id\x00own-sentence")
 				setText(vgn, c.threads().OwnSentence(c.App.ownBytes()))
 				addComponent(vgin, vgout, vgparent, c.Own)
-				addElement(vgparent, "p\x00class\x00second\x00Coherence misses are accesses that would have hit if no other thread had stored to the line. Sizes are of fully associative caches with LRU replacement, counted exactly.")
+				addElement(vgparent, "p\x00class\x00second\x00Coherence misses are accesses that would have hit if no other thread had stored to the line. All caches are fully associative with LRU replacement, and the misses are counted exactly.")
 			}
 			vgn = addElement(vgparent, "section\x00class\x00level\x00aria-labelledby\x00shared-title")
 			{
@@ -5949,7 +5948,7 @@ func (c *Threads) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 				}
 				addComponent(vgin, vgout, vgparent, c.Shared)
 				vgn = addElement(vgparent, "p\x00class\x00second")
-				setText(vgn, vugu.HTML("A thread\x26#39;s effective share is the size of a private cache in which the thread would miss as often. No such size exists if other threads fetch lines for this thread."))
+				setText(vgn, vugu.HTML("A thread\x26#39;s effective share is the size of a private cache in which the thread would miss as often. No such size exists if the thread profits from lines that other threads fetch."))
 			}
 			vgn = addElement(vgparent, "section\x00class\x00level\x00aria-labelledby\x00change-title")
 			{
@@ -5958,7 +5957,7 @@ func (c *Threads) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 				addElement(vgparent, "h2\x00id\x00change-title\x00Why sharing changes distances")
 				addComponent(vgin, vgout, vgparent, c.Change)
 				vgn = addElement(vgparent, "dl\x00class\x00second\x00id\x00change-words")
-				setText(vgn, vugu.HTML("\n\t\t\t\t\x3Cdiv\x3E\x3Cdt\x3Edilated\x3C/dt\x3E\x3Cdd\x3Eother threads used further lines between the two accesses, so the distance grew\x3C/dd\x3E\x3C/div\x3E\n\t\t\t\t\x3Cdiv\x3E\x3Cdt\x3Eoverlapped\x3C/dt\x3E\x3Cdd\x3Ethe distance grew less, because this thread had also used some of those lines\x3C/dd\x3E\x3C/div\x3E\n\t\t\t\t\x3Cdiv\x3E\x3Cdt\x3Eintercepted\x3C/dt\x3E\x3Cdd\x3Eanother thread used the same line between the two accesses, so the distance shrank\x3C/dd\x3E\x3C/div\x3E\n\t\t\t\t\x3Cdiv\x3E\x3Cdt\x3Ebrought\x3C/dt\x3E\x3Cdd\x3Ethe thread\x26#39;s first use of a line that another thread had used before\x3C/dd\x3E\x3C/div\x3E\n\t\t\t"))
+				setText(vgn, vugu.HTML("\n\t\t\t\t\x3Cdiv\x3E\x3Cdt\x3Edilated\x3C/dt\x3E\x3Cdd\x3Eother threads used additional lines between the two accesses, so the distance grew\x3C/dd\x3E\x3C/div\x3E\n\t\t\t\t\x3Cdiv\x3E\x3Cdt\x3Eoverlapped\x3C/dt\x3E\x3Cdd\x3Ethe distance grew less, because this thread had also used some of those lines\x3C/dd\x3E\x3C/div\x3E\n\t\t\t\t\x3Cdiv\x3E\x3Cdt\x3Eintercepted\x3C/dt\x3E\x3Cdd\x3Eanother thread used the same line between the two accesses, so the distance shrank\x3C/dd\x3E\x3C/div\x3E\n\t\t\t\t\x3Cdiv\x3E\x3Cdt\x3Ebrought\x3C/dt\x3E\x3Cdd\x3Ethe thread\x26#39;s first use of a line that another thread had used before\x3C/dd\x3E\x3C/div\x3E\n\t\t\t"))
 			}
 		}
 	}

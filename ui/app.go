@@ -321,8 +321,7 @@ func (a *App) read(key string) (r *Result, problem string) {
 }
 
 // notKept is shown for a link to an analysis that is not in the store.
-const notKept = "The linked analysis is not kept in this browser: it was deleted, was made in another browser, " +
-	"or was interrupted before its first checkpoint. Other analyses are untouched. Open an analysis from the list, or drop the link's file again."
+const notKept = "The linked analysis is not kept in this browser: it was deleted, made in another browser, or interrupted before its first checkpoint. Other analyses are untouched. Open an analysis from the list, or drop the file of the link again."
 
 // giveUp returns to the first screen and shows a problem. It waits for the store.
 func (a *App) giveUp(problem string) {

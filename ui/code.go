@@ -339,7 +339,7 @@ func (a *App) sourceNote(f *state.Source) string {
 	v := a.codeView()
 	switch {
 	case a.result == nil:
-		return f.Name + " is source code. Results that refer to it show its lines in Diagnosis and Code."
+		return f.Name + " is source code. Results that refer to this file show its lines in Diagnosis and Code."
 	case v == nil:
 		return f.Name + " is source code, but this result does not refer to any source file."
 	case len(v.FilesNamed(f.Name)) == 0:

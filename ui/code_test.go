@@ -245,7 +245,7 @@ func TestDroppedSourcesAreKept(t *testing.T) {
 		d.app.RemoveSource(f)
 	})
 	until(t, func() bool { return len(kept.Keys()) == 0 })
-	d.wants(`id="source-wanted"`, "matmul-naive.c is removed from this browser.")
+	d.wants(`id="source-wanted"`, "matmul-naive.c was removed from this browser.")
 
 	d.app.Offer(Item{File: source})
 	until(t, func() bool { return len(kept.Keys()) == 1 })

@@ -80,10 +80,10 @@ func TestPredictCores(t *testing.T) {
 // by clocks, and work can be divided in ways that predict no times.
 func TestCoresByWindows(t *testing.T) {
 	d := alone(t)
-	d.wants(`id="cores-model"`, "by the cores&#39; clocks", `id="cores-sampled"`, " lines, in L1. Bands and ± are 95 % confidence intervals.")
+	d.wants(`id="cores-model"`, "by the cores&#39; clocks", `id="cores-sampled"`, " lines, for L1. Bands and ± are 95 % confidence intervals.")
 	d.act(func() { d.app.SetModel("windows") })
 	d.predictedAll()
-	d.wants("SDCM models ", "block executions, in L1", "±")
+	d.wants("SDCM is applied to ", "block executions, for L1", "±")
 	if !strings.Contains(d.hash, "sdcm=windows") || state.ParseScreen(d.hash).Model != "windows" {
 		t.Error(d.hash)
 	}

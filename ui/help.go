@@ -4,32 +4,32 @@ package ui
 const (
 	helpCurve = "The share of all line accesses that miss in a fully associative LRU cache, at every cache size. " +
 		"The curve follows from the exact stack distances: an access hits in a cache of C lines if fewer than C other lines were used since the last access to the same line. " +
-		"Real caches have sets: each level's card shows the effect of its associativity, and names the method."
+		"Real caches are divided into sets. The card of each level shows the effect of its associativity, and names the method of calculation."
 	helpHistogram = "The stack distance of an access is the number of other lines used since the last access to the same line. " +
 		"The first access to a line is cold and has no distance. Bins double in width; the table lists every distance. " +
 		"The line above the bars is the running sum of the bars: at distance d, the hit ratio of a cache of d + 1 lines."
 	helpPlace = "The stack distances of the accesses at this source location, which count lines used by any code. " +
 		"An access misses in a cache if its distance is at least the cache's number of lines. The bins of all source locations add up to the histogram in Locality."
-	helpWorking = "The run is divided into windows with equal numbers of references. Each point is the number of distinct lines that a window touches, times the size of a line. " +
+	helpWorking = "The run is divided into windows with equal numbers of references. Each point is the number of distinct lines accessed in a window, multiplied by the line size. " +
 		"This is exactly Denning's working set, for disjoint windows."
 	helpTime = "The run is divided into windows with equal numbers of references. Each point is the share of the accesses in a window that miss in a fully associative LRU cache of that size. " +
-		"The cache keeps its contents from one window to the next. Plateaus and steps in the curve show the program's phases."
+		"The cache keeps its contents from one window to the next. Plateaus and steps in the curve are phases of the program."
 	helpSets = "A cache of S sets and W ways keeps each line in the set that the low bits of the line number select, and evicts the least recently used of that set's W lines. " +
 		"The map shows exact counts for every such cache up to 65 536 sets and 32 ways. Caches along a dashed line have the same size, with fewer sets and more ways towards the lower right. " +
 		"Misses are cold (the first access to a line), capacity (the other misses of a fully associative cache of the same size) and conflict (the misses that the sets add; negative if sets keep lines that LRU over all lines would have evicted)."
 	helpRates = "The share of all accesses that hit in a level or above it, for 1, 2, 4 … cores and the chosen number. Solid: simulated, level by level, with coherent private caches. " +
-		"Dashed: the stack distance cache model (SDCM) for the same threads, as in PPT-SASMM: from a few lines, from all accesses, or from windows (block executions). Bands are 95 % confidence intervals of the SDCM result for all accesses. Both methods share the error of the synthesised threads."
+		"Dashed: the stack distance cache model (SDCM) of PPT-SASMM for the same threads. It uses a sample of lines, all accesses, or windows (sampled executions of blocks). Bands are 95 % confidence intervals for the result of SDCM with all accesses. Both methods contain the error of the synthesised threads."
 	helpSpeedUp = "The speed-up over one core. The time of a block is its cycles on the chosen processor, with the latencies of the simulated caches. " +
 		"The table lists the losses: serial work, waiting for the slowest core, repeated work, caches, and memory bandwidth."
 	helpCores = "Each curve is one thread: the share of its accesses that miss in a fully associative LRU cache, at every cache size. " +
 		"The private stack contains only the thread's own accesses. On the coherent stack, another thread's store removes the line and leaves a hole (Schuff's model): the next access to this line is a coherence miss at every size. " +
-		"Shared is one stack for the accesses of all threads, in the order of the trace. All three curves are exact."
+		"The shared stack contains the accesses of all threads, in the order of the trace. All three curves are exact."
 	helpFlows = "Rows are the threads that write values, columns the threads that use them. An event is a reference to a word, line or page whose last writer is another thread; " +
-		"a transfer is the first load of a value since another thread wrote it, and its bytes are the minimum amount of data to move. On lines and pages, values that are merely close to each other also count. All counts are exact, in the order of the trace."
+		"a transfer is the first load of a value since another thread wrote it, and its bytes are the minimum amount of data to move. On lines and pages, a reference also counts if the other thread wrote a different word of the same line or page. All counts are exact, in the order of the trace."
 	helpMap = "The line accesses to the data structure by address and time. Addresses are offsets from the lowest address, and time is counted in references of the run. " +
 		"A miss is counted in a fully associative LRU cache of the level's size. To enlarge a part, drag over it or press +; Esc shows the whole map."
-	helpOwners = "The data structure is divided into equal parts. The upper row shows the thread that touched each part first: many systems place the part near this thread. The lower row shows the thread that refers to the part most often (after Kulkarni and others). " +
+	helpOwners = "The data structure is divided into equal parts. The upper row shows the thread that touched each part first: many systems place the part in memory near this thread. The lower row shows the thread that refers to the part most often (after Kulkarni and others). " +
 		"Numbers, colours and hatching identify threads."
-	helpFootprint = "The number of distinct lines accessed in a window, times the line size. Each value is the exact mean over all windows of that length in the run " +
+	helpFootprint = "The number of distinct lines accessed in a window, multiplied by the line size. Each value is the exact mean over all windows of that length in the run " +
 		"(Xiang and others, 2011). A window whose footprint is as large as a cache is just long enough to fill this cache. In a shared cache, the footprint is the space that the program occupies."
 )

@@ -94,7 +94,7 @@ func (a *App) ProposeChanges() {
 	if s.busy && s.search {
 		s.search = false
 		a.stopLoops()
-		a.Port.Announce("The search was ended.")
+		a.Port.Announce("The search was stopped.")
 	} else {
 		s.search = true
 	}

@@ -264,7 +264,7 @@ func (a *App) KeepBeside(drop bool) {
 		a.Port.Focus("machine-keep") // the button that had the focus disappears
 	} else {
 		s.Beside = state.AgainstWords(a.Machine())
-		a.Port.Announce("Kept as B. Now change the hierarchy to compare it with B.")
+		a.Port.Announce("This hierarchy is kept as B. Now change the hierarchy to compare the new one with B.")
 	}
 	a.adjust("beside", s)
 }

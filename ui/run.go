@@ -163,7 +163,7 @@ func (a *App) put(e profile.Entry, data []byte) string {
 		return a.NoStore
 	}
 	if err := a.Store.Put(e, data); err != nil {
-		return e.Name + " is shown but not kept (" + err.Error() + "). Earlier analyses are kept; export this one."
+		return e.Name + " is shown, but is not kept (" + err.Error() + "). Earlier analyses are kept; export this one."
 	}
 	return ""
 }

@@ -78,7 +78,7 @@ func (a *App) RemoveSource(f *state.Source) {
 	a.code.sources.Remove(f)
 	delete(a.code.chosen, f.Name)
 	a.storeSources(key, slices.DeleteFunc(slices.Clone(a.code.dropped[key]), func(x *state.Source) bool { return x == f }))
-	a.Note = f.Name + " is removed from this browser."
+	a.Note = f.Name + " was removed from this browser."
 	a.Port.Announce(a.Note)
 	a.Port.Focus("code-search")
 	a.drawCharts()

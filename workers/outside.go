@@ -30,7 +30,7 @@ type outside struct {
 }
 
 // errNoShelf reports that there is no spill store for a run with a budget.
-var errNoShelf = errors.New("data that does not fit in memory cannot be stored here; analyse without a memory limit")
+var errNoShelf = errors.New("this browser cannot store data that does not fit in memory; analyse the trace without a memory limit")
 
 // fullOutside is the problem of a run that can be resumed when the storage has room.
 const fullOutside = "The storage is full, so data that does not fit in memory cannot be stored. The work up to the last checkpoint and all other analyses are kept. " +

@@ -156,7 +156,7 @@ func (s Spec) Check() error {
 		return &trace.OptionError{Option: "mergeable", Got: "with " + r.name, Want: "either a mergeable profile or this analysis: " + r.inOrder}
 	}
 	if s.Stacks&^(CoherentStacks|PrivateStacks|ConcurrentStack) != 0 {
-		return &trace.OptionError{Option: "stacks", Got: strconv.Itoa(int(s.Stacks)), Want: "stacks that this program can count"}
+		return &trace.OptionError{Option: "stacks", Got: strconv.Itoa(int(s.Stacks)), Want: "a sum of the values for coherent, private and concurrent stacks"}
 	}
 	if s.Stacks != 0 && (s.Mergeable || s.wants()&(Sites|Communication) != 0) {
 		return &trace.OptionError{Option: "stacks", Got: "some of them", Want: "all stacks, because sites, communication and mergeable profiles need them"}
@@ -176,14 +176,13 @@ func (s Spec) checkSample() error {
 	case s.Sample == nil:
 		return nil
 	case s.Analyses&beside != 0 && s.Analyses != None && s.Sample.Stretches(nil, s.Kinds, nil) != nil:
-		return &trace.OptionError{Option: "analyses", Got: s.Analyses.String(), Want: "neither loops nor blocks with sampled parts of the run (onoff), because loops and blocks need the whole run; sample a share of the lines (space)"}
+		return &trace.OptionError{Option: "analyses", Got: s.Analyses.String(), Want: "no loops and no blocks if parts of the run are sampled (onoff), because loops and blocks need the whole run; sample a share of the lines (space) instead"}
 	case s.Mergeable:
 		return &trace.OptionError{Option: "mergeable", Got: "with a sample", Want: "either a sample or a mergeable profile, because sampled profiles cannot be joined"}
 	case s.Sample.Stretches(nil, s.Kinds, nil) != nil:
 		return nil
 	case s.Analyses != None && s.Analyses&Communication != 0 && !s.Sample.KeepsLines():
-		return &trace.OptionError{Option: "analyses", Got: s.Analyses.String(), Want: "no communication with a sample of single accesses, because the last writer of a value can only be " +
-			"found among all its accesses; sample a share of the lines (space), a number of lines (lines), or parts of the run (onoff)"}
+		return &trace.OptionError{Option: "analyses", Got: s.Analyses.String(), Want: "no communication if single accesses are sampled (time), because the last writer of a value is known only if every access to the value is analysed; sample a share of the lines (space), a number of lines (lines), or parts of the run (onoff)"}
 	case len(s.Utilisation) > 0 || s.Previous:
 		return &trace.OptionError{Option: "utilisation", Got: "with a sample", Want: "all accesses, or parts of the run (onoff)"}
 	}

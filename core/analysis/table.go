@@ -150,7 +150,7 @@ func registrations() []registration {
 		},
 		{
 			tag: Data, name: "data", beside: true, byLine: true,
-			inOrder:  "the lives of memory blocks must be followed over the whole trace, in order",
+			inOrder:  "the lifetimes of memory blocks must be followed over the whole trace, in order",
 			inSample: func(Sampling) bool { return false },
 			make: func(m *maker) Analysis {
 				if m.part.is || !m.spec.has(Sites) {

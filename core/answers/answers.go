@@ -115,7 +115,7 @@ func BinName(k int) string {
 // the first capacity that holds all lines.
 func PowersOfTwo(c *profile.Curve, lineBytes uint32) report.Table {
 	t := CurveAt(c, lineBytes, Powers(c))
-	t.Title += " (for every breakpoint, use --format csv)"
+	t.Title += " (to list every capacity at which misses change, use --format csv)"
 	return t
 }
 

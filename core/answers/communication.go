@@ -73,7 +73,7 @@ func flowTotals(flows []profile.Flow) (sum profile.Flow) {
 // Traffic returns a table with a row for each granularity.
 func (c *Communication) Traffic() report.Table {
 	t := report.Table{Key: "traffic", Title: c.Sentence(), Columns: report.Columns(
-		"granule_bytes=granule (bytes)", "references=references to granules",
+		"granule_bytes=unit (bytes)", "references=references to the units",
 		"events=uses of another thread's value", "transfers", "bytes=transferred")}
 	for _, class := range classColumns {
 		t.Columns = append(t.Columns, report.Column{Key: class.key, Label: class.label})
@@ -139,7 +139,7 @@ func flowValues(f *profile.Flow) []report.Value {
 
 // Flows returns a table with a row for each pair of threads that communicate.
 func (c *Communication) Flows(g *profile.Granule) report.Table {
-	t := report.Table{Key: "flows", Title: "Flows between threads, in granules of " + granuleName(g.Bytes), Columns: append(report.Columns(
+	t := report.Table{Key: "flows", Title: "Flows between threads, in units of " + granuleName(g.Bytes), Columns: append(report.Columns(
 		"from=from thread", "to=to thread"), flowColumns...)}
 	var off offs
 	for i := range g.Flows {
@@ -175,7 +175,7 @@ func threadNumber(n uint32) report.Value { return report.TextOf(strconv.FormatUi
 // Matrix returns a table of transferred bytes, with a row for each thread whose values others used
 // and a column for each thread that used them.
 func (c *Communication) Matrix(g *profile.Granule) report.Table {
-	t := report.Table{Key: "matrix", Title: "Transferred from the row's thread to the column's thread, in granules of " + granuleName(g.Bytes),
+	t := report.Table{Key: "matrix", Title: "Bytes transferred from the row's thread to the column's thread, in units of " + granuleName(g.Bytes),
 		Columns: report.Columns("from=from \\ to")}
 	var froms, tos []uint32
 	for _, f := range g.Flows {

@@ -93,12 +93,12 @@ func joinOne(a, b report.Table, by report.Key) Compared {
 	case a.Index("path") >= 0:
 		if looser := report.Join(a, b, loosePath); anyPlaceInBoth(looser) {
 			c.Joined = looser
-			c.Doubt = "no call path of A ends in the same file in B; rows are joined by the names of their functions alone"
+			c.Doubt = "no call path of A ends in the same file in B; rows are matched only by the names of their functions"
 		}
 	case byFunction(&a) && byFunction(&b):
 		if looser := report.Join(a, b, loose); anyPlaceInBoth(looser) {
 			c.Joined = looser
-			c.Doubt = "no function of A is in the same file in B; rows are joined by function alone"
+			c.Doubt = "no function of A is in the same file in B; rows are matched only by function name"
 		}
 	case a.Index("name") < 0 && a.Index("function") >= 0:
 		c.Doubt = "no row of A is in B, because the sources of A and B differ; --by function compares functions by name"
@@ -369,7 +369,7 @@ func threads(p *profile.Profile) string {
 // many lines a reference touches.
 func recorder(h *trace.Header) string {
 	if !h.Sizes {
-		return "the format " + h.Format + " without sizes"
+		return "the format " + h.Format + " without access sizes"
 	}
 	return "the format " + h.Format
 }

@@ -107,14 +107,14 @@ func TestMismatches(t *testing.T) {
 	}
 	whole := of(func(p *profile.Profile) { p.Locality = []profile.Locality{{LineBytes: 64}} })
 	for want, p := range map[string]*profile.Profile{
-		"same run":               whole,
-		"--kinds":                of(func(p *profile.Profile) { p.Input.Kinds = trace.AllKinds }),
-		"starting with number 7": of(func(p *profile.Profile) { p.Input.Skip = 7 }),
-		"at most 9 references":   of(func(p *profile.Profile) { p.Input.Limit = 9 }),
-		"only 1,2":               of(func(p *profile.Profile) { p.Input.Threads = []uint32{1, 2} }),
-		"format sgt without si":  of(func(p *profile.Profile) { p.Input.Header.Sizes = false }),
-		"lines of 32 128 bytes":  of(func(p *profile.Profile) { p.Locality = []profile.Locality{{LineBytes: 32}, {LineBytes: 128}} }),
-		"format din":             of(func(p *profile.Profile) { p.Input.Header.Format = "din" }),
+		"same run":                     whole,
+		"--kinds":                      of(func(p *profile.Profile) { p.Input.Kinds = trace.AllKinds }),
+		"starting with number 7":       of(func(p *profile.Profile) { p.Input.Skip = 7 }),
+		"at most 9 references":         of(func(p *profile.Profile) { p.Input.Limit = 9 }),
+		"only 1,2":                     of(func(p *profile.Profile) { p.Input.Threads = []uint32{1, 2} }),
+		"format sgt without access si": of(func(p *profile.Profile) { p.Input.Header.Sizes = false }),
+		"lines of 32 128 bytes":        of(func(p *profile.Profile) { p.Locality = []profile.Locality{{LineBytes: 32}, {LineBytes: 128}} }),
+		"format din":                   of(func(p *profile.Profile) { p.Input.Header.Format = "din" }),
 	} {
 		if got := Mismatches(whole, p); len(got) != 1 || !strings.Contains(got[0], want) {
 			t.Errorf("%q, want one sentence that contains %q", got, want)
@@ -190,7 +190,7 @@ func TestRowsMatchByName(t *testing.T) {
 	}{
 		{sites(lines, "f a.c 1 7 load", "f a.c 2 3 load"), sites(lines, "f a.c 2 9 load,store"), "f,a.c,1,A,7,0,-7,-1 f,a.c,2,both,3,9,6,2", ""},
 		{sites(lines, "f a.c 1 7 load"), sites(lines, "f b.c 1 9 load"), "f,b.c,1,B,0,9,9, f,a.c,1,A,7,0,-7,-1", "--by function"},
-		{sites(lines, "f a.c - 7 load", "(rest) - - 1 -"), sites(lines, "f b.c - 9 load", "(rest) - - 1 -"), "f,7,9,2,0.2857142857142857 (rest),1,1,0,0", "function alone"},
+		{sites(lines, "f a.c - 7 load", "(rest) - - 1 -"), sites(lines, "f b.c - 9 load", "(rest) - - 1 -"), "f,7,9,2,0.2857142857142857 (rest),1,1,0,0", "function name"},
 		{sites(site, "f a.c 1 5 load x 7 12", "f a.c 1 9 load y 2 13"), sites(site, "f a.c 1 9 load y 3 12"), "f,a.c,1,5,load,x,A,7,0,-7,-1 f,a.c,1,9,load,y,both,2,3,1,0.5", ""},
 		{sites(object, "x global - a.c 12 7"), sites(object, "x global - b.c 13 9"), "x,global,,7,9,2,0.2857142857142857", ""},
 	} {

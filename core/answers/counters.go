@@ -72,7 +72,7 @@ func NotCounted(p *profile.Profile) (list []string) {
 		list = append(list, "the trace's blocks do not list their instructions, so operations, branches and calls are not counted; compile the program with stackglass cc")
 	}
 	if !p.Input.Header.Sizes {
-		list = append(list, "the trace contains no access sizes, so bytes loaded and stored are unknown, and unique bytes are distinct addresses")
+		list = append(list, "the trace contains no access sizes, so bytes loaded and stored are unknown, and each distinct address counts as one unique byte")
 	}
 	if !c.Touched {
 		list = append(list, "unique bytes and memory usage were not counted; to count them, choose “Count each byte's accesses” in the page's settings, or add --analyses locality,counters")

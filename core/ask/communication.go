@@ -21,7 +21,7 @@ var _ = Add(&Verb{
 	Title:   "Communication between threads, and false sharing",
 	Machine: SomeCaches,
 	Args: []Arg{
-		{Name: "granularity", Default: "word", Words: granularities, Help: "the `UNIT` of flows: " + strings.Join(granularities, ", ")},
+		{Name: "granularity", Default: "word", Words: granularities, Help: "count flows between threads in this `UNIT`: " + strings.Join(granularities, ", ")},
 		{Name: "by", Words: []string{"flow", "site", "object", "owner", "window"}, Help: manual("print only this `TABLE`: flow, site, object, owner, window")},
 		{Name: "false-sharing", Kind: Switch, Help: manual("print only false sharing")},
 		top("show the first `N` pairs of source locations"),
@@ -60,14 +60,14 @@ func (r *Run) communication(q Question, d *report.Document) error {
 	}
 	c := &answers.Communication{Profile: p, Name: r.Readable}
 	if q.Text("granularity") == "page" && c.Granule(profile.PageBytes) == nil {
-		return r.Cannot("--granularity page: a sample of lines lacks most lines of a page; use word or line, or sample intervals of the run, for example --sample onoff=1e6/1e8")
+		return r.Cannot("--granularity page: a sample of lines does not contain most lines of a page; use word or line, or sample intervals of the run, for example --sample onoff=1e6/1e8")
 	}
 	doubts, err := r.aboutCaches(c, caches)
 	if err != nil {
 		return err
 	}
 	for _, text := range answers.ManyThreads(p, len(caches) > 0) {
-		doubts = append(doubts, r.Name+": "+text+"; choose some with --threads")
+		doubts = append(doubts, r.Name+": "+text+"; select fewer threads with --threads")
 	}
 	if p.Input.Header.Sliced {
 		doubts = append(doubts, r.Name+": the trace orders references of different threads only by time slice, so within a slice a value may be attributed to the wrong store; for the exact order, capture the program with STACKGLASS_ORDER=exact")
@@ -96,7 +96,7 @@ func (r *Run) noCommunication() error {
 	case len(p.Totals.Threads) == 1:
 		return r.Cannot("all references were made by one thread, " + strconv.FormatUint(uint64(p.Totals.Threads[0]), 10) + ", so no data is exchanged between threads")
 	case answers.IsOfSample(p):
-		return r.Cannot("the sample has lines of at most one thread; take a larger sample, or a different sample with --sample-seed")
+		return r.Cannot("the sample contains lines of at most one thread; take a larger sample, or a different sample with --sample-seed")
 	}
 	return r.Cannot("the profile has no communication between threads: " + answers.NoCommunication(r.Profile) + "; analyze the trace again with --analyses communication")
 }

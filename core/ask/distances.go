@@ -54,7 +54,7 @@ func ofLocality(table func(*Run, Question, *profile.Locality, *report.Document) 
 var _ = Add(&Verb{
 	Name:  "curve",
 	Title: "Misses at every cache capacity",
-	Args:  []Arg{Line, {Name: "steps", Kind: Switch, Help: manual("print only the sizes at which the miss ratio falls most")}, Range},
+	Args:  []Arg{Line, {Name: "steps", Kind: Switch, Help: manual("print only the sizes at which the miss ratio falls steeply")}, Range},
 	Needs: func(q Question) analysis.Analyses {
 		if q.Given(Range.Name) {
 			return analysis.Locality | analysis.Sites
@@ -90,7 +90,7 @@ var _ = Add(&Verb{
 		}
 		t = answers.CurveAt(curves[0], q.Line(), capacities)
 		if q.Brief && r.Beside == nil {
-			t.Title += " (for every breakpoint, use --format csv)"
+			t.Title += " (to list every capacity at which misses change, use --format csv)"
 		}
 		answers.Bound(&t, r.Profile, q.Line(), capacities)
 		return t, nil
@@ -162,7 +162,7 @@ var _ = Add(&Verb{
 // shapes keeps only the rows for shapes that the set tables of all profiles contain.
 func shapes(t report.Table, brief bool) report.Table {
 	if brief {
-		t.Title += ", ways that are powers of two (all: --format csv)"
+		t.Title += ", only ways that are powers of two (for all ways, use --format csv)"
 	}
 	ways := t.Index("ways")
 	t.Rows = slices.DeleteFunc(t.Rows, func(row []report.Value) bool {

@@ -14,7 +14,7 @@ import (
 // answers.
 
 // TopRows is the argument that limits the number of rows of each table in the form for people.
-var TopRows = Arg{Name: "top", Kind: Number, Default: "10", Help: "print the first `N` rows of each table (0: all; csv and json always contain all)"}
+var TopRows = Arg{Name: "top", Kind: Number, Default: "10", Help: "print the first `N` rows of each table (0: all rows; csv and json always contain all rows)"}
 
 // Pipeline returns the verb pipeline for runs with the given replies of the models, by profile.
 func Pipeline(replies map[*profile.Profile]*answers.Reply) *Verb {

@@ -121,7 +121,7 @@ func (r *Run) ReadFile(q Question, arg string) (text []byte, err error) {
 	case name == "":
 		return nil, nil
 	case r.File == nil:
-		err = errors.New("files cannot be read here")
+		err = errors.New("this program cannot open files by name")
 	default:
 		text, err = r.File(name)
 	}
@@ -210,4 +210,4 @@ func Doubts(name string, p *profile.Profile) (list []string) {
 }
 
 // NoReference is the warning about an empty profile.
-const NoReference = "no references were analysed: the trace contains none, or none that match the chosen kinds, threads and part"
+const NoReference = "no references were analysed: the trace contains no references that match the chosen kinds, threads and part"

@@ -128,7 +128,7 @@ func (r *Run) Attributed(q Question, by attribution.By) (*answers.Sites, []strin
 		return nil, nil, r.aboutUsual(q, err)
 	}
 	if by == attribution.Object && r.Profile.Sites.Data == nil {
-		return nil, nil, r.Cannot("--by object: the trace contains no data objects; compile the program with \"stackglass cc -- clang …\"")
+		return nil, nil, r.Cannot("--by object: the trace contains no data structures; compile the program with \"stackglass cc -- clang …\"")
 	}
 	s := &answers.Sites{Profile: r.Profile, Ranker: ranker, Levels: levels, By: by, Name: r.Readable, Source: r.SourceText()}
 	return s, append(r.Told(doubts), slices.Concat(answers.Estimated(levels), windowed(levels))...), nil

@@ -117,7 +117,7 @@ func (r *Run) noThreads() error {
 		return r.Cannot("all references were made by one thread, " + strconv.FormatUint(uint64(p.Totals.Threads[0]), 10) +
 			", so no other thread affects its caches; use curve, sets and what-if instead")
 	case r.Analysed && p.Sampled != nil:
-		return r.Cannot("the sample has lines of at most one core; take a larger sample, or a different sample with --sample-seed")
+		return r.Cannot("the sample contains lines of at most one core; take a larger sample, or a different sample with --sample-seed")
 	case r.Analysed:
 		return r.Cannot("--cores " + r.Cores + " puts all threads on one core, so no other core affects its caches; use curve, sets and what-if instead")
 	}

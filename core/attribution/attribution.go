@@ -295,11 +295,10 @@ func (r *Ranker) Attribute(h hierarchy.Hierarchy) ([]Attribution, []hierarchy.Wa
 			warnings = append(warnings, hierarchy.Warning(cache+what))
 		}
 	}
-	warn(others, " has a different line size from the analysis of sites: "+
-		"its misses are divided among sites as for the analysed line size, and its line utilisation is unknown")
+	warn(others, " has a line size for which sites were not analysed: its misses are divided among the sites in the same proportions as for the analysed line size, and its line utilisation is unknown")
 	warn(own, " is private to a core, and the profile does not say which source lines cause coherence misses: "+
 		"the misses of each source location are estimated as if all threads ran on one core; to count coherence misses, analyze the trace again")
-	warn(some, " is shared by some of the cores: its misses are divided among source locations as if all cores shared it")
+	warn(some, " is shared by some of the cores: its misses are divided among the source locations as if all cores shared this cache")
 	return list, warnings, nil
 }
 

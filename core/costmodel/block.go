@@ -41,7 +41,7 @@ func (m *Models) blockTables(b int) []report.Table {
 			add("bound by misses within the window", report.Decimal(s.Misses))
 		}
 		if s.Transfers > 0 {
-			add("bound by accesses to the first level and by lines that are fetched into it", report.Decimal(s.Transfers))
+			add("bound by accesses to the first level, and by the lines that are fetched into the first level", report.Decimal(s.Transfers))
 		}
 		add("limited by", report.TextOf(string(of.Bottleneck)))
 	}

@@ -221,7 +221,7 @@ func (m *Models) noteModule() {
 		}
 	}
 	if profiled {
-		m.notes = append(m.notes, "Branch frequencies come from the profile in the module (!prof). Compilers scale these numbers, and optimisations change them, so counts are estimates.")
+		m.notes = append(m.notes, "Branch frequencies come from the profile in the module (!prof). Compilers scale these numbers, and optimisations change them, so the counts are estimates.")
 	}
 	if m.guessed > 0 {
 		m.notes = append(m.notes, "The probabilities of "+strconv.Itoa(m.guessed)+" branches are unknown: loops are assumed to run ten times, and other successors to be equally likely. Set the probabilities that you know.")

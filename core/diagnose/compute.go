@@ -40,7 +40,7 @@ func (r *run) compute() {
 		f := Finding{Kind: Compute, Cost: t.Cycles, Saved: saved / carefully, Least: 0, Most: saved,
 			Why: each + " waits for a result of the previous iteration; this chain takes " + takes + ", although the ports alone would need " + need,
 			Fix: "split the chain into several independent chains, such as four partial sums; for floating point, allow the compiler to reorder operations (-ffast-math or an OpenMP simd reduction)",
-			How: "Modelled: the cycles of the loop if only the execution ports limited the loop.", IllegalIf: "the result must be the same to the last bit, because the order of floating-point additions changes",
+			How: "Modelled: the cycles that the loop would take if only the execution ports limited it.", IllegalIf: "the result must be the same to the last bit, because the order of floating-point additions changes",
 			More: "pipeline"}
 		if !chain.floats {
 			f.Fix = "split the chain into several independent chains, such as four sums or checksums of every fourth element"

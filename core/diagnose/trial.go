@@ -590,7 +590,7 @@ func (r *run) nest(g *group) {
 	if _, tile := b.change.(change.Tile); tile && b.sunk {
 		f.Fix += "; keep the sums of the inner loop in memory from one tile to the next"
 	} else if b.sunk {
-		f.Fix += "; move the statements beside the inner loop into it, so that these statements add to memory instead of to a local variable"
+		f.Fix += "; move the statements next to the inner loop into the inner loop, so that they add to memory instead of to a local variable"
 	}
 	if chain > 0 {
 		f.How += " Additions no longer wait for each other, so the loop is limited only by the number of instructions that the core issues per cycle."

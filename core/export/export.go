@@ -233,7 +233,7 @@ func (x *Export) section(v *ask.Verb) Section {
 // Sheet returns the counts of events by source location, for the formats that contain nothing else.
 func (x *Export) Sheet() (*Sheet, error) {
 	if x.Run.Ranker() == nil {
-		return nil, &trace.OptionError{Option: "export", Got: x.Title, Want: "a trace that contains source locations, recorded by stackglass cc or stackglass trace, or a profile of such a trace with --analyses sites"}
+		return nil, &trace.OptionError{Option: "export", Got: x.Title, Want: "a trace that contains source locations (recorded by stackglass cc or stackglass trace), or a profile of such a trace made with --analyses sites"}
 	}
 	return NewSheet(&Places{
 		Command: x.Title, Profile: x.Run.Profile, Levels: x.levels, Name: x.Run.Readable,

@@ -186,7 +186,7 @@ func (p *page) hierarchy(of *profile.Profile, asked *Question) {
 // methods describes how the numbers of a level were computed.
 var methods = map[hierarchy.Method]string{
 	hierarchy.Exact:              "from the histogram of stack distances, from the set table, or counted with the sites.",
-	hierarchy.AsIfLRU:            "as if the cache replaced the least recently used line and allocated on every write.",
+	hierarchy.AsIfLRU:            "as if the cache replaced the least recently used line and allocated a line on every write miss.",
 	hierarchy.Independent:        "as if the level saw every access, not only the misses of the level above.",
 	hierarchy.Sampled:            "from stack distances estimated from a sample.",
 	hierarchy.SampledIndependent: "from stack distances estimated from a sample, as if the level saw every access, not only the misses of the level above.",

@@ -59,7 +59,7 @@ func NewSheet(of *Places) *Sheet {
 			" bytes of all accesses that are not cold; to get the mean distance, divide distance_sum by (accesses − cold)")
 	if p.Calls != nil && p.Sampled == nil {
 		s.divide(of)
-		s.Notes = append(s.Notes, "the counts of a call path are exact if the counts of the cache level are exact; the misses of the lines of a function with several paths are divided among the paths in the same proportion as the function")
+		s.Notes = append(s.Notes, "the counts of a call path are exact if the counts of the cache level are exact; if a function has several paths, the misses of its source lines are divided among the paths in the same proportion as the misses of the function")
 	}
 	return s
 }

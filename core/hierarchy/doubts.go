@@ -39,7 +39,7 @@ func (a *Asker) warnings(h Hierarchy, out *ByCore) (warnings []Warning) {
 		say(strings.Join(parts, ", "), ": not part of the prediction (stackglass simulate models this)")
 	}
 	if slices.ContainsFunc(out.Levels[1:], func(l Level) bool { return !l.Together }) {
-		say("every level is predicted as if it saw all accesses; a real lower level sees only the misses of the level above, so real misses differ somewhat")
+		say("every level is predicted as if it saw all accesses; a real lower level sees only the misses of the level above, so the real number of misses differs somewhat")
 	}
 	return warnings
 }
@@ -80,7 +80,7 @@ func ProfileDoubts(p *profile.Profile) (warnings []Warning) {
 		warnings = append(warnings, Warning(text))
 	}
 	if n := p.Totals.BadRecords; n > 0 {
-		warnings = append(warnings, Warning(strconv.FormatUint(n, 10)+" records of the trace could not be read and are missing"))
+		warnings = append(warnings, Warning(strconv.FormatUint(n, 10)+" records of the trace could not be read and are not included"))
 	}
 	return warnings
 }
@@ -115,8 +115,8 @@ func (a *Asker) warnSDCM(levels []Level, say func(...string)) {
 		names[why] = append(names[why], l.Cache.Name)
 	}
 	for _, why := range reasons {
-		say(areNames(names[why]), " set-associative, and predicted by a model (SDCM), which assigns lines to sets at random: "+
-			"strides that favour some sets cause more misses than predicted, and dense arrays fewer. ", why)
+		say(areNames(names[why]), " set-associative and predicted by the stack distance cache model (SDCM), which assigns lines to sets at random: "+
+			"strides that favour some sets cause more misses than predicted, and dense arrays cause fewer. ", why)
 	}
 }
 
@@ -125,7 +125,7 @@ func (a *Asker) whySDCM(c Cache) string {
 	sets := c.Sets()
 	switch {
 	case c.Hashed:
-		return "No table is exact for sets that are selected by a hash"
+		return "If a hash selects the sets, no exact table exists"
 	case estimated(a.p):
 		return "A sample contains too few lines of each set for exact counts"
 	case sets&(sets-1) != 0:
@@ -213,7 +213,7 @@ func (p *Prediction) warnSizes(say func(...string)) {
 		}
 		if l.cut {
 			say(l.Cache.Name, " alone would miss more often than ", above.Cache.Name,
-				"; in this hierarchy, it therefore has as many misses and no hits")
+				"; in this hierarchy, it therefore has as many misses as the level above, and no hits")
 		}
 	}
 	if mixed {

@@ -152,18 +152,18 @@ func TestPredictOtherPolicies(t *testing.T) {
 	lines := []uint64{1, 2, 3, 1, 2, 3, 64, 128, 192, 1}
 	first := hierarchy.Cache{Name: "L1", SizeBytes: 4096, Ways: 4, LineBytes: 64}
 	for want, change := range map[string]func(*hierarchy.Cache){
-		"tree PLRU":                                   func(c *hierarchy.Cache) { c.Replacement = hierarchy.TreePLRU },
-		"random replacement":                          func(c *hierarchy.Cache) { c.Replacement = hierarchy.Random },
-		"does not allocate":                           func(c *hierarchy.Cache) { c.Write = hierarchy.WriteBackAround },
-		"through to the next":                         func(c *hierarchy.Cache) { c.Write = hierarchy.WriteThrough },
-		"and writes every store":                      func(c *hierarchy.Cache) { c.Replacement, c.Write = hierarchy.Random, hierarchy.WriteThrough },
-		"evicted from the levels above":               func(c *hierarchy.Cache) { c.Inclusion = hierarchy.Exclusive },
-		"smaller than L1":                             func(c *hierarchy.Cache) { c.SizeBytes = 2048 },
-		"different line sizes":                        func(c *hierarchy.Cache) { c.LineBytes = 128 },
-		"shared by cores":                             func(c *hierarchy.Cache) { c.SharedBy = 8 },
-		"sees only the misses":                        func(c *hierarchy.Cache) {},
-		"it therefore has as many misses and no hits": func(c *hierarchy.Cache) { c.SizeBytes, c.Ways = 64, 1 },
-		"so it cannot include that level":             func(c *hierarchy.Cache) { c.SizeBytes, c.Ways, c.Inclusion = 64, 1, hierarchy.Inclusive },
+		"tree PLRU":                     func(c *hierarchy.Cache) { c.Replacement = hierarchy.TreePLRU },
+		"random replacement":            func(c *hierarchy.Cache) { c.Replacement = hierarchy.Random },
+		"does not allocate":             func(c *hierarchy.Cache) { c.Write = hierarchy.WriteBackAround },
+		"through to the next":           func(c *hierarchy.Cache) { c.Write = hierarchy.WriteThrough },
+		"and writes every store":        func(c *hierarchy.Cache) { c.Replacement, c.Write = hierarchy.Random, hierarchy.WriteThrough },
+		"evicted from the levels above": func(c *hierarchy.Cache) { c.Inclusion = hierarchy.Exclusive },
+		"smaller than L1":               func(c *hierarchy.Cache) { c.SizeBytes = 2048 },
+		"different line sizes":          func(c *hierarchy.Cache) { c.LineBytes = 128 },
+		"shared by cores":               func(c *hierarchy.Cache) { c.SharedBy = 8 },
+		"sees only the misses":          func(c *hierarchy.Cache) {},
+		"it therefore has as many misses as the level above, and no hits": func(c *hierarchy.Cache) { c.SizeBytes, c.Ways = 64, 1 },
+		"so it cannot include that level":                                 func(c *hierarchy.Cache) { c.SizeBytes, c.Ways, c.Inclusion = 64, 1, hierarchy.Inclusive },
 	} {
 		second := hierarchy.Cache{Name: "L2", SizeBytes: 8192, Ways: 4, LineBytes: 64}
 		change(&second)
@@ -406,7 +406,7 @@ func TestPredictSDCM(t *testing.T) {
 func TestPredictLimitsMisses(t *testing.T) {
 	h := hierarchy.Hierarchy{Levels: []hierarchy.Cache{{Name: "L1", SizeBytes: 64 * 2000, Ways: 0, LineBytes: 64}, {Name: "L2", SizeBytes: 64, Ways: 1, LineBytes: 64}}}
 	p, warnings, err := hierarchy.Predict(sample(), h)
-	if err != nil || p.Levels[1].Misses != 30 || !strings.Contains(fmt.Sprint(warnings), "as many misses and no hits") {
+	if err != nil || p.Levels[1].Misses != 30 || !strings.Contains(fmt.Sprint(warnings), "as many misses as the level above, and no hits") {
 		t.Errorf("%v misses, warnings %q, error %v; want 30 misses and a warning", p.Levels[1].Misses, warnings, err)
 	}
 }

@@ -131,8 +131,8 @@ func TestRareFunctions(t *testing.T) {
 // expected.
 func TestBrokenModules(t *testing.T) {
 	for text, want := range map[string]string{
-		"source_filename = \"a.c\"\n\ndefine void @f() {\n  ret void\n": `a.c:3: "define void @f() {", want a line "}" at the end of this function; the text is not in a form that LLVM 14 to 19 print`,
-		"int main() {}\n":                   `the module:1: "int main() {}", want a definition, a declaration or metadata; the text is not in a form that LLVM 14 to 19 print`,
+		"source_filename = \"a.c\"\n\ndefine void @f() {\n  ret void\n": `a.c:3: "define void @f() {", want a line "}" at the end of this function; the text is not in the form that LLVM 14 to 19 write`,
+		"int main() {}\n":                   `the module:1: "int main() {}", want a definition, a declaration or metadata; the text is not in the form that LLVM 14 to 19 write`,
 		"target triple = \"wasm32-wasi\"\n": `the module: compiled for "wasm32-wasi", want a system that uses ELF, such as Linux`,
 		"@__sg_thread = external global i8": `the module: the module is already instrumented, or part of the runtime; compile the module without instrumentation`,
 	} {

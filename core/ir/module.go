@@ -53,7 +53,7 @@ type syntaxError struct {
 
 func (e *syntaxError) Error() string {
 	return e.file + ":" + strconv.Itoa(e.line) + ": " + e.short() + ", want " + e.want +
-		"; the text is not in a form that LLVM 14 to 19 print"
+		"; the text is not in the form that LLVM 14 to 19 write"
 }
 
 // short returns the line, or only its beginning if the line is long.

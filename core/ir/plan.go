@@ -317,7 +317,7 @@ func (p *plan) sitesOf(i int32) (before, after []site) {
 			return []site{event(trace.TaskEnd, pointer(p.taskPointer()))}, nil
 		}
 	case opVaArg:
-		p.t.missed("va_arg", "the compiler generates the reads of va_arg later")
+		p.t.missed("va_arg", "the reads of va_arg are unknown, because the compiler generates them later")
 	}
 	return nil, nil
 }

@@ -184,10 +184,10 @@ func (m *Reader) doubts() (list []string) {
 	count(f.empty, "worksharing loop had no recognisable iterations: every core executes the whole loop.",
 		"worksharing loops had no recognisable iterations: every core executes the whole loops.")
 	count(f.few, "worksharing loop had fewer iterations than there are cores.", "worksharing loops had fewer iterations than there are cores.")
-	count(f.split, "worksharing loop was vectorised or unrolled, so its code has several loops: the number of the program's iterations in one iteration of these loops was determined from the accessed bytes, and these iterations stay together.",
-		"worksharing loops were vectorised or unrolled, so their code has several loops each: the number of the program's iterations in one iteration of these loops was determined from the accessed bytes, and these iterations stay together.")
-	count(f.wide, "worksharing loop has vectors that are longer than a chunk or a core's part: threads would execute the iterations one by one, in code that the run did not execute; compile with -fno-vectorize to divide them.",
-		"worksharing loops have vectors that are longer than a chunk or a core's part: threads would execute the iterations one by one, in code that the run did not execute; compile with -fno-vectorize to divide them.")
+	count(f.split, "worksharing loop was vectorised or unrolled, so one iteration of the compiled code executes several iterations of the source loop: their number was determined from the accessed bytes, and such a group of iterations is never divided.",
+		"worksharing loops were vectorised or unrolled, so one iteration of the compiled code executes several iterations of the source loops: their number was determined from the accessed bytes, and such a group of iterations is never divided.")
+	count(f.wide, "worksharing loop has vectors that are longer than a chunk or a core's part: in a real run, threads would execute these iterations one by one, with code that this run did not execute; compile with -fno-vectorize to divide the iterations.",
+		"worksharing loops have vectors that are longer than a chunk or a core's part: in a real run, threads would execute these iterations one by one, with code that this run did not execute; compile with -fno-vectorize to divide the iterations.")
 	if m.options.Schedule == nil {
 		count(f.unknown, "worksharing loop has an unknown schedule: the loop was divided as static.",
 			"worksharing loops have unknown schedules: these loops were divided as static.")
@@ -196,7 +196,7 @@ func (m *Reader) doubts() (list []string) {
 		count(f.auto, "worksharing loop leaves its schedule to the runtime, and the trace does not contain the schedule: the loop was divided as static; set a schedule to divide the loop differently.",
 			"worksharing loops leave their schedules to the runtime, and the trace does not contain the schedules: these loops were divided as static; set a schedule to divide the loops differently.")
 	}
-	say(f.steals, "LLVM's runtime starts dynamic schedules like static schedules, and idle threads steal chunks. The predicted cores do the same and take the same time for every reference; in a real run, the order depends on chance.")
+	say(f.steals, "LLVM's runtime starts a dynamic schedule like a static schedule, and idle threads then steal chunks. The predicted cores do the same and take the same time for every reference; in a real run, the order depends on chance.")
 	count(f.orders, "worksharing loop is ordered: the predicted cores do not wait for each other there.",
 		"worksharing loops are ordered: the predicted cores do not wait for each other there.")
 	count(f.criticals, "critical section: several predicted cores may be in the section at the same time.",

@@ -122,7 +122,7 @@ func (p *Processor) takePPT(classes map[Class]*pptClass) error {
 	}
 	p.Dispatch = min(max(p.Dispatch, 1), 64)
 	p.Notes = []string{
-		"PPT's files do not state how many instructions enter the core per cycle; the number of pipelines is assumed",
+		"PPT's files do not state how many instructions enter the core per cycle; this number is assumed to be the number of pipelines",
 		"each class has its own pipelines; in real cores, classes share them",
 	}
 	if missing := slices.DeleteFunc(slices.Clone(pptClasses), func(c Class) bool { return classes[c].line > 0 }); len(missing) > 0 {

@@ -29,7 +29,7 @@ const mostBytes = 1 << 20
 // a PPT hardware file. The error is an [*Error].
 func Read(text []byte) (*Processor, error) {
 	if len(text) > mostBytes {
-		return nil, &Error{0, "the file is larger than 1 MiB, and no processor description needs that"}
+		return nil, &Error{0, "the file is larger than 1 MiB, but a description of a processor is much smaller"}
 	}
 	if isPPT(string(text)) {
 		return readPPT(string(text))

@@ -130,7 +130,7 @@ clock_ghz: 2
 dispatch: 6
 ports: iadd0 iadd1 fadd0 load0 load1 br0
 notes:
-  - PPT's files do not state how many instructions enter the core per cycle; the number of pipelines is assumed
+  - PPT's files do not state how many instructions enter the core per cycle; this number is assumed to be the number of pipelines
   - each class has its own pipelines; in real cores, classes share them
   - classes without numbers: idiv fdiv imul fmul store alu unknown
 classes:

@@ -255,7 +255,7 @@ func (p *Profile) checkData() error {
 			return &CheckError{"the use of data structures refers to unknown data structures"}
 		}
 		if !u.Lives.fits(&p.Sites.Data[u.Object]) || !u.Map.fits() {
-			return &CheckError{"the lives of memory blocks, or a map, contradict the number of blocks or accesses"}
+			return &CheckError{"the lifetimes of memory blocks, or a map, contradict the number of blocks or accesses"}
 		}
 		for k := range u.Elements {
 			e := &u.Elements[k]

@@ -152,7 +152,7 @@ func (w *ways) holeMask(p *wayPage, set int) (mask uint64) {
 	return mask
 }
 
-var errState = errors.New("the state of a stack with holes cannot be read; analyse the trace again from its start")
+var errState = errors.New("the saved state of a coherent stack is damaged; analyse the trace again from its start")
 
 // Restore lets an empty model continue from a state. After an error the model must not be used.
 func (m *Coherent) Restore(state []byte) error {

@@ -204,19 +204,19 @@ func shareOfWhole(part, whole float64) string {
 func methodWords(m hierarchy.Method) string {
 	switch m {
 	case hierarchy.Exact:
-		return "exact for LRU, from stack distances or the table of sets"
+		return "exact for LRU, from stack distances or from the table of sets"
 	case hierarchy.AsIfLRU:
 		return "exact for LRU, but this level has another replacement policy"
 	case hierarchy.Independent:
-		return "independent: exact for LRU if this level saw every access"
+		return "independent: exact for an LRU level that sees every access"
 	case hierarchy.Sampled:
 		return "sampled: estimated from a part of the accesses"
 	case hierarchy.SampledIndependent:
-		return "sampled, and independent: as if an LRU level saw every access"
+		return "sampled and independent: estimated for an LRU level that sees every access"
 	case hierarchy.SampledSDCM:
-		return "sampled, and SDCM: expected for LRU sets"
+		return "sampled, with SDCM: expected misses of LRU sets"
 	case hierarchy.SDCM:
-		return "SDCM: expected for LRU sets, from stack distances"
+		return "SDCM: expected misses of LRU sets, from stack distances"
 	}
 	return string(m)
 }

@@ -272,7 +272,7 @@ func (c *Calls) Summary(search string) string {
 	case len(c.Trees) > 1:
 		return text + t.Sentence(0)
 	case t.Up:
-		return text + "The width of a function is its own count, without callees. Its callers are below."
+		return text + "The width of a function is its own count, without callees. The callers of a function are below it."
 	}
 	return text + "The width of a call path is its count, with callees."
 }

@@ -338,7 +338,7 @@ func TestWorstLineIsFalselyShared(t *testing.T) {
 	h := hierarchy.Hierarchy{Levels: []hierarchy.Cache{{Name: "L1", SizeBytes: 32 << 10, Ways: 8, LineBytes: 64}, {Name: "L2", SizeBytes: 1 << 20, Ways: 8, LineBytes: 64, SharedBy: 4}}}
 	f, ok := v.worstLine(h)
 	text := strings.ReplaceAll(f.Text, thin, " ")
-	for _, want := range []string{"false-sharing.c:31 in look causes 94.1 % of the misses", "8 192 of 8 707", "8 188 of them are misses because another core's store invalidated the line"} {
+	for _, want := range []string{"false-sharing.c:31 in look causes 94.1 % of the misses", "8 192 of 8 707", "8 188 of them miss because a store by another core invalidated the line"} {
 		if !ok || !strings.Contains(text, want) {
 			t.Errorf("%q lacks %q", text, want)
 		}

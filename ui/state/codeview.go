@@ -554,9 +554,9 @@ func (v *View) worstLine(h hierarchy.Hierarchy) (Finding, bool) {
 	total, most := levels[0].Level.Misses, c.rows[0].Misses[0]
 	why := ""
 	if n := c.rows[0].Coherence[0]; n >= most/2 {
-		why = "These accesses miss because another core's store invalidated the line. "
+		why = "These accesses miss because a store by another core invalidated the line. "
 		if n < most {
-			why = c.about(0) + Count(n) + " of them are misses because another core's store invalidated the line. "
+			why = c.about(0) + Count(n) + " of them miss because a store by another core invalidated the line. "
 		}
 	}
 	return Finding{ID: "worst-line", Title: "Worst line", Tab: TabCode,

@@ -207,7 +207,7 @@ func (c *Comparison) SetsMap(cell Cell, levels []hierarchy.Cache) *HeatMap {
 		a.Values[i] = b.Values[i] - a.Values[i] // NaN if A or B was not counted
 		a.Least, a.Most = min(a.Least, orZero(a.Values[i])), max(a.Most, orZero(a.Values[i]))
 	}
-	a.Summary = "B misses at most " + Percent(-a.Least) + " of accesses less than A in a cache of the same sets and ways, and at most " + Percent(a.Most) + " more."
+	a.Summary = "Compared with A at the same sets and ways, the miss ratio of B is lower by at most " + Percent(-a.Least) + " of accesses, and higher by at most " + Percent(a.Most) + "."
 	for i := range a.Marks { // the marks come from A, so remove its conflict misses
 		a.Marks[i].Label, _, _ = strings.Cut(a.Marks[i].Label, ":")
 	}

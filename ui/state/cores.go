@@ -264,13 +264,13 @@ func (c *Cores) SampledSentence(cores int) string {
 		if int(number(cell(t, i, "cores"))) != cores {
 			continue
 		}
-		text := "SDCM models " + cell(t, i, "accesses").Shown(words) + " of " + cell(t, i, "of").Shown(words) + " accesses, those "
+		text := "SDCM is applied to " + cell(t, i, "accesses").Shown(words) + " of " + cell(t, i, "of").Shown(words) + " accesses: the accesses "
 		if lines := cell(t, i, "lines"); !report.Equal(lines, report.None()) {
 			text += "to " + lines.Shown(words) + " lines"
 		} else {
 			text += "in " + cell(t, i, "windows").Shown(words) + " of " + cell(t, i, "executions").Shown(words) + " block executions"
 		}
-		return text + ", in " + cell(t, i, "level").Plain() + ". Bands and ± are 95 % confidence intervals."
+		return text + ", for " + cell(t, i, "level").Plain() + ". Bands and ± are 95 % confidence intervals."
 	}
 	return ""
 }

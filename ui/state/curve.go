@@ -122,8 +122,8 @@ func (v *View) curveSentence() string {
 	}
 	text := "A cache of one line misses " + Percent(c.MissRatio(1)) + " of accesses"
 	if longest, ok := c.Longest(); ok {
-		text += ", one of 32" + thin + "KiB " + Percent(v.MissRatio(32<<10)) + "; from " +
-			Bytes((longest+1)*v.LineBytes) + " on, only first accesses miss, " + Percent(Ratio(c.Cold, c.Accesses))
+		text += ", and a cache of 32" + thin + "KiB " + Percent(v.MissRatio(32<<10)) + ". From " +
+			Bytes((longest+1)*v.LineBytes) + " on, only first accesses miss: " + Percent(Ratio(c.Cold, c.Accesses))
 	}
 	return text + "."
 }
@@ -189,8 +189,8 @@ func histogramSentence(counts []uint64, cold uint64) string {
 	case total == 0:
 		return "No accesses yet."
 	case best < 0 || cold > counts[best]:
-		return "Most accesses, " + Percent(Ratio(cold, total)) + ", are the first to their line."
+		return "Most accesses, " + Percent(Ratio(cold, total)) + ", are first accesses to a line."
 	}
-	return "The fullest bin, distance " + binLabel(best) + ", holds " + Percent(Ratio(counts[best], total)) +
+	return "The largest bin, distance " + binLabel(best) + ", contains " + Percent(Ratio(counts[best], total)) +
 		" of accesses; " + Percent(Ratio(cold, total)) + " are cold."
 }

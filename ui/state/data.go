@@ -229,6 +229,6 @@ func missingData(p *profile.Profile) string {
 	case p.Sampled != nil:
 		return "A sample does not contain every access to a data structure, so analyse the whole trace."
 	}
-	return "This analysis did not measure how data structures are used: accesses by member, lives of memory blocks, and maps of address and time. Analyse the trace again, including data structures, " +
+	return "This analysis did not measure how data structures are used: accesses by member, lifetimes of memory blocks, and maps of accesses by address and time. Analyse the trace again, including data structures, " +
 		"or run “stackglass analyze --analyses default,data -o file.sgp” and drop that file here."
 }

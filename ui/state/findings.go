@@ -63,7 +63,7 @@ func (v *View) halfDistance() Finding {
 	f := Finding{ID: "half", Title: "Half of all accesses", Tab: TabLocality}
 	d, ok := v.Curve.DistanceAtShare(0.5)
 	if !ok {
-		f.Text = "More than half of all accesses are the first to their line, so no cache can help much."
+		f.Text = "More than half of all accesses are first accesses to a line, so no cache can avoid many misses."
 		return f
 	}
 	if d == 0 {
@@ -81,10 +81,10 @@ func (v *View) firstLevel() Finding {
 	const small, large = 32 << 10, 1 << 20
 	f := Finding{ID: "first-level", Title: "Common sizes", Tab: TabCaches}
 	atSmall, atLarge := v.MissRatio(small), v.MissRatio(large)
-	f.Text = "A cache of 32" + thin + "KiB would miss " + Percent(atSmall) + " of accesses, and one of 1" + thin + "MiB " +
+	f.Text = "A cache of 32" + thin + "KiB would miss " + Percent(atSmall) + " of accesses, and a cache of 1" + thin + "MiB " +
 		Percent(atLarge) + " (fully associative, LRU" + v.oneCache() + ")."
 	if four := v.MissRatio(4 * small); atSmall > 0 && four < atSmall {
-		f.Text += " Four times that size would remove " + Percent(1-four/atSmall) + " of those misses."
+		f.Text += " With four times that size, " + Percent(1-four/atSmall) + " of these misses would be hits."
 	}
 	return f
 }
@@ -94,7 +94,7 @@ func (v *View) steps() Finding {
 	f := Finding{ID: "knees", Title: "Steps", Tab: TabCaches}
 	d, err := v.Run.Answer(v.question("curve").With("steps", "true"))
 	if err != nil || len(d.Tables[0].Rows) == 0 {
-		f.Title, f.Text = "No steps", "The miss ratio falls gradually: no small increase in size avoids misses for more than 2"+thin+"% of accesses."
+		f.Title, f.Text = "No steps", "The miss ratio falls gradually: no small increase in cache size turns the misses of more than 2"+thin+"% of accesses into hits."
 		return f
 	}
 	for i := range d.Tables[0].Rows {
@@ -116,9 +116,9 @@ func (v *View) steps() Finding {
 
 func (v *View) cold() Finding {
 	share := Ratio(v.Curve.Cold, v.Curve.Accesses)
-	text := Exact(v.Curve.Cold) + " accesses, " + Percent(share) + ", are the first to their line: cold misses. No cache can avoid them. Prefetching, or touching less data, can."
+	text := Exact(v.Curve.Cold) + " accesses, " + Percent(share) + ", are first accesses to a line (cold misses). No cache can avoid them. Prefetching, or touching less data, can."
 	if longest, ok := v.Curve.Longest(); ok {
-		text += " From " + Bytes((longest+1)*v.LineBytes) + " on, cold misses are the only misses."
+		text += " From " + Bytes((longest+1)*v.LineBytes) + " on, there are only cold misses."
 	}
 	return Finding{ID: "cold", Title: "First accesses", Text: text, Tab: TabLocality}
 }
@@ -145,7 +145,7 @@ func (v *View) splits() (Finding, bool) {
 		return Finding{}, false
 	}
 	return Finding{ID: "splits", Title: "Split references", Tab: TabDiagnosis,
-		Text: Exact(n) + " more accesses than references, " + Percent(Ratio(n, v.Profile.Totals.AllReferences())) +
+		Text: "There are " + Exact(n) + " more accesses than references, " + Percent(Ratio(n, v.Profile.Totals.AllReferences())) +
 			": a reference that crosses a line boundary accesses two or more lines."}, true
 }
 
@@ -169,8 +169,7 @@ func (v *View) phases() (Finding, bool) {
 		f.Text = "The run is uniform: a cache of 32" + thin + "KiB misses between " + Percent(least) + " and " + Percent(most) + " at all times."
 		return f, true
 	}
-	f.Text = "The run has phases: the misses of 32" + thin + "KiB vary between " + Percent(least) + " and " + Percent(most) +
-		" of accesses; the maximum is in the window " + windowWords(uint64(at)*v.Locality.Windows.References) + "."
+	f.Text = "The run has phases: a cache of 32" + thin + "KiB misses between " + Percent(least) + " and " + Percent(most) + " of accesses; the maximum is in the window " + windowWords(uint64(at)*v.Locality.Windows.References) + "."
 	return f, true
 }
 
@@ -247,7 +246,7 @@ func (v *View) coherence(h hierarchy.Hierarchy) (Finding, bool) {
 	}
 	text += ". " + l.Cache.Name + " misses " + mark + shareOfWhole(l.Misses, l.Accesses) + " of accesses, " + mark + Count(l.Misses)
 	if len(p.Cores) > 0 {
-		text += "; " + mark + Count(p.Coherence[0]) + " of these because another core stored to the line (coherence misses)"
+		text += "; " + mark + Count(p.Coherence[0]) + " of these misses occur because another core stored to the line (coherence misses)"
 	}
 	return Finding{ID: "coherence", Title: "Threads", Tab: TabCaches, Text: text + "."}, true
 }

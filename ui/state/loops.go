@@ -212,7 +212,7 @@ func (l *Loops) Summary() string {
 func (l *Loops) Method() string {
 	text := "The trace was compressed without loss to " + Bytes(uint64(len(l.Profile.Loops))) + " in the profile. Counts are exact. " +
 		"Loops are numbered like chapters. Nests that differ only in addresses and trip counts are listed as one nest that runs several times. " +
-		"A loop that several threads or time slices run is listed once, with “+” behind the number of the first; the loops of each are folded below it."
+		"A loop that runs in several threads or time slices is listed once, with “+” after its number. Open the row to see the loop in each thread and time slice."
 	if l.Profile.Sites == nil && !l.Profile.Input.Header.PCs {
 		text += " The trace records neither sites nor instruction addresses, so the trace compresses poorly, and the loops listed here are not the loops of the program."
 	}
@@ -497,7 +497,7 @@ func missingLoops(p *profile.Profile) string {
 		return "The trace cannot be compressed into loops: its loop tree exceeded the memory limit. Accesses that depend on data, for example in sparse matrices, hash tables and lists, need large trees. " +
 			"Try a part of the trace: “stackglass loops --limit 10000000”."
 	}
-	return "This analysis did not compress the trace into loops, because this is done only on request. Analyse the trace again with “Compress into loops” in the settings, " +
+	return "This analysis did not compress the trace into loops, because loops are found only on request. Analyse the trace again with “Compress into loops” in the settings, " +
 		"or with “stackglass analyze --analyses loops -o file.sgp”, and drop that file here."
 }
 

@@ -301,7 +301,7 @@ func (v *View) problem(err error) (text string, missing [][]uint32) {
 	c := domain.Level
 	return c.Name + " is shared by " + strconv.FormatUint(uint64(c.SharedBy), 10) + " cores and the threads run on " + strconv.Itoa(len(v.Profile.Sharing[0].Cores)) +
 		", so each of these groups of threads has one " + c.Name + ": " + analysis.FormatGroups(domain.Groups) +
-		". This analysis did not count their misses. Analyse the trace again with these groups, or put all threads on one core", domain.Groups
+		". This analysis did not count the misses of these groups. Analyse the trace again with these groups, or put all threads on one core", domain.Groups
 }
 
 // oneCache returns a note that all threads share one cache; "" if there is only one thread.

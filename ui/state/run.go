@@ -42,7 +42,7 @@ func NewRunBar(p workers.Progress) RunBar {
 		add("workers", "workers", strconv.Itoa(int(p.Workers)))
 	}
 	if p.Ahead > 0 {
-		add("ahead", "not joined yet", SI(p.Ahead))
+		add("ahead", "not merged yet", SI(p.Ahead))
 	}
 	add("rate", "rate", rate(p))
 	add("left", "time left", left(p, part, whole))
@@ -55,11 +55,11 @@ func NewRunBar(p workers.Progress) RunBar {
 	}
 	bar.Facts = append(bar.Facts, memory(p))
 	if p.Beyond {
-		add("outside", "outside of memory", Bytes(p.Outside))
+		add("outside", "stored on disk", Bytes(p.Outside))
 	}
 	add("storage", "storage", Bytes(p.Storage))
 	if p.Unsaved != "" {
-		add("unsaved", "no checkpoint:", p.Unsaved)
+		add("unsaved", "checkpoint not saved:", p.Unsaved)
 	}
 	return bar
 }
@@ -91,11 +91,11 @@ func share(part, whole uint64) string {
 
 // BeyondNote describes what happens to an analysis that does not fit in memory.
 func BeyondNote(name string, p workers.Progress) string {
-	than := "memory holds"
+	than := "fit in memory"
 	if p.Limit > 0 {
 		than = "fit in " + Bytes(p.Limit)
 	}
-	return name + " has more distinct lines than " + than + ", so from now on, its stacks are stored on disk, and the analysis takes longer. Distances, caches and sets stay exact. " +
+	return name + " has more distinct lines than " + than + ", so its stacks are now stored on disk, and the analysis takes longer. Distances, caches and sets stay exact. " +
 		"Results about code, data, single bytes and sharing between threads are left out. To get these results, raise the memory limit or analyse a sample (space=0.01)."
 }
 

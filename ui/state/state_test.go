@@ -195,7 +195,7 @@ func TestDemoFindings(t *testing.T) {
 	}
 	for id, want := range map[string]string{
 		"footprint":   "66.6 k references touch 384 lines of 64 bytes, 24 KiB in all",
-		"cold":        "384 accesses, 0.577 %, are the first to their line",
+		"cold":        "384 accesses, 0.577 %, are first accesses to a line",
 		"knees":       "between 36 and 37 lines (2.31 KiB) from 51 % to 6.54 %",
 		"first-level": "A cache of 32 KiB would miss 0.577 % of accesses",
 	} {

@@ -463,7 +463,7 @@ func (t *Threads) ChangeTable() *Table {
 	return t.view.once("change", func() *Table {
 		caption := "How distances change when threads share a stack"
 		if answers.IsOfSample(t.view.Profile) {
-			return &Table{Caption: caption + ": not shown by a sample of lines"}
+			return &Table{Caption: caption + ": a sample of lines does not show this"}
 		}
 		return t.view.table(caption, t.view.question("threads").With("by", "change"), nil,
 			"cores", "threads", "same", "dilated", "overlapped", "intercepted", "brought")

@@ -113,7 +113,7 @@ func describe(q answers.Question, _ any, _ func() bool, give func(*answers.Reply
 		parts = append(parts, "the instruction cache "+c.Name)
 	}
 	if len(parts) > 0 {
-		notes = append(notes, "predictions leave out "+strings.Join(parts, ", ")+"; use the command stackglass simulate for these")
+		notes = append(notes, "predictions do not model "+strings.Join(parts, ", ")+"; to simulate them, use the command stackglass simulate")
 	}
 	kept := h.Predictable()
 	give(&answers.Reply{Notes: notes, Bytes: []byte(strings.Join(kept.Lines(), "\n"))})

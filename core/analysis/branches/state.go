@@ -202,7 +202,7 @@ func (c *counts) list() (list []made) {
 	return list
 }
 
-var errState = errors.New("the block counts of this part of the trace cannot be read; analyse the trace again from its start")
+var errState = errors.New("the saved block counts of this part of the trace are damaged; analyse the trace again from its start")
 
 // Restore implements analysis.Analysis.
 func (a *Analysis) Restore(p *profile.Profile) error {

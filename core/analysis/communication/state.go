@@ -383,7 +383,7 @@ func (m *memory) again(number uint64, owner uint8, shared bool) bool {
 	return l.shared == shared
 }
 
-var errState = errors.New("the state of the communication analysis cannot be read; analyse the trace again from its start")
+var errState = errors.New("the saved state of the communication analysis is damaged; analyse the trace again from its start")
 
 // Restore implements analysis.Analysis. It must be called after Restore has been called on the
 // analysis of package sites.

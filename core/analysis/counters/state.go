@@ -27,7 +27,7 @@ func (t *touched) encode() []byte {
 	return c.Out
 }
 
-var errState = errors.New("the access counts of bytes cannot be read; analyse the trace again from its start")
+var errState = errors.New("the saved access counts of bytes are damaged; analyse the trace again from its start")
 
 // decode adds the counts of an encoded state.
 func (t *touched) decode(state []byte) error {

@@ -113,7 +113,7 @@ func codeLines(c *codec.Coder, lines *[]use) {
 // Close frees the table of lines.
 func (a *Analysis) Close() { a.number = index.Table{} }
 
-var errState = errors.New("the footprint in the checkpoint cannot be read; analyse the trace again from its start")
+var errState = errors.New("the footprint in the checkpoint is damaged; analyse the trace again from its start")
 
 // Restore continues a saved run. It subtracts the times between the last accesses and the end of
 // the run, which Result added.

@@ -236,7 +236,7 @@ func (a *Shelved) Result(p *profile.Profile, state bool) {
 		}
 	}
 	if a.failed != nil && !p.State.Partial {
-		p.State = profile.State{Partial: true, Reason: "lines that did not fit in memory could not be stored, and their accesses were counted as cold misses: " + a.failed.Error()}
+		p.State = profile.State{Partial: true, Reason: "lines that did not fit in memory could not be stored on disk, so accesses to these lines were counted as cold misses: " + a.failed.Error()}
 	}
 }
 
@@ -284,4 +284,4 @@ func (a *Shelved) Restore(p *profile.Profile) error {
 // Append implements analysis.Analysis.
 func (a *Shelved) Append(*profile.Profile) error { return errNotMergeable }
 
-var errNotMergeable = errors.New("no segment can be appended to an analysis that keeps lines in the spill store")
+var errNotMergeable = errors.New("no segment can be appended to an analysis that has stored lines on disk")

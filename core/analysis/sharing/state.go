@@ -110,7 +110,7 @@ func (d *domain) state(w *codec.Coder, lines []trace.Line, own bool, cores int) 
 	}
 }
 
-var errState = errors.New("the state of the per-thread stacks cannot be read; analyse the trace again from its start")
+var errState = errors.New("the saved state of the per-thread stacks is damaged; analyse the trace again from its start")
 
 // Restore implements analysis.Analysis.
 func (a *Analysis) Restore(p *profile.Profile) error {

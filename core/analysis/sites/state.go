@@ -310,7 +310,7 @@ func (f *form) block(b *placedBlock) {
 	}
 }
 
-var errState = errors.New("the state of the sites analysis cannot be read; analyse the trace again from its start")
+var errState = errors.New("the saved state of the sites analysis is damaged; analyse the trace again from its start")
 
 // Restore implements analysis.Analysis.
 func (a *Analysis) Restore(p *profile.Profile) error { return a.load(p, true) }

@@ -137,7 +137,7 @@ func (e *elements) result() profile.ElementUse {
 	return out
 }
 
-var errState = errors.New("the use of data structures in the checkpoint cannot be read; analyse the trace again from its start")
+var errState = errors.New("the counts for data structures in the checkpoint are damaged; analyse the trace again from its start")
 
 // Restore continues a saved run.
 func (a *Analysis) Restore(p *profile.Profile) error {

@@ -353,7 +353,7 @@ func (t *Trial) Try(levels []hierarchy.Cache, goOn func() bool, changes ...chang
 // Propose searches for the changes that save the most misses in a level, and returns up to most of
 // them, in descending order. stopped reports whether goOn ended the search.
 func (t *Trial) Propose(level hierarchy.Cache, most int, goOn func() bool) (table report.Table, stopped bool, err error) {
-	table = trialTable("Changes to nest " + strconv.Itoa(t.number+1) + " that would save the most misses of " + level.Name + " (of the nest alone, in an initially empty cache; one change at a time)")
+	table = trialTable("Changes to nest " + strconv.Itoa(t.number+1) + " that would save the most misses of " + level.Name + " (misses of the nest alone, in an initially empty cache; one change at a time)")
 	cache, ok := CacheOf(level)
 	if !ok {
 		return table, false, &trace.OptionError{Option: "cache", Got: level.Name, Want: "a cache that chooses sets by the low bits of the line number"}

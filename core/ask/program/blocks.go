@@ -30,11 +30,11 @@ var Blocks = ask.Add(&ask.Verb{
 	Args: []ask.Arg{
 		{Name: "by", Words: blockTables, Help: "print only this `TABLE`, with all rows: " + strings.Join(blockTables, ", ") + " (default for csv: function)"},
 		ask.TopRows,
-		{Name: "prof", Kind: ask.Switch, Help: "for LLVM IR: use the weights from a compiler's profile"},
+		{Name: "prof", Kind: ask.Switch, Help: "for LLVM IR: use the branch weights from a compiler's profile"},
 		{Name: "probabilities", Help: "read branch probabilities from this `FILE`, in the format that --template writes"},
 		{Name: "set", Kind: ask.List, Help: "set parameters of the --probabilities file: `NAME=NUMBER`, for example n=1000,density=1/8"},
 		{Name: "windows", Kind: ask.Switch, Help: "sample 1 % of each block's executions and report the error of the sampled reuse profiles"},
-		{Name: "window-seed", Kind: ask.Number, Default: "0", Help: "the `NUMBER` that selects the sample"},
+		{Name: "window-seed", Kind: ask.Number, Default: "0", Help: "draw a different sample for each `NUMBER`"},
 		{Name: "enter", Kind: ask.List, Help: "for LLVM IR: how often functions are called from outside the module: `NAME=CALLS`, for example main=1,callback=500"},
 	},
 	Needs: func(ask.Question) analysis.Analyses { return analysis.Sites | analysis.Blocks },

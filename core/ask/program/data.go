@@ -22,14 +22,14 @@ import (
 var Data = ask.Add(&ask.Verb{
 	Name:    "data",
 	Use:     "[--cache NAME=SIZE,WAYS[,LINE] …]",
-	Title:   "Data structures: members, lives of memory blocks, accesses by address and time",
+	Title:   "Data structures: members, lifetimes of memory blocks, accesses by address and time",
 	Machine: ask.UsualCaches,
 	Usual:   []string{"L1=32KiB,8"},
 	Args: []ask.Arg{
 		ask.TopRows,
 		{Name: "fields", Help: "print the members of the structures in this `DATA`, which members are used together, and how to split the structures"},
 		{Name: "map", Help: "print the accesses and misses of this `DATA` by address and time"},
-		{Name: "heap", Kind: ask.Switch, Help: "print the lives of memory blocks by allocation"},
+		{Name: "heap", Kind: ask.Switch, Help: "print the lifetimes of memory blocks by allocation"},
 	},
 	Needs: func(ask.Question) analysis.Analyses {
 		return analysis.Data | analysis.Sites | analysis.Sharing | analysis.Sets
@@ -404,7 +404,7 @@ func (f *fields) sameLine(i, j int) report.Value {
 // together lists the pairs of members that are used in the same visits, most visits first.
 func (f *fields) together(key string) report.Table {
 	t := report.Table{Key: key, Title: "Members that are used together", Columns: report.Columns(
-		"member", "other", "visits=visits to both", "share=share of the rarer member", "same_line=in the same line")}
+		"member", "other", "visits=visits to both", "share=share of the visits to the rarer member", "same_line=in the same line")}
 	type pair struct{ i, j int }
 	var pairs []pair
 	for j := range min(len(f.of.Members), profile.MostPaired) {

@@ -22,8 +22,8 @@ var Diagnose = ask.Add(&ask.Verb{
 	Places:  true, Measures: true,
 	First: true,
 	Args: []ask.Arg{
-		{Name: "processor", Default: costmodel.DefaultProcessor, Help: "the processor: a name, or a `FILE` with a description"},
-		{Name: "top", Kind: ask.Number, Default: "5", Help: "print the first `N` findings (csv and json have all)"},
+		{Name: "processor", Default: costmodel.DefaultProcessor, Help: "use this processor: a name, or a `FILE` with a description"},
+		{Name: "top", Kind: ask.Number, Default: "5", Help: "print the first `N` findings (csv and json contain all)"},
 	},
 	Needs: func(ask.Question) analysis.Analyses {
 		return analysis.Sites | analysis.Sets | analysis.Blocks | analysis.Loops | analysis.Sharing | analysis.Communication

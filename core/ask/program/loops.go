@@ -35,11 +35,11 @@ var Loops = ask.Add(&ask.Verb{
 	Machine: ask.SomeCaches,
 	Args: append([]ask.Arg{
 		{Name: "loop", Help: "print the arrays of the loop with this `NUMBER`, for example 1.2, or 1.2+ for all loops of that source loop"},
-		{Name: "each", Kind: ask.Switch, Help: "list the loops of each thread and each time slice, not only their sum by loop of the source code"},
+		{Name: "each", Kind: ask.Switch, Help: "list the loops of each thread and each time slice separately, instead of one row for each source loop"},
 		{Name: "arrays", Kind: ask.Switch, Help: "print the arrays of all shown loops"},
 		{Name: "share", Default: "1%", Help: "leave out loops with less than this `SHARE` of the references"},
 		ask.Line,
-		{Name: "nest", Kind: ask.Number, Default: "0", Help: "the `NUMBER` of the nest to change (0: the nest with the most references)"},
+		{Name: "nest", Kind: ask.Number, Default: "0", Help: "change the nest with this `NUMBER` (0: the nest with the most references)"},
 		{Name: "propose", Kind: ask.Number, Default: "0", Help: "print the `N` changes that save the most misses in the first level"},
 	}, changeKinds...),
 	Needs: func(ask.Question) analysis.Analyses { return analysis.Sites | analysis.Loops },
@@ -51,7 +51,7 @@ var Loops = ask.Add(&ask.Verb{
 		case changes(q) && len(q.Machine.Levels) == 0:
 			return &ask.Error{Text: "there is no cache to count misses in: add --cache L1=32KiB,8, or --hierarchy i7-6700"}
 		case changesGiven(q) && q.Number("propose") > 0:
-			return &ask.Error{Text: "--propose and changes cannot be combined: --propose looks for changes"}
+			return &ask.Error{Text: "--propose cannot be combined with a change: --propose looks for changes itself"}
 		}
 		_, err := leastShare(q)
 		return err

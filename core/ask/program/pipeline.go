@@ -20,10 +20,10 @@ var Pipeline = ask.Add(&ask.Verb{
 	Machine: ask.SomeCaches,
 	Places:  true,
 	Args: []ask.Arg{
-		{Name: "processor", Default: costmodel.DefaultProcessor, Help: "the processor: a name, or a `FILE` with a description"},
+		{Name: "processor", Default: costmodel.DefaultProcessor, Help: "use this processor: a name, or a `FILE` with a description"},
 		{Name: "probabilities", Help: "read branch probabilities from this `FILE`, in the format that blocks --template writes"},
 		{Name: "set", Kind: ask.List, Help: "set parameters of the --probabilities file: `NAME=NUMBER`, for example n=1000"},
-		{Name: "module", Help: "a `FILE` with the LLVM IR of a traced program"},
+		{Name: "module", Help: "add the LLVM IR of the traced program in this `FILE`"},
 		{Name: "function", Help: "print the blocks of this `FUNCTION` (default: the slowest)"},
 		{Name: "block", Help: "print the schedule of the block with this `LABEL` (default: the slowest)"},
 		ask.TopRows,

@@ -271,13 +271,13 @@ func (m *Model) doubt(p *Prediction, reuse Reuse) {
 		}
 	}
 	if guessed > 0 {
-		say(percent(guessed/all) + " of the executions are in blocks whose counts depend on data, or on more than the runs show. The counts of these blocks are predicted by formulas that match the runs to " + percent(off) + ".")
+		say(percent(guessed/all) + " of the executions are in blocks whose counts depend on data, or on something that does not vary between the runs. The counts of these blocks are predicted by formulas that match the runs to within " + percent(off) + ".")
 	}
 	if unchecked > 0 {
-		say(percent(unchecked/all) + " of the executions are in blocks whose polynomials have as many terms as there were runs: one more run would check them.")
+		say(percent(unchecked/all) + " of the executions are in blocks whose formulas have as many terms as there were runs: one more run would check these formulas.")
 	}
 	if odd > 0 {
-		say(percent(odd/all) + " of the executions are in blocks whose polynomials have no whole value for this input, because the remainder of the input differs from the remainders of the runs.")
+		say(percent(odd/all) + " of the executions are in blocks whose formulas yield fractions for this input, because the input, divided by the compiler's vector length, leaves a different remainder than the recorded inputs.")
 	}
 	inside := 0
 	for _, j := range m.varied {

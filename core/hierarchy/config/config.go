@@ -97,7 +97,7 @@ func assigns(line, name string) bool {
 // hierarchy cannot express. The error is an [*Error].
 func Read(text []byte) (h hierarchy.Hierarchy, notes []string, err error) {
 	if len(text) > mostBytes {
-		return h, nil, errorAt(0, "the file is larger than 1 MiB, and no description of a hierarchy needs that")
+		return h, nil, errorAt(0, "the file is larger than 1 MiB, but a description of a hierarchy is much smaller")
 	}
 	switch Recognise(text) {
 	case JSON:

@@ -108,7 +108,7 @@ func (p *dineroParser) option(word token, value string) *Error {
 		}
 		c.cache.Replacement = policy
 		if value == "r" {
-			p.notes = append(p.notes, word.text+" r: random replacement chooses different lines than in DineroIV")
+			p.notes = append(p.notes, word.text+" r: random replacement chooses different lines than DineroIV does")
 		}
 	case "fetch":
 		prefetcher, known := dineroPrefetchers[value]

@@ -191,7 +191,7 @@ func (p *drParser) parameter(name token, value string) error {
 		s.Incoherent = !yes
 	case "cpu_scheduling":
 		if yes {
-			p.note("cpu_scheduling " + value + " is ignored: threads do not follow the recorded processors; each runs on the core with the fewest threads")
+			p.note("cpu_scheduling " + value + " is ignored: threads are not assigned to the recorded processors; each thread runs on the core that has the fewest threads")
 		}
 	case "use_physical":
 		if yes {

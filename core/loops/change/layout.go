@@ -146,7 +146,7 @@ func rowsOf(n *loops.Nest, a Array) (r rows, why string) {
 		}
 	})
 	if len(uses) == 0 {
-		return r, "only irregular references access the array, so the length of its rows is unknown"
+		return r, "only irregular references access the array, so the length of the array's rows is unknown"
 	}
 	slices.Sort(pitches)
 	for _, pitch := range slices.Compact(pitches) {

@@ -342,7 +342,7 @@ func source(p trace.Place) string {
 }
 
 func speedUps(results []Result) report.Table {
-	t := report.Table{Key: "speedup", Title: "Run time, and shares of all cores' time that are lost", Columns: report.Columns(
+	t := report.Table{Key: "speedup", Title: "Run time, and the shares of all cores' time that are lost", Columns: report.Columns(
 		"cores", "cycles", "milliseconds=time (ms)", "speedup=speed-up", "efficiency", "serial=serial work", "imbalance", "copied=copied work",
 		"caches", "bandwidth", "limit")}
 	for i := range results {
@@ -372,7 +372,7 @@ func notes(results []Result) report.Table {
 		r := &results[i]
 		say := func(text string) { t.Add(report.Count(uint64(r.Cores)), report.TextOf(text)) }
 		if r.Idle > 0 {
-			say(plural(r.Idle, "core has", "cores have") + " no work and are excluded from the means over caches.")
+			say(plural(r.Idle, "core has no work and is", "cores have no work and are") + " excluded from the means over caches.")
 		}
 		for _, w := range r.Warnings {
 			say(sentence(string(w)))

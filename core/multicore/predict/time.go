@@ -53,7 +53,7 @@ const (
 // NotModelled returns descriptions of the effects that times do not include.
 func NotModelled() []string {
 	return append(pipeline.NotModelled(), "the cost of forks, joins, barriers and locks, and the time spent waiting for locks",
-		"clock frequencies that depend on the number of active cores", "transfers of lines between cores, except as cache misses")
+		"clock frequencies that depend on the number of active cores", "transfers of lines between cores, except for the cache misses that they cause")
 }
 
 // timedKinds contains the kinds of events on which times depend.

@@ -66,8 +66,8 @@ func (e *LimitError) Error() string {
 	if e.PerRegion {
 		what, instead = "a parallel region", "divide by iterations, or trace a smaller input"
 	}
-	return "the division of block executions must keep " + what + " in memory, and after " + strconv.FormatUint(e.Executions, 10) +
-		" executions, it takes more than " + strconv.FormatInt(e.LimitBytes, 10) + " bytes; " + instead
+	return "dividing block executions requires keeping " + what + " in memory, and after " + strconv.FormatUint(e.Executions, 10) +
+		" executions, it needs more than " + strconv.FormatInt(e.LimitBytes, 10) + " bytes; " + instead
 }
 
 // BlocksError reports that a trace has no blocks to divide.
@@ -81,7 +81,7 @@ func (e *BlocksError) Error() string {
 type ThreadsError struct{ One, Another uint32 }
 
 func (e *ThreadsError) Error() string {
-	return "the trace has rows of threads " + strconv.FormatUint(uint64(e.One), 10) + " and " + strconv.FormatUint(uint64(e.Another), 10) +
+	return "the trace contains references of threads " + strconv.FormatUint(uint64(e.One), 10) + " and " + strconv.FormatUint(uint64(e.Another), 10) +
 		", want a single-threaded run; record the program with OMP_NUM_THREADS=1"
 }
 

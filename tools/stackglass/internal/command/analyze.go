@@ -35,7 +35,7 @@ func (a *app) analyze() *cobra.Command {
 				return err
 			}
 			if len(args) > 1 && r.format != string(report.Text) && r.format != string(report.Markdown) {
-				return usagef("--format ", r.format, " works with one trace only, but ", plural(uint64(len(args)), "trace"), " are given; analyse the traces one by one")
+				return usagef("--format ", r.format, " supports only one trace, but ", plural(uint64(len(args)), "trace"), " are given; analyse the traces one by one")
 			}
 			paths, err := outputsFor(output, args)
 			if err != nil {
@@ -69,13 +69,13 @@ func (a *app) analyze() *cobra.Command {
 	hide(cmd, "line")
 	r.lineOptions = []string{"lines", "line"}
 	r.usual = true
-	cmd.Flags().StringVar(&r.analyses, "analyses", analysis.Usual.String(), "a `LIST` of analyses: "+strings.Join(analysis.AnalysisNames(), ", ")+" (\"regular\" runs \"loops\" only if the trace compresses well)")
-	cmd.Flags().StringVar(&r.setCounts, "sets", "all", "`NUMBERS` of sets to count exactly: all (powers of two up to 65536) or most (faster: without 2, 4 and 8)")
+	cmd.Flags().StringVar(&r.analyses, "analyses", analysis.Usual.String(), "run this `LIST` of analyses: "+strings.Join(analysis.AnalysisNames(), ", ")+" (\"regular\" runs \"loops\" only if the trace compresses well)")
+	cmd.Flags().StringVar(&r.setCounts, "sets", "all", "count misses exactly for these `NUMBERS` of sets: all (powers of two up to 65536) or most (faster: without 2, 4 and 8)")
 	complete(cmd, "sets", []string{"all", "most"})
 	cmd.Flags().StringVarP(&output, "output", "o", "", "write the profile to this `FILE` (for several traces: to this folder)")
-	cmd.Flags().BoolVar(&r.mergeable, "mergeable", false, "store the addresses that are needed to append a later segment of the trace")
+	cmd.Flags().BoolVar(&r.mergeable, "mergeable", false, "store the addresses that are needed to append the profile of a later segment of the trace")
 	cmd.Flags().StringVar(&saved.dir, "checkpoint", "", "save the state of the analysis in the folder `DIR`, and resume from the saved state")
-	cmd.Flags().Uint64Var(&saved.references, "checkpoint-every", 0, "save the state every `N` references, in at most 5 % of the time (0: every 2^24 references or 256 MiB of the file)")
+	cmd.Flags().Uint64Var(&saved.references, "checkpoint-every", 0, "save the state every `N` references, or less often if saving takes more than 5 % of the time (0: every 2^24 references or 256 MiB of the file)")
 	addMeasures(cmd, r)
 	addGroups(cmd, r)
 	addSymbols(cmd, &named)
@@ -104,7 +104,7 @@ func outputsFor(output string, names []string) ([]string, error) {
 		}
 		if same := slices.Index(paths, path); path != "" && same >= 0 {
 			return nil, usagef("-o ", output, ": ", names[same], " and ", names[i], " would both be written to ", path,
-				"; analyse the traces one by one, each with a different file after -o")
+				"; analyse the traces one by one, and give each a different file after -o")
 		}
 		paths = append(paths, path)
 	}
@@ -119,7 +119,7 @@ func outputFor(output, name string, traces int) (string, error) {
 	case output == "":
 		return "", nil
 	case output == "-":
-		return "", usagef("-o -: the profile cannot be written to standard output, because the summary is printed there; give a file")
+		return "", usagef("-o -: the profile cannot be written to standard output, because the summary is printed there; give the name of a file")
 	case folder:
 		base := filepath.Base(strings.TrimPrefix(name, "demo:"))
 		if name == "-" {
@@ -133,7 +133,7 @@ func outputFor(output, name string, traces int) (string, error) {
 		return "", usagef("-o ", output, ": is not a folder, but there are several traces; create the folder first")
 	}
 	if in, err := os.Stat(name); err == nil && st != nil && os.SameFile(in, st) {
-		return "", usagef("-o ", output, ": is the trace itself, which would be overwritten; give another name")
+		return "", usagef("-o ", output, ": is the trace itself, which would be overwritten; choose another name")
 	}
 	return output, nil
 }

@@ -57,7 +57,7 @@ func (a *app) verb(v *ask.Verb) *cobra.Command {
 		switch len(v.Usual) {
 		case 0:
 		case 1:
-			text = "a cache `LEVEL` (repeat for each level; default: " + v.Usual[0] + ")"
+			text = "add this cache `LEVEL` (repeat for each level; default: " + v.Usual[0] + ")"
 		default:
 			text = "a `LEVEL`, for example " + strings.Join(v.Usual, " and ") + ", which are the default (repeat for each level)"
 		}
@@ -125,7 +125,7 @@ func (o *asking) question() (q ask.Question, err error) {
 		return q, usage(err)
 	}
 	if o.oneCore && o.r.cores != "" {
-		return q, usagef("--one-core cannot be combined with --cores, which groups threads on several cores; give only one of them")
+		return q, usagef("--one-core cannot be combined with --cores, which groups threads on several cores; give only one of these options")
 	}
 	if o.check != nil {
 		return q, o.check(q)

@@ -55,10 +55,10 @@ func records(system string) bool { return system == "linux" }
 
 // cannotRecord returns the error of a verb that records, on another system than Linux.
 func cannotRecord(verb *cobra.Command, system string) error {
-	machine := "a container or a virtual machine is enough"
+	machine := "a container or a virtual machine is sufficient"
 	switch system {
 	case "windows":
-		system, machine = "Windows", "Windows Subsystem for Linux (WSL) is enough"
+		system, machine = "Windows", "the Windows Subsystem for Linux (WSL) is sufficient"
 	case "darwin":
 		system = "macOS"
 	}
@@ -138,7 +138,7 @@ func (a *app) trace() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVarP(&output, "output", "o", "", "write the trace to this `FILE`")
-	cmd.Flags().StringVar(&with, "with", "", "run the program under this `TRACER`, qemu or valgrind (default: the first that is installed)")
+	cmd.Flags().StringVar(&with, "with", "", "run the program under this `TRACER`, qemu or valgrind (default: qemu if it is installed)")
 	cmd.Flags().StringVar(&most, "max-size", "", "end the trace at this `SIZE`, for example 2GiB; the program continues")
 	cmd.Flags().BoolVarP(&quiet, "quiet", "q", false, "do not print a summary of the trace")
 	cmd.Flags().SetInterspersed(false)

@@ -159,11 +159,11 @@ func TestCompareRefuses(t *testing.T) {
 	}
 	for line, want := range map[string]string{
 		"compare demo:matmul-naive":      "give two traces or profiles",
-		"compare - -":                    "only one of the traces can be read from standard input",
+		"compare - -":                    "only one of the two inputs can be read from standard input",
 		pair + "--on nonsense":           `--on "nonsense", want one of summary, blocks`,
 		pair + "--by function":           "--by applies to --on blocks, calls, communication, counters, multicore, sites, threads, what-if, not to --on summary",
 		pair + "--cache L1=2KiB,8":       "--cache applies to --on calls, communication, data, diagnose, loops, multicore, pipeline, sites, threads, timeline, what-if, not to --on summary",
-		pair + "--on what-if":            "no caches given",
+		pair + "--on what-if":            "no caches are given",
 		pair + "--on what-if --line 32":  "not to --on what-if",
 		pair + "--on counters --line 32": "not to --on counters",
 		pair + "--on curve --line 48":    "48",
@@ -199,11 +199,11 @@ func TestCompareWarns(t *testing.T) {
 		"compare " + first + " demo:matmul-naive":                                            "A has at most 1000 references starting with number 0, B has the whole trace",
 		"compare demo:array-list demo:array-list":                                            "are the same run",
 		pair + "--on what-if --cache L1=2KiB,full":                                           "",
-		pair + "--on counters --by function":                                                 "joined by function alone",
+		pair + "--on counters --by function":                                                 "matched only by function name",
 		"compare testdata/threads.sgt demo:matmul-naive":                                     "",
 		"compare ../../../../core/byfl/testdata/table2.byfl demo:matmul-naive --on counters": "Byfl",
 		"compare demo:array-list testdata/threads.sgt":                                       "",
-		"compare ../../../../core/trace/tracetest/testdata/small.din demo:array-list":        "A has the format din without sizes, B has the format sgt",
+		"compare ../../../../core/trace/tracetest/testdata/small.din demo:array-list":        "A has the format din without access sizes, B has the format sgt",
 	} {
 		got := stackglass(words(line)...)
 		if got.code != 0 || (want == "") != (got.stderr == "") || !strings.Contains(got.stderr, want) {

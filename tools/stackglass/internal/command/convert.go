@@ -52,7 +52,7 @@ func (a *app) convert() *cobra.Command {
 	r = addRewriting(cmd)
 	cmd.Flags().StringVar(&to, "to", "sgt", "the `FORMAT` to write: "+strings.Join(formats, ", ")+" (default: the format of OUT's extension, or sgt)")
 	cmd.Flags().Lookup("to").DefValue = ""
-	cmd.Flags().IntVar(&window, "window", 0, "for sgl: search for repetitions among the last `N` nodes (0: 1024)")
+	cmd.Flags().IntVar(&window, "window", 0, "for sgl: search for repetitions among the last `N` nodes (0: 1024 nodes)")
 	complete(cmd, "to", formats)
 	return cmd
 }
@@ -68,8 +68,8 @@ func addRewriting(cmd *cobra.Command) *rewriting {
 	f := cmd.Flags()
 	f.Lookup("kinds").Usage = "write only references of these `KINDS`: load, store, modify, fetch, data, all"
 	f.Lookup("kinds").DefValue = "all"
-	f.Lookup("threads").Usage = "write only the threads in this `LIST`, for example 1,2"
-	f.Lookup("limit").Usage = "write at most `N` references (0: all)"
+	f.Lookup("threads").Usage = "write only the references of the threads in this `LIST`, for example 1,2"
+	f.Lookup("limit").Usage = "write at most `N` references (0: all references)"
 	must(f.Set("kinds", "all"))
 	f.Lookup("kinds").Changed = false
 	hide(cmd, "memory", "sample", "sample-seed", "workers")
@@ -99,7 +99,7 @@ func writtenTo(verb, as, output, name string) error {
 	in, err := os.Stat(name)
 	out, none := os.Stat(output)
 	if err == nil && none == nil && os.SameFile(in, out) {
-		return usagef("-o ", output, ": is the trace itself; give another name")
+		return usagef("-o ", output, ": is the trace itself, which would be overwritten; choose another name")
 	}
 	return nil
 }

@@ -19,8 +19,8 @@ import (
 
 // addGroups adds the options that group threads on cores.
 func addGroups(cmd *cobra.Command, r *reading) {
-	cmd.Flags().StringVar(&r.cores, "cores", "", "`GROUPS` of threads that run on the same core, for example 0,1/2,3 (default: each thread on its own core)")
-	cmd.Flags().StringVar(&r.domains, "domains", "", "`GROUPS` of threads whose cores share a cache, for example 0-3/4-7, in addition to the cache that all cores share")
+	cmd.Flags().StringVar(&r.cores, "cores", "", "run these `GROUPS` of threads on one core each, for example 0,1/2,3 (default: each thread on its own core)")
+	cmd.Flags().StringVar(&r.domains, "domains", "", "let the cores of these `GROUPS` of threads share a cache, for example 0-3/4-7, in addition to the cache that all cores share")
 }
 
 // addOneCore adds the option that puts all threads on one core.
@@ -191,8 +191,8 @@ func sharersDoubts(h hierarchy.Hierarchy, cores [][]uint32) (doubts []string) {
 		for _, threads := range groups {
 			numbers = append(numbers, answers.NumbersOf(threads))
 		}
-		doubts = append(doubts, c.Name+" is shared by "+strconv.FormatUint(uint64(c.SharedBy), 10)+" cores each; cores are grouped in the order in which their threads appear: threads "+
-			strings.Join(numbers, ", then ")+" (--cores sets another order)")
+		doubts = append(doubts, c.Name+" is shared by "+strconv.FormatUint(uint64(c.SharedBy), 10)+" cores each; cores are grouped in the order in which their threads first appear in the trace: threads "+
+			strings.Join(numbers, ", then ")+" (to change the groups, use --cores)")
 	}
 	return doubts
 }

@@ -157,7 +157,7 @@ func TestSharesAndGroupsRefused(t *testing.T) {
 		expect(t, stackglass(words(line)...), exitUsage, word)
 	}
 	got := stackglass(words("simulate " + kernels + "stencil.sgt --cache L1=512,2,shared=2")...)
-	expect(t, got, exitOK, "in the order in which their threads appear: threads ")
+	expect(t, got, exitOK, "in the order in which their threads first appear in the trace: threads ")
 	got = stackglass(words("simulate " + kernels + "stencil.sgt --cache L1=1GiB,1,random --memory " + strconv.Itoa(3<<28))...)
 	expect(t, got, exitExhausted, "cores")
 }
@@ -212,7 +212,7 @@ func TestGroupsOfCoresThatShare(t *testing.T) {
 			t.Errorf("%s: %s", line, got)
 		}
 	}
-	expect(t, stackglass(words("what-if a.csv --cache L1=4KiB,8,shared=4")...), exitOK, "L1 is shared by 4 cores each; cores are grouped in the order in which their threads appear: threads 3,5,7,9, then 1")
+	expect(t, stackglass(words("what-if a.csv --cache L1=4KiB,8,shared=4")...), exitOK, "L1 is shared by 4 cores each; cores are grouped in the order in which their threads first appear in the trace: threads 3,5,7,9, then 1")
 	for line, word := range map[string]string{
 		"what-if - --cache L1=4KiB,8,shared=4":  "--domains 1,3,5,7/9",
 		"validate - --cache L1=4KiB,8,shared=4": "--cores 1/3/5/7/9",

@@ -30,9 +30,9 @@ func (a *app) demo() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case len(args) > 1:
-				return usagef("demo shows one demo, but ", strconv.Itoa(len(args)), " are named: ", strings.Join(args, ", "))
+				return usagef("demo accepts one name, but ", strconv.Itoa(len(args)), " are named: ", strings.Join(args, ", "))
 			case len(args) == 0 && (source || output != ""):
-				return usagef("-o and --source write one demo; name one of ", strings.Join(demoNames(), ", "))
+				return usagef("-o and --source write one demo; name one of the demos ", strings.Join(demoNames(), ", "))
 			case len(args) == 0:
 				return a.listDemos(format)
 			}

@@ -90,7 +90,7 @@ func (d *dineroRun) abandon() {
 }
 
 // errDinero means that the output of DineroIV was not as expected.
-var errDinero = errors.New("dineroIV is installed, but its output has no line Demand Misses; remove it from PATH to validate without it")
+var errDinero = errors.New("dineroIV is installed, but its output contains no line \"Demand Misses\"; to validate without dineroIV, remove it from PATH")
 
 // misses waits for DineroIV's number of misses and returns it, or None if DineroIV is not
 // installed.

@@ -50,10 +50,10 @@ func (a *app) export() *cobra.Command {
 	f.StringVarP(&e.output, "output", "o", "-", "write to this `FILE` (for csv: to this folder; - for standard output)")
 	e.addMachine(cmd, cacheUsage)
 	addOneCore(cmd, &e.oneCore)
-	f.UintSliceVar(&e.lines, "lines", []uint{64}, "cache line sizes in `BYTES`, powers of two from 8 to 4096; the line sizes of the levels are added")
+	f.UintSliceVar(&e.lines, "lines", []uint{64}, "cache line sizes in `BYTES`, powers of two from 8 to 4096; the line sizes of the given caches are added")
 	e.r.lineOptions = []string{"lines"}
 	f.StringVar(&e.event, "event", "", "the `EVENT` that --to folded counts: references, accesses, cold, distance_sum, or the misses of a level, for example L1_misses (default: misses of the first level)")
-	f.StringVar(&e.table, "table", "", "write only this `TABLE` as csv, with its name in json")
+	f.StringVar(&e.table, "table", "", "write only this `TABLE` as csv; tables are named as in json")
 	complete(cmd, "to", exportForms)
 	return cmd
 }
@@ -66,7 +66,7 @@ func (a *app) runExport(cmd *cobra.Command, e *exporting, name string) error {
 		return err
 	}
 	if f, ok := a.unbuffered.(*os.File); ok && e.to == "pprof" && e.output == "-" && term.IsTerminal(int(f.Fd())) {
-		return usagef("--to pprof: the output is binary and not for a terminal; give a file, for example -o app.pb.gz")
+		return usagef("--to pprof: the output is binary and cannot be printed on a terminal; give a file, for example -o app.pb.gz")
 	}
 	lines, err := parseLines(e.lines)
 	if err != nil {
@@ -129,7 +129,7 @@ func (a *app) runExport(cmd *cobra.Command, e *exporting, name string) error {
 		return err
 	}
 	if path != e.output {
-		a.warn(e.output + " existed and is unchanged; the new analysis is in " + path)
+		a.warn(e.output + " already existed and was not changed; the new analysis is in " + path)
 	}
 	return l.Stopped
 }
@@ -147,9 +147,9 @@ func (e *exporting) sayWeight(a *app) {
 	caches := e.h.Levels[0].String()
 	switch {
 	case e.to == "folded" && e.event == "":
-		a.warn("the stacks count the misses of " + caches + "; use --cache to choose other caches, and --event to choose another event")
+		a.warn("the stacks count the misses in " + caches + "; use --cache to choose other caches, and --event to choose another event")
 	case e.to != "folded":
-		a.warn("the file counts the misses of " + caches + "; use --cache to choose other caches")
+		a.warn("the file contains the misses in " + caches + "; use --cache to choose other caches")
 	}
 }
 
@@ -157,17 +157,17 @@ func (e *exporting) sayWeight(a *app) {
 func (e *exporting) check(cmd *cobra.Command, name string) (err error) {
 	switch {
 	case cmd.Flags().Changed("format"):
-		return usagef("--format applies to printed answers; use --to to select the form of the export")
+		return usagef("--format applies only to printed answers; use --to to select the form of the export")
 	case e.event != "" && e.to != "folded":
 		return usagef("--event applies only to --to folded; ", e.to, " contains every event")
 	case e.table != "" && e.to != "csv":
 		return usagef("--table applies only to --to csv; ", e.to, " contains every table")
 	case e.to == "csv" && e.table == "" && e.output == "-":
-		return usagef("--to csv: a file contains one table; give a folder for all tables (for example -o tables), or select one table (for example --table curve_64)")
+		return usagef("--to csv: a csv file can contain only one table; give a folder for all tables (for example -o tables), or select one table (for example --table curve_64)")
 	}
 	if in, err := os.Stat(name); err == nil {
 		if out, err := os.Stat(e.output); err == nil && os.SameFile(in, out) {
-			return usagef("-o ", e.output, ": is the file itself; give another name")
+			return usagef("-o ", e.output, ": is the input file itself, which would be overwritten; choose another name")
 		}
 	}
 	if e.given() {
@@ -191,7 +191,7 @@ func (e *exporting) bytes(x *export.Export) ([]byte, error) {
 	case is[*export.EventError](err):
 		return nil, usagef("--", err.Error())
 	case err != nil:
-		return nil, usagef("--to ", e.to, ": ", x.Run.Name, " contains no source locations; give a trace that was recorded by stackglass cc or stackglass trace, or a profile of such a trace with --analyses sites")
+		return nil, usagef("--to ", e.to, ": ", x.Run.Name, " contains no source locations; give a trace that was recorded by stackglass cc or stackglass trace, or a profile of such a trace made with --analyses sites")
 	}
 	return content, nil
 }

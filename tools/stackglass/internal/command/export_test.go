@@ -374,7 +374,7 @@ func TestExportRefuses(t *testing.T) {
 		"export ../../../../core/trace/tracetest/testdata/small.din --to pprof":          "contains no source locations",
 		"export demo:array-list --to html --format csv":                                  "use --to to select the form of the export",
 		"export demo:array-list --to html --cache L1=7KiB,5":                             "divides",
-		"export " + kept + " --to html -o " + kept:                                       "is the file itself",
+		"export " + kept + " --to html -o " + kept:                                       "is the input file itself",
 		"export " + kept + " --to html --lines 32":                                       "is a profile",
 		"export " + kept + " --to html --cache L1=2KiB,8,32":                             "a line size of the profile",
 		"export demo:array-list --to html -o " + filepath.Join(folder, "none", "a.html"): "does not exist",
@@ -391,7 +391,7 @@ func TestPartialExportDoesNotReplace(t *testing.T) {
 	content := string(tracetest.Packed())
 	in(t, map[string]string{"cut.lz4": content[:len(content)/2], "a.html": "whole", "a.json.gz": "whole"})
 	for to, names := range map[string][2]string{"html": {"a.html", "a.partial.html"}, "json": {"a.json.gz", "a.partial.json.gz"}} {
-		expect(t, stackglass("export", "cut.lz4", "--to", to, "-o", names[0]), exitInput, names[0]+" existed and is unchanged", "is in "+names[1], "cut off")
+		expect(t, stackglass("export", "cut.lz4", "--to", to, "-o", names[0]), exitInput, names[0]+" already existed and was not changed", "is in "+names[1], "cut off")
 		if kept, err := os.ReadFile(names[0]); err != nil || string(kept) != "whole" {
 			t.Errorf("%s now contains %q, %v", names[0], kept, err)
 		}
@@ -414,7 +414,7 @@ func TestFolderOfOneExport(t *testing.T) {
 	if err := os.WriteFile(filepath.Join("tables", "notes.csv"), []byte("mine"), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	expect(t, stackglass(words("export cut.lz4 --to csv -o tables")...), exitInput, "tables existed", "is in tables.partial")
+	expect(t, stackglass(words("export cut.lz4 --to csv -o tables")...), exitInput, "tables already existed", "is in tables.partial")
 	about, err := os.ReadFile(filepath.Join("tables.partial", "input.csv"))
 	if err != nil || !strings.Contains(string(about), "\ncomplete,false\n") {
 		t.Errorf("%v: the tables of a partial profile are not marked as such:\n%s", err, about)

@@ -248,7 +248,7 @@ func (c *checkpoints) end(a *app, l *answerable, err error) error {
 		}
 	default:
 		if l.Unsaved != nil {
-			a.warn(l.name + ": no more checkpoints were saved: " + reason(l.Unsaved))
+			a.warn(l.name + ": from this point on, no checkpoints were saved: " + reason(l.Unsaved))
 		}
 		if dropped := c.folder.Delete(c.key); dropped != nil {
 			a.warn(l.name + ": the checkpoint could not be removed: " + dropped.Error())

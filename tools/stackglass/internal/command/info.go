@@ -163,7 +163,7 @@ func containerInfo(in *pass.Input, f *pass.Facts) *report.Document {
 		{Key: "references", Label: "references", Value: report.Count(s.References)},
 		{Key: "bytes_per_reference", Label: "bytes per reference", Value: quotient(s.Bytes, s.References)},
 		{Key: "steps", Label: "steps", Value: report.Count(s.Steps)},
-		{Key: "lost_steps", Label: "steps lost by the capture", Value: report.Count(s.Ending.Lost)},
+		{Key: "lost_steps", Label: "steps lost while recording", Value: report.Count(s.Ending.Lost)},
 		{Key: "chunks", Label: "chunks", Value: report.Count(s.Chunks)},
 		{Key: "content_bytes", Label: "bytes in chunks, decompressed", Value: report.Count(s.ContentBytes)},
 		{Key: "tickets", Label: "tickets", Value: report.Count(tickets)},

@@ -51,11 +51,11 @@ func (m *machineOptions) hierarchy() (hierarchy.Hierarchy, error) {
 func chooseHierarchy(caches []string, named string) (hierarchy.Hierarchy, error) {
 	switch {
 	case len(caches) > 0 && named != "":
-		return hierarchy.Hierarchy{}, usagef("--cache and --hierarchy cannot be combined: give only one of them")
+		return hierarchy.Hierarchy{}, usagef("--cache and --hierarchy cannot be combined: give only one of these options")
 	case len(caches) > 0:
 		return givenLevels(caches)
 	case named == "":
-		return hierarchy.Hierarchy{}, usagef("no caches given: use --cache L1=32KiB,8, or --hierarchy and one of ", strings.Join(presetNames(), ", "))
+		return hierarchy.Hierarchy{}, usagef("no caches are given: use --cache L1=32KiB,8, or --hierarchy and one of ", strings.Join(presetNames(), ", "))
 	}
 	return namedHierarchy("hierarchy", named)
 }
@@ -120,7 +120,7 @@ func readHierarchy(where, path string, text []byte) (h hierarchy.Hierarchy, err 
 func namable(where string, h hierarchy.Hierarchy) error {
 	for _, c := range h.Levels {
 		if c.Name == "memory" || strings.ContainsAny(c.Name, ".<>") {
-			return usagef(where, ": a cache may not be named ", strconv.Quote(c.Name),
+			return usagef(where, ": a cache cannot be named ", strconv.Quote(c.Name),
 				": the name memory and the characters . < > have a special meaning in --fail-if; use another name, for example L1")
 		}
 	}
@@ -174,5 +174,5 @@ func fromYAML(from *yaml.Node) (config.Node, error) {
 		}
 		return to, nil
 	}
-	return to, &config.Error{Line: from.Line, Text: "YAML aliases and similar constructs are not supported in a hierarchy"}
+	return to, &config.Error{Line: from.Line, Text: "YAML aliases, anchors and similar constructs are not supported in a hierarchy"}
 }

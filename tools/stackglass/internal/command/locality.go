@@ -58,7 +58,7 @@ func (a *app) locality() *cobra.Command {
 			}
 		})
 	}
-	cmd.Flags().StringVar(&by, "by", words[0], "count misses or accesses by this `QUANTITY`: "+strings.Join(words, ", "))
+	cmd.Flags().StringVar(&by, "by", words[0], "print misses or accesses by this `QUANTITY`: "+strings.Join(words, ", "))
 	complete(cmd, "by", words)
 	return cmd
 }

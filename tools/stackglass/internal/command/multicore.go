@@ -44,10 +44,10 @@ type multicoreOptions struct {
 func (a *app) multicore(cmd *cobra.Command, o *asking) {
 	m := &multicoreOptions{r: o.r}
 	f := cmd.Flags()
-	f.StringVar(&m.at, "at", "", "predict this `INPUT`, for example n=512, from runs with smaller inputs: n=64:FILE n=96:FILE …")
-	f.StringVar(&m.check, "check", "", "compare the prediction with a run on the input given by --at; `FILE` is the single-threaded trace of this run")
+	f.StringVar(&m.at, "at", "", "predict a run with this `INPUT`, for example n=512, from runs with smaller inputs: n=64:FILE n=96:FILE …")
+	f.StringVar(&m.check, "check", "", "compare the prediction with a recorded run on the input given by --at; `FILE` is the single-threaded trace of this run")
 	f.StringVarP(&m.output, "output", "o", "", "write the profile of the synthesised threads to this `FILE`, for one number of cores")
-	f.StringVar(&m.analyses, "analyses", "default", "the `LIST` of analyses for this profile, in the form of analyze")
+	f.StringVar(&m.analyses, "analyses", "default", "include this `LIST` of analyses in the profile, as in analyze")
 	m.ppt.flags(f)
 	completeFiles(cmd, "processor", pipeline.Processors())
 	cmd.Use = strings.Replace(cmd.Use, "FILE", "TRACE", 1)
@@ -74,7 +74,7 @@ func (a *app) multicore(cmd *cobra.Command, o *asking) {
 	o.check = func(q ask.Question) error {
 		words, err := program.CoresQuestion(q)
 		if err == nil && m.output != "" && len(words.Cores) != 1 {
-			err = usagef("-o ", m.output, ": a profile contains the threads for one number of cores; give only one number after --cores")
+			err = usagef("-o ", m.output, ": a profile contains the threads for only one number of cores; give one number after --cores")
 		}
 		if err == nil {
 			_, err = m.question(words)
@@ -196,7 +196,7 @@ func (a *app) rereadable(r *reading, name string) (*answerable, error) {
 	case in.IsProfile:
 		err = usagef(in.Name, " is a profile, but the division of work can only be predicted from the trace; give the trace")
 	case in.IsModule:
-		err = usagef(in.Name, " is LLVM IR, which describes no run; give the trace of a run: stackglass cc -- clang -fopenmp …, then OMP_NUM_THREADS=1 ./program")
+		err = usagef(in.Name, " is LLVM IR, which contains no information about a run; give the trace of a run: stackglass cc -- clang -fopenmp …, then OMP_NUM_THREADS=1 ./program")
 	case in.IsByfl:
 		err = usagef(in.Name, " is a result of Byfl, which contains no references; give a trace")
 	case in.Bytes == 0:
@@ -209,8 +209,8 @@ func (a *app) rereadable(r *reading, name string) (*answerable, error) {
 type pptFiles struct{ blocks, shared, counts, bounds string }
 
 func (p *pptFiles) flags(f *pflag.FlagSet) {
-	f.StringVar(&p.blocks, "ppt-blocks", "", "for a trace of PPT: `FILE` is the block table, with lines BasicBlock: ID: (function, block)")
-	f.StringVar(&p.shared, "ppt-shared", "", "for a trace of PPT: `FILE` is shared_addresses.dat (default: the addresses in blocks of shared variables)")
+	f.StringVar(&p.blocks, "ppt-blocks", "", "for a trace of PPT: read the block table from this `FILE`, with lines BasicBlock: ID: (function, block)")
+	f.StringVar(&p.shared, "ppt-shared", "", "for a trace of PPT: read the shared addresses from this `FILE`, a shared_addresses.dat (default: the addresses in blocks of shared variables)")
 	f.StringVar(&p.counts, "ppt-counts", "", "for a trace of PPT: compare the trace with this `FILE`, a bb_counts.dat")
 	f.StringVar(&p.bounds, "ppt-bounds", "", "for a trace of PPT: compare the trace with this `FILE`, a min_max_addr.dat")
 }
@@ -247,7 +247,7 @@ func (a *app) runLarger(o *asking, m *multicoreOptions, args []string) error {
 	case o.r.changed("output", "processor", "by") != "":
 		return usagef("--at: only hit ratios can be predicted for an input that was not run; leave out -o, --processor and --by")
 	case o.r.changed("sdcm") != "":
-		return usagef("--at: all windows of each block are used, not a sample; leave out --sdcm")
+		return usagef("--at: all windows of each block are used instead of a sample; leave out --sdcm")
 	}
 	names, at, ok := parseParameters(m.at)
 	if !ok {
@@ -312,7 +312,7 @@ func (a *app) runLarger(o *asking, m *multicoreOptions, args []string) error {
 			}
 		}
 	}
-	d.Warnings = append(d.Warnings, "the prediction assumes that the larger input takes the same paths through the code, and that each core keeps its share of the work; \"kept\" also assumes that distances within blocks do not depend on the input, and \"followed\" assumes that these distances follow the trend of the runs")
+	d.Warnings = append(d.Warnings, "the prediction assumes that the larger input takes the same paths through the code, and that each core keeps its share of the work. \"kept\" also assumes that distances within blocks do not depend on the input; \"followed\" assumes that these distances follow the trend of the runs")
 	return a.print(o.r.format, d)
 }
 

@@ -80,19 +80,19 @@ func addOptions(cmd *cobra.Command, analyses bool) *reading {
 	if analyses {
 		f.StringVar(&r.kinds, "kinds", r.kinds, "analyse references of these `KINDS`: load, store, modify, fetch, data, all")
 		f.Uint64Var(&r.skip, "skip", 0, "skip the first `N` references")
-		f.Uint64Var(&r.limit, "limit", 0, "analyse at most `N` references (0: all)")
-		f.UintSliceVar(&r.threads, "threads", nil, "analyse only the threads in this `LIST`, for example 1,2")
+		f.Uint64Var(&r.limit, "limit", 0, "analyse at most `N` references (0: all references)")
+		f.UintSliceVar(&r.threads, "threads", nil, "analyse only the references of the threads in this `LIST`, for example 1,2")
 	}
 	f.Uint64Var(&r.skipBad, "skip-bad", 0, "tolerate `N` records that cannot be read")
 	f.BoolVar(&r.strict, "strict", false, "stop at the first chunk of a container that cannot be read, instead of skipping it")
 	if analyses {
-		f.StringVar(&r.sample, "sample", "", "estimate from a `SAMPLE`: space=RATE or lines=COUNT of the lines, time=N (one access in N), onoff=ON/PERIOD references")
-		f.Uint64Var(&r.seed, "sample-seed", 0, "the `NUMBER` that selects the sample")
+		f.StringVar(&r.sample, "sample", "", "analyse only a `SAMPLE`, and estimate the rest: space=RATE or lines=COUNT of the lines, time=N (one access in N), onoff=ON/PERIOD references")
+		f.Uint64Var(&r.seed, "sample-seed", 0, "draw a different sample for each `NUMBER`")
 	}
 	f.StringVar(&r.memory, "memory", "", "use at most this `SIZE` of memory, for example 4GiB, and stop with a partial result if more memory is needed (default: half of the free memory)")
 	if analyses {
-		f.UintVar(&r.workers, "workers", 0, "use `N` processors (0: all); the result does not depend on N")
-		f.UintVar(&r.segment, "segment", 0, "let each worker process about `N` references at a time (0: automatic)")
+		f.UintVar(&r.workers, "workers", 0, "use `N` processors (0: all processors); the result does not depend on N")
+		f.UintVar(&r.segment, "segment", 0, "let each worker process about `N` references at a time (0: chosen automatically)")
 		hide(cmd, "segment")
 	}
 	addFormat(cmd, &r.format)

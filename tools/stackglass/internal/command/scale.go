@@ -55,13 +55,13 @@ func (a *app) scale() *cobra.Command {
 	}
 	r = addReading(cmd)
 	f := cmd.Flags()
-	f.StringVar(&o.at, "at", "", "predict for these `PARAMETERS`, for example n=512,m=8")
-	f.StringVar(&o.check, "check", "", "compare the prediction with a run at these parameters; `FILE` is the trace or profile of this run")
-	f.StringVar(&o.processor, "processor", "znver4", "the processor: a name, or a `FILE` with a description")
+	f.StringVar(&o.at, "at", "", "predict a run with these `PARAMETERS`, for example n=512,m=8")
+	f.StringVar(&o.check, "check", "", "compare the prediction with a recorded run at these parameters; `FILE` is the trace or profile of this run")
+	f.StringVar(&o.processor, "processor", "znver4", "use this processor: a name, or a `FILE` with a description")
 	o.addMachine(cmd, cacheUsage)
-	f.StringVar(&o.module, "module", "", "a `FILE` with the LLVM IR of the traced program")
+	f.StringVar(&o.module, "module", "", "add the LLVM IR of the traced program in this `FILE`")
 	f.StringVar(&o.by, "by", "", "print only this `TABLE`, with all rows: "+strings.Join(scaleTables, ", ")+" (default for csv: law)")
-	f.IntVar(&o.top, "top", 10, "print the first `N` rows of each table (0: all; csv and json always contain all)")
+	f.IntVar(&o.top, "top", 10, "print the first `N` rows of each table (0: all rows; csv and json always contain all rows)")
 	hide(cmd, "sample", "sample-seed", "skip", "limit", "threads")
 	complete(cmd, "by", scaleTables)
 	return cmd
@@ -96,13 +96,13 @@ func ordered(names, have []string, values []int64) ([]int64, bool) {
 // prepare checks the options. chosen is set if the user specified the number of rows.
 func (o *scaleOptions) prepare(format string, chosen bool) (at []int64, err error) {
 	if o.top < 0 {
-		return nil, usagef("--top ", strconv.Itoa(o.top), ", want a number of rows, or 0 for all")
+		return nil, usagef("--top ", strconv.Itoa(o.top), ", want a number of rows, or 0 for all rows")
 	}
 	if o.by != "" && !slices.Contains(scaleTables, o.by) {
 		return nil, usagef("--by ", strconv.Quote(o.by), ", want ", strings.Join(scaleTables, ", "))
 	}
 	if o.by == "check" && o.check == "" {
-		return nil, usagef("--by check: name the run to compare with, using --check FILE")
+		return nil, usagef("--by check needs a recorded run to compare with; name its file with --check FILE")
 	}
 	var ok bool
 	if o.names, at, ok = parseParameters(o.at); !ok {
@@ -115,10 +115,10 @@ func (o *scaleOptions) prepare(format string, chosen bool) (at []int64, err erro
 		o.q.Machine = o.h.Lines()
 	}
 	if o.by == "level" && len(o.h.Levels) == 0 {
-		return nil, usagef("--by level: describe the caches with --cache or --hierarchy")
+		return nil, usagef("--by level needs caches; describe them with --cache or --hierarchy")
 	}
 	if lines := ask.LineSizes(o.h); len(o.h.Levels) > 0 && len(lines) > 1 {
-		return nil, usagef("the caches have several line sizes, want a single line size, because reuse is predicted for one line size only")
+		return nil, usagef("the caches have several line sizes, want a single line size, because reuse is predicted for only one line size")
 	}
 	if o.all = o.top; o.top == 0 || exactRows(format) || o.by != "" && !chosen {
 		o.all = answers.All

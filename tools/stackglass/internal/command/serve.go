@@ -61,7 +61,7 @@ func (a *app) serve() *cobra.Command {
 			return serveUntil(cmd.Context(), listener, handler)
 		},
 	}
-	cmd.Flags().StringVar(&address, "http", friendlyAddress, "serve on this `ADDRESS` of this machine; port 0 selects a free port")
+	cmd.Flags().StringVar(&address, "http", friendlyAddress, "serve the page at this `ADDRESS` of this machine; port 0 selects a free port")
 	cmd.Flags().BoolVar(&noBrowser, "no-browser", false, "do not open the browser")
 	return cmd
 }

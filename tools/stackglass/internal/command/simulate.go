@@ -44,9 +44,9 @@ func newSimulation(cmd *cobra.Command, budgetExample string) *simulation {
 	s.addMachine(cmd, cacheUsage)
 	f := cmd.Flags()
 	f.StringArrayVar(&s.budget, "fail-if", nil, "exit with code 1 if this `CONDITION` is true, for example '"+budgetExample+"' (may be repeated)")
-	f.Uint64Var(&s.seed, "seed", 0, "the `SEED` of random replacement")
+	f.Uint64Var(&s.seed, "seed", 0, "the `SEED` for random replacement")
 	f.StringVar(&s.protocol, "protocol", simulate.MESI.String(), "the coherence `PROTOCOL` of private caches: mesi or msi")
-	f.StringVar(&s.r.cores, "cores", "", "`GROUPS` of threads that share a core, for example 0,1/2,3 (default: each thread on its own core)")
+	f.StringVar(&s.r.cores, "cores", "", "run these `GROUPS` of threads on one core each, for example 0,1/2,3 (default: each thread on its own core)")
 	complete(cmd, "protocol", []string{"mesi", "msi"})
 	return s
 }
@@ -54,13 +54,13 @@ func newSimulation(cmd *cobra.Command, budgetExample string) *simulation {
 // addFeatures adds the options that only the verb simulate has.
 func (s *simulation) addFeatures(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.Lookup("protocol").Usage = "the coherence `PROTOCOL` of private caches: mesi, msi, or none if caches do not invalidate lines of other caches"
+	f.Lookup("protocol").Usage = "the coherence `PROTOCOL` of private caches: mesi, msi, or none (stores do not invalidate lines in other caches)"
 	f.Lookup("kinds").Usage = "simulate references of these `KINDS`: load, store, modify, fetch, data, all (default: data, and fetch if the hierarchy has a cache or a TLB for instructions)"
 	f.Lookup("kinds").DefValue = ""
 	f.Uint64Var(&s.warmup, "warmup", 0, "simulate the first `N` references without counting them")
 	f.BoolVar(&s.causes, "causes", false, "divide misses into cold, capacity and conflict misses")
 	f.BoolVar(&s.bound, "bound", false, "also count the misses of optimal replacement (Belady's OPT), the minimum for policies that insert every line")
-	f.StringVar(&s.pages, "pages", "", "the page `SIZE` of TLBs, for example 2MiB (default: 4KiB)")
+	f.StringVar(&s.pages, "pages", "", "the page `SIZE` for TLBs, for example 2MiB (default: 4KiB)")
 	f.StringVar(&s.i1, "I1", "", "`SIZE,WAYS,LINE` of the first-level instruction cache, as in Cachegrind; accesses are then also counted as in Cachegrind")
 	f.StringVar(&s.d1, "D1", "", "`SIZE,WAYS,LINE` of the first-level data cache, as in Cachegrind")
 	f.StringVar(&s.ll, "LL", "", "`SIZE,WAYS,LINE` of the last level, as in Cachegrind")

@@ -69,7 +69,7 @@ func TestSitesAddUpToWhatIf(t *testing.T) {
 			levels := tableIn(t, stackglass(append(append([]string{"what-if"}, options...), "--format", "json")...).stdout, "levels")
 			for _, by := range []string{"line", "object"} {
 				got := stackglass(append(append([]string{"sites", "--by", by}, options...), "--format", "json")...)
-				if by == "object" && strings.Contains(got.stderr, "contains no data objects") {
+				if by == "object" && strings.Contains(got.stderr, "contains no data structures") {
 					continue
 				}
 				sums := map[string]float64{}

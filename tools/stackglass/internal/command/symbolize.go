@@ -18,7 +18,7 @@ import (
 )
 
 func addSymbols(cmd *cobra.Command, files *[]string) {
-	cmd.Flags().StringArrayVar(files, "symbols", nil, "read function names and lines from this `PROGRAM` or library; PROGRAM@ADDRESS states its load address")
+	cmd.Flags().StringArrayVar(files, "symbols", nil, "read function names and source lines from this `PROGRAM` or library; PROGRAM@ADDRESS also states its load address")
 }
 
 // symbolize adds the function, file and line of instructions from the program's files. The result

@@ -31,7 +31,7 @@ func TestTraceUsage(t *testing.T) {
 // TestRecordsOnLinux checks the errors of the verbs that record on other systems. TestSystems runs
 // them on Windows.
 func TestRecordsOnLinux(t *testing.T) {
-	for system, words := range map[string]string{"windows": "this machine runs Windows. Record the program on Linux (Windows Subsystem", "darwin": "this machine runs macOS. Record the program on Linux (a container", "freebsd": "this machine runs freebsd"} {
+	for system, words := range map[string]string{"windows": "this machine runs Windows. Record the program on Linux (the Windows Subsystem", "darwin": "this machine runs macOS. Record the program on Linux (a container", "freebsd": "this machine runs freebsd"} {
 		got := cannotRecord(new(app).trace(), system).Error()
 		if records(system) || !strings.Contains(got, words) || !strings.Contains(got, "stackglass help import") {
 			t.Errorf("%s: %s", system, got)

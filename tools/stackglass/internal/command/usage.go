@@ -67,7 +67,7 @@ func someFiles(cmd *cobra.Command, args []string) error {
 // nothing checks that there are no arguments.
 func nothing(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
-		return usagef(strconv.Quote(args[0]), ": ", cmd.Name(), " takes only options")
+		return usagef(strconv.Quote(args[0]), ": ", cmd.Name(), " accepts only options, no arguments")
 	}
 	return nil
 }

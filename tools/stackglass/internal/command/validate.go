@@ -163,7 +163,7 @@ func (v *validation) reasons(r simulate.Result) (list []string) {
 		}
 		if hits := run.WriteBacksReceived - run.WriteBackMisses; hits > 0 {
 			list = append(list, p.Cache.Name+" used "+strconv.FormatUint(hits, 10)+
-				" lines because of write-backs from above, but not because of hits above; the prediction assumes a use whenever the program accesses a line")
+				" lines when the level above wrote back, but not when the level above hit; the prediction assumes that every access of the program uses a line in each level")
 		}
 	}
 	return list

@@ -32,8 +32,8 @@ func addLoopValidation(s *simulation) *loopValidation {
 	o := &loopValidation{latency: sma.Opteron()}
 	f := s.r.cmd.Flags()
 	f.BoolVar(&o.on, "loops", false, "compare the misses of loops, as estimated by ScalaMemAnalysis and as counted exactly, with a simulation")
-	f.Float64Var(&o.latency.HitCycles, "hit-cycles", o.latency.HitCycles, "the cost of a hit in `CYCLES`, for --loops")
-	f.Float64Var(&o.latency.MissCycles, "miss-cycles", o.latency.MissCycles, "the cost of a miss in `CYCLES`, for --loops")
+	f.Float64Var(&o.latency.HitCycles, "hit-cycles", o.latency.HitCycles, "for --loops: the latency of a hit in `CYCLES`")
+	f.Float64Var(&o.latency.MissCycles, "miss-cycles", o.latency.MissCycles, "for --loops: the latency of a miss in `CYCLES`")
 	return o
 }
 
@@ -64,7 +64,7 @@ func (a *app) runValidateLoops(s *simulation, o *loopValidation, names []string)
 		return a.validateKernels(s, o, caches)
 	}
 	if len(caches) == 0 {
-		return usagef("--loops: no caches given: use --cache L1=16KiB,1, once for each cache")
+		return usagef("--loops: no caches are given: use --cache L1=16KiB,1, once for each cache")
 	}
 	s.r.analyses = (analysis.Sites | analysis.Loops).String()
 	l, err := a.load(s.r, names[0], []uint32{64})
@@ -90,7 +90,7 @@ func (a *app) runValidateLoops(s *simulation, o *loopValidation, names []string)
 		d.Warnings = append(d.Warnings, "SMA assumes that the "+strconv.FormatFloat(wild, 'f', 0, 64)+" accesses of references without a pattern miss as often as in a cache used by these references alone")
 	}
 	if l.Stopped != nil {
-		d.Warnings = append(d.Warnings, "the numbers of all methods cover only the part of the trace that was read")
+		d.Warnings = append(d.Warnings, "the results of all methods cover only the part of the trace that was read")
 	}
 	return a.answer(l, s.r.format, d)
 }

@@ -41,7 +41,7 @@ func (a *app) runValidateSampling(s *simulation, name string, texts []string) er
 		return err
 	}
 	if r.sample != "" {
-		return usagef("--sample: use --sampling to name the sample that is compared with all accesses")
+		return usagef("--sample cannot be combined with --sampling: name the sample to validate with --sampling")
 	}
 	if name == "-" {
 		return usagef("-: the trace is read once for each sample, but standard input can be read only once; give a file")
@@ -109,7 +109,7 @@ func (a *app) takePass(r *reading, name string, line uint32, p *sampledPass) err
 // samplesTable returns a table with a row for each sample, and one row for the analysis of every
 // access.
 func samplesTable(passes []sampledPass, truth *profile.Locality, line uint32) report.Table {
-	t := report.Table{Key: "samples", Title: "Samples (times are for whole passes, run one after the other, including reading)", Columns: report.Columns(
+	t := report.Table{Key: "samples", Title: "Samples (each time is for a complete pass over the trace, including reading)", Columns: report.Columns(
 		"sample", "accuracy", "analysed=accesses analysed", "samples", "seconds=time (s)",
 		"references_per_second=references per second", "speed_up=speed-up")}
 	for i := range passes {

@@ -65,8 +65,8 @@ func tableOf(d *report.Document, key string) *report.Table {
 // plotted adds options to draw a histogram or a curve.
 func (a *app) plotted(cmd *cobra.Command, o *asking) {
 	var svg, png string
-	cmd.Flags().StringVar(&svg, "svg", "", "also draw a chart to this SVG `FILE`")
-	cmd.Flags().StringVar(&png, "png", "", "also draw a chart to this PNG `FILE`")
+	cmd.Flags().StringVar(&svg, "svg", "", "also write a chart to this SVG `FILE`")
+	cmd.Flags().StringVar(&png, "png", "", "also write a chart to this PNG `FILE`")
 	o.then = func(l *answerable, q ask.Question, _ *report.Document) error {
 		counts, cold := l.Profile.LocalityAt(q.Line()).Histogram(trace.AllKinds)
 		draw := func() (*chart.Chart, error) { return chart.Histogram(l.name, q.Line(), counts, cold) }
@@ -162,7 +162,7 @@ func (a *app) loops(cmd *cobra.Command, o *asking) {
 		case l.folded == nil:
 			return symbolized(l, run, symbols)
 		case len(symbols) > 0:
-			return usagef("--symbols: ", l.name, " is a loop-compressed trace, whose instructions cannot be named; expand the trace first with convert, or omit the option")
+			return usagef("--symbols: ", l.name, " is a loop-compressed trace, whose instructions cannot be named; first expand the trace with convert, or omit the option")
 		}
 		return nil
 	}
@@ -259,7 +259,7 @@ func (a *app) loadByfl(r *reading, in *pass.Input) (*answerable, error) {
 	l := &answerable{name: in.Name, Result: &pass.Result{Profile: &profile.Profile{Counters: counters}}, warnings: byfl.Notes()}
 	l.Profile.Input.Header.Format = ask.ByflFormat
 	if len(skipped) > 0 {
-		l.warnings = append(l.warnings, "tables that stackglass does not use are left out: "+strings.Join(skipped, ", "))
+		l.warnings = append(l.warnings, "the following tables are left out, because stackglass does not use them: "+strings.Join(skipped, ", "))
 	}
 	return l, nil
 }

@@ -44,7 +44,7 @@ func Open(dir string) (*Folder, error) {
 }
 
 // ErrOwned means that another process runs the same analysis.
-var ErrOwned = errors.New("another run of the same analysis stores its checkpoints in this folder; wait until that run ends, or end it")
+var ErrOwned = errors.New("another run of the same analysis stores its checkpoints in this folder; wait until that run ends, or stop it")
 
 // Own makes this process the only process that may run an analysis, until it calls release or ends.
 // It removes an unfinished file of an earlier process. The error is [ErrOwned] or an error of the

@@ -122,7 +122,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead || r.ContentLength != 0 {
 		w.Header().Set("Allow", "GET, HEAD")
 		w.Header().Set("Connection", "close") // otherwise the response would wait for the rest of a request body
-		http.Error(w, "the server accepts no data: traces stay in the browser", http.StatusMethodNotAllowed)
+		http.Error(w, "the server accepts no data, because traces stay in the browser", http.StatusMethodNotAllowed)
 		return
 	}
 	name := strings.TrimPrefix(r.URL.Path, "/")
