@@ -14,8 +14,8 @@
 // For any other set-associative level, the share of misses in each bin is the share that SDCM
 // expects at the bin's mean distance (MODELS §5). These estimates are scaled to the total that
 // hierarchy.Asker predicts for the level. If the total is smaller, the misses that are not certain
-// are scaled down. If it is larger, bins whose accesses may hit or miss absorb the difference.
-// Misses that still remain belong to no site. They are conflicts among few lines, which stack
+// are scaled down. If it is larger, bins whose accesses may hit or miss absorb the difference. The
+// remaining misses are attributed to no site. They are conflicts among few lines, which stack
 // distances cannot attribute. Only a measurement of utilisation in that cache can attribute them.
 //
 // # Cores

@@ -62,9 +62,9 @@
 // Code that one thread executes on behalf of all. Core 0 executes single, master and masked
 // constructs; the other cores execute only the test. Sections are treated as a loop over sections.
 // Critical sections, locks, ordered loops and tasks are executed where the run executed them,
-// without waiting; [Report.Doubts] counts them. Each core adds its part of a reduction: the run's
-// loads and stores for the reduction become modifications, as in teams of up to four threads.
-// Larger teams add in pairs, in a function that the recorded run never calls.
+// without waiting; [Report.Doubts] counts them. In a reduction, each core adds its part to the
+// result: the loads and stores of the recorded run become modifications, as in teams of up to four
+// threads. Larger teams add in pairs, in a function that the recorded run never calls.
 //
 // Private addresses (private.go) are the addresses on the stack below the stack pointer of the
 // forking function. For core c, they are moved up by c·2^48 bytes. No program uses such addresses,

@@ -16,8 +16,8 @@
 //     are used until the line misses again (or the trace ends), attributed to the site that fetched
 //     the line. So the misses of each site in these caches are known exactly, even for
 //     set-associative caches.
-//   - on request, which sites touched the line previously, for distances of 16 or more: Kulkarni's
-//     "what was executed between use and reuse" (section 4.1.1).
+//   - on request, for distances of 16 or more, the sites that accessed the line before. Kulkarni
+//     (section 4.1.1) calls this "what was executed between use and reuse".
 //
 // If the trace has several cores, accesses are also counted on the coherent stack of their core
 // (cores.go; package sharing): a core's first accesses to lines, other accesses by their depth, and

@@ -5,7 +5,8 @@
 // others. The coder works like the coder in package sgt, but with rows instead of steps. Rows with
 // the same kind, site and number of marks have the same form. The coder predicts the form of the
 // next row and its address: either the address grows by the form's stride, or its distance from the
-// previous reference stays the same. Correctly predicted rows are only counted.
+// previous reference stays the same. For rows that were predicted correctly, only their number is
+// stored.
 //
 // A page is a list of tokens. Each token represents r predicted rows and one mispredicted row:
 //

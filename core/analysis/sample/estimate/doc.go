@@ -63,9 +63,9 @@
 //     a sampled line have no owner. Samples of single accesses cannot show the last writer of a
 //     word. For this reason, Kulkarni (section 3.1) proposes to sample lines, or parts of the run.
 //
-// A sample of single accesses shows the last access to a line, but not the first access. First
-// accesses, and lines that stores invalidated, are estimated from up to 8,192 lines, chosen by
-// hash, for which every access is seen.
+// A sample of single accesses shows the last access to a line, but not the first access. The number
+// of first accesses, and of accesses to lines that stores invalidated, is estimated from up to
+// 8,192 lines, which are chosen by hash. For these lines, every access is seen.
 //
 // A problem may concern only a few lines, such as the line of a counter that all threads write. At
 // a rate of 1 %, 99 % of all samples do not contain such a line. If a sample contains the line, the
