@@ -6,13 +6,13 @@ import (
 )
 
 // abiVersion is the value of SG_ABI in tools/capture/runtime/abi.h.
-const abiVersion = 1
+const abiVersion = 2
 
 // types writes the definitions of the structs in abi.h, which must precede their first use. It
 // returns the position at which the number of blocks must be inserted later, when the number is
 // known.
 func (e *emitter) types() (blocksAt int) {
-	e.put("%", e.prefix, "thread = type { ", e.word, ", ", e.word, ", i64 }\n",
+	e.put("%", e.prefix, "thread = type { ", e.int, ", ", e.word, ", i64 }\n",
 		"%", e.prefix, "block = type { i32, i32, i32, i32 }\n",
 		"%", e.prefix, "blocks = type [")
 	blocksAt = len(e.out)
@@ -28,7 +28,7 @@ const numberRoom = 10
 func (e *emitter) data(t *tables, tables []byte) {
 	e.put("\n@__sg_thread = external thread_local(initialexec) global %", e.prefix, "thread\n",
 		"@__sg_clock = external global i64\n",
-		"declare ", e.more, ") cold nounwind\n",
+		"declare ", e.more, ", ", e.word, ") cold nounwind\n",
 		"!", strconv.Itoa(e.m.lastMeta+1), " = !{!\"branch_weights\", i32 1, i32 1048575}\n")
 	e.declarations()
 	e.blockTable(t)

@@ -17,6 +17,7 @@ type emitter struct {
 	local  string // name prefix for local values and labels
 	serial int    // the number in the most recent name
 	word   string // the type of a pointer to a word: "i64*" or "ptr"
+	int    string // the type of an integer of the size of a pointer
 	widest uint64 // maximum number of lanes of the function's gathers and scatters
 	need   needs
 
@@ -37,6 +38,7 @@ func newEmitter(m *module) *emitter {
 	if m.typed {
 		e.word = "i64*"
 	}
+	e.int = "i" + strconv.FormatUint(m.types.layout.pointerBits(0), 10)
 	e.storesBare = !m.typed && m.types.layout.pointerBits(0) == 64
 	e.more = "void @__sg_more(i64"
 	if keepsRegisters(m.triple) {
@@ -49,14 +51,18 @@ func newEmitter(m *module) *emitter {
 }
 
 // beginStep is the code that begins a step. {0} is the suffix of the code's names, {1} the number
-// of words in the step, {2} the label of the code's basic block, and {3} the block's number.
+// of words in the step, {2} the label of the code's basic block, {3} the block's number, and {4}
+// the number of bytes in the step. A single instruction reserves the words, so a signal handler runs
+// either before the reservation, or after it (tools/capture/runtime/runtime.h). The empty assembly
+// keeps the compiler from writing a value of the step before its block.
 //
-//	cursor = thread.cursor
-//	if cursor + words > thread.end or clock != thread.ticket: more(words), cursor = thread.cursor
-//	*cursor = block
-//	thread.cursor = cursor + words
-const beginStep = `  %$c{0} = load WORD, CURSOR
-  %$e{0} = load WORD, END
+//	end = thread.end
+//	at = reserve(words)
+//	if at + words > end or thread.ticket != clock: more(words, at), at = reserve(words)
+//	*at = block
+const beginStep = `  %$e{0} = load volatile WORD, END
+  %$i{0} = RESERVE
+  %$c{0} = inttoptr INT %$i{0} to WORD
   %$t{0} = load i64, TICKET
   %$k{0} = LOADCLOCK
   %$n{0} = getelementptr i64, WORD %$c{0}, i64 {1}
@@ -65,14 +71,14 @@ const beginStep = `  %$c{0} = load WORD, CURSOR
   %$s{0} = or i1 %$f{0}, %$d{0}
   br i1 %$s{0}, label %$m{0}, label %$g{0}, !prof !SELDOM
 $m{0}:
-  call MORE {1})
-CLOBBER  %$r{0} = load WORD, CURSOR
+  call MORE {1}, WORD %$c{0})
+CLOBBER  %$j{0} = RESERVE
+  %$r{0} = inttoptr INT %$j{0} to WORD
   br label %$g{0}
 $g{0}:
   %$a{0} = phi WORD [ %$c{0}, {2} ], [ %$r{0}, %$m{0} ]
   store i64 ptrtoint (BLOCK{3}) to i64), WORD %$a{0}
-  %$o{0} = getelementptr i64, WORD %$a{0}, i64 {1}
-  store WORD %$o{0}, CURSOR
+  call void asm sideeffect "", "~{memory}"()
 `
 
 // compile returns a template in the notation of the module's LLVM version.
@@ -94,9 +100,26 @@ func (e *emitter) compile(text string) template {
 		clock = "load volatile i64, " + e.word + " @__sg_clock, align 8"
 	}
 	return makeTemplate(strings.NewReplacer(
-		"LOADCLOCK", clock, "CURSOR", words+" "+e.thread(0), "END", words+" "+e.thread(1), "TICKET", e.word+" "+e.thread(2),
+		"LOADCLOCK", clock, "RESERVE", e.reserve(), "INT", e.int, "END", words+" "+e.thread(1), "TICKET", e.word+" "+e.thread(2),
 		"WORD", e.word, "$", e.local, "MORE", e.more, "CLOBBER", clobber, "BLOCK", block, "SELDOM", strconv.Itoa(e.m.lastMeta+1),
 	).Replace(text))
+}
+
+// reserve returns the instruction that adds {4} bytes to the cursor, and whose result is the previous
+// cursor. On x86, LLVM compiles atomicrmw to an instruction with a lock prefix, which is slow. Only
+// an instruction without the prefix is needed, because no other thread changes the cursor.
+func (e *emitter) reserve() string {
+	typ, at := e.m.pointerTo(e.int), e.thread(0)
+	if !isX86(e.m.triple) {
+		return "atomicrmw add " + typ + " " + at + ", " + e.int + " {4} monotonic"
+	}
+	xadd := "xaddq"
+	if e.int == "i32" {
+		xadd = "xaddl"
+	}
+	cursor := typ + " elementtype(" + e.int + ") " + at
+	return "call " + e.int + ` asm sideeffect "` + xadd + ` $0, $1", "=r,=*m,0,*m,~{memory},~{dirflag},~{fpsr},~{flags}"(` +
+		cursor + ", " + e.int + " {4}, " + cursor + ")"
 }
 
 // thread returns the address of a field in the thread's state.
@@ -316,7 +339,7 @@ func (e *emitter) step(q *piece, label string) string {
 
 // stepNamed writes the code that begins a step. The names that it defines end in name.
 func (e *emitter) stepNamed(name arg, q *piece, label string) {
-	e.out = e.begin.fill(e.out, name, count(q.values+1), words(label), count(q.number))
+	e.out = e.begin.fill(e.out, name, count(q.values+1), words(label), count(q.number), count(8*(q.values+1)))
 }
 
 // block returns the address of a block's struct, with its type.

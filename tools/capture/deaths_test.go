@@ -242,8 +242,7 @@ func TestLimitsInDecimals(t *testing.T) {
 	}
 }
 
-// TestHandlersAreNamed checks that the trace lists the signals that the program handles, because
-// steps of handlers may be missing.
+// TestHandlersAreNamed checks that the trace lists the signals that the program handles.
 func TestHandlersAreNamed(t *testing.T) {
 	program := play(t, "deaths.c")
 	for how, want := range map[string]string{"none": "", "no stack": "10"} {

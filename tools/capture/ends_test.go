@@ -163,10 +163,9 @@ func testHandlersSteps(t *testing.T, how string, each uint64) {
 	if err != io.EOF {
 		t.Fatal(err)
 	}
-	// No steps are recorded for a handler that runs while the interrupted loop is advancing its
-	// write position.
-	if handler <= 100 || handler > 100+each*51 || main < 1000 {
-		t.Errorf("%d loads by the loop, %d by the handler, want the first 100 and some of the %d later ones", main, handler, 50*each)
+	// The handler may run once more after the loop has counted 50 runs.
+	if handler != 100+each*50 && handler != 100+each*51 || main < 1000 {
+		t.Errorf("%d loads by the loop, %d by the handler, want the first 100 and %d for each of 50 or 51 runs", main, handler, each)
 	}
 }
 

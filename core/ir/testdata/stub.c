@@ -14,7 +14,7 @@ struct module {
 	const void *const *object;
 	uint64_t objects;
 };
-struct thread { uint64_t *cursor, *end, ticket; };
+struct thread { uintptr_t cursor; uint64_t *end, ticket; };
 
 __thread struct thread __sg_thread __attribute__((tls_model("initial-exec")));
 uint64_t __sg_clock;
@@ -40,7 +40,7 @@ static struct block *find(uint64_t word) {
 
 static void drain(void) {
 	pthread_mutex_lock(&lock);
-	for (uint64_t *at = buffer; at < __sg_thread.cursor;) {
+	for (uint64_t *at = buffer; at < (uint64_t *)__sg_thread.cursor;) {
 		struct block *b = find(*at++);
 		b->number++;
 		steps++;
@@ -56,7 +56,7 @@ static void drain(void) {
 		}
 	}
 	pthread_mutex_unlock(&lock);
-	__sg_thread.cursor = buffer;
+	__sg_thread.cursor = (uintptr_t)buffer;
 	for (int i = 0; i < WORDS; i++)
 		buffer[i] = unwritten;
 }
@@ -67,11 +67,13 @@ static void thread_ends(void *unused) {
 		drain();
 }
 
-__attribute__((preserve_most)) void __sg_more(uint64_t words) {
+__attribute__((preserve_most)) void __sg_more(uint64_t words, uint64_t *at) {
 	(void)words;
-	if (!buffer) {
+	if (buffer) {
+		__sg_thread.cursor = (uintptr_t)at;
+	} else {
 		buffer = malloc(WORDS * sizeof *buffer);
-		__sg_thread.cursor = buffer;
+		__sg_thread.cursor = (uintptr_t)buffer;
 		__sg_thread.end = buffer + WORDS;
 		pthread_setspecific(key, buffer);
 	}
@@ -80,13 +82,13 @@ __attribute__((preserve_most)) void __sg_more(uint64_t words) {
 }
 
 static void step(const struct block *b, uint64_t address, uint64_t bytes) {
-	uint64_t *at = __sg_thread.cursor;
+	uint64_t *at = (uint64_t *)__sg_thread.cursor;
 	if (at + 3 > __sg_thread.end || !at) {
-		__sg_more(3);
-		at = __sg_thread.cursor;
+		__sg_more(3, at);
+		at = (uint64_t *)__sg_thread.cursor;
 	}
 	at[0] = (uint64_t)b, at[1] = address, at[2] = bytes;
-	__sg_thread.cursor = at + 3;
+	__sg_thread.cursor = (uintptr_t)(at + 3);
 	__atomic_fetch_add(&masked, bytes, __ATOMIC_RELAXED);
 	__atomic_fetch_add(&((struct block *)b)->first_value, (uint32_t)bytes, __ATOMIC_RELAXED);
 }

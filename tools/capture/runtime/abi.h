@@ -9,29 +9,31 @@
 //
 // At the beginning of a block, inline code executes:
 //
-//	uint64_t *at = __sg_thread.cursor;
-//	if (at + 1 + N > __sg_thread.end || __sg_clock != __sg_thread.ticket) {
-//		__sg_more(1 + N);
-//		at = __sg_thread.cursor;
+//	uint64_t *end = __sg_thread.end, *at = __sg_reserve(1 + N);
+//	if (at + 1 + N > end || __sg_clock != __sg_thread.ticket) {
+//		__sg_more(1 + N, at);
+//		at = __sg_reserve(1 + N);
 //	}
 //	at[0] = (uint64_t)&block;
-//	__sg_thread.cursor = at + 1 + N;
 //
 // Then it executes at[1 + i] = value i, just before the access or event (or after it, if the value
 // is a result, for example of malloc). The state of a thread is initially zero, so the first block
-// of a thread calls __sg_more.
+// of a thread calls __sg_more. The comment at the beginning of runtime.h explains why a signal
+// handler may run between any two of these instructions.
 //
-// The runtime inserts *ticket* words: ticket << 1 | 1, which is odd. Unused space is filled with
-// SG_UNWRITTEN, which is not a valid address on any machine. An incomplete step (after a crash, or
-// a longjmp out of a signal handler) can thus be distinguished from a complete one.
+// The runtime inserts *ticket* words: ticket << 1 | 1, which is odd. Words that have not been written
+// contain SG_UNWRITTEN, which is not a valid address on any machine. An incomplete step (during a
+// signal handler, after a crash, or after a longjmp out of a signal handler) can thus be distinguished
+// from a complete one. Words that were reserved but are not needed contain SG_UNUSED.
 #ifndef STACKGLASS_ABI_H
 #define STACKGLASS_ABI_H
 
 #include <stdint.h>
 
-#define SG_ABI 1
+#define SG_ABI 2
 
 #define SG_UNWRITTEN UINT64_C(0x57a6dead57a6dead)
+#define SG_UNUSED UINT64_C(1) // ticket 0, which does not exist
 
 struct __sg_block {
 	uint32_t values;      // number of values of a step, at most 48
@@ -64,11 +66,26 @@ extern __thread struct __sg_thread __sg_thread __attribute__((tls_model("initial
 // The last ticket that any thread has taken, or the number of the time slice.
 extern uint64_t __sg_clock;
 
-// Makes room for a number of words at the cursor, and takes a ticket. Of the general-purpose
-// registers, it may change only the result register. (It returns nothing, but before LLVM 17 a
-// preserve_most function restores that register, too.)
+// Reserves words: moves the cursor, and returns its previous position. A signal handler must not run
+// between the read and the write of the cursor, so this is a single instruction. On x86, it needs no
+// lock prefix, because no other thread changes the cursor.
+static inline uint64_t *__sg_reserve(uint64_t words)
+{
+	uintptr_t at = words * sizeof words;
+#if defined __x86_64__ || defined __i386__
+	__asm__ volatile("xadd %0, %1" : "+r"(at), "+m"(__sg_thread.cursor) : : "memory");
+#else
+	at = __atomic_fetch_add((uintptr_t *)&__sg_thread.cursor, at, __ATOMIC_RELAXED);
+#endif
+	return (uint64_t *)at;
+}
+
+// Gives up the words that were reserved at a position, makes room at the cursor for the same number
+// of words, and takes a ticket. Of the general-purpose registers, it may change only the result
+// register. (It returns nothing, but before LLVM 17 a preserve_most function restores that register,
+// too.)
 #ifdef __clang__
-void __sg_more(uint64_t words) __attribute__((preserve_most));
+void __sg_more(uint64_t words, uint64_t *at) __attribute__((preserve_most));
 #endif
 
 // Records steps of a block that has a single site with two values, address and bytes: one step for

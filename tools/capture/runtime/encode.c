@@ -71,7 +71,7 @@ struct sg_encoder {
 	bool begun;
 
 	struct unfinished {
-		uint64_t *at;
+		const uint64_t *at;
 		uint32_t words;
 	} unfinished[most_unfinished]; // the oldest first
 	unsigned unfinished_count;
@@ -138,12 +138,13 @@ static void begin_ticket(struct sg_encoder *e, uint64_t ticket)
 }
 
 // The first ticket is the ticket of the first step. A ticket before it without any steps is
-// omitted.
+// omitted. A ticket may come after a later one if a handler took the later one while the program was
+// taking the other. The steps after it then get the later ticket.
 static void retake_ticket(struct sg_encoder *e, uint64_t ticket)
 {
 	if (e->steps == 0)
 		e->ticketed = false;
-	begin_ticket(e, ticket);
+	begin_ticket(e, ticket < e->ticket ? e->ticket : ticket);
 }
 
 static void tell_value(struct sg_encoder *e, uint64_t d, unsigned scale)
@@ -359,16 +360,23 @@ static bool unwritten(const uint64_t *v, uint64_t misses)
 	return false;
 }
 
-// Keeps a step for later. If too many are kept, the oldest is dropped: a handler left it for ever
-// by longjmp.
+static void unwrite(const uint64_t *from, const uint64_t *end)
+{
+	for (uint64_t *at = (uint64_t *)(uintptr_t)from; at < end; at++)
+		*at = SG_UNWRITTEN;
+}
+
+// Keeps words for later. If too many pieces are kept, the oldest is dropped: a handler left it for
+// ever by longjmp.
 static void keep_unfinished(struct sg_encoder *e, const uint64_t *at, uint32_t words)
 {
 	if (e->unfinished_count == most_unfinished) {
 		e->lost++;
 		e->unfinished_count--;
+		unwrite(e->unfinished->at, e->unfinished->at + e->unfinished->words);
 		memmove(e->unfinished, e->unfinished + 1, e->unfinished_count * sizeof *e->unfinished);
 	}
-	e->unfinished[e->unfinished_count++] = (struct unfinished){(uint64_t *)(uintptr_t)at, words};
+	e->unfinished[e->unfinished_count++] = (struct unfinished){at, words};
 }
 
 static void miss(struct sg_encoder *e, struct record *r, uint32_t i, uint64_t value, uint64_t previous)
@@ -415,8 +423,26 @@ static const uint64_t *stray(struct sg_encoder *e, const uint64_t *at, const uin
 	e->lost++;
 	do
 		at++;
-	while (at < end && (*at == SG_UNWRITTEN || ((*at & 1) == 0 && !is_block(e, *at))));
+	while (at < end && (*at & 1) == 0 && !is_block(e, *at));
 	return at;
+}
+
+static uint64_t latest(const uint64_t *word) { return __atomic_load_n(word, __ATOMIC_ACQUIRE); }
+
+// Keeps words that are reserved, but not written yet. They may belong to several steps, because
+// handlers interrupt handlers. While this thread looks for their end, the thread to which they belong
+// may begin to write them. It writes the beginning of a step first, so if the words are unwritten even
+// after their end was found, no step is cut in two.
+static const uint64_t *keep_reserved(struct sg_encoder *e, const uint64_t *at, const uint64_t *end)
+{
+	const uint64_t *past = at;
+	while (past < end && latest(past) == SG_UNWRITTEN)
+		past++;
+	for (const uint64_t *word = at; word < past; word++)
+		if (latest(word) != SG_UNWRITTEN)
+			return at;
+	keep_unfinished(e, at, (uint32_t)(past - at));
+	return past;
 }
 
 // Before the first step of a chunk, the previous block is block 0.
@@ -468,7 +494,11 @@ static const uint64_t *other(struct sg_encoder *e, const uint64_t *at, const uin
 	const uint64_t word = *at;
 	if (word == record_at(e, e->before)->other || e->met[met_slot(word)] == word)
 		return surprise(e, at, end, 0);
-	if (word & 1 && word != SG_UNWRITTEN) {
+	if (word == SG_UNWRITTEN)
+		return keep_reserved(e, at, end);
+	if (word == SG_UNUSED)
+		return at + 1;
+	if (sg_is_ticket(word)) {
 		retake_ticket(e, word >> 1);
 		return at + 1;
 	}
@@ -495,27 +525,16 @@ void sg_encode(struct sg_encoder *e, const uint64_t *at, const uint64_t *end)
 	}
 }
 
-static bool finished(const struct unfinished *u)
-{
-	for (uint32_t i = 0; i < u->words; i++)
-		if (u->at[i] == SG_UNWRITTEN)
-			return false;
-	return true;
-}
-
 void sg_encode_finished(struct sg_encoder *e)
 {
+	struct unfinished before[most_unfinished];
 	unsigned count = e->unfinished_count;
+	memcpy(before, e->unfinished, sizeof before);
 	e->unfinished_count = 0;
 	for (unsigned i = 0; i < count; i++) {
-		struct unfinished u = e->unfinished[i];
-		if (!finished(&u)) {
-			e->unfinished[e->unfinished_count++] = u;
-			continue;
-		}
-		sg_encode(e, u.at, u.at + u.words);
-		for (uint32_t w = 0; w < u.words; w++)
-			u.at[w] = SG_UNWRITTEN;
+		const uint64_t *end = before[i].at + before[i].words;
+		sg_encode(e, before[i].at, end);
+		sg_encoder_clear(e, before[i].at, end);
 	}
 }
 
@@ -530,6 +549,16 @@ const uint64_t *sg_encoder_unfinished(const struct sg_encoder *e, const uint64_t
 		}
 	}
 	return first;
+}
+
+void sg_encoder_clear(const struct sg_encoder *e, const uint64_t *from, const uint64_t *end)
+{
+	const uint64_t *past = end;
+	while (from < end) {
+		const uint64_t *at = e ? sg_encoder_unfinished(e, from, end, &past) : end;
+		unwrite(from, at);
+		from = at < end ? past : end;
+	}
 }
 
 // ---- chunks

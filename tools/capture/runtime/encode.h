@@ -15,9 +15,14 @@
 
 struct sg_encoder;
 
+// The size of a thread's buffer, without the reserve.
+#define SG_BUFFER_WORDS 8192
+// The reserve after the end of a buffer: the words of the steps that are begun there by the program
+// and by as many handlers as interrupt each other.
+#define SG_RESERVE_WORDS 256
 // The maximum number of words of one call of sg_encode, so that it need not check the available
 // space at each step.
-#define SG_MOST_WORDS 8192
+#define SG_MOST_WORDS (SG_BUFFER_WORDS + SG_RESERVE_WORDS)
 
 SG_API struct sg_encoder *sg_encoder_new(struct sg_file *f, uint32_t thread);
 SG_API void sg_encoder_free(struct sg_encoder *e);
@@ -25,15 +30,19 @@ SG_API void sg_encoder_free(struct sg_encoder *e);
 // Encodes the words from at up to end. A step that ends too early is dropped and counted. So is
 // anything that is not a step.
 //
-// A step with a value that is SG_UNWRITTEN is unfinished: a signal handler interrupted the program
-// between the move of the cursor and the last value, and the handler's own steps filled the buffer.
-// The program writes the value when the handler returns. Until then, the words of the step must
-// stay where they are.
+// Words that are SG_UNWRITTEN belong to unfinished steps: a signal handler interrupted the program
+// between the reservation of the words and the store of the last value, and the handler's own steps
+// filled the buffer. Or another thread encodes the steps of a thread that is running. The program
+// writes these words when it continues. Until then, they must stay where they are.
 SG_API void sg_encode(struct sg_encoder *e, const uint64_t *at, const uint64_t *end);
-// Encodes the unfinished steps that the program has finished, after a ticket word.
+// Encodes the unfinished steps that the program has finished, after a ticket word, and clears them.
 SG_API void sg_encode_finished(struct sg_encoder *e);
 // Returns the first unfinished step in [from, end), and sets past to its end; or end.
 SG_API const uint64_t *sg_encoder_unfinished(const struct sg_encoder *e, const uint64_t *from, const uint64_t *end, const uint64_t **past);
+// Makes words SG_UNWRITTEN, except for unfinished steps. e may be 0.
+SG_API void sg_encoder_clear(const struct sg_encoder *e, const uint64_t *from, const uint64_t *end);
+
+static inline bool sg_is_ticket(uint64_t word) { return word & 1 && word != SG_UNWRITTEN && word != SG_UNUSED; }
 
 SG_API bool sg_encoder_empty(const struct sg_encoder *e);
 // Reports whether the chunk is long enough to be flushed.

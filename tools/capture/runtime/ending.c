@@ -85,8 +85,8 @@ static void drain_threads(void)
 
 static void die(int number, siginfo_t *info, void *context);
 
-// Steps of a handler may be lost without being counted (runtime.h), so the trace records which
-// signals the program handles.
+// The steps of a handler are between the steps of the code that it interrupts, so the trace records
+// which signals the program handles.
 static void tell_handlers(void)
 {
 	struct sg_sentence numbers = {0};
@@ -366,7 +366,7 @@ static void forget_threads(const struct sg_thread *but)
 			if (t->encoder)
 				sg_encoder_free(t->encoder);
 			if (t->buffer)
-				sg_unmap(t->buffer, 8 * SG_MOST_WORDS);
+				sg_unmap(t->buffer, sg_buffer_bytes);
 			*t = (struct sg_thread){.next = t->next, .oldest = SG_NONE};
 		}
 }

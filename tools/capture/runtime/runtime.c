@@ -18,8 +18,7 @@ SG_API struct sg_run sg_run = {0};
 enum {
 	// Steps that cannot be recorded are written here: steps of a thread that has ended, or that is
 	// already in the runtime.
-	bin_words = 64,
-	buffer_bytes = 8 * SG_MOST_WORDS,
+	bin_words = SG_RESERVE_WORDS,
 	// A chunk is written if this many tickets have been taken since it began. Chunks of other
 	// threads then need not be held back for long to bring them into order.
 	farthest_ticket = 1 << 22,
@@ -104,24 +103,8 @@ static uint64_t floor_of(const struct sg_thread *t)
 
 // ---- buffers
 
-static void spoil(uint64_t *from, const uint64_t *end)
-{
-	for (; from < end; from++)
-		*from = SG_UNWRITTEN;
-}
-
-// Empties words, except for unfinished steps.
-static void clear(const struct sg_thread *t, uint64_t *from, const uint64_t *end)
-{
-	const uint64_t *past = end;
-	while (from < end) {
-		const uint64_t *at = t->encoder ? sg_encoder_unfinished(t->encoder, from, end, &past) : end;
-		spoil(from, at);
-		from = (uint64_t *)(uintptr_t)(at < end ? past : end);
-	}
-}
-
-// Gives the thread the longest part of the buffer without unfinished steps.
+// Gives the thread the longest part of the buffer without unfinished steps. The last words of this
+// part are the reserve.
 static void give_buffer(struct sg_thread *t)
 {
 	const uint64_t *end = t->buffer + SG_MOST_WORDS, *from = t->buffer, *past = end, *low = from, *high = from;
@@ -134,7 +117,7 @@ static void give_buffer(struct sg_thread *t)
 		from = at < end ? past : end;
 	}
 	__sg_thread.cursor = t->from = (uint64_t *)(uintptr_t)low;
-	__sg_thread.end = (uint64_t *)(uintptr_t)high;
+	__sg_thread.end = (uint64_t *)(uintptr_t)(high - SG_RESERVE_WORDS);
 }
 
 static void take_buffer(void)
@@ -179,31 +162,35 @@ static void write_chunk(struct sg_thread *t)
 		sg_stop();
 }
 
-// Encodes the words up to a position. ticket is the ticket of the thread's last step.
-static void consume(struct sg_thread *t, const uint64_t *end, uint64_t ticket)
+// Encodes the words up to a position.
+static void consume(struct sg_thread *t, const uint64_t *end)
 {
 	if (t->recording && t->encoder && t->from < end) {
 		const uint64_t *from = t->from;
-		if (*from & 1 && *from != SG_UNWRITTEN) {
+		while (from < end && *from == SG_UNUSED)
+			from++;
+		if (from < end && sg_is_ticket(*from)) {
 			sg_encode(t->encoder, from, from + 1);
 			from++;
 		} else if (sg_encoder_empty(t->encoder)) {
-			// Another thread has written the chunk in the meantime.
+			// The chunk was written in the meantime, by another thread or by a signal handler.
+			uint64_t oldest = sg_load(&t->oldest);
+			uint64_t ticket = oldest != SG_NONE ? oldest : take_ticket(t, sg_load(&__sg_clock));
 			uint64_t again = ticket << 1 | 1;
 			sg_encode(t->encoder, &again, &again + 1);
 		}
 		sg_encode_finished(t->encoder);
 		sg_encode(t->encoder, from, end);
 	}
-	clear(t, t->from, end);
+	sg_encoder_clear(t->encoder, t->from, end);
 	t->from = (uint64_t *)end;
 }
 
 SG_API void sg_begin_anew(struct sg_thread *t)
 {
-	spoil(t->from, __sg_thread.cursor);
 	if (t->encoder)
 		sg_encoder_free(t->encoder);
+	sg_encoder_clear(0, t->from, __sg_thread.cursor);
 	t->encoder = sg_run.file ? sg_encoder_new(sg_run.file, t->number) : 0;
 	t->recording = sg_run.recording && t->encoder;
 	t->id = sg_my_id();
@@ -246,7 +233,7 @@ static const uint64_t *end_of_words(const struct sg_thread *t)
 // Does the work of end_thread for a thread that ended without calling it.
 static void bury(struct sg_thread *t)
 {
-	consume(t, end_of_words(t), sg_load(&t->oldest));
+	consume(t, end_of_words(t));
 	if (t->recording && t->encoder) {
 		uint64_t step[] = {take_ticket(t, sg_load(&__sg_clock)) << 1 | 1, (uint64_t)(uintptr_t)&sg_own[sg_thread_end]};
 		sg_encode(t->encoder, step, step + 2);
@@ -267,7 +254,7 @@ SG_API void sg_drain(struct sg_thread *t)
 	const struct __sg_thread *hot = t == self ? &__sg_thread : t->hot;
 	if (hot) {
 		oldest = hot->ticket;
-		consume(t, hot->cursor, hot->ticket);
+		consume(t, hot->cursor);
 	}
 	if (!t->encoder || !t->recording)
 		return;
@@ -324,8 +311,8 @@ static bool equip(struct sg_thread *t)
 	t->described = false;
 	t->rounds = 0;
 	t->open_regions = 0;
-	if (!t->buffer && (t->buffer = sg_map(buffer_bytes)))
-		spoil(t->buffer, t->buffer + SG_MOST_WORDS);
+	if (!t->buffer && (t->buffer = sg_map(sg_buffer_bytes)))
+		sg_encoder_clear(0, t->buffer, t->buffer + SG_MOST_WORDS);
 	if (sg_run.file)
 		t->encoder = sg_encoder_new(sg_run.file, t->number);
 	bool equipped = t->buffer;
@@ -385,7 +372,7 @@ static void expect_end(struct sg_thread *t)
 	struct sg_outside before;
 	sg_enter(&before);
 	sg_acquire(&t->lock);
-	consume(t, __sg_thread.cursor, __sg_thread.ticket);
+	consume(t, __sg_thread.cursor);
 	sg_store(&t->hot, 0);
 	sg_release(&t->lock);
 	sg_leave(&before);
@@ -413,7 +400,7 @@ static void turn(struct sg_thread *t)
 	sg_acquire(&t->lock);
 	t->busy = true;
 	take_buffer();
-	consume(t, cursor, __sg_thread.ticket);
+	consume(t, cursor);
 	bool record = sg_load(&sg_run.recording);
 	if (t->recording && t->encoder) {
 		bool far = sg_load(&__sg_clock) - sg_load(&t->oldest) > farthest_ticket && sg_load(&t->oldest) != SG_NONE;
@@ -450,9 +437,21 @@ static __attribute__((noinline)) void in_bin(void)
 	__sg_thread.cursor = bin;
 }
 
-__attribute__((preserve_most)) void __sg_more(uint64_t words)
+// The words are written one by one, because a handler may empty the buffer at any time, and reuse the
+// words that are already written.
+static void give_up(const struct sg_thread *t, uint64_t *at, uint64_t words)
+{
+	volatile uint64_t *word = at;
+	if (!t || at < t->buffer || at + words > t->buffer + SG_MOST_WORDS)
+		return; // the first step of the thread, or a step that cannot be recorded
+	while (words-- > 0)
+		*word++ = SG_UNUSED;
+}
+
+__attribute__((preserve_most)) void __sg_more(uint64_t words, uint64_t *at)
 {
 	struct __sg_thread *hot = &__sg_thread;
+	give_up(self, at, words);
 	if (outside || (self && self->busy)) {
 		in_bin();
 		return;
@@ -464,30 +463,29 @@ __attribute__((preserve_most)) void __sg_more(uint64_t words)
 		in_bin();
 		return;
 	}
-	uint64_t clock = sg_load(&__sg_clock), *at = hot->cursor;
+	uint64_t clock = sg_load(&__sg_clock);
 	if (!t->recording) {
 		hot->ticket = clock;
 		return;
 	}
 	if (hot->ticket == clock && sg_load(&t->oldest) != SG_NONE)
 		return;
-	hot->ticket = take_ticket(t, clock);
-	*at = hot->ticket << 1 | 1;
-	hot->cursor = at + 1;
+	uint64_t ticket = take_ticket(t, clock);
+	hot->ticket = ticket;
+	*__sg_reserve(1) = ticket << 1 | 1;
 }
 
 // ---- steps that the runtime itself generates
 
 static uint64_t *step(const struct __sg_block *b)
 {
-	struct __sg_thread *hot = &__sg_thread;
-	uint64_t *at = hot->cursor;
-	if (at + 1 + b->values > hot->end || sg_load(&__sg_clock) != hot->ticket) {
-		__sg_more(1 + b->values);
-		at = hot->cursor;
+	uint64_t words = 1 + b->values, *end = __sg_thread.end, *at = __sg_reserve(words);
+	if (at + words > end || sg_load(&__sg_clock) != __sg_thread.ticket) {
+		__sg_more(words, at);
+		at = __sg_reserve(words);
 	}
 	at[0] = (uint64_t)(uintptr_t)b;
-	hot->cursor = at + 1 + b->values;
+	__atomic_signal_fence(__ATOMIC_SEQ_CST); // the block comes first
 	return at + 1;
 }
 
@@ -822,7 +820,7 @@ SG_API void sg_flush(void)
 	uint64_t *cursor = __sg_thread.cursor;
 	t->busy = true;
 	take_buffer();
-	consume(t, cursor, __sg_thread.ticket);
+	consume(t, cursor);
 	if (t->encoder)
 		write_chunk(t);
 	give_buffer(t);

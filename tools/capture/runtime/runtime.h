@@ -11,11 +11,42 @@
 //
 // This code may run anywhere in the program: in its allocator, in a signal handler, or in a thread
 // that is about to end. While the buffer of a thread is emptied, signals and cancellation are held
-// back (sg_enter). They are not held back while instrumented code moves the cursor: if a handler
-// interrupts it, the handler's own steps are overwritten, and the interrupted steps stay intact. In
-// a tight loop, this may affect every other signal. There is one exception: if the handler runs
-// between the store of a step's block and the move of the cursor, the handler's steps overwrite that
-// block, and the step may be lost.
+// back (sg_enter).
+//
+// Signals are not held back while instrumented code writes a step, because that would be slow. A
+// handler can therefore run between any two of its instructions, and it can write steps and even
+// empty the buffer. No step is lost or changed, for these reasons:
+//
+//   - A step's words are reserved by a single instruction, which moves the cursor. A handler that runs
+//     before it uses the words that the program would have used, and the program then reserves the
+//     words after them. A handler that runs after it uses later words. No words are reserved twice.
+//     The cursor moves back only when the buffer has been emptied.
+//   - All words after the cursor are SG_UNWRITTEN. The words of a step therefore remain SG_UNWRITTEN
+//     until the program writes them.
+//   - If a handler empties the buffer, the encoder keeps the words that are reserved but not written:
+//     the words from the first SG_UNWRITTEN to the next written word if the step's block is missing,
+//     or the whole step if a value is missing. They stay where they are, outside the new buffer. When
+//     the buffer is emptied again, the encoder reads them again, and encodes the steps that the
+//     program has finished by then. In the trace, such a step follows the steps of the handler.
+//   - The program reads the end of the buffer before it reserves words. If a handler empties the
+//     buffer in between, the program compares its words with the previous end. They may then be
+//     beyond the new end, but only in the reserve after it. The first step of a thread finds the end
+//     0, even if a handler made the first step in the meantime.
+//   - The program reads the clock and the ticket after it reserves words. If a handler writes a chunk
+//     before that, the program notices the new clock. If a handler writes a chunk later, the step is
+//     in the next chunk, with that chunk's ticket.
+//   - If there is no room, or no valid ticket, __sg_more fills the words with SG_UNUSED, one by one,
+//     makes room, and the program reserves words again. The second reservation is not checked. If a
+//     handler fills the buffer just before it, its words are in the reserve.
+//   - A handler that leaves by longjmp may leave a step unfinished for ever. The encoder keeps at most
+//     four pieces of memory, and drops the oldest. It counts dropped pieces as lost.
+//
+// A handler that interrupts a handler is the same case. The reserve has room for the steps of five
+// contexts that interrupt each other at these places.
+//
+// The words of a step are the only data that instrumented code and the runtime share without a lock.
+// When another thread encodes the steps of a running thread (sg_drain), the owner may be at any of
+// these places, too. It writes the block of a step before the values.
 #ifndef STACKGLASS_RUNTIME_H
 #define STACKGLASS_RUNTIME_H
 
@@ -33,6 +64,8 @@
 // No unwritten step: larger than all tickets.
 #define SG_NONE UINT64_MAX
 
+enum { sg_buffer_bytes = 8 * SG_MOST_WORDS };
+
 struct sg_stack {
 	uint64_t low, high; // 0, 0: unknown
 };
@@ -46,7 +79,7 @@ struct sg_thread {
 
 	struct sg_lock lock;     // for the following fields
 	struct __sg_thread *hot; // the thread's own structure; 0 when it is about to disappear with the thread
-	uint64_t *buffer;        // has buffer_bytes bytes
+	uint64_t *buffer;        // has sg_buffer_bytes bytes
 	uint64_t *from;          // all words before it have been encoded
 	struct sg_encoder *encoder;
 	bool recording;

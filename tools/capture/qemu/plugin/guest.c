@@ -11,7 +11,7 @@ uint64_t sg_clock __attribute__((aligned(64)));
 __thread struct sg_guest *sg_self __attribute__((tls_model("initial-exec")));
 
 enum {
-	buffer_bytes = 8 * SG_MOST_WORDS,
+	buffer_bytes = 8 * SG_BUFFER_WORDS,
 	// A chunk is written if this many tickets have been taken since it began. Chunks of other
 	// threads then need not be held back for long to bring them into order.
 	farthest_ticket = 1 << 22,
@@ -153,7 +153,7 @@ static struct sg_guest *begin(unsigned vcpu)
 	g->number = __atomic_add_fetch(&last_number, 1, __ATOMIC_SEQ_CST);
 	g->id = (uint32_t)syscall(SYS_gettid);
 	g->cursor = g->from = g->buffer;
-	g->end = g->buffer + SG_MOST_WORDS;
+	g->end = g->buffer + SG_BUFFER_WORDS;
 	g->ticket = 0;
 	g->described = false;
 	g->encoder = sg_encoder_new(sg_file, g->number);

@@ -26,13 +26,13 @@ static struct __sg_module *play_listed __attribute__((used, section("__sg_module
 static inline uint64_t *enter(unsigned number)
 {
 	struct __sg_block *b = &play_block[number];
-	uint64_t *at = __sg_thread.cursor, words = 1 + b->values;
-	if (at + words > __sg_thread.end || __atomic_load_n(&__sg_clock, __ATOMIC_RELAXED) != __sg_thread.ticket) {
-		__sg_more(words);
-		at = __sg_thread.cursor;
+	uint64_t words = 1 + b->values, *end = __sg_thread.end, *at = __sg_reserve(words);
+	if (at + words > end || __atomic_load_n(&__sg_clock, __ATOMIC_RELAXED) != __sg_thread.ticket) {
+		__sg_more(words, at);
+		at = __sg_reserve(words);
 	}
 	at[0] = (uint64_t)(uintptr_t)b;
-	__sg_thread.cursor = at + words;
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	return at + 1;
 }
 

@@ -1,0 +1,135 @@
+package capture
+
+import (
+	"fmt"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// step is a row of a trace, without its time.
+type step struct {
+	kind trace.Kind
+	site uint32
+	addr uint64
+}
+
+// stepsByFunction returns the rows of each function, in order.
+func (g *traced) stepsByFunction() map[string][]step {
+	rows, program := map[string][]step{}, g.header.Program
+	for i, kind := range g.Kind {
+		block := g.Site[i]
+		if kind.IsReference() {
+			block = program.Sites[block].Block
+		} else if kind != trace.BlockEntry {
+			continue // the test has no other events, and calls and returns follow from the blocks
+		}
+		f := program.Blocks[block].Function
+		if f == trace.NoFunction {
+			continue // an event of the runtime
+		}
+		name := program.Functions[f].Name
+		rows[name] = append(rows[name], step{kind, g.Site[i], g.Addr[i]})
+	}
+	return rows
+}
+
+// buildInterrupted builds the program that sends signals to itself before every instruction.
+func buildInterrupted(t *testing.T) string {
+	t.Helper()
+	if runtime.GOARCH != "amd64" {
+		t.Skip("skipped: the traced program runs only on x86-64")
+	}
+	clang := newestClang(t)
+	r, err := BuildRuntime(clang)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	stepping, program := filepath.Join(dir, "stepping.o"), filepath.Join(dir, "interrupted")
+	plainCompile(t, clang, "-O1", "-I", r.Folder, "-c", sourceOf(t, "stepping.c"), "-o", stepping)
+	traceCompile(t, clang, "-O2", sourceOf(t, "interrupted.c"), stepping, "-o", program)
+	return program
+}
+
+// calls is the number of calls of each function.
+type calls struct{ interrupted, handler, inner int }
+
+// runInterrupted runs the program, and returns its trace and the number of calls.
+func runInterrupted(t *testing.T, program, how string) (got *traced, n calls) {
+	t.Helper()
+	o := run(t, nil, program, strings.Fields(how)...)
+	var instructions int
+	if _, err := fmt.Sscan(string(o.stdout), &n.interrupted, &n.handler, &n.inner, &instructions); err != nil || instructions < 100 {
+		t.Fatalf("%q, %v: want at least 100 instructions", o.stdout, o.state)
+	}
+	return o.trace(t, everything), n
+}
+
+// TestEveryInterruption sends a signal before every instruction of a traced function, and checks that
+// neither the function nor the handlers lose a step, and that all steps are correct.
+func TestEveryInterruption(t *testing.T) {
+	program := buildInterrupted(t)
+	for _, how := range []string{
+		"", "stale", "fills", "fills stale", "room=20", "room=20 stale", "room=20 fills", "room=2 fills stale",
+		"nests stride=4", "nests fills stride=4", "nests stale stride=7", "nests room=7 stride=19", "nests room=7 fills stride=19",
+	} {
+		t.Run(how, func(t *testing.T) {
+			got, n := runInterrupted(t, program, how)
+			if got.ending.Lost != 0 {
+				t.Errorf("%d steps are lost", got.ending.Lost)
+			}
+			rows := got.stepsByFunction()
+			for name, times := range map[string]int{"interrupted": n.interrupted, "nothing": n.interrupted, "handler": n.handler, "inner": n.inner} {
+				all := rows[name]
+				if len(all) == 0 || len(all)%times != 0 {
+					t.Fatalf("%s has %d rows in %d calls", name, len(all), times)
+				}
+				one := len(all) / times
+				for i := range times {
+					if call := all[i*one : (i+1)*one]; !slices.Equal(call, all[:one]) {
+						t.Fatalf("call %d of %s has the rows\n%v, want\n%v", i, name, call, all[:one])
+					}
+				}
+			}
+		})
+	}
+}
+
+// TestEveryJumpOut does the same with a handler that leaves by siglongjmp. Only the step that it
+// interrupts may be missing.
+func TestEveryJumpOut(t *testing.T) {
+	program := buildInterrupted(t)
+	for _, how := range []string{"jumps", "jumps stale", "jumps fills", "jumps room=20", "jumps room=20 fills stale"} {
+		t.Run(how, func(t *testing.T) {
+			got, n := runInterrupted(t, program, how)
+			rows := got.stepsByFunction()
+			var begun [][]step // the calls of the function whose first step was finished
+			for _, row := range rows["interrupted"] {
+				if row == rows["interrupted"][0] {
+					begun = append(begun, nil)
+				}
+				begun[len(begun)-1] = append(begun[len(begun)-1], row)
+			}
+			complete := 0
+			for i, call := range begun {
+				if len(call) > len(begun[0]) || !slices.Equal(call, begun[0][:len(call)]) {
+					t.Fatalf("call %d has the rows\n%v, want the first rows of\n%v", i, call, begun[0])
+				}
+				if len(call) == len(begun[0]) {
+					complete++
+				}
+			}
+			if complete < n.interrupted {
+				t.Errorf("%d calls are complete, want at least %d", complete, n.interrupted)
+			}
+			if all := rows["handler"]; len(all)%n.handler != 0 || !slices.Equal(all, slices.Repeat(all[:len(all)/n.handler], n.handler)) {
+				t.Errorf("the handler has %d rows in %d calls, or they differ", len(all), n.handler)
+			}
+		})
+	}
+}
