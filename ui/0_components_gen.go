@@ -1529,6 +1529,8 @@ type CodeView struct {
 	App               *App
 	Distances, Before vugu.Builder
 	Operands, Caveats vugu.Builder
+	Evictions         vugu.Builder
+	Instructions      vugu.Builder
 }
 
 func (c *CodeView) view() *state.CodeView { return c.App.codeView() }
@@ -1825,6 +1827,18 @@ func (c *CodeView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 							{
 								vgparent := vgn
 								_ = vgparent
+								if c.Table("evictions") != nil {
+									addComponent(vgin, vgout, vgparent, c.Evictions)
+								}
+								if c.view().By != attribution.Object && c.Table("evictions") == nil {
+									vgn = addElement(vgparent, "p\x00class\x00second\x00id\x00evictions-missing")
+									setText(vgn, c.noEvictions())
+								}
+							}
+							vgn = addElement(vgparent, "div\x00class\x00slot")
+							{
+								vgparent := vgn
+								_ = vgparent
 								if c.Table("before") != nil {
 									addComponent(vgin, vgout, vgparent, c.Before)
 								}
@@ -1838,6 +1852,26 @@ func (c *CodeView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 							vgparent := vgn
 							_ = vgparent
 							addComponent(vgin, vgout, vgparent, c.Distances)
+						}
+					}
+					vgn = addElement(vgparent, "p")
+					{
+						vgparent := vgn
+						_ = vgparent
+						vgn = addElement(vgparent, "button\x00type\x00button\x00id\x00place-instructions\x00LLVM IR instructions")
+						setAttribute(vgn, "aria-expanded", c.expanded())
+						addListener(vgn, "click", func(event vugu.DOMEvent) { c.list() })
+					}
+					vgn = addElement(vgparent, "div\x00class\x00slot")
+					{
+						vgparent := vgn
+						_ = vgparent
+						if c.listed() && c.Table("instructions") != nil {
+							addComponent(vgin, vgout, vgparent, c.Instructions)
+						}
+						if c.listed() && c.Table("instructions") == nil {
+							vgn = addElement(vgparent, "p\x00class\x00second\x00id\x00instructions-missing")
+							setText(vgn, c.noInstructions())
 						}
 					}
 				}

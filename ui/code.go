@@ -37,6 +37,8 @@ type codeState struct {
 	view    *state.CodeView
 	tables  map[string]*state.Table // tables of the selected row
 	picked  int
+
+	instructions verbAnswer // the LLVM IR instructions of the selected line
 }
 
 // codeView returns the Code view of the result in view; nil if there are no sites. It is recomputed
@@ -104,7 +106,8 @@ func (a *App) pickedPlace() int {
 }
 
 func newCode(a *App) View {
-	c := &CodeView{App: a, Distances: newFigure(a, "place", helpPlace), Before: newTable(a, "before"), Operands: newTable(a, "operands")}
+	c := &CodeView{App: a, Distances: newFigure(a, "place", helpPlace), Before: newTable(a, "before"), Operands: newTable(a, "operands"),
+		Evictions: newTable(a, "evictions"), Instructions: newTable(a, "instructions")}
 	c.Caveats = &Caveats{ID: "code-doubts", List: c.doubts}
 	return c
 }
@@ -138,6 +141,15 @@ func (c *CodeView) Draw() {
 		return
 	}
 	a.draw(v.Distances(place))
+	if c.listed() && c.instructionsMissing() == "" {
+		x := &a.code.instructions
+		x.ask(a, a.result, state.InstructionsQuestion(v.Line(place)), func() {
+			a.drawAgain(state.TabCode)
+			if t := c.Table("instructions"); t != nil {
+				a.Port.Announce(t.Caption)
+			}
+		})
+	}
 	if f, line := a.source(); f != nil {
 		name, _ := v.Location(place)
 		a.Port.Grid(v.SourceGrid(f, name, line))
@@ -157,7 +169,66 @@ func (c *CodeView) Table(name string) *state.Table {
 		made.tables, made.picked = map[string]*state.Table{"place": v.DistancesTable(place), "before": v.Before(place),
 			"operands": v.Operands(place, c.App.result.View.SitesDocument(attribution.Site, c.App.code.machine))}, place
 	}
+	switch {
+	case made.tables[name] != nil:
+	case name == "evictions" && v.By != attribution.Object && c.App.loopsCounted():
+		made.tables[name] = c.App.loops().LineEvictions(v.SourceLines(place))
+	case name == "instructions" && made.instructions.of == c.App.result.Profile && made.instructions.reply != nil && !made.instructions.asker.busy():
+		if slices.Equal(made.instructions.asked, state.InstructionsQuestion(v.Line(place)).Words) {
+			made.tables[name] = state.InstructionsTable(made.instructions.reply)
+		}
+	}
 	return made.tables[name]
+}
+
+// noEvictions explains why there is no table of evictions.
+func (c *CodeView) noEvictions() string {
+	a := c.App
+	missing := state.TabLoops.Missing(a.result.Profile)
+	switch {
+	case missing != "":
+		return "Which arrays evict which is counted in loops. " + missing
+	case !a.loopsCounted() && a.nests.failed != "":
+		return a.nests.failed
+	case !a.loopsCounted():
+		return "The evictions are being counted …"
+	}
+	level := a.Levels()[0].Name
+	return cmp.Or(a.loops().Uncounted(level), "No data of this "+state.PlaceName(c.view().By)+" evicts other data from "+level+", or is evicted from it.")
+}
+
+// listed reports whether the LLVM IR instructions of the selected line are shown.
+func (c *CodeView) listed() bool { return c.App.Screen.Table == "instructions" }
+
+func (c *CodeView) expanded() string { return strconv.FormatBool(c.listed()) }
+
+// list shows or hides the LLVM IR instructions of the selected line.
+func (c *CodeView) list() { c.App.goTo(c.App.Screen.Toggle("instructions"), true) }
+
+// instructionsMissing explains why the LLVM IR instructions of the selected row cannot be listed; "" if
+// they can.
+func (c *CodeView) instructionsMissing() string {
+	switch missing := state.TabBlocks.Missing(c.App.result.Profile); {
+	case missing != "":
+		return missing
+	case c.view().Line(c.place()) == "":
+		return "Group by source line, and select a line to see its instructions."
+	}
+	return ""
+}
+
+// noInstructions explains why there is no table of LLVM IR instructions.
+func (c *CodeView) noInstructions() string {
+	x := &c.App.code.instructions
+	switch missing := c.instructionsMissing(); {
+	case missing != "":
+		return missing
+	case x.err != nil:
+		return "The instructions could not be listed: " + x.err.Error() + ". Reload the page to try again."
+	case x.asker.busy() || x.reply == nil:
+		return "The instructions are being listed …"
+	}
+	return "The instructions could not be listed: " + x.reply.Problem + "."
 }
 
 // SumCodeBy changes how misses are grouped.

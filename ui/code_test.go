@@ -51,6 +51,22 @@ func TestCode(t *testing.T) {
 		t.Error("sorting in another order loses the selected row")
 	}
 
+	// The instructions of the line are listed on request; evictions are counted with the misses of loops.
+	instructions := func() { d.app.view().(*CodeView).list() }
+	d.act(instructions)
+	d.await(func() bool { return d.app.table("instructions") != nil && d.app.loopsCounted() })
+	d.wants("LLVM IR instructions of the blocks with matmul-naive.c:20", "llvm.fmuladd double", "#8 of the previous iteration", `id="evictions-missing"`)
+	d.act(instructions)
+	if html := d.html(); strings.Contains(html, "llvm.fmuladd double") {
+		t.Error("the instructions are not hidden")
+	}
+	d.act(func() { d.app.SetSize(1, 2048) })
+	d.await(d.app.loopsCounted)
+	d.wants("Which array evicts which in L1, over the whole run")
+	if table := d.app.table("evictions"); table.Rows != 5 || table.Source() == nil {
+		t.Errorf("evictions %+v", table)
+	}
+
 	source, err := d.Fetch("demos/matmul-naive.c", "matmul-naive.c")
 	if err != nil {
 		t.Fatal(err)

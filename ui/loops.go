@@ -117,6 +117,8 @@ func (a *App) loopQuestion() (q answers.Question, wanted bool) {
 		return state.LoopsQuestion(nil, state.EachLoop), true
 	case !a.loopsCounted():
 		return state.LoopsQuestion(a.Levels(), state.EachLoop), true
+	case a.Screen.Tab == state.TabCode:
+		return q, false
 	}
 	return a.changeQuestion()
 }
@@ -168,10 +170,10 @@ func (a *App) takeLoops(reply *answers.Reply, err error) {
 	}
 }
 
-// askForLoops asks for the loops of the run in view, without their misses, unless they are known.
+// askForLoops asks for the loops of the run in view, and for their misses, unless they are known.
 // The caller holds the lock.
 func (a *App) askForLoops() {
-	if r := a.result; r != nil && !r.Live && r.Profile != nil && len(r.Profile.Loops) > 0 && a.loops() == nil {
+	if r := a.result; r != nil && !r.Live && r.Profile != nil && len(r.Profile.Loops) > 0 && !a.loopsCounted() && a.nests.failed == "" {
 		a.askLoops()
 	}
 }

@@ -233,6 +233,74 @@ func operations(k *trace.Block) string {
 	return strings.Join(names, ", ")
 }
 
+// Instructions returns the instructions of the blocks that contain a source line, which the text names
+// as FILE:LINE. Blocks are in descending order of executed instructions, and the instructions of a
+// block in the order of the code. A trace records the source lines of instructions that access memory,
+// and only the range of lines of other instructions' blocks. Therefore, if instructions of the line
+// access memory, only blocks with these instructions count. found is false if no block contains the
+// line.
+func (b *Blocks) Instructions(text string) (t report.Table, found bool) {
+	t = report.Table{Key: "instructions", Title: "LLVM IR instructions of the blocks with " + text, Columns: report.Columns(
+		"function", "block", "number", "line", "instruction", "operands", "variable", "executions")}
+	at := max(strings.LastIndexByte(text, ':'), 0)
+	name := text[:at]
+	line, err := strconv.ParseUint(strings.TrimPrefix(text[at:], ":"), 10, 32)
+	if err != nil || line == 0 || name == "" {
+		return t, false
+	}
+	p := b.System.Program()
+	isFile := func(file string) bool {
+		_, same := trace.CommonTail(name, file)
+		return same
+	}
+	var with, around []uint32
+	for n := range p.Blocks {
+		k := &p.Blocks[n]
+		if slices.ContainsFunc(p.Sites[k.FirstSite:k.FirstSite+k.Sites], func(s trace.Site) bool { return uint64(s.Place.Line) == line && isFile(s.Place.File) }) {
+			with = append(with, uint32(n))
+		} else if uint64(k.FirstLine) <= line && line <= uint64(k.LastLine) && isFile(k.File) {
+			around = append(around, uint32(n))
+		}
+	}
+	if with == nil {
+		with = around
+	}
+	descending(with, func(n uint32) float64 {
+		return b.Solution.Visits[n] * float64(b.Work.Once(int(n))[profile.Instructions])
+	})
+	for _, n := range with {
+		k := &p.Blocks[n]
+		executions := times(b.Solution.Visits[n], b.Solution.Exact[n], int64(k.Function) < int64(len(b.Solution.Whole)) && b.Solution.Whole[k.Function])
+		for i := range k.Instrs {
+			in := &k.Instrs[i]
+			place, variable := report.None(), report.TextOf("")
+			if in.Site > 0 && in.Site <= k.Sites {
+				s := &p.Sites[k.FirstSite+in.Site-1]
+				place, variable = report.Known(uint64(s.Place.Line)), report.TextOf(s.Object)
+			}
+			t.Add(report.TextOf(b.functionName(k.Function)), report.TextOf(b.label(n)), report.Count(uint64(i+1)), place,
+				report.TextOf(strings.TrimSpace(in.Opcode+" "+in.Type)), report.TextOf(operands(in)), variable, executions)
+		}
+	}
+	return t, with != nil
+}
+
+// operands lists the instructions whose results an instruction uses, by their numbers in the block.
+func operands(in *trace.Instr) string {
+	var list []string
+	for _, n := range in.Uses {
+		switch {
+		case n >= 0:
+			list = append(list, "#"+strconv.Itoa(int(n)+1))
+		case n == -1:
+			list = append(list, "outside")
+		default:
+			list = append(list, "#"+strconv.Itoa(-int(n)-1)+" of the previous iteration")
+		}
+	}
+	return strings.Join(list, ", ")
+}
+
 // Branches returns a table with a row for each branch outcome that occurs, in descending order of
 // influence on the number of instructions. It fails if the system has no solution.
 func (b *Blocks) Branches(most int) (report.Table, error) {

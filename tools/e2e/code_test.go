@@ -61,6 +61,22 @@ func TestCode(t *testing.T) {
 	}
 	p.shoot("code-picked")
 
+	// The arrays that evict the line's data are listed below the distances, and the instructions of
+	// the line on request, with the keyboard.
+	p.waitFor("#table-evictions tbody tr")
+	if caption := p.text("#table-evictions .caption"); caption != "Which array evicts which in L1, over the whole run" {
+		t.Errorf("the evictions are called %q", caption)
+	}
+	p.tabTo("the instructions", `document.activeElement.id === "place-instructions"`)
+	p.press(kb.Enter)
+	p.waitFor("#table-instructions tbody tr")
+	if caption := p.text("#table-instructions .caption"); caption != "LLVM IR instructions of the blocks with "+strings.Fields(worst)[0] {
+		t.Errorf("the instructions are called %q", caption)
+	}
+	p.shoot("code-instructions")
+	p.press(kb.Enter)
+	p.wait("no instructions", `!document.querySelector("#table-instructions") && !location.hash.includes("table=")`)
+
 	// The demo's source is next to the ranking, with the worst line marked.
 	p.waitFor("#source-rows tbody td")
 	p.wait("the line is marked", `document.querySelector("#source-rows tr[aria-selected]")`)

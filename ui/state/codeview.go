@@ -9,6 +9,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/stackglass/stackglass/core/answers"
 	"github.com/stackglass/stackglass/core/ask"
 	"github.com/stackglass/stackglass/core/attribution"
 	"github.com/stackglass/stackglass/core/hierarchy"
@@ -496,6 +497,42 @@ func (v *CodeView) Operands(place int, of func() *report.Document) *Table {
 	t := show(&d.Tables[at], answerWords, map[string]string{"file": r.File, "line": strconv.FormatUint(uint64(r.Line), 10), "function": r.Function}, columns...).of(of)
 	t.Caption = "Instructions of this line that refer to memory"
 	return t
+}
+
+// Line returns the source line of a row in the form FILE:LINE; "" if the row is not a line, or an
+// instruction of a known line.
+func (v *CodeView) Line(place int) string {
+	if r := &v.rows[place]; v.By != attribution.Function && v.By != attribution.Object && r.File != "" && r.Line > 0 {
+		return lineName(r.File, r.Line)
+	}
+	return ""
+}
+
+// SourceLines returns the source lines of a row's instructions, by file.
+func (v *CodeView) SourceLines(place int) map[string]map[uint32]bool {
+	lines := map[string]map[uint32]bool{}
+	for _, i := range v.rows[place].Sites {
+		s := &v.Profile.Sites.Code[i]
+		if lines[s.File] == nil {
+			lines[s.File] = map[uint32]bool{}
+		}
+		lines[s.File][s.Line] = true
+	}
+	return lines
+}
+
+// InstructionsQuestion returns a question about the LLVM IR instructions of a source line.
+func InstructionsQuestion(line string) answers.Question {
+	return VerbQuestion("blocks", hierarchy.Hierarchy{}, "instructions="+line)
+}
+
+// InstructionsTable returns the table of the answer to an [InstructionsQuestion]; nil if there is none.
+func InstructionsTable(reply *answers.Reply) *Table {
+	t := reply.Table("instructions")
+	if t == nil {
+		return nil
+	}
+	return show(t, words, nil, "block", "number", "line", "instruction", "operands", "variable", "executions").answered(reply, t.Key)
 }
 
 // Hot returns the numbers of the lines of a file that cause at least 1 % of the misses of the

@@ -488,6 +488,41 @@ func (l *Loops) EvictionsTable() *Table {
 	return l.shown("evictions", t.Title, nil)
 }
 
+// LineEvictions shows the rows of [Loops.EvictionsTable] about the arrays that source lines access, by
+// file and line. It returns nil if there are no such rows.
+func (l *Loops) LineEvictions(lines map[string]map[uint32]bool) *Table {
+	t, of, arrays := l.reply.Table("evictions"), l.reply.Table("line_arrays"), map[string]bool{}
+	for i := range rowsOf(of) {
+		if lines[cell(of, i, "file").Plain()][uint32(number(cell(of, i, "line")))] {
+			arrays[cell(of, i, "array").Plain()] = true
+		}
+	}
+	if t == nil {
+		return nil
+	}
+	part := *t
+	part.Rows = slices.DeleteFunc(slices.Clone(t.Rows), func(row []report.Value) bool {
+		return !arrays[row[t.Index("comes")].Plain()] && !arrays[row[t.Index("goes")].Plain()]
+	})
+	if len(part.Rows) == 0 {
+		return nil
+	}
+	return show(&part, loopWords, nil).answered(l.reply, "evictions")
+}
+
+// Uncounted returns a sentence that explains why the evictions from the first level are unknown; "" if
+// the evictions of a level are known.
+func (l *Loops) Uncounted(level string) string {
+	if t := l.reply.Table("evictions"); t == nil || t.Title == "" {
+		for _, note := range l.reply.Notes {
+			if strings.HasPrefix(note, level) {
+				return Sentence(note)
+			}
+		}
+	}
+	return ""
+}
+
 // missingLoops returns the reason why a profile has no loops.
 func missingLoops(p *profile.Profile) string {
 	switch {

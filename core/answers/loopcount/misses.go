@@ -207,15 +207,53 @@ func (m *Misses) Evictions() report.Table {
 	return t
 }
 
-// columns returns the names of the arrays in the evictions.
+// LineArrays returns a table with a row for each source line and each array that the line accesses. It
+// names the arrays as [Misses.Evictions] does.
+func (m *Misses) LineArrays() report.Table {
+	t := report.Table{Key: "line_arrays", Title: "Arrays that each source line accesses", Columns: report.Columns("file", "line", "array")}
+	at := slices.IndexFunc(m.Levels, func(of LevelMisses) bool { return of.Result != nil })
+	if at < 0 {
+		return t
+	}
+	type row struct {
+		file   string
+		line   uint32
+		column int
+	}
+	var rows []row
+	r, refs := m.Levels[at].Result, m.of.Tree().References()
+	names := m.columns(r)
+	for i := range r.Arrays {
+		for _, n := range r.Arrays[i].References {
+			if s := m.of.Place(refs[n]); s != nil && s.Line > 0 {
+				rows = append(rows, row{s.File, s.Line, r.Arrays[i].Column})
+			}
+		}
+	}
+	slices.SortFunc(rows, func(a, b row) int {
+		return cmp.Or(cmp.Compare(a.file, b.file), cmp.Compare(a.line, b.line), cmp.Compare(a.column, b.column))
+	})
+	for _, of := range slices.Compact(rows) {
+		t.Add(report.TextOf(of.file), report.Count(uint64(of.line)), report.TextOf(names[of.column]))
+	}
+	return t
+}
+
+// columns returns the names of the arrays in the evictions. If several arrays have the same name,
+// the address of the array follows the name, except for the first of them.
 func (m *Misses) columns(r *misses.Result) []string {
 	names := make([]string, len(r.Evictions))
 	for i := range r.Arrays {
-		if a := &r.Arrays[i]; names[a.Column] == "" {
-			names[a.Column] = m.arrayName(a, r.Cache.LineBytes)
-		} else {
+		a := &r.Arrays[i]
+		if names[a.Column] != "" {
 			names[a.Column] = "(others)"
+			continue
 		}
+		name := m.arrayName(a, r.Cache.LineBytes)
+		if slices.Contains(names, name) {
+			name += " at 0x" + strconv.FormatUint(a.First*r.Cache.LineBytes, 16)
+		}
+		names[a.Column] = name
 	}
 	return names
 }

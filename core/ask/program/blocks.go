@@ -30,6 +30,7 @@ var Blocks = ask.Add(&ask.Verb{
 	Args: []ask.Arg{
 		{Name: "by", Words: blockTables, Help: "print only this `TABLE`, with all rows: " + strings.Join(blockTables, ", ") + " (default for csv: function)"},
 		ask.TopRows,
+		{Name: "instructions", Help: "print only the instructions of this source `LINE`, for example matmul.c:20"},
 		{Name: "prof", Kind: ask.Switch, Help: "for LLVM IR: use the branch weights from a compiler's profile"},
 		{Name: "probabilities", Help: "read branch probabilities from this `FILE`, in the format that --template writes"},
 		{Name: "set", Kind: ask.List, Help: "set parameters of the --probabilities file: `NAME=NUMBER`, for example n=1000,density=1/8"},
@@ -42,8 +43,11 @@ var Blocks = ask.Add(&ask.Verb{
 		if err := checkParameters(q); err != nil {
 			return err
 		}
-		if q.Is("windows") && q.Given("probabilities") {
+		switch {
+		case q.Is("windows") && q.Given("probabilities"):
 			return needsTrace
+		case q.Given("instructions") && q.Given("by"):
+			return &ask.Error{Text: "--instructions and --by cannot be combined: --instructions prints only the instructions of a line"}
 		}
 		return nil
 	},
@@ -81,10 +85,28 @@ var Blocks = ask.Add(&ask.Verb{
 		if b.sites != nil {
 			found.Reuse, found.LineBytes, found.Windows = b.edges.Reuse(b.sites), b.sites.LineBytes, r.Windows
 		}
+		if q.Given("instructions") {
+			return b.instructions(q, found, d)
+		}
 		d.Tables, err = blockAnswer(q, found)
 		return err
 	},
 })
+
+// instructions answers with the instructions of a source line.
+func (b *branches) instructions(q ask.Question, found *answers.Blocks, d *report.Document) error {
+	t, ok := found.Instructions(q.Text("instructions"))
+	switch {
+	case !ok:
+		return &trace.OptionError{Option: "instructions", Got: q.Text("instructions"), Want: "a source file and a line with code of the program, joined by a colon, for example matmul.c:20"}
+	case len(t.Rows) == 0:
+		return b.run.Cannot("the blocks of " + q.Text("instructions") + " are recorded without their instructions; compile the program again with \"stackglass cc\", or use its LLVM IR")
+	}
+	if d.Tables = []report.Table{t}; slices.ContainsFunc(t.Rows, func(row []report.Value) bool { return row[t.Index("line")].IsNone() }) {
+		d.Warnings = append(d.Warnings, "the trace records the source lines of instructions that access memory; other instructions are listed because they are in the same block")
+	}
+	return nil
+}
 
 var needsTrace = &ask.Error{Text: "--windows samples executions while a trace is read; give a trace, and omit --probabilities"}
 

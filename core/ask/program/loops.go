@@ -225,6 +225,9 @@ func listLoops(r *ask.Run, q ask.Question, l *answers.Loops, levels []hierarchy.
 	if d.Tables = append(d.Tables, m.Table(shown), m.Evictions()); d.Main == "" {
 		d.Main = "misses"
 	}
+	if !q.Brief {
+		d.Tables = append(d.Tables, m.LineArrays())
+	}
 	for i := range m.Levels {
 		if text := m.Levels[i].Problem; text != "" {
 			d.Warnings = append(d.Warnings, text)
