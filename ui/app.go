@@ -61,6 +61,7 @@ type App struct {
 
 	charts    map[string]*state.Chart // charts passed to Port, by id
 	handed    map[string]any          // the latest data passed to Port, by id
+	grids     map[string]*state.Grid  // the latest tables passed to Port, by id
 	smalls    *state.Threads          // the threads whose small charts were made last
 	each      []*state.Chart          // these charts
 	chosen    map[string]int          // the user's predictions in exercises, by demo; nil until loaded
@@ -398,7 +399,24 @@ func (a *App) Dismiss() {
 	a.touch()
 }
 
-// SortBy sorts the grid in view by another column, from a goroutine.
-func (a *App) SortBy(column string) {
-	a.update(func() { a.goTo(a.Screen.Sorted(column), true) })
+// SortBy sorts a grid by a column. Call it from a separate goroutine.
+func (a *App) SortBy(grid, column string) {
+	a.update(func() {
+		s := a.Screen.Sorted(column)
+		if g := a.grids[grid]; g != nil && g.Sorts() {
+			s = a.Screen.Ordered(grid, column)
+		}
+		a.goTo(s, true)
+	})
+}
+
+// grid passes a table to the browser, with its rows in the order that the user has chosen. The caller
+// holds the lock.
+func (a *App) grid(g *state.Grid) {
+	if a.grids == nil {
+		a.grids = map[string]*state.Grid{}
+	}
+	g = g.Sorted(a.Screen.Order(g.ID))
+	a.grids[g.ID] = g
+	a.Port.Grid(g)
 }

@@ -135,14 +135,14 @@ func (c *BlocksView) Draw() {
 	m.tables = nil
 	for _, g := range []*state.Grid{b.Functions(), b.OfFunction()} {
 		if g != nil {
-			a.Port.Grid(g)
+			a.grid(g)
 		}
 	}
 	if b.Graph != nil {
 		a.Port.Graph(b.Graph)
 	}
 	if g := a.blockSource(); g != nil {
-		a.Port.Grid(g)
+		a.grid(g)
 	}
 }
 

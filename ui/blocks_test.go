@@ -38,6 +38,22 @@ func TestBlocks(t *testing.T) {
 		t.Errorf("blocks %q %q", rows, marks)
 	}
 
+	// Headings sort the table. A picked row is the row as shown.
+	d.app.SortBy("blocks", "count")
+	d.app.SortBy("blocks", "count")
+	g := d.grids["blocks"]
+	if first, _ := g.View(0, 1); first[0][2] != "1" || g.Sort != "count" || !g.Reverse || g.Selected != 6 || !strings.Contains(d.hash, "order=blocks:count:reverse") {
+		t.Errorf("sorted by executions, the first row is %q, and row %d is selected; hash %q", first, g.Selected, d.hash)
+	}
+	d.app.PickRow("blocks", 0)
+	d.answered()
+	if first, _ := d.grids["blocks"].View(0, 1); !strings.HasPrefix(d.app.blocks().BlockName(), first[0][0]+",") {
+		t.Errorf("block %q is selected, want %q", d.app.blocks().BlockName(), first[0][0])
+	}
+	d.app.SortBy("blocks", "count")
+	d.act(func() { s := d.app.Screen; s.Block = 0; d.app.goTo(s, true) })
+	d.answered()
+
 	// Move the slider of the innermost loop's branch: 3 of 4 outcomes stay in the loop.
 	branch := func(to string) (r state.BranchRow) {
 		d.act(func() {

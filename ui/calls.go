@@ -88,7 +88,7 @@ func (c *CallsView) Draw() {
 			at = row
 		}
 		a.Port.Flame(t.Flame(a.calls.search, at))
-		a.Port.Grid(t.Grid(at))
+		a.grid(t.Grid(at))
 	}
 }
 

@@ -73,7 +73,16 @@ func TestCallsZoom(t *testing.T) {
 	if got := d.flames["paths"].Zoom; got != -1 || d.app.Screen.Frame != "" {
 		t.Errorf("zoom %d, want all", got)
 	}
-	d.app.PickRow("calls-paths", twice)
+	d.app.SortBy("calls-paths", "function")
+	rows := d.grids["calls-paths"]
+	if g := rows; !slices.IsSorted([]string{g.Row(1)[0], g.Row(slices.Index(g.Depths[2:], 2) + 2)[0]}) || g.At(1) == 1 {
+		t.Errorf("sorted by function, the callees of main are %q, …", g.Row(1))
+	}
+	for row := range rows.Rows {
+		if rows.At(row) == twice {
+			d.app.PickRow("calls-paths", row)
+		}
+	}
 	if got := d.flames["paths"].Zoom; got != twice {
 		t.Errorf("a row of the table zooms to %d, want %d", got, twice)
 	}

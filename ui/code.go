@@ -136,7 +136,7 @@ func (c *CodeView) Draw() {
 	} else if v.Loops == nil {
 		v.Loops = l.Lines()
 	}
-	a.Port.Grid(v.Grid(place))
+	a.grid(v.Grid(place))
 	if place < 0 {
 		return
 	}
@@ -152,7 +152,7 @@ func (c *CodeView) Draw() {
 	}
 	if f, line := a.source(); f != nil {
 		name, _ := v.Location(place)
-		a.Port.Grid(v.SourceGrid(f, name, line))
+		a.grid(v.SourceGrid(f, name, line))
 	}
 }
 
@@ -247,6 +247,9 @@ func (a *App) Search(words string) {
 // loop. Call it from a separate goroutine.
 func (a *App) PickRow(grid string, row int) {
 	a.update(func() {
+		if g := a.grids[grid]; g != nil {
+			row = g.At(row)
+		}
 		switch grid {
 		case "loops":
 			a.pickLoop(row)

@@ -46,7 +46,7 @@ func TestCode(t *testing.T) {
 		t.Errorf("the first row is %q, want the worst line", rows[0])
 	}
 	picked := d.app.Screen.Picked
-	d.app.SortBy("references")
+	d.app.SortBy("code", "references")
 	if d.app.Screen.Picked != picked || d.grids["code"].Selected < 0 {
 		t.Error("sorting in another order loses the selected row")
 	}

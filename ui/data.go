@@ -44,7 +44,7 @@ func (c *Data) Draw() {
 	v, place := a.dataRanking(), a.pickedData()
 	g := v.Grid(place)
 	g.ID = "data"
-	a.Port.Grid(g)
+	a.grid(g)
 	a.askData()
 	if d := a.data.view; d != nil {
 		d.Shaded(a.Screen.Shade)

@@ -56,7 +56,7 @@ func (c *LoopsView) Draw() {
 	l := a.loops()
 	a.askLoops()
 	if s.tables = nil; l != nil {
-		a.Port.Grid(l.Grid(c.picked(), a.Levels()))
+		a.grid(l.Grid(c.picked(), a.Levels()))
 	}
 }
 

@@ -118,7 +118,7 @@
     }
 
     drawHead(data) {
-      const form = JSON.stringify(data.columns) + data.sort + data.longest;
+      const form = JSON.stringify(data.columns) + data.sort + data.reverse + data.longest;
       if (form === this.form) return;
       const focused = this.head.contains(document.activeElement) && document.activeElement.dataset.sort;
       this.form = form;
@@ -140,7 +140,7 @@
         }
         const button = th.appendChild(Object.assign(document.createElement("button"), { type: "button", className: "plain sort", textContent: c.name }));
         button.dataset.sort = c.key;
-        if (c.key === data.sort) th.ariaSort = c.kind === "number" ? "descending" : "ascending";
+        if (c.key === data.sort) th.ariaSort = (c.kind === "number") !== data.reverse ? "descending" : "ascending";
         return th;
       }));
       if (focused) this.head.querySelector('[data-sort="' + focused + '"]')?.focus();

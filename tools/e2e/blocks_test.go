@@ -75,6 +75,15 @@ func TestBlocks(t *testing.T) {
 	p.press(kb.Enter)
 	p.wait("the loop again", `document.querySelector("#block-title").textContent.startsWith("Block for.body8")`)
 
+	// A click on a heading sorts the blocks, and the next one reverses them.
+	const first = `document.querySelector("#blocks-rows tbody td").textContent`
+	p.click(`#blocks-rows [data-sort="block"]`)
+	p.wait("blocks by name", first+` === "entry" && location.hash.includes("order=blocks:block")`)
+	p.press(kb.Enter)
+	p.wait("the reverse", first+` === "for.cond5.preheader" && document.querySelector('#blocks-rows [aria-sort="descending"]')`)
+	p.press(kb.Enter)
+	p.wait("the order of cycles", first+` === "for.body8" && !location.hash.includes("order=")`)
+
 	// Moving a slider updates everything.
 	took := eval[float64](p, `new Promise((done) => {
 		const all = document.querySelectorAll("#branches input[type=range]"), e = all[all.length - 1];

@@ -50,6 +50,9 @@ func (p *tab) callsEverywhere(look func(state string)) {
 	p.t.Helper()
 	p.openCalls()
 	look("call paths")
+	p.click(`#calls-paths-rows [data-sort="function"]`)
+	p.wait("sorted", `location.hash.includes("order=calls-paths:function") && document.querySelector('#calls-paths-rows [aria-sort="ascending"]')`)
+	look("call paths, sorted")
 	p.frameAt("paths", "sum", true)
 	p.wait("zoomed", crumbs+`.endsWith(">sum")`) // main and twice call sum; the caller with more misses is first
 	look("call paths, zoomed")

@@ -105,7 +105,7 @@ func (b *Blocks) Functions() *Grid {
 	if t == nil {
 		return nil
 	}
-	return &Grid{Table: t.fixed(), ID: "functions", Order: "functions", Selected: b.row("functions", b.Function)}
+	return &Grid{Table: t, ID: "functions", Order: "functions", Selected: b.row("functions", b.Function)}
 }
 
 // OfFunction returns the table of the function's blocks.
@@ -121,7 +121,7 @@ func (b *Blocks) OfFunction() *Grid {
 			most, at = share, i
 		}
 	}
-	return &Grid{Table: t.fixed(), ID: "blocks", Order: "blocks of " + strconv.FormatUint(uint64(b.Function), 10), Selected: b.row("blocks", b.Block), Mark: func(i int) string {
+	return &Grid{Table: t, ID: "blocks", Order: "blocks of " + strconv.FormatUint(uint64(b.Function), 10), Selected: b.row("blocks", b.Block), Mark: func(i int) string {
 		if i == at {
 			return "most"
 		}

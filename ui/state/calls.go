@@ -350,9 +350,24 @@ func (t *CallTree) Flame(search string, zoom int) *Flame {
 func (t *CallTree) Grid(selected int) *Grid {
 	c := t.calls
 	table := (&Table{Caption: t.Title, Rows: len(t.Names)}).answered(c.reply, t.ID)
-	table.Columns = []Column{{Name: "function", Words: true}, {Name: c.Label + " with callees"}, {Name: "share"}, {Name: "own " + c.Label}, {Name: "share of own"}, {Name: "calls"}, {Name: "source", Words: true}}
+	table.Columns = []Column{{Name: "function", Key: "function", Words: true}, {Name: c.Label + " with callees", Key: c.Event + "_inclusive"}, {Name: "share", Key: "share"},
+		{Name: "own " + c.Label, Key: c.Event}, {Name: "share of own", Key: "own_share"}, {Name: "calls", Key: "calls"}, {Name: "source", Key: "source", Words: true}}
 	table.Row = func(i int) []string {
 		return []string{t.Names[i], t.text(i, c.Event+"_inclusive"), c.share(t.All[i]), t.text(i, c.Event), c.share(t.Self[i]), t.text(i, "calls"), t.source(i)}
+	}
+	table.values = func(i, column int) []report.Value {
+		switch key := table.Columns[column].Key; key {
+		case "function":
+			return []report.Value{report.TextOf(t.Names[i])}
+		case "share":
+			return []report.Value{report.Real(t.All[i])}
+		case "own_share":
+			return []report.Value{report.Real(t.Self[i])}
+		case "source":
+			return []report.Value{cell(t.table, i, "file"), cell(t.table, i, "line")}
+		default:
+			return []report.Value{cell(t.table, i, key)}
+		}
 	}
 	g := &Grid{Table: table, ID: "calls-" + t.ID, Order: t.Title + c.Event, Selected: selected}
 	for i, depth := range t.Depths {

@@ -328,11 +328,18 @@ func (l *Loops) Sentence(loop int) string {
 // selected loop.
 func (l *Loops) Grid(picked int, levels []hierarchy.Cache) *Grid {
 	t := (&Table{Caption: "Loops", Rows: l.Len()}).answered(l.reply, "loops")
-	t.Columns = []Column{{Name: "loop", Words: true}, {Name: "function", Words: true}, {Name: "trips"}, {Name: "runs"}, {Name: "references"}, {Name: "share"}}
+	t.Columns = []Column{{Name: "loop", Words: true}, {Name: "function", Key: "function", Words: true}, {Name: "trips", Key: "most_trips"}, {Name: "runs", Key: "runs"}, {Name: "references", Key: "references"}, {Name: "share", Key: "share"}}
 	for _, c := range levels {
-		t.Columns = append(t.Columns, Column{Name: c.Name + " misses"})
+		t.Columns = append(t.Columns, Column{Name: c.Name + " misses", Key: c.Name + "_misses"})
 	}
 	counted := l.Counted(levels)
+	t.values = func(i, column int) []report.Value {
+		key := t.Columns[column].Key
+		if level, ok := strings.CutSuffix(key, "_misses"); ok {
+			return []report.Value{l.missesIn(i, level)}
+		}
+		return []report.Value{l.cell(i, key)}
+	}
 	t.Row = func(i int) []string {
 		if l.rows[i].of == nil {
 			cells := make([]string, len(t.Columns))
@@ -375,12 +382,16 @@ func (l *Loops) Grid(picked int, levels []hierarchy.Cache) *Grid {
 
 // Misses returns the misses of a loop in a level, if they were counted.
 func (l *Loops) Misses(loop int, level string) string {
-	for k, name := range l.levels {
-		if name == level {
-			return l.misses[l.Label(loop)][k].Shown(words)
-		}
+	return orDash(l.missesIn(loop, level).Shown(words))
+}
+
+// missesIn returns the misses of a loop in a level; None if they were not counted.
+func (l *Loops) missesIn(loop int, level string) report.Value {
+	k, list := slices.Index(l.levels, level), l.misses[l.Label(loop)]
+	if k < 0 || k >= len(list) {
+		return report.None()
 	}
-	return "–"
+	return list[k]
 }
 
 func orDash(s string) string {

@@ -373,6 +373,28 @@ func TestTablesAreSorted(t *testing.T) {
 			t.Errorf("after %q, the rows are %q, want %q", test.clicks, got, test.want)
 		}
 	}
+	// In a tree, b9 is the parent of a10, and a9 the parent of a11.
+	tree := &Grid{Table: table, ID: "members", Selected: 3, Depths: []int{1, 2, 1, 2}, Folded: []bool{false, false, true, false}, Mark: func(i int) string { return strconv.Itoa(i) }}
+	for _, test := range []struct {
+		order    Order
+		rows     []int
+		selected int
+	}{
+		{Order{}, []int{0, 1, 2, 3}, 3},
+		{Order{"members", "bytes", false}, []int{0, 1, 2, 3}, 3},
+		{Order{"members", "function", false}, []int{2, 3, 0, 1}, 1},
+		{Order{"members", "type", true}, []int{2, 3, 0, 1}, 1},
+	} {
+		g := tree.Sorted(test.order)
+		for i, row := range test.rows {
+			if g.At(i) != row || g.Row(i)[0] != tree.Row(row)[0] || g.Mark(i) != strconv.Itoa(row) || g.Depths[i] != tree.Depths[row] || g.Folded[i] != tree.Folded[row] {
+				t.Errorf("%v: row %d is row %d of the tree, want %d", test.order, i, g.At(i), row)
+			}
+		}
+		if g.Selected != test.selected || g.Sort != test.order.Column || g.Reverse != test.order.Reverse {
+			t.Errorf("%v: row %d is selected, sorted by %q", test.order, g.Selected, g.Sort)
+		}
+	}
 	if s := (Screen{Orders: []Order{{Table: "a", Column: "b"}}}); s.Ordered("c", "d").Order("a") != s.Orders[0] {
 		t.Error("sorting a table changes the order of another")
 	}

@@ -157,15 +157,36 @@ func (t *Table) Sorts() bool { return t.values != nil }
 // Ordered returns the table with its rows in the given order. Rows with equal values, and rows
 // without a value, which are last, stay in the order of the document.
 func (t *Table) Ordered(o Order) *Table {
-	column := slices.IndexFunc(t.Columns, func(c Column) bool { return c.Key == o.Column })
-	if o.Column == "" || column < 0 || t.values == nil {
+	compare := t.comparing(o)
+	if compare == nil {
 		return t
 	}
-	order, keys := make([]int, t.Rows), make([][]report.Value, t.Rows)
+	order := make([]int, t.Rows)
 	for i := range order {
-		order[i], keys[i] = i, t.values(i, column)
+		order[i] = i
 	}
-	slices.SortStableFunc(order, func(i, j int) int {
+	slices.SortStableFunc(order, compare)
+	made := *t
+	made.Sort, made.Reverse = o.Column, o.Reverse
+	made.Row = func(i int) []string { return t.Row(order[i]) }
+	if t.Bar != nil {
+		made.Bar = func(i int) float64 { return t.Bar(order[i]) }
+	}
+	return &made
+}
+
+// comparing returns a function that compares rows for an order; nil if the table cannot be sorted in
+// this order.
+func (t *Table) comparing(o Order) func(i, j int) int {
+	column := slices.IndexFunc(t.Columns, func(c Column) bool { return c.Key == o.Column })
+	if o.Column == "" || column < 0 || t.values == nil {
+		return nil
+	}
+	keys := make([][]report.Value, t.Rows)
+	for i := range keys {
+		keys[i] = t.values(i, column)
+	}
+	return func(i, j int) int {
 		for k, x := range keys[i] {
 			y := keys[j][k]
 			c := report.Compare(x, y)
@@ -178,14 +199,7 @@ func (t *Table) Ordered(o Order) *Table {
 			}
 		}
 		return 0
-	})
-	made := *t
-	made.Sort, made.Reverse = o.Column, o.Reverse
-	made.Row = func(i int) []string { return t.Row(order[i]) }
-	if t.Bar != nil {
-		made.Bar = func(i int) float64 { return t.Bar(order[i]) }
 	}
-	return &made
 }
 
 // of sets the document that contains the table.
@@ -287,6 +301,8 @@ type Grid struct {
 	// Folded contains, for each row of a tree, whether its child rows are hidden until the user
 	// unfolds the row; nil if no row can be folded.
 	Folded []bool
+
+	rows []int // the rows of the unsorted grid; nil: see Grid.Sorted
 }
 
 // Kind returns the CSS class of a column's cells.

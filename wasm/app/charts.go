@@ -69,7 +69,7 @@ func (b *browser) Grid(g *state.Grid) {
 	folded := list(len(g.Folded), func(i int) any { return g.Folded[i] })
 	script("Tables").Call("set", map[string]any{
 		"depths": depths, "folded": folded, "id": g.ID, "caption": g.Caption, "columns": columns, "rows": g.Rows,
-		"sort": g.Sort, "order": g.Order, "selected": g.Selected, "language": g.Language, "longest": g.Longest,
+		"sort": g.Sort, "reverse": g.Reverse, "order": g.Order, "selected": g.Selected, "language": g.Language, "longest": g.Longest,
 	})
 }
 
@@ -108,8 +108,8 @@ func (b *browser) connectTables(app *ui.App) {
 			go app.PickRow(id, row)
 		}),
 		web.Function(func(args []js.Value) {
-			column := args[1].String()
-			go app.SortBy(column)
+			id, column := args[0].String(), args[1].String()
+			go app.SortBy(id, column)
 		}))
 }
 

@@ -1,0 +1,80 @@
+package state
+
+import "slices"
+
+// Sorted returns the grid with its rows in the given order, as [Table.Ordered] does. In a tree, the
+// rows with the same parent are sorted, and each row stays above the rows below it.
+func (g *Grid) Sorted(o Order) *Grid {
+	compare := g.Table.comparing(o)
+	if compare == nil {
+		return g
+	}
+	rows := g.sortedRows(compare)
+	made, table := *g, *g.Table
+	made.Table, made.rows = &table, rows
+	table.Sort, table.Reverse = o.Column, o.Reverse
+	table.Row = func(i int) []string { return g.Row(rows[i]) }
+	made.Order += " " + o.String()
+	made.Selected = slices.Index(rows, g.Selected)
+	if g.Mark != nil {
+		made.Mark = func(i int) string { return g.Mark(rows[i]) }
+	}
+	if g.Shares != nil {
+		made.Shares = func(i int) []float64 { return g.Shares(rows[i]) }
+	}
+	if g.Titles != nil {
+		made.Titles = func(i int) []string { return g.Titles(rows[i]) }
+	}
+	if g.Depths != nil {
+		made.Depths = permuted(g.Depths, rows)
+	}
+	if g.Folded != nil {
+		made.Folded = permuted(g.Folded, rows)
+	}
+	return &made
+}
+
+// At returns the row of the unsorted grid that is in a row of the grid.
+func (g *Grid) At(row int) int {
+	if row < 0 || row >= len(g.rows) {
+		return row
+	}
+	return g.rows[row]
+}
+
+// sortedRows returns the rows of the grid in sorted order.
+func (g *Grid) sortedRows(compare func(i, j int) int) (rows []int) {
+	below := make([][]int, g.Rows+1) // by row + 1; first, the rows without a parent
+	var open []int                   // the latest row of each depth
+	for i := range g.Rows {
+		depth := 0
+		if g.Depths != nil {
+			depth = min(g.Depths[i]-1, len(open))
+		}
+		parent := 0
+		if depth > 0 {
+			parent = open[depth-1] + 1
+		}
+		open = append(open[:depth], i)
+		below[parent] = append(below[parent], i)
+	}
+	var add func(list []int)
+	add = func(list []int) {
+		slices.SortStableFunc(list, compare)
+		for _, i := range list {
+			rows = append(rows, i)
+			add(below[i+1])
+		}
+	}
+	add(below[0])
+	return rows
+}
+
+// permuted returns the elements of a list in the order of their indices in rows.
+func permuted[T any](list []T, rows []int) []T {
+	made := make([]T, len(rows))
+	for i, row := range rows {
+		made[i] = list[row]
+	}
+	return made
+}
