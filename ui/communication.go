@@ -109,8 +109,12 @@ func (a *App) owner() int {
 
 func (a *App) drawMatrix(m *state.Matrix) {
 	a.charts[m.ID] = &state.Chart{ID: m.ID, Title: m.Title, Summary: m.Summary}
-	if a.handsOver(m.ID, m) {
-		a.Port.Matrix(m)
+	shown := m
+	if m.Zoom {
+		shown = m.Zoomed(a.Screen)
+	}
+	if a.handsOver(m.ID, [2]any{m, shown.Part}) {
+		a.Port.Matrix(shown)
 	}
 }
 

@@ -105,6 +105,9 @@ func (a *App) pickData(row int) {
 	if place := v.At(row); place >= 0 {
 		s := a.Screen
 		s.Data, s.Page, s.Table = v.ID(place)+1, 0, ""
+		if d := a.data.view; d != nil && d.Plot() != nil {
+			s = s.ZoomedInto(d.Plot(), state.Part{})
+		}
 		a.goTo(s, true)
 		a.Port.Announce(v.Place(place) + ": " + v.Sentence(place))
 	}
@@ -116,6 +119,16 @@ func (a *App) ShadeBy(column string) {
 	s.Shade = column
 	a.adjust("data", s)
 	a.Port.Announce(state.ShadeName(column))
+}
+
+// ZoomMap shows a part of the map, or, if part is zero, the whole map. matrix.js calls it in a separate
+// goroutine.
+func (a *App) ZoomMap(part state.Part) {
+	a.update(func() {
+		if d := a.data.view; d != nil && d.Plot() != nil {
+			a.adjust("zoom map", a.Screen.ZoomedInto(d.Plot(), part))
+		}
+	})
 }
 
 // askData asks for the members, the map and the memory blocks of the selected data structure. The

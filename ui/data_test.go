@@ -74,8 +74,27 @@ func TestData(t *testing.T) {
 		t.Errorf("hash %q", d.hash)
 	}
 
+	// The zoom of the map is in the URL, and Back undoes it. Another data structure is shown whole.
+	part := state.Part{From: [2]int{1, 2}, To: [2]int{5, 60}}
+	d.app.ZoomMap(part)
+	if got := d.matrixOf("map"); got.Part != part || !strings.Contains(d.hash, "zoom=map-rows:") || got.Zoomed(state.ParseScreen(d.hash)).Part != part {
+		t.Errorf("%+v is shown; hash %q", got.Part, d.hash)
+	}
+	d.back()
+	if got := d.matrixOf("map").Part; got != (state.Part{}) {
+		t.Errorf("after Back, %+v is shown", got)
+	}
+	d.app.ZoomMap(part)
+	d.app.ZoomMap(state.Part{})
+	if strings.Contains(d.hash, "zoom=") || d.matrixOf("map").Part != (state.Part{}) {
+		t.Errorf("hash %q", d.hash)
+	}
+	d.app.ZoomMap(part)
 	d.app.PickRow("data", 1)
 	d.about("n")
+	if strings.Contains(d.hash, "zoom=") {
+		t.Errorf("hash %q", d.hash)
+	}
 	d.wants("Members of node over cache lines", "payload")
 	d.app.PickRow("data", 2)
 	d.about("grid")

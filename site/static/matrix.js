@@ -6,7 +6,7 @@
 "use strict";
 (function () {
   const matrices = new Map(); // what Go handed over last, by id
-  let onPick = null;
+  let onPick = null, onZoom = null;
 
   const style = (name) => getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim();
   function rgb(name) {
@@ -34,7 +34,7 @@
 
     disconnectedCallback() { this.resizes.disconnect(); }
 
-    attributeChangedCallback() { this.at = this.window = null; if (this.canvas) this.draw(); }
+    attributeChangedCallback() { this.at = null; if (this.canvas) this.draw(); }
 
     build() {
       this.plot = document.createElement("div");
@@ -70,9 +70,8 @@
       this.plot.setAttribute("aria-label", data.title + ". " + data.summary + keys);
       this.plot.classList.toggle("zooms", data.zoom);
       const all = [0, 0, data.rows.length, data.columns.length];
-      if (this.window && (this.window[2] > all[2] || this.window[3] > all[3])) this.window = null;
-      [this.row0, this.column0, this.row1, this.column1] = this.window || all;
-      this.whole.hidden = !this.window;
+      [this.row0, this.column0, this.row1, this.column1] = data.part || all;
+      this.whole.hidden = !data.part;
       if (this.readout.classList.contains("idle")) this.readout.textContent = "Point at a cell, or use the arrow keys, to read it.";
       this.most = data.values.reduce((a, b) => Math.max(a, b), 0) || 1;
       const ctx = this.size(width);
@@ -250,8 +249,9 @@
     // show shows a part of a map: the first row and column, and the ones after the
     // last; null is all of it.
     show(part) {
-      this.window = part;
+      this.data.part = part;
       this.draw();
+      onZoom(...(part || [0, 0, 0, 0]));
       document.getElementById("live").textContent = part
         ? "Rows " + this.data.rows[part[0]] + " to " + this.data.rows[part[2] - 1] + ", columns " + this.data.columns[part[1]] + " to " + this.data.columns[part[3] - 1] : "The whole map";
     }
@@ -325,7 +325,7 @@
         case "ArrowUp": r -= first ? 0 : 1; break;
         case "ArrowDown": r += first ? 0 : 1; break;
         case "+": case "=": if (this.data.zoom) { e.preventDefault(); this.closer([r, c]); } return;
-        case "-": case "Escape": if (this.window) { e.preventDefault(); e.stopPropagation(); this.show(null); } return;
+        case "-": case "Escape": if (this.data.part) { e.preventDefault(); e.stopPropagation(); this.show(null); } return;
         case "Home": c = this.column0; break;
         case "End": c = most[1]; break;
         case "Enter": case " ": e.preventDefault(); this.pick([r, c]); return;
@@ -344,6 +344,7 @@
 
   window.stackglassMatrices = {
     onPick(f) { onPick = f; },
+    onZoom(f) { onZoom = f; },
     set(data) {
       matrices.set(data.id, data);
       for (const host of document.querySelectorAll('sg-matrix[chart="' + data.id + '"]')) if (host.canvas) host.draw();

@@ -58,15 +58,24 @@ func TestData(t *testing.T) {
 	box := eval[[]float64](p, `(() => { const b = document.querySelector("#chart-map canvas").getBoundingClientRect(); return [b.left, b.top, b.width, b.height]; })()`)
 	at := func(x, y float64) (float64, float64) { return box[0] + x*box[2], box[1] + y*box[3] }
 	p.drag(at(0.3, 0.3))(at(0.6, 0.7))
-	p.wait("a part of the map", `!document.querySelector("#chart-map .whole").hidden`)
+	const zoom = `location.hash.match(/zoom=map:[0-9]+:[0-9]+&zoom=map-rows:[0-9]+:[0-9]+|zoom=map-rows:[0-9]+:[0-9]+&zoom=map:[0-9]+:[0-9]+/)`
+	p.wait("a part of the map", `!document.querySelector("#chart-map .whole").hidden && `+zoom)
 	p.shoot("data-part")
+	part := eval[string](p, `document.querySelector("#chart-map").data.part.join()`)
+	eval[any](p, `history.back()`)
+	p.wait("the whole map after Back", `document.querySelector("#chart-map .whole").hidden`)
+	eval[any](p, `history.forward()`)
+	p.wait("the part again", `!document.querySelector("#chart-map .whole").hidden`)
+	p.reload()
+	p.waitFor("#chart-map canvas[data-ready]")
+	p.wait("the part after a reload", `document.querySelector("#chart-map").data?.part?.join() === `+quote(part))
 	p.click("#chart-map .whole")
 	p.wait("the whole map", `document.querySelector("#chart-map .whole").hidden`)
 	p.press(kb.ArrowDown)
 	p.press("+")
 	p.wait("half of the map", `!document.querySelector("#chart-map .whole").hidden`)
 	p.press(kb.Escape)
-	p.wait("the whole map again", `document.querySelector("#chart-map .whole").hidden && location.hash.includes("view=data")`)
+	p.wait("the whole map again", `document.querySelector("#chart-map .whole").hidden && location.hash.includes("view=data") && !location.hash.includes("zoom=")`)
 
 	// The second row is a list, whose payload is never read.
 	p.click("#table-data tbody tr:nth-child(2)")

@@ -168,6 +168,10 @@ type Matrix struct {
 	// -1 is not drawn, and a value of -2 is hatched.
 	Map  bool
 	Zoom bool // the user can zoom into the map
+	// RowStep and ColumnStep are the sizes of a cell of a map that the user can zoom into, in the units
+	// of its axes, which begin at 0.
+	RowStep, ColumnStep float64
+	Part                Part // the part of the map that is shown; zero: the whole map
 	// Names contains the name of the area to which each cell of a map belongs. Cells of a row with the
 	// same name are drawn as one area. If Names is nil, there are no areas.
 	Names []string

@@ -149,7 +149,7 @@ func (d *DataView) Plot() *Matrix {
 	of := func(key string) uint64 { return uint64(number(cell(grid, 0, key))) }
 	rows, columns, bytes, references := min(of("rows"), profile.MapRows), min(of("columns"), profile.MapColumns), of("row_bytes"), of("column_references")
 	m := &Matrix{ID: "map", Title: upper(ShadeName(d.Shade())) + " by address and time", Map: true, Zoom: true, Row: -1, Column: -1,
-		RowAxis: "offset", ColumnAxis: "time, in references", Values: make([]float64, rows*columns), Texts: make([]string, rows*columns)}
+		RowStep: float64(bytes), ColumnStep: float64(references), RowAxis: "offset", ColumnAxis: "time, in references", Values: make([]float64, rows*columns), Texts: make([]string, rows*columns)}
 	for r := range rows {
 		m.Rows = append(m.Rows, Bytes(r*bytes))
 	}

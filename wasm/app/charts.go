@@ -158,6 +158,10 @@ func (b *browser) Matrix(m *state.Matrix) {
 			row, column := args[1].Int(), args[2].Int()
 			go b.app.PickFlow(row, column)
 		}))
+		script("Matrices").Call("onZoom", web.Function(func(args []js.Value) {
+			part := state.Part{From: [2]int{args[0].Int(), args[1].Int()}, To: [2]int{args[2].Int(), args[3].Int()}}
+			go b.app.ZoomMap(part)
+		}))
 		for _, m := range b.matrices {
 			setMatrix(m)
 		}
@@ -185,11 +189,15 @@ func load(first bool, file, name string, connect func()) (waits bool) {
 }
 
 func setMatrix(m *state.Matrix) {
+	var part any
+	if p := m.Part; p != (state.Part{}) {
+		part = []any{p.From[0], p.From[1], p.To[0], p.To[1]}
+	}
 	script("Matrices").Call("set", map[string]any{
 		"id": m.ID, "title": m.Title, "summary": m.Summary, "rows": words(m.Rows), "columns": words(m.Columns),
 		"rowAxis": m.RowAxis, "columnAxis": m.ColumnAxis, "values": floats(m.Values), "texts": words(m.Texts),
 		"row": m.Row, "column": m.Column, "letters": words(m.Letters),
-		"map": m.Map, "zoom": m.Zoom, "names": words(m.Names),
+		"map": m.Map, "zoom": m.Zoom, "names": words(m.Names), "part": part,
 	})
 }
 
