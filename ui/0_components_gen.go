@@ -1842,8 +1842,9 @@ func (c *CodeView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 								if c.Table("before") != nil {
 									addComponent(vgin, vgout, vgparent, c.Before)
 								}
-								if c.Table("before") == nil {
-									addElement(vgparent, "p\x00class\x00second\x00id\x00before-missing\x00This analysis did not record which code accessed the line before. Turn on “Record which code accessed a line before” in the settings, and analyse again.")
+								if c.view().NoBefore() != "" {
+									vgn = addElement(vgparent, "p\x00class\x00second\x00id\x00before-missing")
+									setText(vgn, c.view().NoBefore())
 								}
 							}
 						}
@@ -6020,15 +6021,15 @@ func (c *Timeline) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 		vgparent := vgn
 		_ = vgparent
 		addElement(vgparent, "sg-timeline\x00id\x00timeline-drawing")
+		addText(vgparent, "\n\t")
+		if c.App.ranged() {
+			vgn = addElement(vgparent, "p\x00class\x00second\x00id\x00timeline-view")
+			setText(vgn, c.App.Screen.Tab.RangeWords())
+		}
 		vgn = addElement(vgparent, "p\x00class\x00actions")
 		{
 			vgparent := vgn
 			_ = vgparent
-			if c.App.ranged() && !c.App.Screen.Tab.Ranged() {
-				vgn = addElement(vgparent, "span\x00class\x00second\x00id\x00timeline-whole-view")
-				setText(vgn, "This view shows the whole run.")
-			}
-			addText(vgparent, "\n\t\t")
 			if c.App.ranged() {
 				vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00id\x00timeline-whole\x00whole run")
 				addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.SetRange(0, 0, false) })

@@ -71,7 +71,7 @@ func (c *CallsView) Draw() {
 	}
 	h := a.Machine()
 	direction, function := a.direction()
-	a.calls.ask(a, r, state.CallsQuestion(h, direction, function, a.Screen.Weight), func() {
+	a.calls.ask(a, r, state.CallsQuestion(h, direction, function, a.Screen.Weight, a.inRange().Range), func() {
 		a.drawAgain(state.TabCalls)
 		if calls := a.callPaths(); calls != nil {
 			a.Port.Announce(calls.Summary(""))

@@ -116,6 +116,16 @@ func TestCallsDirections(t *testing.T) {
 		t.Errorf("matches %v", up.Matches)
 	}
 	d.act(func() { d.app.SearchCalls("") })
+	// A part of the run has misses, but neither calls nor bytes.
+	d.act(func() { d.app.goTo(d.app.Screen.Called(state.CallsDown, 0), true) })
+	d.listed("paths")
+	total := d.app.callPaths().Total
+	d.act(func() { d.app.SetRange(0, 1, false) })
+	d.listed("paths")
+	if calls := d.app.callPaths(); calls.Total >= total || calls.Total == 0 || len(d.grids["calls-paths"].Columns) != 6 {
+		t.Errorf("%v misses in the first window, of %v; columns %v", calls.Total, total, d.grids["calls-paths"].Columns)
+	}
+	d.act(func() { d.app.SetRange(0, 0, false) })
 	d.act(func() { d.app.WeighCalls("bytes") })
 	until(t, func() (yes bool) {
 		d.act(func() { yes = d.app.callPaths().Event == "bytes" })

@@ -77,11 +77,11 @@ func (a *App) dataRanking() *state.CodeView {
 	}
 	sums := a.code.sums
 	if sums[attribution.Object] == nil {
-		sums[attribution.Object] = state.NewCode(a.result.Profile, a.result.View.Run.Ranker(), attribution.Object, a.code.levels)
+		sums[attribution.Object] = state.NewCode(a.result.Profile, a.inRange().Ranker(), attribution.Object, a.code.levels)
 	}
 	if v := a.data.ranking; v == nil || v.Code != sums[attribution.Object] || v.Sort != a.Screen.Sort {
 		v = state.NewCodeView(sums[attribution.Object], a.Screen.Sort, "")
-		v.Brief, v.Document = true, a.result.View.SitesDocument(attribution.Object, a.code.machine)
+		v.Brief, v.Document = true, a.inRange().SitesDocument(attribution.Object, a.code.machine)
 		a.data.ranking = v
 	}
 	return a.data.ranking

@@ -74,7 +74,7 @@ func TestTimeline(t *testing.T) {
 
 	// A view that cannot show a range has a note.
 	d.app.Navigate("#" + d.app.Screen.With(state.TabLocality).Hash())
-	d.wants(`id="timeline-whole-view"`, "This view shows the whole run")
+	d.wants(`id="timeline-view"`, "This view shows the whole run. The range filters Code, Calls, Caches")
 	// Choosing a phase leads to its lines.
 	d.app.BrushRange(d.timeline.Bands[0].From, d.timeline.Bands[0].To, true)
 	if d.app.Screen.Tab != state.TabCode {

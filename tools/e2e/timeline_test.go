@@ -59,7 +59,7 @@ func TestTimeline(t *testing.T) {
 	}
 	key("PageDown", false)
 	p.wait("the first phase", `location.hash.includes("range=0..2048")`)
-	p.openView("locality", "#timeline-whole-view")
+	p.openView("locality", "#timeline-view")
 	p.click("#timeline-whole")
 	p.wait("the whole run", `!location.hash.includes("range=")`)
 }

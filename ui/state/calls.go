@@ -25,14 +25,21 @@ func CallDirections() []Choice {
 
 // CallsQuestion returns a question about the call paths of a run. function is the key of the
 // function whose callers and callees are wanted, for [CallsFunction]. event is the event by which
-// paths are weighted; "" means the misses of the first level.
-func CallsQuestion(h hierarchy.Hierarchy, direction, function, event string) answers.Question {
+// paths are weighted; "" means the misses of the first level. If r is not the whole run, only this part
+// of the run counts, and events that are known only for the whole run are replaced by misses.
+func CallsQuestion(h hierarchy.Hierarchy, direction, function, event string, r Range) answers.Question {
 	var args []string
 	switch direction {
 	case CallsUp:
 		args = []string{"by=caller"}
 	case CallsFunction:
 		args = []string{"function=" + function}
+	}
+	if text := r.String(); text != "" {
+		args = append(args, "range="+text)
+		if event == "instructions" || event == "references" || event == "bytes" {
+			event = ""
+		}
 	}
 	if event != "" {
 		args = append(args, "event="+event)
@@ -300,7 +307,10 @@ func (t *CallTree) source(row int) string {
 // about describes a row: its source location and number of calls, and for each event the count with
 // callees, the share of the run, the row's own count, and its share of the run.
 func (t *CallTree) about(row int) (where string, lines [][]string) {
-	where = strings.TrimPrefix(t.source(row)+", "+Plural(uint64(number(cell(t.table, row, "calls"))), "call", "calls"), ", ")
+	where = t.source(row)
+	if n := cell(t.table, row, "calls"); n.IsNumber() { // unknown for a part of the run
+		where = strings.TrimPrefix(where+", "+Plural(uint64(number(n)), "call", "calls"), ", ")
+	}
 	for _, e := range t.calls.Events {
 		line, total := []string{e.Title}, number(cell(t.calls.reply.Table("totals"), 0, e.Name))
 		for _, key := range [...]string{e.Name + "_inclusive", e.Name} {
@@ -352,8 +362,16 @@ func (t *CallTree) Grid(selected int) *Grid {
 	table := (&Table{Caption: t.Title, Rows: len(t.Names)}).answered(c.reply, t.ID)
 	table.Columns = []Column{{Name: "function", Key: "function", Words: true}, {Name: c.Label + " with callees", Key: c.Event + "_inclusive"}, {Name: "share", Key: "share"},
 		{Name: "own " + c.Label, Key: c.Event}, {Name: "share of own", Key: "own_share"}, {Name: "calls", Key: "calls"}, {Name: "source", Key: "source", Words: true}}
+	of := t.table.Index("calls") // -1 for a part of the run
+	if of < 0 {
+		table.Columns = slices.Delete(table.Columns, 5, 6)
+	}
 	table.Row = func(i int) []string {
-		return []string{t.Names[i], t.text(i, c.Event+"_inclusive"), c.share(t.All[i]), t.text(i, c.Event), c.share(t.Self[i]), t.text(i, "calls"), t.source(i)}
+		cells := []string{t.Names[i], t.text(i, c.Event+"_inclusive"), c.share(t.All[i]), t.text(i, c.Event), c.share(t.Self[i]), t.text(i, "calls"), t.source(i)}
+		if of < 0 {
+			return slices.Delete(cells, 5, 6)
+		}
+		return cells
 	}
 	table.values = func(i, column int) []report.Value {
 		switch key := table.Columns[column].Key; key {

@@ -235,6 +235,9 @@ func (v *CodeView) Method() string {
 func (v *CodeView) Sentence(place int) string {
 	r := &v.rows[place]
 	text := Plural(r.References, "reference", "references")
+	if v.Ranker.Part() { // a part of the run has no counts of references
+		text = Plural(r.Accesses, "access", "accesses")
+	}
 	for l := range v.Levels {
 		text += ", " + v.about(l) + Count(r.Misses[l]) + " misses in " + v.levelName(l)
 	}
@@ -309,7 +312,7 @@ func (v *CodeView) DistancesTable(place int) *Table {
 // Before lists the sites that accessed the same lines immediately before the row's accesses, most
 // frequent first; nil if previous accesses were not recorded.
 func (v *CodeView) Before(place int) *Table {
-	if !v.Profile.Sites.Previous || v.Document == nil {
+	if v.NoBefore() != "" || v.Document == nil {
 		return nil
 	}
 	d := v.Document()
@@ -320,6 +323,17 @@ func (v *CodeView) Before(place int) *Table {
 	t := show(&d.Tables[at], words, map[string]string{"of": v.Named(place)}, "place", "accesses", "share").of(v.Document)
 	t.Caption = "Code that last accessed the lines, at distances of " + strconv.Itoa(profile.PreviousFrom) + " lines or more"
 	return t
+}
+
+// NoBefore explains why previous accesses are unknown; "" if they are known.
+func (v *CodeView) NoBefore() string {
+	switch {
+	case !v.Profile.Sites.Previous:
+		return "This analysis did not record which code accessed the line before. Turn on “Record which code accessed a line before” in the settings, and analyse again."
+	case v.Ranker.Part():
+		return "Which code accessed the line before is known only for the whole run."
+	}
+	return ""
 }
 
 // shareOf returns a row's share of a level's misses, 0 to 1.

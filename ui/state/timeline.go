@@ -172,7 +172,18 @@ func (v *View) inRange(q ask.Question) ask.Question {
 }
 
 // ranged lists the views that show the chosen range.
-var ranged = []Tab{TabCode, TabCaches}
+var ranged = []Tab{TabCode, TabCalls, TabCaches}
 
 // Ranged reports whether the tab's view shows only the chosen range, instead of the whole run.
 func (t Tab) Ranged() bool { return slices.Contains(ranged, t) }
+
+// RangeWords returns a sentence that states whether the tab's view shows only the chosen range.
+func (t Tab) RangeWords() string {
+	switch {
+	case t == TabData:
+		return "The ranking shows this range. Members, the map and memory blocks show the whole run."
+	case t.Ranged():
+		return "This view shows this range."
+	}
+	return "This view shows the whole run. The range filters Code, Calls, Caches and the ranking in Data."
+}

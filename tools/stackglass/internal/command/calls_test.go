@@ -217,7 +217,7 @@ func flamesAgree(t *testing.T, program, event string, paths, functions map[strin
 				t.Fatal(err)
 			}
 		}
-		q, err := ask.Parse(state.CallsQuestion(machine, direction, function, event).Words)
+		q, err := ask.Parse(state.CallsQuestion(machine, direction, function, event, state.Range{}).Words)
 		if err != nil {
 			t.Fatal(err)
 		}
