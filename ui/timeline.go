@@ -32,7 +32,7 @@ func (a *App) timeline() *state.Timeline {
 		*made = timelineState{of: r.View, asked: asked, part: made.part, whole: made.whole, chosen: made.chosen}
 		if rank := r.View.Run.Ranker(); rank != nil {
 			made.levels, _, _ = rank.Attribute(h) // the Caches view explains why there is no answer
-			made.drawn = r.View.Timeline(made.levels)
+			made.drawn = r.View.Timeline(made.levels, h.Memory.LatencyCycles)
 		}
 	}
 	return made.drawn

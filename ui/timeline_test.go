@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	verbs "github.com/stackglass/stackglass/core/ask"
+	"github.com/stackglass/stackglass/core/ask/program"
 	"github.com/stackglass/stackglass/core/report"
 	"github.com/stackglass/stackglass/ui/state"
 )
@@ -75,6 +76,19 @@ func TestTimeline(t *testing.T) {
 	// A view that cannot show a range has a note.
 	d.app.Navigate("#" + d.app.Screen.With(state.TabLocality).Hash())
 	d.wants(`id="timeline-view"`, "This view shows the whole run. The range filters Code, Calls, Caches")
+
+	// The windows have the estimated cycles of the command.
+	q = verbs.New(program.Timeline)
+	q.Machine = d.app.Machine()
+	if document, err = run.Answer(q); err != nil {
+		t.Fatal(err)
+	}
+	windows := document.Tables[1]
+	for i, row := range windows.Rows {
+		if n, _ := row[windows.Index("cycles_per_access")].Number(); n != d.timeline.Cycles[i] || n < q.Machine.Levels[0].LatencyCycles {
+			t.Errorf("window %d: %v cycles per access, want %v", i, d.timeline.Cycles[i], n)
+		}
+	}
 	// Choosing a phase leads to its lines.
 	d.app.BrushRange(d.timeline.Bands[0].From, d.timeline.Bands[0].To, true)
 	if d.app.Screen.Tab != state.TabCode {

@@ -90,26 +90,38 @@ func NewCalls(p *profile.Profile, levels []attribution.Attribution, name func(sy
 // the accesses to memory, times their latencies (MODELS §13.1). It adds nothing if a latency is
 // unknown. levels must be the argument of NewCalls; memory is the latency of memory.
 func (c *Calls) AddCycles(levels []attribution.Attribution, memory float64) {
-	latencies := make([]float64, 0, len(levels)+1)
-	for i := range levels {
-		latencies = append(latencies, levels[i].Level.Cache.LatencyCycles)
-	}
-	latencies = append(latencies, memory)
+	latencies := latenciesOf(levels, memory)
 	first := len(c.Events) - len(levels) // the event of the first level's misses; accesses come before it
-	if len(levels) == 0 || levels[0].Paths == nil || slices.ContainsFunc(latencies, func(x float64) bool { return x <= 0 }) {
+	if latencies == nil || levels[0].Paths == nil {
 		return
 	}
 	c.add("memory_cycles", "estimated memory cycles", false, func(i int) uint64 {
-		cycles := 0.0
-		for l, latency := range latencies {
-			hits := float64(c.Events[first-1+l].Self[i])
-			if l < len(levels) {
-				hits -= float64(c.Events[first+l].Self[i])
-			}
-			cycles += max(0, hits) * latency
-		}
-		return uint64(math.Round(cycles))
+		return uint64(math.Round(memoryCycles(latencies, func(l int) float64 { return float64(c.Events[first-1+l].Self[i]) })))
 	})
+}
+
+// latenciesOf returns the latencies of the levels and of memory; nil if one of them is unknown.
+func latenciesOf(levels []attribution.Attribution, memory float64) (list []float64) {
+	for i := range levels {
+		list = append(list, levels[i].Level.Cache.LatencyCycles)
+	}
+	if list = append(list, memory); len(levels) == 0 || slices.ContainsFunc(list, func(x float64) bool { return x <= 0 }) {
+		return nil
+	}
+	return list
+}
+
+// memoryCycles returns the hits in each level, and the accesses to memory, times their latencies.
+// accesses returns the accesses to a level, or to memory.
+func memoryCycles(latencies []float64, accesses func(level int) float64) (cycles float64) {
+	for l, latency := range latencies {
+		hits := accesses(l)
+		if l+1 < len(latencies) {
+			hits -= accesses(l + 1)
+		}
+		cycles += max(0, hits) * latency
+	}
+	return cycles
 }
 
 // Rank selects the event by which rows are ranked. The error is a *[trace.OptionError].

@@ -1,17 +1,23 @@
 package answers
 
 import (
+	"github.com/stackglass/stackglass/core/attribution"
 	"github.com/stackglass/stackglass/core/report"
 )
 
 // Timeline returns tables of the phases and the windows of a run. If the run has several threads, a
 // third table contains each thread's accesses in each window. The profile must have a timeline.
-func Timeline(s *Sites) []report.Table {
+// memory is the latency of memory, or 0 if it is unknown.
+func Timeline(s *Sites, memory float64) []report.Table {
 	line, of := s.Profile.Timeline, s.Profile.Totals.AllReferences()
 	accesses, misses := s.Ranker.OverTime(s.Levels)
+	cycles := CyclesOverTime(accesses, misses, s.Levels, memory)
 	columns := []string{"from_reference=from reference", "to_reference=to reference", "share=of the run", "phase", "function", "file", "line", "accesses"}
 	for n := range s.Levels {
 		columns = append(columns, s.level(n)+"_misses=misses "+s.level(n), s.level(n)+"_miss_ratio=miss ratio "+s.level(n))
+	}
+	if cycles != nil {
+		columns = append(columns, "memory_cycles=estimated memory cycles", "cycles_per_access=cycles per access")
 	}
 	phases := report.Table{Key: "phases", Title: "Phases of the run", Columns: report.Columns(columns...)}
 	windows := report.Table{Key: "timeline", Title: "Windows of the run", Columns: report.Columns(columns...)}
@@ -42,6 +48,13 @@ func Timeline(s *Sites) []report.Table {
 			}
 			row = append(row, predicted(sum, s.Levels[n].ExactOverTime()), report.Quotient(sum, float64(all)))
 		}
+		if cycles != nil {
+			sum := 0.
+			for _, n := range cycles[from:to] {
+				sum += n
+			}
+			row = append(row, predicted(sum, false), report.Decimal(sum/max(float64(all), 1)))
+		}
 		t.Add(row...)
 	}
 	for _, p := range s.Ranker.Phases() {
@@ -63,4 +76,25 @@ func Timeline(s *Sites) []report.Table {
 		tables = append(tables, lanes)
 	}
 	return tables
+}
+
+// CyclesOverTime returns the estimated cycles of memory accesses in each window: the hits in each level,
+// and the accesses to memory, times their latencies (MODELS §13.1). It returns nil if a latency is
+// unknown. The accesses and misses are from [attribution.Ranker.OverTime]; memory is the latency of
+// memory.
+func CyclesOverTime(accesses []uint64, misses [][]float64, levels []attribution.Attribution, memory float64) []float64 {
+	latencies := latenciesOf(levels, memory)
+	if latencies == nil {
+		return nil
+	}
+	cycles := make([]float64, len(accesses))
+	for i := range cycles {
+		cycles[i] = memoryCycles(latencies, func(l int) float64 {
+			if l == 0 {
+				return float64(accesses[i])
+			}
+			return misses[l-1][i]
+		})
+	}
+	return cycles
 }

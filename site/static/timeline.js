@@ -1,5 +1,5 @@
 // The timeline: draws what Go hands over where an <sg-timeline> stands: the miss
-// ratio of each level, the phases, and the threads, over the run. A range is
+// ratio of each level, the cycles of an access, the phases, and the threads, over the run. A range is
 // brushed with the pointer or the keys; Go hears of it, and says in words what
 // it is.
 "use strict";
@@ -15,6 +15,7 @@
     while (x >= 999.5 && i < 4) { x /= 1000; i++; }
     return Number(x.toPrecision(3)) + (i ? thin + ["", "k", "M", "G", "T"][i] : "");
   }
+  const cyclesText = (x) => "≈ " + count(x); // an estimate
   const percent = (x) => (x && x < 0.00001 ? "< 0.001" : Number((x * 100).toPrecision(3))) + thin + "%";
 
   // Go gets one range at a time, so that the page never lags behind the pointer.
@@ -72,7 +73,8 @@
       this.width = full;
       const area = Math.round(em * (narrow ? 2 : 2.9)), band = Math.round(em * 1.3);
       const lanes = narrow ? [] : data.lanes.slice(0, 8), lane = Math.round(em * (lanes.length > 4 ? 0.6 : 0.8));
-      this.bandsFrom = area + 2;
+      const cost = data.cycles.length ? Math.round(em * 1.5) : 0;
+      this.bandsFrom = area + 2 + (cost && cost + 2);
       this.bandsTo = this.bandsFrom + band;
       const height = this.bandsTo + (lanes.length ? 2 + lanes.length * lane : 0);
       this.canvas.width = Math.round(full * ratio);
@@ -84,6 +86,7 @@
       ctx.fillStyle = style("paper");
       ctx.fillRect(0, 0, full, height);
       this.areas(ctx, area, em, font.fontFamily);
+      if (cost) this.cycles(ctx, area + 2, cost, em, font.fontFamily);
       this.bands(ctx, band, em, font.fontFamily);
       lanes.forEach((l, i) => this.lane(ctx, l, this.bandsTo + 2 + i * lane, lane - 1, em, font.fontFamily));
       this.brush(ctx, height, em);
@@ -131,6 +134,39 @@
         ctx.fillText(text, x, em * 0.6);
         x += ctx.measureText(text).width + em * 0.4;
       }
+    }
+
+    // cycles draws the estimated memory cycles per access.
+    cycles(ctx, top, height, em, family) {
+      const most = Math.max(...data.cycles, 1e-9), bottom = top + height;
+      const path = new Path2D(), edge = new Path2D();
+      path.moveTo(this.x(0), bottom);
+      data.cycles.forEach((n, i) => {
+        const y = bottom - (height - 2) * n / most;
+        for (const x of [this.x(i), this.x(i + 1)]) {
+          path.lineTo(x, y);
+          edge[i || x ? "lineTo" : "moveTo"](x, y);
+        }
+      });
+      path.lineTo(this.x(data.windows), bottom);
+      ctx.fillStyle = ctx.strokeStyle = style("memory");
+      ctx.globalAlpha = 0.28;
+      ctx.fill(path);
+      ctx.globalAlpha = 1;
+      ctx.lineWidth = 1.25;
+      ctx.stroke(edge);
+      ctx.fillStyle = style("hair");
+      ctx.fillRect(0, bottom, this.width, 1);
+      ctx.textBaseline = "middle";
+      ctx.textAlign = "left";
+      ctx.font = "600 " + em * 0.73 + "px " + family;
+      ctx.lineJoin = "round";
+      ctx.strokeStyle = style("paper");
+      ctx.lineWidth = 3;
+      const text = "memory cycles per access, at most " + cyclesText(most);
+      ctx.strokeText(text, em * 0.3, top + em * 0.6);
+      ctx.fillStyle = style("second");
+      ctx.fillText(text, em * 0.3, top + em * 0.6);
     }
 
     // bands draws the phases. A phase that occurs again has the same colour.
@@ -207,7 +243,7 @@
       if (at === null || at === undefined) { this.readout.textContent = data.sentence; return; }
       const i = Math.min(Math.floor(at), data.windows - 1), band = data.bands.find((b) => i >= b.from && i < b.to);
       this.readout.textContent = count((i + data.first) * data.window) + "–" + count(Math.min((i + 1) * data.window, data.references) + data.first * data.window) + " references: " +
-        data.levels.map((l) => l.label + " misses " + percent(l.y[i]) + " of accesses").join(", ") + (band ? "; phase " + band.number + ", mostly " + band.label : "") + ".";
+        data.levels.map((l) => l.label + " misses " + percent(l.y[i]) + " of accesses").join(", ") + (data.cycles.length ? "; " + cyclesText(data.cycles[i]) + " memory cycles per access" : "") + (band ? "; phase " + band.number + ", mostly " + band.label : "") + ".";
     }
 
     grab(e) {

@@ -40,6 +40,7 @@ type Timeline struct {
 	References     uint64 // number of references of the run
 	Window, First  uint64 // number of references in a window, and the number of the first window
 	Windows        int
+	Cycles         []float64 // estimated memory cycles per access, by window; nil: a latency is unknown
 	Levels         []Series // the share of accesses that miss in each level, by window
 	Bands          []Band
 	Lanes          []Series // accesses of threads, by window
@@ -53,7 +54,8 @@ type Band struct {
 }
 
 // Timeline returns the timeline for the levels of a hierarchy; nil if the profile has no timeline.
-func (v *View) Timeline(levels []attribution.Attribution) *Timeline {
+// memory is the latency of memory, or 0 if it is unknown.
+func (v *View) Timeline(levels []attribution.Attribution, memory float64) *Timeline {
 	line, rank := v.Profile.Timeline, v.Run.Ranker()
 	if line == nil || rank == nil || len(line.Windows) == 0 || len(levels) == 0 {
 		return nil
@@ -70,6 +72,10 @@ func (v *View) Timeline(levels []attribution.Attribution) *Timeline {
 			}
 		}
 		t.Levels = append(t.Levels, Series{Label: levels[n].Level.Cache.Name, Color: LevelColor(n), Y: y})
+	}
+	t.Cycles = answers.CyclesOverTime(accesses, misses, levels, memory)
+	for i := range t.Cycles {
+		t.Cycles[i] /= max(float64(accesses[i]), 1)
 	}
 	for _, p := range rank.Phases() {
 		label := ""

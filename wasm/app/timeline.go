@@ -41,6 +41,6 @@ func setTimeline(t *state.Timeline) {
 	})
 	script("Timelines").Call("set", map[string]any{
 		"title": t.Title, "summary": t.Summary, "sentence": t.Sentence, "references": float64(t.References), "window": float64(t.Window),
-		"first": float64(t.First), "windows": t.Windows, "levels": series(t.Levels), "bands": bands, "lanes": series(t.Lanes), "from": t.From, "to": t.To,
+		"first": float64(t.First), "windows": t.Windows, "levels": series(t.Levels), "bands": bands, "cycles": floats(t.Cycles), "lanes": series(t.Lanes), "from": t.From, "to": t.To,
 	})
 }

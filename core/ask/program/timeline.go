@@ -39,7 +39,7 @@ var Timeline = ask.Add(&ask.Verb{
 		if r.Ranker().Part() || len(r.Profile.Timeline.Windows) == 0 {
 			return r.Cannot(ask.NoReference)
 		}
-		d.Tables = answers.Timeline(s)
+		d.Tables = answers.Timeline(s, q.Caches().Memory.LatencyCycles)
 		if q.Brief {
 			d.Tables = d.Tables[:1]
 			d.Tables[0].Title += " (every window: --format json)"

@@ -108,6 +108,7 @@ var golden = []string{
 	"counters ../../../../core/byfl/testdata/table2.byfl --by function",
 	"sites demo:matmul-naive --cache L1=2KiB,full --source ../../../../site/demos",
 	"timeline demo:array-list --cache L1=8KiB,full --cache L2=32KiB,full",
+	"timeline demo:array-list --hierarchy i7-6700",
 	"timeline demo:false-sharing --cache L1=32KiB,8 --format csv",
 	"sites demo:array-list --cache L1=8KiB,full --range 10%..35%",
 	"sites demo:array-list --by object --cache L1=8KiB,8 --range 3000..5000 --format csv",
