@@ -64,12 +64,13 @@
         this.at = this.over = -1;
         this.hide();
         this.deepest = Math.max(0, ...data.depths);
-        this.all = data.weights.reduce((sum, w, i) => data.parents[i] < 0 ? sum + w : sum, 0);
         this.tints = data.names.map((name) => hash(name));
       }
+      const all = data.weights.reduce((sum, w, i) => data.parents[i] < 0 ? sum + w : sum, 0), same = this.all === all;
+      this.all = all;
       this.box.setAttribute("aria-label", data.title + ". " + data.summary + " Arrow keys go from frame to frame, Enter zooms in, Escape zooms out.");
       const to = data.zoom < 0 ? [0, this.all] : [data.starts[data.zoom], data.starts[data.zoom] + data.weights[data.zoom]];
-      const moves = !other && this.zoom !== data.zoom && this.zoom > -2 && !calm.matches && this.range;
+      const moves = !other && same && this.zoom !== data.zoom && this.zoom > -2 && !calm.matches && this.range;
       const from = this.range;
       if (this.zoom !== data.zoom) this.at = data.zoom;
       this.zoom = data.zoom;
