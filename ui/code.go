@@ -167,7 +167,7 @@ func (c *CodeView) Table(name string) *state.Table {
 	}
 	if made.tables == nil || made.picked != place {
 		made.tables, made.picked = map[string]*state.Table{"place": v.DistancesTable(place), "before": v.Before(place),
-			"operands": v.Operands(place, c.App.result.View.SitesDocument(attribution.Site, c.App.code.machine))}, place
+			"operands": v.Operands(place, c.App.inRange().SitesDocument(attribution.Site, c.App.code.machine))}, place
 	}
 	switch {
 	case made.tables[name] != nil:

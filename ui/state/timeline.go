@@ -41,7 +41,7 @@ type Timeline struct {
 	Window, First  uint64 // number of references in a window, and the number of the first window
 	Windows        int
 	Cycles         []float64 // estimated memory cycles per access, by window; nil: a latency is unknown
-	Levels         []Series // the share of accesses that miss in each level, by window
+	Levels         []Series  // the share of accesses that miss in each level, by window
 	Bands          []Band
 	Lanes          []Series // accesses of threads, by window
 	From, To       int      // the chosen windows; both 0: the whole run
@@ -186,6 +186,8 @@ func (t Tab) Ranged() bool { return slices.Contains(ranged, t) }
 // RangeWords returns a sentence that states whether the tab's view shows only the chosen range.
 func (t Tab) RangeWords() string {
 	switch {
+	case t == TabCode:
+		return "This view shows this range. Evictions and LLVM IR instructions are of the whole run."
 	case t == TabData:
 		return "The ranking shows this range. Members, the map and memory blocks show the whole run."
 	case t.Ranged():
