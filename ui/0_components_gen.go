@@ -36,6 +36,7 @@ import "github.com/stackglass/stackglass/core/report"
 
 // Associativity shows the map of sets and ways, and the misses of the selected cache by class.
 type Associativity struct {
+	_   incomparable
 	App *App
 	Map vugu.Builder
 }
@@ -285,6 +286,7 @@ var _ log.Logger
 
 // BlocksView shows a program's blocks, with their executions and their time on a processor.
 type BlocksView struct {
+	_                                   incomparable
 	App                                 *App
 	Schedule, Bounds, Branches, Opcodes vugu.Builder
 	Caveats                             vugu.Builder
@@ -668,6 +670,7 @@ var _ log.Logger
 
 // Caches shows the miss-ratio curve and the prediction for a cache hierarchy.
 type Caches struct {
+	_ incomparable
 	controls
 	Curve, Against, Threads, Caveats vugu.Builder
 	Levels, Times, ByCore            vugu.Builder
@@ -1140,7 +1143,7 @@ func (c *Caches) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 								setAttribute(vgn, "href", c.App.hrefOf(state.TabCode))
 							}
 						}
-						vgn = addElement(vgparent, "div\x00class\x00scroll\x00tabindex\x000\x00role\x00region\x00aria-labelledby\x00causes-title")
+						vgn = addElement(vgparent, "div\x00class\x00scroll\x00tabindex\x000\x00role\x00region\x00aria-label\x00Table of source lines")
 						{
 							vgparent := vgn
 							_ = vgparent
@@ -1222,6 +1225,7 @@ var _ log.Logger
 
 // CallsView shows the calls of a run as a flame graph and as a table.
 type CallsView struct {
+	_       incomparable
 	App     *App
 	Caveats vugu.Builder
 }
@@ -1467,6 +1471,7 @@ var _ log.Logger
 
 // Caveats shows warnings about numbers as footnotes: one line, which unfolds to the list.
 type Caveats struct {
+	_     incomparable
 	ID    string
 	List  func() []string
 	Words func(list []string) string // the line above the list; nil for the number of caveats
@@ -1526,6 +1531,7 @@ var _ log.Logger
 
 // CodeView shows which source locations and data structures cause the misses.
 type CodeView struct {
+	_                 incomparable
 	App               *App
 	Distances, Before vugu.Builder
 	Operands, Caveats vugu.Builder
@@ -1917,6 +1923,7 @@ var _ log.Logger
 
 // Communication shows which values threads write and other threads use.
 type Communication struct {
+	_                                    incomparable
 	App                                  *App
 	Flows, Pairs, Owners, Classes, False vugu.Builder
 	Caveats                              vugu.Builder
@@ -2174,6 +2181,7 @@ var _ log.Logger
 
 // CompareView shows a view of two analyses: A, B, and the difference.
 type CompareView struct {
+	_ incomparable
 	controls
 	Curve, Histogram, Time vugu.Builder
 	Facts, Levels          vugu.Builder
@@ -2761,6 +2769,7 @@ var _ log.Logger
 
 // CoresView shows what several cores would do, predicted from a single-threaded run.
 type CoresView struct {
+	_                                      incomparable
 	App                                    *App
 	Rates, SpeedUp, RatesOf, Work, CoresOf vugu.Builder
 	Caveats                                vugu.Builder
@@ -3092,6 +3101,7 @@ var _ log.Logger
 
 // Counters shows the totals of the program's instructions.
 type Counters struct {
+	_           incomparable
 	App         *App
 	Tables      map[string]vugu.Builder // tables by key
 	Definitions vugu.Builder
@@ -3252,6 +3262,7 @@ var _ log.Logger
 
 // DataTable shows a page of the table behind a chart.
 type DataTable struct {
+	_      incomparable
 	App    *App
 	Chart  string
 	Inside bool // inside a figure, which already has these buttons
@@ -3490,6 +3501,7 @@ var _ log.Logger
 // Data shows the data structures of a run, their members, the accesses to them by address and time,
 // and the lifetimes of memory blocks.
 type Data struct {
+	_                            incomparable
 	App                          *App
 	Map, Members, Together, Heap vugu.Builder
 }
@@ -3689,6 +3701,7 @@ var _ log.Logger
 // Diagnosis shows the problems of the run in view and their fixes, above the facts.
 // While the trace is being read, it shows only the facts.
 type Diagnosis struct {
+	_      incomparable
 	App    *App
 	Facts  vugu.Builder
 	Lesson vugu.Builder
@@ -3850,6 +3863,7 @@ var _ log.Logger
 
 // Facts shows the findings about the run, in sentences.
 type Facts struct {
+	_            incomparable
 	App          *App
 	Curve, Kinds vugu.Builder
 }
@@ -3923,6 +3937,7 @@ var _ log.Logger
 // Figure shows a chart with its buttons, a summary, a definition, and the table behind
 // it.
 type Figure struct {
+	_      incomparable
 	App    *App
 	ID     string // ID of the chart
 	Heat   bool   // the chart is a map of sets and ways
@@ -4075,6 +4090,7 @@ var _ log.Logger
 // Footprint shows how much memory a window of any length touches, and the resulting miss
 // ratios.
 type Footprint struct {
+	_             incomparable
 	App           *App
 	Sizes, Misses vugu.Builder
 }
@@ -4549,6 +4565,7 @@ var _ log.Logger
 
 // Locality shows the histogram of stack distances, and the misses over time.
 type Locality struct {
+	_               incomparable
 	App             *App
 	Histogram, Time vugu.Builder
 	Working         vugu.Builder
@@ -4666,6 +4683,7 @@ var _ log.Logger
 
 // LoopChanges shows how changes to the code would change the misses of a nest.
 type LoopChanges struct {
+	_        incomparable
 	App      *App
 	Proposed vugu.Builder
 	tried    []vugu.Builder // tables of changes
@@ -4842,6 +4860,7 @@ var _ log.Logger
 
 // LoopsView shows a run's loop nests, and the arrays and misses of one loop.
 type LoopsView struct {
+	_ incomparable
 	controls
 	Arrays, Misses, Evictions, Changes vugu.Builder
 }
@@ -5037,6 +5056,7 @@ var _ log.Logger
 
 // ResultView shows a result: its facts, the tabs, and the chosen view.
 type ResultView struct {
+	_         incomparable
 	App       *App
 	ThreadsOn vugu.Builder
 	Lesson    vugu.Builder
@@ -5564,6 +5584,7 @@ var _ log.Logger
 // Root is the part of the page that changes: problems, the running analysis, and
 // either the list of kept analyses or a result.
 type Root struct {
+	_                 incomparable
 	App               *App
 	Bar, Kept, Result vugu.Builder
 }
@@ -5681,6 +5702,7 @@ var _ log.Logger
 
 // ThreadsOn shows on which cores threads run, and lets the user choose.
 type ThreadsOn struct {
+	_    incomparable
 	App  *App
 	Hint bool // explain how to get other groups of threads
 }
@@ -5743,6 +5765,7 @@ var _ log.Logger
 
 // Threads shows how threads use their private caches and the caches that they share.
 type Threads struct {
+	_                          incomparable
 	App                        *App
 	Cores, Own, Shared, Change vugu.Builder
 	Caveats                    vugu.Builder

@@ -193,8 +193,10 @@ func (c *CodeView) noEvictions() string {
 	case !a.loopsCounted():
 		return "The evictions are being counted …"
 	}
-	level := a.Levels()[0].Name
-	return cmp.Or(a.loops().Uncounted(level), "No data of this "+state.PlaceName(c.view().By)+" evicts other data from "+level+", or is evicted from it.")
+	if !a.loops().Evicts() {
+		return "The evictions from these caches cannot be counted. See Loops for the reason."
+	}
+	return "No data of this " + state.PlaceName(c.view().By) + " evicts other data, or is evicted."
 }
 
 // listed reports whether the LLVM IR instructions of the selected line are shown.

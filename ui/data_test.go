@@ -75,7 +75,7 @@ func TestData(t *testing.T) {
 	}
 
 	// The zoom of the map is in the URL, and Back undoes it. Another data structure is shown whole.
-	part := state.Part{From: [2]int{1, 2}, To: [2]int{5, 60}}
+	part := state.Part{1, 2, 5, 60}
 	d.app.ZoomMap(part)
 	if got := d.matrixOf("map"); got.Part != part || !strings.Contains(d.hash, "zoom=map-rows:") || got.Zoomed(state.ParseScreen(d.hash)).Part != part {
 		t.Errorf("%+v is shown; hash %q", got.Part, d.hash)

@@ -6,6 +6,10 @@ import (
 	"github.com/vugu/vugu"
 )
 
+// incomparable as a field prevents the compiler from generating code that compares structs of this
+// type, which would make a first visit larger.
+type incomparable = [0]func()
+
 // View shows one view of a result: the component of a tab, and the charts that the browser draws
 // for it. Package state computes its texts and numbers.
 //

@@ -346,6 +346,7 @@
     onPick(f) { onPick = f; },
     onZoom(f) { onZoom = f; },
     set(data) {
+      if (!data.part[2]) data.part = null;
       matrices.set(data.id, data);
       for (const host of document.querySelectorAll('sg-matrix[chart="' + data.id + '"]')) if (host.canvas) host.draw();
     },

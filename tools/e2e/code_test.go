@@ -64,7 +64,7 @@ func TestCode(t *testing.T) {
 	// The arrays that evict the line's data are listed below the distances, and the instructions of
 	// the line on request, with the keyboard.
 	p.waitFor("#table-evictions tbody tr")
-	if caption := p.text("#table-evictions .caption"); caption != "Which array evicts which in L1, over the whole run" {
+	if caption := p.text("#table-evictions .caption"); caption != "Which array evicts which in L1, over the whole run: arrays of this code" {
 		t.Errorf("the evictions are called %q", caption)
 	}
 	p.tabTo("the instructions", `document.activeElement.id === "place-instructions"`)

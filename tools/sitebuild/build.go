@@ -119,7 +119,7 @@ var small = []string{
 	"github.com/stackglass/stackglass/core/loops", "github.com/stackglass/stackglass/core/loops/sgl", "github.com/stackglass/stackglass/core/byfl",
 	"github.com/stackglass/stackglass/core/analysis/nests", "github.com/stackglass/stackglass/core/trace/csv",
 	"github.com/stackglass/stackglass/core/trace/din", "github.com/stackglass/stackglass/core/trace/sourcefile",
-	"github.com/vugu/vugu/...", "github.com/hack-pad/...",
+	"github.com/vugu/vugu/...", "github.com/vugu/vjson", "github.com/hack-pad/...",
 	"fmt", "reflect", "compress/gzip", "context", "crypto/...", "errors", "io", "log", "os", "sort", "strconv", "strings",
 	"syscall", "time", "unicode",
 	"bufio", "html", "iter", "maps",

@@ -53,6 +53,12 @@ func cell(t *report.Table, row int, key string) report.Value {
 	return report.None()
 }
 
+// plain returns the text of a cell; "" if there is no such column.
+func plain(t *report.Table, row int, key string) string { return cell(t, row, key).Plain() }
+
+// numberIn returns the number in a cell; 0 if it contains no number.
+func numberIn(t *report.Table, row int, key string) float64 { return number(cell(t, row, key)) }
+
 // number returns a value as a number, or 0 for text.
 func number(v report.Value) float64 {
 	x, _ := v.Number()
@@ -85,7 +91,7 @@ func (b *Blocks) Shown(key, caption string, columns ...string) *Table {
 func (b *Blocks) row(key string, of uint32) int {
 	t := b.Table(key)
 	for i := range rowsOf(t) {
-		if of > 0 && number(cell(t, i, "number")) == float64(of) {
+		if of > 0 && numberIn(t, i, "number") == float64(of) {
 			return i
 		}
 	}
@@ -117,7 +123,7 @@ func (b *Blocks) OfFunction() *Grid {
 	hot := b.Table("blocks")
 	most, at := 0.0, -1
 	for i := range hot.Rows {
-		if share := number(cell(hot, i, "share")); share > most {
+		if share := numberIn(hot, i, "share"); share > most {
 			most, at = share, i
 		}
 	}
@@ -142,7 +148,7 @@ func (b *Blocks) FunctionName() string {
 // BlockName returns the name of the selected block, with its source location.
 func (b *Blocks) BlockName() string {
 	t, at := b.Table("blocks"), b.row("blocks", b.Block)
-	return strings.TrimSuffix(cell(t, at, "block").Plain()+", "+cell(t, at, "source").Plain(), ", ")
+	return strings.TrimSuffix(plain(t, at, "block")+", "+plain(t, at, "source"), ", ")
 }
 
 // Place returns the source file and the lines of the selected block; 0 if unknown.
@@ -162,7 +168,7 @@ func (b *Blocks) Summary() string {
 	t := b.Table("program")
 	of := map[string]string{}
 	for i := range rowsOf(t) {
-		of[cell(t, i, "name").Plain()] = shown(cell(t, i, "value"), blockWords)
+		of[plain(t, i, "name")] = shown(cell(t, i, "value"), blockWords)
 	}
 	text := of["cycles"] + " cycles on " + of["processor"]
 	if ms := of["milliseconds"]; ms != "" {
@@ -211,10 +217,10 @@ func (b *Blocks) graph() *Graph {
 		return "never", true
 	}
 	for _, i := range rows {
-		n := GraphNode{Share: number(cell(t, i, "share"))}
+		n := GraphNode{Share: numberIn(t, i, "share")}
 		times, never := count(cell(t, i, "count"))
 		n.Never = never
-		for _, line := range []string{cell(t, i, "block").Plain(), cell(t, i, "source").Plain(), times} {
+		for _, line := range []string{plain(t, i, "block"), plain(t, i, "source"), times} {
 			if line != "" {
 				n.Lines = append(n.Lines, Fit(line))
 			}
@@ -224,18 +230,18 @@ func (b *Blocks) graph() *Graph {
 	}
 	most := 0.0
 	for i := range rowsOf(ways) {
-		most = max(most, number(cell(ways, i, "count")))
+		most = max(most, numberIn(ways, i, "count"))
 	}
 	for i := range rowsOf(ways) {
-		e := GraphEdge{From: int(number(cell(ways, i, "from"))), To: int(number(cell(ways, i, "to")))}
+		e := GraphEdge{From: int(numberIn(ways, i, "from")), To: int(numberIn(ways, i, "to"))}
 		if e.From >= len(g.Nodes) || e.To >= len(g.Nodes) || !cell(ways, i, "to").IsNumber() {
 			continue
 		}
-		share := number(cell(ways, i, "share"))
+		share := numberIn(ways, i, "share")
 		if share < 1 {
 			e.Text = Percent(share)
 		}
-		n := number(cell(ways, i, "count"))
+		n := numberIn(ways, i, "count")
 		e.Never = n == 0
 		if most > 0 {
 			e.Share = n / most
@@ -297,17 +303,17 @@ func (b *Blocks) branchRows() (list []BranchRow) {
 	var shares []float64 // the shares of the row's branch
 	first := 0
 	for i := range min(len(rowsOf(t)), mostBranches) {
-		text := func(key string) string { return cell(t, i, key).Plain() }
+		text := func(key string) string { return plain(t, i, key) }
 		label := ""
-		if n := int(number(cell(t, i, "block"))); n < len(rows) {
-			label = cell(blocks, rows[n], "block").Plain()
+		if n := int(numberIn(t, i, "block")); n < len(rows) {
+			label = plain(blocks, rows[n], "block")
 		}
-		r := BranchRow{Branch: text("branch"), To: text("to"), Title: label + " to " + text("to"), Text: text("text"), Share: number(cell(t, i, "share"))}
+		r := BranchRow{Branch: text("branch"), To: text("to"), Title: label + " to " + text("to"), Text: text("text"), Share: numberIn(t, i, "share")}
 		if i == 0 || list[i-1].Branch != r.Branch {
 			first, shares = i, nil
 			r.Head = strings.TrimSuffix(label+" · "+text("source"), " · ") + ", " + text("origin")
-			for k := i; k < len(t.Rows) && cell(t, k, "branch").Plain() == r.Branch; k++ {
-				shares = append(shares, number(cell(t, k, "share")))
+			for k := i; k < len(t.Rows) && plain(t, k, "branch") == r.Branch; k++ {
+				shares = append(shares, numberIn(t, k, "share"))
 			}
 		}
 		r.Way, r.Shares = i-first, shares
@@ -355,13 +361,16 @@ func BlockSource(f *Source, first, last int) *Grid {
 }
 
 // Choice is one option of a list.
-type Choice struct{ Name, Title string }
+type Choice struct {
+	_           incomparable
+	Name, Title string
+}
 
 // Choices returns the rows of a table of names and titles as options.
 func (b *Blocks) Choices(table string) (list []Choice) {
 	t := b.Table(table)
 	for i := range rowsOf(t) {
-		list = append(list, Choice{cell(t, i, "name").Plain(), cell(t, i, "title").Plain()})
+		list = append(list, Choice{Name: plain(t, i, "name"), Title: plain(t, i, "title")})
 	}
 	return list
 }
@@ -370,7 +379,7 @@ func (b *Blocks) Choices(table string) (list []Choice) {
 func (b *Blocks) Parameters() (list []Choice) {
 	t := b.Table("parameters")
 	for i := range rowsOf(t) {
-		list = append(list, Choice{cell(t, i, "name").Plain(), cell(t, i, "value").Plain()})
+		list = append(list, Choice{Name: plain(t, i, "name"), Title: plain(t, i, "value")})
 	}
 	return list
 }

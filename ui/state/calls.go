@@ -20,7 +20,7 @@ const (
 
 // CallDirections returns the directions in which call paths can be shown.
 func CallDirections() []Choice {
-	return []Choice{{CallsDown, "Top-down"}, {CallsUp, "Bottom-up"}, {CallsFunction, "One function"}}
+	return []Choice{{Name: CallsDown, Title: "Top-down"}, {Name: CallsUp, Title: "Bottom-up"}, {Name: CallsFunction, Title: "One function"}}
 }
 
 // CallsQuestion returns a question about the call paths of a run. function is the key of the
@@ -112,7 +112,7 @@ func NewCalls(p *profile.Profile, reply *answers.Reply) *Calls {
 	if totals := reply.Table("totals"); totals != nil {
 		for i := range totals.Columns {
 			of := &totals.Columns[i]
-			if c.Events = append(c.Events, Choice{of.Key, upper(of.Label)}); of.Key == c.Event {
+			if c.Events = append(c.Events, Choice{Name: of.Key, Title: upper(of.Label)}); of.Key == c.Event {
 				c.Label, c.Total = of.Label, number(totals.Rows[0][i])
 			}
 		}
@@ -144,7 +144,7 @@ func (c *Calls) tree(table *report.Table, bySelf bool) *CallTree {
 
 // path returns the first call path of a row's function; 0 if the row represents several functions.
 func (t *CallTree) path(row int) int {
-	at := int(number(cell(t.table, row, "number")))
+	at := int(numberIn(t.table, row, "number"))
 	for n := t.Depths[row]; t.Up && n > 0; n-- {
 		at = int(t.calls.paths[at].Parent)
 	}
@@ -188,7 +188,7 @@ func (t *CallTree) Frame(row int) string {
 	if row < 0 {
 		return ""
 	}
-	text := cell(t.table, row, "number").Plain() + "-" + strconv.Itoa(t.Depths[row])
+	text := plain(t.table, row, "number") + "-" + strconv.Itoa(t.Depths[row])
 	if t.Up && len(t.calls.Trees) > 1 {
 		text = "up-" + text
 	}
@@ -248,7 +248,7 @@ func (t *CallTree) matches(search string) (list []bool, rows uint64, share float
 	list = make([]bool, len(t.Names))
 	within, all := make([]bool, len(list)), 0.0
 	for i, parent := range t.Parents {
-		text := strings.ToLower(t.Names[i] + " " + cell(t.table, i, "file").Plain())
+		text := strings.ToLower(t.Names[i] + " " + plain(t.table, i, "file"))
 		list[i] = !slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(text, w) })
 		if parent < 0 {
 			all += t.Weights[i]
@@ -298,8 +298,8 @@ func (t *CallTree) text(row int, key string) string {
 
 // source returns the source location of a row, for example "app.c:17".
 func (t *CallTree) source(row int) string {
-	if file := cell(t.table, row, "file").Plain(); file != "" {
-		return file + ":" + cell(t.table, row, "line").Plain()
+	if file := plain(t.table, row, "file"); file != "" {
+		return file + ":" + plain(t.table, row, "line")
 	}
 	return ""
 }
@@ -351,7 +351,7 @@ func (t *CallTree) Flame(search string, zoom int) *Flame {
 	for i, parent := range t.Parents {
 		start := ends[parent+1]
 		ends[parent+1], ends[i+1] = start+t.Weights[i], start
-		f.Starts, f.Colors = append(f.Starts, start), append(f.Colors, t.calls.colors[cell(t.table, i, "file").Plain()])
+		f.Starts, f.Colors = append(f.Starts, start), append(f.Colors, t.calls.colors[plain(t.table, i, "file")])
 	}
 	return f
 }
@@ -361,15 +361,15 @@ func (t *CallTree) Grid(selected int) *Grid {
 	c := t.calls
 	table := (&Table{Caption: t.Title, Rows: len(t.Names)}).answered(c.reply, t.ID)
 	table.Columns = []Column{{Name: "function", Key: "function", Words: true}, {Name: c.Label + " with callees", Key: c.Event + "_inclusive"}, {Name: "share", Key: "share"},
-		{Name: "own " + c.Label, Key: c.Event}, {Name: "share of own", Key: "own_share"}, {Name: "calls", Key: "calls"}, {Name: "source", Key: "source", Words: true}}
-	of := t.table.Index("calls") // -1 for a part of the run
-	if of < 0 {
-		table.Columns = slices.Delete(table.Columns, 5, 6)
+		{Name: "own " + c.Label, Key: c.Event}, {Name: "share of own", Key: "own_share"}, {Name: "source", Key: "source", Words: true}}
+	counted := t.table.Index("calls") >= 0 // false for a part of the run
+	if counted {
+		table.Columns = append(table.Columns, Column{Name: "calls", Key: "calls"})
 	}
 	table.Row = func(i int) []string {
-		cells := []string{t.Names[i], t.text(i, c.Event+"_inclusive"), c.share(t.All[i]), t.text(i, c.Event), c.share(t.Self[i]), t.text(i, "calls"), t.source(i)}
-		if of < 0 {
-			return slices.Delete(cells, 5, 6)
+		cells := []string{t.Names[i], t.text(i, c.Event+"_inclusive"), c.share(t.All[i]), t.text(i, c.Event), c.share(t.Self[i]), t.source(i)}
+		if counted {
+			cells = append(cells, t.text(i, "calls"))
 		}
 		return cells
 	}

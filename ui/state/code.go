@@ -133,6 +133,7 @@ func (c *Code) Ranked(by, search string) []int {
 
 // Cause describes, in words, one of the rows with the most misses in the first level.
 type Cause struct {
+	_                                          incomparable
 	ID                                         int // ID of the row
 	Where, Function, References, Misses, Share string
 }

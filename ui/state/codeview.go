@@ -522,15 +522,12 @@ func (v *CodeView) Line(place int) string {
 	return ""
 }
 
-// SourceLines returns the source lines of a row's instructions, by file.
-func (v *CodeView) SourceLines(place int) map[string]map[uint32]bool {
-	lines := map[string]map[uint32]bool{}
+// SourceLines returns the source lines of a row's instructions, in the form FILE:LINE.
+func (v *CodeView) SourceLines(place int) map[string]bool {
+	lines := map[string]bool{}
 	for _, i := range v.rows[place].Sites {
 		s := &v.Profile.Sites.Code[i]
-		if lines[s.File] == nil {
-			lines[s.File] = map[uint32]bool{}
-		}
-		lines[s.File][s.Line] = true
+		lines[lineName(s.File, s.Line)] = true
 	}
 	return lines
 }

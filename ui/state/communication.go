@@ -495,11 +495,11 @@ func (c *Communication) SourceSentence(bytes uint64) string {
 	}
 	t := c.answers.Caches([]hierarchy.Cache{{SizeBytes: bytes}})
 	of := func(key string) string { return shown(cell(&t, 0, key), answerWords) }
-	if number(cell(&t, 0, "transfers")) == 0 {
+	if numberIn(&t, 0, "transfers") == 0 {
 		return "No line is transferred between threads."
 	}
 	others := "the others come"
-	if number(cell(&t, 0, "from_memory")) == 0 {
+	if numberIn(&t, 0, "from_memory") == 0 {
 		others = "none comes"
 	}
 	return of("cache_to_cache") + " of " + of("transfers") + " line transfers (" + of("cache_share") + ") come from the other thread's cache of " + of("capacity_bytes") +

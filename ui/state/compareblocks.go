@@ -31,7 +31,7 @@ func (p *BlocksPair) Sentence() string {
 func (b *Blocks) fact(name string) report.Value {
 	t := b.Table("program")
 	for i := range rowsOf(t) {
-		if cell(t, i, "name").Plain() == name {
+		if plain(t, i, "name") == name {
 			return cell(t, i, "value")
 		}
 	}
@@ -73,7 +73,7 @@ func (p *BlocksPair) table(key, title, by string, q ask.Question, columns []stri
 func (p *BlocksPair) Same() uint32 {
 	t := p.B.Table("functions")
 	for i := range rowsOf(t) {
-		if cell(t, i, "function").Plain() == p.A.FunctionName() {
+		if plain(t, i, "function") == p.A.FunctionName() {
 			return p.B.Number("functions", i)
 		}
 	}
@@ -84,7 +84,7 @@ func (p *BlocksPair) Same() uint32 {
 func (p *BlocksPair) Choices() (list []Choice) {
 	t := p.A.Table("functions")
 	for i := range rowsOf(t) {
-		list = append(list, Choice{Name: cell(t, i, "number").Plain(), Title: cell(t, i, "function").Plain()})
+		list = append(list, Choice{Name: plain(t, i, "number"), Title: plain(t, i, "function")})
 	}
 	return list
 }

@@ -261,7 +261,7 @@ func (c *Cores) SampledSentence(cores int) string {
 		return ""
 	}
 	for i := range t.Rows {
-		if int(number(cell(t, i, "cores"))) != cores {
+		if int(numberIn(t, i, "cores")) != cores {
 			continue
 		}
 		text := "SDCM is applied to " + cell(t, i, "accesses").Shown(words) + " of " + cell(t, i, "of").Shown(words) + " accesses: the accesses "
@@ -270,7 +270,7 @@ func (c *Cores) SampledSentence(cores int) string {
 		} else {
 			text += "in " + cell(t, i, "windows").Shown(words) + " of " + cell(t, i, "executions").Shown(words) + " block executions"
 		}
-		return text + ", for " + cell(t, i, "level").Plain() + ". Bands and ± are 95 % confidence intervals."
+		return text + ", for " + plain(t, i, "level") + ". Bands and ± are 95 % confidence intervals."
 	}
 	return ""
 }
@@ -305,11 +305,11 @@ func (c *Cores) SpeedUpSentence(cores int) string {
 		return ""
 	}
 	for i := range t.Rows {
-		if int(number(cell(t, i, "cores"))) != cores {
+		if int(numberIn(t, i, "cores")) != cores {
 			continue
 		}
-		text := Plural(uint64(cores), "core is", "cores are") + " " + strconv.FormatFloat(number(cell(t, i, "speedup")), 'f', 2, 64) + " times as fast as one"
-		switch limit := cell(t, i, "limit").Plain(); {
+		text := Plural(uint64(cores), "core is", "cores are") + " " + strconv.FormatFloat(numberIn(t, i, "speedup"), 'f', 2, 64) + " times as fast as one"
+		switch limit := plain(t, i, "limit"); {
 		case cores == 1:
 			return text + "."
 		case limit == "none":
@@ -376,9 +376,9 @@ func Processors(t *report.Table) (list []Choice, chosen string) {
 		return nil, ""
 	}
 	for i := range t.Rows {
-		name := cell(t, i, "name").Plain()
-		list = append(list, Choice{Name: name, Title: cell(t, i, "title").Plain()})
-		if cell(t, i, "chosen").Plain() == "true" {
+		name := plain(t, i, "name")
+		list = append(list, Choice{Name: name, Title: plain(t, i, "title")})
+		if plain(t, i, "chosen") == "true" {
 			chosen = name
 		}
 	}

@@ -77,13 +77,13 @@ func (d *DataView) Ruler() *Matrix {
 	if d.ruler != nil || elements == nil || members == nil {
 		return d.ruler
 	}
-	of := func(key string) uint64 { return uint64(number(cell(elements, 0, key))) }
+	of := func(key string) uint64 { return uint64(numberIn(elements, 0, key)) }
 	line, start, size := of("line_bytes"), of("start_bytes"), of("size_bytes")
 	if line == 0 || line > profile.MaxLineBytes || size == 0 {
 		return nil
 	}
 	rows := min((start+size+line-1)/line, mostLines)
-	m := &Matrix{ID: "fields", Title: "Members of " + cell(elements, 0, "structure").Plain() + " over cache lines", Map: true, Row: -1, Column: -1,
+	m := &Matrix{ID: "fields", Title: "Members of " + plain(elements, 0, "structure") + " over cache lines", Map: true, Row: -1, Column: -1,
 		Values: make([]float64, rows*line), Texts: make([]string, rows*line), Names: make([]string, rows*line), ColumnAxis: "byte of the line"}
 	for i := range m.Values {
 		switch at := uint64(i); {
@@ -104,18 +104,18 @@ func (d *DataView) Ruler() *Matrix {
 		if !known {
 			continue
 		}
-		name, value := cell(members, i, "member").Plain(), number(cell(members, i, d.Shade()))
+		name, value := plain(members, i, "member"), number(cell(members, i, d.Shade()))
 		loads, stores := cell(members, i, "loads"), cell(members, i, "stores")
 		if d.Shade() == accessesKey {
 			value = number(loads) + number(stores)
 		}
-		text := name + " (" + cell(members, i, "type").Plain() + ", " + shown(cell(members, i, "bytes"), answerWords) + " B at offset " + shown(cell(members, i, "offset"), answerWords) + "): " +
+		text := name + " (" + plain(members, i, "type") + ", " + shown(cell(members, i, "bytes"), answerWords) + " B at offset " + shown(cell(members, i, "offset"), answerWords) + "): " +
 			shown(loads, answerWords) + " loads, " + shown(stores, answerWords) + " stores, in " + shown(cell(members, i, "visits"), answerWords) + " of the visits"
 		for _, key := range d.DataShades()[1:] {
 			text += ", " + shown(cell(members, i, key), answerWords) + " " + ShadeName(key)
 		}
 		from := start + uint64(offset)
-		for at := from; at < from+uint64(number(cell(members, i, "bytes"))) && at < uint64(len(m.Values)); at++ {
+		for at := from; at < from+uint64(numberIn(members, i, "bytes")) && at < uint64(len(m.Values)); at++ {
 			m.Values[at], m.Texts[at], m.Names[at] = value, text, name
 		}
 	}
@@ -146,7 +146,7 @@ func (d *DataView) Plot() *Matrix {
 	if d.plot != nil || grid == nil || cells == nil {
 		return d.plot
 	}
-	of := func(key string) uint64 { return uint64(number(cell(grid, 0, key))) }
+	of := func(key string) uint64 { return uint64(numberIn(grid, 0, key)) }
 	rows, columns, bytes, references := min(of("rows"), profile.MapRows), min(of("columns"), profile.MapColumns), of("row_bytes"), of("column_references")
 	m := &Matrix{ID: "map", Title: upper(ShadeName(d.Shade())) + " by address and time", Map: true, Zoom: true, Row: -1, Column: -1,
 		RowStep: float64(bytes), ColumnStep: float64(references), RowAxis: "offset", ColumnAxis: "time, in references", Values: make([]float64, rows*columns), Texts: make([]string, rows*columns)}
@@ -158,7 +158,7 @@ func (d *DataView) Plot() *Matrix {
 	}
 	total, first, last := 0.0, math.MaxInt, 0
 	for i, row := range cells.Rows {
-		c, r := uint64(number(cell(cells, i, "from_reference")))/max(references, 1), uint64(number(cell(cells, i, "offset_bytes")))/max(bytes, 1)
+		c, r := uint64(numberIn(cells, i, "from_reference"))/max(references, 1), uint64(numberIn(cells, i, "offset_bytes"))/max(bytes, 1)
 		if c >= columns || r >= rows || len(row) == 0 {
 			continue
 		}
@@ -209,7 +209,7 @@ func (d *DataView) Advice() (list []DataAdvice) {
 	}
 	for i := range t.Rows {
 		list = append(list, DataAdvice{
-			Change: upper(cell(t, i, "change").Plain()) + ":", Members: cell(t, i, "members").Plain() + " (" + shown(cell(t, i, "bytes"), answerWords) + " B).", Why: cell(t, i, "why").Plain(),
+			Change: upper(plain(t, i, "change")) + ":", Members: plain(t, i, "members") + " (" + shown(cell(t, i, "bytes"), answerWords) + " B).", Why: plain(t, i, "why"),
 		})
 	}
 	return list

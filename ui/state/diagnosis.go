@@ -12,6 +12,7 @@ import (
 
 // Advice is a finding of a diagnosis, with texts that are whole sentences, as the page shows them.
 type Advice struct {
+	_                                                incomparable
 	Rank, Kind, Where, Saves, Why, Fix, How, Illegal string
 
 	File   string // "" if the finding is not about one source location

@@ -12,6 +12,7 @@ import (
 
 // Finding is one sentence about the run.
 type Finding struct {
+	_     incomparable
 	ID    string // the same in all versions, for tests and links
 	Title string // two or three words
 	Text  string // the sentence, with its numbers
@@ -100,7 +101,7 @@ func (v *View) steps() Finding {
 	for i := range d.Tables[0].Rows {
 		value := func(key string) string { return shown(cell(&d.Tables[0], i, key), answerWords) }
 		text := "between " + value("below_bytes") + " and " + value("capacity_bytes") // the text for a wide step
-		if cell(&d.Tables[0], i, "cliff").Plain() == "true" {
+		if plain(&d.Tables[0], i, "cliff") == "true" {
 			text = "between " + value("below_lines") + " and " + value("capacity_lines") + " lines (" + value("capacity_bytes") + ")"
 		}
 		if i == 0 {

@@ -13,28 +13,22 @@ func (g *Grid) Sorted(o Order) *Grid {
 	made, table := *g, *g.Table
 	made.Table, made.rows = &table, rows
 	table.Sort, table.Reverse = o.Column, o.Reverse
-	table.Row = func(i int) []string { return g.Row(rows[i]) }
 	made.Order += " " + o.String()
 	made.Selected = slices.Index(rows, g.Selected)
-	if g.Mark != nil {
-		made.Mark = func(i int) string { return g.Mark(rows[i]) }
-	}
-	if g.Shares != nil {
-		made.Shares = func(i int) []float64 { return g.Shares(rows[i]) }
-	}
-	if g.Titles != nil {
-		made.Titles = func(i int) []string { return g.Titles(rows[i]) }
-	}
-	if g.Depths != nil {
-		made.Depths = permuted(g.Depths, rows)
-	}
-	if g.Folded != nil {
-		made.Folded = permuted(g.Folded, rows)
+	made.Depths, made.Folded = nil, nil
+	for _, row := range rows {
+		if g.Depths != nil {
+			made.Depths = append(made.Depths, g.Depths[row])
+		}
+		if g.Folded != nil {
+			made.Folded = append(made.Folded, g.Folded[row])
+		}
 	}
 	return &made
 }
 
-// At returns the row of the unsorted grid that is in a row of the grid.
+// At returns the row of the unsorted grid that is shown in a row of the grid. The functions of a grid,
+// such as Row, take rows of the unsorted grid.
 func (g *Grid) At(row int) int {
 	if row < 0 || row >= len(g.rows) {
 		return row
@@ -68,13 +62,4 @@ func (g *Grid) sortedRows(compare func(i, j int) int) (rows []int) {
 	}
 	add(below[0])
 	return rows
-}
-
-// permuted returns the elements of a list in the order of their indices in rows.
-func permuted[T any](list []T, rows []int) []T {
-	made := make([]T, len(rows))
-	for i, row := range rows {
-		made[i] = list[row]
-	}
-	return made
 }

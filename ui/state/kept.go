@@ -9,6 +9,7 @@ import (
 
 // KeptRow is one line of the list of kept analyses.
 type KeptRow struct {
+	_                                        incomparable
 	Key, Name, When, References, Size, State string
 	Reason                                   string // why the analysis is partial
 	Hash                                     string // opens the analysis; "" if it was interrupted
@@ -92,7 +93,7 @@ func Storage(entries []profile.Entry, used uint64, key string, running uint64) (
 		{"rest", "this page and the browser's own data", rest},
 	} {
 		if p.bytes > 0 {
-			parts = append(parts, Fact{p.id, p.name, Bytes(p.bytes), share(p.bytes, sum+rest)})
+			parts = append(parts, Fact{ID: p.id, Name: p.name, Value: Bytes(p.bytes), Share: share(p.bytes, sum+rest)})
 		}
 	}
 	return parts, Bytes(sum + rest)

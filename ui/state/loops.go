@@ -50,7 +50,7 @@ func NewLoops(p *profile.Profile, asked []string, reply *answers.Reply) *Loops {
 	l.list(reply.Table("loops"))
 	t := reply.Table("misses")
 	for i := range rowsOf(t) {
-		label, level := cell(t, i, "loop").Plain(), cell(t, i, "level").Plain()
+		label, level := plain(t, i, "loop"), plain(t, i, "level")
 		if !slices.Contains(l.levels, level) {
 			l.levels = append(l.levels, level)
 		}
@@ -63,14 +63,14 @@ func NewLoops(p *profile.Profile, asked []string, reply *answers.Reply) *Loops {
 func (l *Loops) list(source *report.Table) {
 	ids, parts := loopIDs(l.each, source), map[string][]int{}
 	for i := range rowsOf(l.each) {
-		of := cell(l.each, i, "source_loop").Plain()
+		of := plain(l.each, i, "source_loop")
 		parts[of] = append(parts[of], i)
 	}
 	add := func(t *report.Table, i, depth int) {
-		l.rows = append(l.rows, loopRow{of: t, row: i, depth: depth, part: t == l.each, id: ids[cell(t, i, "loop").Plain()]})
+		l.rows = append(l.rows, loopRow{of: t, row: i, depth: depth, part: t == l.each, id: ids[plain(t, i, "loop")]})
 	}
 	for i, end := 0, 0; i < len(rowsOf(source)); i++ {
-		depth, label := depthOf(source, i), cell(source, i, "loop").Plain()
+		depth, label := depthOf(source, i), plain(source, i, "loop")
 		add(source, i, depth)
 		if len(parts[label]) < 2 || i < end {
 			continue
@@ -87,7 +87,7 @@ func (l *Loops) list(source *report.Table) {
 	}
 }
 
-func depthOf(t *report.Table, row int) int { return int(number(cell(t, row, "depth"))) }
+func depthOf(t *report.Table, row int) int { return int(numberIn(t, row, "depth")) }
 
 // after returns the first row after the loops inside a loop.
 func after(t *report.Table, row int) int {
@@ -105,7 +105,7 @@ func loopIDs(tables ...*report.Table) map[string]int {
 	for _, t := range tables {
 		var labels []string
 		for i := range rowsOf(t) {
-			labels = append(labels, cell(t, i, "loop").Plain())
+			labels = append(labels, plain(t, i, "loop"))
 		}
 		slices.SortStableFunc(labels, func(a, b string) int {
 			m, _ := strconv.Atoi(nestOf(a))
@@ -416,7 +416,7 @@ func (l *Loops) shown(key, caption string, loops map[string]bool, columns ...str
 		part.Rows = whole.Rows
 	}
 	for i, row := range whole.Rows {
-		if loops[cell(whole, i, "loop").Plain()] {
+		if loops[plain(whole, i, "loop")] {
 			part.Rows = append(part.Rows, row)
 		}
 	}
@@ -432,7 +432,7 @@ func (l *Loops) shown(key, caption string, loops map[string]bool, columns ...str
 func (l *Loops) parts(row int) map[string]bool {
 	labels := map[string]bool{}
 	for i := range rowsOf(l.each) {
-		if label := cell(l.each, i, "loop").Plain(); label == l.Label(row) || cell(l.each, i, "source_loop").Plain() == l.Label(row) {
+		if label := plain(l.each, i, "loop"); label == l.Label(row) || plain(l.each, i, "source_loop") == l.Label(row) {
 			labels[label] = true
 		}
 	}
@@ -453,9 +453,9 @@ func (l *Loops) ArraysTable(loop int) *Table {
 func (l *Loops) Advice(loop int) string {
 	t, parts := l.reply.Table("arrays"), l.parts(loop)
 	for i := range rowsOf(t) {
-		of := func(key string) string { return cell(t, i, key).Plain() }
-		lines, used := number(cell(t, i, "lines")), number(cell(t, i, "utilisation"))
-		if !parts[of("loop")] || of("exact") != "true" || lines < 8 || number(cell(t, i, "references")) < lines || used > 0.5 {
+		of := func(key string) string { return plain(t, i, key) }
+		lines, used := numberIn(t, i, "lines"), numberIn(t, i, "utilisation")
+		if !parts[of("loop")] || of("exact") != "true" || lines < 8 || numberIn(t, i, "references") < lines || used > 0.5 {
 			continue
 		}
 		name := "one of its arrays"
@@ -474,7 +474,7 @@ func (l *Loops) Advice(loop int) string {
 func (l *Loops) Irregular(nest string) bool {
 	t := l.reply.Table("arrays")
 	for i := range rowsOf(t) {
-		if cell(t, i, "loop").Plain() == nest && cell(t, i, "stride_bytes").Plain() == "irregular" {
+		if plain(t, i, "loop") == nest && plain(t, i, "stride_bytes") == "irregular" {
 			return true
 		}
 	}
@@ -499,39 +499,36 @@ func (l *Loops) EvictionsTable() *Table {
 	return l.shown("evictions", t.Title, nil)
 }
 
-// LineEvictions shows the rows of [Loops.EvictionsTable] about the arrays that source lines access, by
-// file and line. It returns nil if there are no such rows.
-func (l *Loops) LineEvictions(lines map[string]map[uint32]bool) *Table {
+// LineEvictions shows the rows of [Loops.EvictionsTable] about the arrays that source lines access. The
+// lines have the form FILE:LINE. It returns nil if there are no such rows.
+func (l *Loops) LineEvictions(lines map[string]bool) *Table {
 	t, of, arrays := l.reply.Table("evictions"), l.reply.Table("line_arrays"), map[string]bool{}
 	for i := range rowsOf(of) {
-		if lines[cell(of, i, "file").Plain()][uint32(number(cell(of, i, "line")))] {
-			arrays[cell(of, i, "array").Plain()] = true
+		if lines[plain(of, i, "file")+":"+plain(of, i, "line")] {
+			arrays[plain(of, i, "array")] = true
 		}
 	}
 	if t == nil {
 		return nil
 	}
 	part := *t
-	part.Rows = slices.DeleteFunc(slices.Clone(t.Rows), func(row []report.Value) bool {
-		return !arrays[row[t.Index("comes")].Plain()] && !arrays[row[t.Index("goes")].Plain()]
-	})
+	part.Rows = nil
+	for i, row := range t.Rows {
+		if arrays[plain(t, i, "comes")] || arrays[plain(t, i, "goes")] {
+			part.Rows = append(part.Rows, row)
+		}
+	}
 	if len(part.Rows) == 0 {
 		return nil
 	}
+	part.Title += ": arrays of this code"
 	return show(&part, loopWords, nil).answered(l.reply, "evictions")
 }
 
-// Uncounted returns a sentence that explains why the evictions from the first level are unknown; "" if
-// the evictions of a level are known.
-func (l *Loops) Uncounted(level string) string {
-	if t := l.reply.Table("evictions"); t == nil || t.Title == "" {
-		for _, note := range l.reply.Notes {
-			if strings.HasPrefix(note, level) {
-				return Sentence(note)
-			}
-		}
-	}
-	return ""
+// Evicts reports whether evictions were counted, in any level.
+func (l *Loops) Evicts() bool {
+	t := l.reply.Table("evictions")
+	return t != nil && t.Title != ""
 }
 
 // missingLoops returns the reason why a profile has no loops.
@@ -556,16 +553,19 @@ type ChangeKind struct {
 }
 
 // ChangeKinds returns all kinds of changes.
-func ChangeKinds() []ChangeKind {
-	const loops = " Name loops by number, for example 1.2, or by letter: i is the outermost loop, j the first loop in it, and so on."
-	return []ChangeKind{
-		{"pad", "pad rows", "a=+64", "An array, by name or by an address inside it, and the number of bytes to add to each row."},
-		{"interchange", "interchange loops", "i,j", "Two perfectly nested loops." + loops},
-		{"tile", "tile loops", "i=32,j=32", "Perfectly nested loops, and the number of iterations in a tile; i=all,j=32 only moves the tiles of j outside i." + loops},
-		{"align", "align arrays", "64", "A power of two: all arrays move to multiples of this number of bytes. To move one array, write a=64."},
-		{"fuse", "fuse loops", "1.1", "A loop to fuse with the next loop, or several consecutive loops; they must have the same trip count." + loops},
-		{"array-of-structs", "array of structures", "x,y", "Arrays with elements of equal size, to be merged into one array of structures."},
-	}
+func ChangeKinds() []ChangeKind { return changeKinds }
+
+// nameLoops explains how the user names loops.
+const nameLoops = " Name loops by number, for example 1.2, or by letter: i is the outermost loop, j the first loop in it, and so on."
+
+// changeKinds is a variable, because code that makes such a list would need code that compares it.
+var changeKinds = []ChangeKind{
+	{"pad", "pad rows", "a=+64", "An array, by name or by an address inside it, and the number of bytes to add to each row."},
+	{"interchange", "interchange loops", "i,j", "Two perfectly nested loops." + nameLoops},
+	{"tile", "tile loops", "i=32,j=32", "Perfectly nested loops, and the number of iterations in a tile; i=all,j=32 only moves the tiles of j outside i." + nameLoops},
+	{"align", "align arrays", "64", "A power of two: all arrays move to multiples of this number of bytes. To move one array, write a=64."},
+	{"fuse", "fuse loops", "1.1", "A loop to fuse with the next loop, or several consecutive loops; they must have the same trip count." + nameLoops},
+	{"array-of-structs", "array of structures", "x,y", "Arrays with elements of equal size, to be merged into one array of structures."},
 }
 
 // ChangeKindOf returns the kind with that name in the command.

@@ -2,9 +2,9 @@ package state
 
 import "math"
 
-// Part is a part of a map: its rows [From[0], To[0]) and its columns [From[1], To[1]). The zero Part is
-// the whole map.
-type Part struct{ From, To [2]int }
+// Part is a part of a map: its rows [Part[0], Part[2]) and its columns [Part[1], Part[3]). The zero Part
+// is the whole map.
+type Part [4]int
 
 // axes returns, for the rows and the columns of a map, the ID by which a [Zoom] names the axis, the
 // number of cells, and the size of a cell.
@@ -24,11 +24,11 @@ func (m *Matrix) Zoomed(s Screen) *Matrix {
 		const rounding = 1e-4 // URLs contain eight digits
 		first, end := math.Floor(z.From/steps[axis]+rounding), math.Ceil(z.To/steps[axis]-rounding)
 		if first = max(first, 0); z.From < z.To && first < n && end > first {
-			part.From[axis], part.To[axis] = int(first), int(min(end, n))
+			part[axis], part[axis+2] = int(first), int(min(end, n))
 		} else {
-			part.To[axis] = cells[axis]
+			part[axis+2] = cells[axis]
 		}
-		whole = whole && part.From[axis] == 0 && part.To[axis] == cells[axis]
+		whole = whole && part[axis] == 0 && part[axis+2] == cells[axis]
 	}
 	if made.Part = part; whole {
 		made.Part = Part{}
@@ -41,8 +41,8 @@ func (s Screen) ZoomedInto(m *Matrix, part Part) Screen {
 	ids, cells, steps := m.axes()
 	for axis := range 2 {
 		z := Zoom{Chart: ids[axis]}
-		if part.From[axis] > 0 || part.To[axis] < cells[axis] {
-			z.From, z.To = float64(part.From[axis])*steps[axis], float64(part.To[axis])*steps[axis]
+		if part[axis] > 0 || part[axis+2] < cells[axis] {
+			z.From, z.To = float64(part[axis])*steps[axis], float64(part[axis+2])*steps[axis]
 		}
 		s = s.Zoomed(z)
 	}

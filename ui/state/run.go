@@ -18,6 +18,7 @@ type RunBar struct {
 
 // Fact is one number with its name.
 type Fact struct {
+	_               incomparable
 	ID, Name, Value string
 	// the share of a limit, as text, or as a number from 0 to 1 for a meter; "": none
 	Share string

@@ -269,15 +269,17 @@ func (v *View) CellFacts(c Cell) []Fact {
 	if a.Conflict < 0 {
 		conflict = "−" + conflict
 	}
-	facts := []Fact{
-		{"misses", "misses", Exact(a.Misses), Percent(Ratio(a.Misses, all))},
-		{"cold", "cold: first accesses", Exact(a.Cold), Percent(Ratio(a.Cold, all))},
-		{"capacity", "capacity: too few lines", Exact(a.Capacity), Percent(Ratio(a.Capacity, all))},
-		{"conflict", "conflict: too few ways", Signed(a.Conflict), conflict},
+	var facts []Fact
+	add := func(id, name, value, share string) {
+		facts = append(facts, Fact{ID: id, Name: name, Value: value, Share: share})
 	}
+	add("misses", "misses", Exact(a.Misses), Percent(Ratio(a.Misses, all)))
+	add("cold", "cold: first accesses", Exact(a.Cold), Percent(Ratio(a.Cold, all)))
+	add("capacity", "capacity: too few lines", Exact(a.Capacity), Percent(Ratio(a.Capacity, all)))
+	add("conflict", "conflict: too few ways", Signed(a.Conflict), conflict)
 	if c.Log2Sets > 0 {
 		if model, ok := v.modelled(c); ok {
-			facts = append(facts, Fact{"model", "misses by SDCM", "≈ " + Count(model), Percent(model / max(float64(all), 1))})
+			add("model", "misses by SDCM", "≈ "+Count(model), Percent(model/max(float64(all), 1)))
 		}
 	}
 	return facts

@@ -387,7 +387,7 @@ func TestTablesAreSorted(t *testing.T) {
 	} {
 		g := tree.Sorted(test.order)
 		for i, row := range test.rows {
-			if g.At(i) != row || g.Row(i)[0] != tree.Row(row)[0] || g.Mark(i) != strconv.Itoa(row) || g.Depths[i] != tree.Depths[row] || g.Folded[i] != tree.Folded[row] {
+			if cells, marks := g.View(i, 1); g.At(i) != row || cells[0][0] != tree.Row(row)[0] || marks[0] != strconv.Itoa(row) || g.Depths[i] != tree.Depths[row] || g.Folded[i] != tree.Folded[row] {
 				t.Errorf("%v: row %d is row %d of the tree, want %d", test.order, i, g.At(i), row)
 			}
 		}

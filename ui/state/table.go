@@ -10,9 +10,13 @@ import (
 	"github.com/stackglass/stackglass/core/report"
 )
 
+// incomparable as a field prevents the compiler from generating code that compares structs of this
+// type, which would make a first visit larger.
+type incomparable = [0]func()
+
 // Column describes a column of a table.
 type Column struct {
-	_     [0]func() // prevents the compiler from generating code that compares columns
+	_     incomparable
 	Name  string
 	Unit  string // the unit of the values, or "" if Name contains it
 	Key   string // the column's key in the document; "" if the rows cannot be sorted by the column
@@ -321,9 +325,9 @@ func (g *Grid) View(first, count int) (rows [][]string, marks []string) {
 	for i := max(first, 0); i < min(first+count, g.Rows); i++ {
 		mark := ""
 		if g.Mark != nil {
-			mark = g.Mark(i)
+			mark = g.Mark(g.At(i))
 		}
-		row := slices.Clone(g.Row(i))
+		row := slices.Clone(g.Row(g.At(i)))
 		for c := range row {
 			row[c] = Fit(row[c])
 		}

@@ -82,16 +82,16 @@ func (b *browser) rows(id string, first, count int) any {
 	}
 	rows, marks := g.View(first, count)
 	return list(len(rows), func(i int) any {
-		row := map[string]any{"cells": words(rows[i]), "mark": marks[i]}
+		row, at := map[string]any{"cells": words(rows[i]), "mark": marks[i]}, g.At(max(first, 0)+i)
 		if g.Shares != nil {
-			shares := g.Shares(max(first, 0) + i)
+			shares := g.Shares(at)
 			row["shares"] = list(len(shares), func(c int) any { return shares[c] })
 		}
 		if g.After != nil {
-			row["after"] = g.After(max(first, 0) + i)
+			row["after"] = g.After(at)
 		}
 		if g.Titles != nil {
-			row["titles"] = words(g.Titles(max(first, 0) + i))
+			row["titles"] = words(g.Titles(at))
 		}
 		return row
 	})
@@ -159,7 +159,7 @@ func (b *browser) Matrix(m *state.Matrix) {
 			go b.app.PickFlow(row, column)
 		}))
 		script("Matrices").Call("onZoom", web.Function(func(args []js.Value) {
-			part := state.Part{From: [2]int{args[0].Int(), args[1].Int()}, To: [2]int{args[2].Int(), args[3].Int()}}
+			part := state.Part{args[0].Int(), args[1].Int(), args[2].Int(), args[3].Int()}
 			go b.app.ZoomMap(part)
 		}))
 		for _, m := range b.matrices {
@@ -189,15 +189,11 @@ func load(first bool, file, name string, connect func()) (waits bool) {
 }
 
 func setMatrix(m *state.Matrix) {
-	var part any
-	if p := m.Part; p != (state.Part{}) {
-		part = []any{p.From[0], p.From[1], p.To[0], p.To[1]}
-	}
 	script("Matrices").Call("set", map[string]any{
 		"id": m.ID, "title": m.Title, "summary": m.Summary, "rows": words(m.Rows), "columns": words(m.Columns),
 		"rowAxis": m.RowAxis, "columnAxis": m.ColumnAxis, "values": floats(m.Values), "texts": words(m.Texts),
 		"row": m.Row, "column": m.Column, "letters": words(m.Letters),
-		"map": m.Map, "zoom": m.Zoom, "names": words(m.Names), "part": part,
+		"map": m.Map, "zoom": m.Zoom, "names": words(m.Names), "part": list(4, func(i int) any { return m.Part[i] }),
 	})
 }
 
