@@ -10,7 +10,7 @@
 //  3. [Runner.Profile] collects the results while the run continues; [Runner.Finish] collects them
 //     at the end of the run.
 //
-// A run can be interrupted between two batches: if it is saved with [Runner.Save] and restored with
+// A run can be interrupted between two batches. If it is saved with [Runner.Save] and restored with
 // [Runner.Restore], the profile has the same bytes as without the interruption. A run can also be
 // divided: [JoinSegments] joins the results of segments of a trace exactly (MODELS §9). [Divided]
 // uses this to divide a run among processors or web workers, each of which reads a part of the
@@ -29,7 +29,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Spec selects what to analyse, and how. By default, a run analyses all data references, with
+// Spec selects the analyses and their input. By default, a run analyses all data references, with
 // 64-byte lines.
 type Spec struct {
 	Kinds     trace.Kinds // kinds of references to analyse; 0: data references
@@ -44,28 +44,27 @@ type Spec struct {
 	// SetNumbers selects the numbers of sets that set tables cover; 0: all.
 	SetNumbers stack.SetNumbers
 
-	// Package sites measures line utilisation for the LRU caches whose capacities are listed in
-	// Utilisation, in bytes and ascending. UtilisationWays lists the numbers of ways of these
-	// caches; 0 or missing: fully associative. Previous makes package sites record, for each
-	// access, the site that last accessed the line. Utilisation and Previous take additional time,
-	// and additional memory for each line.
+	// Utilisation lists, in bytes and ascending, the capacities of the LRU caches for which package
+	// sites measures line utilisation. UtilisationWays lists their numbers of ways; 0 or missing:
+	// fully associative. With Previous, package sites records, for each access, the site that last
+	// accessed the line. Utilisation and Previous cost time, and memory for each line.
 	Utilisation     []uint64
 	UtilisationWays []uint32
 	Previous        bool
 
-	// Cores lists groups of threads that run on the same core and so use the same private cache. A
-	// thread is in at most one group; every other thread has its own core. Domains lists groups of
+	// Cores lists groups of threads that run on the same core, and so use the same private cache. A
+	// thread is in at most one group. Every other thread has its own core. Domains lists groups of
 	// threads whose cores share a cache, in addition to the domain of all cores. The threads of a
-	// group are in ascending order. The analysis Sharing uses both Cores and Domains.
+	// group are in ascending order. Only the analysis Sharing uses Cores and Domains.
 	Cores, Domains [][]uint32
-	// Stacks selects the multi-core stacks that Sharing counts; 0: all stacks. If only some stacks
-	// are counted, the counts of the other stacks are meaningless, so the profile should not be
-	// stored. Mergeable, Sites and Communication require all stacks.
+	// Stacks selects the multi-core stacks that Sharing counts; 0: all stacks. The counts of the
+	// other stacks are meaningless, so the profile should not be stored. Mergeable, Sites and
+	// Communication require all stacks.
 	Stacks Stacks
 
-	// Sample selects the accesses from which package locality estimates its counts; nil: all accesses.
-	// The analyses Sites and Sharing use the same sample. Communication also uses it, unless the
-	// sample consists of single accesses. Counters remain exact.
+	// Sample selects the accesses from which package locality estimates its counts; nil: all
+	// accesses. The analyses Sites and Sharing use the same sample. So does Communication, unless
+	// the sample consists of single accesses. Counters remain exact.
 	Sample Sampling
 
 	// Budget limits the memory of the stacks, and provides the spill store; nil: no limit. Sites,
@@ -73,8 +72,8 @@ type Spec struct {
 	Budget *contract.Budget
 
 	// Start is the number of references in earlier segments. The reader of a segment begins at the
-	// segment's first reference: Skip has already been applied, and Limit counts from the beginning
-	// of the trace.
+	// segment's first reference: Skip has already been applied. Limit counts from the beginning of
+	// the trace.
 	Start uint64
 }
 
@@ -85,8 +84,8 @@ type Sampling interface {
 	// KeepsLines reports whether the sample contains all accesses to some lines, so that their last
 	// writers are known.
 	KeepsLines() bool
-	// Followers returns the analyses that estimate results other than locality from the same
-	// sample, in the order in which they read batches.
+	// Followers returns the other analyses that use the same sample, in the order in which they
+	// read batches.
 	Followers(w Wanted) []Analysis
 	// Stretches returns a reader of the sampled contiguous parts of r, or nil if all of r is read.
 	Stretches(r trace.Reader, kinds trace.Kinds, threads []uint32) Stretches
@@ -105,8 +104,8 @@ type Stretches interface {
 	Sampled() *profile.Sampled // Sampled describes the parts that were read.
 }
 
-// ToRead returns how many references of a trace a run reads. If there is a limit, references that
-// the selection of kinds and threads excludes do not count towards it.
+// ToRead returns the number of references of a trace that a run reads. A limit does not include
+// references of other kinds and threads.
 func (s Spec) ToRead(references uint64) uint64 {
 	references -= min(s.Skip, references)
 	if s.Limit > 0 {
@@ -230,9 +229,9 @@ func (s Spec) checkUtilisation() error {
 	return nil
 }
 
-// Measure adds a cache to the caches for which utilisation is measured, and keeps the list sorted
-// and without duplicates. ways = 0 means fully associative. If the cache cannot be measured, or the
-// list is full, Measure does nothing.
+// Measure adds a cache to the sorted list of caches for which utilisation is measured, unless the
+// list contains it, the list is full, or the cache cannot be measured. ways = 0 means fully
+// associative.
 func (s *Spec) Measure(bytes uint64, ways uint32) {
 	line := uint64(s.SiteLineBytes())
 	if bytes%line != 0 || !profile.ValidUtilisation(bytes/line, ways) || len(s.Utilisation) == profile.MaxCapacities {
@@ -251,8 +250,7 @@ func (s *Spec) Measure(bytes uint64, ways uint32) {
 	s.UtilisationWays = slices.Insert(all, at, ways)
 }
 
-// waysOf returns the ways of the i-th cache for which utilisation is measured, or 0 if it is fully
-// associative.
+// waysOf returns the ways of the i-th measured cache, or 0 if it is fully associative.
 func (s Spec) waysOf(i int) uint32 {
 	if i < len(s.UtilisationWays) {
 		return s.UtilisationWays[i]

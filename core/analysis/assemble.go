@@ -15,17 +15,16 @@ import (
 //  1. [Stretcher]s analyse stretches as segments, on any machine and in any order.
 //  2. [JoinSegments] joins neighbouring segments to one segment, in any grouping.
 //  3. [Plan.Finish] analyses the trace up to the first stretch, and appends the joined segments.
-//     Some decisions of the analyses depend on that first part of the trace, which belongs to no
-//     segment.
+//     This first part belongs to no segment, because some decisions of the analyses depend on it.
 //
 // If a run cannot be divided, the plan has no stretches, and Finish analyses the whole trace.
 type Plan struct {
 	Stretches  []Stretch
 	References uint64 // number of references in the trace, according to its index
 
-	// Moves reports whether stretchers need the layout of the allocated memory blocks. A stretcher
+	// Moves reports whether Stretchers need the layout of the allocated memory blocks. A Stretcher
 	// can find the layout by reading the whole trace up to its stretch. Alternatively, MovesOf
-	// reads the changes of the layout from each part of the trace, and Layouts joins the parts.
+	// reads the changes of the layout from each part of the trace, and Layouts joins them.
 	Moves bool
 
 	spec  Spec
@@ -34,12 +33,11 @@ type Plan struct {
 	lone  bool // threads are distinguished, but all stretches belong to one thread
 }
 
-// headReferences is the number of references that are analysed before the first stretch. After
-// these references, communication knows that the trace has a single thread, which is true for all
-// divided traces.
+// headReferences is the number of references that are analysed before the first stretch. By then,
+// communication knows that the trace has a single thread, which is true for all divided traces.
 const headReferences = leastStretch
 
-// NewPlan divides a run into stretches of about the given number of references. Stretches begin at
+// NewPlan divides a run into stretches of about the given number of references. A stretch begins at
 // the start of a chunk, unless chunks are longer than stretches. A nil source cannot be divided.
 // The error is a [*trace.OptionError].
 func NewPlan(spec Spec, source trace.Source, references uint64) (*Plan, error) {
@@ -60,12 +58,12 @@ func newPlan(spec Spec, source trace.Source, references, head uint64) (*Plan, er
 	if references == 0 || p.References <= head || !p.spec.Divides(source.Kinds()) || p.spec.inOrder() != nil {
 		return p, nil
 	}
-	references = min(references, p.References) // this limit prevents sums from overflowing
+	references = min(references, p.References) // sums must not overflow
 	events := p.prepare(source)
 	at := func(chunk int, rows, before uint64) Stretch {
 		return Stretch{From: trace.Position{Chunk: chunks[chunk].At, Rows: rows}, First: before, Events: events, Lone: p.lone}
 	}
-	next := head // reference at which the next stretch is to begin
+	next := head // reference at which the next stretch should begin
 	for i, c := range chunks {
 		before := p.index.before[i]
 		for next < before+c.References {
@@ -100,8 +98,7 @@ func (p *Plan) prepare(source trace.Source) (events trace.Kinds) {
 	return events
 }
 
-// Rest returns the part of a stretch that follows a position in it. The stretch must be one of the
-// plan's.
+// Rest returns the part of one of the plan's stretches after a position.
 func (p *Plan) Rest(of Stretch, from trace.Position) Stretch {
 	of.From, of.First = from, p.index.first(from)
 	return of
@@ -116,8 +113,8 @@ type Move struct {
 	Rows  *trace.Batch // the rows, with their kinds, addresses, sites and arguments
 }
 
-// MovesOf reads the moves of a stretch, which is given by its index; -1 means the part before the
-// first stretch.
+// MovesOf reads the moves of the stretch with the given index, or of the part before the first
+// stretch if the index is -1.
 func (p *Plan) MovesOf(source trace.Source, stretch int) (all Moves, err error) {
 	of := p.head
 	if stretch >= 0 {
@@ -165,7 +162,7 @@ func (p *Plan) Layouts(source trace.Source) *Layouts {
 }
 
 // Behind returns the layout of memory blocks at the end of the next part of the trace, which
-// contains these moves. The parts must be passed in the order of the trace.
+// contains the given moves. Parts must be passed in the order of the trace.
 func (l *Layouts) Behind(moves Moves) []contract.Block {
 	for _, m := range moves {
 		if m.Chunk != l.chunk {
@@ -176,9 +173,9 @@ func (l *Layouts) Behind(moves Moves) []contract.Block {
 	return l.blocks.Layout()
 }
 
-// JoinSegments joins one or more neighbouring segments of a plan, in the order of the trace. The
-// result is also a segment. The error is an [*AppendError] if a segment does not begin where the
-// previous one ends, or the error of an analysis if its state is damaged.
+// JoinSegments joins neighbouring segments of a plan to one segment, in the order of the trace. The
+// error is an [*AppendError] if a segment does not begin where the previous segment ends, or the
+// error of an analysis whose state is damaged.
 func JoinSegments(spec Spec, segments ...*profile.Profile) (*profile.Profile, error) {
 	first := segments[0]
 	if len(segments) == 1 {
@@ -195,7 +192,7 @@ func JoinSegments(spec Spec, segments ...*profile.Profile) (*profile.Profile, er
 // Finish returns the profile of the run. It analyses r, a reader of source from its beginning, up
 // to the first stretch, and then appends rest, the joined segment of all stretches. If rest cannot
 // be appended, Finish analyses the whole trace, and joined is false. The error is an error of r, an
-// [*AppendError] if segments are missing, or [trace.ErrNotThere]; the profile then contains
+// [*AppendError] if segments are missing, or [trace.ErrNotThere]. The profile then contains
 // everything before the error.
 func (p *Plan) Finish(r trace.Mover, source trace.Source, rest *profile.Profile) (whole *profile.Profile, joined bool, err error) {
 	runner, err := NewRunner(p.spec, r)
@@ -228,7 +225,7 @@ func toEnd(r *Runner) (err error) {
 	return err
 }
 
-// append appends the joined segments if the state before the first segment allows this.
+// append appends the joined segments if the state before the first segment allows it.
 func (p *Plan) append(d *Divided, from trace.Position, rest *profile.Profile) (done bool, err error) {
 	if rest == nil || rest.Segment == nil || rest.Segment.Start != d.analysed || rest.Totals.AllReferences()+d.analysed != p.References {
 		return false, &AppendError{"the segments do not cover the rest of the trace"}
@@ -236,7 +233,7 @@ func (p *Plan) append(d *Divided, from trace.Position, rest *profile.Profile) (d
 	if !d.takes(rest, p.lone) || !d.source.Agrees(d.mover, from.Chunk) {
 		return false, nil
 	}
-	// The final layout is not needed.
+	// Nothing needs the final layout.
 	if err := d.mover.Pass(trace.AtEnd); err != nil {
 		return false, err
 	}
@@ -254,9 +251,9 @@ func (e *AppendError) Error() string { return e.What }
 
 func noProgram() *trace.Program { return nil }
 
-// join makes the analyses continue where the first segment ends, and appends the following
-// segments. All analyses append one segment before any of them appends the next, because an
-// analysis may need the result of another analysis for the segment.
+// join appends the segments after the first segment to the analyses of the first segment. All
+// analyses append one segment before any of them appends the next, because an analysis may need
+// another analysis's result for the segment.
 func join(analyses []member, first *profile.Profile, following ...*profile.Profile) (*profile.Profile, error) {
 	joined := &profile.Profile{Input: first.Input, Totals: first.Totals, State: first.State, Segment: &profile.Segment{}, Sources: slices.Clone(first.Sources)}
 	if first.Segment != nil {

@@ -61,8 +61,8 @@ func (x *chunkIndex) border(references uint64) uint64 {
 // below returns the last chunk border at or before a number of references.
 func (x *chunkIndex) below(references uint64) uint64 { return x.before[x.at(references)] }
 
-// even rounds a number of references to the nearest chunk border if the distance is small compared
-// with the length of a segment, so that no chunk is decoded twice.
+// even rounds a number of references to the nearest chunk border if the border is close compared
+// with the length of a segment. No chunk is then decoded twice.
 func (x *chunkIndex) even(references, segment uint64) uint64 {
 	i := x.at(references)
 	if i == len(x.chunks) {

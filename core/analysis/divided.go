@@ -12,15 +12,15 @@ import (
 
 // Divided is a [Runner] with helpers that read parts of the trace independently. The result is
 // identical to a Runner's, byte for byte (MODELS §9). Divided requires a file that can be read from
-// any position; [Parallel] reads all other files.
+// any position. [Parallel] reads all other files.
 //
 //  1. The live analyses read rows in order, in [Divided.Step], as in a Runner.
-//  2. Helpers analyse later segments of the trace. The length of these segments is chosen, with the
-//     file's index, so that all helpers and the live analyses finish at about the same time.
+//  2. Helpers analyse later segments of the trace. The file's index is used to choose the length of
+//     the segments, so that all helpers and the live analyses finish at about the same time.
 //  3. When the live analyses reach a segment, they append it and continue after it. If the segment
 //     is unfinished, it is cut, and the remaining part is divided again.
 //
-// This is the scheme of PARDA (Niu, Dinan, Lu and Sadayappan, IPDPS 2012), with one difference: its
+// This is the scheme of PARDA (Niu, Dinan, Lu and Sadayappan, IPDPS 2012) with one difference: its
 // last step is done as early as possible, and the part that is analysed live need not be joined.
 type Divided struct {
 	*Runner
@@ -34,7 +34,7 @@ type Divided struct {
 
 	least, most uint64  // shortest and longest stretch, in references
 	joining     float64 // cost of appending the latest segment, relative to analysing it
-	live        uint64  // no stretch may begin before this reference, because a helper failed there
+	live        uint64  // no stretch may begin before this reference, at which a helper failed
 	fixed       bool
 	moves       bool // the layout of memory blocks matters
 	reads       bool // an analysis reads the rows of segments: see contract.RowAppender
@@ -70,9 +70,9 @@ type DividedOptions struct {
 	SegmentReferences int
 	// memory limit of the run, which its analyses use for the most part; 0: none
 	MemoryBytes uint64
-	// Narrow omits events that are needed only by analyses without segments, such as loop
-	// compression. They are omitted from segments and, once these analyses need no more rows, also
-	// from the run itself. [Divided.State] then fails, because positions in a state count all rows.
+	// Narrow omits events that only analyses without segments need, such as loop compression. The
+	// events are omitted from segments and, once these analyses need no more rows, also from the
+	// run itself. [Divided.State] then fails, because positions in a state count all rows.
 	Narrow bool
 }
 
@@ -93,29 +93,29 @@ type stretching struct {
 	segment  Segment
 }
 
-// Lengths of stretches, in references. Long stretches are cheaper to join; with short stretches,
-// saved states are more recent.
+// Lengths of stretches, in references. Long stretches are cheaper to join. Saved states are more
+// recent with short stretches.
 const (
 	leastStretch = 1 << 17
 	mostStretch  = 1 << 26
-	lastStretch  = 1 << 29 // the longest stretch if joining is expensive
+	lastStretch  = 1 << 29 // maximum length if joining is expensive
 
-	// the longest stretch if rows are compressed to loops, because joining a stretch is a single step
-	// and includes compressing its rows
+	// maximum length if rows are loop-compressed, because joining a stretch is then a single step
+	// that includes the compression
 	foldedStretch = 1 << 22
 
-	readingShare = 0.25 // share of the live analyses' time that reading and loop compression take
+	readingShare = 0.25 // share of the live analyses' time for reading and loop compression
 )
 
-// Divides reports whether helpers that read a source independently can share a run. This requires
-// that every reference is analysed, so that its position is known.
+// Divides reports whether helpers that read a source independently can share a run. Every reference
+// must be analysed, so that its position is known.
 func (s Spec) Divides(kinds trace.Kinds) bool {
 	s = s.WithDefaults()
 	return s.Splits() && s.Skip == 0 && s.Limit == 0 && s.Threads == nil && s.Start == 0 && kinds&trace.AllKinds&^s.Kinds == 0
 }
 
 // NewDivided checks spec and returns a run that reads r. mover moves r to other positions. source
-// is the same file, for helpers to read. The caller must call Close. The error is a
+// is the same file, from which helpers read. The caller must call Close. The error is a
 // [*trace.OptionError].
 func NewDivided(spec Spec, r trace.Reader, mover trace.Mover, source trace.Source, o DividedOptions) (*Divided, error) {
 	runner, err := NewRunner(spec, r)
@@ -146,8 +146,8 @@ func NewDivided(spec Spec, r trace.Reader, mover trace.Mover, source trace.Sourc
 }
 
 // memoryShare is the number of bytes of memory to reserve for each reference of a stretch. Each
-// reference may access a new line, which takes about 60 bytes in the stack, in the set tables, and
-// in the join.
+// reference may access a new line, which takes about 60 bytes in the stack, the set tables and the
+// join.
 const memoryShare = 512
 
 // State returns the state of the run: see [Runner.State]. It cannot be encoded if events were
@@ -162,7 +162,7 @@ func (d *Divided) State() *State {
 
 var errNarrow = errors.New("analysis: the state of a run that omits events cannot be saved; see DividedOptions.Narrow")
 
-// look determines whether the rows of segments, and all events, still have to be read.
+// look determines whether the rows of segments, and all events, must still be read.
 func (d *Divided) look() {
 	if d.reads = d.reads && d.reading(); d.wide && !d.reads {
 		d.wide, d.narrow = false, d.index.border(d.index.references(d.mover.Position())+1)
@@ -201,7 +201,7 @@ func (d *Divided) share() {
 			}
 			d.end(h.claim, h.Segment())
 			if h.Gone() && h.claim.segment.Profile == nil {
-				if i := slices.Index(d.claims, h.claim); i >= 0 { // if the claim is not listed, the live analyses have taken it over
+				if i := slices.Index(d.claims, h.claim); i >= 0 { // a claim that is not listed was taken over by the live analyses
 					d.claims = slices.Delete(d.claims, i, i+1)
 					d.stop()
 				}
@@ -223,8 +223,8 @@ func (d *Divided) share() {
 	}
 }
 
-// end records the result of a segment. If the segment was cut, the remaining part becomes
-// unassigned again.
+// end records the result of a segment. If the segment was cut, its remaining part is unassigned
+// again.
 func (d *Divided) end(c *stretching, s Segment) {
 	c.segment, c.ended = s, true
 	if p := s.Profile; p != nil && p.Segment != nil {
@@ -274,7 +274,7 @@ func (d *Divided) Ahead() (references uint64) {
 	return references
 }
 
-// claim chooses a segment for an idle helper. It returns nil if no segment is worthwhile.
+// claim chooses a segment for an idle helper, or returns nil if no segment is worthwhile.
 func (d *Divided) claim() *stretching {
 	if _, later := d.joins(nil); !later {
 		d.over = true
@@ -319,8 +319,8 @@ func (d *Divided) claim() *stretching {
 	return c
 }
 
-// owed returns the number of references that the live analyses could read in the time that it takes
-// to append the claimed segments.
+// owed returns the number of references that the live analyses could read in the time that
+// appending the claimed segments takes.
 func (d *Divided) owed() uint64 {
 	claimed := 0.
 	for _, c := range d.claims {
@@ -333,11 +333,10 @@ func (d *Divided) owed() uint64 {
 	return uint64(claimed * min(share, 1))
 }
 
-// choose returns a segment of about want references, which lies before claim number at. choose
-// prefers the last gap, and leaves the beginning of this gap to the live analyses if they have
-// little else to read. If the last gap is empty, choose returns the second half of the longest gap.
-// The live analyses also have to append the claimed segments, which takes as long as reading owed
-// references.
+// choose returns a segment of about want references before claim number at. It prefers the last
+// gap, and leaves the beginning of this gap to the live analyses if they have little else to read.
+// If the last gap is empty, it returns the second half of the longest gap. The live analyses also
+// have to append the claimed segments, which takes as long as reading owed references.
 func (d *Divided) choose(gaps []gap, references, owed, want uint64) (from, to uint64, at int) {
 	at = len(gaps) - 1
 	tail := gaps[at]
@@ -366,8 +365,8 @@ func (d *Divided) choose(gaps []gap, references, owed, want uint64) (from, to ui
 	return max(g.from, d.index.even(g.from+(g.to-g.from)/2, g.to-g.from)), g.to, at
 }
 
-// whole moves the start and the end of a segment to chunk borders, where the positions of rows do
-// not depend on the selected events. The result is empty if the segment contains no chunk border.
+// whole moves the borders of a segment to chunk borders, where the positions of rows do not depend
+// on the selected events. The result is empty if the segment contains no chunk border.
 func (d *Divided) whole(g gap, from, to uint64) (uint64, uint64) {
 	if from = d.index.below(from); from < g.from {
 		from = d.index.border(g.from)
@@ -409,8 +408,8 @@ func (d *Divided) give(c *stretching) {
 	d.stop()
 }
 
-// take appends a segment. If the segment cannot be appended, the live analyses analyse its rows
-// themselves, and report any error.
+// take appends a segment. If this is impossible, the live analyses analyse its rows, and report any
+// error.
 func (d *Divided) take(c *stretching) error {
 	s := c.segment.Profile
 	if s == nil || d.analysed == 0 || s.Segment == nil || s.Segment.Start != d.analysed || !d.takes(s, c.lone) || !d.source.Agrees(d.mover, c.start.Chunk) {

@@ -14,10 +14,10 @@ type feed struct {
 	analyses []member
 	batch    *trace.Batch
 	mixed    bool        // the batch may contain events
-	next     int         // index of the first row of the batch that has not been analysed
+	next     int         // index of the first row of the batch not analysed yet
 	view     trace.Batch // the part of the batch that is being analysed
 
-	references references               // the references among the rows of that part
+	references references               // the references in that part
 	rest       rest                     // rest of a reference that is analysed in pieces
 	beside     func(*trace.Batch) error // additional consumer, or nil
 
@@ -43,8 +43,8 @@ func (f *feed) pending() bool { return f.next < f.batch.Len() }
 
 const stepBytes = 4 << 20 // maximum number of bytes that one step may touch: a power of two, and a multiple of every line size
 
-// consume analyses the rows of the batch, beginning with row f.next, until they have touched
-// stepBytes bytes.
+// consume analyses the rows of the batch, from row f.next on, until they have touched stepBytes
+// bytes.
 func (f *feed) consume() error {
 	b := f.batch
 	end, bytes := f.next, uint64(0)
@@ -117,8 +117,8 @@ func (f *feed) countThreads(b *trace.Batch) {
 	}
 }
 
-// countedRows is the maximum number of rows that one word can count. The bits of the word from
-// numberBit on contain the number of rows, and the lower bits contain the sum of their bytes.
+// countedRows is the maximum number of rows that one word can count. The bits from numberBit on
+// contain the number of rows, and the lower bits contain the sum of their bytes.
 const (
 	countedRows = 1 << 12
 	numberBit   = 48
@@ -127,8 +127,8 @@ const (
 // kindCounts contains a word of counts for each kind.
 type kindCounts [8]uint64
 
-// countKinds counts at most countedRows references. It uses four tables in turn, because an
-// increment of a counter waits for the latest store to this counter.
+// countKinds counts at most countedRows references. It uses four tables in turn, because
+// incrementing a counter must wait for the latest store to it.
 func countKinds(kinds []trace.Kind, sizes []uint32) kindCounts {
 	var a, b, c, d kindCounts
 	sizes = sizes[:len(kinds)]
@@ -182,7 +182,7 @@ func (f *feed) progress() Progress {
 }
 
 // profile returns the result so far. left counts the references that were not selected. If segment
-// is true, the result can be restored and, if the spec requires it, appended.
+// is true, the result can be restored. It can also be appended if the spec requires it.
 func (f *feed) profile(spec *Spec, header trace.Header, left profile.Totals, state profile.State, segment bool) *profile.Profile {
 	p := &profile.Profile{
 		Input: profile.Input{
@@ -191,7 +191,7 @@ func (f *feed) profile(spec *Spec, header trace.Header, left profile.Totals, sta
 		Totals: addTotals(f.totals, left),
 		State:  state,
 	}
-	// these fields are removed because they contain names of files and paths
+	// these fields contain names of files and paths
 	p.Input.Header.Program, p.Input.Header.Capture = nil, nil
 	p.Totals.Threads = slices.Clone(f.totals.Threads)
 	slices.Sort(p.Totals.Threads)
@@ -212,7 +212,7 @@ func (f *feed) profile(spec *Spec, header trace.Header, left profile.Totals, sta
 	return p
 }
 
-// forGood removes the state that only a saved run needs from a final profile.
+// forGood removes the data that only a saved run needs from a final profile.
 func forGood(p *profile.Profile) *profile.Profile {
 	if p.Segment != nil {
 		p.Segment.Communication = nil
@@ -250,7 +250,7 @@ func (f *feed) close() {
 
 // rest is the unread part of a reference that touches more bytes than one step may touch. A range
 // of gigabytes can take seconds and gigabytes of memory, so the caller of Step must be able to stop
-// in between. Analyses that are not PieceConsumers read the whole reference at once.
+// within it. Analyses that are not PieceConsumers read the whole reference at once.
 type rest struct {
 	analyses  []contract.PieceConsumer
 	batch     *trace.Batch // the reference
@@ -313,14 +313,14 @@ func (f *feed) takes(s *profile.Profile, lone bool) bool {
 	return now && s.Totals.AllReferences() > 0 && (!lone || f.alone(s.Totals.Threads))
 }
 
-// alone reports whether, according to a multi-core analysis, all references so far and the
-// references of these threads belong to one core.
+// alone reports whether a multi-core analysis assigns all references so far, and the references of
+// these threads, to one core.
 func (f *feed) alone(threads []uint32) bool {
 	cores, ok := find[contract.MultiCore](f.analyses)
 	return ok && cores.Alone(threads)
 }
 
-// several reports whether a multi-core analysis has found more than one core.
+// several reports whether a multi-core analysis has found several cores.
 func (f *feed) several() bool {
 	cores, ok := find[contract.MultiCore](f.analyses)
 	return ok && cores.Several()
@@ -382,12 +382,12 @@ func (f *feed) add(t *profile.Totals) {
 	f.analysed += t.AllReferences()
 }
 
-// touchCost is the cost of joining a first touch or a line of the stack, expressed as a number of
-// references that could be analysed in the same time. It is high because looking up the line causes
-// a cache miss.
+// touchCost is the cost of joining a first touch or a line of the stack, as a number of references
+// that could be analysed in the same time. It is high, because the look-up of the line causes a
+// cache miss.
 const touchCost = 3
 
-// joinCost estimates the cost of joining a segment, expressed in references like touchCost.
+// joinCost estimates the cost of joining a segment, in the same unit as touchCost.
 func joinCost(p *profile.Profile) (cost uint64) {
 	for i := range p.Segment.Lines {
 		cost += touchCost * uint64(len(p.Segment.Lines[i].FirstTouches)+len(p.Segment.Lines[i].Stack))

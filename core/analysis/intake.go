@@ -20,7 +20,7 @@ type intake struct {
 	unselected uint64 // number of references of other kinds and threads
 	tolerated  uint64 // number of bad records that were tolerated
 
-	resumeRows, resumeBad uint64 // position at which a restored run continues
+	resumeRows, resumeBad uint64 // position at which a restored run resumes
 }
 
 // newIntake makes the reader deliver all references, and the events that the analyses read.
@@ -64,8 +64,8 @@ func (in *intake) isDone(analysed uint64) bool {
 	return in.want.Limit > 0 && in.want.Start+analysed >= in.want.Limit
 }
 
-// read replaces the rows of b with the next selected rows; there may be none. mixed means that b
-// may contain events.
+// read replaces the rows of b by the next selected rows, if any. mixed means that b may contain
+// events.
 func (in *intake) read(b *trace.Batch, analysed uint64) (mixed bool, err error) {
 	if err := in.reader.Next(b); err != nil {
 		return false, in.tolerate(err)
@@ -100,8 +100,8 @@ func (in *intake) tolerate(err error) error {
 	return nil
 }
 
-// selectRows keeps the rows of the chosen kinds and threads, and the events of these threads. A row
-// without a thread belongs to none of the chosen threads.
+// selectRows keeps the rows of the chosen kinds and threads, and the events of these threads. If
+// threads are chosen, rows without a thread are dropped.
 func (in *intake) selectRows(b *trace.Batch, analysed uint64) (mixed bool) {
 	others := trace.Kinds(0)
 	for _, k := range b.Kind {
@@ -139,8 +139,7 @@ func (in *intake) selectRows(b *trace.Batch, analysed uint64) (mixed bool) {
 	return mixed
 }
 
-// room returns how many more references may be selected before the limit is reached, including
-// references to skip.
+// room returns the number of references until the limit, including references to skip.
 func (in *intake) room(analysed uint64) uint64 {
 	if in.want.Limit == 0 {
 		return ^uint64(0)
@@ -149,9 +148,9 @@ func (in *intake) room(analysed uint64) uint64 {
 	return in.toSkip + min(left, ^in.toSkip) // avoids an overflow
 }
 
-// selectPart applies Skip and Limit, which count references: the part begins after the last skipped
-// reference, and ends with the last reference within the limit. Events before the end of the
-// skipped references, or after the last selected reference, are omitted.
+// selectPart applies Skip and Limit, which count references. The part begins after the last skipped
+// reference, and ends with the last reference within the limit. Events outside the part are
+// dropped.
 func (in *intake) selectPart(b *trace.Batch, mixed bool, analysed uint64) {
 	if !mixed {
 		end := min(uint64(b.Len()), in.room(analysed))

@@ -15,17 +15,17 @@ import (
 // byte (MODELS §9; the scheme is PARDA: Niu, Dinan, Lu and Sadayappan, PARDA: a fast parallel reuse
 // distance analysis algorithm, IPDPS 2012).
 //
-//  1. One goroutine reads the trace and selects rows, ahead of all others. So a limit, a bad record
-//     or the end of a truncated file has the same effect as on one processor, and any trace can be
-//     analysed in parallel.
+//  1. One goroutine reads the trace and selects rows, ahead of all others. A limit, a bad record or
+//     the end of a truncated file therefore has the same effect as on one processor, and any trace
+//     can be analysed in parallel.
 //  2. The caller's goroutine runs the live analyses, which read rows in order, in [Parallel.Step].
 //  3. Workers analyse later segments of the trace. When the live analyses reach a segment, they
-//     append it and continue after it. If a worker has not finished a segment, the segment ends at
-//     the rows that the worker has analysed, so the live analyses do not wait.
+//     append it and continue after it. If the segment is unfinished, it is cut at the worker's
+//     position, so the live analyses do not wait.
 //
 // PARDA assigns an equal part of the trace to each processor, and joins all parts at the end. In
 // this implementation, the part that the live analyses read need not be joined, and segments are
-// only as long as necessary to make joining cheap: see [sizes].
+// only as long as necessary to make joining cheap; see [sizes].
 type Parallel struct {
 	spec    Spec
 	intake  intake
@@ -33,8 +33,8 @@ type Parallel struct {
 
 	live     feed
 	header   *trace.Header    // the trace's header at the position of the live analyses
-	left     profile.Totals   // totals of the rows that were not selected, up to that position
-	position position         // the reader's position at the same point
+	left     profile.Totals   // totals of the rows before that position that were not selected
+	position position         // the reader's position when it read these rows
 	restored *profile.Profile // state from which the run resumes; nil: it begins at the start of the trace
 	failed   error            // error of an analysis while its state was saved
 	running  bool
@@ -49,9 +49,9 @@ type Parallel struct {
 	at      int        // number of the block that the live analyses reach next
 	claims  claims
 	free    []*trace.Batch
-	lone    bool    // whether all references so far belong to one core
+	lone    bool    // all references so far belong to one core
 	joining bool    // the live analyses can append segments
-	alone   bool    // the live analyses cannot append segments any more
+	alone   bool    // the live analyses cannot append further segments
 	halted  bool    // reading must stop
 	closed  bool    // all goroutines must end
 	ended   *ending // how reading ended; nil: there may be more to read
@@ -97,10 +97,9 @@ func NewParallel(spec Spec, r trace.Reader, o ParallelOptions) (*Parallel, error
 	return p, nil
 }
 
-// runConcurrently makes the stacks of several cores run concurrently, on different processors. In
-// that case, workers do not analyse segments in advance. Workers cannot analyse such segments if
-// communication is analysed. In all other cases, joining the stacks of cores would take longer than
-// computing them.
+// runConcurrently makes the stacks of several cores run concurrently, on different processors.
+// Workers then do not analyse segments in advance. If communication is analysed, they cannot.
+// Otherwise, joining the stacks of cores would take longer than computing them.
 func (p *Parallel) runConcurrently() {
 	for _, a := range p.live.analyses {
 		if c, ok := a.Analysis.(contract.Concurrent); ok {
@@ -123,7 +122,7 @@ func (p *Parallel) begin() {
 		w := &worker{p: p, header: &trace.Header{}}
 		if p.restored != nil && p.moves.wanted != 0 {
 			w.before = p.spec.newLayout(w.program)
-			if w.before.Restore(p.restored) != nil { // this should not happen, because Restore succeeded for the live analyses
+			if w.before.Restore(p.restored) != nil { // unexpected, because Restore succeeded for the live analyses
 				p.alone = true
 			}
 		}
@@ -148,7 +147,7 @@ func (s signal) notify() {
 	}
 }
 
-// wait waits for a notification, but not longer than patience.
+// wait waits for a notification, but at most as long as patience.
 func (s signal) wait() {
 	t := time.NewTimer(patience)
 	defer t.Stop()
@@ -247,7 +246,7 @@ func (p *Parallel) batch(rows int) *trace.Batch {
 	return trace.NewBatch(rows)
 }
 
-// patience is the longest time that Step waits, so that its caller soon regains control.
+// patience is the maximum time that Step waits, so that its caller soon regains control.
 const patience = 20 * time.Millisecond
 
 // Step analyses a batch or a part of a batch, appends a segment, or waits briefly for a segment.
@@ -295,7 +294,6 @@ func (p *Parallel) Step() error {
 	return nil
 }
 
-// finishBlock releases a block that the live analyses have analysed.
 func (p *Parallel) finishBlock() {
 	if p.current == nil {
 		return
@@ -335,8 +333,8 @@ func (p *Parallel) arrive() *claim {
 	return c
 }
 
-// take appends a segment. If this is impossible, the live analyses analyse the segment themselves,
-// and so find the reason.
+// take appends a segment. If this is impossible, the live analyses analyse the segment and find the
+// reason.
 func (p *Parallel) take(c *claim) error {
 	s := c.result
 	if s != nil && (p.live.analysed == 0 || !p.live.takes(s, c.lone)) {
@@ -434,7 +432,7 @@ func (p *Parallel) Finish(state profile.State) *profile.Profile {
 	return p.Profile(state)
 }
 
-// Halt stops reading. Records that were already read are still analysed; then Step returns
+// Halt stops reading. Records that were already read are still analysed. Then Step returns
 // [ErrStopped].
 func (p *Parallel) Halt() {
 	p.mu.Lock()
@@ -443,8 +441,8 @@ func (p *Parallel) Halt() {
 	p.mu.Unlock()
 }
 
-// Close ends all goroutines. It reports whether the reader is no longer in use. A reader that waits
-// for input for more than a second remains in use.
+// Close ends all goroutines. It reports whether the reader is no longer in use. A reader that has
+// waited for input for more than a second remains in use.
 func (p *Parallel) Close() (unused bool) {
 	p.mu.Lock()
 	p.closed = true
@@ -463,7 +461,7 @@ func (p *Parallel) Close() (unused bool) {
 	}
 }
 
-// told keeps a copy of the header at each block, because readers extend the header's tables later.
+// told keeps a copy of the header for each block, because readers extend the header's tables later.
 type told struct{ latest *trace.Header }
 
 // header returns the header so far.
@@ -485,8 +483,8 @@ func (t *told) header(r trace.Reader) *trace.Header {
 	return t.latest
 }
 
-// sameHeader reports whether nothing was added to a header since it was copied. Comparing lengths
-// is sufficient, because tables only grow.
+// sameHeader reports whether a header is unchanged since it was copied. Comparing lengths is
+// sufficient, because tables only grow.
 func sameHeader(a, b *trace.Header) bool {
 	p, q := a.Program, b.Program
 	return a.Format == b.Format && a.Threads == b.Threads && a.PCs == b.PCs && a.Sizes == b.Sizes && a.Sites == b.Sites && a.Sliced == b.Sliced &&

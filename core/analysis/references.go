@@ -58,9 +58,8 @@ func (r *references) compact(part *trace.Batch) *trace.Batch {
 	return into
 }
 
-const manyRows = 16 // if there are at least this number of references per event, copying whole runs is faster
+const manyRows = 16 // with at least this number of references per event, copying whole runs is faster
 
-// copyRuns copies the runs of references between events.
 func copyRuns(into, part *trace.Batch) {
 	n, kinds := 0, part.Kind
 	for lo := 0; lo < len(kinds); lo++ {
@@ -84,8 +83,8 @@ func copyRun[T any](into, from []T, n, lo, hi int) {
 	}
 }
 
-// copyRows copies references without a branch on a row's kind: it writes each row, and overwrites
-// an event by the next row.
+// copyRows copies references without a branch on a row's kind. It writes each row, and overwrites
+// an event with the next row.
 func copyRows(into, part *trace.Batch) {
 	kinds, n := part.Kind, 0
 	froms, addrs := part.Addr[:len(kinds)], into.Addr[:len(kinds)]

@@ -18,36 +18,34 @@ type Analysis = contract.Analysis
 // Analyses is a set of analyses; 0 represents [Default].
 type Analyses uint32
 
-// registration contains everything that the framework knows about an analysis, or about an option
-// of an analysis. The registrations are in table.go.
+// registration contains the framework's knowledge about an analysis, or about an option of an
+// analysis. The registrations are in table.go.
 type registration struct {
 	tag   Analyses // a single bit
 	name  string   // name that [ParseAnalyses] accepts
 	needs Analyses // other analyses that must run: it uses their results, or is an option of one of them
 
-	// beside means that Default does not include the analysis, and that selecting it alone adds it
-	// to Default.
+	// beside means that Default does not include the analysis, and that selecting only this
+	// analysis adds it to Default.
 	beside bool
-	// inOrder is the reason why a part of a trace cannot be analysed separately from the preceding
-	// part, or "" if this is possible. An analysis with a reason has no segments, and must be a
+	// inOrder is the reason why a part of a trace cannot be analysed separately from the part
+	// before it, or "". An analysis with a reason has no segments, and must be a
 	// [contract.RowAppender] if other analyses have segments.
 	inOrder string
-	// estimated means that in a run with a [Sampling], the analyses of the sample replace this
+	// estimated means that, in a run with a [Sampling], the analyses of the sample replace this
 	// analysis.
 	estimated bool
-	// inSample reports whether a run with a sample includes the analysis; nil: every such run
-	// includes it.
+	// inSample reports whether a run with a sample includes the analysis; nil: always.
 	inSample func(Sampling) bool
-	// byLine means that the analysis stores more data per line than stacks do. It cannot run with a
-	// Budget.
+	// byLine means that the analysis stores more data per line than stacks do, so it cannot run
+	// with a Budget.
 	byLine bool
-	// bounded means that the memory of the analysis does not grow with the lines or bytes that the
-	// run touches. The analysis continues if the stacks are spilled.
+	// bounded means that the memory of the analysis does not grow with the number of lines or bytes
+	// touched. The analysis continues if the stacks are spilled.
 	bounded bool
 
 	// make returns the analysis for a run or a segment, or nil if segments do not include the
-	// analysis. For an option, the field make is nil; the analysis to which the option belongs checks
-	// it.
+	// analysis. Options have no make; the analysis to which an option belongs checks for it.
 	make func(m *maker) Analysis
 	// layout returns an analysis that only follows the layout of memory blocks. It is nil if the
 	// analysis is not a [contract.LayoutFollower].
@@ -62,7 +60,6 @@ type registration struct {
 // because functions of the registrations refer to it.
 var registered []registration
 
-// These variables are derived from the registrations.
 var (
 	analysisNames []string // indexed by the bit of the tag
 	allAnalyses   Analyses
@@ -73,7 +70,8 @@ var (
 
 func init() { register(registrations()) }
 
-// register sets the table. The tags of the registrations must be the lowest bits, each used once.
+// register sets the table. The tags of the registrations must be the lowest bits, and each must be
+// unique.
 func register(list []registration) {
 	registered, analysisNames = list, make([]string, len(list))
 	allAnalyses, beside, byLine, bounded = 0, 0, 0, 0
@@ -94,10 +92,11 @@ func register(list []registration) {
 }
 
 // Default selects the analyses that run unless the user chooses others. These are locality with
-// sets, so that no cache has to be chosen before the run. If the trace has several threads, they
-// include sharing, and also communication if the trace's tables or index list the threads or a
-// second thread appears soon (see communication.Expects). If the trace has code, they include sites
-// and the cheap counters, which do not count accesses per byte.
+// sets, so that no cache has to be chosen before the run, and analyses that depend on the trace. If
+// the trace has several threads, Default includes sharing. It includes communication if the tables
+// or the index list several threads, or a second thread appears soon (see communication.Expects).
+// If the trace has code, it includes sites and the cheap counters, which do not count accesses per
+// byte.
 const Default Analyses = 0
 
 // None selects no analyses. The pass then only counts references, and calls the consumer of
@@ -122,8 +121,7 @@ func (a Analyses) String() string {
 }
 
 // ParseAnalyses parses a comma-separated list of names, or default. Loops and blocks always run
-// together with other analyses: "loops" alone means default,loops, and "blocks" alone means
-// default,blocks.
+// with other analyses: "loops" alone means default,loops, and "blocks" alone means default,blocks.
 func ParseAnalyses(list string) (Analyses, error) {
 	var set Analyses
 	byDefault := false
@@ -144,7 +142,7 @@ func ParseAnalyses(list string) (Analyses, error) {
 	return set, nil
 }
 
-// Runs reports whether a run of the spec includes an analysis, which is given as a single bit.
+// Runs reports whether a run of the spec includes an analysis, given as a single bit.
 func (s Spec) Runs(a Analyses) bool { return s.has(a) }
 
 // has reports whether an analysis runs.
@@ -165,7 +163,7 @@ func (s Spec) setNumbers() stack.SetNumbers {
 }
 
 // continuing returns the spec for a run that continues from a profile. Unless the spec selects
-// numbers of sets, the run continues with the numbers that the profile's tables cover.
+// numbers of sets, the run keeps the numbers in the profile's tables.
 func (s Spec) continuing(p *profile.Profile) Spec {
 	if s.SetNumbers == 0 && s.has(Sets) && len(p.Locality) > 0 && p.Locality[0].Sets != nil {
 		s.SetNumbers = numbersOf(p.Locality[0].Sets)
@@ -178,7 +176,7 @@ func numbersOf(t *profile.SetTable) stack.SetNumbers {
 	return stack.AllSetNumbers &^ stack.SetNumbers(t.Omitted)
 }
 
-// wants returns the selected analyses, and the analyses that these need.
+// wants returns the selected analyses and the analyses that they need.
 func (s Spec) wants() (all Analyses) {
 	all = s.Analyses
 	if s.isDefault() {
@@ -200,8 +198,7 @@ func registrationOf(a Analyses) *registration {
 	return &registered[slices.IndexFunc(registered, func(r registration) bool { return r.tag == a })]
 }
 
-// inOrder returns an analysis of the run that must read every row in order, or nil if there is
-// none.
+// inOrder returns an analysis of the run that must read every row in order, or nil.
 func (s Spec) inOrder() *registration {
 	for i := range registered {
 		if r := &registered[i]; r.inOrder != "" && s.has(r.tag) {
@@ -211,7 +208,7 @@ func (s Spec) inOrder() *registration {
 	return nil
 }
 
-// isDefault reports whether the analyses of [Default] run, possibly together with others.
+// isDefault reports whether the analyses of [Default] run, possibly with others.
 func (s Spec) isDefault() bool { return s.Analyses&^beside == Default }
 
 // SiteLineBytes returns the line size for which sites are analysed.
@@ -250,12 +247,13 @@ type maker struct {
 type part struct {
 	is   bool
 	told bool // the layout of memory blocks at the beginning of the part is known
-	// all references of the part are assumed to belong to one core; otherwise the part is discarded
+	// all references of the part are assumed to belong to one core; otherwise, the part is
+	// discarded
 	lone bool
 }
 
-// get returns an analysis of the run, or nil if the run does not include it. It creates the
-// analysis on the first call, so an analysis is created before all analyses that use it.
+// get returns an analysis of the run, or nil if the run does not include it. The first call creates
+// the analysis, so an analysis is created before all analyses that use it.
 func (m *maker) get(tag Analyses) Analysis {
 	for _, a := range m.made {
 		if a.tag == tag {
@@ -276,7 +274,7 @@ func table(s Spec, program func() *trace.Program) []member {
 	return s.tableFor(program, part{})
 }
 
-// tableFor is like table, but can also create the analyses of a part.
+// tableFor is table for a part.
 func (s Spec) tableFor(program func() *trace.Program, of part) (list []member) {
 	m := maker{spec: s, program: program, part: of}
 	sampled := s.Sample != nil && s.has(Locality)

@@ -74,20 +74,20 @@ func NewRunner(spec Spec, r trace.Reader) (*Runner, error) {
 	return run, nil
 }
 
-// Beside calls consume with the references of each batch, after the analyses. It is for consumers
+// Beside calls consume with the references of each batch, after the analyses. It serves consumers
 // that compute separate results, such as a simulation.
 func (r *Runner) Beside(consume func(*trace.Batch) error) { r.beside = consume }
 
-// BesideSites is like Beside, but references have sites, and the consumer can read the part of the
-// code that the trace has described so far.
+// BesideSites is Beside for references with sites. The consumer can read the part of the code that
+// the trace has described so far.
 func (r *Runner) BesideSites(make func(program func() *trace.Program) func(*trace.Batch) error) {
 	r.beside, r.references.sites = make(r.program), true
 }
 
-// Step analyses one batch. If references of a batch touch very many bytes, it analyses only part of
-// the batch, or a piece of such a reference, so that it returns soon. io.EOF means that the trace,
-// or the part that the spec selects, has been analysed completely. Any other error ends the run;
-// Profile then returns the result up to that point.
+// Step analyses one batch. It returns soon: if references of the batch touch very many bytes, it
+// analyses only part of the batch, or a piece of a reference. io.EOF means that the trace, or the
+// part that the spec selects, has been analysed completely. Any other error ends the run. Profile
+// then returns the result up to that point.
 func (r *Runner) Step() error {
 	err := r.step()
 	if err == io.EOF {
@@ -205,9 +205,9 @@ func (r *Runner) Save() []byte {
 }
 
 // Restore makes a new runner continue where Save was called. The runner must have the same spec,
-// and a reader at the start of the same trace; the rows that were already analysed are read again
-// and skipped. If the bytes are damaged or belong to another spec, Restore returns an error and
-// leaves the runner unchanged.
+// and a reader at the start of the same trace. It reads the analysed rows again and skips them. If
+// the bytes are damaged or belong to another spec, Restore returns an error and leaves the runner
+// unchanged.
 func (r *Runner) Restore(saved []byte) error {
 	p, at, err := r.intake.restored(saved)
 	if err != nil {
@@ -322,7 +322,7 @@ func (r *Runner) Spill(b contract.Budget) (now Spec, ok bool) {
 // ErrStopped is the error of a run that the user stopped.
 var ErrStopped = errors.New("stopped by the user")
 
-// StateAfter returns the state to record in the profile of a run that ended with err; nil means
+// StateAfter returns the state that the profile records for a run that ended with err; nil means
 // that the run is complete. The reason becomes part of the digest, so it must not contain a file
 // name. Errors that contain a file name have a method Nameless.
 func StateAfter(err error, references uint64) profile.State {

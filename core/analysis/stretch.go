@@ -22,7 +22,7 @@ type Stretch struct {
 // Segment is the result of a stretch.
 type Segment struct {
 	Profile *profile.Profile // profile of the segment, to which the next segment can be appended; nil: the stretch could not be analysed
-	// end of the segment, which is before the end of the stretch if the stretch was cut
+	// end of the segment, before the end of the stretch if the stretch was cut
 	To   trace.Position
 	Rows uint64 // number of rows that were read, including events
 }
@@ -42,7 +42,7 @@ type Stretcher struct {
 	known   trace.Position
 	laid    bool // whether layout is the layout at the beginning of the stretch
 	layout  []contract.Block
-	passed  uint64 // number of references before position known or, once the stretch is reached, before the stretch
+	passed  uint64 // number of references before position known or, after the stretch is reached, before the stretch
 }
 
 type stage int
@@ -99,8 +99,8 @@ func blocksMatter(events trace.Kinds, source trace.Source, mergeable bool) bool 
 
 func (s *Stretcher) program() *trace.Program { return s.reader.Header().Program }
 
-// Step reads or analyses the next rows. io.EOF means that the stretch has been analysed completely;
-// after any other error, there is no segment.
+// Step reads or analyses the next rows. io.EOF means that the stretch has been analysed completely.
+// After any other error, there is no segment.
 func (s *Stretcher) Step() error {
 	if s.stage == inStretch {
 		return s.analyse()

@@ -2,8 +2,8 @@
 // distances, counters, and the misses of caches. The command prints these tables, exports contain
 // them, and comparisons join the tables of two runs.
 //
-// Numbers are exact unless the table's title states otherwise. If a table is shortened for
-// readability, its title names the format that contains all rows.
+// Numbers are exact unless the table's title states otherwise. The title of a shortened table names
+// the format that contains all rows.
 package answers
 
 import (
@@ -101,8 +101,8 @@ func BinnedHistogram(counts *profile.Histogram, cold uint64) report.Table {
 	return t
 }
 
-// BinName returns the name of bin k, which contains the distances with k significant bits, such as
-// 4–7 for k = 3.
+// BinName returns the name of bin k, which contains the distances with k significant bits: 4–7 for
+// k = 3.
 func BinName(k int) string {
 	if k < 2 {
 		return strconv.Itoa(k)
@@ -127,7 +127,7 @@ func WithoutEmpty(t report.Table) report.Table {
 	return withoutEmpty(t)
 }
 
-// withoutEmpty removes columns that have no value in any row, considering only the given columns,
+// withoutEmpty removes columns that have no value in any row. It considers only the given columns,
 // or all.
 func withoutEmpty(t report.Table, keys ...string) report.Table {
 	var some []int
@@ -232,8 +232,8 @@ func SetsGrid(l *profile.Locality) report.Table {
 
 // Windows returns a table with a row for each window of a run: its line accesses, its distinct
 // lines if they were counted, and the misses of fully associative LRU caches whose number of lines
-// is a power of two. The largest of these caches is the first cache that has only cold misses, in l
-// and in the others.
+// is a power of two. The largest of these caches is the first that has only cold misses in l and in
+// the others.
 func Windows(l *profile.Locality, others ...*profile.Locality) report.Table {
 	w := &l.Windows
 	t := report.Table{Key: "windows", Title: "Misses over time", Columns: report.Columns(

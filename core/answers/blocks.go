@@ -13,7 +13,7 @@ import (
 )
 
 // Blocks provides tables about the executions of a program's basic blocks, and about the operations
-// in these blocks.
+// in them.
 type Blocks struct {
 	System    *blocks.System
 	Solution  *blocks.Solution
@@ -71,8 +71,7 @@ func (b *Blocks) functionName(n uint32) string {
 	return p.Functions[n].Name
 }
 
-// label returns a block's name in its function. +1 marks the part of the block after its first
-// call.
+// label returns a block's name in its function. +1 marks the part after the block's first call.
 func (b *Blocks) label(n uint32) string {
 	k := &b.System.Program().Blocks[n]
 	if k.Part > 0 {
@@ -81,8 +80,8 @@ func (b *Blocks) label(n uint32) string {
 	return k.Label
 }
 
-// first returns the first most elements of a list, or all elements if there are fewer or if most is
-// All.
+// first returns the first most elements of a list, or all elements if most is All or exceeds their
+// number.
 func first[T any](list []T, most int) []T {
 	if most == All {
 		return list
@@ -152,7 +151,7 @@ func (b *Blocks) runs(f *trace.Function) bool {
 	return false
 }
 
-// hotCapacityBytes is the size of the cache for which misses of blocks are shown.
+// hotCapacityBytes is the size of the cache for which the misses of blocks are shown.
 const hotCapacityBytes = 32 << 10
 
 // Hot returns a table with a row for each block that runs, in descending order of executed
@@ -191,8 +190,8 @@ func (b *Blocks) Hot(most int) report.Table {
 	return t
 }
 
-// Sampled compares, for each block with references, its reuse profile from windows with its profile
-// from all executions. Rows are in descending order of references.
+// Sampled compares the reuse profile from windows with the profile from all executions, for each
+// block with references. Rows are in descending order of references.
 func (b *Blocks) Sampled(most int) report.Table {
 	t := report.Table{Key: "windows", Title: "Reuse profiles from sampled executions, compared with the profiles from all references", Columns: report.Columns(
 		"function", "block", "executions", "windows", "accuracy", "miss_ratio_32KiB=misses in 32 KiB",

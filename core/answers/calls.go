@@ -14,12 +14,11 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Calls contains the counts of a run by call path, in whole numbers. Tables and exports use the
-// same counts.
+// Calls contains the counts of a run by call path, in whole numbers, for tables and exports.
 type Calls struct {
 	Paths  []profile.Path
 	Names  []string // readable names of the paths' functions
-	Calls  []uint64 // calls that lead to each path; nil for a part of the run, for which calls are not counted
+	Calls  []uint64 // calls that lead to each path; nil for a part of the run, in which calls are not counted
 	Events []CallEvent
 	Main   int // index of the event by which rows are ranked
 
@@ -42,7 +41,7 @@ type CallEvent struct {
 const outsideName = "(outside of functions)"
 
 // NewCalls returns the counts of a profile with call paths: instructions, references, bytes,
-// accesses to lines, and the misses of each level. Misses that belong to no source location are not
+// accesses to lines, and the misses of each level. Misses without a source location are not
 // included.
 func NewCalls(p *profile.Profile, levels []attribution.Attribution, name func(symbol string) string) *Calls {
 	c := &Calls{Paths: p.Calls.Paths, Main: 1}
@@ -88,7 +87,7 @@ func NewCalls(p *profile.Profile, levels []attribution.Attribution, name func(sy
 
 // AddCycles adds an event with the estimated cycles of memory accesses: the hits in each level, and
 // the accesses to memory, times their latencies (MODELS §13.1). It adds nothing if a latency is
-// unknown. levels must be the argument of NewCalls; memory is the latency of memory.
+// unknown. levels must be the argument of NewCalls, and memory is the latency of memory.
 func (c *Calls) AddCycles(levels []attribution.Attribution, memory float64) {
 	latencies := latenciesOf(levels, memory)
 	first := len(c.Events) - len(levels) // the event of the first level's misses; accesses come before it
@@ -147,7 +146,7 @@ func (c *Calls) add(key, label string, exact bool, self func(i int) uint64) {
 	c.Events = append(c.Events, e)
 }
 
-// wholePaths rounds the misses of call paths so that the misses of each function's paths add up to
+// wholePaths rounds the misses of call paths, so that the misses of each function's paths add up to
 // the rounded misses of the function's sites. The remaining misses belong to paths without a
 // function.
 func wholePaths(p *profile.Profile, l *attribution.Attribution) []uint64 {
@@ -178,8 +177,7 @@ func wholePaths(p *profile.Profile, l *attribution.Attribution) []uint64 {
 		if f == "" {
 			continue
 		}
-		// The function's misses on paths that are not distinguished are also included in the
-		// rounding.
+		// The rounding includes the function's misses on paths that are not distinguished.
 		list, rest := make([]float64, len(of[f])), estimate[f]
 		for at, i := range of[f] {
 			list[at] = l.Paths[i]
@@ -201,7 +199,7 @@ func wholePaths(p *profile.Profile, l *attribution.Attribution) []uint64 {
 			all -= parts[at]
 		}
 	}
-	// The other misses belong to paths outside of functions, and to paths that are not distinguished.
+	// The other misses belong to paths outside functions, and to paths that are not distinguished.
 	rest := of[""]
 	if len(rest) == 0 {
 		whole[0] += all
@@ -270,7 +268,7 @@ func (c *Calls) cell(event int, n uint64) report.Value {
 	return predicted(float64(n), c.Events[event].Exact)
 }
 
-// function is the key by which a function is identified.
+// function is the key that identifies a function.
 type function struct {
 	name, file string
 	line       uint32
@@ -339,8 +337,8 @@ func (c *Calls) Named(name string) (paths []int, err error) {
 
 // callNode is a node of a tree of calls. It covers one or more call paths.
 type callNode struct {
-	// the first path that ends in the node's function; -1: the node represents callers that the tree
-	// does not list
+	// the first path that ends in the node's function; -1: the node represents callers that the
+	// tree does not list
 	at        int
 	number    int // the first of the paths whose counts are included
 	depth     int
@@ -351,20 +349,19 @@ type callNode struct {
 }
 
 // covered is a path that a node covers. In a tree of callers, counted is the path of the function
-// whose callers are listed, and at is the path of the caller. In a tree of callees, counted and at
-// are equal.
+// whose callers are listed, and at is the path of the caller. In a tree of callees, they are equal.
 type covered struct{ counted, at int }
 
-// mostNodes is the maximum number of nodes in a tree of callers. Deeper callers are added up in
-// nodes with the name [FurtherCallers].
+// mostNodes is the maximum number of nodes in a tree of callers. Nodes with the name
+// [FurtherCallers] contain the sums of deeper callers.
 const mostNodes = 1 << 15
 
 // FurtherCallers is the name of the nodes for callers that a tree does not list.
 const FurtherCallers = "(further callers)"
 
-// tree returns the roots of a tree. next returns the paths that come after a covered path. In a
-// tree of callers, a path that lies within another path of the same function adds nothing to
-// inclusive counts, because the outer path already includes them.
+// tree returns the roots of a tree. next returns the paths after a covered path. In a tree of
+// callers, a path within another path of the same function adds nothing to inclusive counts,
+// because the outer path already includes them.
 func (c *Calls) tree(roots []covered, callers bool, next func(covered) []covered) []*callNode {
 	made := 0
 	group := func(list []covered, depth int) (nodes []*callNode) {
@@ -441,10 +438,10 @@ func (c *Calls) name(n *callNode) string {
 	return c.Names[n.at]
 }
 
-// treeTable adds the nodes of a tree to a table: each node comes before the nodes below it, and the
-// nodes below it are in descending order of the main event, whose count is self or all. Nodes with
-// less than the given share of the main event are omitted, together with the nodes below them. A
-// path begins with its first caller, even in a tree of callers.
+// treeTable adds the nodes of a tree to a table. Each node precedes the nodes below it, which are
+// in descending order of the main event, whose count is self or all. Nodes with less than the given
+// share of the main event are omitted with the nodes below them. A path begins with its first
+// caller, even in a tree of callers.
 func (c *Calls) treeTable(t *report.Table, roots []*callNode, callers, bySelf bool, share float64) {
 	weight := func(n *callNode) uint64 {
 		if bySelf {
@@ -496,9 +493,9 @@ func (c *Calls) newTree(key, title string) report.Table {
 	return report.Table{Key: key, Title: title + ", with " + c.Events[c.Main].Label, Columns: c.columns("path", "function", "depth", "file", "line", "number")}
 }
 
-// ByPath returns the tree of calls from callers to callees: each path follows its caller, and the
+// ByPath returns the tree of calls from callers to callees. Each path follows its caller, and the
 // callees of a path are in descending order of the main event. Paths with less than the given share
-// of the main event are omitted, together with their callees.
+// of the main event are omitted with their callees.
 func (c *Calls) ByPath(share float64) report.Table {
 	t := c.newTree("paths", "Call paths")
 	roots := c.tree(c.calleesOf(covered{}), false, c.calleesOf)
@@ -513,9 +510,8 @@ func (c *Calls) ByPath(share float64) report.Table {
 }
 
 // ByCaller returns the tree of calls from callees to callers: each function with its own counts, in
-// descending order of the main event, and below it the functions that called it, with the part of
-// these counts that belongs to their calls. Counts with callees include calls of the same function
-// only once.
+// descending order of the main event, and below it its callers with the part of these counts that
+// belongs to their calls. Counts with callees include calls of the same function only once.
 func (c *Calls) ByCaller(share float64) report.Table {
 	t := c.newTree("callers", "Functions and their callers")
 	var all []covered
@@ -617,7 +613,7 @@ func (c *Calls) Narrow(t report.Table) report.Table {
 
 const (
 	mostName     = 48 // maximum number of characters of a name in a table for people
-	mostIndented = 16 // calls that are nested deeper are numbered instead of indented
+	mostIndented = 16 // deeper calls are numbered instead of indented
 )
 
 // CacheFact returns a fact that lists the caches that an answer assumes.

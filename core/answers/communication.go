@@ -17,7 +17,7 @@ type Communication struct {
 	Profile *profile.Profile    // Profile.Communication is not nil
 	Name    func(string) string // makes a function's name readable; may be nil
 
-	sources *profile.Curve // stack distances of all line transfers; computed on first use
+	sources *profile.Curve // stack distances of all line transfers, computed on first use
 }
 
 func (c *Communication) data() *profile.Communication { return c.Profile.Communication }
@@ -49,7 +49,7 @@ func (c *Communication) Granule(bytes uint32) *profile.Granule {
 	return nil
 }
 
-// LineBytes returns the line size that analyses use for sites: 64 bytes if it was analysed, and
+// LineBytes returns the line size of the analyses of sites: 64 bytes if it was analysed, and
 // otherwise the first size.
 func (c *Communication) LineBytes() uint32 {
 	if l := c.Profile.Locality; len(l) > 0 && c.Profile.LocalityAt(usualLine) == nil {
@@ -239,14 +239,13 @@ func (c *Communication) Sites(top int, byThread bool) report.Table {
 	return t
 }
 
-// use is a row of the table that Sites returns.
 type use struct {
 	cells []report.Value // the cells that name the row
 	flow  profile.Flow
 	off   profile.FlowOff
 }
 
-// uses adds up the events of the same names, and returns the sums in descending order.
+// uses adds up the events with the same names, and returns the sums in descending order.
 func (c *Communication) uses(byThread bool) (list []use) {
 	type alike struct {
 		producer, consumer, object int // indices of names

@@ -13,18 +13,18 @@ import (
 )
 
 // keys contains a line for each table. The line lists the columns that identify a row and, after a
-// bar, descriptive columns that the comparison leaves out. If there are several lines for a table,
-// the first line whose columns all exist in the table applies. A + in the line means that the rows
-// are counts (see [report.Key]).
+// bar, descriptive columns that the comparison omits. If there are several lines for a table, the
+// first line whose columns all exist in the table applies. A + in the line means that the rows are
+// counts (see [report.Key]).
 //
-// Sites and functions of two programs are matched by their names in the source, because numbers in
-// a trace's tables and addresses change with every build. A ! in a line of keys.txt means that the
-// rows are problems.
+// Sites and functions of two programs are matched by their names in the source, because addresses
+// and the numbers in a trace's tables change with every build. A ! in a line of keys.txt means that
+// the rows are problems.
 //
 //go:embed keys.txt
 var keys string
 
-// KeyOf returns the columns that identify the rows of a table. The key of an unknown table is its
+// KeyOf returns the columns that identify the rows of a table. For an unknown table, this is its
 // first column.
 func KeyOf(t *report.Table) report.Key {
 	for line := range strings.Lines(keys) {
@@ -49,8 +49,8 @@ func KeyOf(t *report.Table) report.Key {
 	return report.Key{Columns: []string{t.Columns[0].Key}}
 }
 
-// loose is the key of functions if no function is in the same file in both programs. It is the
-// function's name alone.
+// loose is the key of functions if no function is in the same file in both programs: the function's
+// name alone.
 var loose = report.Key{Columns: []string{"function"}, Without: []string{"file", "line", "source", "kind", "variable", "type"}, Counts: true}
 
 // loosePath is the key of call paths if no path ends in the same file in both programs.
@@ -114,7 +114,7 @@ func byFunction(t *report.Table) bool {
 }
 
 // anyPlaceInBoth reports whether any source location is in both tables. Rows without a source
-// location, whose names are in brackets, do not count.
+// location have names in brackets, and do not count.
 func anyPlaceInBoth(j *report.Joined) bool {
 	return slices.ContainsFunc(j.Rows, func(r report.JoinedRow) bool {
 		return r.In == report.InBoth && !strings.HasPrefix(r.Name[0].Plain(), "(")
@@ -122,7 +122,7 @@ func anyPlaceInBoth(j *report.Joined) bool {
 }
 
 // mainNumbers lists, one table per line, the most important columns of tables with many columns.
-// The first of these columns that a table has is used.
+// The first of them that a table has is used.
 const mainNumbers = `histogram count
 curve misses
 functions bytes
@@ -144,9 +144,9 @@ functions cycles
 blocks cycles
 `
 
-// main returns the key of the most important column of the table. For sites, this is the column for
-// the misses of the first level. For windows, it is the column for the usual first-level cache, or
-// for the largest available size.
+// main returns the key of the most important column of the table. For sites, this is the column of
+// the first level's misses. For windows, it is the column of the usual first-level cache, or of the
+// largest available size.
 func (c *Compared) main() string {
 	if ranked[c.Key] {
 		for i := range c.Cells {
@@ -188,9 +188,9 @@ func (c *Compared) Rank(number string) (ok bool) {
 	return cell >= 0 || number == ""
 }
 
-// Brief returns a shorter table that people can read more easily. If a table has many rows and many
-// numbers per row, Brief keeps only the numbers of the named column, or of the main column if no
-// column has that name.
+// Brief returns a shorter table that is easier to read. If a table has many rows and many numbers
+// per row, Brief keeps only the numbers of the named column, or of the main column if there is no
+// such column.
 func (c *Compared) Brief(number string) report.Table {
 	main := c.main()
 	if main == "" {
@@ -208,9 +208,9 @@ func (c *Compared) Brief(number string) report.Table {
 	return t
 }
 
-// Headline returns sentences on how the estimated cycles and the problems changed between two
-// diagnoses. references contains the number of references of each run. Headline returns "" if the
-// tables are not diagnoses.
+// Headline returns sentences about the changes of the estimated cycles and of the problems between
+// two diagnoses. references contains the number of references of each run. Headline returns "" if
+// the tables are not diagnoses.
 func Headline(compared []Compared, references [2]uint64) (text string) {
 	for i := range compared {
 		switch c := &compared[i]; c.Key {
@@ -235,8 +235,8 @@ func Headline(compared []Compared, references [2]uint64) (text string) {
 	return text
 }
 
-// otherWork returns a warning that the two runs do different work if their numbers of references
-// differ by more than a quarter.
+// otherWork returns a warning if the numbers of references of the two runs differ by more than a
+// quarter, so that the runs do different work.
 func otherWork(references [2]uint64) string {
 	a, b := float64(references[0]), float64(references[1])
 	if max(a, b) <= 1.25*min(a, b) {
@@ -309,10 +309,9 @@ func Powers(curves ...*profile.Curve) (capacities []uint64) {
 	return append(capacities, lines)
 }
 
-// Mismatches describes differences between the profiles a and b that are due to the way in which
-// they were analysed, and not to the programs. The descriptions explain how to avoid these
-// differences. A fact that only one profile has, such as a result of another tool, is not a
-// difference.
+// Mismatches describes differences between the profiles a and b that are due to different analyses,
+// and not to the programs. The descriptions explain how to avoid these differences. A fact that
+// only one profile has, such as a result of another tool, is not a difference.
 func Mismatches(a, b *profile.Profile) (list []string) {
 	differ := func(what, ofA, ofB, todo string) {
 		if ofA != ofB && ofA != "" && ofB != "" {
@@ -365,8 +364,8 @@ func threads(p *profile.Profile) string {
 	return "only " + text
 }
 
-// recorder describes the trace's format and whether it contains access sizes, which determine how
-// many lines a reference touches.
+// recorder describes the trace's format, and whether it contains access sizes, which determine the
+// number of lines that a reference touches.
 func recorder(h *trace.Header) string {
 	if !h.Sizes {
 		return "the format " + h.Format + " without access sizes"

@@ -39,8 +39,8 @@ func CountersOf(c *profile.Counters, by CountersBy, column string) report.Table 
 // wideCounters lists the columns that [NarrowCounters] drops, each with a blank on either side.
 const wideCounters = " bytes last_line loads stores calls vector_ops instructions memmove_bytes memset_bytes "
 
-// NarrowCounters drops the less important columns of a table of functions or blocks, except the
-// column with the key keep, so that the table fits a screen.
+// NarrowCounters drops the less important columns of a table of functions or blocks, so that the
+// table fits on a screen. It keeps the column with the key keep.
 func NarrowCounters(t report.Table, keep string) report.Table {
 	var columns []int
 	for i := range t.Columns {
@@ -80,8 +80,8 @@ func NotCounted(p *profile.Profile) (list []string) {
 	return list
 }
 
-// CounterTables returns the nonempty tables about the whole program. The sums come first,
-// for formats that contain only one table.
+// CounterTables returns the nonempty tables about the whole program. The sums come first, for
+// formats with only one table.
 func CounterTables(p *profile.Profile) []report.Table {
 	c := p.Counters
 	tables := []report.Table{CounterSums(c)}
@@ -136,8 +136,8 @@ func (b *builder) end() {
 // sum adds a row of CounterSums.
 func (b *builder) sum(key string, n uint64, label string) { b.text(key).count(n).text(label).end() }
 
-// CounterSums returns the table of the program's totals. Totals that the trace does not provide are
-// omitted.
+// CounterSums returns the table of the program's totals. It omits totals that the trace does not
+// provide.
 func CounterSums(c *profile.Counters) report.Table {
 	b := newCounterTable("counters", "Counters of the program", "counter", "count", "name=description")
 	sum := c.Program()

@@ -14,7 +14,7 @@ import (
 type FalseFinding struct {
 	profile.LineSharing
 	Name string // the name of the data structure in the program
-	// Seen is true if the lines moved back and forth between threads in this run. Otherwise the
+	// Seen is true if the lines moved back and forth between threads in this run. Otherwise, the
 	// threads hardly overlapped in time, but the layout is a hazard for other runs.
 	Seen bool
 	Text string // a description of the problem
@@ -71,8 +71,8 @@ func (c *Communication) lines() *profile.Granule {
 	return &c.data().Granules[0]
 }
 
-// lineSharing returns the profile's line sharing. In a profile from an earlier version, it is
-// derived from the false sharing.
+// lineSharing returns the profile's line sharing. For a profile of an earlier version, it derives
+// the line sharing from the false sharing.
 func (c *Communication) lineSharing() (list []profile.LineSharing) {
 	if c.data().LineSharing != nil {
 		return c.data().LineSharing
@@ -121,9 +121,9 @@ func (c *Communication) happens(f *FalseFinding) string {
 	return text + ". In this run, the threads did not overlap; if they run at the same time, lines move between cores up to " + atMost + "."
 }
 
-// fix describes the change that removes the false sharing. It depends on the structure of the data:
-// adjacent variables, an array with one element per thread, or an array in which each thread owns a
-// part.
+// fix describes the change that removes the false sharing. The change depends on the structure of
+// the data: adjacent variables, an array with one element per thread, or an array in which each
+// thread owns a part.
 func (c *Communication) fix(f *FalseFinding) string {
 	line := strconv.FormatUint(uint64(c.LineBytes()), 10)
 	switch {
@@ -162,8 +162,7 @@ func (c *Communication) FalseSharing() report.Table {
 	return t
 }
 
-// Worst describes the data structure that FalseFindings ranks first. It returns "" if there is
-// none.
+// Worst describes the data structure that FalseFindings ranks first, or returns "".
 func (c *Communication) Worst() string {
 	list, _ := c.FalseFindings()
 	if len(list) == 0 {

@@ -54,8 +54,8 @@ func Levels(p hierarchy.Prediction) report.Table {
 }
 
 // predicted returns the cell for a number of accesses: a count if the number is exact and whole,
-// and otherwise a real number. Exact methods may return fractions (expected values) if several
-// cores share sets.
+// and otherwise a real number. If several cores share sets, exact methods may return fractions
+// (expected values).
 func predicted(x float64, exact bool) report.Value {
 	if exact && x == math.Trunc(x) {
 		return report.Count(uint64(x))
@@ -138,9 +138,9 @@ func Traffic(h hierarchy.Hierarchy, p hierarchy.Prediction) report.Table {
 	return t
 }
 
-// ThreadsOn describes on which cores the threads of p run in a prediction for h, and which caches
-// they share, such as "4 threads, each on its own core; L1 private, L2 shared by all cores". It
-// returns "" for a program with one thread.
+// ThreadsOn describes the cores and shared caches of the threads of p in a prediction for h, such
+// as "4 threads, each on its own core; L1 private, L2 shared by all cores". It returns "" for a
+// program with one thread.
 func ThreadsOn(p *profile.Profile, h hierarchy.Hierarchy) string {
 	n := len(p.Totals.Threads)
 	if n < 2 {
@@ -183,7 +183,7 @@ func ThreadFacts(p *profile.Profile, h hierarchy.Hierarchy) []report.Fact {
 	return []report.Fact{{Key: "threads_on", Label: "threads", Value: report.TextOf(strings.Replace(text, " threads", "", 1))}}
 }
 
-// mostGroups is the maximum number of thread groups that a line lists.
+// mostGroups is the maximum number of thread groups in a line.
 const mostGroups = 8
 
 // Groups lists the threads of each core, such as 0,1/2,3. It returns "" for a profile without
@@ -234,11 +234,10 @@ func PredictedByCore(h hierarchy.Hierarchy, p hierarchy.ByCore) []report.Table {
 	return tables
 }
 
-// mainNumbersOfLevels are the numbers that people compare between two hierarchies.
 var mainNumbersOfLevels = []string{"size_bytes", "ways", "misses", "miss_ratio", "coherence_misses", "fetched_bytes", "cycles", "ns"}
 
 // Against joins the predictions for two hierarchies, A and B. It pairs levels of the same name, and
-// adds rows for the accesses to memory and for the average access time. If brief is set, the table
+// adds rows for the accesses to memory and the average access time. If brief is set, the table
 // contains only the main numbers.
 func Against(h [2]hierarchy.Hierarchy, p [2]hierarchy.ByCore, brief bool) report.Table {
 	j := report.Join(inRows(h[0], p[0]), inRows(h[1], p[1]), report.Key{Columns: []string{"name"}, Without: []string{"sdcm_misses", "sdcm_off"}})
@@ -275,8 +274,8 @@ func inRows(h hierarchy.Hierarchy, p hierarchy.ByCore) report.Table {
 	return t
 }
 
-// describe returns a hierarchy's name, or lists its levels. If the other hierarchy assigns threads
-// to cores differently, it also describes this assignment.
+// describe returns a hierarchy's name, or lists its levels. It also describes how threads are
+// assigned to cores if the other hierarchy assigns them differently.
 func describe(h, other *hierarchy.Hierarchy) string {
 	text := h.Name
 	if text == "" {
@@ -296,8 +295,8 @@ func describe(h, other *hierarchy.Hierarchy) string {
 	return text
 }
 
-// CoreLevels returns a table with a row for each core and level. The row contains the core's demand
-// accesses and their misses.
+// CoreLevels returns a table with a row for each core and level, with the core's demand accesses
+// and their misses.
 func CoreLevels(p hierarchy.ByCore) report.Table {
 	t := report.Table{Key: "cores", Title: "Demand accesses by core", Columns: report.Columns(
 		"core", "threads", "name=level", "accesses", "hits", "misses", "miss_ratio=miss ratio",
@@ -312,8 +311,8 @@ func CoreLevels(p hierarchy.ByCore) report.Table {
 	return t
 }
 
-// AbsentThreads returns a sentence for each group of --cores or --domains that names threads
-// missing from the trace. The sentence begins with the group.
+// AbsentThreads returns a sentence for each group of --cores or --domains with threads that the
+// trace lacks. The sentence begins with the group.
 func AbsentThreads(p *profile.Profile, groups [][]uint32) (doubts []string) {
 	threads, whole := p.Totals.Threads, "the trace"
 	switch {
@@ -340,7 +339,7 @@ func AbsentThreads(p *profile.Profile, groups [][]uint32) (doubts []string) {
 	return doubts
 }
 
-// KnownThreads returns the threads of a group that made any references.
+// KnownThreads returns the threads of a group that made references.
 func KnownThreads(p *profile.Profile, group []uint32) (known []uint32) {
 	for _, t := range group {
 		if _, found := slices.BinarySearch(p.Totals.Threads, t); found {
@@ -350,7 +349,7 @@ func KnownThreads(p *profile.Profile, group []uint32) (known []uint32) {
 	return known
 }
 
-// ManyThreads returns warnings about communication that is omitted because there are too many
+// ManyThreads returns warnings about communication that is missing because there are too many
 // threads. caches means that the question is about transfers between caches.
 func ManyThreads(p *profile.Profile, caches bool) (doubts []string) {
 	if n := p.Communication.Beyond; n > 0 {

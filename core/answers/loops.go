@@ -17,7 +17,7 @@ import (
 type Loops struct {
 	*outline.Outline
 	Place     func(loops.Reference) *profile.Site // returns the site of a reference, or nil
-	LineBytes uint32                              // the line size in which arrays are counted
+	LineBytes uint32                              // line size for counting arrays
 	Name      func(string) string                 // makes a function's name readable; may be nil
 }
 
@@ -102,7 +102,7 @@ type Where struct {
 }
 
 // Where returns the source location of a loop. Its function and file come from the first reference
-// with a known location. Its lines cover all references of the loop in that file.
+// with a known location. Its lines include all references of the loop in that file.
 func (l *Loops) Where(loop int) (w Where) {
 	for _, r := range l.Refs(loop) {
 		s := l.Place(r)
@@ -189,9 +189,9 @@ func (l *Loops) Arrays(loop int) []outline.Array {
 	return l.Outline.Arrays(loop, uint64(l.LineBytes), l.Variable)
 }
 
-// Brief returns a shorter version of Table for people, with the source loops that make at least the
-// share least of the references. Inner loops are indented. The last rows count the references outside
-// the listed loops.
+// Brief returns a shorter version of Table for people. It contains the source loops with at least
+// the share least of the references. Inner loops are indented. The last rows count the references
+// outside the listed loops.
 func (l *Loops) Brief(of []SourceLoop, least float64) report.Table {
 	t := report.Table{Key: "loops", Title: "Loops (all columns and rows: --format csv)", Columns: report.Columns(
 		"loop", "function", "source", "loops", "threads", "trips", "runs", "references", "share")}
@@ -245,8 +245,8 @@ func (l *Loops) ArraysTable(of []int) report.Table {
 	return t
 }
 
-// Strides lists an array's stride in each loop, from the outermost to the innermost, such as +4096
-// 0 +8.
+// Strides lists an array's stride in each loop, from the outermost to the innermost, for example
+// +4096 0 +8.
 func Strides(a *outline.Array) string {
 	var words []string
 	for _, s := range a.Strides {

@@ -9,11 +9,11 @@ import (
 
 // MulticoreQuestion is a Question about the trace of a single-threaded run of an OpenMP program:
 // how would its threads use caches on several cores, and how long would they take (package
-// multicore/predict)? Text fields use the syntax of the command line; "" means the default.
+// multicore/predict)? Text fields use the syntax of the command line, and "" means the default.
 //
-// Each number of cores yields a reply, which also contains the results of the earlier replies. Once
-// the run on Keep cores is predicted, Bytes is the encoded profile of its threads. The reply has
-// the following tables, by key. Each begins with the column cores, the number of cores:
+// Each number of cores yields a reply, which also contains the earlier results. After the
+// prediction for Keep cores, Bytes is the encoded profile of its threads. The reply has the
+// following tables, by key. Each begins with the column cores, the number of cores:
 //
 //	rates    level, method, caches, accesses, hits, misses, coherence_misses, global_rate, local_rate,
 //	         mean_rate (of the caches' local rates, equally weighted), low, high (of the global one);
@@ -75,8 +75,8 @@ func (q *MulticoreQuestion) fields(f *Fields) {
 	f.Number("keep", &q.Keep)
 }
 
-// CoresNotes returns the distinct notes in a reply's table. A note starts with the numbers of cores
-// that it applies to, unless it applies to all.
+// CoresNotes returns the distinct notes in a reply's table. A note that does not apply to all
+// numbers of cores begins with the numbers to which it applies.
 func CoresNotes(t *report.Table, answered int) (list []string) {
 	var texts []string
 	of := map[string][]int{}
@@ -150,8 +150,8 @@ func (r *Reply) Rates(column string) []Series {
 	return seriesOf(t, column, column == "global_rate")
 }
 
-// SpeedUps returns the speed-up, or another column of the speed-up table, by number of cores. The
-// series has no points if no processor was named.
+// SpeedUps returns the speed-up, or another column of the speed-up table, by number of cores.
+// Without a processor, the series has no points.
 func (r *Reply) SpeedUps(column string) Series {
 	if t := r.Table("speedup"); t != nil {
 		for _, s := range seriesOf(t, column, false) {
@@ -161,8 +161,8 @@ func (r *Reply) SpeedUps(column string) Series {
 	return Series{}
 }
 
-// seriesOf groups the values of a column by level and method, in order of first appearance. Rows
-// without a value have no point.
+// seriesOf groups the values of a column by level and method, in the order of their first rows.
+// Rows without a value have no point.
 func seriesOf(t *report.Table, column string, bounded bool) (list []Series) {
 	of := map[[2]string]int{}
 	for i := range t.Rows {

@@ -9,9 +9,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Question is a question that the page sends to its second program. That program contains code that
-// most visitors do not need. The subject (a profile or a module) is sent once, before the
-// questions.
+// Question is a question that the page sends to its second program, which contains code that most
+// visitors do not need. The subject (a profile or a module) is sent once, before the questions.
 type Question struct {
 	Of    string   // the kind of question, one of the constants below
 	Words []string // values in the form name=value: see Fields
@@ -33,7 +32,7 @@ type Reply struct {
 	More       bool           // another reply to the same question follows
 	Problem    string         // why there is no answer
 	Notes      []string       // warnings, in sentences
-	Unmodelled []string       // costs that the predicted times leave out, each in a few words
+	Unmodelled []string       // costs that the predicted times omit, each in a few words
 	Tables     []report.Table // the reply's tables, identified by their keys
 	Bytes      []byte         // the contents of a file, or an encoded profile
 }
@@ -46,9 +45,9 @@ func (r *Reply) Table(key string) *report.Table {
 	return nil
 }
 
-// Fields describes the fields of a question by name, for both writing and reading: WordsOf writes
-// their values as words of the form name=value, and ReadWords sets them. A zero value is written as
-// no word, and a list as one word for each value.
+// Fields describes the fields of a question by name, for writing and reading. WordsOf writes their
+// values as words of the form name=value, and ReadWords sets them. A zero value is written as no
+// word, and a list as one word for each value.
 type Fields struct {
 	words   []string
 	reading bool
@@ -190,8 +189,8 @@ type ModelQuestion struct {
 	// Changes contains lines of a branch-probability file, for branches and parameters. They
 	// replace values that were measured or read from a file.
 	Changes string
-	// Function is 1 + the index of the function in view, and Block is 1 + the index of a block in the
-	// program. 0 represents the function or block that takes the most time.
+	// Function is 1 + the index of the function in view, and Block is 1 + the index of a block in
+	// the program. 0 represents the function or block that takes the most time.
 	Function, Block uint32
 	Whole           bool // the reply must contain the branch-probability file in Bytes
 }

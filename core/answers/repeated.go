@@ -11,8 +11,8 @@ import (
 // tellApart adds a file and line to names that several data objects share, such as blocks that one
 // function allocates at two source lines. Otherwise, a join would pair the objects in the order of
 // their misses, which differs between runs. Objects that are allocated at the same line are paired.
-// The remaining objects are paired in source order if both tables contain the same number of
-// remaining objects; doubt is then a warning about these pairs.
+// If both tables contain the same number of other objects, these are paired in source order, and
+// doubt is a warning about them.
 func tellApart(a, b report.Table, by report.Key) (ofA, ofB report.Table, doubt string) {
 	if a.Key != "sites" && a.Key != "objects" || a.Index("name") < 0 || b.Index("name") < 0 || a.Index("line") < 0 || b.Index("line") < 0 {
 		return a, b, ""

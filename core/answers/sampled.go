@@ -55,8 +55,8 @@ func FromSample(t *report.Table, p *profile.Profile) {
 	}
 }
 
-// Bound is like [FromSample], for a table that has a row of misses for each of these capacities, in
-// lines. It also adds the confidence intervals of the misses.
+// Bound is [FromSample] for a table with a row of misses for each of these capacities, in lines. It
+// also adds the confidence intervals of the misses.
 func Bound(t *report.Table, p *profile.Profile, lineBytes uint32, capacities []uint64) {
 	FromSample(t, p)
 	after := t.Index("misses") + 1
@@ -82,8 +82,8 @@ const (
 	CommunicationOfSample = "communication is estimated from the sampled lines" + half + ", but data in few lines, such as a counter, may be missed or overestimated; pages are not counted"
 )
 
-// RestsOnSample returns a warning that contains the sentence if the profile comes from a sample,
-// and otherwise nil.
+// RestsOnSample returns the sentence as a warning if the profile comes from a sample, and otherwise
+// nil.
 func RestsOnSample(p *profile.Profile, sentence string) []string {
 	if !IsOfSample(p) || !p.Sampled.Estimates() {
 		return nil
@@ -119,8 +119,8 @@ func (o *offs) addFlow(f *profile.FlowOff, granuleBytes uint32) {
 	o.add("bytes", report.Bytes(f.Transfers*uint64(granuleBytes)))
 }
 
-// insert inserts each column of half-widths after the column to which it belongs. Rows at the end
-// of the table may have no values.
+// insert inserts each column of half-widths after its column. Rows at the end of the table may have
+// no values.
 func (o *offs) insert(t *report.Table) {
 	for _, key := range o.keys {
 		at := t.Index(key) + 1
@@ -135,9 +135,9 @@ func (o *offs) insert(t *report.Table) {
 	}
 }
 
-// missesOff returns the half-width of the interval for a cache's misses. bounds are the intervals
-// for fully associative caches. full is the number of misses in a fully associative cache of the
-// same size.
+// missesOff returns the half-width of the interval of a cache's misses. bounds are the intervals
+// for fully associative caches, and full is the number of misses in a fully associative cache of
+// the same size.
 func missesOff(bounds []profile.Bound, lines, full uint64, misses float64) float64 {
 	if len(bounds) == 0 {
 		return 0

@@ -39,7 +39,7 @@ func ShortNames(names []string, most int) map[string]string {
 	}
 }
 
-// shortened returns a name, followed by increasingly shortened versions of it.
+// shortened returns a name, followed by shorter and shorter versions of it.
 func shortened(name string, most int) []string {
 	parameters, arguments := collapse(name, '(', ')'), collapse(name, '<', '>')
 	both := collapse(parameters, '<', '>')
@@ -51,8 +51,8 @@ func shortened(name string, most int) []string {
 	return []string{name, parameters, arguments, both, middle}
 }
 
-// shortPath returns a call path with at most about mostPath characters: the first function, the
-// number of functions that are omitted, and the last functions.
+// shortPath returns a call path with about mostPath characters or fewer: the first function, the
+// number of omitted functions, and the last functions.
 func shortPath(path string) string {
 	functions := strings.Split(path, ";")
 	for i, name := range functions {
@@ -69,8 +69,8 @@ func shortPath(path string) string {
 
 const mostPath = 64
 
-// collapse replaces the text between the outermost brackets by "…". It keeps brackets that belong
-// to operators, such as operator<, and to anonymous namespaces.
+// collapse replaces the text between the outermost brackets by "…". It keeps brackets of operators,
+// such as operator<, and of anonymous namespaces.
 func collapse(name string, open, end byte) string {
 	var b strings.Builder
 	depth, from := 0, 0 // name[from:] has not been written yet
@@ -105,7 +105,7 @@ func collapse(name string, open, end byte) string {
 }
 
 // kept returns the length of the name of an operator or of an anonymous namespace at the beginning
-// of text; 0 if there is none.
+// of text, or 0.
 func kept(text string) int {
 	const operator = "operator"
 	if after, is := strings.CutPrefix(text, operator); is {

@@ -15,7 +15,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Sites contains the tables of which source lines or data structures cause the misses of a
+// Sites provides tables of the source lines or data structures that cause the misses of a
 // hierarchy.
 type Sites struct {
 	Profile *profile.Profile
@@ -39,8 +39,7 @@ type siteColumn struct {
 	cell func(*attribution.Row) report.Value
 }
 
-// sitePart is the kind of a column. It determines the column's cells in rows without a source
-// location.
+// sitePart is the kind of a column, which determines its cells in rows without a source location.
 type sitePart uint8
 
 const (
@@ -55,8 +54,8 @@ const (
 const othersName = "(all others)"
 
 // Table returns a table with a row for each site, line, function or data object, in an order from
-// [Sites.Order], and with a row for misses that cannot be attributed. All rows after the first top
-// rows are combined into one row.
+// [Sites.Order], and a row for misses that cannot be attributed. All rows after the first top rows
+// become one row.
 func (s *Sites) Table(order []int, top int) report.Table {
 	t := report.Table{Key: "sites"}
 	var kept []siteColumn
@@ -112,7 +111,6 @@ const naming = " name function file line column kind variable "
 
 func isNaming(key string) bool { return strings.Contains(naming, " "+key+" ") }
 
-// Numbers returns the possible values of Number.
 func (s *Sites) Numbers() []string { return slices.DeleteFunc(s.Keys(), isNaming) }
 
 // Rows returns the rows, ranked by misses in the first level.
@@ -212,11 +210,11 @@ func (o *ordering) Less(i, j int) bool {
 	return x < y
 }
 
-// narrow lists the columns that people see in addition to misses and utilisation, each with a blank
-// on either side.
+// narrow lists the columns that people see besides misses and utilisation, each with a blank on
+// either side.
 const narrow = " name function file line kind variable references miss_ratio stride source blocks bytes "
 
-// Narrow drops the columns that only programs need, except for keep.
+// Narrow drops the columns that only programs need, except keep.
 func (s *Sites) Narrow(t report.Table, keep string) report.Table {
 	var columns []int
 	for i := range t.Columns {
@@ -229,7 +227,7 @@ func (s *Sites) Narrow(t report.Table, keep string) report.Table {
 	return PickColumns(t, columns...)
 }
 
-// These are parts of column keys: the suffix for a level's coherence misses, and the prefix for the
+// Parts of column keys: the suffix for a level's coherence misses, and the prefix for the
 // utilisation in a cache.
 const (
 	coherenceMisses = "_coherence_misses"
@@ -239,7 +237,7 @@ const (
 // coherent reports whether a level has coherence misses.
 func (s *Sites) coherent(n int) bool { return s.Levels[n].Coherence > 0 }
 
-// level returns a level's name; the keys of the level's columns begin with it.
+// level returns a level's name, with which the keys of its columns begin.
 func (s *Sites) level(n int) string { return s.Levels[n].Level.Cache.Name }
 
 // columns returns all columns.
@@ -325,7 +323,7 @@ func (s *Sites) addLevel(n int) {
 	}
 }
 
-// addCounts appends the columns for accesses. Their values are unknown in the row for misses that
+// addCounts appends the columns for accesses. Their values are unknown in the row of misses that
 // cannot be attributed.
 func (s *Sites) addCounts() {
 	add := func(text string, cell func(*attribution.Row) report.Value) {
@@ -442,8 +440,8 @@ func AddressOf(s *profile.Site) string {
 	return "(unknown)"
 }
 
-// part reports whether the numbers are for a part of the run. References, strides and the
-// utilisation of lines are only known for the whole run.
+// part reports whether the numbers are for a part of the run. References, strides and line
+// utilisation are known only for the whole run.
 func (s *Sites) part() bool { return s.Ranker.Part() }
 
 // estimated reports whether misses are estimated from a sample.
@@ -499,7 +497,7 @@ func (s *Sites) joined(r *attribution.Row, text func(*profile.Site) string) stri
 }
 
 // Before returns a table that lists, for some rows, the three rows that most often accessed the
-// same lines before them. It counts only stack distances of at least profile.PreviousFrom. For data
+// same lines before. It counts only stack distances of at least profile.PreviousFrom. For data
 // objects, the listed rows are source lines.
 func (s *Sites) Before(of []int) report.Table {
 	t := report.Table{Key: "before", Title: "Which code touched the lines before", Columns: report.Columns(
@@ -537,8 +535,8 @@ func (s *Sites) Before(of []int) report.Table {
 	return t
 }
 
-// Distances returns a table of accesses by stack distance for the row whose description, as
-// returned by Place, is place. ok is false if there is no such row.
+// Distances returns a table of accesses by stack distance for the row whose description, from
+// Place, is place. ok is false if there is no such row.
 func (s *Sites) Distances(place string) (t report.Table, ok bool) {
 	for i := range s.Rows() {
 		if s.Place(&s.rows[i]) == place {
@@ -581,7 +579,7 @@ func (s *Sites) Binned(r *attribution.Row) (counts []uint64, cold uint64) {
 }
 
 // reuses returns the counts of a row's sites or of its data object. The row for all other objects
-// has no counts.
+// has none.
 func (s *Sites) reuses(r *attribution.Row) (list []*profile.Reuse) {
 	switch {
 	case s.By == attribution.Object && r.Object < 0:
@@ -620,7 +618,7 @@ func (s *Sites) Place(r *attribution.Row) string {
 	return name
 }
 
-// Estimated returns warnings about levels in which the sites' misses are estimates although an
+// Estimated returns warnings about levels in which the sites' misses are estimates, although an
 // analysis could count them.
 func Estimated(levels []attribution.Attribution) (list []string) {
 	for i := range levels {

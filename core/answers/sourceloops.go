@@ -9,15 +9,15 @@ import (
 	"github.com/stackglass/stackglass/core/report"
 )
 
-// SourceLoop is a loop of the source code: all loops of a run with its location and its inner loops.
-// A run contains the same source loop several times if several threads execute it, or if it is cut
-// where the time slice of a thread ends.
+// SourceLoop is a loop of the source code: all loops of a run with its location and its inner
+// loops. A run contains the same source loop several times if several threads execute it, or if it
+// is cut at the end of a thread's time slice.
 type SourceLoop struct {
 	Loops []int // the run's loops, in the order of the run
 	Depth int   // number of source loops around it
 }
 
-// Each returns the loops of the run, each as a source loop of its own. Nests are in descending order
+// Each returns the loops of the run, each as a separate source loop. Nests are in descending order
 // of cost and, if their costs are equal, of references.
 func (l *Loops) Each(cost func(loop int) uint64) []SourceLoop {
 	key := make([]int, len(l.Loops))
@@ -38,7 +38,7 @@ func (l *Loops) SourceLoops(cost func(loop int) uint64) []SourceLoop {
 			inside[key[k]] = true
 		}
 		w, shape := l.Where(i), 0
-		if w.First == 0 { // only equal shapes show that loops without a source line are the same
+		if w.First == 0 { // without source lines, only equal shapes show that two loops are the same
 			shape = l.Loops[i].Shape
 		}
 		text := w.Function + "\n" + w.Source() + "\n" + strconv.Itoa(shape)
@@ -104,7 +104,8 @@ func (l *Loops) sourceLoops(key []int, cost func(loop int) uint64) (list []Sourc
 	return list
 }
 
-// LabelOf returns the label of a source loop: that of its first loop, with "+" if there are more.
+// LabelOf returns the label of a source loop: the label of its first loop, with "+" if there are
+// more.
 func (l *Loops) LabelOf(s *SourceLoop) string {
 	text := l.Label(s.Loops[0])
 	if len(s.Loops) > 1 {
@@ -144,7 +145,7 @@ func (l *Loops) ReferencesOf(s *SourceLoop) (n uint64) {
 	return n
 }
 
-// Large returns the source loops that make at least this share of the references.
+// Large returns the source loops with at least this share of the references.
 func (l *Loops) Large(of []SourceLoop, least float64) []SourceLoop {
 	return slices.DeleteFunc(slices.Clone(of), func(s SourceLoop) bool { return l.Share(l.ReferencesOf(&s)) < least })
 }

@@ -60,7 +60,7 @@ func slopeWidth(lines uint64) uint64 { return max(1, lines/4) }
 
 // knees returns at most mostSteps falls of a curve that each turn at least 2 % of all accesses into
 // hits. Cliffs come first, followed by slopes within a factor of 4/3 that do not touch a cliff.
-// Cliffs and slopes are each in descending order of the fall.
+// Both are in descending order of the fall.
 func knees(c *profile.Curve) []knee {
 	var knees []knee
 	for _, width := range []func(uint64) uint64{cliffWidth, slopeWidth} {
@@ -75,8 +75,8 @@ func knees(c *profile.Curve) []knee {
 	return knees
 }
 
-// steepest returns the largest fall that is no wider than the given width and does not touch any of
-// the other falls. It ignores caches of fewer than four lines.
+// steepest returns the largest fall that is no wider than the given width and touches none of the
+// other falls. It ignores caches of fewer than four lines.
 func steepest(c *profile.Curve, others []knee, width func(uint64) uint64) (best knee, found bool) {
 	gain := c.Accesses / 50
 	// below is the number of distances that hit at the smaller capacity
@@ -108,7 +108,7 @@ func steepest(c *profile.Curve, others []knee, width func(uint64) uint64) (best 
 	return best, found
 }
 
-// tighten moves the lower end up as far as at least 19/20 of the fall remain.
+// tighten moves the lower end up while at least 19/20 of the fall remain.
 func (k *knee) tighten(c *profile.Curve) {
 	least := (k.From - k.To) * 0.95
 	first := sort.Search(c.Len(), func(i int) bool {

@@ -61,10 +61,10 @@ func NumbersOf(list []uint32) string {
 }
 
 // Cores returns a table with a row for each core and private level: the core's accesses, its misses
-// if other cores' stores had no effect, and its misses in a coherent cache, by cause. A miss is
-// cold if the core never had the line. It is a coherence miss if it would have been a hit without
-// other cores' stores (in a set-associative cache, this is an expected number). All other misses
-// are capacity or conflict misses.
+// without the effect of other cores' stores, and its misses in a coherent cache, by cause. A miss
+// is cold if the core never had the line. It is a coherence miss if it would have been a hit
+// without other cores' stores (in a set-associative cache, this is an expected number). All other
+// misses are capacity or conflict misses.
 func (t *Threads) Cores() report.Table {
 	table := report.Table{Key: "cores", Title: "Private caches", Columns: report.Columns(
 		"level", "core", "threads", "accesses", "private_misses=misses undisturbed", "misses", "cold",
@@ -105,7 +105,7 @@ func (t *Threads) privateOff(c *profile.Core, level hierarchy.Cache, core int) f
 	return missesOff(c.Off.Private, level.Lines(), full, t.asker.Alone(level, core))
 }
 
-// coherentOff is like privateOff, for the misses of a coherent cache.
+// coherentOff is privateOff for the misses of a coherent cache.
 func coherentOff(c *profile.Core, level hierarchy.Cache, misses float64) float64 {
 	if c.Off == nil {
 		return 0
@@ -114,7 +114,7 @@ func coherentOff(c *profile.Core, level hierarchy.Cache, misses float64) float64
 	return missesOff(c.Off.Coherent, level.Lines(), full, misses)
 }
 
-// Views returns a table with a row for each private level: the misses of all cores, according to
+// Views returns a table with a row for each private level: the misses of all cores according to
 // each model of MODELS §6.
 func (t *Threads) Views() report.Table {
 	table := report.Table{Key: "views", Title: "Private caches, all cores", Columns: report.Columns(
@@ -149,9 +149,9 @@ func (t *Threads) viewsOff(level int) (private, coherent float64, is bool) {
 
 // Domains returns a table with a row for each core and shared level: the core's misses in the
 // level, its misses if it used the level alone, and its effective share. The share is the capacity
-// of a private fully associative cache in which the core would have as many misses as in the shared
-// cache (Anger, Figure 8). It is not defined if other cores fetch lines that the core would miss in
-// a private cache of any size.
+// of a private fully associative cache with as many misses of the core as in the shared cache
+// (Anger, Figure 8). It is undefined if other cores fetch lines that the core would miss in a
+// private cache of any size.
 func (t *Threads) Domains() report.Table {
 	table := report.Table{Key: "domains", Title: "Shared caches", Columns: report.Columns(
 		"level", "cores=of cores", "core", "threads", "accesses", "misses", "alone_misses=misses alone",
@@ -212,7 +212,7 @@ func Changes(s *profile.Sharing) report.Table {
 // ThreadCurves returns a table with a row for each core, view and capacity at which the misses of a
 // fully associative LRU cache change. The views are a private cache without the effect of other
 // cores' stores, a coherent private cache, and a cache shared by all cores (concurrent). If brief
-// is set, only capacities that are powers of two are listed.
+// is set, only powers of two are listed.
 func ThreadCurves(s *profile.Sharing, brief bool) report.Table {
 	t := report.Table{Key: "curves", Columns: report.Columns(
 		"core", "threads", "view", "capacity_lines=capacity (lines)", "misses")}

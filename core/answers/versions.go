@@ -11,7 +11,7 @@ import (
 // MatchLines matches the source lines of two versions of a program by their text. In rows of A, it
 // replaces the file and the line by the file and the line in B. Two additional columns contain the
 // line's number in A, and whether the line moved or changed. Tables without files and lines, and
-// tables of equal versions, are not changed.
+// tables of equal versions, stay unchanged.
 //
 // a and b are the source files stored in the two profiles. Lines of a file without a version in the
 // other profile are still matched by their numbers.
@@ -27,8 +27,7 @@ func MatchLines(tables [2][]report.Table, a, b *sourcefile.Files) {
 	}
 }
 
-// byLine reports whether the rows are source lines, rather than data that is declared in source
-// lines.
+// byLine reports whether the rows are source lines, rather than data that source lines declare.
 func byLine(t *report.Table) bool {
 	return t.Key == "sites" && t.Index("name") < 0 && t.Index("file") >= 0 && t.Index("line") >= 0
 }

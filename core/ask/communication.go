@@ -101,8 +101,8 @@ func (r *Run) noCommunication() error {
 	return r.Cannot("the profile has no communication between threads: " + answers.NoCommunication(r.Profile) + "; analyze the trace again with --analyses communication")
 }
 
-// aboutCaches returns an error if one of the caches has no answer, and otherwise returns warnings
-// about the caches.
+// aboutCaches returns an error if one of the caches has no answer, and otherwise the warnings about
+// the caches.
 func (r *Run) aboutCaches(c *answers.Communication, caches []hierarchy.Cache) (doubts []string, err error) {
 	if len(caches) > 0 && r.Profile.Communication.Sources == nil {
 		return nil, r.Cannot("--cache: the profile has no per-thread stacks; analyze the trace again with --analyses communication,sharing")
@@ -119,7 +119,7 @@ func (r *Run) aboutCaches(c *answers.Communication, caches []hierarchy.Cache) (d
 	return doubts, nil
 }
 
-// fewPairs is the number of pairs of source locations shown to people who do not set --top.
+// fewPairs is the number of pairs of source locations that people see without --top.
 const fewPairs = 10
 
 // flowTables returns the tables of the answer, except the table of --cache.
@@ -155,7 +155,7 @@ func flowTables(q Question, c *answers.Communication) []report.Table {
 		return []report.Table{c.Traffic(), c.Flows(granule), c.Sites(top, true), c.FalseSharing(), c.Objects(true), c.Owners(), c.Windows()}
 	}
 	falsely, rest := falseSharing(q, c), []report.Table{c.Matrix(granule), c.Sites(top, false), c.Objects(false)}
-	if len(falsely.Rows) > 0 { // problems for which a fix is known come first
+	if len(falsely.Rows) > 0 { // problems with a known fix come first
 		return append([]report.Table{falsely, c.Traffic()}, rest...)
 	}
 	return append(append([]report.Table{c.Traffic()}, rest...), falsely)
@@ -170,7 +170,7 @@ func falseSharing(q Question, c *answers.Communication) report.Table {
 	case len(t.Rows) == 0:
 		return report.Table{Title: strings.TrimSuffix(c.FalseSummary(), ".")}
 	case len(t.Rows) == 1:
-		// drop the column of the fix, because the title contains the fix
+		// the title contains the fix, so drop its column
 		t.Columns = t.Columns[:len(t.Columns)-1]
 		t.Rows[0] = t.Rows[0][:len(t.Columns)]
 		fallthrough

@@ -30,7 +30,7 @@ var Summary = &Verb{
 
 // Compare asks two runs the same question and joins their answers table by table. on is the
 // question as the user wrote it. The caller must add the tables to the document. An error names the
-// run that has no answer.
+// run without an answer.
 func Compare(runs [2]*Run, q Question, on string) (*report.Document, []answers.Compared, error) {
 	d := &report.Document{Schema: "stackglass.compare", Version: 1, Input: comparedFacts(runs, q, on)}
 	var tables [2][]report.Table
@@ -61,7 +61,7 @@ func Compare(runs [2]*Run, q Question, on string) (*report.Document, []answers.C
 	return d, compared, nil
 }
 
-// named prefixes an error about the question with the name of the run, unless the error already
+// named adds the name of the run before an error about the question, unless the error already
 // contains it.
 func (r *Run) named(err error) error {
 	if err == ErrStopped || strings.Contains(err.Error(), r.Name) {

@@ -36,8 +36,8 @@ var _ = Add(&Verb{
 	}),
 })
 
-// ofLocality returns a function for Verb.Answer, which adds a table computed from the stack
-// distances at the line size in question.
+// ofLocality returns a function for Verb.Answer that adds a table of the stack distances at the
+// line size in question.
 func ofLocality(table func(*Run, Question, *profile.Locality, *report.Document) (report.Table, error)) func(*Run, Question, *report.Document) error {
 	return func(r *Run, q Question, d *report.Document) error {
 		found, err := r.Locality(q)
@@ -175,8 +175,8 @@ func shapes(t report.Table, brief bool) report.Table {
 // noDistances is a function for Verb.Missing that reports missing stack distances.
 var noDistances = lacks(func(p *profile.Profile) bool { return len(p.Locality) == 0 }, "the profile contains no stack distances")
 
-// withBeside returns the stack distances of the run and, if there is one, of the run with which it
-// is compared.
+// withBeside returns the stack distances of the run and of the run with which it is compared, if
+// any.
 func (r *Run) withBeside(q Question, own *profile.Locality) ([]*profile.Locality, error) {
 	if r.Beside == nil {
 		return []*profile.Locality{own}, nil

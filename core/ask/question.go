@@ -59,8 +59,8 @@ func (q Question) Is(name string) bool { return q.Text(name) == "true" }
 // Line returns the line size in question, in bytes.
 func (q Question) Line() uint32 { return uint32(min(q.Number(Line.Name), 1<<31)) }
 
-// Caches returns the hierarchy that the question is about: the user's hierarchy or, if there is
-// none, the verb's usual caches or, if it has none, the first preset.
+// Caches returns the hierarchy in question: the user's hierarchy, or else the verb's usual caches,
+// or else the first preset.
 func (q Question) Caches() hierarchy.Hierarchy {
 	if len(q.Machine.Levels) > 0 || q.Verb.Machine != UsualCaches {
 		return q.Machine
@@ -161,7 +161,7 @@ func Parse(words []string) (Question, error) {
 	return q, q.Check()
 }
 
-// Read is like Parse, for an incomplete question: it checks only the verb and the hierarchy.
+// Read is Parse for an incomplete question. It checks only the verb and the hierarchy.
 func Read(words []string) (Question, error) {
 	name := ""
 	if len(words) > 0 {

@@ -40,8 +40,8 @@ func (r *Run) RangeOf(q Question) (from, to int, err error) {
 	return from, max(to, from+1), nil
 }
 
-// reference parses an end of a range: a number or a share of the run's references. If text is "",
-// it returns end.
+// reference parses an end of a range: a number, or a share of the run's references. It returns end
+// for "".
 func (r *Run) reference(text string, end float64) (n float64, ok bool) {
 	text = strings.TrimSpace(text)
 	if text == "" {
@@ -66,9 +66,9 @@ func (r *Run) NoTimeline() error {
 	return r.Cannot("the profile has no timeline, because an older version wrote it; analyze the trace again")
 }
 
-// Within returns the run, or the part of the run that the argument range selects: a run with the
-// same profile, whose ranker counts only this part. Within also adds the part to the facts of the
-// answer.
+// Within returns the run, or the part of the run that the argument range selects. A part is a run
+// with the same profile and a ranker that counts only the part. Within also adds the part to the
+// facts of the answer.
 func (r *Run) Within(q Question, d *report.Document) (*Run, error) {
 	if !q.Given(Range.Name) {
 		return r, nil
@@ -91,7 +91,7 @@ func (r *Run) Within(q Question, d *report.Document) (*Run, error) {
 }
 
 // Part returns the run with a ranker for the windows [from, to) of its timeline. It caches the
-// latest part, because users ask several questions about the same part.
+// latest part, because users ask several questions about one part.
 func (r *Run) Part(from, to int) (*Run, bool) {
 	if whole := r.Ranker(); r.part == nil || r.partOf != [2]int{from, to} {
 		if whole == nil {

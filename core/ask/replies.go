@@ -10,7 +10,7 @@ import (
 )
 
 // The verbs pipeline, multicore and diagnose build their answers from replies of models, which
-// another program may have computed. Modelled, Predicted and Replied turn these replies into
+// another program may have computed. Modelled, Predicted and Replied convert these replies to
 // answers.
 
 // TopRows is the argument that limits the number of rows of each table in the form for people.
@@ -27,8 +27,8 @@ func Pipeline(replies map[*profile.Profile]*answers.Reply) *Verb {
 	}
 }
 
-// Replied returns a verb with that name for runs whose answers are already known: the replies to the
-// verb's question, by profile. main is the key of the verb's main table.
+// Replied returns a verb with that name for runs with known answers: the replies to the verb's
+// question, by profile. main is the key of the verb's main table.
 func Replied(name, main string, replies map[*profile.Profile]*answers.Reply, args ...Arg) *Verb {
 	return &Verb{
 		Name: name, Machine: SomeCaches, Args: args,
@@ -39,7 +39,7 @@ func Replied(name, main string, replies map[*profile.Profile]*answers.Reply, arg
 			}
 			d.Main, d.Warnings = main, reply.Notes
 			for _, t := range reply.Tables {
-				if t.Key != "processors" { // the processors to choose from are not part of the answer
+				if t.Key != "processors" { // the list of processors is not part of the answer
 					d.Tables = append(d.Tables, t)
 				}
 			}
@@ -100,7 +100,6 @@ func (r *Run) modelTables(q Question) []string {
 	return keys[:1]
 }
 
-// indices returns the numbers from first to last-1.
 func indices(first, last int) (list []int) {
 	for i := first; i < last; i++ {
 		list = append(list, i)
@@ -118,7 +117,7 @@ func ModelAdvice(note string) string {
 }
 
 // Predicted turns the reply to a question about several cores into an answer of the verb multicore.
-// The answer contains the table whose key is by or, if by is "", the main tables.
+// The answer contains the table with the key by, or the main tables if by is "".
 func (r *Run) Predicted(q answers.MulticoreQuestion, by string, reply *answers.Reply, d *report.Document) {
 	d.Input = []report.Fact{{Key: "file", Label: "file", Value: report.TextOf(r.Name)}}
 	text := func(key, label, value string) {

@@ -26,8 +26,8 @@ type Run struct {
 
 	// Readable returns a function's name as written in the source.
 	Readable func(string) string
-	// Source returns the text of a source line, with each run of blanks as one blank, or "". If it
-	// is nil, the text comes from the files stored in the profile.
+	// Source returns the text of a source line, with each run of blanks as one blank, or "". If
+	// Source is nil, the files stored in the profile contain the text.
 	Source func(file string, line uint32) string
 	// File reads a file that an argument names.
 	File func(name string) ([]byte, error)
@@ -38,7 +38,7 @@ type Run struct {
 	// Beside is the run with which this run is compared, or nil. Both answers contain all rows and
 	// columns that either of them needs.
 	Beside *Run
-	// GoOn is called while an answer takes long, and reports whether the user still wants it.
+	// GoOn is called during long answers. It reports whether the user still wants the answer.
 	GoOn func() bool
 
 	Analysed bool   // the profile was made from a trace for this question, not read from a file
@@ -63,8 +63,7 @@ func NewRun(name string, p *profile.Profile) *Run {
 	return &Run{Name: name, Profile: p, Warnings: Doubts(name, p)}
 }
 
-// Asker returns the cache predictor of the run. Each run has its own predictor, because it caches
-// results that many predictions need.
+// Asker returns the run's cache predictor, which caches results that many predictions need.
 func (r *Run) Asker() *hierarchy.Asker {
 	if r.asker == nil {
 		r.asker = hierarchy.NewAsker(r.Profile)
@@ -72,8 +71,8 @@ func (r *Run) Asker() *hierarchy.Asker {
 	return r.asker
 }
 
-// Ranker returns the ranker that attributes misses to the sites of the run, or nil if the profile
-// has no sites. Each run has its own ranker.
+// Ranker returns the run's ranker, which attributes misses to sites, or nil if the profile has no
+// sites.
 func (r *Run) Ranker() *attribution.Ranker {
 	if r.ranker == nil {
 		r.ranker, _ = attribution.New(r.Profile)
@@ -81,8 +80,7 @@ func (r *Run) Ranker() *attribution.Ranker {
 	return r.ranker
 }
 
-// SourceText returns a function that returns the text of source lines, or nil if no text is
-// available.
+// SourceText returns a function that returns the text of source lines, or nil if there is no text.
 func (r *Run) SourceText() func(file string, line uint32) string {
 	if r.Source != nil || r.Profile == nil || len(r.Profile.Sources) == 0 {
 		return r.Source
@@ -90,8 +88,8 @@ func (r *Run) SourceText() func(file string, line uint32) string {
 	return r.Files().Line
 }
 
-// Files returns the source files stored in the profile. Each run keeps its files, so that each file
-// is decompressed, and matched with other versions, only once.
+// Files returns the source files stored in the profile. The run keeps them, so that each file is
+// decompressed, and matched with other versions, only once.
 func (r *Run) Files() *sourcefile.Files {
 	if r.files == nil {
 		r.files = sourcefile.New(r.Profile.Sources)
@@ -113,8 +111,7 @@ var ErrStopped = &Error{"the answer is no longer needed"}
 // Wanted reports whether the answer is still wanted.
 func (r *Run) Wanted() bool { return r.GoOn == nil || r.GoOn() }
 
-// ReadFile reads the file that an argument of a question names. It returns nothing if the argument
-// is "".
+// ReadFile reads the file that an argument of a question names. It returns nothing for "".
 func (r *Run) ReadFile(q Question, arg string) (text []byte, err error) {
 	name := q.Text(arg)
 	switch {
@@ -132,7 +129,7 @@ func (r *Run) ReadFile(q Question, arg string) (text []byte, err error) {
 }
 
 // Answer answers a question. If there is no answer, the error is an *[Error] or a
-// *[trace.OptionError]. The texts of both are written for the user.
+// *[trace.OptionError], with a text for the user.
 func (r *Run) Answer(q Question) (*report.Document, error) {
 	if err := q.Check(); err != nil {
 		return nil, err

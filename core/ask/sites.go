@@ -30,7 +30,7 @@ var _ = Add(&Verb{
 		{Name: "distances", Help: manual("print the stack distances of one `ROW` instead: a function with file:line, for example \"main app.c:17\"")},
 		Range,
 	},
-	// By default, threads have private caches, as in what-if, because the totals of the two verbs
+	// Threads have private caches by default, as in what-if, because the totals of the two verbs
 	// must be equal.
 	Needs:  func(q Question) analysis.Analyses { return analysis.Sites | analysis.Sharing | setTables(q) },
 	Lines:  LevelLines,
@@ -46,7 +46,7 @@ var _ = Add(&Verb{
 // top returns the argument for the number of rows.
 func top(help string) Arg { return Arg{Name: "top", Kind: Number, Default: "0", Help: help} }
 
-// shareOf parses the share of misses that the rows must cause.
+// shareOf parses the minimum share of the misses that the listed rows cause.
 func shareOf(q Question) (float64, error) {
 	return ParseShare(q, "misses, for example 90% or 0.9", math.SmallestNonzeroFloat64)
 }
@@ -64,7 +64,7 @@ func ParseShare(q Question, of string, least float64) (share float64, err error)
 	return share, nil
 }
 
-// mostRows is the maximum number of rows shown to people who do not set --top.
+// mostRows is the maximum number of rows that people see without --top.
 const mostRows = 100
 
 func (r *Run) sites(q Question, d *report.Document) error {

@@ -124,8 +124,7 @@ func (r *Run) noThreads() error {
 	return r.Cannot("the profile contains no per-thread stacks; analyze the trace again, by default or with --analyses sharing")
 }
 
-// Told returns the warnings of a prediction, except warnings that Doubts also returns in other
-// words.
+// Told returns the warnings of a prediction, except those that Doubts also returns in other words.
 func (r *Run) Told(warnings []hierarchy.Warning) (list []string) {
 	said := hierarchy.ProfileDoubts(r.Profile)
 	for _, w := range warnings {
@@ -136,9 +135,8 @@ func (r *Run) Told(warnings []hierarchy.Warning) (list []string) {
 	return list
 }
 
-// crowded returns a warning about threads that share a core because there are too many threads.
-// Each group of threads that the user chose has a core, even if the trace lacks the group's
-// threads.
+// crowded returns a warning if threads share a core because there are too many threads. Each group
+// of threads that the user chose has a core, even if the trace lacks its threads.
 func (r *Run) crowded() []string {
 	p := r.Profile
 	groups, _ := analysis.ParseGroups("cores", r.Cores)

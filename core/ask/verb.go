@@ -1,5 +1,5 @@
 // Package ask lists the questions about a run, and answers them. The command, the page, exports and
-// comparisons all use it, so that a question has the same answer everywhere.
+// comparisons all use it, so a question has the same answer everywhere.
 //
 //  1. A [Verb] is a kind of question, such as what-if. It has a name, arguments with defaults and
 //     allowed values, the analyses that it needs, and a function that computes the answer. [Verbs]
@@ -15,7 +15,7 @@
 //
 // To add a verb, write a file that calls [Add]. The smallest example is windows.go. The verb's help
 // text belongs to the command, in tools/stackglass/internal/command/help. Verbs whose answers need
-// a lot of code are in package ask/program, because the first program that the page loads should
+// a lot of code belong to package ask/program, because the first program that the page loads should
 // not contain that code.
 package ask
 
@@ -50,10 +50,10 @@ type Verb struct {
 	Needs func(Question) analysis.Analyses
 	// Lines returns the line sizes that the answer needs, in bytes, ascending; nil: any.
 	Lines func(Question) []uint32
-	// Check checks combinations of arguments, after each argument was checked alone. It may be nil.
+	// Check checks combinations of arguments after each argument was checked alone. It may be nil.
 	Check func(Question) error
 	// Missing returns the reason why a profile has no answer for any arguments, as a clause without
-	// a full stop. It returns "" if there is an answer.
+	// a full stop, or "" if there is an answer.
 	Missing func(*profile.Profile) string
 	// Answer adds tables, facts of the input, and warnings to the document.
 	Answer func(*Run, Question, *report.Document) error
@@ -96,7 +96,7 @@ type Arg struct {
 // Line is the argument of verbs whose answer is for one line size.
 var Line = Arg{Name: "line", Kind: Number, Default: "64", Help: manual("the size of a cache line in `BYTES`, a power of two from 8 to 4096")}
 
-// all lists the verbs. Each file adds its verb to the list.
+// all lists the verbs. Each file adds its verb.
 var all []*Verb
 
 // Add adds a verb to the list when its package is initialised, and returns it.
@@ -128,8 +128,8 @@ func (v *Verb) Arg(name string) *Arg {
 	return nil
 }
 
-// lacks returns a function for Verb.Missing. That function returns the text why for profiles that
-// lack the required data.
+// lacks returns a function for Verb.Missing. That function returns why for profiles that lack the
+// required data.
 func lacks(lacking func(*profile.Profile) bool, why string) func(*profile.Profile) string {
 	return func(p *profile.Profile) string {
 		if lacking(p) {

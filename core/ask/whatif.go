@@ -27,7 +27,7 @@ var _ = Add(&Verb{
 		Range,
 	},
 	Needs: func(q Question) analysis.Analyses {
-		// The analysis Operations is needed for the number of instructions in MPKI.
+		// The analysis Operations counts the instructions for MPKI.
 		of := analysis.Locality | analysis.Operations | analysis.Sharing | setTables(q)
 		if q.Given(Range.Name) {
 			of |= analysis.Sites
@@ -134,8 +134,8 @@ func (q Question) Against() (h hierarchy.Hierarchy, err error) {
 	return h, nil
 }
 
-// Levels returns the levels of all hierarchies in question. An analysis has to provide the counts
-// for all of these levels.
+// Levels returns the levels of all hierarchies in question. An analysis must provide the counts for
+// all of them.
 func (q Question) Levels() hierarchy.Hierarchy {
 	h := q.Caches()
 	if other, err := q.Against(); err == nil {

@@ -19,7 +19,7 @@ func connected(n int, isRoot func(f int) bool, calls func(f int32) ([]call, erro
 }
 
 type connecting struct {
-	seen, low []int32 // seen: 1 + the order of discovery; 0 if not seen yet; -1 in a complete component
+	seen, low []int32 // seen: 1 + the order of discovery; 0: not seen yet; -1: in a complete component
 	order     int32
 	open      []int32
 	stack     []following
@@ -27,7 +27,7 @@ type connecting struct {
 	calls     func(f int32) ([]call, error)
 }
 
-// following is a function, together with its calls that have not been followed yet.
+// following is a function with the calls that have not been followed yet.
 type following struct {
 	function int32
 	calls    []call

@@ -11,13 +11,13 @@
 // The paper assumes one entry to the first block of each function. This package differs from the
 // paper as follows:
 //
-//  1. A [System] has an integer weight for each successor of a block, and an integer weight for
-//     leaving the function. The weights are counts of a run ([FromEdges]), weights from a
-//     compiler's profile ([FromProfile]), or numbers in a [Sheet] written by a person, which may
-//     depend on parameters ([Model]). Quotients are formed only at the end, because the ratio
-//     999,999,999 to 1 is exact, but the floating-point number 0.999999999 is not.
-//  2. The number of visits of each block per invocation of its function is found by elimination
-//     without subtraction (Grassmann, Taksar and Heyman, Regenerative Analysis and Steady State
+//  1. A [System] has an integer weight for each successor of a block, and for leaving the function.
+//     The weights are counts of a run ([FromEdges]), weights from a compiler's profile
+//     ([FromProfile]), or numbers in a [Sheet] written by a person, which may depend on parameters
+//     ([Model]). Quotients are formed only at the end, because the ratio 999,999,999 to 1 is exact,
+//     but the floating-point number 0.999999999 is not.
+//  2. Elimination without subtraction yields the number of visits of each block per invocation of
+//     its function (Grassmann, Taksar and Heyman, Regenerative Analysis and Steady State
 //     Distributions for Markov Chains, 1985). Ordinary elimination divides by 1 − P, which keeps
 //     seven of sixteen digits for a loop of 10^9 iterations, and none for three such loops nested
 //     in each other. Here, the pivot is a sum: the block's weight for leaving the function, plus
@@ -26,12 +26,12 @@
 //     theory and error analysis for Markov chains, 1993). Blocks are eliminated in postorder of a
 //     depth-first search, so that edges lead only to headers of outer loops. A function with n
 //     blocks in loops that are nested d deep then takes n·d steps. Irreducible graphs take more.
-//  3. The number of invocations of each function is found for one strongly connected component of
-//     the call graph at a time, callers first. A block calls its Callee each time it runs. Other
+//  3. The number of invocations of each function is computed for one strongly connected component
+//     of the call graph at a time, callers first. A block calls its Callee each time it runs. Other
 //     invocations (of main, of callbacks and through pointers) are inputs, called entries. If a
 //     recursive function calls itself C times per invocation on average, the solution divides by 1
-//     − C, and the recursion diverges unless C < 1. If floating point is too imprecise to decide
-//     whether the recursion diverges, rational numbers are used. For the weights of a recorded run,
+//     − C, and the recursion diverges unless C < 1. Rational numbers are used if floating point is
+//     too imprecise to decide whether the recursion diverges. For the weights of a recorded run,
 //     the numbers of invocations in that run are used instead.
 //  4. The counts are rounded and checked against the equations in integer arithmetic: flows are
 //     128-bit products that must divide without a remainder. The system has only one solution, so
@@ -42,7 +42,7 @@
 //
 // Exceptions, longjmp and the end of the program end invocations in the middle of a function. Basic
 // blocks are therefore split after calls (package ir), and the part before the split has a weight
-// for leaving the function. A block with neither successors nor such a weight always leaves the
+// for leaving the function. A block without successors and without such a weight always leaves the
 // function. A longjmp, or an exception from outside the program, can also enter a block without
 // following an edge. Such arrivals are counted as entries of the block (Resumed).
 //

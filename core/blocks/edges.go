@@ -20,8 +20,8 @@ type Edges struct {
 	// Taken[b][i] counts executions of the edge from b to Successors[i]. The part of a basic block
 	// after a call is a successor of the part before the call.
 	Taken [][]uint64
-	// Entered counts the invocations of a function that are not due to calls that name it, such as
-	// invocations of main, callbacks and thread functions, and calls through pointers.
+	// Entered counts the invocations of a function other than by calls that name it: invocations of
+	// main, callbacks and thread functions, and calls through pointers.
 	Entered []uint64
 	// Unmade counts calls that name a function of the program but do not enter it, because the trace
 	// ends before the call or because another function with the same name is called.
@@ -46,8 +46,8 @@ func NewEdges(p *trace.Program) *Edges {
 	return e
 }
 
-// Check tests that the edges fit the program, and that as many executions enter each block as leave
-// it. Counts from only a part of a trace do not balance.
+// Check tests that the edges fit the program, and that each block is entered as often as it is
+// left. Counts from only a part of a trace do not balance.
 func (e *Edges) Check(p *trace.Program) error {
 	if len(e.Visits) != len(p.Blocks) || len(e.Taken) != len(p.Blocks) || len(e.Left) != len(p.Blocks) || len(e.Resumed) != len(p.Blocks) || len(e.Unmade) != len(p.Blocks) || len(e.Entered) != len(p.Functions) {
 		return errors.New("edges for " + strconv.Itoa(len(e.Visits)) + " blocks and " + strconv.Itoa(len(e.Entered)) + " functions, but the program has " +
@@ -90,8 +90,8 @@ func (e *Edges) Check(p *trace.Program) error {
 }
 
 // Callees returns, for every block, the function that its call names, or [trace.NoFunction]. If
-// functions in several modules have that name, it prefers a function that ran, then the function in
-// the block's module, then the first function.
+// several modules have a function of that name, it prefers a function that ran, then the function
+// in the block's module, then the first function.
 func (e *Edges) Callees(p *trace.Program) []uint32 {
 	named := map[string][]uint32{}
 	ran := make([]bool, len(p.Functions))

@@ -12,11 +12,11 @@ type way struct {
 //
 //	y_j · s_j = source_j + Σ over i ≠ j of y_i w_ij
 //
-// and its transpose. For each state k it stores the edges to lower states, divided by the pivot of
+// and its transpose. For each state k, it stores the edges to lower states, divided by the pivot of
 // k, and the edges from lower states.
 type factor struct {
 	pivots []float64
-	outAt  []int32 // edges from outAt[i] up to outAt[i+1] belong to the i-th state, counted from the highest
+	outAt  []int32 // the edges [outAt[i], outAt[i+1]) belong to the i-th state, counted from the highest
 	out    []way   // weights divided by the pivot
 	inAt   []int32
 	in     []way // edges from lower states, each with its source state and weight
@@ -25,9 +25,9 @@ type factor struct {
 // eliminate factorises the system of states with these edges. The edges of a state are sorted by
 // target, and no edge leads to the state itself. leaves contains the weights of leaving the system.
 // The pivot of a state is the sum of its weight of leaving and of its edges to lower states, so
-// that nothing is subtracted. If diagonal is not nil, it contains the initial pivots, and
-// elimination subtracts products from them. bad is a state whose pivot is not positive, or -1.
-// eliminate modifies its arguments.
+// nothing is subtracted. If diagonal is not nil, it contains the initial pivots, and elimination
+// subtracts products from them. bad is a state whose pivot is not positive, or -1. eliminate
+// modifies its arguments.
 func eliminate(ways [][]way, leaves, diagonal []float64) (f *factor, bad int) {
 	n := len(ways)
 	f = &factor{pivots: make([]float64, n), outAt: make([]int32, n+1), inAt: make([]int32, n+1)}
@@ -105,7 +105,7 @@ func sources(ways [][]way) [][]int32 {
 	return from
 }
 
-// addWay adds weight to a state's edge to another state, and creates the edge if it does not exist.
+// addWay adds weight to a state's edge to another state, and creates a missing edge.
 func addWay(list []way, to int32, weight float64, state int32, from [][]int32) []way {
 	at, found := slices.BinarySearchFunc(list, to, func(w way, to int32) int { return int(w.to) - int(to) })
 	if found {

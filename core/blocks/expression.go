@@ -29,7 +29,6 @@ const (
 	mostDigits = 200
 )
 
-// formula parses expressions, and keeps the first error.
 type formula struct {
 	text  string
 	at    int

@@ -18,7 +18,7 @@ type solved struct {
 	edges   []edge
 	factor  *factor
 	visits  []float64 // by state: visits per invocation
-	resumed []float64 // by state: visits due to executions that enter without an edge, or nil
+	resumed []float64 // visits due to executions that enter without an edge, by state; or nil
 	calls   []call
 }
 
@@ -126,7 +126,7 @@ func (s *System) order(n int, f *solved) *Error {
 	return nil
 }
 
-// weight returns the weight of a block's i-th edge. In blocks without weights, the first edge has
+// weight returns the weight of a block's i-th edge. If a block has no weights, the first edge has
 // weight 1.
 func (s *System) weight(b uint32, i int) uint64 {
 	if w := s.weights[b][i]; w > 0 || i > 0 || s.leaves[b] > 0 {

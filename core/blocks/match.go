@@ -12,7 +12,7 @@ import (
 type Match struct {
 	Functions []int32 // for each function of the module: the function in the program, or -1
 	Blocks    []int32 // for each block of the module: the block in the program, or -1
-	// Different lists the functions that differ from the program's functions. Their blocks are not
+	// Different lists the functions with other code than in the program. Their blocks are not
 	// matched.
 	Different []trace.Missed
 	// Missing lists functions that exist only in the module.

@@ -16,11 +16,11 @@ func (h share) ofRational(n *big.Rat) *big.Rat {
 	return new(big.Rat).Mul(n, fraction(h.part, h.whole))
 }
 
-// rationalFunction is the solution, in rational numbers, for one function of a component.
+// rationalFunction is the solution for one function of a component in rational numbers.
 type rationalFunction struct {
 	visits, resumed []*big.Rat         // by state; resumed may be nil
 	calls           map[int32]*big.Rat // calls per invocation, by the callee's index in the component
-	resumedCalls    map[int32]*big.Rat // calls in total, due to executions that enter without an edge
+	resumedCalls    map[int32]*big.Rat // total calls due to executions that enter without an edge
 }
 
 // rationalComponent computes the visits of functions per invocation.
@@ -166,9 +166,9 @@ func callMatrix(functions []rationalFunction) [][]*big.Rat {
 }
 
 // solveDense replaces entries by the solution x of x·m = entries. It returns a row whose pivot is
-// not positive, or -1 if all pivots are positive. In the latter case the recursion converges: a
-// matrix whose off-diagonal elements are not positive has a nonnegative inverse exactly if all its
-// pivots are positive.
+// not positive, or -1 if all pivots are positive. If they are, the recursion converges: a matrix
+// whose off-diagonal elements are not positive has a nonnegative inverse exactly if all its pivots
+// are positive.
 func solveDense(m [][]*big.Rat, entries []*big.Rat) int {
 	t, r := new(big.Rat), new(big.Rat)
 	for k := len(m) - 1; k >= 0; k-- {
@@ -202,8 +202,8 @@ func solveDense(m [][]*big.Rat, entries []*big.Rat) int {
 const mostRational = 2000
 
 // rationalInvocations computes the invocations of a component's functions in rational numbers, and
-// returns them rounded, or nil if the numbers are too long. diverging is a function whose recursion
-// diverges, or -1.
+// returns them rounded. It returns nil if the numbers are too long. diverging is a function whose
+// recursion diverges, or -1.
 func (s *System) rationalInvocations(members []int32, entries []float64) (list []float64, diverging int32) {
 	blocks := 0
 	for _, n := range members {

@@ -81,15 +81,14 @@ func codeHead(c *codec.Coder, version *uint64, program *[]byte, e *Edges) {
 	}
 }
 
-// Counts contains the counts of a block: see [Edges].
 type Counts struct {
 	Taken                 []uint64
 	Left, Resumed, Unmade uint64
 }
 
 // codeCounts codes the counts of executed blocks and of functions. It calls the function of to read
-// the counts of a block, or to store decoded counts. Counts.Taken is valid until the next such
-// call.
+// the counts of a block, or to store decoded counts. Counts.Taken is valid until the next call of
+// this function.
 func codeCounts(c *codec.Coder, blocks int, entered []uint64, happened func(b int) bool, of func(b int, x *Counts)) {
 	n, m := blocks, len(entered)
 	codec.Below(c, &n, uint64(blocks)+1)
@@ -112,9 +111,9 @@ func codeSome(c *codec.Coder, list []uint64) {
 	sparse(c, len(list), 2, func(i int) bool { return list[i] != 0 }, func(i int) { c.U64(&list[i]) })
 }
 
-// sparse codes those of n items for which there(i) is true. Each item is coded as the difference
-// between its number and the smallest possible number (the previous number + 1), followed by the
-// output of code. least is the minimum size of a coded item, in bytes.
+// sparse codes the items, among n items, for which there(i) is true. Each item is coded as the
+// difference between its number and the smallest possible number (the previous number + 1),
+// followed by the output of code. least is the minimum size of a coded item in bytes.
 func sparse(c *codec.Coder, n, least int, there func(i int) bool, code func(i int)) {
 	var list []uint64
 	for i := 0; i < n && !c.Reads(); i++ {
@@ -135,8 +134,8 @@ func (e *Edges) happened(b int) bool {
 	return e.Left[b]|e.Resumed[b]|e.Unmade[b] != 0 || slices.ContainsFunc(e.Taken[b], isPositive)
 }
 
-// code codes the profile of a program. When reading, its lists must already have their full lengths
-// and be filled with zeros.
+// code codes the profile of a program. When it reads, its lists must have their full lengths and
+// contain zeros.
 func (r *Profile) code(c *codec.Coder, p *trace.Program) {
 	sparse(c, len(p.Blocks), 2, func(b int) bool { return r.Weights[b] != nil }, func(b int) {
 		weights := append([]uint64{}, r.Weights[b]...)
@@ -335,7 +334,7 @@ func (c *RunDecoder) Err() error {
 
 // Each calls the function each with the counts of every block that ran, and stores the number of
 // entries of each function in entered. x is valid only during the call. each must report whether
-// the block has as many successors as there are counts in x.Taken.
+// the block has as many successors as x.Taken has counts.
 func (c *RunDecoder) Each(blocks int, entered []uint64, each func(b int, x *Counts) bool) error {
 	codeCounts(c.c, blocks, entered, nil, func(b int, x *Counts) {
 		if !each(b, x) {
@@ -349,11 +348,10 @@ func (c *RunDecoder) Each(blocks int, entered []uint64, each func(b int, x *Coun
 // Reuse is the conditional reuse profile P(Δ|block) of a block (MODELS §13.2).
 type Reuse struct {
 	References    uint64
-	profile.Reuse // binned distances, with exact misses for caches whose capacity is the edge of a bin
+	profile.Reuse // binned distances; misses are exact for caches whose capacity is the edge of a bin
 }
 
-// Reuse returns the reuse profile of every block of the run, which is the sum over the block's
-// sites.
+// Reuse returns the reuse profile of every block of the run: the sum over the block's sites.
 func (r *Run) Reuse(s *profile.Sites) []Reuse {
 	blocks := make([]Reuse, len(r.Program.Blocks))
 	for i := range s.Code {
@@ -375,8 +373,8 @@ func (r *Run) Reuse(s *profile.Sites) []Reuse {
 	return blocks
 }
 
-// SampledReuse is the conditional reuse profile of a block, from a sample of its executions. The
-// paper calls sampled executions windows.
+// SampledReuse is the conditional reuse profile of a block from a sample of its executions, which
+// the paper calls windows.
 type SampledReuse struct {
 	Executions uint64 // executions of the block that access memory
 	Windows    uint64 // number of executions in the sample

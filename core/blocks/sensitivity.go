@@ -11,13 +11,13 @@ import (
 // Influence is the influence of an edge on a total.
 type Influence struct {
 	Block int
-	Way   int     // index of the successor; the number of successors represents leaving the function
+	Way   int     // index of the successor; the number of successors means leaving the function
 	Share float64 // the branch probability
-	// Slope is the derivative of the total with respect to Share, if the other edges of the block
+	// Slope is the derivative of the total with respect to Share. The other edges of the block
 	// change in proportion.
 	Slope float64
 	// Weight is the relative change of the total, to first order, if the odds of the edge change by
-	// the factor e. If the edge continues a loop, changing its odds changes the loop's trip count.
+	// the factor e. If the edge continues a loop, its odds determine the loop's trip count.
 	Weight float64
 }
 
@@ -25,9 +25,9 @@ type Influence struct {
 // order of Weight. cost contains the cost of one execution of each block.
 //
 // The derivatives come from the transposed system (the adjoint method). Its solution is, for each
-// block, the cost from a visit of the block until the invocation ends, including calls. Computing
-// this solution takes as long as one computation of the counts. Finite differences would require
-// one solution for each branch.
+// block, the cost from a visit of the block until the invocation ends, including calls. It takes as
+// long as one computation of the counts. Finite differences would require one solution for each
+// branch.
 func (s *System) Sensitivity(c *Solution, cost []float64) (list []Influence, total float64, err error) {
 	ahead, err := s.costAhead(c, cost)
 	if err != nil {
@@ -55,8 +55,8 @@ func (s *System) influences(list []Influence, b int, visits float64, ahead []flo
 		weights[i], values[i] = float64(s.weight(uint32(b), i)), ahead[next[i]]
 	}
 	weights[len(next)] = float64(s.leaves[b])
-	// The sum over the other edges is computed from the sums over the edges before and after each
-	// edge, because 1 − w/sum would lose digits.
+	// Add the sums over the edges before and after each edge to obtain the sum over the other
+	// edges, because 1 − w/sum would lose digits.
 	behind, valueBehind := make([]float64, len(weights)+1), make([]float64, len(weights)+1)
 	for i := len(next); i >= 0; i-- {
 		behind[i], valueBehind[i] = behind[i+1]+weights[i], valueBehind[i+1]+weights[i]*values[i]
@@ -197,8 +197,8 @@ func (k *component) solveTransposed(own []float64) {
 	k.factor.solve(own)
 }
 
-// Costs returns how much one execution of each block adds to a counter. The result is an argument
-// of [System.Sensitivity].
+// Costs returns the amount that one execution of each block adds to a counter, as an argument of
+// [System.Sensitivity].
 func (w *Work) Costs(counter profile.Counter) []float64 {
 	list := make([]float64, len(w.once))
 	for b := range w.once {

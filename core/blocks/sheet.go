@@ -49,7 +49,7 @@ type parameter struct {
 	line       int
 }
 
-// branch is a line of a sheet that contains "|".
+// branch is a line of a branch-probability file that contains "|".
 type branch struct {
 	line            int
 	function, block string
@@ -68,7 +68,7 @@ const (
 	trips
 )
 
-// entry is a line of a sheet that begins with enter, resume or made.
+// entry is a line of a branch-probability file that begins with enter, resume or made.
 type entry struct {
 	line                  int
 	what, function, block string
@@ -93,7 +93,7 @@ func (s *Sheet) fail(line int, why, do string) *Error {
 }
 
 // words splits a line into words. bar and equals are the positions of the words | and =, or -1. All
-// text after = is a single word.
+// text after = is one word.
 func words(l string) (list []string, bar, equals int, why string) {
 	bar, equals = -1, -1
 	for {
@@ -243,8 +243,8 @@ func (s *Sheet) Parameters() []Parameter {
 	return list
 }
 
-// Model is a system whose weights are computed from a branch-probability file. The file's
-// parameters can be set to any values.
+// Model is a system whose weights are computed from a branch-probability file with any values of
+// its parameters.
 type Model struct {
 	System *System
 	sheet  *Sheet
@@ -352,7 +352,7 @@ func (s *System) fullName(n int) string {
 	return f.Name
 }
 
-// Set computes the weights of the system for these values of parameters. All other parameters have
+// Set computes the weights of the system for these values of parameters. The other parameters keep
 // the values in the file.
 func (m *Model) Set(values map[string]*big.Rat) error {
 	get := m.sheet.getter(values)
@@ -387,7 +387,7 @@ func (m *Model) Set(values map[string]*big.Rat) error {
 	return nil
 }
 
-// setMade sets the share of a block's calls that actually enter the named function.
+// setMade sets the share of a block's calls that enter the function they name.
 func (s *System) setMade(block int, made share) {
 	if made.part == made.whole {
 		made = share{}
@@ -493,7 +493,7 @@ func short(v *big.Rat) string {
 	return strconv.FormatFloat(f, 'g', 6, 64)
 }
 
-// trip converts a trip count into the weights of a loop's branch.
+// trip converts a trip count to the weights of a loop's branch.
 func (s *System) trip(b int, count *big.Rat) (list []*big.Rat, why string) {
 	next := s.program.Blocks[b].Successors
 	if len(next) != 2 || s.leavesLoop(b, int(next[0])) == s.leavesLoop(b, int(next[1])) {

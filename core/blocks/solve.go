@@ -14,12 +14,12 @@ type Solution struct {
 	Program     *trace.Program
 	Visits      []float64 // number of executions of each block
 	Invocations []float64 // number of invocations of each function
-	// Whole reports, for each function, whether its counts are integers that are proven to be the
-	// solution. These counts are in Exact, indexed by block, and Invoked, indexed by function.
+	// Whole reports for each function whether its counts are integers that are proven to be the
+	// solution. Exact contains these counts by block, and Invoked by function.
 	Whole   []bool
 	Exact   []uint64
 	Invoked []uint64
-	// Error is a bound on the relative error of the counts of all other functions.
+	// Error is a bound on the relative error of the counts of the other functions.
 	Error float64
 }
 
@@ -41,7 +41,7 @@ type solver struct {
 	s       *System
 	c       *Solution
 	calls   []float64 // calls found so far, by callee
-	whole   []bool    // whether the calls are integers, stored in exact
+	whole   []bool    // whether the calls are integers, which are stored in exact
 	exact   []uint64
 	errors  []float64 // errors of the calls, by callee
 	numbers []int32   // by function: its index in the component, or -1
@@ -113,7 +113,7 @@ func (h share) ofWhole(n uint64) (q, rest uint64) {
 	return bits.Div64(hi, lo, h.whole)
 }
 
-// component solves for the functions of a component, whose callers must have been solved.
+// component solves the functions of a component. Its callers must have been solved.
 func (v *solver) component(list []int32) error {
 	k := &component{functions: list}
 	for i, f := range list {
@@ -154,7 +154,6 @@ func (v *solver) component(list []int32) error {
 	return nil
 }
 
-// counts returns how often the function's states are visited in the given number of invocations.
 func (f *solved) counts(invocations float64) []float64 {
 	list := make([]float64, len(f.visits))
 	for i, per := range f.visits {
@@ -175,8 +174,8 @@ func (v *solver) addCalls(f int32, counts, entries []float64) {
 	}
 }
 
-// recursion factorises the calls within a component. known contains the functions' known
-// invocations for these entries, or is nil.
+// recursion factorises the calls within a component. known contains the known invocations of the
+// functions for these entries, or is nil.
 func (v *solver) recursion(k *component, entries, known []float64) error {
 	n := len(k.functions)
 	dense := make([]float64, n)
@@ -235,7 +234,7 @@ func (v *solver) recursion(k *component, entries, known []float64) error {
 	}
 }
 
-// factorKnown factorises the calls within a component whose solution is known, without subtraction.
+// factorKnown factorises the calls within a component with a known solution. It does not subtract.
 func (k *component) factorKnown(ways [][]way, entries []float64) bool {
 	var bad int
 	k.factor, bad = eliminate(transposed(ways, k.known), slices.Clone(entries), nil)
@@ -250,7 +249,7 @@ func cloneWays(ways [][]way) [][]way {
 	return list
 }
 
-// surelyNegative is the limit below which a pivot is negative for reasons other than rounding.
+// surelyNegative is a limit. A pivot below it is negative for reasons other than rounding.
 const surelyNegative = -1e-3
 
 // least returns the smallest pivot for which floating-point arithmetic is precise enough. Smaller
@@ -317,8 +316,8 @@ func (k *component) solve(entries []float64) {
 	}
 }
 
-// correct applies corrections to the counts, computed from the residuals of a component's states,
-// given by function.
+// correct applies corrections to the counts. It computes them from the residuals of a component's
+// states, by function.
 func (v *solver) correct(k *component, residuals [][]float64) {
 	entries := make([]float64, len(k.functions))
 	for i, f := range k.functions {
@@ -341,8 +340,8 @@ func (v *solver) correct(k *component, residuals [][]float64) {
 // mostCorrections limits the number of refinement steps. Two steps are usually sufficient.
 const mostCorrections = 8
 
-// refine finds integers that satisfy the equations of a component, and verifies this. If it finds
-// no integers, it still corrects the counts.
+// refine finds integers that satisfy the equations of a component, and proves it. If there are
+// none, it still corrects the counts.
 func (v *solver) refine(k *component) bool {
 	for i, f := range k.functions {
 		if !v.whole[f] {
@@ -460,8 +459,8 @@ func (r *residual) addRest(state int32, part, of uint64) {
 	r.rests[state] += float64(part) / float64(of)
 }
 
-// isZero reports whether the equations are satisfied. Remainders whose sums seem to be integers are
-// added up as fractions.
+// isZero reports whether the equations are satisfied. It adds up remainders as fractions if their
+// sums seem to be integers.
 func (r *residual) isZero() bool {
 	for i, n := range r.whole {
 		if r.rests == nil && n != 0 || r.rests != nil && math.Abs(float64(int64(n))+r.rests[i]) > 1e-6 {
@@ -500,8 +499,8 @@ func fraction(part, of uint64) *big.Rat {
 	return new(big.Rat).SetFrac(new(big.Int).SetUint64(part), new(big.Int).SetUint64(of))
 }
 
-// bound computes a bound on the errors of a component's counts. It propagates the residuals, and
-// their rounding errors, like entries.
+// bound computes a bound on the errors of a component's counts. It propagates the residuals and
+// their rounding errors in the same way as entries.
 func (v *solver) bound(k *component) {
 	const unit = 1.0 / (1 << 53)
 	list := make([][]float64, len(k.functions))

@@ -11,16 +11,16 @@ import (
 // mostWeight limits the sum of a block's weights, so that flows fit in 128 bits.
 const mostWeight = 1 << 63
 
-// System is a program whose branches have weights. After a change, only changed functions are
-// solved again.
+// System is a program whose branches have weights. A change of weights makes only the changed
+// functions be solved again.
 type System struct {
 	program *trace.Program
 	weights [][]uint64 // by block, in the order of Successors; unknown if these and leaves are 0
 	leaves  []uint64   // by block: the weight of ending the invocation
-	entered []uint64   // by function: invocations that are not due to calls that name it
+	entered []uint64   // by function: invocations other than by calls that name it
 	resumed []uint64   // by block: executions that enter without an edge
-	made    []share    // by block: share of its calls that actually enter the named function
-	// by function: invocations in the run from which the weights come; nil if there is no run or the
+	made    []share    // by block: share of its calls that enter the named function
+	// by function: invocations in the run from which the weights come; nil if there is no run or
 	// weights were changed
 	known []uint64
 
@@ -117,7 +117,7 @@ func (e *Edges) invocations(p *trace.Program, n int) uint64 {
 }
 
 // FromProfile returns a system with the weights of a compiler's profile, by block as in ir.Module.
-// The weights of other blocks remain unknown (see [System.Guess]).
+// The weights of other blocks remain unknown; see [System.Guess].
 func FromProfile(p *trace.Program, weights [][]uint64) (*System, error) {
 	s, err := NewSystem(p)
 	if err != nil {
@@ -176,7 +176,7 @@ func (s *System) changed(block int) {
 	}
 }
 
-// Enter sets the number of a function's invocations that are not due to calls that name it.
+// Enter sets the number of a function's invocations other than by calls that name it.
 func (s *System) Enter(function int, times uint64) {
 	if s.entered[function] != times {
 		s.entered[function] = times
@@ -185,8 +185,8 @@ func (s *System) Enter(function int, times uint64) {
 }
 
 // EnterMain enters main once or, if there is no main, each function that no call names. It returns
-// the number of functions entered. If there is a main, it does not enter callbacks, thread
-// functions, or functions that are called only through pointers.
+// the number of functions entered. If there is a main, callbacks, thread functions, and functions
+// that are called only through pointers are not entered.
 func (s *System) EnterMain() (entered int) {
 	called := s.named()
 	for _, main := range []bool{true, false} {
@@ -246,15 +246,15 @@ func (s *System) findCallees(e *Edges) {
 }
 
 // guessedTrips is the assumed trip count of a loop. guessedReturns is the assumed ratio of the
-// number of times that a branch ends a recursion to the number of times that the branch continues
-// the recursion.
+// number of times that a branch ends a recursion to the number of times that it continues the
+// recursion.
 const (
 	guessedTrips   = 10
 	guessedReturns = 99
 )
 
-// Guess sets the weights of unknown branches: loops have ten iterations, branches that continue a
-// recursion have a probability of 1 %, and other successors are equally likely. It returns the
+// Guess sets the weights of unknown branches. Loops get ten iterations, branches that continue a
+// recursion get a probability of 1 %, and other successors are equally likely. Guess returns the
 // number of guesses.
 func (s *System) Guess() (guessed int) {
 	ends := s.recursionEnds()

@@ -16,9 +16,9 @@ type Work struct {
 	program *trace.Program
 	once    []profile.Counts // the work of one execution of each block
 	opcodes []string
-	ops     []opAmount // the amounts of block b are at opsAt[b] up to opsAt[b+1]
+	ops     []opAmount // the amounts of block b are ops[opsAt[b]:opsAt[b+1]]
 	opsAt   []int32
-	untold  []uint32 // by block: the number of references whose size only a trace contains
+	untold  []uint32 // by block: number of references whose size only a trace shows
 }
 
 type opAmount struct {
@@ -62,8 +62,8 @@ func NewWork(p *trace.Program) *Work {
 	return w
 }
 
-// addSite counts a site's reference. The tables contain neither the sizes of masked accesses, whose
-// blocks precede the instruction's block, nor the sizes of copies of variable length.
+// addSite counts a site's reference. The tables do not contain the sizes of masked accesses, whose
+// blocks precede the instruction's block, and of copies of variable length.
 func (w *Work) addSite(b int, s *trace.Site) {
 	if !s.Kind.IsReference() {
 		return
@@ -109,13 +109,12 @@ type Opcode struct {
 // Total is the work of a block, a function or a program.
 type Total struct {
 	Counts [profile.NumCounters]float64
-	// Whole is true if all counts are proven to be integers below 2^64. Exact then contains the
-	// counts.
+	// Whole is true if all counts are proven to be integers below 2^64, which are in Exact.
 	Whole bool
 	Exact profile.Counts
-	// Untold is the number of executed references whose size only a trace contains. These are
-	// masked vector accesses, which are not counted at all, and copies of variable length, whose
-	// bytes are not counted.
+	// Untold is the number of executed references whose size only a trace shows: masked vector
+	// accesses, which are not counted at all, and copies of variable length, whose bytes are not
+	// counted.
 	Untold float64
 }
 
@@ -140,7 +139,7 @@ func (t *Total) add(w *Work, b int, n float64, exact uint64, whole bool) {
 	}
 }
 
-// finish replaces the counts by the exact counts, if these are known.
+// finish replaces the counts by the exact counts if they are known.
 func (t *Total) finish() Total {
 	for i := range t.Counts {
 		if t.Whole {

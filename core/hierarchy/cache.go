@@ -64,7 +64,7 @@ func parseWays(s string) (ways uint32, ok bool) {
 	return uint32(n), err == nil && n > 0
 }
 
-// words lists the properties without a value, in groups. A cache has at most one property of each
+// words lists the properties without a value in groups. A cache has at most one property of each
 // group.
 var words = map[string]struct {
 	group string
@@ -141,7 +141,7 @@ func (c *Cache) setNumber(key, value string) (ok bool) {
 	return ok
 }
 
-// mostOfAnything is the upper limit for latencies, bandwidths and clock rates.
+// mostOfAnything is the upper limit of latencies, bandwidths and clock rates.
 const mostOfAnything = 1e12
 
 // ParsePositive parses a positive number.
@@ -184,7 +184,7 @@ func (c Cache) String() string {
 	return s
 }
 
-// unusual returns the words for the properties that do not have their default values.
+// unusual returns the words for the properties with values other than the defaults.
 func (c Cache) unusual() (list []string) {
 	for _, w := range []struct {
 		word  string

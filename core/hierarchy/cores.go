@@ -30,17 +30,17 @@ const (
 	lostStack                      // coherence misses, by the depth at which the line was invalidated
 	foreignStack                   // private distances of the accesses to lines that another core touched last
 	memberStack                    // a core's accesses, by their distances on the stack of a domain
-	// the accesses of foreignStack, by their distances on the stack of all cores
+	// accesses of foreignStack, by their distances on the stack of all cores
 	foreignAtStack
 )
 
-// stackCurve is the miss-ratio curve of a stack, with its set table, which may be nil.
+// stackCurve is the miss-ratio curve of a stack with its set table, which may be nil.
 type stackCurve struct {
 	*profile.Curve
 	sets *profile.SetTable
 }
 
-// stackCache is a stack, with the cache parameters that SDCM needs.
+// stackCache is a stack with the cache parameters that SDCM needs.
 type stackCache struct {
 	stackKey
 	ways  uint32
@@ -56,7 +56,7 @@ type coreMisses struct {
 	method                            Method // Exact or SDCM
 }
 
-// whole returns the misses of a cache under the assumption that a single core makes all accesses.
+// whole returns the misses of a cache as if a single core made all accesses.
 func (a *Asker) whole(c Cache) coreMisses {
 	n := a.answer(stackKey{lineBytes: c.LineBytes, kind: wholeStack}, nil, c)
 	if c.Full() {
@@ -70,9 +70,8 @@ func (a *Asker) whole(c Cache) coreMisses {
 	return n
 }
 
-// fetched returns the number of lines that a cache fetched, if the profile contains the line
-// utilisation of the cache. Utilisation is measured by simulating the sets, so the number of sets
-// does not matter.
+// fetched returns the number of lines that a cache fetched, if the profile contains the cache's
+// line utilisation. Measuring it simulates the sets, so the number of sets does not matter.
 func fetched(s *profile.Sites, c Cache) (misses uint64, ok bool) {
 	if s == nil || c.Hashed || c.LineBytes != s.LineBytes {
 		return 0, false
@@ -87,8 +86,8 @@ func fetched(s *profile.Sites, c Cache) (misses uint64, ok bool) {
 	return misses, true
 }
 
-// perCore returns each core's misses in a level. If parts is not nil, each core uses only its own
-// part of the level.
+// perCore returns each core's misses in a level. If parts is not nil, each core uses only its part
+// of the level.
 func (a *Asker) perCore(s *profile.Sharing, c Cache, parts []Cache) ([]coreMisses, error) {
 	cores := make([]coreMisses, len(s.Cores))
 	if len(parts) > 0 {
@@ -114,15 +113,15 @@ func (a *Asker) perCore(s *profile.Sharing, c Cache, parts []Cache) ([]coreMisse
 // coherent returns the misses of a core's private cache, including coherence misses.
 func (a *Asker) coherent(s *profile.Sharing, c Cache, core int) coreMisses {
 	n := a.answer(stackKey{lineBytes: s.LineBytes, kind: coherentStack, core: core}, s, c)
-	// the prediction for coherence misses as if their lines had not been invalidated
+	// predict coherence misses as if their lines had not been invalidated
 	lost := a.answer(stackKey{lineBytes: s.LineBytes, kind: lostStack, core: core}, s, c)
 	n.coherence = min(n.misses, lost.accesses-lost.misses)
 	return n
 }
 
-// concurrent computes the misses of the cache of a domain, and stores them in cores. If the exact
-// sum of the misses is in the set table, concurrent divides it among the cores in proportion to the
-// misses that SDCM predicts.
+// concurrent computes the misses of the cache of a domain, and stores them in cores. If the set
+// table contains the exact sum of the misses, concurrent divides it among the cores in proportion
+// to the misses that SDCM predicts.
 func (a *Asker) concurrent(s *profile.Sharing, c Cache, domain int, cores []coreMisses) {
 	d := &s.Domains[domain]
 	members := make([]coreMisses, len(d.Cores))
@@ -143,8 +142,8 @@ func (a *Asker) concurrent(s *profile.Sharing, c Cache, domain int, cores []core
 	}
 }
 
-// apportion scales the cores' misses so that their sum is the given sum. If SDCM predicts more
-// misses, apportion scales the misses that are not cold. Otherwise it scales the hits.
+// apportion scales the cores' misses to the given sum. It scales the misses that are not cold if
+// SDCM predicts more misses, and otherwise the hits.
 func apportion(cores []coreMisses, members []profile.Member, sum, cold float64) {
 	var expected, accesses float64
 	for _, n := range cores {
@@ -213,7 +212,7 @@ func (a *Asker) sharing(lineBytes uint32) *profile.Sharing {
 	return nil
 }
 
-// stack returns the curve of a stack, which it computes once.
+// stack returns the curve of a stack. It computes the curve only once.
 func (a *Asker) stack(key stackKey, s *profile.Sharing) stackCurve {
 	if found, ok := a.stacks[key]; ok {
 		return found
@@ -252,10 +251,10 @@ func (a *Asker) makeStack(key stackKey, s *profile.Sharing) stackCurve {
 // domain is negative, one core.
 type coreGroup struct{ domain, core int }
 
-// groupsOf divides the cores into groups of sharedBy cores, such that the profile has a domain for
-// each group. Consecutive cores share a cache if the profile has a domain for them. Otherwise, the
-// domains in the profile determine which cores share a cache. If fewer than sharedBy cores remain
-// at the end, they share the last cache. ok is false if the profile lacks a domain for some cores.
+// groupsOf divides the cores into groups of sharedBy cores for which the profile has domains.
+// Consecutive cores share a cache if the profile has a domain for them. Otherwise, the domains in
+// the profile determine the cores of a cache. If fewer than sharedBy cores remain at the end, they
+// share the last cache. ok is false if the profile lacks a domain for some cores.
 func groupsOf(s *profile.Sharing, sharedBy uint32) (groups []coreGroup, ok bool) {
 	n := int(min(uint64(max(sharedBy, 1)), uint64(len(s.Cores))))
 	grouped := make([]bool, len(s.Cores))
@@ -289,9 +288,8 @@ func groupsOf(s *profile.Sharing, sharedBy uint32) (groups []coreGroup, ok bool)
 	return groups, true
 }
 
-// domainFrom returns the number of a domain that consists of n cores, contains no core that is
-// already in a group, and has first as its lowest core. It returns -1 if there is no such domain.
-// It prefers consecutive cores.
+// domainFrom returns the number of a domain of n cores whose lowest core is first and which
+// contains no core of an existing group, or -1. It prefers consecutive cores.
 func domainFrom(s *profile.Sharing, first, n int, grouped []bool) (number int) {
 	number = -1
 	for i := range s.Domains {
@@ -313,8 +311,8 @@ func domainFrom(s *profile.Sharing, first, n int, grouped []bool) (number int) {
 // [*trace.OptionError].
 type DomainError struct {
 	Level Cache
-	// the threads that share each cache of the level; the trace must be analysed with these groups as
-	// domains
+	// the threads that share each cache of the level; an analysis with these groups as domains is
+	// needed
 	Groups [][]uint32
 	err    *trace.OptionError
 }
@@ -358,8 +356,7 @@ func lastShared(h Hierarchy) int {
 	return -1
 }
 
-// parts divides the last shared level into one cache for each core. It returns nil if no shares are
-// given.
+// parts divides the last shared level into one cache for each core. It returns nil without shares.
 func (a *Asker) parts(h Hierarchy, shares []Share) ([]Cache, error) {
 	if len(shares) == 0 {
 		return nil, nil
@@ -403,10 +400,10 @@ func equalPart(c Cache, bytes uint64) uint64 {
 	return bytes - bytes%(uint64(c.LineBytes)*uint64(max(c.Ways, 1)))
 }
 
-// Curves returns three miss-ratio curves of a core's private cache. The first ignores coherence,
-// the second counts coherence misses as cold misses, and the third covers only the coherence
-// misses, by the depth at which the line was invalidated. The profile must have per-thread stacks
-// for this line size.
+// Curves returns three miss-ratio curves of a core's private cache. The first ignores coherence.
+// The second counts coherence misses as cold misses. The third contains only the coherence misses,
+// by the depth at which the line was invalidated. The profile must have per-thread stacks for this
+// line size.
 func (a *Asker) Curves(lineBytes uint32, core int) (private, coherent, lost *profile.Curve) {
 	of := func(kind stackKind) *profile.Curve {
 		return a.stack(stackKey{lineBytes, kind, 0, core}, a.sharing(lineBytes)).Curve
@@ -414,21 +411,20 @@ func (a *Asker) Curves(lineBytes uint32, core int) (private, coherent, lost *pro
 	return of(privateStack), of(coherentStack), of(lostStack)
 }
 
-// MemberCurve returns, for every cache size, the misses of one core's accesses in a cache that the
-// cores of a domain share. The profile must contain the domain, and the domain must contain the
-// core.
+// MemberCurve returns the misses of one core's accesses for every size of a cache that the cores of
+// a domain share. The profile must contain the domain, and the domain must contain the core.
 func (a *Asker) MemberCurve(lineBytes uint32, domain, core int) *profile.Curve {
 	return a.stack(stackKey{lineBytes, memberStack, domain, core}, a.sharing(lineBytes)).Curve
 }
 
-// Alone returns the misses of a core in a private cache if coherence is ignored. The profile must
-// have per-thread stacks for the cache's line size.
+// Alone returns the misses of a core in a private cache without coherence. The profile must have
+// per-thread stacks for the cache's line size.
 func (a *Asker) Alone(c Cache, core int) float64 {
 	return a.answer(stackKey{c.LineBytes, privateStack, 0, core}, a.sharing(c.LineBytes), c).misses
 }
 
-// Domain returns the number of the profile's domain whose cores share a level with this
-// core, or -1 if the level is private.
+// Domain returns the number of the profile's domain whose cores share a level with this core, or -1
+// if the level is private.
 func (a *Asker) Domain(c Cache, core int) int {
 	s := a.sharing(c.LineBytes)
 	groups, _ := groupsOf(s, c.SharedBy)
@@ -441,7 +437,7 @@ func (a *Asker) Domain(c Cache, core int) int {
 }
 
 // EffectiveShare returns the smallest capacity, in lines, at which a private cache has no more
-// misses for the core than the shared level has. Both caches are fully associative, with LRU
+// misses for the core than the shared level. Both caches are fully associative, with LRU
 // replacement (Anger, Figure 8). ok is false if no capacity is large enough, because other cores
 // fetch lines that this core then uses.
 func (a *Asker) EffectiveShare(c Cache, core int) (lines uint64, ok bool) {
@@ -497,8 +493,8 @@ func (a *Asker) Views(c Cache) (v Views, ok bool) {
 // MostCores is the maximum number of cores.
 const MostCores = profile.MaxCores
 
-// OrderDoubt returns a warning if the trace records the order of different threads' references only
-// at the granularity of time slices, and otherwise "".
+// OrderDoubt returns a warning if the trace orders the references of different threads only by time
+// slices, and otherwise "".
 func OrderDoubt(p *profile.Profile) Warning {
 	if !p.Input.Header.Sliced || len(p.Totals.Threads) < 2 {
 		return ""

@@ -44,8 +44,8 @@ func (a *Asker) warnings(h Hierarchy, out *ByCore) (warnings []Warning) {
 	return warnings
 }
 
-// warnOneCore warns that some levels were predicted for one core although several cores would share
-// them, or although several threads would each have a private cache.
+// warnOneCore warns that some levels were predicted for one core, although several cores would
+// share them, or several threads would each have a private cache.
 func (a *Asker) warnOneCore(h Hierarchy, say func(...string)) {
 	threads := len(a.p.Totals.Threads)
 	var names []string
@@ -67,8 +67,8 @@ func (a *Asker) warnOneCore(h Hierarchy, say func(...string)) {
 	}
 }
 
-// ProfileDoubts returns the caveats that apply to every prediction from a profile. They come first
-// in the warnings of each prediction.
+// ProfileDoubts returns the caveats of every prediction from a profile, which precede all other
+// warnings.
 func ProfileDoubts(p *profile.Profile) (warnings []Warning) {
 	if p.State.Partial {
 		warnings = append(warnings, Warning("the profile covers only a part of the trace: "+p.State.Reason))
@@ -85,7 +85,7 @@ func ProfileDoubts(p *profile.Profile) (warnings []Warning) {
 	return warnings
 }
 
-// PredictedDoubt returns a caveat if the threads were synthesised, and otherwise "".
+// PredictedDoubt returns a caveat about synthesised threads, and otherwise "".
 func PredictedDoubt(p *profile.Predicted) string {
 	if p == nil {
 		return ""
@@ -141,9 +141,9 @@ var replacementNames = [...]string{
 	SRRIP: "SRRIP", BRRIP: "BRRIP", DRRIP: "DRRIP",
 }
 
-// otherPolicy returns a phrase that names the policies of a cache that its prediction does not
-// model, or "" if there are none. The phrase is written after the cache's name. exclusive means
-// that the cache is exclusive, but was predicted as a non-exclusive cache.
+// otherPolicy returns a phrase, to follow the cache's name, with the policies of a cache that its
+// prediction does not model, or "". exclusive means that the cache is exclusive, but was predicted
+// as a non-exclusive cache.
 func otherPolicy(c Cache, exclusive bool) string {
 	text := ""
 	also := func(what string) {
@@ -173,12 +173,11 @@ func otherPolicy(c Cache, exclusive bool) string {
 	return text + "; it is predicted as LRU, non-inclusive, write-back and allocating (stackglass simulate models the actual policies)"
 }
 
-// fewTimes is the smallest ratio between the sizes of an inclusive level and the level above at
-// which the inclusive level rarely evicts lines that the level above still uses.
+// fewTimes is the smallest ratio of sizes at which an inclusive level rarely evicts lines that the
+// level above still uses.
 const fewTimes = 4
 
-// sizeMisfit returns a warning if a level is smaller than the level above it. Otherwise it returns
-// "".
+// sizeMisfit returns a warning if a level is smaller than the level above it, and otherwise "".
 func sizeMisfit(c, above *Cache) string {
 	switch {
 	case c.SizeBytes >= above.SizeBytes || c.Inclusion == Exclusive:

@@ -2,24 +2,24 @@
 // caches, and the average time of an access.
 //
 //   - A fully associative LRU level is predicted exactly from the stack-distance histogram of its
-//     line size: the hits are the accesses whose stack distance is less than the level's number of
-//     lines (MODELS §2).
-//   - A set-associative level is predicted exactly if a set table of the profile covers it. This
-//     requires a number of sets that is a power of two and at most 65,536, sets that are selected
-//     by the low bits of the line number, and at most 32 ways (MODELS §4). The prediction is also
-//     exact if the profile contains the line utilisation of the level, because measuring it
+//     line size. Accesses with a stack distance below the level's number of lines are hits
+//     (MODELS §2).
+//   - A set-associative level is predicted exactly if a set table of the profile covers it. The
+//     number of sets must then be a power of two and at most 65,536, the low bits of the line
+//     number must select the set, and there may be at most 32 ways (MODELS §4). The prediction is
+//     also exact if the profile contains the line utilisation of the level, because measuring it
 //     simulates the sets.
 //   - Any other set-associative level is predicted with SDCM, which computes the probability of a
-//     hit at each distance, assuming that lines are mapped to sets at random (MODELS §5). A warning
-//     says so. Exact predictions include the result of SDCM for comparison.
+//     hit at each distance for a random mapping of lines to sets (MODELS §5). This causes a
+//     warning. Exact predictions include the result of SDCM for comparison.
 //
 // Every level is predicted from the whole stream of accesses (the independent-level model,
 // MODELS §3). Level i sees misses_{i-1} accesses. It misses as often as a cache of its size that
 // sees the whole stream, but at most misses_{i-1} times. A real lower level sees only the misses of
-// the level above, which arrive in a different order. A warning says so. Exclusive LRU levels with
-// as many sets as the first level are predicted exactly: such a level and the levels above it
-// behave like a single cache with the ways of all these levels. Package simulate models other
-// replacement policies, other exclusive levels and write policies.
+// the level above, which arrive in a different order. This causes a warning. Exclusive LRU levels
+// with as many sets as the first level are predicted exactly, because such a level and the levels
+// above it behave like a single cache with the ways of all these levels. Package simulate models
+// other replacement policies, other exclusive levels and write policies.
 //
 // If the profile has per-thread stacks, a private level is predicted from the core's own stack, in
 // which stores of other cores invalidate lines. A shared level is predicted from the common stack
@@ -45,15 +45,15 @@ type Cache struct {
 	Ways      uint32 // 0 if fully associative
 	LineBytes uint32
 
-	// Hashed means that the set is selected by a hash of the address instead of the low bits of the
-	// line number.
+	// Hashed means that a hash of the address selects the set, instead of the low bits of the line
+	// number.
 	Hashed      bool
 	Replacement Replacement
 	Inclusion   Inclusion
 	Write       Write
 
-	// SubBlockBytes is the size of the parts of a line that are fetched, and written back, separately.
-	// 0 means that lines are fetched as a whole.
+	// SubBlockBytes is the size of the parts of a line that are fetched and written back
+	// separately. 0 means that lines are fetched as a whole.
 	SubBlockBytes uint32
 	Prefetch      Prefetch
 
@@ -65,7 +65,7 @@ type Cache struct {
 // AllCores is the value of SharedBy for a level that all cores share.
 const AllCores = 1<<32 - 1
 
-// Replacement is the policy that selects the line to evict from a set.
+// Replacement is the policy for choosing the line to evict from a set.
 type Replacement uint8
 
 // The replacement policies. Predictions from profiles assume LRU. Package simulate models all
@@ -116,7 +116,7 @@ const (
 	WriteBackWhole                  // write-back, allocates only for stores that write whole sub-blocks
 )
 
-// Through reports whether every store is passed on to the next level.
+// Through reports whether every store is also written to the next level.
 func (w Write) Through() bool { return w == WriteThrough || w == WriteThroughAround }
 
 // Around reports whether store misses bypass the level instead of allocating a line.
@@ -153,8 +153,8 @@ func (c Cache) Check() error {
 	return c.CheckShape()
 }
 
-// leastLineBytes is the smallest line size. Profiles have lines of at least 8 bytes, so caches with
-// smaller lines can only be simulated.
+// leastLineBytes is the smallest line size. The lines of profiles have at least 8 bytes, so caches
+// with smaller lines can only be simulated.
 const leastLineBytes = 4
 
 // CheckShape checks everything except the line size, which must not be 0. The error is a
@@ -188,9 +188,9 @@ type Hierarchy struct {
 	Name  string
 	Title string // name of the processor for display; "" if Name can be displayed
 	About string // remarks, one or two sentences
-	// Levels contains the caches for data, and for instructions unless Instructions has a cache at the
-	// same depth: instruction fetches go through Instructions, and then through the levels that follow
-	// the first len(Instructions) levels. Predictions from profiles ignore Instructions.
+	// Levels contains the caches for data. Instructions use these caches, too, unless Instructions
+	// has a cache at the same depth: fetches go through Instructions, and then through the levels
+	// after the first len(Instructions). Predictions from profiles ignore Instructions.
 	Levels       []Cache
 	Instructions []Cache
 	Memory       Memory
@@ -201,15 +201,14 @@ type Hierarchy struct {
 	Threads Placement
 
 	// TLBs contains the translation look-aside buffers for data, and for instructions unless
-	// InstructionTLBs has one at the same depth. An entry is a line of basePage bytes; Translation changes
-	// the page size to PageBytes. Predictions from profiles ignore them.
+	// InstructionTLBs has one at the same depth. An entry is a line of basePage bytes; Translation
+	// changes the page size to PageBytes. Predictions from profiles ignore them.
 	TLBs, InstructionTLBs []Cache
 	PageBytes             uint64 // 0 means basePage
 
 	Simulation Simulation
 }
 
-// basePage is the default page size in bytes, and mostPage the largest one.
 const (
 	basePage = 4 << 10
 	mostPage = 1 << 30
@@ -238,19 +237,19 @@ func (h *Hierarchy) SetPages(text string) error {
 	return nil
 }
 
-// Simulation contains settings that apply only to simulations. They can be read from the
-// configurations of other simulators, but the text form of a hierarchy cannot express them.
+// Simulation contains settings that apply only to simulations. The configurations of other
+// simulators contain them, but the text form of a hierarchy does not.
 type Simulation struct {
 	// Cores is the number of cores, or 0. Each thread runs on the core with the fewest threads.
 	Cores       int
 	Skip        uint64  // number of references to skip at the start
-	Warmup      uint64  // number of references before counting begins
+	Warmup      uint64  // references before counting begins
 	WarmupShare float64 // share of the last level's lines that must be filled before counting begins
 	Limit       uint64  // number of references that are counted; 0 if there is no limit
 	FlushEvery  uint64  // number of references after which all lines are written back and invalidated; 0: never
 	Causes      bool    // determine the causes of misses
 	Incoherent  bool    // private caches are not kept coherent
-	// PerReference means that a reference that touches several lines is one access, as in Cachegrind.
+	// PerReference means that a reference to several lines is one access, as in Cachegrind.
 	PerReference bool
 }
 
@@ -262,8 +261,8 @@ const (
 	OnOneCore                   // all threads on one core
 )
 
-// MostLevels is the maximum number of levels of a hierarchy in text form, and also the maximum number
-// of its instruction caches.
+// MostLevels is the maximum number of levels, and of instruction caches, of a hierarchy in text
+// form.
 const MostLevels = 16
 
 // CheckInstructions returns an error if the hierarchy has too many instruction caches. The error is a
@@ -288,7 +287,7 @@ func (c Cache) tlbText() string {
 }
 
 // Above returns the instruction caches whose misses reach level i, followed by the data levels up
-// to and including level i.
+// to level i.
 func (h *Hierarchy) Above(i int) []Cache {
 	if n := len(h.Instructions); n > 0 && n <= i {
 		return slices.Concat(h.Instructions, h.Levels[:i+1])
@@ -315,8 +314,8 @@ func (h Hierarchy) Predictable() Hierarchy {
 	return h.DataOnly()
 }
 
-// Beyond returns the parts of the hierarchy that predictions from profiles ignore, as phrases, except for
-// its instruction caches.
+// Beyond returns the parts of the hierarchy that predictions from profiles ignore, except its
+// instruction caches, as phrases.
 func (h *Hierarchy) Beyond() (parts []string) {
 	for _, c := range h.Levels {
 		if c.Prefetch.Kind != NoPrefetch {
@@ -340,9 +339,10 @@ func (h *Hierarchy) Beyond() (parts []string) {
 }
 
 // Add parses one line and adds it to the hierarchy. A line is a cache in the syntax of
-// [ParseCache], with the property instructions for an instruction cache, a TLB such as
-// DTLB=64,4,tlb (whose size is a number of entries), pages=SIZE (the page size), memory= followed by a value in the syntax of [ParseMemory], clock=GHZ, or
-// threads=one-core. The error is a [*trace.OptionError].
+// [ParseCache], with the property instructions for an instruction cache; a TLB such as
+// DTLB=64,4,tlb, whose size is a number of entries; pages=SIZE, the page size; memory= and a value
+// in the syntax of [ParseMemory]; clock=GHZ; or threads=one-core. The error is a
+// [*trace.OptionError].
 func (h *Hierarchy) Add(line string) (err error) {
 	bad := func(want string) error { return &trace.OptionError{Option: "cache", Got: line, Want: want} }
 	name, value, _ := strings.Cut(line, "=")

@@ -8,7 +8,6 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Method is the method by which a level's numbers were computed.
 type Method string
 
 // The methods.
@@ -30,21 +29,20 @@ type Level struct {
 	Misses   float64
 	Method   Method
 
-	// SDCMMisses is the number of misses that SDCM predicts for a set-associative level. It is at most
-	// Accesses. Beside is set if Method is not SDCM, so that SDCMMisses can be compared with the
-	// misses of the other method.
+	// SDCMMisses is the number of misses that SDCM predicts for a set-associative level, at most
+	// Accesses. Beside is set if Method is another method, so that their misses can be compared.
 	SDCMMisses float64
 	Beside     bool
-	// Approximate means that this level or a level above has a different line size than the first
-	// level, so that accesses and misses are counted in different units.
+	// Approximate means that the line size of this level or of a level above differs from the first
+	// level's, so that accesses and misses are counted in different units.
 	Approximate bool
-	// Together means that this exclusive level and all levels above it behave as one LRU cache, and
-	// were predicted as one.
+	// Together means that this exclusive level and all levels above it were predicted as the one
+	// LRU cache as which they behave.
 	Together bool
-	// Low and High are the limits of the 95 % confidence interval of the misses, if Bounded is set.
+	// Low and High are the limits of the 95 % confidence interval of the misses if Bounded is set.
 	Low, High float64
 	Bounded   bool
-	cut       bool // the prediction for the cache alone exceeds the number of accesses that reach it
+	cut       bool // the prediction for the cache alone exceeds the accesses that reach it
 
 	// AverageCycles is the mean time of the accesses that reach this level; 0 if a latency
 	// is unknown.
@@ -71,12 +69,11 @@ type Prediction struct {
 	Instructions uint64 // number of instructions in the run; 0 if unknown
 }
 
-// PerKiloReference returns n divided by the thousands of references in the run, or 0 if there are
-// no references.
+// PerKiloReference returns n per thousand references of the run, or 0 if there are no references.
 func (p *Prediction) PerKiloReference(n float64) float64 { return perKilo(n, p.References) }
 
-// PerKiloInstruction returns n divided by the thousands of instructions in the run, or 0 if the
-// number of instructions is unknown.
+// PerKiloInstruction returns n per thousand instructions of the run, or 0 if the number of
+// instructions is unknown.
 func (p *Prediction) PerKiloInstruction(n float64) float64 { return perKilo(n, p.Instructions) }
 
 func perKilo(n float64, of uint64) float64 {
@@ -89,8 +86,8 @@ func perKilo(n float64, of uint64) float64 {
 // Warning is a caveat of a prediction, as a sentence.
 type Warning string
 
-// Predict predicts every level of h, summed over the cores that the program's threads run
-// on. An impossible cache, or a line size for which p has no histogram, is an error.
+// Predict predicts every level of h, summed over the cores of the program's threads. An impossible
+// cache, or a line size for which p has no histogram, is an error.
 func Predict(p *profile.Profile, h Hierarchy) (Prediction, []Warning, error) {
 	out, warnings, err := NewAsker(p).Predict(h, nil)
 	return out.Prediction, warnings, err
@@ -113,19 +110,19 @@ type OneCore struct {
 type CoreLevel struct {
 	Accesses, Hits, Misses float64
 	// Coherence is the number of Misses on lines that were in this level (or above, if the level is
-	// exclusive) when another core's store invalidated them. For a set-associative level, Coherence is
-	// an expected value.
+	// exclusive) when another core's store invalidated them. In a set-associative level, it is an
+	// expected value.
 	Coherence float64
 }
 
-// Asker makes predictions from a profile, which must not change. It caches miss-ratio curves, and
-// the results of SDCM, which take longest to compute.
+// Asker makes predictions from a profile, which must not change. It caches miss-ratio curves and
+// the results of SDCM, which take longest.
 //
 // If the profile has per-thread stacks, a private level is predicted from the core's coherent
 // stack, in which stores of other cores invalidate lines. A shared level is predicted for each core
 // separately, from the concurrent stack of the cores that share the level (MODELS §6.5; Kulkarni
-// §4.1.2). Otherwise the prediction assumes that all threads ran on one core. A core's misses in a
-// level are at most its misses in the level above.
+// §4.1.2). Otherwise, all threads are assumed to run on one core. A core's misses in a level are at
+// most its misses in the level above.
 type Asker struct {
 	p            *profile.Profile
 	stacks       map[stackKey]stackCurve
@@ -144,7 +141,7 @@ func NewAsker(p *profile.Profile) *Asker {
 }
 
 // Predict predicts every level of h. If shares is not nil, it divides the last shared level among
-// cores, and each core's share is predicted from the core's private stack (Anger, Fig. 8). Cores
+// cores, and predicts each core's share from the core's private stack (Anger, Fig. 8). Cores
 // without a share receive equal parts of the remaining capacity.
 func (a *Asker) Predict(h Hierarchy, shares []Share) (ByCore, []Warning, error) {
 	single := len(a.p.Sharing) == 0 || h.Threads == OnOneCore
@@ -229,8 +226,8 @@ func (a *Asker) addLevel(out *ByCore, h Hierarchy, i int, parts []Cache, single 
 
 // together returns a single cache that behaves like level i and all levels above it, and true, if
 // these levels are exclusive LRU caches with equal numbers of sets and the same choice of sets.
-// Each level receives the lines that the level above evicts, so that together the levels contain
-// the most recently used lines of each set. Otherwise, together returns level i and false.
+// Each level receives the lines that the level above evicts, so the levels together contain the
+// most recently used lines of each set. Otherwise, together returns level i and false.
 func (h *Hierarchy) together(i int) (Cache, bool) {
 	level := h.Levels[i]
 	if i == 0 {
@@ -298,7 +295,7 @@ func (l *Level) setMethod(i int, h *Hierarchy, above []Level) {
 	l.Approximate = i > 0 && (l.Cache.LineBytes != h.Levels[0].LineBytes || above[i-1].Approximate)
 }
 
-// time fills in the average times, from memory upwards.
+// time computes the average times, from memory upwards.
 func (p *Prediction) time(h Hierarchy) {
 	below, known := h.Memory.LatencyCycles, h.Memory.LatencyCycles > 0
 	for i := len(p.Levels) - 1; i >= 0; i-- {
@@ -315,7 +312,7 @@ func (p *Prediction) time(h Hierarchy) {
 	}
 }
 
-// move fills in the number of bytes that each level transfers to the level above.
+// move computes the number of bytes that each level transfers to the level above.
 func (p *Prediction) move(h Hierarchy, totals *profile.Totals) {
 	var bytes float64
 	for _, n := range totals.Bytes {
@@ -339,9 +336,8 @@ func leastCycles(bytes, perCycle float64) float64 {
 // Counted contains the demand accesses and misses that a simulation counted at a level.
 type Counted struct{ Accesses, Misses uint64 }
 
-// Measured returns the counts of a simulation of h as a prediction, and computes times and
-// transferred bytes from the counts. The bytes exclude the traffic of instruction caches and
-// prefetchers.
+// Measured converts the counts of a simulation of h to a prediction with times and transferred
+// bytes. The bytes exclude the traffic of instruction caches and prefetchers.
 func Measured(h Hierarchy, levels []Counted, totals *profile.Totals) Prediction {
 	out := Prediction{References: totals.AllReferences()}
 	for i, n := range levels {
@@ -369,7 +365,7 @@ func PartOf(h Hierarchy, levels []Level, references uint64) Prediction {
 	return out
 }
 
-// curve checks a cache, and returns the miss-ratio curve of all accesses at the cache's line size.
+// curve checks a cache, and returns the miss-ratio curve of all accesses at its line size.
 func (a *Asker) curve(c Cache) (*profile.Curve, error) {
 	if err := c.Check(); err != nil {
 		return nil, err

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// PrefetchKind is a kind of prefetcher. Package simulate defines the kinds. In a cache with sub-blocks,
-// the kinds that prefetch lines prefetch sub-blocks instead.
+// PrefetchKind is a kind of prefetcher. Package simulate defines the kinds. In a cache with
+// sub-blocks, sub-blocks are prefetched instead of lines.
 type PrefetchKind uint8
 
 // The kinds of prefetchers.

@@ -17,10 +17,10 @@ import (
 var presetsText string
 
 // Presets returns common hierarchies, the default first. A hierarchy consists of the data caches
-// that one core of a processor uses. A level is non-inclusive unless its sources say that it is
-// inclusive or exclusive. Every level and memory has a latency, in cycles of ClockGHz. Sources
-// states the origin of each number, and which numbers are estimates. Bandwidths that no source
-// states are zero. All levels use LRU replacement, which real caches approximate.
+// that one core of a processor uses. A level is non-inclusive unless its sources state otherwise.
+// Every level and memory has a latency, in cycles of ClockGHz. Sources states the origin of each
+// number, and which numbers are estimates. Unknown bandwidths are zero. All levels use LRU
+// replacement, which real caches approximate.
 func Presets() []Hierarchy {
 	list, _ := parsePresets(presetsText) // a test checks that this never fails
 	return list

@@ -7,8 +7,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// The methods for levels of a sampled profile (MODELS §8). They are the methods of predict.go,
-// applied to estimated distances.
+// The methods for levels of a sampled profile (MODELS §8): the methods of predict.go, applied to
+// estimated distances.
 const (
 	Sampled            Method = "sampled"
 	SampledSDCM        Method = "sampled-sdcm"
@@ -16,14 +16,14 @@ const (
 	WindowedSDCM       Method = "windowed-sdcm" // from sampled executions of each block (package multicore/blocksample)
 )
 
-// estimated reports whether a profile's distances are estimates. If complete segments of the run
-// were analysed, distances are exact.
+// estimated reports whether a profile's distances are estimates. Distances of complete segments of
+// the run are exact.
 func estimated(p *profile.Profile) bool { return p.Sampled.Estimates() }
 
 // IsSDCM reports whether the stack distance cache model computed the misses.
 func (m Method) IsSDCM() bool { return m == SDCM || m == SampledSDCM || m == WindowedSDCM }
 
-// markSampled changes the method to the corresponding method for sampled profiles.
+// markSampled replaces the method by the corresponding method for sampled profiles.
 func (l *Level) markSampled() {
 	switch l.Beside = false; l.Method {
 	case Exact, AsIfLRU:
@@ -36,7 +36,7 @@ func (l *Level) markSampled() {
 }
 
 // bound sets the level's confidence interval to the interval of a fully associative cache of the
-// same capacity, scaled by misses/fullMisses.
+// same capacity, times misses/fullMisses.
 func (a *Asker) bound(l *Level, c Cache, misses, fullMisses float64) {
 	b, ok := a.p.MissBounds(c.LineBytes, c.Lines())
 	if !ok {
@@ -49,8 +49,7 @@ func (a *Asker) bound(l *Level, c Cache, misses, fullMisses float64) {
 	l.Low, l.High = min(l.Low, misses), max(l.High, misses)
 }
 
-// boundBy limits the level's interval by the interval of the level above or, if that level has no
-// interval, by its misses.
+// boundBy limits the level's interval by the interval, or else the misses, of the level above.
 func (l *Level) boundBy(above *Level) {
 	low, high := above.Misses, above.Misses
 	if above.Bounded {
@@ -76,7 +75,7 @@ func SampleDoubt(s *profile.Sampled) string {
 }
 
 // ModelledSets returns the set table that the stack distance cache model predicts from the
-// distances at one line size (MODELS §5). It is used for profiles without a set table.
+// distances at one line size (MODELS §5), for profiles without a set table.
 func ModelledSets(l *profile.Locality) *profile.SetTable {
 	curve := profile.NewCurve(l.Histogram(trace.AllKinds))
 	t := new(profile.SetTable)

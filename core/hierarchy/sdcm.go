@@ -8,19 +8,18 @@ import (
 )
 
 // HitProbability returns P(h|Δ), the probability that an access at the given stack distance (in
-// lines) hits in a cache with the given numbers of lines and ways (lines ≥ ways ≥ 1), if lines are
+// lines) hits in a cache with the given numbers of lines and ways (lines ≥ ways ≥ 1) if lines are
 // mapped to sets at random. This is the stack distance cache model (SDCM; SASMM §2.2, MODELS §5).
-// The probability is 1 for distances less than ways. For a fully associative cache (ways = lines),
-// it is 0 for all other distances. The absolute error is below 1e-9 for distances up to 2^40.
+// The probability is 1 for distances below ways. For a fully associative cache (ways = lines), it
+// is 0 for all other distances. The absolute error is below 1e-9 for distances up to 2^40.
 //
-// P(h|Δ) is the binomial probability that, of the Δ lines accessed in between, fewer than ways
-// lines are in the same set as the accessed line. Each line is in that set with probability p =
-// ways/lines:
+// P(h|Δ) is the binomial probability that fewer than ways of the Δ lines accessed in between are in
+// the set of the accessed line. Each line is in that set with probability p = ways/lines:
 //
 //	P(h|Δ) = Σ_{a<ways} C(Δ,a) p^a (1-p)^(Δ-a)
 //
 // The sum uses the recurrence between neighbouring terms, which are all positive. If the first term
-// underflows, the sum starts at the largest term instead and proceeds in both directions.
+// underflows, the sum starts at the largest term and proceeds in both directions.
 func HitProbability(distance, lines, ways uint64) float64 {
 	switch {
 	case distance < ways:
@@ -104,27 +103,26 @@ func deviance(x, m float64) float64 {
 	}
 }
 
-// A probability greater than surely is treated as 1, and a probability less than hardly is treated
-// as 0.
+// Probabilities above surely are rounded to 1, and probabilities below hardly to 0.
 const (
 	surely = 1 - 1e-13
 	hardly = 1e-12
 )
 
-// stepsByRecurrence is the number of distances over which a probability is updated by the
-// recurrence before it is computed directly again. Over this number of steps, rounding errors
-// accumulate to 1e-13.
+// stepsByRecurrence is the number of distances over which the recurrence updates a probability
+// before it is computed directly again. Over this number of steps, rounding errors accumulate to
+// 1e-13.
 const stepsByRecurrence = 512
 
 // expectedHits returns Σ F(Δ) P(h|Δ) over a curve's distances, for a cache that is not fully
-// associative. The probability decreases as the distance grows, so distances at both ends, for
-// which the probability is 1 or 0, cost nothing. In the middle, one more line between two accesses
-// reduces the probability by the probability that exactly this line fills the set:
+// associative. The probability decreases as the distance grows, so distances at both ends, at which
+// it is 1 or 0, cost nothing. In the middle, one more line between two accesses reduces the
+// probability by the probability that exactly this line fills the set:
 //
 //	P(h|Δ+1) = P(h|Δ) - p C(Δ,A-1) p^(A-1) (1-p)^(Δ-A+1)
 //
-// The subtracted term is computed from the previous term with a single multiplication, so each
-// distance costs only a few operations if a histogram's distances are dense.
+// The subtracted term is computed from the previous term with a single multiplication. If a
+// histogram's distances are dense, each distance therefore costs only a few operations.
 func expectedHits(c *profile.Curve, lines, ways uint64) float64 {
 	first := sort.Search(c.Len(), func(i int) bool {
 		d, _ := c.At(i)
@@ -154,7 +152,7 @@ type chance struct {
 	distance    uint64
 	hit         float64 // the hit probability P(h|Δ)
 	last        float64 // C(Δ,A-1) p^(A-1) (1-p)^(Δ-A+1), the probability of exactly A-1 other lines in the set
-	steps       uint64  // number of steps since hit and last were computed directly; 0 if they have not been computed
+	steps       uint64  // number of steps since hit and last were computed directly; 0: not computed yet
 }
 
 func (c *chance) moveTo(distance uint64) {

@@ -3,7 +3,7 @@
 // Arafa, Eidenbenz, MEMSYS 2020), but avoids most of its error.
 //
 // A single-threaded run does all of the program's work. Its trace contains the beginnings and ends
-// of parallel regions, the worksharing loops with their schedules, and barriers. The work can
+// of parallel regions, the worksharing loops with their schedules, and the barriers. The work can
 // therefore be divided afterwards:
 //
 //  1. The trace is read once. Code outside regions is passed to core 0 immediately. A region's rows
@@ -26,12 +26,12 @@
 // OMP_NUM_THREADS=1. For one core, the result is the trace itself, row for row.
 //
 // Regions. A nested fork creates a region with a single thread, which the forking core executes.
-// This is OpenMP's behaviour unless max-active-levels is set. A league of teams has a single team,
-// as is the default in LLVM. The block to which a fork returns is outside the region, although the
-// region's ParallelEnd follows the BlockEntry of this block. The block to which a barrier returns
-// belongs to the next phase. Worksharing loops end with a barrier unless the program specifies
-// nowait; compilers generate a separate call for the barrier. A reduction that waits for other
-// threads does so within the runtime, without a mark in the trace.
+// OpenMP does the same unless max-active-levels is set. A league of teams has a single team, which
+// is LLVM's default. The block to which a fork returns is outside the region, although the region's
+// ParallelEnd follows the BlockEntry of this block. The block to which a barrier returns belongs to
+// the next phase. Worksharing loops end with a barrier unless the program specifies nowait.
+// Compilers generate a separate call for the barrier. A reduction that waits for other threads does
+// so within the runtime, without a mark in the trace.
 //
 // Iterations (looprun.go, shape.go) are occurrences of a loop's header in the function that calls
 // the runtime to share the loop. The header is one loop level deeper than the call, or two levels
@@ -48,13 +48,13 @@
 // and after the iterations if the program contains a path around this code.
 //
 // Schedules (schedule.go) follow LLVM's runtime. In static schedules, the cores have contiguous
-// parts, or take chunks in turn. If the division into parts is uneven, the first parts are one
-// iteration longer. In guided schedules, a core takes 1/(2·cores) of the remaining iterations, but
-// at least the chunk size. Dynamic and guided chunks are assigned to the first core with the
+// parts, or take chunks in turn. If the parts cannot be equal, the first parts are one iteration
+// longer. In guided schedules, a core takes 1/(2·cores) of the remaining iterations, but at least
+// the chunk size. Dynamic and guided chunks are assigned to the first of the cores with the
 // earliest clock. Clocks start at 0 at the beginning of the loop, and count the data references of
 // its iterations, or the cycles of blocks if Order contains them. A dynamic schedule is
 // nonmonotonic unless the program specifies otherwise: each thread begins with its own part, as in
-// a static schedule, and steals from the ends of other threads' parts when it has finished
+// a static schedule. When it has finished, it steals from the ends of other threads' parts
 // (thieves). The parts are exact, but which thread steals depends on timing in a real run. With
 // dynamic in [Options.Schedule], there are no parts: each chunk is assigned to the core with the
 // least work. The schedule auto is treated as static here, but the runtime treats it as guided.

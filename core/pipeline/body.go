@@ -21,7 +21,7 @@ type Op struct {
 	Block  uint32  // index of the instruction's block
 	Instr  uint32  // index of the instruction in its block
 	Class  Class   // "" if the operation costs nothing
-	Weight float64 // number of executions in one pass of the body
+	Weight float64 // executions in one pass of the body
 	Cost   Cost
 	Waits  []Wait
 	Misses Misses
@@ -30,9 +30,9 @@ type Op struct {
 // Wait is a dependence of an operation on the result of another operation.
 type Wait struct {
 	Op     uint32 // index of the operation that computes the value
-	Before uint32 // number of iterations between the operation and the waiting operation
+	Before uint32 // iterations between the operation and the waiting operation
 	// Cycles is the number of cycles from the start of operation Op to the earliest start of the
-	// waiting operation. Cycles may be negative after a phi if the operation needs the value later
+	// waiting operation. It may be negative after a phi, if the operation needs the value later
 	// than its other operands.
 	Cycles float64
 }
@@ -42,18 +42,19 @@ type Options struct {
 	// Target is the target of the code (trace.Function). An LLVM instruction that the target lacks
 	// costs as much as its replacements.
 	Target trace.Target
-	// LoadLatency returns the average latency of a load in cycles, E(λ), or 0 to use the latency in
-	// the description. block is an index into the given blocks, and site is as in trace.Instr,
-	// where 0 means none.
+	// LoadLatency returns the average latency of a load in cycles, E(λ). If it returns 0, the
+	// latency in the description is used. block is an index into the given blocks, and site is as
+	// in trace.Instr, where 0 means none.
 	LoadLatency func(block int, site uint32) float64
 	// Crossing returns the share of a load's or store's executions that access two lines. A nil
 	// function means a share of 0.
 	Crossing func(block int, site uint32) float64
-	// Misses returns the misses of an access that are not prefetched. A nil function means no misses.
+	// Misses returns the misses of an access that are not prefetched. A nil function means no
+	// misses.
 	Misses func(block int, site uint32) Misses
-	// FillWait returns how many cycles a load waits, on average, for a line that an earlier load of
-	// the iteration fetches. The addresses of the two loads differ by a constant, and between is
-	// the number of references between them. If FillWait is nil, loads do not wait.
+	// FillWait returns the average number of cycles that a load waits for a line that an earlier
+	// load of the iteration fetches. The addresses of the two loads differ by a constant, and
+	// between is the number of references between them. If FillWait is nil, loads do not wait.
 	FillWait func(load, fetching Access, between int) float64
 }
 
@@ -83,8 +84,8 @@ type Piece struct {
 	Weight float64
 }
 
-// Carried is a value that passes between pieces and is therefore not in trace.Instr.Uses:
-// instruction Instr of piece Piece uses the result of instruction FromInstr of piece FromPiece,
+// Carried is a value that passes between pieces and is therefore not in trace.Instr.Uses.
+// Instruction Instr of piece Piece uses the result of instruction FromInstr of piece FromPiece,
 // Before iterations ago.
 type Carried struct {
 	Piece, Instr, FromPiece, FromInstr, Before uint32
@@ -118,7 +119,8 @@ func (p *Processor) NewChain(pieces []Piece, carried []Carried, o Options) *Body
 		}
 		cycles := b.Ops[from].Cost.Latency
 		if in := &pieces[c.Piece].Instrs[c.Instr]; in.Opcode == "fadd" || in.Opcode == "fsub" || len(in.Uses) == 3 && in.Uses[2] == -1 {
-			// the operand is assumed to be the addend, because sums are more frequent than polynomials
+			// assume that the operand is the addend, because sums are more frequent than
+			// polynomials
 			cycles += b.Ops[to].addend()
 		}
 		b.Ops[to].Waits = append(b.Ops[to].Waits, Wait{Op: from, Before: c.Before, Cycles: cycles * min(1, b.Ops[to].Weight)})
@@ -130,8 +132,8 @@ func (p *Processor) NewChain(pieces []Piece, carried []Carried, o Options) *Body
 }
 
 // waitForFills makes loads wait for lines that earlier loads of the iteration fetch, if both
-// addresses are the same value plus constants (fields of one structure). A later load from the same
-// line hits in the first level, but its value is not available before the line arrives.
+// addresses are the same value plus constants (fields of one structure). A later load from the line
+// hits in the first level, but its value is not available before the line arrives.
 func (b *Body) waitForFills(pieces []Piece, o Options) {
 	type fetch struct {
 		op     uint32
@@ -163,7 +165,7 @@ func (b *Body) waitForFills(pieces []Piece, o Options) {
 }
 
 // base follows the address of an operation back, through additions of constants, to the value from
-// which the address is computed. It returns false if this value is unknown.
+// which it is computed. It returns false if this value is unknown.
 func (b *Body) base(pieces []Piece, op uint32) (base Wait, known bool) {
 	for range b.Ops {
 		of := &b.Ops[op]
@@ -179,7 +181,7 @@ func (b *Body) base(pieces []Piece, op uint32) (base Wait, known bool) {
 		}
 		at := slices.IndexFunc(of.Waits, func(w Wait) bool { return b.gives(pieces, of, in.Uses[0], w) })
 		if at < 0 {
-			// of is the base of a getelementptr; the origin of a load's address is unknown
+			// of is the base of a getelementptr, so the origin of the load's address is unknown
 			return Wait{Op: op}, known
 		}
 		if base = (Wait{Op: of.Waits[at].Op, Before: of.Waits[at].Before}); base.Before > 0 {
@@ -210,17 +212,16 @@ type layout struct {
 	block   int
 	options Options
 	target  trace.Target
-	apart   bool // whether a multiply-add is executed as a product and a sum
-	// by instruction: the instructions of the block that use its result, with repetitions
+	apart   bool // a multiply-add is executed as a product and a sum
+	// by instruction: the instructions of the block that use its result, repeated for repeated uses
 	users [][]int32
-	// by instruction: whether the instruction is free, because it is part of another instruction
+	// by instruction: it is free, because it is part of another instruction
 	free    []bool
 	product []uint8 // for sums that become multiply-adds: 1 + the number of the operand that is the product
 }
 
-// addend returns when a multiply-add needs its third operand, relative to the other operands. The
-// result is the negated number of cycles by which the third operand may arrive later than the other
-// operands, or 0 for other operations.
+// addend returns when a multiply-add needs its third operand: the negated number of cycles by which
+// it may arrive later than the other operands. It returns 0 for other operations.
 func (op *Op) addend() float64 {
 	if op.Class == FMA && op.Cost.Addend > 0 {
 		return op.Cost.Addend - op.Cost.Latency
@@ -241,8 +242,8 @@ func (l *layout) findUsers() {
 	}
 }
 
-// definedBy returns the instruction that defines a used value, in this iteration or in the previous
-// iteration. It returns -1 if no instruction of the block defines the value.
+// definedBy returns the instruction of the block that defines a used value, in this iteration or in
+// the previous iteration, or -1.
 func definedBy(use int32) int32 {
 	if use <= -2 {
 		return -2 - use
@@ -349,8 +350,8 @@ func (l *layout) isAgain(from *Op, i, operand int) bool {
 	})
 }
 
-// takes returns the class of the operation that consumes an operand. The operation may be a part of
-// the instruction.
+// takes returns the class of the operation that consumes an operand, which may be a part of the
+// instruction.
 func (l *layout) takes(i, operand int) Class {
 	class, _ := kindOf(&l.instrs[i])
 	switch {
@@ -460,7 +461,7 @@ func (l *layout) isFloatMin(in *trace.Instr) bool {
 	return false
 }
 
-// cost returns the class and the cost of an instruction that is not part of another instruction.
+// cost returns the class and the cost of an instruction that is not part of another one.
 func (l *layout) cost(i int) (Class, Cost) {
 	in := &l.instrs[i]
 	class, some := kindOf(in)
@@ -542,9 +543,9 @@ func (l *layout) cost(i int) (Class, Cost) {
 	return class, c
 }
 
-// crossing adds the cost of accesses that cross a line: the cost from the description or, if the
-// description contains none, a second use of the access's ports (Intel 64 and IA-32 Architectures
-// Optimization Reference Manual, on accesses that cross a line).
+// crossing adds the cost of accesses that cross a line. If the description contains no such cost,
+// the access uses its ports twice (Intel 64 and IA-32 Architectures Optimization Reference Manual,
+// on accesses that cross a line).
 func (l *layout) crossing(class Class, c Cost, site uint32) Cost {
 	more := CrossingLoad
 	switch class {
@@ -592,15 +593,15 @@ func (p *Processor) FirstLevel() float64 {
 	return c.Latency
 }
 
-// division returns the cost of a division. A division by a constant is replaced by a multiplication
-// and shifts.
+// division returns the cost of a division. A multiplication and shifts replace a division by a
+// constant.
 func (l *layout) division(in *trace.Instr, of shape) (Cost, bool) {
 	if len(in.Uses) != 1 {
 		return l.p.cost(IDiv, of)
 	}
 	wide := of
 	if of.elements == 0 {
-		wide.element = "i64" // because the division needs the upper half of the product
+		wide.element = "i64" // the division needs the upper half of the product
 	}
 	c, ok := l.p.series(wide, IMul, Shift)
 	if !ok {

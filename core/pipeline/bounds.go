@@ -26,12 +26,12 @@ type Steady struct {
 	Bottleneck Bottleneck
 
 	Ports      float64 // lower bound from the ports, with micro-ops distributed optimally
-	Full       uint64  // the ports that are always busy with this distribution of micro-ops
+	Full       uint64  // the ports that this distribution always keeps busy
 	Load       []float64
 	Dispatch   float64
 	Recurrence float64
 	Cycle      []uint32 // the operations of the recurrence, in order
-	Iterations uint32   // number of iterations that the recurrence spans
+	Iterations uint32   // number of iterations in the recurrence
 	Misses     float64  // lower bound from the misses in the window
 	Transfers  float64  // lower bound from the accesses to the first level and the lines transferred to it
 }
@@ -49,13 +49,13 @@ func (b *Body) Steady() Steady {
 	return s
 }
 
-// missBound returns the lower bound of an iteration's time that results from its misses, even if
-// they are independent. The window holds W micro-ops. Until the value of a miss arrives, the miss
-// delays the micro-ops after it in the window, while other misses in the window overlap with it. If
-// an iteration has M micro-ops and n misses with a total latency of Λ cycles, n·W/M misses are in
-// the window at a time, and the iteration takes Λ/(n·W/M) cycles, or Λ cycles if no other miss is
-// in the window (T. Karkhanis and J. Smith, A first-order superscalar processor model, ISCA 2004,
-// on long data cache misses).
+// missBound returns the lower bound that independent misses set on an iteration's time. The window
+// holds W micro-ops. Until the value of a miss arrives, the miss delays the micro-ops after it in
+// the window, while other misses in the window overlap with it. If an iteration has M micro-ops and
+// n misses with a total latency of Λ cycles, n·W/M misses are in the window at a time. The
+// iteration then takes Λ/(n·W/M) cycles, or Λ cycles if no other miss is in the window (T.
+// Karkhanis and J. Smith, A first-order superscalar processor model, ISCA 2004, on long data cache
+// misses).
 func (b *Body) missBound() float64 {
 	n, waits := 0.0, 0.0
 	for i := range b.Ops {
@@ -99,11 +99,11 @@ func (s *Steady) fetch(b *Body, cycles float64) {
 }
 
 // SteadyOver returns the steady state of a loop that is entered again after every few iterations (a
-// round), if no value is carried from one round to the next. While the core waits in one round, it
-// executes micro-ops of the next round, as far as its window reaches. Suppose that a round has M
-// micro-ops, and would take T cycles if only the recurrence limited it. With r micro-ops per cycle
-// and a window of W micro-ops, the last micro-op of a round enters M/r cycles after the first, and
-// must finish within a further W/r cycles. Therefore T = (M+W)/r, and a round takes M/r = T·M/(M+W)
+// round) if rounds do not pass values to each other. While the core waits in one round, it executes
+// micro-ops of the next round, as far as its window reaches. Suppose that a round has M micro-ops,
+// and would take T cycles if only the recurrence limited it. With r micro-ops per cycle and a
+// window of W micro-ops, the last micro-op of a round enters M/r cycles after the first, and must
+// finish within a further W/r cycles. Therefore, T = (M+W)/r, and a round takes M/r = T·M/(M+W)
 // cycles.
 //
 // Micro-ops wait for values in the scheduler, which is smaller than the window. Only the micro-ops
@@ -118,7 +118,8 @@ func (b *Body) SteadyOver(iterations float64) Steady {
 	return s
 }
 
-// reach returns how many micro-ops the core looks ahead while it waits for a recurrence.
+// reach returns the number of micro-ops by which the core looks ahead while it waits for a
+// recurrence.
 func (b *Body) reach(cycle []uint32) float64 {
 	reach := float64(b.Processor.Window)
 	if b.Processor.Scheduler == 0 {
@@ -161,7 +162,7 @@ func (s *Steady) decide() {
 	}
 }
 
-// demand is the number of cycles per pass during which some port of a set is needed.
+// demand is the number of cycles per pass in which a port of a set is needed.
 type demand struct {
 	ports  uint64
 	cycles float64
@@ -185,13 +186,13 @@ func (b *Body) demands() []demand {
 	return slices.DeleteFunc(list, func(d demand) bool { return d.cycles <= 0 || d.ports == 0 })
 }
 
-// portBound distributes the demands to their ports so that the load of the busiest port is minimal.
-// It returns this load, the set of ports with this load, and the load of each port in one such
+// portBound distributes the demands to their ports with the minimum load of the busiest port. It
+// returns this load, the set of ports with this load, and the load of each port in one such
 // distribution.
 //
-// By linear programming duality, the minimal load is the maximum, over sets S of ports, of the
+// By linear programming duality, the minimum load is the maximum, over sets S of ports, of the
 // demand that only ports of S can serve, divided by the number of ports in S. portBound finds it by
-// Dinkelbach's method: start with the average over all ports; as long as the demands do not fit
+// Dinkelbach's method. It starts with the average over all ports. As long as the demands do not fit
 // into ports of that capacity, the minimum cut is a set S with a larger ratio. Each step computes a
 // maximum flow, and a few steps are enough.
 func (b *Body) portBound() (cycles float64, full uint64, load []float64) {
@@ -256,8 +257,8 @@ func newFlow(list []demand, most float64) *flow {
 }
 
 // run sends as much flow as possible along shortest paths (Edmonds and Karp). If some demand
-// remains, cut is the set of ports that can be reached from this demand. All ports of the set are
-// full, and no other ports can serve the demand.
+// remains, cut is the set of ports reachable from it. All ports of the set are full, and no other
+// ports can serve the demand.
 func (f *flow) run() (cut uint64, whole bool) {
 	fromDemand := make([]int, f.ports) // the demand from which a port was reached, or -1
 	// the port from which a demand was reached; -1: some of the demand remains; -2: the demand has not
@@ -414,7 +415,7 @@ func newRounds(b *Body) *rounds {
 // mostBefore is the maximum number of iterations over which the use of a value is followed.
 const mostBefore = 64
 
-// ways adds the longest paths that lead from a value, computed n iterations ago, to all vertices.
+// ways adds the longest paths from a value, computed n iterations ago, to all vertices.
 func (r *rounds) ways(b *Body, op, n uint32, from int, longest []float64) {
 	for i := range b.Ops {
 		longest[i] = math.Inf(-1)

@@ -7,11 +7,11 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Class is a class of instructions for which descriptions of processors have costs.
+// Class is a class of instructions. Descriptions of processors contain costs for classes.
 type Class string
 
-// The classes. The first eleven are the classes of PPT's hardware files. If a description lacks any
-// of the other classes, one of the first eleven is used instead.
+// The classes. The first eleven are the classes of PPT's hardware files. They replace other classes
+// that a description lacks.
 const (
 	IAdd    Class = "iadd"
 	FAdd    Class = "fadd"
@@ -71,8 +71,8 @@ var standIns = map[Class]Class{
 	Gather: Load, Scatter: Store, Masked: Load, MaskedS: Store, Call: Branch, FAdd: Unknown, Load: Unknown, Store: Unknown,
 }
 
-// withoutStandIn lists the classes that no other class replaces. If a description does not contain
-// the classes for crossing accesses, such an access is counted twice.
+// withoutStandIn lists the classes that no other class replaces. Without the classes for crossing
+// accesses, such an access is counted twice.
 var withoutStandIn = []Class{Unknown, FMA, IMin, CrossingLoad, CrossingStore}
 
 // isClass reports whether name is the name of a class.
@@ -123,8 +123,8 @@ func byName(names map[Class]string) map[string]Class {
 }
 
 // kindOf returns the class of an instruction according to its opcode, or false if the instruction
-// has no cost. The instructions that use the result, and the instructions that compute the
-// operands, may change the class.
+// has no cost. The class may change because of the instructions that use the result or compute the
+// operands.
 func kindOf(in *trace.Instr) (Class, bool) {
 	class, known := opcodes[in.Opcode]
 	switch {

@@ -22,8 +22,8 @@ type pptClass struct {
 	line                int
 }
 
-// isPPT reports whether text is a PPT hardware file. Such a file is Python code, in which some
-// assignments define the pipelines.
+// isPPT reports whether text is a PPT hardware file: Python code with assignments that define the
+// pipelines.
 func isPPT(text string) bool {
 	for line := range strings.Lines(text) {
 		line = strings.TrimLeft(line, " \t'\"{")
@@ -37,9 +37,9 @@ func isPPT(text string) bool {
 
 // readPPT reads the pipelines from a PPT hardware file (github.com/lanl/PPT): three dictionaries,
 // pipelinecounts, pipelinelatencies and pipelinethroughputs, with a number for each of PPT's eleven
-// classes. readPPT creates a separate port for each pipeline of a class; the class occupies the
-// port for the time from pipelinethroughputs. PPT writes times in seconds, such as 3.0 /
-// clockspeed; numbers above 10⁻⁶ are treated as cycles.
+// classes. Each pipeline of a class becomes a separate port, which the class occupies for the time
+// from pipelinethroughputs. PPT writes times in seconds, such as 3.0 / clockspeed. Numbers above
+// 10⁻⁶ are treated as cycles.
 func readPPT(text string) (*Processor, error) {
 	p := &Processor{Name: "ppt", Title: "a hardware file of PPT", Source: "a hardware file of PPT"}
 	classes := map[Class]*pptClass{}

@@ -6,7 +6,7 @@
 //
 // The slides "Compute Node Models" (Santhi, Chennupati, LA-UR-17-20754, part 3) build a graph of
 // data dependences for each block. They compute the time of one pass through the block with a model
-// of the pipelines, in which each class of instructions has a latency and a throughput. Then they
+// of the pipelines, in which each class of instructions has a latency and a throughput. They then
 // sum these times, weighted by the executions of the blocks. This package works as follows:
 //
 //  1. A [Processor] contains the cost of each [Class] of instructions: the latency, and the
@@ -14,18 +14,18 @@
 //     tools/pipelines generated from the tables of llvm-mca (LLVM 19). [Read] reads other
 //     descriptions, and PPT's hardware files.
 //  2. [Processor.NewBody] converts a block to a [Body]: the cost and the dependences of each
-//     instruction. Address computations, truncations, phis, and extensions of loads cost nothing; a
-//     comparison and its branch count as one instruction; a division by a constant is a
+//     instruction. Address computations, truncations, phis, and extensions of loads cost nothing. A
+//     comparison and its branch count as one instruction. A division by a constant is a
 //     multiplication.
 //  3. [Body.OnePass] schedules a body once, greedily, cycle by cycle. It returns the time as in the
 //     slides, and a table of cycles and ports.
 //  4. [Body.Steady] computes lower bounds for the time of an iteration when many iterations
-//     overlap, for example in a loop: from the ports (exactly, with maximum flows), from dispatch,
-//     and from recurrences (exactly, as the maximum mean over the circuits of the graph). The
-//     largest bound is the time and determines the bottleneck. A loop that is re-entered after a
-//     few iterations overlaps with its next execution as far as the window reaches
-//     ([Body.SteadyOver]). A load waits for a line that an earlier load of the iteration fetches
-//     ([Options.FillWait]) if both addresses are the same value plus constants (fields of a
+//     overlap, for example in a loop. The bounds come from the ports (exactly, with maximum flows),
+//     from dispatch, and from recurrences (exactly, as the maximum mean over the circuits of the
+//     graph). The largest bound is the time and determines the bottleneck. A loop that is
+//     re-entered after a few iterations overlaps with its next execution as far as the window
+//     reaches ([Body.SteadyOver]). A load waits for a line that an earlier load of the iteration
+//     fetches ([Options.FillWait]) if both addresses are the same value plus constants (fields of a
 //     structure). Structures that are accessed by an index, and lines that are fetched by stores or
 //     in an earlier iteration, are not recognised.
 //  5. [Processor.Runtime] sums these times. A memory model provides the average latency of loads,
@@ -53,8 +53,8 @@
 //     llvm.lround: calls to the math library, whose time is not modelled ([Body.Unknown]).
 //
 // Conversely, a product and a sum that may be fused because of -ffast-math or -ffp-contract=fast
-// (trace.Contract) become one multiply-add if the target has FMA. Code for an unknown machine, or
-// for another architecture, is treated as if it were compiled for the processor.
+// (trace.Contract) become one multiply-add if the target has FMA. Code for an unknown machine or
+// another architecture is treated as if it were compiled for the processor.
 //
 // The model does not include: vectors of llvm.ctpop, llvm.ctlz and llvm.cttz; shifts of vectors by
 // vectors without AVX2; conversions of unsigned integers, and of vectors of 64-bit integers,
@@ -67,10 +67,10 @@
 // # Differences from the slides
 //
 // The slides sum the times of one pass of each block. A real core overlaps many iterations, which
-// therefore take a fraction of that time. By default, this package sums steady-state times;
+// therefore take a fraction of that time. By default, this package sums steady-state times.
 // [SlidesForm] selects the slides' sum. PPT has eleven classes. This package has more classes, and
 // uses PPT's classes in place of classes that a description lacks. In PPT, each class has its own
-// pipelines; here, each micro-op can run on one of several ports, and different classes may use the
+// pipelines. Here, each micro-op can run on one of several ports, and different classes may use the
 // same port. [NotModelled] lists the effects that are omitted.
 //
 // # Descriptions
@@ -104,11 +104,11 @@
 //
 // ports lists micro-ops separated by +. Each micro-op occupies one of the ports separated by |, for
 // 1 cycle or for the number of cycles before *; "4x" stands for four equal micro-ops. addend is the
-// latency from the third operand of a fused multiply-add; again is the latency to an instruction of
-// the same class. A class without a type applies to all types without a separate line; vectors
-// without a line are executed in parts, or like the next longer vectors. The classes crossingload
-// and crossingstore contain the additional cost of an access that crosses a line; without them,
-// such an access uses its ports twice.
+// latency from the third operand of a fused multiply-add, and again is the latency to an
+// instruction of the same class. A class without a type applies to all types without a separate
+// line. Vectors without a line are executed in parts, or like the next longer vectors. The classes
+// crossingload and crossingstore contain the additional cost of an access that crosses a line.
+// Without them, such an access uses its ports twice.
 //
 // A level has a latency in cycles (from the address to the value), a size and a number of ways, and
 // the cycles per line when many lines are transferred from it: read in sequence, written in
@@ -135,7 +135,7 @@ type Processor struct {
 	Scheduler   int     // maximum number of micro-ops that wait for values; 0: unknown
 	Ports       []string
 	Fuses       Fusion
-	// whether lines can be transferred to the first level while loads and stores access that level
+	// whether lines can be transferred to the first level while loads and stores access it
 	Overlaps bool
 	Levels   []Level // levels of memory, nearest first; if empty, the classes of loads contain the latencies
 
@@ -143,8 +143,7 @@ type Processor struct {
 	keys  []Key // keys of costs in the order of the file
 }
 
-// Fusion is a set of kinds of instruction pairs. The two instructions of a pair execute as one
-// instruction.
+// Fusion is a set of kinds of instruction pairs that execute as one instruction.
 type Fusion uint8
 
 // The kinds of pairs.
@@ -175,13 +174,13 @@ type Level struct {
 	Ways          uint32  // number of ways; 0 if fully associative or unknown
 	// ReadCycles, WrittenCycles and ScatteredCycles are the cycles per line for transferring many
 	// lines from this level to the first level, in addition to the loads and stores in the first
-	// level. The lines are read in sequence, written in sequence (including write-backs), or scattered
-	// and independent. 0 means unknown.
+	// level. The lines are read in sequence, written in sequence (including write-backs), or
+	// scattered and independent. 0 means unknown.
 	ReadCycles, WrittenCycles, ScatteredCycles float64
 }
 
-// Key identifies a cost by the class of an instruction and the type that it operates on, in LLVM's
-// syntax: i32, i64, float, double, <4 x float>. The type "" represents any type.
+// Key identifies a cost by the class of an instruction and its type in LLVM's syntax: i32, i64,
+// float, double, <4 x float>. The type "" represents any type.
 type Key struct {
 	Class Class
 	Type  string
@@ -198,7 +197,7 @@ func (k Key) String() string {
 type Cost struct {
 	Latency float64 // number of cycles from the operands to the result
 	Addend  float64 // latency from the third operand of a fused multiply-add; 0: same as Latency
-	// latency to an instruction of the same class, if this latency is shorter; 0: same as Latency
+	// latency to an instruction of the same class if it is shorter; 0: same as Latency
 	Again    float64
 	MicroOps int // number of dispatch slots
 	Uses     []Use
@@ -209,12 +208,11 @@ type Use struct {
 	Ports  uint64 // one bit for each port that can execute the micro-op
 	Cycles float64
 	// After is the number of cycles from the start of the operation's first micro-op to the start
-	// of this one, if the operation represents several instructions in sequence. In descriptions,
-	// After is 0.
+	// of this one, if the operation represents several instructions in sequence. It is 0 in
+	// descriptions.
 	After float64
 }
 
-// Limits for descriptions. No real core exceeds them.
 const (
 	mostPorts    = 64
 	mostCycles   = 1e6
@@ -236,14 +234,14 @@ func (p *Processor) Set(k Key, c Cost) {
 // Keys returns the keys of all costs, in the order of the description.
 func (p *Processor) Keys() []Key { return p.keys }
 
-// Cost returns the cost of a class and type if the description contains this cost. Cost does not
-// search for a replacement class.
+// Cost returns the cost of a class and type if the description contains it. Cost does not search
+// for a replacement class.
 func (p *Processor) Cost(k Key) (Cost, bool) {
 	c, found := p.costs[k]
 	return c, found
 }
 
-// has reports whether the description contains a cost for a class, for any type.
+// has reports whether the description contains a cost of a class for any type.
 func (p *Processor) has(class Class) bool {
 	return slices.ContainsFunc(p.keys, func(k Key) bool { return k.Class == class })
 }
@@ -261,8 +259,8 @@ func (p *Processor) PortNames(ports uint64) string {
 	return strings.Join(names, "|")
 }
 
-// Throughput returns the number of cycles between the starts of two instructions with cost c if
-// only such instructions run, independently of each other.
+// Throughput returns the number of cycles between the starts of two independent instructions with
+// cost c if only such instructions run.
 func (p *Processor) Throughput(c Cost) float64 {
 	b := Body{Processor: p, Ops: []Op{{Weight: 1, Cost: c}}}
 	s := b.Steady()
@@ -277,8 +275,8 @@ type Missing struct {
 	Count int    // number of instructions that need the class
 }
 
-// cost returns the cost of a class for a type. If the description does not contain this cost, the
-// method tries the same class with another type, then parts of the vector, then another class.
+// cost returns the cost of a class for a type. If the description does not contain it, the method
+// tries the class with another type, then parts of the vector, and then another class.
 func (p *Processor) cost(class Class, of shape) (Cost, bool) {
 	for range len(standIns) + 1 {
 		if c, ok := p.ofClass(class, of); ok {
@@ -385,12 +383,12 @@ func (p *Processor) ofClass(class Class, of shape) (Cost, bool) {
 
 func vectorOf(n int, element string) string { return "<" + strconv.Itoa(n) + " x " + element + ">" }
 
-// shape describes a type in the form that is used to look up costs.
+// shape is a type in the form for looking up costs.
 type shape struct {
 	element  string // i8 to i64 (scalars i32 and i64), float, double
 	elements int    // number of elements of a vector; 0: a scalar
 	parts    int    // number of parts; more than 1 if the type is wider than any register
-	// widestBits is the maximum size of a vector's parts, for code whose target has narrower
+	// widestBits is the maximum size of a vector's parts if the code's target has narrower
 	// registers than the processor. 0 means no limit.
 	widestBits int
 }
@@ -407,7 +405,7 @@ func (s shape) elementBits() int {
 	return 64
 }
 
-// neighbour returns the scalar type whose cost is used if the description contains no cost for s.
+// neighbour returns the scalar type whose cost replaces a missing cost of s.
 func (s shape) neighbour() string {
 	switch s.element {
 	case "i32":

@@ -182,7 +182,7 @@ func (r *reader) inside(key, value string) error {
 	return errors.New(strconv.Quote(clip(key)) + " is indented, want indented lines only below classes:, levels: or notes:")
 }
 
-// levelCycles lists the fields of a level's description that are numbers of cycles.
+// levelCycles lists the fields of a level that are numbers of cycles.
 var levelCycles = [...]struct {
 	name string
 	of   func(*Level) *float64

@@ -15,8 +15,8 @@ type Form uint8
 const (
 	// SteadyForm computes the steady state of each loop, with all blocks of the loop as one body.
 	SteadyForm Form = iota
-	// SlidesForm adds up one pass of each block through an empty core, without overlap between passes,
-	// as in the slides on PPT.
+	// SlidesForm adds up one pass of each block through an empty core, without overlap between
+	// passes, as in the slides on PPT.
 	SlidesForm
 )
 
@@ -32,11 +32,11 @@ type Run struct {
 	Misses      func(block, site uint32) Misses
 	FillWait    func(load, fetching Access, between int) float64
 	// Transfers contains, for each block, the cycles Σ β for lines that all its executions fetch in
-	// sequence. If nil, there are no such lines.
+	// sequence. If it is nil, there are no such lines.
 	Transfers []float64
-	// Carried contains the values that pass between blocks, or is nil if they are unknown. Without
-	// them, loops of several blocks have no recurrence, and short inner loops do not overlap with
-	// their next execution ([Body.SteadyOver]).
+	// Carried contains the values that pass between blocks, or is nil if they are unknown. Loops of
+	// several blocks then have no recurrence, and short inner loops do not overlap with their next
+	// execution ([Body.SteadyOver]).
 	Carried []trace.Flow
 }
 
@@ -47,7 +47,7 @@ type Runtime struct {
 	Functions []float64 // cycles of each function's own blocks
 	Blocks    []BlockTime
 	Missing   []Missing // classes that have no cost in the description, and are treated as free
-	Unknown   []string  // names of called functions, whose time is not included
+	Unknown   []string  // names of called functions whose time is not included
 }
 
 // BlockTime contains the time of a block.
@@ -72,9 +72,9 @@ func NotModelled() []string {
 	}
 }
 
-// Runtime computes the time of a run: the sum, over all blocks, of executions × time. In
-// [SteadyForm], the blocks of each loop form one body. Each block is weighted by its executions per
-// iteration.
+// Runtime computes the time of a run: the sum over all blocks of executions × time. In
+// [SteadyForm], the blocks of each loop form one body, in which each block is weighted by its
+// executions per iteration.
 func (p *Processor) Runtime(r Run) (*Runtime, error) {
 	t := r.Program
 	for _, list := range []struct {
@@ -98,7 +98,6 @@ func (p *Processor) Runtime(r Run) (*Runtime, error) {
 	return m.out, nil
 }
 
-// maker contains the state while the time of a run is computed.
 type maker struct {
 	p    *Processor
 	r    *Run
@@ -141,8 +140,7 @@ func (m *maker) passes(b uint32) {
 	m.out.Blocks[b] = BlockTime{Cycles: n * cycles, Bottleneck: Latency, Steady: Steady{Cycles: cycles, Bottleneck: Latency}}
 }
 
-// loops computes the time of each loop, without its inner loops, and of each block outside of
-// loops.
+// loops computes the time of each loop, without its inner loops, and of each block outside loops.
 func (m *maker) loops() {
 	of := map[uint32][]uint32{}
 	var heads []uint32
@@ -254,9 +252,9 @@ func (m *maker) chained(head uint32, blocks []uint32, iterations float64, carrie
 	}
 }
 
-// rounds returns the number of iterations of an inner loop if the average is a whole number.
-// Otherwise it returns 0, because the core mispredicts the end of a loop whose trip count varies,
-// and therefore starts the next execution late.
+// rounds returns the average number of iterations of an inner loop if it is a whole number, and
+// otherwise 0. If the trip count varies, the core mispredicts the end of the loop, and therefore
+// starts the next execution late.
 func (m *maker) rounds(head uint32, blocks []uint32, iterations float64) float64 {
 	if head == 0 || m.r.Carried == nil || m.r.Program.Blocks[head-1].Depth < 2 {
 		return 0

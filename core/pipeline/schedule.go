@@ -26,8 +26,8 @@ type Slot struct {
 	Cycles uint32
 }
 
-// Longer schedules are cut off, because an operation may occupy ports for a very long time
-// according to its description.
+// Longer schedules are cut off, because descriptions can make an operation occupy ports for a very
+// long time.
 const (
 	longestPass = 1 << 22 // maximum number of cycles
 	mostWork    = 1 << 26 // maximum number of examined cycles and operations
@@ -35,9 +35,9 @@ const (
 
 // OnePass greedily schedules one pass of the body through an empty core. Operations enter in
 // program order, with as many micro-ops per cycle as the processor dispatches. From the next cycle
-// on, each operation starts as soon as its operands are available and its ports are free; older
-// operations have priority. If several ports could execute a micro-op, it uses the port that the
-// body uses least. Results of the previous iteration are available from the beginning.
+// on, each operation starts as soon as its operands are available and its ports are free. Older
+// operations have priority. Of several possible ports, a micro-op uses the port that the body uses
+// least. Results of the previous iteration are available from the beginning.
 func (b *Body) OnePass() Schedule {
 	s := scheduler{b: b}
 	_, _, s.need = b.portBound()
@@ -99,7 +99,8 @@ func (s *scheduler) run() {
 		for _, i := range left {
 			op := &ops[i]
 			ready, known := s.ready(op, done)
-			// the operation waits for an older operation that has not started, and that determines next
+			// the operation waits for an older operation that has not started; the latter
+			// determines next
 			if !known {
 				kept = append(kept, i)
 				continue
@@ -150,9 +151,9 @@ func (s *scheduler) ready(op *Op, done []bool) (at float64, known bool) {
 }
 
 // place assigns ports to all micro-ops of an operation that starts in a cycle. It returns false if
-// this is impossible. If a micro-op's ports are busy, the micro-op may start later, as long as
-// another micro-op of the operation starts in this cycle. A micro-op that waits for other micro-ops
-// of the operation starts later anyway.
+// this is impossible. A micro-op whose ports are busy may start later if another micro-op of the
+// operation starts in this cycle. A micro-op that waits for other micro-ops of the operation starts
+// later anyway.
 func (s *scheduler) place(op, cycle uint32) bool {
 	s.held = s.held[:0]
 	s.uses = append(s.uses[:0], s.b.Ops[op].Cost.Uses...)
@@ -178,14 +179,13 @@ func (s *scheduler) place(op, cycle uint32) bool {
 	return true
 }
 
-// choose returns the port for a micro-op in a cycle: of the ports that are free long enough, the
-// port with the least load. If no port is free, next is the earliest cycle in which a port may be
-// free.
+// choose returns the port with the least load among the ports that are free long enough for a
+// micro-op in a cycle. If no port is free, next is the earliest cycle in which a port may be free.
 func (s *scheduler) choose(u Use, cycle uint32) (port uint8, next uint32, found bool) {
 	taken := uint64(0)
 	s.work += whole(u.Cycles)
-	// Go backwards in time. When all ports have been seen, each port is busy in this cycle or a later
-	// one.
+	// Go backwards in time until all ports have been seen, each of which is then busy in this cycle
+	// or a later one.
 	for at := int(min(cycle+uint32(whole(u.Cycles)), uint32(len(s.busy)))) - 1; at >= int(cycle); at-- {
 		before := taken
 		if taken |= s.busy[at]; u.Ports&^before != 0 && u.Ports&^taken == 0 {

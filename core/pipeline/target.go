@@ -5,8 +5,8 @@ import "github.com/stackglass/stackglass/core/trace"
 // x86 is the value of isa in descriptions of x86 processors.
 const x86 = "x86-64"
 
-// machine returns the code's target if the target has this processor's architecture, otherwise 0.
-// Code for another architecture is treated as if it were compiled for this processor, with all its
+// machine returns the code's target if it has this processor's architecture, and otherwise 0. Code
+// for another architecture is treated as if it were compiled for this processor, with all its
 // features.
 func (p *Processor) machine(t trace.Target) trace.Target {
 	if p.ISA != "" && p.ISA != x86 {
@@ -27,7 +27,7 @@ func (l *layout) shape(typ string) shape {
 // isX86 reports whether the code is for an x86 processor. The exact target need not be known.
 func (l *layout) isX86() bool { return l.p.ISA == x86 || l.target&trace.X86 != 0 }
 
-// isLibrary reports whether an intrinsic is compiled to a call to the math library because the
+// isLibrary reports whether an intrinsic is compiled to a call of the math library, because the
 // target has no instruction for it.
 func (l *layout) isLibrary(in *trace.Instr) bool {
 	switch in.Opcode {
@@ -41,8 +41,8 @@ func (l *layout) isLibrary(in *trace.Instr) bool {
 	return false
 }
 
-// recipe is a sequence of steps that replaces one LLVM instruction. The instructions within a step
-// are independent.
+// recipe is a sequence of steps that replaces one LLVM instruction. The instructions of a step are
+// independent.
 type recipe [][]Class
 
 // The recipes correspond to what LLVM's code generator emits (X86ISelLowering.cpp).
@@ -62,8 +62,8 @@ var (
 	ofLongProduct  = recipe{{Shift, Shift}, {IMul, IMul, IMul}, {IAdd}, {Shift}, {IAdd}}
 )
 
-// made returns the cost of an instruction that is replaced by other instructions because of the
-// code's target. found reports whether it is replaced.
+// made returns the cost of an instruction that other instructions replace because of the code's
+// target. found reports whether it is replaced.
 func (l *layout) made(class Class, in *trace.Instr, of shape) (c Cost, ok, found bool) {
 	if class == FMA && l.target.Lacks(trace.FMA) {
 		c, ok = l.p.productAndSum(of)
@@ -199,8 +199,8 @@ func (l *layout) numberRecipe() recipe {
 func isNumber(in *trace.Instr) bool { return in.Opcode == "llvm.minnum" || in.Opcode == "llvm.maxnum" }
 
 // fuse converts a sum to a fused multiply-add, as LLVM's code generator does (DAGCombiner,
-// visitFADDForFMACombine), if the sum and its product allow this. It merges the first operand that
-// is a product in the same block without other users.
+// visitFADDForFMACombine), if the sum and its product allow it. It merges the first operand that is
+// a product in the same block without other users.
 func (l *layout) fuse(i int) {
 	if l.apart || l.target&trace.Contract == 0 {
 		return

@@ -17,7 +17,7 @@ const (
 	MaxLineBytes = 4096
 )
 
-// maxLine is the number of the last line in the address space for the smallest line size.
+// maxLine is the number of the last line in the address space with the smallest line size.
 const maxLine = ^trace.Line(0) / MinLineBytes
 
 // ValidLineBytes reports whether n is a power of two from 8 to 4,096.
@@ -136,8 +136,8 @@ func (p *Profile) checkLocality(l *Locality) error {
 	return l.Windows.check(at, accesses, start, p.Totals.AllReferences())
 }
 
-// check returns an error unless the windows cover all references, beginning with number start, and
-// their counts add up to accesses.
+// check returns an error unless the windows cover all references from number start on, and their
+// counts add up to accesses.
 func (w *Windows) check(at string, accesses, start, references uint64) error {
 	size := w.References
 	if size < MinWindow || size&(size-1) != 0 {
@@ -164,9 +164,9 @@ func (w *Windows) check(at string, accesses, start, references uint64) error {
 	return nil
 }
 
-// checkWorkingSets checks the working sets of the windows that are larger than the windows in
-// Windows.Rows. The windows of each list contain twice as many references as the windows of the
-// previous list. The last list contains a single window: the whole segment, with all its lines.
+// checkWorkingSets checks the working sets of the windows larger than the windows in Windows.Rows.
+// The windows of each list contain twice as many references as the windows of the previous list.
+// The last list contains a single window: the whole segment, with all its lines.
 func (w *Windows) checkWorkingSets(larger [][]uint64, start, references, lines uint64) error {
 	if w.Distinct == nil {
 		if larger != nil {
@@ -189,8 +189,8 @@ func (w *Windows) checkWorkingSets(larger [][]uint64, start, references, lines u
 	return nil
 }
 
-// WindowSize returns the number of references in a window for a trace of the given length:
-// the smallest power of two that is at least MinWindow and leads to at most MaxWindows windows.
+// WindowSize returns the number of references in a window for a trace of the given length: the
+// smallest power of two that is at least MinWindow and yields at most MaxWindows windows.
 func WindowSize(references uint64) uint64 {
 	size := uint64(MinWindow)
 	for (references+size-1)/size > MaxWindows {

@@ -17,12 +17,12 @@ type coder struct {
 	version uint64       // while reading: version of the profile
 	of      *Profile     // while reading: the sections read so far
 
-	// The following fields are limits while reading.
+	// Limits while reading.
 	room    *uint64 // number of bytes that histograms may still allocate
 	above   uint32  // previous line size
 	most    uint64  // the longest possible distance
 	pages   int     // number of pages of the section's histograms so far
-	crowded string  // end of the error message if there are too many long distances; "" means no limit
+	crowded string  // end of the error message for too many long distances; "": no limit
 
 	capacities int
 	// backing array of the sites' lists: a few large slices instead of a million small slices
@@ -94,7 +94,7 @@ func (in *Input) code(c *coder) {
 func (t *Totals) code(c *coder) {
 	kinds := trace.NumKinds
 	if c.version == 1 {
-		kinds = 4 // version 1 had no kinds for accesses to ranges
+		kinds = 4 // version 1 has no kinds for accesses to ranges
 	}
 	c.Array(t.References[:kinds])
 	c.Array(t.Bytes[:kinds])
@@ -121,8 +121,8 @@ func (l *Locality) code(c *coder) {
 	})
 }
 
-// sameLines encodes or decodes the line size. While reading, it checks that the size is l's line
-// size.
+// sameLines encodes or decodes the line size. While reading, it checks that the size equals l's
+// line size.
 func (l *Locality) sameLines(c *coder) {
 	lineBytes := l.LineBytes
 	c.U32(&lineBytes)

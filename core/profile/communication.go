@@ -8,18 +8,19 @@ import (
 // Communication describes the values that some threads of a trace write and other threads use
 // (MODELS §7). Package analysis/communication computes it.
 //
-// The source of a reference to a granule is the thread that last wrote the granule, if this is a
-// different thread. Every reference that has a source is an event (Kulkarni §3), including stores.
-// A transfer is a thread's first load of a value that another thread wrote. Transfers are the
-// minimum data that must be moved.
+// The source of a reference to a granule is the thread that last wrote the granule, if it is a
+// different thread. Every reference with a source is an event (Kulkarni §3), including stores. A
+// transfer is a thread's first load of a value that another thread wrote. Transfers are the minimum
+// data that must be moved.
 type Communication struct {
 	Granules []Granule // communication at each granularity, in ascending order: 8-byte words, lines, pages
 
-	// Beyond is the number of threads that are counted together as the last thread: see [MaxThreads].
+	// Beyond is the number of threads that are counted as part of the last thread; see
+	// [MaxThreads].
 	Beyond uint32
 
-	// The following fields count words. As exceptions, False, Sources, and the events that determine
-	// an Ownership's class count lines.
+	// These fields count words, except that False, Sources, and the events that determine an
+	// Ownership's class count lines.
 	Pairs   []SitePair     // ordered by ComparePairs, without zero counts
 	Windows []FlowWindow   // flows over time, in windows with equal numbers of references
 	Window  uint64         // number of references in each window
@@ -44,13 +45,13 @@ const (
 	BeyondMemory                  // the lines did not fit in memory
 	// one thread made all accesses to the sampled lines, or lines do not stay in the sample
 	NotInSample
-	UnlistedThreads // only in older profiles: the result can be extended, but the trace does not contain the number of threads
-	LateThread      // the trace does not contain the number of threads, and the second thread appeared too late
+	UnlistedThreads // only in older profiles: the result can be extended, but the number of threads is unknown
+	LateThread      // the number of threads is unknown, and the second thread appeared too late
 	numAbsences
 )
 
-// SecondThreadBy is a reference number. If the trace does not contain the number of threads, the
-// second thread must have appeared by this reference; otherwise the result is [LateThread].
+// SecondThreadBy is a reference number. If the trace does not contain the number of threads, a
+// second thread must appear by this reference. Otherwise, the result is [LateThread].
 const SecondThreadBy = 1 << 16
 
 // CommunicationOff contains half the width of the 95 % confidence interval of each count of a
@@ -73,7 +74,7 @@ type GranuleOff struct {
 // FlowOff contains the half-widths for a [Flow] or a [SitePair].
 type FlowOff struct{ Events, Transfers uint64 }
 
-// MaxThreads is the maximum number of threads that are distinguished.
+// MaxThreads is the maximum number of distinguished threads.
 const MaxThreads = 64
 
 // WordBytes and PageBytes are the sizes of the smallest and the largest granules.
@@ -100,7 +101,7 @@ type Flow struct {
 // SharingClass classifies how threads use a granule over the whole run.
 type SharingClass uint8
 
-// The classes. An event of a line or a page is false if none of the referenced words has a source.
+// An event of a line or a page is false if none of the referenced words has a source.
 const (
 	PrivateData      SharingClass = iota // used by only one thread
 	ReadShared                           // used by several threads, but no value passes between them
@@ -163,38 +164,37 @@ type OwnedPart struct {
 }
 
 // FalseSharing is a set of falsely shared lines that move between cores. All lines of the set
-// belong to the same data object, and the same two sites access them. The set excludes lines that
-// one thread fills and another thread uses afterwards.
+// belong to one data object, and the same two sites access them. The set excludes lines that one
+// thread fills and another thread uses afterwards.
 type FalseSharing struct {
 	Object  uint32    // index in Sites.Data, or NoSite
 	Offset  uint64    // offset of the set's first line from the start of its block
-	Sites   [2]uint32 // indices into Sites.Code, or NoSite: the store, and the reference of another thread that this store disturbs most
+	Sites   [2]uint32 // indices into Sites.Code, or NoSite: the store, and the reference of another thread that it disturbs most
 	Threads [2]uint32 // the threads that refer to the lines most often
 	Lines   uint64
 	Events  uint64 // number of false events of these lines
-	// Misses is the number of events before which another thread's store had invalidated the line.
-	// These events miss in private caches of any size.
+	// Misses is the number of events whose line another thread's store had invalidated. They miss
+	// in private caches of any size.
 	Misses uint64
 	// Apart is the minimum distance in bytes between words of different threads.
 	Apart uint32
 }
 
 // MaxFalseSharing is the maximum number of sets in a profile. The last set may be the sum of all
-// further sets; all its indices are then NoSite.
+// further sets, with NoSite for all indices.
 const MaxFalseSharing = 256
 
 // LineSharing is a data structure with cache lines whose words belong to different threads. A word
-// belongs to a thread if this thread stores to the word repeatedly, and other threads hardly ever
-// do. Such lines move between cores whenever these threads run at the same time, in this run or in
-// another run.
+// belongs to a thread that stores to it repeatedly, while other threads hardly ever do. Such lines
+// move between cores whenever these threads run at the same time, in this run or in another run.
 type LineSharing struct {
 	Object uint32 // index in Sites.Data, or NoSite
 	Offset uint64 // offset of the first of these lines in its block
 	Lines  uint64 // number of lines with words of several threads
-	Owners uint32 // number of threads to which words of these lines belong
+	Owners uint32 // number of threads that own words of these lines
 	Moves  uint64 // maximum number of moves of the lines if the threads run at the same time
-	// number of times in this run that a line moved back to a thread for a word that the other thread
-	// had not written
+	// number of times in this run that a line moved back to a thread for a word that the other
+	// thread had not written
 	PingPongs uint64
 	Apart     uint32    // the minimum distance in bytes between words of different threads
 	Sites     [2]uint32 // indices into Sites.Code, or NoSite: stores by the two threads that use a line most

@@ -61,7 +61,7 @@ func (c *Communication) codeLineSharing(w *coder) {
 
 func (n *ClassCount) code(c *coder) { c.U64s(&n.Granules, &n.References, &n.Events) }
 
-// indices encodes or decodes indices: each index + 1, or 0 for NoSite.
+// indices encodes or decodes indices: the index + 1, or 0 for NoSite.
 func (c *coder) indices(list ...*uint32) {
 	for _, i := range list {
 		c.Index(i)
@@ -133,8 +133,8 @@ func (p *Profile) checkCommunication() error {
 	return nil
 }
 
-// slack returns the difference that is allowed between sums of the given number of counts. Sums
-// differ because each estimate is rounded.
+// slack returns the maximum difference between sums of the given number of counts, which differ
+// because each estimate is rounded.
 func (p *Profile) slack(counts int) uint64 {
 	if !p.Sampled.Chosen() {
 		return 0

@@ -15,9 +15,9 @@ import (
 // (MODELS §10; Byfl's "software performance counters", Anger Table 1). Package analysis/counters defines
 // and computes them.
 //
-// Each block that was entered has its own counts, and each function has the counts of references
-// outside of its blocks. All other numbers are sums of these counts. Functions and blocks are
-// numbered as in the trace's tables, so segments of a trace can be added.
+// Each block that was entered has its own counts. Each function has the counts of references
+// outside its blocks. All other numbers are sums of these counts. Functions and blocks are numbered
+// as in the trace's tables, so segments of a trace can be added.
 type Counters struct {
 	Blocks  bool // whether the trace contains block entries
 	Ops     bool // whether the instructions of the blocks are known
@@ -28,12 +28,12 @@ type Counters struct {
 	Tallies   []Tally            // ascending: see [CompareTallies]
 
 	UniqueBytes uint64
-	// Usage contains, for 5 %, 10 %, … 100 % of the accesses, the smallest number of distinct bytes
-	// that together receive this share.
+	// Usage contains the minimum number of distinct bytes that together receive 5 %, 10 %, … 100 %
+	// of the accesses.
 	Usage [UsageSteps]uint64
 }
 
-// UsageSteps is the number of shares in [Counters.Usage], which are the multiples of 5 %.
+// UsageSteps is the number of shares in [Counters.Usage]: the multiples of 5 %.
 const UsageSteps = 20
 
 // NoFunction is the function number of references and blocks whose function is unknown.
@@ -104,7 +104,6 @@ func (c *Counters) Tallied(kind TallyKind) (list []Tally) {
 // Counter is an index into [Counts].
 type Counter uint8
 
-// The counters of blocks, functions and programs.
 const (
 	BytesLoaded Counter = iota
 	BytesStored
@@ -151,8 +150,7 @@ func (c *Counts) Sets() (calls, bytes uint64) {
 	return c[RangesWritten] - min(c[RangesRead], c[RangesWritten]), c[RangeBytesWritten] - min(c[RangeBytesRead], c[RangeBytesWritten])
 }
 
-// Operations returns the number of floating-point and integer operations, counting each vector
-// lane.
+// Operations returns the number of floating-point and integer operations. Each vector lane counts.
 func (c *Counts) Operations() uint64 { return c[Flops] + c[FloatOther] + c[IntegerOps] }
 
 // AllOperations returns the number of operations, loads, stores, branches, calls and returns.
@@ -194,9 +192,9 @@ func (c *Counters) FunctionAt(number uint32) int {
 	return i
 }
 
-// AddCounters adds the counters of two parts of a trace. Either may be nil. The sum does not
-// contain unique bytes and Usage, because these cannot be added. AddCounters fails if the parts
-// come from different programs.
+// AddCounters adds the counters of two parts of a trace. Either may be nil. Unique bytes and Usage
+// cannot be added, and are missing in the sum. AddCounters fails if the parts come from different
+// programs.
 func AddCounters(a, b *Counters) (*Counters, error) {
 	if a == nil && b == nil {
 		return nil, nil
@@ -299,10 +297,10 @@ func (c Counter) Meaning() Meaning { return meanings[c] }
 type Derived struct {
 	Meaning
 	Value float64
-	Share bool // whether Value is a share from 0 to 1, to be shown as a percentage
+	Share bool // Value is a share from 0 to 1, shown as a percentage
 }
 
-// Derive returns the ratios of counts whose denominators are not 0. uniqueBytes is 0 if unique
+// Derive returns the ratios of counts with denominators other than 0. uniqueBytes is 0 if unique
 // bytes were not counted.
 func (c *Counts) Derive(uniqueBytes uint64) (list []Derived) {
 	add := func(key, label, text string, numerator, denominator uint64, scale float64) {

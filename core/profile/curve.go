@@ -19,11 +19,11 @@ type Curve struct {
 	length int
 }
 
-// curveBlock contains the sums over all blocks that precede a block of a histogram.
+// curveBlock contains the sums over all blocks before a block of a histogram.
 type curveBlock struct {
 	first uint64 // the smallest distance that the block counts
-	index int    // number of distances in the preceding blocks
-	hits  uint64 // number of accesses with distances in the preceding blocks
+	index int    // number of distances in the blocks before it
+	hits  uint64 // number of accesses with distances in the blocks before it
 }
 
 // NewCurve returns the curve of a histogram and its cold accesses.
@@ -62,7 +62,7 @@ func (c *Curve) At(i int) (d, upto uint64) {
 	panic("index beyond the last distance of a curve")
 }
 
-// From yields the results of At for index i and all following indices.
+// From yields the results of At from index i on.
 func (c *Curve) From(i int) iter.Seq2[uint64, uint64] {
 	return func(yield func(d, upto uint64) bool) {
 		b := max(sort.Search(len(c.blocks), func(b int) bool { return c.blocks[b].index > i })-1, 0)
@@ -114,10 +114,10 @@ func (c *Curve) CapacityFor(misses uint64) (capacityLines uint64, ok bool) {
 	return d + 1, true
 }
 
-// leastWith returns the smallest distance d for which enough(number of accesses up to d) is true.
-// enough must be monotonic. ok is false if no capacity has so few misses.
+// leastWith returns the smallest distance d for which enough is true for the number of accesses up
+// to d. enough must be monotonic. ok is false if there is no such distance.
 func (c *Curve) leastWith(enough func(upto uint64) bool) (d uint64, ok bool) {
-	// Find the last block for which the accesses of the preceding blocks are not enough.
+	// Find the last block before which there are not enough accesses.
 	b := max(sort.Search(len(c.blocks), func(b int) bool { return enough(c.blocks[b].hits) })-1, 0)
 	if b == len(c.blocks) {
 		return 0, false
@@ -138,8 +138,8 @@ func (c *Curve) MissRatio(capacityLines uint64) float64 {
 	return float64(c.Misses(capacityLines)) / float64(c.Accesses)
 }
 
-// Points yields the curve's breakpoints: each capacity at which the number of misses changes, and
-// the new number. The first capacity is one line.
+// Points yields each capacity at which the number of misses changes, and the new number. The first
+// capacity is one line.
 func (c *Curve) Points(yield func(capacityLines, misses uint64) bool) {
 	if c.length == 0 || c.Hits(1) == 0 {
 		if !yield(1, c.Misses(1)) {

@@ -57,27 +57,26 @@ func (l *BlockLives) Median() uint64 {
 	return 0
 }
 
-// ElementUse describes how the elements of one structure type are used within a data structure. A
+// ElementUse describes the use of the elements of one structure type within a data structure. A
 // visit is a sequence of accesses to one element in which each access follows the previous access
 // within [VisitReferences] references of the run.
 type ElementUse struct {
 	Structure uint32   // index in Data.Structures
 	Visits    uint64   // number of visits to elements
 	Starts    []uint64 // visits by the offset of the element's beginning in its line, divided by StartBytes
-	// Members counts the accesses of each member. The last element counts references to padding, and
-	// to several elements at once.
+	// Members counts the accesses of each member. The last element counts references to padding or
+	// to several elements.
 	Members []MemberUse
 	// Together counts the visits that access both members of a pair, for the first [MostPaired]
 	// members: the pairs (0, 1), (0, 2), (1, 2), (0, 3), and so on; see [ElementUse.Both].
 	Together []uint64
 }
 
-// These are parameters of the analysis of structures.
 const (
 	VisitReferences    = 64
 	StartBytes         = 4
 	MostPaired         = 64
-	MostStructureBytes = 1 << 16 // the size of the largest structure whose members are counted
+	MostStructureBytes = 1 << 16 // maximum size of a structure whose members are counted
 )
 
 // MemberUse counts the accesses to one member of all elements.
@@ -114,8 +113,8 @@ type AddressMap struct {
 	Cells    []MapCell
 }
 
-// MapCell is a cell of a map in which accesses occurred. Cells are in ascending order of columns,
-// then of rows.
+// MapCell is a cell of a map with accesses. Cells are in ascending order of columns, and then of
+// rows.
 type MapCell struct {
 	Column, Row uint8
 	// Counts contains the line accesses by the logarithm of their stack distance: see [MapClass].
@@ -136,8 +135,8 @@ const MapClasses = 22
 const mapFrom = 4
 
 // MapClass returns the class of a stack distance in maps. Class 0 contains the distances below 16,
-// and each further class contains the distances below the next power of two. The last class but one
-// also contains all longer distances.
+// and each further class the distances below the next power of two. The last class before the cold
+// accesses also contains all longer distances.
 func MapClass(distance uint32) int { return min(bits.Len32(distance>>mapFrom), MapClasses-2) }
 
 // MapClassFrom returns the smallest distance in a class. For the class of cold accesses, it is
@@ -164,8 +163,8 @@ func (m *MapCell) Cold() uint64 {
 }
 
 // Misses returns the number of accesses in the cell that miss in a fully associative LRU cache. The
-// number is exact if the number of lines is a power of two from 16 to 2^23, and otherwise slightly
-// too high.
+// number is exact if the number of lines is a power of two from 16 to 2^23. Otherwise, it is
+// slightly too high.
 func (m *MapCell) Misses(lines uint64) (n uint64) {
 	for _, c := range m.Counts {
 		if MapClassFrom(int(c.Bin)+1) > lines {

@@ -38,8 +38,8 @@ func Decode(data []byte) (*Profile, error) {
 	return p, nil
 }
 
-// EncodedDigest returns the digest at the end of an encoded profile, without decoding or checking
-// the rest. ok is false if the data contain no digest.
+// EncodedDigest returns the digest at the end of an encoded profile. It neither decodes nor checks
+// the rest. ok is false if there is no digest.
 func EncodedDigest(data []byte) (digest [32]byte, ok bool) {
 	const end = len(endTag) + 1 + len(digest) + 4 // tag, length, payload, check
 	at := len(data) - end
@@ -52,7 +52,7 @@ func EncodedDigest(data []byte) (digest [32]byte, ok bool) {
 
 // All histograms of a profile together may take histogramBytes + histogramRatio × the length of the
 // file. Without this limit, a short file could need gigabytes, because three bytes can describe a
-// long distance whose counters take thousands of bytes.
+// long distance with counters of thousands of bytes.
 const (
 	histogramBytes = 1 << 29
 	histogramRatio = 64
@@ -84,7 +84,7 @@ func decodeSections(data []byte, r *codec.Decoder) (*Profile, error) {
 	p := new(Profile)
 	room := uint64(histogramBytes + histogramRatio*len(data))
 	start, end := r.Offset(), r.Offset()
-	optional := false // whether an optional section has been read
+	optional := false // an optional section has been read
 	for next := 0; r.Err() == nil; {
 		tag, payload := section(data, r)
 		c := coder{Coder: &codec.Coder{In: payload}, version: version, of: p, room: &room}
@@ -155,7 +155,7 @@ func finish(r, payload *codec.Decoder, next int, digest [32]byte) {
 }
 
 // decodeSection reads a section that the digest covers. next is the smallest index in forms that
-// the section may have. The result is the smallest index for the next section.
+// the section may have. The result is the smallest index of the next section.
 func (p *Profile) decodeSection(tag string, c *coder, next int) int {
 	place := slices.IndexFunc(forms, func(f form) bool { return slices.Contains(f.tags, tag) })
 	switch {

@@ -34,9 +34,9 @@ func (p *Profile) Encode() []byte {
 	return b.Bytes()
 }
 
-// EncodeTo writes the profile in binary format. It keeps at most one section in memory. The
-// histograms of locality may be larger than all other sections together, so EncodeTo keeps only a
-// piece of them in memory. The error is an error of the writer.
+// EncodeTo writes the profile in binary format. It keeps at most one section in memory, and only a
+// piece of the histograms of locality, which may be larger than all other sections together. The
+// error is an error of the writer.
 func (p *Profile) EncodeTo(to io.Writer) error {
 	w := newWriter(to)
 	w.send(binary.AppendUvarint([]byte(magic), p.version()))
@@ -57,7 +57,7 @@ func (p *Profile) EncodeTo(to io.Writer) error {
 	}
 	if s := p.Segment; s != nil {
 		w.section("segm", s.code)
-		w.payload = nil // free the memory, which may be large
+		w.payload = nil // the memory may be large
 		for i := range states {
 			if state := *states[i].field(s); state != nil {
 				w.put(states[i].tag, state)
@@ -142,7 +142,7 @@ func (w *writer) put(tag string, payload []byte) {
 // pieceBytes is the approximate length of the pieces of a section.
 const pieceBytes = 1 << 16
 
-// inPieces encodes a section twice: first to find its length, then to write it in pieces.
+// inPieces encodes a section twice: first to find its length, and then to write it in pieces.
 func (w *writer) inPieces(tag string, code func(*coder)) {
 	length := 0
 	count := coder{Coder: codec.Writer(w.payload[:0]), full: func(b []byte) { length += len(b) }}

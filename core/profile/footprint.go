@@ -6,12 +6,12 @@ import (
 	"github.com/stackglass/stackglass/core/codec"
 )
 
-// Footprint contains the data from which the mean number of distinct lines in a window of any
-// length is computed (MODELS §2.1). Lengths are numbers of line accesses.
+// Footprint contains the data for the mean number of distinct lines in a window of any length
+// (MODELS §2.1). Lengths are numbers of line accesses.
 //
-// A line is absent from a window if the window lies between two accesses to the line, before the
-// first access, or after the last access. Therefore the mean depends only on the lengths of these
-// absences (Xiang et al., PACT 2011).
+// A line is absent from a window between two accesses to the line, before the first access, or
+// after the last access. The mean therefore depends only on the lengths of these absences (Xiang et
+// al., PACT 2011).
 type Footprint struct {
 	LineBytes uint32
 	Accesses  uint64 // number of line accesses of the run

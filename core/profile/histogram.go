@@ -19,10 +19,10 @@ const (
 // (MODELS §2). The zero value is an empty histogram, ready for use.
 //
 // Counters are stored in blocks, which are allocated on demand. A block counts 256 consecutive
-// distances. The counters of a block have 8 bits until one of them overflows, and then 32 bits.
-// Therefore a histogram takes little more than one byte per distinct line if a trace's distances
-// are widely spread, and far less if there are few distances. A map counts how often each 32-bit
-// counter has wrapped.
+// distances. Its counters have 8 bits until one of them overflows, and then 32 bits. A histogram
+// therefore takes little more than one byte per distinct line if a trace's distances are widely
+// spread, and far less if there are few distances. A map counts how often each 32-bit counter has
+// wrapped.
 type Histogram struct {
 	pages []*[pageLen]block
 	wraps map[uint64]uint64 // distance → number of times that its counter wrapped
@@ -177,7 +177,7 @@ func (h *Histogram) Total() uint64 {
 }
 
 // Rounded returns a histogram in which every distance is rounded down to the given number of
-// significant binary digits. For every d with at most that many significant digits, the number of
+// significant binary digits. If d has at most that many significant digits, the number of
 // occurrences below d stays the same.
 func (h *Histogram) Rounded(digits int) *Histogram {
 	to := new(Histogram)
@@ -227,7 +227,7 @@ func (t *SetTable) Hits(sets, ways uint64) (hits uint64, ok bool) {
 // Counts reports whether 2^a sets were counted.
 func (t *SetTable) Counts(a int) bool { return t.Omitted>>a&1 == 0 }
 
-// Omits reports whether the table lacks the hits of a cache only because its number of sets was not
+// Omits reports whether the table would contain the hits of a cache if its number of sets had been
 // counted.
 func (t *SetTable) Omits(sets, ways uint64) bool {
 	return t != nil && sets > 0 && sets&(sets-1) == 0 && sets < 1<<SetCounts && ways <= MaxWays && !t.Counts(bits.TrailingZeros64(sets))
@@ -255,8 +255,8 @@ func (t *SetTable) Add(other *SetTable) {
 
 func (t *SetTable) empty() bool { return t.Depths == [SetCounts][MaxWays]uint64{} }
 
-// Counted returns the set table, or nil if set depths were not counted. If lines are sampled, set
-// depths are not counted, and Sets is zero.
+// Counted returns the set table, or nil if set depths were not counted. In a sample of lines, they
+// are not counted, and Sets is zero.
 func (c *StackCounts) Counted() *SetTable {
 	if c.Sets.empty() && c.Distances.Total() > 0 {
 		return nil
@@ -273,8 +273,8 @@ func (d *Domain) Counted() *SetTable {
 }
 
 // check compares a table with the histogram of the same accesses. The row of one set must equal the
-// beginning of the histogram; no row may count more accesses than there are finite distances; and
-// with more sets, no access may be deeper in its set (MODELS §4).
+// beginning of the histogram. No row may count more accesses than there are finite distances. With
+// more sets, no access may be deeper in its set (MODELS §4).
 func (t *SetTable) check(h *Histogram) error {
 	for d, n := range t.Depths[0] {
 		if n != h.Count(uint64(d)) {

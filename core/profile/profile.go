@@ -25,31 +25,30 @@ type Profile struct {
 	Totals Totals
 	State  State
 
-	// Each of the following fields is nil if the analysis that computes it did not run.
+	// These fields are nil if the analysis that computes them did not run.
 	Locality []Locality // results for each line size, in ascending order
 	Sites    *Sites     // also nil if the trace does not describe code
 	Counters *Counters  // also nil if the trace does not describe code
 	Sharing  []Sharing  // one for each line size of Locality
-	// Communication is also nil for a trace without threads. If Communication is nil although there
-	// are several threads, NoCommunication contains the reason.
+	// Communication is also nil for a trace without threads. If it is nil for a trace with several
+	// threads, NoCommunication is the reason.
 	Communication   *Communication
 	NoCommunication Absence
 	Loops           []byte // the loop-compressed trace, as written by package loops; empty if it grew too large
 	Blocks          []byte // counts of blocks and branches, as written by package blocks; empty if the trace has no blocks
 	Footprint       *Footprint
 	Calls           *Calls    // nil without Sites or Blocks
-	Timeline        *Timeline // Sites and Calls over time; nil without Sites, and in profiles of earlier versions and of samples
+	Timeline        *Timeline // Sites and Calls over time; nil without Sites, in profiles of earlier versions, and in samples
 	Data            *Data
 
 	Sources []trace.SourceFile // source files of the program, for the lines that sites refer to; not part of the digest
 
-	// describes the sample from which counts are estimated; nil in an exact profile
+	// the sample from which counts are estimated; nil in an exact profile
 	Sampled   *Sampled
 	Predicted *Predicted // nil in a profile of a real run
 
-	// Segment contains the state that is needed to append a later segment of the same trace
-	// (MODELS §9). Segment is nil unless requested, because it contains addresses. It is not part of the
-	// digest.
+	// Segment contains the state for appending a later segment of the trace (MODELS §9). It
+	// contains addresses, so it is nil unless requested. It is not part of the digest.
 	Segment *Segment
 }
 
@@ -105,9 +104,9 @@ type KindLocality struct {
 }
 
 // RoundDistances rounds the distances of p down to the given number of significant binary digits if
-// its histograms need more than most bytes of memory, and reports whether it rounded them. Miss
+// its histograms need more than most bytes of memory. It reports whether it rounded them. Miss
 // counts of fully associative caches remain exact if the number of lines has at most that many
-// significant digits. This is always the case for powers of two. Rounding changes the digest.
+// significant digits, which is always the case for powers of two. Rounding changes the digest.
 func (p *Profile) RoundDistances(most uint64, digits int) (rounded bool) {
 	var bytes uint64
 	for _, l := range p.Locality {
@@ -185,13 +184,13 @@ const WindowBins = 35
 // ColdBin is the index of the bin that counts cold accesses.
 const ColdBin = WindowBins - 1
 
-// DistanceBin returns the bin that counts distance d. The last bin before the bin for cold accesses
-// also counts distances beyond 2^33.
+// DistanceBin returns the bin that counts distance d. The last bin before the cold bin also counts
+// distances beyond 2^33.
 func DistanceBin(d uint64) int { return min(bits.Len64(d), ColdBin-1) }
 
 // Windows counts the misses of caches of 2^k lines over time, in windows that have the same number
-// of references, except for the last window. The number of references doubles as the trace grows,
-// so that there are at most [MaxWindows] windows.
+// of references, except for the last window. Windows double as the trace grows, so there are at
+// most [MaxWindows] of them.
 type Windows struct {
 	References uint64 // number of references in each window: MinWindow × 2^k
 	First      uint64 // number of the first window; not 0 in later segments of a trace
@@ -239,7 +238,7 @@ type SegmentLines struct {
 	FirstTouches []FirstTouch // in the order of the references
 	Stack        []trace.Line // every line of the segment, most recently used first
 	// WorkingSets contains the numbers of distinct lines in larger windows. A window of the first
-	// list covers twice as many references as a row of Windows; a window of each further list,
+	// list covers twice as many references as a row of Windows, and a window of each further list
 	// twice as many as in the previous list. The last list contains a single window. WorkingSets is
 	// nil if working sets were not counted.
 	WorkingSets [][]uint64

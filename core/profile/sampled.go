@@ -12,7 +12,6 @@ import (
 // SampleMode describes how references were sampled.
 type SampleMode uint8
 
-// The modes (MODELS §8).
 const (
 	SpaceSample SampleMode = iota // cache lines were sampled at a fixed rate
 	LinesSample                   // cache lines were sampled at a rate that decreases to limit their number
@@ -26,9 +25,9 @@ var sampleModeNames = [numSampleModes]string{"space", "lines", "time", "onoff"}
 func (m SampleMode) String() string { return sampleModeNames[m] }
 
 // Sampled marks a profile whose counts are estimates from a part of the references, and contains
-// their errors. Package analysis/sample/estimate computes it. Counts are scaled to the whole run, so the
-// profile can be queried like an exact profile. With [OnOffSample], counts cover only the analysed
-// references.
+// their errors. Package analysis/sample/estimate computes it. Counts are scaled to the whole run,
+// so the profile can be queried like an exact profile. With [OnOffSample], counts cover only the
+// analysed references.
 type Sampled struct {
 	Mode       SampleMode
 	Seed       uint64
@@ -36,7 +35,7 @@ type Sampled struct {
 	MostLines  uint64 // for LinesSample: maximum number of lines that are kept at a time
 	Gap        uint64 // for TimeSample: mean number of accesses between samples
 	On, Period uint64 // for OnOffSample: lengths in references
-	Read       uint64 // number of references that were read; the same as in Totals, except for OnOffSample
+	Read       uint64 // number of references that were read; as in Totals, except for OnOffSample
 	Sizes      []SampledSize
 }
 
@@ -49,7 +48,7 @@ type SampledSize struct {
 	Lines     uint64 // number of distinct lines among these accesses; 0 if unknown
 	Censored  uint64 // for TimeSample: number of samples whose line was not used again
 	// Bounds[i] is the 95 % confidence interval of the misses of a fully associative LRU cache of
-	// SiteBinFrom(i) lines. The last interval is also valid for all larger caches. Bounds is nil if
+	// SiteBinFrom(i) lines. The last interval also applies to all larger caches. Bounds is nil if
 	// the sample is too small for intervals.
 	Bounds []Bound
 }
@@ -57,12 +56,12 @@ type SampledSize struct {
 // Bound is an interval of counts.
 type Bound struct{ Low, High uint64 }
 
-// Chosen reports whether individual accesses or lines were sampled. If so, stacks of threads have
-// no set tables, and counts of pages are unknown.
+// Chosen reports whether individual accesses or lines were sampled. Stacks of threads then have no
+// set tables, and counts of pages are unknown.
 func (s *Sampled) Chosen() bool { return s != nil && s.Mode != OnOffSample }
 
-// Estimates reports whether counts are estimates. Counts for segments of a run (OnOffSample) are
-// exact for these segments. Counts from a sample with all lines are also exact.
+// Estimates reports whether counts are estimates. Counts of segments of a run (OnOffSample) are
+// exact for these segments, and counts from a sample of all lines are exact.
 func (s *Sampled) Estimates() bool {
 	switch {
 	case s == nil || s.Mode == OnOffSample:
@@ -108,7 +107,7 @@ func (p *Profile) MissBounds(lineBytes uint32, capacityLines uint64) (b Bound, o
 }
 
 // BoundAt returns the interval at a capacity. bounds is a list as in [SampledSize], and must not be
-// empty. Between two capacities of the list, the result spans the intervals of both.
+// empty. Between two capacities of the list, the result contains the intervals of both.
 func BoundAt(bounds []Bound, capacityLines uint64) Bound {
 	last := len(bounds) - 1
 	at := min(SiteBin(uint32(min(capacityLines, math.MaxUint32))), last)
@@ -161,9 +160,9 @@ func (p *Profile) checkSampled() error {
 }
 
 // Accuracy returns the similarity of two histograms (Kulkarni, section 2.1): 1 - E/2, where E is
-// the sum, over all bins, of the absolute differences between the shares of accesses. The bins are
-// powers of two, and one bin for cold accesses. The result is 1 if the shares are equal, and 0 if
-// no bin contains accesses of both histograms.
+// the sum over all bins of the absolute differences between the shares of accesses. There is a bin
+// for each power of two, and one for cold accesses. The result is 1 if the shares are equal, and 0
+// if no bin contains accesses of both histograms.
 func Accuracy(a, b *Locality) float64 {
 	x, y := a.shares(), b.shares()
 	var e float64
@@ -191,7 +190,7 @@ func (l *Locality) shares() (bins [WindowBins]float64) {
 // single-threaded run. Counts are exact for the synthesised threads.
 type Predicted struct {
 	Cores uint32 // number of cores; each has one thread
-	// command-line options that specify how work was divided and how references were ordered
+	// command-line options for the division of the work and the order of references
 	How string
 }
 

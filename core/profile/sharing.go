@@ -17,8 +17,8 @@ import (
 //
 //  1. private: on a stack of this core alone (PRD, MODELS §6.1);
 //  2. concurrent: on the stack of a domain, the cores that share a cache (CRD, MODELS §6.2);
-//  3. coherent according to Anger: on stacks 1 and 2, but but only for accesses to lines that
-//     another core touched last (MODELS §6.3);
+//  3. coherent according to Anger: on stacks 1 and 2, but only for accesses to lines that another
+//     core touched last (MODELS §6.3);
 //  4. coherent according to Schuff: on a stack of this core alone, in which a store of another core
 //     leaves a hole (MODELS §6.4).
 type Sharing struct {
@@ -48,29 +48,29 @@ func (c *StackCounts) Accesses() uint64 { return c.Cold + c.Distances.Total() }
 type Core struct {
 	Threads []uint32 // ascending
 	Private StackCounts
-	// Foreign counts the accesses in Private whose line another core touched last. In MODELS §6.3,
-	// it is called F_invalidated, and Private is called F_private.
+	// Foreign counts the accesses in Private to lines that another core touched last. MODELS §6.3
+	// calls it F_invalidated, and calls Private F_private.
 	Foreign  StackCounts
 	Coherent CoherentCounts
 	Off      *CoreIntervals // nil if the counts are exact
 }
 
 // CoreIntervals contains 95 % confidence intervals. Bounds contains the intervals of the misses of
-// fully associative LRU private caches, as in [SampledSize]. Each of the other numbers is half the
-// width of the interval around a count.
+// fully associative LRU private caches, as in [SampledSize]. The other numbers are the half-widths
+// of the intervals around the counts.
 type CoreIntervals struct {
 	Private, Coherent         []Bound
 	Cold, Lost, Invalidations uint64
 }
 
 // CoherentCounts counts accesses on a stack with holes. An access to a line that another core's
-// store has invalidated since the core's last access is a coherence miss. Such an access is not
-// cold, and it has no distance.
+// store has invalidated since the core's last access is a coherence miss. It is not cold, and has
+// no distance.
 type CoherentCounts struct {
 	StackCounts
 	// Lost counts coherence misses by the depth of the line when it was invalidated. If a private
 	// cache has more lines than this depth, the store causes the miss. A smaller cache may have
-	// evicted the line before the store.
+	// evicted the line before.
 	Lost          Histogram
 	Invalidations uint64 // number of invalidations of lines on the stack by other cores' stores
 }
@@ -83,8 +83,8 @@ type Domain struct {
 	Cores   []uint32 // indices into Sharing.Cores, ascending
 	Members []Member // counts of each of these cores
 	Sets    SetTable // counts of the accesses of all these cores
-	// Foreign counts the accesses whose line another core of the domain touched last. In the domain of
-	// all cores, Foreign is the F_shared of MODELS §6.3.
+	// Foreign counts the accesses to lines that another core of the domain touched last. In the
+	// domain of all cores, it is the F_shared of MODELS §6.3.
 	Foreign StackCounts
 }
 
@@ -97,10 +97,10 @@ type Member struct {
 }
 
 // Change classifies a core's accesses by the difference between their concurrent and their private
-// distances (in Wu and Yeung's terms; MODELS §6.6). Except for Brought, only accesses that are cold
-// on neither stack are counted.
+// distances (in Wu and Yeung's terms; MODELS §6.6). Except for Brought, accesses that are cold on
+// either stack are not counted.
 type Change struct {
-	Same uint64 // other cores made no accesses in between: the distances are equal
+	Same uint64 // the distances are equal, because other cores made no accesses in between
 	// other cores accessed lines in between, and this core used none of these lines in between
 	Dilated uint64
 	// other cores accessed lines in between, and this core used some of these lines in between
@@ -175,8 +175,8 @@ func (c *Change) counts() []*uint64 {
 	return []*uint64{&c.Same, &c.Dilated, &c.Overlapped, &c.Intercepted, &c.Brought}
 }
 
-// longest returns the longest possible distance for a line size. If lines are sampled, different
-// stacks may have different estimates of the number of lines.
+// longest returns the longest possible distance for a line size. In a sample of lines, stacks may
+// have different estimates of the number of lines.
 func (p *Profile) longest(l *Locality) uint64 {
 	if p.Sampled.Chosen() {
 		return min(max(l.Lines(), l.Accesses()), MaxDistance)
@@ -184,9 +184,9 @@ func (p *Profile) longest(l *Locality) uint64 {
 	return l.Lines()
 }
 
-// mostPages is the maximum number of histogram pages in one section. A limit is needed because a
-// few bytes can describe a histogram that needs pages up to a long distance, and there may be
-// thousands of histograms.
+// mostPages is the maximum number of histogram pages in one section. It is needed because a few
+// bytes can describe a histogram with pages up to a long distance, and there may be thousands of
+// histograms.
 const mostPages = 1 << 20
 
 // checkSharing checks that the stacks of threads are consistent, and that the histogram of the

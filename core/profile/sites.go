@@ -13,7 +13,7 @@ import (
 // Sites attributes a trace's line accesses to sites in the code and to data structures, at one
 // line size. Package analysis/sites defines and computes the numbers.
 //
-// Distances are counted in bins. Therefore the misses of a site are exact for fully associative
+// Distances are counted in bins. The misses of a site are therefore exact for fully associative
 // caches whose capacity is a bin boundary, and estimates for all other capacities. The exact sums
 // over all sites are in Locality.
 type Sites struct {
@@ -65,15 +65,15 @@ type Site struct {
 	Type     string     // datatype
 	Variable string     // variable that the code refers to
 
-	Strides [NumStrides]uint64 // number of references by their distance from the previous reference of the same site and thread
+	Strides [NumStrides]uint64 // number of references by the distance from the previous reference of the same site and thread
 	Reuse   Reuse
 }
 
 // References returns the number of references that the site made.
 func (s *Site) References() uint64 { return sum(s.Strides[:]) }
 
-// Stride returns the most frequent stride of the site's references. If several strides are equally
-// frequent, it returns the most regular one.
+// Stride returns the most frequent stride of the site's references. Of several equally frequent
+// strides, it returns the most regular one.
 func (s *Site) Stride() Stride {
 	most := ZeroStride
 	for c := range NumStrides {
@@ -107,16 +107,16 @@ type Reuse struct {
 	// Used is the utilisation of the lines that these accesses fetched, for each
 	// of Sites.Capacities.
 	Used []Utilisation
-	// Before counts these accesses by the site of the previous access to the same line, for distances
-	// of at least PreviousFrom. It is in ascending order of sites, without zero counts.
+	// Before counts these accesses by the site of the previous access to the same line, for
+	// distances of at least PreviousFrom, in ascending order of sites and without zero counts.
 	Before []SiteCount
-	// Off contains, for estimates, half the width of the 95 % confidence interval of the misses of a
-	// fully associative LRU cache of SiteBinFrom(Bin) lines. Off lists only the changes of this value,
-	// in ascending order of bins. The initial value is 0.
+	// Off contains, for estimates, the half-width of the 95 % confidence interval of the misses of
+	// a fully associative LRU cache of SiteBinFrom(Bin) lines. It lists only the changes of this
+	// value, in ascending order of bins. The initial value is 0.
 	Off []BinCount
 }
 
-// OffAt returns half the width of the confidence interval for a cache with this number of lines.
+// OffAt returns the half-width of the confidence interval for a cache with this number of lines.
 // Between two bins, it returns the larger value.
 func (r *Reuse) OffAt(lines uint64) uint64 { return offAt(r.Off, lines) }
 
@@ -167,7 +167,7 @@ func counted(bins []BinCount) (n uint64) {
 }
 
 // Utilisation counts the lines that an LRU cache fetched, and the bytes of these lines that were
-// used before eviction or the end of the trace. The number of fetched lines equals the number of
+// used before eviction or the end of the trace. The number of fetched lines is the number of
 // misses.
 type Utilisation struct{ Fetched, BytesUsed uint64 }
 
@@ -250,8 +250,8 @@ func SiteBinFrom(bin int) uint64 {
 }
 
 // CoherentSites counts the line accesses of sites and data objects on the coherent stacks of their
-// cores ([Core].Coherent). From these counts, the misses of private caches can be computed for each
-// site. In each bin, the sum over all sites equals the sum of the cores' counts.
+// cores ([Core].Coherent). These counts determine the misses of private caches for each site. In
+// each bin, the sum over all sites equals the sum of the cores' counts.
 type CoherentSites struct {
 	Code     []CoherentReuse // in the order of Sites.Code
 	Data     []CoherentReuse // in the order of Sites.Data

@@ -9,8 +9,7 @@ import (
 
 // In section SITE, a site is written as its difference from the previous site: a mask of the
 // mispredicted numbers and changed texts, followed by these numbers and texts. Most successive
-// sites have the same function, file and line, so a site takes only a few bytes in addition to its
-// counts.
+// sites have the same function, file and line, so a site without its counts takes only a few bytes.
 
 const (
 	siteNumbers = 7
@@ -20,7 +19,7 @@ const (
 // noSiteYet is the site with which the first site is compared.
 var noSiteYet = Site{Number: NoSite}
 
-// expectedNumber returns the number that the site after s has most frequently.
+// expectedNumber returns the most frequent number of the site after s.
 func (s *Site) expectedNumber() uint32 {
 	if s.Number == NoSite {
 		return NoSite
@@ -28,8 +27,7 @@ func (s *Site) expectedNumber() uint32 {
 	return s.Number + 1
 }
 
-// numbers returns the numbers of a site as differences. A difference is 0 if the number is as
-// predicted.
+// numbers returns the numbers of a site as differences from the predicted numbers.
 func (s *Site) numbers(last *Site) [siteNumbers]uint64 {
 	return [siteNumbers]uint64{
 		uint64(s.Number - last.expectedNumber()), zigzag(int64(s.PC - last.PC)), zigzag(int64(s.Offset - last.Offset)),
@@ -98,7 +96,7 @@ func (s *Sites) code(c *coder) {
 }
 
 // believedSites is the maximum number of sites for which memory is allocated before they are read.
-// Without this allocation, decoding spent half of its time enlarging the list.
+// Otherwise, decoding would spend half of its time enlarging the list.
 const believedSites = 1 << 14
 
 func (s *Site) code(c *coder, last *Site) {
@@ -171,8 +169,8 @@ func members[T any](c *coder, room, list *[]T, n int, member func(*T)) {
 	*list, *room = taken(*room, from)
 }
 
-// taken returns the part of list from an index on, and the list to append to next. If list is long,
-// the latter is a new list.
+// taken returns the part of list from an index on, and the list to append to next, which is a new
+// list if list is long.
 func taken[T any](list []T, from int) (part, rest []T) {
 	const longList = 1 << 14
 	if part = list[from:len(list):len(list)]; len(part) == 0 {
@@ -214,8 +212,8 @@ func (p *Profile) checkSites() error {
 	return s.checkSums(l, p.Totals.AllReferences())
 }
 
-// checkTotals checks the invariant that also applies if distances are estimated: the total number
-// of accesses is exact.
+// checkTotals checks the invariant that estimated distances must satisfy, too: the total number of
+// accesses is exact.
 func (s *Sites) checkTotals(l *Locality) error {
 	var code, data counter
 	for i := range s.Code {
@@ -240,7 +238,7 @@ func (s *Sites) inOrder() bool {
 	return ordered && ascending(s.Code, CompareSites) && ascending(s.Data, CompareObjects)
 }
 
-// ValidUtilisation reports whether utilisation can be measured for a cache: it must be fully
+// ValidUtilisation reports whether utilisation can be measured for a cache. The cache must be fully
 // associative (0 ways), or have at most 2^24 lines and 1,024 ways, where the number of ways divides
 // the number of lines.
 func ValidUtilisation(lines uint64, ways uint32) bool {

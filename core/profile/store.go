@@ -47,11 +47,11 @@ const (
 // state, in case the newest generation is damaged. Every [Store] implements Checkpoints, and so
 // does a folder of files (tools/stackglass).
 type Checkpoints interface {
-	// Save calls write, and atomically stores the written checkpoint under e.Key: after an error or a
-	// crash, the store is unchanged. The checkpoint becomes the newest generation; the previous
-	// generation is kept if there is room for both. Save fails with ErrFull, or with ErrFinished for
-	// the key of a finished analysis. Save sets e.State and e.Bytes. Save may call write twice; both
-	// calls must write the same bytes.
+	// Save calls write, and atomically stores the written checkpoint under e.Key. After an error or
+	// a crash, the store is unchanged. The checkpoint becomes the newest generation, and the
+	// previous generation is kept if there is room for both. Save fails with ErrFull, or with
+	// ErrFinished for the key of a finished analysis. It sets e.State and e.Bytes. It may call
+	// write twice, and both calls must write the same bytes.
 	Save(e Entry, write func(io.Writer) error) error
 	// Get returns the data of the last Put, or the newest undamaged generation of a checkpoint. It
 	// fails with ErrNotFound or ErrDamaged.
@@ -64,8 +64,8 @@ type Checkpoints interface {
 // (wasm/idb), and in memory for tests.
 type Store interface {
 	Checkpoints
-	// Put atomically stores a finished analysis under e.Key, and replaces any data stored there. After
-	// an error or a crash, the store is unchanged.
+	// Put atomically stores a finished analysis under e.Key, in place of any data stored there.
+	// After an error or a crash, the store is unchanged.
 	Put(e Entry, data []byte) error
 	// List returns all entries, newest first.
 	List() ([]Entry, error)
@@ -81,7 +81,8 @@ const PieceBytes = 4 << 20
 
 // Sum is a checksum of stored data that can be computed and checked piece by piece.
 type Sum struct {
-	// number of pieces; each has PieceBytes, except for the last piece, which is shorter but not empty
+	// number of pieces, which have PieceBytes, except for the last piece, which may be shorter but
+	// is not empty
 	Pieces int
 	Bytes  uint64 // total size of all pieces
 	XXH64  uint64 // hash of all bytes, in order

@@ -12,10 +12,10 @@ import (
 // structure and call path can be computed for each part of the run and any cache. In each bin, the
 // windows add up to the counts of the whole run.
 //
-// The number of references in a window doubles as the trace grows, so that there are at most
-// [MaxTimelineWindows] windows. To limit the memory, the number of references per window also
-// doubles when the windows together have more than [MostTimelinePlaces] sites, data objects and
-// call paths. The windows depend only on the trace.
+// The number of references in a window doubles as the trace grows, so there are at most
+// [MaxTimelineWindows] windows. To limit the memory, it also doubles if the windows together have
+// more than [MostTimelinePlaces] sites, data objects and call paths. The windows depend only on the
+// trace.
 type Timeline struct {
 	References uint64 // number of references in each window: MinWindow × 2^k
 	First      uint64 // number of the first window; not 0 in later segments of a trace
@@ -25,15 +25,15 @@ type Timeline struct {
 	Lanes [][]uint64
 }
 
-// TimeCount is the number of line accesses of one part of the program, in one bin of distances. The
+// TimeCount is the number of line accesses of one part of the program in one bin of distances. The
 // counts of a window are in ascending order of their keys, without zero counts.
 type TimeCount struct {
 	Key   TimeKey
 	Count uint64
 }
 
-// TimeKey identifies a count: from the highest to the lowest bits, the kind of the part, the part's
-// index, the stack, and the bin.
+// TimeKey identifies a count. From the highest to the lowest bits, it contains the kind of the
+// part, the part's index, the stack, and the bin.
 type TimeKey uint64
 
 // TimePart is the kind of a part of the program.
@@ -89,13 +89,13 @@ const (
 	// MaxTimelineWindows is the maximum number of windows of a [Timeline].
 	MaxTimelineWindows = 128
 	// MostTimelinePlaces is the maximum sum, over the windows of a [Timeline], of the numbers of
-	// sites, data objects and call paths that have accesses in the window. A single window may have
+	// sites, data objects and call paths with accesses in the window. A single window may have
 	// more.
 	MostTimelinePlaces = 1 << 17
 )
 
 // TimelineWindow returns the minimum number of references in a window for a trace of the given
-// length: the smallest power of two that is at least MinWindow and leads to at most
+// length: the smallest power of two that is at least MinWindow and yields at most
 // MaxTimelineWindows windows.
 func TimelineWindow(references uint64) uint64 {
 	size := uint64(MinWindow)
@@ -242,7 +242,8 @@ func (p *Profile) Within(from, to int) (s Span, ok bool) {
 	return s, true
 }
 
-// SumTimes sorts counts by key, adds up counts with the same key, and removes counts of zero. Sums are modulo 2^64. The result shares memory with counts.
+// SumTimes sorts counts by key, adds up counts with the same key, and removes counts of zero. Sums
+// are modulo 2^64. The result shares memory with counts.
 func SumTimes(counts []TimeCount) []TimeCount {
 	slices.SortFunc(counts, func(a, b TimeCount) int { return cmp.Compare(a.Key, b.Key) })
 	sums := counts[:0]

@@ -3,15 +3,15 @@ package simulate
 import "github.com/stackglass/stackglass/core/trace"
 
 // bound counts the misses of Belady's optimal replacement (OPT) for the accesses to one cache. It
-// needs neither a second pass nor the future accesses, because whether an access hits under OPT
-// depends only on earlier accesses: a line can stay in a set from one access to the next if, at
-// each access in between, fewer than ways-1 other lines stay. If these decisions are made in the
-// order of the second accesses, as many lines as possible stay (Carlisle and Lloyd, On the
-// k-coloring of intervals, 1995; Jain and Lin, Back to the Future, ISCA 2016, use this decision to
-// retain lines). The accessed line itself always occupies a way, as the caches here do not bypass.
+// needs neither a second pass nor the future accesses, because a hit under OPT depends only on
+// earlier accesses. A line can stay in a set from one access to the next if, at each access in
+// between, fewer than ways-1 other lines stay. If these decisions are made in the order of the
+// second accesses, as many lines as possible stay (Carlisle and Lloyd, On the k-coloring of
+// intervals, 1995; Jain and Lin, Back to the Future, ISCA 2016, use this decision to retain lines).
+// The accessed line itself always occupies a way, as the caches here do not bypass.
 //
-// For each set, a list stores the accesses since the last access at which no further line could
-// stay, with one node for each line that can still hit. On average, an access takes time
+// For each set, a list stores the accesses after the last access at which no further line could
+// stay, with one node for each line that can still hit. On average, the time of an access is
 // proportional to the number of ways. The memory is proportional to the number of distinct lines.
 type bound struct {
 	index
@@ -22,9 +22,9 @@ type bound struct {
 	unused []uint32
 }
 
-// boundNode represents the accesses to a set that follow the last access to its line, up to and
-// including the last access to the next node's line. kept is the largest number of lines that stay
-// at any of these accesses.
+// boundNode represents the accesses to a set after the last access to its line, up to and including
+// the last access to the next node's line. kept is the maximum number of lines that stay at any of
+// these accesses.
 type boundNode struct {
 	line        trace.Line
 	older, next uint32

@@ -32,14 +32,14 @@ func ParseProtocol(s string) (Protocol, error) {
 }
 
 // Bus counts the requests that one level's caches send on the bus that connects them, and the
-// responses to these requests.
+// responses.
 type Bus struct {
 	Reads          uint64 // BusRd: read misses in all of the core's caches down to this level
 	ReadsExclusive uint64 // BusRdX: write misses in all of the core's caches down to this level
 	Upgrades       uint64 // BusUpgr: writes to a shared line
 	SilentUpgrades uint64 // first writes to an exclusive line, without a request
 
-	// numbers of Reads and ReadsExclusive whose line another cache contained
+	// numbers of Reads and ReadsExclusive of lines that another cache contained
 	RemoteClean, RemoteDirty uint64
 
 	// WriteBacksForReads and WriteBacksForWrites count write-backs of dirty lines that another
@@ -47,8 +47,8 @@ type Bus struct {
 	WriteBacksForReads, WriteBacksForWrites uint64
 }
 
-// bus connects the caches that share the next level or memory. A member of the bus represents a
-// cache together with all caches above that cache.
+// bus connects the caches that share the next level or memory. A member of the bus is a cache with
+// all caches above it.
 type bus struct {
 	msi     bool
 	members []*level
@@ -57,8 +57,8 @@ type bus struct {
 	lines   lineTable
 	full    int // maximum number of lines before unused lines are removed
 
-	// recent contains recent stores to modified lines by their owners. Another store by the owner
-	// needs no request.
+	// recent contains recent stores of owners to modified lines. Another store by the owner needs
+	// no request.
 	recent [recentStores]recentStore
 }
 
@@ -67,9 +67,8 @@ type recentStore struct {
 	member int
 }
 
-// stored reports whether a member's store to a line in its cache needs no request. This is the case
-// if recent contains the member's last store to the line, and no other member has requested the
-// line since.
+// stored reports whether a member's store to a line in its cache needs no request, because recent
+// contains the member's last store to the line, and no other member has requested the line since.
 func (b *bus) stored(member int, addr trace.Addr) bool {
 	line := addr >> b.shift
 	recent := b.recentOf(line)
@@ -81,14 +80,14 @@ const (
 	recentStores = 1 << recentBits
 )
 
-// recentOf returns the entry for a recent store to a line. It hashes the line, because private
-// lines of cores differ mostly in their upper bits.
+// recentOf returns the entry of a recent store to a line. It hashes the line, because private lines
+// of cores differ mostly in their upper bits.
 func (b *bus) recentOf(line trace.Line) *recentStore {
 	return &b.recent[line*spread>>(64-recentBits)]
 }
 
-// copies records which members have a line, as far as the bus knows. The bus is not informed about
-// evictions.
+// copies records which members have a line. Evictions are silent, so a member may no longer have
+// it.
 type copies struct {
 	holders  uint64 // one bit for each member that may have the line
 	owner    int8   // the member that may write to the line silently, or nobody
@@ -113,9 +112,9 @@ func (b *bus) join(l *level) {
 	b.members = append(b.members, l)
 }
 
-// tell notifies the affected buses of an access within one line of a level: the first level, or the
-// level whose prefetcher causes the access. path lists the caches from the first level to the last.
-// tell starts with the nearest bus.
+// tell notifies the affected buses, nearest first, of an access within one line of a level. This is
+// the first level, or the level whose prefetcher causes the access. path lists the caches from the
+// first level to the last.
 func (c *core) tell(path []*level, from int, addr trace.Addr, write bool) {
 	first, here, next := path[from], false, from
 	start := addr >> first.shift << first.shift
@@ -144,8 +143,8 @@ func (l *level) holds(addr trace.Addr, bytes uint64) bool {
 	return true
 }
 
-// see processes a member's write to a line, or a member's read of an absent line. here is set if
-// the member has the line.
+// see processes a member's write to a line, or its read of an absent line. here is set if the
+// member has the line.
 func (b *bus) see(member int, addr trace.Addr, write, here bool) {
 	line := addr >> b.shift
 	recent := b.recentOf(line)
@@ -171,7 +170,7 @@ func (b *bus) see(member int, addr trace.Addr, write, here bool) {
 		e.copies = c
 		return
 	}
-	b.prune() // prune before adding the line, because the member does not have the line yet
+	b.prune() // prune first, because the member does not have the line yet
 	b.lines.add(line, c)
 }
 
@@ -204,8 +203,8 @@ func (b *bus) read(known copies, member int, line trace.Line) copies {
 	return c
 }
 
-// before returns the initial state of a line that the bus has not seen yet. The first core may have the line,
-// because it executed the accesses before the trace contained threads.
+// before returns the initial state of a line that is new to the bus. The first core may have the
+// line, because it executed the accesses before the trace contained threads.
 func (b *bus) before(line trace.Line) copies {
 	first := b.members[0]
 	switch {
@@ -231,7 +230,7 @@ func (b *bus) has(m *level, line trace.Line) (present bool) {
 // leastKept is the minimum number of lines in the table before unused lines are removed.
 const leastKept = 1 << 12
 
-// prune removes the lines that no member has, if such lines may be the majority.
+// prune removes the lines that no member has if they may be the majority.
 func (b *bus) prune() {
 	if b.lines.used < b.full {
 		return
@@ -245,7 +244,7 @@ func (b *bus) prune() {
 	b.full = max(leastKept, 4*b.lines.used)
 }
 
-// ask makes the other holders of a line write back dirty data and, for a write, invalidate the
+// ask makes the other holders of a line write back dirty data. For a write, it also invalidates the
 // line. It returns the holders that had the line.
 func (b *bus) ask(holders uint64, member int, line trace.Line, write, here bool) (others uint64) {
 	anyDirty := false
@@ -331,10 +330,10 @@ func (l *level) lose(line trace.Line) {
 	}
 }
 
-// lineTable is a hash table with open addressing for the lines that a bus knows. A map is several
-// times slower, and every store on the bus needs a lookup.
+// lineTable is a hash table with open addressing for the lines that a bus knows. Every store on the
+// bus needs a look-up, and a map would be several times slower.
 type lineTable struct {
-	// the number of entries is a power of two; at most half of the entries are in use
+	// the number of entries is a power of two, and at most half of them are in use
 	entries []lineEntry
 	used    int
 	shift   uint        // 64 - log2(len(entries))
@@ -384,8 +383,8 @@ func (t *lineTable) add(line trace.Line, c copies) {
 	*t.at(line) = lineEntry{line + 1, c}
 }
 
-// keep removes all lines for which the function is returns false. It resizes the table so that the
-// number of lines can double, but allocates nothing if the size does not change.
+// keep removes all lines for which the function is returns false. It then leaves room for twice as
+// many lines, but allocates nothing if the size does not change.
 func (t *lineTable) keep(is func(trace.Line, copies) bool) {
 	kept := t.kept[:0]
 	for i := range t.entries {

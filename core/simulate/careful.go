@@ -7,8 +7,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// OptionsOf returns the options that a hierarchy's simulation settings describe. The caller must leave
-// out the references of Simulation.Skip.
+// OptionsOf returns the options that a hierarchy's simulation settings describe. The caller must
+// skip the references of Simulation.Skip.
 func OptionsOf(h *hierarchy.Hierarchy) Options {
 	s := h.Simulation
 	o := Options{
@@ -21,7 +21,7 @@ func OptionsOf(h *hierarchy.Hierarchy) Options {
 	return o
 }
 
-// consumeCarefully implements Consume for the features that the faster code does not have.
+// consumeCarefully implements Consume for the features that the faster code lacks.
 func (s *Simulator) consumeCarefully(b *trace.Batch) error {
 	for i, kind := range b.Kind {
 		if !kind.IsReference() || s.warm && s.options.Limit > 0 && s.references == s.options.Limit {
@@ -38,8 +38,8 @@ func (s *Simulator) consumeCarefully(b *trace.Batch) error {
 	return nil
 }
 
-// instructionOf returns a number that identifies the instruction of a row: the instruction's
-// address or, if it is unknown, the site.
+// instructionOf returns a number that identifies the instruction of a row: its address or, if it is
+// unknown, its site.
 func instructionOf(b *trace.Batch, i int) trace.Addr {
 	if pc := trace.At(b.PC, i); pc != 0 {
 		return pc
@@ -57,7 +57,7 @@ func (s *Simulator) carefully(kind trace.Kind, addr trace.Addr, bytes uint64) {
 	switch line, last := addr>>first.shift, (addr+bytes-1)>>first.shift; {
 	case s.options.PerReference:
 		first.accessOnce(addr, bytes, write)
-	case line >= last: // this also ends a reference that extends beyond the end of the address space
+	case line >= last: // also ends a reference that extends beyond the end of the address space
 		s.accessPart(path, addr, min(bytes, first.room(addr)), write)
 	default:
 		s.split++
@@ -112,7 +112,8 @@ func (s *Simulator) progress() {
 	}
 }
 
-// filled reports whether the caches of the last level contain the share of lines that ends the warm-up.
+// filled reports whether the caches of the last level contain the share of lines that ends the
+// warm-up.
 func (s *Simulator) filled() bool {
 	last := len(s.caches) - 1
 	share := s.options.WarmupShare
@@ -152,7 +153,7 @@ func (l *level) invalidateAll() {
 	}
 }
 
-// accessOnce performs an access to all lines of a range of bytes, as one access.
+// accessOnce performs one access to all lines of a range of bytes.
 func (l *level) accessOnce(addr trace.Addr, bytes uint64, write bool) {
 	missed := false
 	first := addr >> l.shift

@@ -37,9 +37,9 @@ func newCauses(c hierarchy.Cache, seed uint64) *causes {
 	return k
 }
 
-// access processes an access to some sub-blocks of a line, or to the whole line (mask 1). bypass means
-// that the access does not insert the line if it is absent. access returns the causes of the miss of
-// the sub-blocks, and of the miss of the line.
+// access processes an access to some sub-blocks of a line, or to the whole line (mask 1). bypass
+// means that the access does not insert an absent line. access returns the causes of the misses of
+// the sub-blocks and of the line.
 func (k *causes) access(line trace.Line, mask uint64, bypass, missed, lineMissed bool) (why, lineWhy cause) {
 	here := k.full.touch(line, false)
 	held := here && (k.held == nil || k.held[line]&mask == mask)

@@ -21,9 +21,9 @@ type core struct {
 	// the caches for instruction fetches, from the first level to the last; as many as in path
 	fetches []*level
 	icounts []*Counts // counts of the instruction caches
-	running int       // number of threads that run on the core
+	running int       // number of threads of the core
 	seen    []uint64  // number of misses at each level except the first, for ConsumeDepths
-	near    *recency  // tags of the first-level cache if it has LRU replacement and few ways, else nil
+	near    *recency  // tags of the first-level cache if it has LRU replacement and few ways, and otherwise nil
 	buses   []port    // the core's ports on the buses between it and memory
 }
 
@@ -35,7 +35,7 @@ type port struct {
 }
 
 // quick performs an access within one line if the first-level cache contains the line and no other
-// cache must be informed. Otherwise it does nothing and returns false. It succeeds for most
+// cache must be informed. It otherwise does nothing and returns false. It succeeds for most
 // accesses.
 func (c *core) quick(addr trace.Addr, bytes uint64, write bool) bool {
 	first := c.path[0]
@@ -73,8 +73,8 @@ func (c *core) quick(addr trace.Addr, bytes uint64, write bool) bool {
 // numbered from 0.
 func group(c hierarchy.Cache, core int) int { return core / int(max(c.SharedBy, 1)) }
 
-// isBus reports whether caches of level i must be kept coherent, because they are shared by fewer
-// cores than the level below.
+// isBus reports whether caches of level i must be kept coherent, because fewer cores share them
+// than share the level below.
 func isBus(levels []hierarchy.Cache, i int) bool {
 	behind := uint32(hierarchy.AllCores)
 	if i+1 < len(levels) {
@@ -158,9 +158,8 @@ func (s *Simulator) use(c *core, thread uint32) {
 	}
 }
 
-// place returns a core for a thread that does not belong to any group: a new core or, beyond
-// MaxCores, one of the existing cores in turn. If Options.MostCores is set, it returns the core with
-// the fewest threads.
+// place returns a core for a thread without a group: a new core or, beyond MaxCores, one of the
+// existing cores in turn. With Options.MostCores, it returns the core with the fewest threads.
 func (s *Simulator) place() (*core, error) {
 	if s.options.MostCores > 0 {
 		return slices.MinFunc(s.cores, func(a, b *core) int { return cmp.Compare(a.running, b.running) }), nil
@@ -309,7 +308,7 @@ func (s *Simulator) checkSeveral() error {
 	return nil
 }
 
-// MemoryError reports that simulating the caches of all cores needs more memory than the limit.
+// MemoryError reports that the caches of all cores need more memory than the limit.
 type MemoryError struct {
 	LimitBytes, NeedBytes uint64
 	Cores                 int

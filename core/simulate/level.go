@@ -8,7 +8,7 @@ import (
 )
 
 // level is one cache. Levels exchange ranges of bytes: a whole line of the upper level, or the
-// bytes of a store within such a line.
+// bytes of a store within it.
 type level struct {
 	above   []*level // caches that share this cache; empty if the processor accesses it directly
 	readers []*level // the instruction caches among above
@@ -48,7 +48,7 @@ func (l *level) access(addr trace.Addr, bytes uint64, write bool) {
 }
 
 // read processes a demand read of a line. dirty reports whether the line moves up with changes that
-// are in no lower level.
+// no lower level has.
 func (l *level) read(line trace.Line) (dirty bool) {
 	if l.watch != nil {
 		return l.readWatched(line)
@@ -207,7 +207,7 @@ func (l *level) writeBack(addr trace.Addr, bytes uint64) {
 }
 
 // supersede removes a line from the exclusive levels below after the line has been written back
-// completely, because these levels may have an outdated copy.
+// completely, because their copies may be outdated.
 func (l *level) supersede(line trace.Line) {
 	for n := l.below; n != nil && n.exclusive; n = n.below {
 		if present, _ := n.tags.remove(line); present {
@@ -219,7 +219,7 @@ func (l *level) supersede(line trace.Line) {
 // fill inserts a line into its set, which may evict another line.
 func (l *level) fill(line trace.Line, dirty bool) { l.fillFor(line, dirty) }
 
-// fillFor does the same as fill, and returns the evicted line.
+// fillFor is fill, but returns the evicted line.
 func (l *level) fillFor(line trace.Line, dirty bool) (victim trace.Line, evicted bool) {
 	l.counts.Fills++
 	if l.watch != nil {
@@ -251,8 +251,7 @@ func (l *level) fillFor(line trace.Line, dirty bool) (victim trace.Line, evicted
 	return victim, true
 }
 
-// takeFromAbove invalidates a line in all levels above, and reports whether any of these copies was
-// dirty.
+// takeFromAbove invalidates a line in all levels above, and reports whether any copy was dirty.
 func (l *level) takeFromAbove(line trace.Line) (dirty bool) {
 	if b := l.connect; b != nil && b.shift == l.shift {
 		if c, known := b.lines.get(line); known { // only these members can have the line
@@ -295,8 +294,8 @@ func (l *level) everyCopy(addr trace.Addr, bytes uint64, each func(*level, trace
 	}
 }
 
-// accept inserts a victim of the level above into an exclusive level. The line may already be
-// present, if another core also had it and evicted it earlier.
+// accept inserts a victim of the level above into an exclusive level. The line may be present
+// already if another core also had it and evicted it earlier.
 func (l *level) accept(line trace.Line, dirty bool) {
 	hit := l.tags.touch(line, dirty && !l.through)
 	switch {

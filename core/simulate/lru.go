@@ -5,8 +5,8 @@ import (
 )
 
 // list implements LRU for many ways. A table maps a line to its node, and the nodes of a set form a
-// ring in order of use, so that the cost of an access does not depend on the number of ways. Memory
-// use grows with the number of lines.
+// ring in order of use. The cost of an access therefore does not depend on the number of ways.
+// Memory grows with the number of lines.
 type list struct {
 	index
 	ways   uint64

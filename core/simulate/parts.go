@@ -13,7 +13,7 @@ type parts struct {
 	of    map[trace.Line]part
 }
 
-// part contains sets of sub-blocks of a line. Bit n represents sub-block n.
+// part is a set of sub-blocks of a line. Bit n represents sub-block n.
 type part struct {
 	valid, dirty uint64
 	used         uint64 // sub-blocks that a demand access has used since the line was inserted
@@ -33,8 +33,8 @@ func (l *level) partsOf(addr trace.Addr, bytes uint64) uint64 {
 	return (2<<(last-first) - 1) << first
 }
 
-// accessParts performs an access within a line of a level with sub-blocks. The events have the same
-// order as in DineroIV (ref.c): fetch, write-through, write-back of the victim, prefetches.
+// accessParts performs an access within a line of a level with sub-blocks. The order of the events
+// is DineroIV's (ref.c): fetch, write-through, write-back of the victim, prefetches.
 func (l *level) accessParts(r request, addr trace.Addr, bytes uint64) {
 	w := l.watch
 	line, mask := addr>>l.shift, l.partsOf(addr, bytes)
@@ -104,8 +104,8 @@ func (l *level) accessParts(r request, addr trace.Addr, bytes uint64) {
 	}
 }
 
-// countParts counts an access to sub-blocks. lineMissed is set if the line is absent, and first if the
-// access is the first use of prefetched sub-blocks.
+// countParts counts an access to sub-blocks. lineMissed is set if the line is absent. first is set
+// for the first use of prefetched sub-blocks.
 func (l *level) countParts(r request, missed, lineMissed, first bool) {
 	c := l.counts
 	add := func(n *uint64, is bool) {
@@ -153,7 +153,7 @@ func (l *level) evictParts(victim trace.Line, left part) {
 	l.writeBackParts(victim, left.dirty)
 }
 
-// writeBackParts writes back sub-blocks, starting with the last. It combines adjacent sub-blocks.
+// writeBackParts writes back sub-blocks, starting with the last, and combines adjacent sub-blocks.
 func (l *level) writeBackParts(line trace.Line, dirty uint64) {
 	shift := l.watch.parts.shift
 	for dirty != 0 {
@@ -193,8 +193,8 @@ func (l *level) readRange(addr trace.Addr, bytes uint64) (dirty bool) {
 	return l.read(addr >> l.shift)
 }
 
-// receiveParts processes a range of bytes that the level above writes back or writes through. It
-// reports whether the level has kept the bytes.
+// receiveParts processes bytes that the level above writes back or writes through. It reports
+// whether the level has kept them.
 func (l *level) receiveParts(addr trace.Addr, bytes uint64, back bool) (hit, kept bool) {
 	w := l.watch
 	line, mask := addr>>l.shift, l.partsOf(addr, bytes)

@@ -7,7 +7,7 @@ import (
 )
 
 // placed implements replacement policies in which each line stays in one frame until it is removed.
-// With few ways, a lookup searches the frames of the set; otherwise it uses a table.
+// A look-up searches the frames of the set if there are few ways, and otherwise uses a table.
 type placed struct {
 	index
 	ways   uint64
@@ -65,7 +65,7 @@ func (p *placed) takeEmpty(set uint64) (way uint64, found bool) {
 	return uint64(p.empty[set*p.ways+uint64(p.left[set])]), true
 }
 
-// put puts a line into a way, and thereby replaces the line in that way.
+// put puts a line into a way, in place of the line there.
 func (p *placed) put(line trace.Line, dirty bool, set, way uint64) (victim trace.Line, victimDirty, evicted bool) {
 	at := set*p.ways + way
 	old := p.frames[at]
@@ -121,7 +121,7 @@ func (p *placed) resident() uint64 {
 // of each inner node selects the half from which a line is evicted.
 type tree struct {
 	placed
-	// true if the node points to the higher half; one element per way; the first element of each set
+	// true: the node points to the higher half; one element per way; the first element of each set
 	// is unused
 	points []bool
 }
@@ -172,7 +172,6 @@ func (t *tree) pointedAt(set uint64) uint64 {
 	return n - t.ways
 }
 
-// random implements random replacement.
 type random struct {
 	placed
 	draw *rand.Rand

@@ -5,8 +5,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// fifoRecency and fifoList implement FIFO: a hit does not move a line, so the order of the lines in a
-// set is the order in which they were inserted.
+// fifoRecency and fifoList implement FIFO. A hit does not move a line, so the lines of a set are in
+// the order of insertion.
 type (
 	fifoRecency struct{ *recency }
 	fifoList    struct{ *list }
@@ -44,15 +44,15 @@ const (
 	dueling        = 32 // number of leading sets of each policy, if there are enough sets
 )
 
-// ranked implements the policies that keep a number for each way: the number of uses (LFU), whether
+// ranked implements the policies with a number for each way: the number of uses (LFU), whether
 // the way was used (bit-PLRU and NRU), or a re-reference prediction value (RRIP).
 type ranked struct {
 	placed
 	policy   hierarchy.Replacement
 	rank     []uint32 // one number for each way, set by set
 	inserts  uint64   // number of lines inserted under BRRIP
-	selector int      // increases with each miss in a set that leads for SRRIP; decreases with each miss in a set that leads for BRRIP
-	group    uint64   // number of sets in a group: the first leads for SRRIP, and the last for BRRIP
+	selector int      // counts up at a miss in a set that leads for SRRIP, and down at a miss in a set that leads for BRRIP
+	group    uint64   // number of sets in a group, whose first set leads for SRRIP and whose last set leads for BRRIP
 }
 
 func newRanked(where index, ways uint64, policy hierarchy.Replacement) *ranked {
@@ -81,8 +81,7 @@ func (t *ranked) insert(line trace.Line, dirty bool) (victim trace.Line, victimD
 	return t.put(line, dirty, set, way)
 }
 
-// used updates the numbers of a set after a hit in a way, or after a line was inserted into the
-// way.
+// used updates the numbers of a set after a hit in a way, or after an insertion into the way.
 func (t *ranked) used(set, way uint64, hit bool) {
 	ranks := t.rank[set*t.ways : (set+1)*t.ways]
 	switch t.policy {
@@ -109,7 +108,7 @@ func (t *ranked) used(set, way uint64, hit bool) {
 	}
 }
 
-// predict returns the re-reference prediction value of a line that is inserted into a set.
+// predict returns the re-reference prediction value of an inserted line.
 func (t *ranked) predict(set uint64) uint32 {
 	policy := t.policy
 	if policy == hierarchy.DRRIP {
@@ -125,7 +124,7 @@ func (t *ranked) predict(set uint64) uint32 {
 	return distant
 }
 
-// duel returns the policy that DRRIP uses for a set that has missed.
+// duel returns the policy that DRRIP uses for a set after a miss.
 func (t *ranked) duel(set uint64) hierarchy.Replacement {
 	switch set % t.group {
 	case 0:
@@ -141,8 +140,8 @@ func (t *ranked) duel(set uint64) hierarchy.Replacement {
 	return hierarchy.SRRIP
 }
 
-// victim returns the way of a full set from which a line is evicted. If there are several
-// candidates, it returns the first way.
+// victim returns the way of a full set from which a line is evicted: the first of several
+// candidates.
 func (t *ranked) victim(set uint64) (way uint64) {
 	ranks := t.rank[set*t.ways : (set+1)*t.ways]
 	switch t.policy {

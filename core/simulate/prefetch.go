@@ -23,20 +23,20 @@ type Prefetches struct {
 // Issued returns the number of prefetches that were not dropped.
 func (p *Prefetches) Issued() uint64 { return p.Hits + p.Misses }
 
-// prefetcher decides which lines, or sub-blocks, a level prefetches. A unit is a line, or a sub-block
-// if the level has sub-blocks.
+// prefetcher decides which units a level prefetches. A unit is a line, or a sub-block if the level
+// has sub-blocks.
 type prefetcher struct {
 	hierarchy.Prefetch
 	shift uint                    // units have 1 << shift bytes
 	line  uint                    // lines have 1 << line bytes
 	fresh map[trace.Line]struct{} // prefetched lines that have not been used yet
-	// lines that were evicted by prefetched lines and not fetched again since
+	// lines evicted by prefetched lines and not fetched again since
 	pushed  map[trace.Line]struct{}
 	strides map[trace.Addr]*strideEntry
-	order   []trace.Addr // instructions of strides, in the order in which their entries were created
+	order   []trace.Addr // instructions of strides, in the order of their entries' creation
 	streams []streamEntry
 	wanted  []trace.Addr // addresses to prefetch after the last access
-	dropped func() bool  // decides at random whether to drop a prefetch; nil: no prefetch is dropped
+	dropped func() bool  // decides at random whether to drop a prefetch; nil: never
 }
 
 // strideEntry is an entry of the reference prediction table (Baer and Chen, Supercomputing 1991).
@@ -71,8 +71,7 @@ func newPrefetcher(c hierarchy.Prefetch, line, shift uint, seed uint64) *prefetc
 }
 
 // after returns the addresses to prefetch after an access. missed is set if the access missed, and
-// first if the access is the first use of a prefetched unit. The result is valid until the next
-// call.
+// first if it is the first use of a prefetched unit. The result is valid until the next call.
 func (p *prefetcher) after(addr, pc trace.Addr, missed, first bool) []trace.Addr {
 	p.wanted = p.wanted[:0]
 	switch p.Kind {
@@ -106,7 +105,7 @@ func (p *prefetcher) after(addr, pc trace.Addr, missed, first bool) []trace.Addr
 	return p.wanted
 }
 
-// ahead adds Degree addresses that follow addr at a distance of Distance strides.
+// ahead adds Degree addresses after addr, beginning Distance strides later.
 func (p *prefetcher) ahead(addr trace.Addr, stride uint64) {
 	for k := range uint64(p.Degree) {
 		p.wanted = append(p.wanted, addr+stride*(uint64(p.Distance)+k))
@@ -131,7 +130,7 @@ func (p *prefetcher) stride(addr, pc trace.Addr) {
 	}
 	before := addr >> p.shift
 	p.ahead(addr, stride)
-	// one prefetch for each unit, but no prefetch for the unit of the access
+	// one prefetch for each unit, except the unit of the access
 	p.wanted = slices.DeleteFunc(p.wanted, func(a trace.Addr) bool {
 		same := a>>p.shift == before || a>>p.shift == addr>>p.shift
 		before = a >> p.shift

@@ -26,7 +26,7 @@
 //  3. Then, if the set is full, another line is evicted. A dirty line is written back, and a clean
 //     line is dropped. (DineroIV's counts agree with this order; see the tests.)
 //
-// For other arrivals from above, the line is also looked up, and a hit makes it the most recently
+// For other arrivals from above, the line is looked up, too, and a hit makes it the most recently
 // used line, as in DineroIV.
 //
 //   - A write-back that misses is inserted without a fetch if it is a whole line and the level
@@ -36,26 +36,25 @@
 //
 // # Inclusion
 //
-//   - An inclusive level contains all lines of the levels above it. When the inclusive level evicts
-//     a line, the line is invalidated in the levels above, and its changes in these levels are also
-//     written back. An inclusive level's lines are at least as large as the lines of the levels
-//     above.
+//   - An inclusive level contains all lines of the levels above it. When it evicts a line, the line
+//     is invalidated in the levels above, and its changes there are also written back. An inclusive
+//     level's lines are at least as large as the lines of the levels above.
 //   - A non-inclusive level, the default, inserts the lines that it fetches, and evicts them
 //     without invalidating anything above. DineroIV, Cachegrind and drcachesim have such levels.
-//   - An exclusive level is filled with the lines, clean and dirty, that the level above evicts. A
-//     line on which a demand access hits moves up, together with its changes. Data that is written
-//     through, or written back at the end, bypasses the level. An exclusive level must have the
-//     line size of the level above.
+//   - An exclusive level is filled with the lines, clean and dirty, that the level above evicts. If
+//     a demand access hits, the line moves up with its changes. Data that is written through, or
+//     written back at the end, bypasses the level. An exclusive level must have the line size of
+//     the level above.
 //
 // The inclusion policy of the first level is ignored.
 //
 // # Sets and replacement
 //
 // The set index is the line number modulo the number of sets, which need not be a power of two. A
-// hashed index first splits the line number into pieces that are as long as a set index, and
-// combines these pieces by XOR. A set that is not full uses the frame that was emptied last, or
-// else the next unused frame. In a full set, the victim is the least recently used line (LRU), or
-// the line that one of these policies selects:
+// hashed index is the XOR of the pieces of the line number, where a piece is as long as a set
+// index. A set that is not full uses the frame that was emptied last, or else the next unused
+// frame. In a full set, the victim is the least recently used line (LRU), or the line that one of
+// these policies selects:
 //
 //   - FIFO: the line that was inserted first.
 //   - Random: a random line. The random choices depend only on the seed.
@@ -65,32 +64,34 @@
 //     then set, clears the others. (drcachesim chooses one of the ways without a bit at random.)
 //   - NRU: like Bit-PLRU, but the bits are cleared only when a victim is needed and all bits are
 //     set.
-//   - LFU: the line with the fewest uses since its insertion. If several lines have the fewest
-//     uses, the first of their ways is selected, as in drcachesim.
+//   - LFU: the line with the fewest uses since its insertion. Ties are resolved in favour of the
+//     first way, as in drcachesim.
 //   - SRRIP, BRRIP and DRRIP (Jaleel et al., High Performance Cache Replacement Using Re-Reference
 //     Interval Prediction, ISCA 2010), with 2 bits and hit priority. A hit sets the line's value to
-//     0. The victim is the first line with the value 3. If no line has the value 3, all values are
-//     first incremented until a line has it. SRRIP inserts lines with the value 2. BRRIP inserts
-//     the first of every 32 lines with the value 2, and all others with 3. DRRIP chooses between
-//     them by set dueling: the sets are divided into groups of consecutive sets, as many as 32
-//     groups if there are enough sets; the first set of a group uses SRRIP, the last set BRRIP,
-//     and the other sets the policy whose sets miss less often, according to a counter of 10
-//     bits. A single set uses SRRIP.
+//     0. The victim is the first line with the value 3. If there is none, all values are
+//     incremented until there is one. SRRIP inserts lines with the value 2. BRRIP inserts the first
+//     of every 32 lines with the value 2, and all others with 3. DRRIP chooses between them by set
+//     dueling. The sets are divided into groups of consecutive sets, as many as 32 groups if there
+//     are enough sets. The first set of a group uses SRRIP, and the last set BRRIP. The other sets
+//     use the policy whose sets miss less often, according to a counter of 10 bits. A single set
+//     uses SRRIP.
 //
 // A use is a hit of any kind, including hits of prefetches and write-backs.
 //
 // # Instructions
 //
-// If the hierarchy has instruction caches, instruction fetches go through them, and then through the
-// levels that follow as many levels for data. Otherwise, fetches go through the same caches as data.
-// Stores do not invalidate lines of instruction caches, except through a bus or an inclusive level below.
+// If the hierarchy has instruction caches, instruction fetches go through them, and then through
+// the data levels below the same depth. Otherwise, fetches go through the same caches as data.
+// Stores do not invalidate lines of instruction caches, except through a bus or an inclusive level
+// below.
 //
 // # Sub-blocks
 //
-// In a level with sub-blocks (sectors), lines are replaced as a whole, but their sub-blocks are fetched,
-// and written back, separately, as in DineroIV. A miss fetches only the sub-blocks that the access
-// touches. A store that writes whole sub-blocks fetches nothing. Adjacent dirty sub-blocks are written
-// back together. Sub-blocks are supported on one core, and in non-inclusive hierarchies.
+// In a level with sub-blocks (sectors), lines are replaced as a whole, but their sub-blocks are
+// fetched and written back separately, as in DineroIV. A miss fetches only the sub-blocks that the
+// access touches. A store that writes whole sub-blocks fetches nothing. Adjacent dirty sub-blocks
+// are written back together. Sub-blocks are supported on one core, and in non-inclusive
+// hierarchies.
 //
 // # Prefetchers
 //
@@ -99,31 +100,31 @@
 //   - next-line: after a miss, the next lines. DineroIV calls it miss prefetch, drcachesim nextline.
 //   - tagged: also after the first demand access to a prefetched line. always: after every access.
 //   - adjacent: after a miss, the other line of an aligned pair.
-//   - stride: a table with 256 entries, the oldest of which is replaced, records the last address and
-//     stride of each instruction (Baer and Chen, Supercomputing 1991). If an instruction's stride is the
-//     same twice in a row, the lines that it will access next are prefetched.
-//   - stream: a table with 16 entries, with LRU replacement, records the last line that was accessed in a
-//     page of 4 KiB, and the direction. After two moves in the same direction, the next lines in that
-//     direction are prefetched, within the page.
+//   - stride: a table with 256 entries, the oldest of which is replaced, records the last address
+//     and stride of each instruction (Baer and Chen, Supercomputing 1991). If an instruction's
+//     stride is the same twice in a row, the lines that it will access next are prefetched.
+//   - stream: a table with 16 entries and LRU replacement records, for a page of 4 KiB, the last
+//     accessed line and the direction. After two moves in the same direction, the next lines in
+//     that direction are prefetched, within the page.
 //   - load-forward and sub-block: after every access, the next sub-blocks of the line. load-forward stops
 //     at the end of the line, and sub-block wraps around.
 //
 // The degree is the number of lines of one prefetch. The distance is the number of lines or strides
 // from the access to the first prefetched line. In a level with sub-blocks, all these lines are
-// sub-blocks. Demand accesses, and with the option chained also prefetches by levels above, cause
-// prefetches; with the option reads, stores do not. Prefetches that miss continue to the lower
-// levels, in which they are not demand accesses. A prefetch takes no time, so it is never late. In
-// a level below which, or at which, lines are inclusive, prefetches wait until the levels above
-// have inserted their lines.
+// sub-blocks. Demand accesses cause prefetches. With the option chained, prefetches by levels above
+// cause prefetches, too. With the option reads, stores do not. Prefetches that miss continue to the
+// lower levels, in which they are not demand accesses. A prefetch takes no time, so it is never
+// late. If this level or a level below is inclusive, prefetches wait until the levels above have
+// inserted their lines.
 //
 // # Optimal replacement
 //
 // Options.Bound also counts how often the demand accesses that reach each level would miss with
 // optimal replacement (Belady, A Study of Replacement Algorithms for a Virtual-Storage Computer,
 // IBM Systems Journal 5(2), 1966). No replacement policy that inserts every line has fewer misses.
-// These misses are not counted in exclusive levels, in levels with sub-blocks, and in levels that
-// do not allocate for stores. The memory is proportional to the number of distinct lines, at most
-// 80 bytes each.
+// They are not counted in exclusive levels, in levels with sub-blocks, and in levels that do not
+// allocate for stores. The memory is proportional to the number of distinct lines, at most 80 bytes
+// each.
 //
 // # Cores
 //
@@ -139,8 +140,8 @@
 // Private caches are kept coherent by snooping and write-invalidate (Culler and Singh, Parallel
 // Computer Architecture, 1999, §5.3). If several caches share the next level or memory, a bus
 // connects them. On the bus, a cache also represents the caches above it. A read that misses in all
-// of these caches causes a bus transaction (BusRd). So does every store: BusRdX if it misses or, if
-// the line is present, an upgrade (BusUpgr). Before the next level receives the demand access for
+// of these caches causes a bus transaction (BusRd). So does every store: BusRdX if it misses, and
+// an upgrade (BusUpgr) if the line is present. Before the next level receives the demand access for
 // the line,
 //
 //   - a cache with a dirty copy writes it back and, for a read, keeps it as a clean copy;
@@ -153,7 +154,7 @@
 // causes an upgrade. MSI and MESI therefore differ in traffic, but never in misses. Evictions are
 // silent, so a line may count as shared although no other cache still has it.
 //
-// A miss fetches the line from the next level even if another cache has it. The lines that another
+// A miss fetches the line from the next level even if another cache has it. Lines that another
 // cache could have supplied are counted (remote, clean or dirty). If the caches on one bus have
 // lines of different sizes, coherence is maintained for lines of the largest size.
 //
@@ -161,9 +162,9 @@
 //
 // # The end
 //
-// [Simulator.Finish] writes back dirty lines in the same order as DineroIV: level by level,
-// starting with the first level, and set by set, starting with the most recently used line. These
-// writes are counted separately, in Flush.
+// [Simulator.Finish] writes back dirty lines in the same order as DineroIV: level by level from the
+// first level on, and set by set, most recently used line first. These writes are counted
+// separately, in Flush.
 package simulate
 
 import (
@@ -190,13 +191,13 @@ type Result struct {
 type Level struct {
 	Cache      hierarchy.Cache
 	Run, Flush Counts
-	// BestMisses is the number of demand misses under optimal replacement (Belady's OPT), if Bounded is
-	// set.
+	// BestMisses is the number of demand misses under optimal replacement (Belady's OPT) if Bounded
+	// is set.
 	BestMisses uint64
 	Bounded    bool
 	Resident   uint64 // number of lines present at the end
 	Caches     int    // number of caches
-	// the counts of Run, by the core that caused each event; an invalidation counts for the core that
+	// counts of Run by the core that caused each event; an invalidation counts for the core that
 	// loses the line
 	Cores []Counts
 }
@@ -210,7 +211,7 @@ type Core struct {
 type Counts struct {
 	Reads, Writes, ReadMisses, WriteMisses uint64 // numbers of demand accesses and demand misses
 
-	// The following fields count arrivals from the level above, other than demand accesses.
+	// These fields count arrivals from the level above, other than demand accesses.
 	WriteBacksReceived uint64 // number of dirty lines written back to this level
 	WriteBackMisses    uint64 // number of write-backs received for lines that were absent
 	Updates            uint64 // number of stores written through to this level
@@ -218,14 +219,14 @@ type Counts struct {
 
 	WriteBacksSent uint64 // number of write-backs sent to the level below
 
-	// Fetches and FetchMisses are the parts of Reads and ReadMisses that instruction fetches caused, if
-	// the hierarchy has instruction caches; otherwise they are 0.
+	// Fetches and FetchMisses are the parts of Reads and ReadMisses due to instruction fetches if
+	// the hierarchy has instruction caches, and otherwise 0.
 	Fetches, FetchMisses uint64
-	// LineMisses is the number of demand misses for which the whole line was absent, in a level with
+	// LineMisses is the number of demand misses without any sub-block of the line, in a level with
 	// sub-blocks.
 	LineMisses uint64
 
-	// number of prefetches by levels above, and number of such prefetches that missed in this level
+	// number of prefetches by levels above, and number of these that missed in this level
 	PrefetchReads, PrefetchReadMisses uint64
 	Prefetch                          Prefetches
 
@@ -238,7 +239,7 @@ type Counts struct {
 	Given     uint64 // number of lines that an exclusive level passed to a level above
 	Flushed   uint64 // number of lines invalidated by Options.FlushEvery
 
-	// The following counts are 0 unless there are several cores.
+	// These counts are 0 unless there are several cores.
 	CoherenceMisses uint64 // number of misses of lines that another core's store invalidated
 	Invalidated     uint64 // number of lines invalidated by another core's store
 	Bus             Bus
@@ -268,17 +269,17 @@ type Options struct {
 	Cores       [][]uint32
 	MemoryBytes uint64 // limit of the simulator's memory; 0: no limit
 
-	// MostCores, if not 0, is the number of cores. A thread that does not belong to a group of Cores then
-	// runs on the core with the fewest threads, as in drcachesim, except that drcachesim also knows which
-	// threads have ended.
+	// MostCores, if not 0, is the number of cores. A thread without a group in Cores then runs on
+	// the core with the fewest threads, as in drcachesim. Unlike drcachesim, the simulator does not
+	// know which threads have ended.
 	MostCores int
 
 	Causes bool // determine the causes of demand misses
 	Bound  bool // count the misses of optimal replacement
 
-	// Warmup is the number of references before counting begins. WarmupShare, if not 0, is the share
-	// of the last level's lines that must have been filled before counting begins. Limit, if not 0, is
-	// the maximum number of counted references; later references are ignored.
+	// Warmup is the number of references before counting begins. WarmupShare, if not 0, is the
+	// share of the last level's lines that must have been filled before counting begins. Limit, if
+	// not 0, is the maximum number of counted references. Later references are ignored.
 	Warmup      uint64
 	WarmupShare float64
 	Limit       uint64
@@ -288,9 +289,9 @@ type Options struct {
 	// lines dirty.
 	Translation bool
 
-	// PerReference counts as Cachegrind does: a reference that touches several lines of a level is one
-	// access, which misses if any of these lines is absent, and then accesses the same bytes in the next
-	// level. Nothing is written back.
+	// PerReference counts as Cachegrind does: a reference to several lines of a level is one
+	// access, which misses if any of these lines is absent. It then accesses the same bytes in the
+	// next level. Nothing is written back.
 	PerReference bool
 }
 
@@ -298,7 +299,7 @@ type Options struct {
 type Simulator struct {
 	h        hierarchy.Hierarchy
 	options  Options
-	careful  bool       // whether references are simulated by consumeCarefully, for features that the faster code does not have
+	careful  bool       // references are simulated by consumeCarefully, for features that the faster code lacks
 	coherent bool       // whether the caches of the levels in buses are kept coherent
 	caches   [][]*level // caches of each level
 	icaches  [][]*level // instruction caches of each level
@@ -315,14 +316,14 @@ type Simulator struct {
 	now      *core  // core of the current reference; nil if unknown
 	thread   uint32 // the thread that runs on core now
 	threaded bool   // whether the trace has threads
-	// levels whose caches are shared by some, but not all, cores; events that other cores cause in
-	// such a cache count for the core of the last reference
+	// levels whose caches are shared by some, but not all, cores; events that other cores cause
+	// there count for the core of the last reference
 	partly       []int
 	bytes, limit uint64
 
 	references, split uint64
 
-	// The following fields describe the current reference, for consumeCarefully.
+	// These fields describe the current reference, for consumeCarefully.
 	fetching bool       // whether the reference is an instruction fetch
 	addr, pc trace.Addr // address of the accessed part, and number that identifies the instruction
 	silent   bool       // whether the reference does not cause prefetches
@@ -331,8 +332,7 @@ type Simulator struct {
 	seen     uint64 // number of references so far, including warm-up
 }
 
-// mostLines is the maximum number of lines of a cache. Simulating such a cache takes a gigabyte of
-// memory.
+// mostLines is the maximum number of lines of a cache. Such a cache takes a gigabyte of memory.
 const mostLines = 1 << 27
 
 // New returns a simulator for h with empty caches. The error is a [*trace.OptionError], or a
@@ -485,12 +485,12 @@ func (s *Simulator) Consume(b *trace.Batch) error {
 	return nil
 }
 
-// wordBytes is the size of a reference whose size is missing, as in DineroIV (dinfmt.c). It affects
-// how many bytes are written through.
+// wordBytes is the assumed size of a reference without a size, as in DineroIV (dinfmt.c). It
+// affects the number of bytes written through.
 const wordBytes = 4
 
-// bytesOf returns the size of a reference. If the size is missing, the reference is assumed to
-// extend to the end of its word, which lies within one line.
+// bytesOf returns the size of a reference. A reference without a size is assumed to extend to the
+// end of its word, which lies within one line.
 func bytesOf(addr trace.Addr, size uint32) uint64 {
 	if size == 0 {
 		return wordBytes - addr%wordBytes
@@ -589,7 +589,7 @@ func (s *Simulator) Result() Result {
 	return r
 }
 
-// count fills in the counts of a level, in total and by core, and the number of its resident lines.
+// count computes the counts of a level, in total and by core, and the number of its resident lines.
 func (l *Level) count(cores []*core, caches []*level, of func(*core) *Counts) {
 	for _, c := range cores {
 		l.Run.add(of(c))
@@ -620,7 +620,6 @@ func (s *Simulator) Finish() Result {
 	return r
 }
 
-// clear sets all counts to 0.
 func (s *Simulator) clear() {
 	s.memory = Traffic{}
 	for _, c := range s.cores {

@@ -21,7 +21,7 @@ type tags interface {
 	look(line trace.Line) (present, dirty bool)
 	// wash marks a line clean, if it is present.
 	wash(line trace.Line)
-	// clean marks each dirty line clean and passes it to the callback, set by set; with LRU, the
+	// clean marks each dirty line clean and passes it to the callback, set by set. With LRU, the
 	// most recently used line of a set comes first.
 	clean(back func(trace.Line))
 	// resident returns the number of lines.
@@ -30,7 +30,7 @@ type tags interface {
 	each(func(line trace.Line))
 }
 
-// fewWays is the largest number of ways up to which a set is searched way by way.
+// fewWays is the maximum number of ways that are searched one by one.
 const fewWays = 32
 
 func newTags(c hierarchy.Cache, seed uint64) tags {
@@ -114,7 +114,7 @@ func fold(line trace.Line, pieces uint) trace.Line {
 }
 
 // A frame contains a line number and, in the lowest bit, whether the line is dirty. Lines have at
-// least 4 bytes, so a line number leaves this bit free.
+// least 4 bytes, so this bit is free.
 type frame uint64
 
 const emptyFrame = ^frame(0)
@@ -147,7 +147,7 @@ func cleanFrames(frames []frame, back func(trace.Line)) {
 	}
 }
 
-// eachFrame implements tags.each. It works on a copy, because the removal of a line may move other
+// eachFrame implements tags.each. It works on a copy, because removing a line may move other
 // frames.
 func eachFrame(frames []frame, f func(trace.Line)) {
 	for _, frame := range slices.Clone(frames) {

@@ -5,8 +5,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// watch contains features that most levels do not have. A level without a watch is simulated by
-// faster code.
+// watch contains features that most levels lack. A level without a watch is simulated by faster
+// code.
 type watch struct {
 	s        *Simulator
 	depth    int // index of the level
@@ -14,8 +14,8 @@ type watch struct {
 	causes   *causes
 	bound    *bound
 	parts    *parts
-	// whether prefetches wait until the levels above have inserted their lines, because this level or
-	// a level below is inclusive
+	// prefetches wait until the levels above have inserted their lines, because this level or a
+	// level below is inclusive
 	waits bool
 
 	observe func(observation) // if not nil, receives every demand access and prefetch of a level with sub-blocks
@@ -60,21 +60,20 @@ func (s *Simulator) newWatch(c hierarchy.Cache, depth int, seed uint64) *watch {
 	return w
 }
 
-// boundable reports whether OPT is a bound for a cache: the cache must insert the line of every
-// miss, and must fetch lines as a whole.
+// boundable reports whether OPT is a bound for a cache: it must insert the line of every miss, and
+// fetch lines as a whole.
 func boundable(c hierarchy.Cache, depth int) bool {
 	return c.SubBlockBytes == 0 && !c.Write.Around() && (depth == 0 || c.Inclusion != hierarchy.Exclusive)
 }
 
-// readWatched does the same as read for a level with a watch.
+// readWatched is read for a level with a watch.
 func (l *level) readWatched(line trace.Line) (dirty bool) {
 	missed := l.watchDemand(line, false, func() { dirty = l.readPlain(line) })
 	l.countFetch(missed)
 	return dirty
 }
 
-// countFetch counts a demand read as an instruction fetch if the current reference is an
-// instruction fetch.
+// countFetch counts a demand read as an instruction fetch if the current reference is one.
 func (l *level) countFetch(missed bool) {
 	if s := l.watch.s; !s.fetching || len(s.h.Instructions) == 0 {
 		return
@@ -85,12 +84,12 @@ func (l *level) countFetch(missed bool) {
 	}
 }
 
-// storeWatched does the same as store for a level with a watch.
+// storeWatched is store for a level with a watch.
 func (l *level) storeWatched(addr trace.Addr, bytes uint64) {
 	l.watchDemand(addr>>l.shift, true, func() { l.storePlain(addr, bytes) })
 }
 
-// watchDemand performs a demand access, and updates the level's watch before and after the access.
+// watchDemand performs a demand access, and updates the level's watch before and after it.
 func (l *level) watchDemand(line trace.Line, store bool, access func()) (missed bool) {
 	w := l.watch
 	p, first, pushed := w.prefetch, false, false
@@ -182,7 +181,7 @@ func (l *level) prefetchAddr(a trace.Addr) {
 	l.prefetchLine(a >> l.shift)
 }
 
-// prefetchLine looks a line up for this level's prefetcher, and inserts the line if it is absent.
+// prefetchLine looks up a line for this level's prefetcher, and inserts it if it is absent.
 func (l *level) prefetchLine(line trace.Line) {
 	p := l.watch.prefetch
 	missed := !l.tags.touch(line, false)
@@ -195,7 +194,7 @@ func (l *level) prefetchLine(line trace.Line) {
 	}
 	l.counts.Prefetch.Misses++
 	dirty := l.pullFrom(line<<l.shift, l.lineBytes())
-	p.fresh[line] = struct{}{} // set before fillFor, because the eviction may also remove this line
+	p.fresh[line] = struct{}{} // before fillFor, because the eviction may also remove this line
 	if victim, evicted := l.fillFor(line, dirty); evicted {
 		p.pushed[victim] = struct{}{}
 	}

@@ -11,13 +11,13 @@ import (
 // invalidation (MODELS §6.4; the model of Schuff, Parsons and Pai as described by Kulkarni, §2).
 // Another core's store invalidates a line and leaves a hole, which is a free way in every cache
 // that had the line. An access fills the topmost hole above its line: only the entries above that
-// hole move down, and the line's old position becomes a hole. Thus the model computes, for caches
-// with holes, the same depths as [Sets] for a single core, for every capacity and number of sets at
+// hole move down, and the line's old position becomes a hole. For caches with holes, the model thus
+// computes the same depths as [Sets] for a single core, for every capacity and number of sets at
 // once. Each number of sets has its own holes. Create a Coherent with [NewCoherent].
 //
 // The depth of a line is the maximum number of valid lines above it at any time since its last
-// access. Holes count, because valid lines once occupied them. Therefore more sets never increase a
-// line's depth, and a line that is on top of its set is also on top with more sets. The stack has
+// access. Holes count, because valid lines once occupied them. Therefore, more sets never increase
+// a line's depth, and a line that is on top of its set is also on top with more sets. The stack has
 // two parts:
 //
 //  1. The top array contains lines that were accessed after the last hole appeared above or among
@@ -66,9 +66,9 @@ func NewCoherent(numbers SetNumbers) *Coherent {
 }
 
 // Access accesses lines in order. Line numbers must be below 2^61. For each access, it writes the
-// depth of the line to out, counted in lines and holes from zero, or it writes Cold or Lost. For a
-// Lost access, it also writes to lost the depth at which the line was lost. Both slices must be at
-// least as long as lines. Access returns the number of Lost accesses.
+// depth of the line, in lines and holes from zero, to out, or Cold or Lost. For a Lost access, it
+// also writes the depth at which the line was lost to lost. Both slices must be at least as long as
+// lines. Access returns the number of Lost accesses.
 func (m *Coherent) Access(lines []trace.Line, out, lost []uint32) (back int) {
 	before := m.lost
 	for len(lines) > 0 {
@@ -169,15 +169,15 @@ func (m *Coherent) replace(q *deep, evicted *entry) {
 	m.array[i] = q.line
 }
 
-// fall stamps a line that left the array. In the lists of the line's sets, it moves the line below
-// the lines of the array.
+// fall stamps a line that left the array. It moves the line below the lines of the array in the
+// lists of the line's sets.
 func (m *Coherent) fall(line trace.Line, e *entry) {
 	m.ways.fall(line, e.moved, m.meeting(line))
 	e.stamp = m.newStamp()
 }
 
-// meeting counts the lines of the array that share a set with x. The result contains one lane for
-// each number of sets.
+// meeting counts the lines of the array that share a set with x. The result has one lane for each
+// number of sets.
 func (m *Coherent) meeting(x trace.Line) (lanes uint64) {
 	for _, y := range m.array[:m.used] {
 		if y != noLine {
@@ -211,7 +211,7 @@ func (m *Coherent) Depth(line trace.Line) uint32 {
 	return m.depthOf(m.near.exact.table.find(line))
 }
 
-// depthOf returns the depth of a line below the array. e is the line's entry, and may be nil.
+// depthOf returns the depth of a line below the array. e is the line's entry, or nil.
 func (m *Coherent) depthOf(e *entry) uint32 {
 	if e == nil || e.stamp == fresh {
 		return Cold
@@ -255,8 +255,8 @@ func (m *Coherent) shorten(to int) {
 // Lines returns the number of distinct lines that the core has accessed.
 func (m *Coherent) Lines() int { return m.near.exact.table.lines }
 
-// Depths returns the numbers of accesses by depth, like [Sets.Depths], but excludes accesses to
-// lost lines.
+// Depths returns the numbers of accesses by depth, like [Sets.Depths], but without accesses to lost
+// lines.
 func (m *Coherent) Depths() *SetDepths {
 	tally := &m.near.tally
 	t := tally.depths()
@@ -266,7 +266,7 @@ func (m *Coherent) Depths() *SetDepths {
 			t[a] = [MaxWays]uint64{}
 			continue
 		}
-		// this includes the accesses that are subtracted below
+		// includes the accesses that are subtracted below
 		t[a][0] = tally.accesses - tally.cold - deeper[a]
 		for _, n := range t[a][1:] {
 			t[a][0] -= n
@@ -351,7 +351,7 @@ func summary(level []uint64) []uint64 {
 	return s
 }
 
-// renumber replaces each stamp by its rank among the live stamps. The rank never exceeds the stamp.
+// renumber replaces each stamp by its rank among the live stamps, which never exceeds the stamp.
 func (h *holes) renumber(rank func(stamp uint32) uint32) {
 	if len(h.levels) == 0 {
 		return

@@ -13,7 +13,7 @@ func (m *Coherent) NoteHoles() { m.noting = true }
 
 // Filled returns, for each Cold or Lost access since the last call, the numbers of sets for which
 // the access filled a hole: bit a represents 2^a sets. If any bit is set, the bits of uncounted
-// numbers of sets are also set. The result is valid until the next access.
+// numbers of sets are set, too. The result is valid until the next access.
 func (m *Coherent) Filled() []uint32 {
 	filled := m.filled
 	m.filled = m.filled[:0]
@@ -34,8 +34,8 @@ func (m *Coherent) holed(line trace.Line) (mask uint32) {
 	return m.ways.numbers.filled(mask)
 }
 
-// filled returns mask with the bits of all uncounted numbers of sets added. mask contains the
-// numbers of sets for which an access filled a hole. It returns 0 if mask is 0.
+// filled adds the bits of all uncounted numbers of sets to mask. mask contains the numbers of sets
+// for which an access filled a hole. filled returns 0 if mask is 0.
 func (n SetNumbers) filled(mask uint32) uint32 {
 	if mask != 0 {
 		mask |= uint32(AllSetNumbers &^ n)
@@ -44,8 +44,8 @@ func (n SetNumbers) filled(mask uint32) uint32 {
 }
 
 // Below is the stack of a core before a segment of the trace. It is used while the segment is
-// appended (MODELS §9), after the segment was analysed on an empty [Coherent]. On the joined stack,
-// the entries of the segment's stack are on top. Below them are the earlier entries that the
+// appended (MODELS §9), after the segment was analysed on an empty [Coherent]. The joined stack
+// begins with the entries of the segment's stack. They are followed by the earlier entries that the
 // segment did not remove. Three kinds of events in the segment affect the earlier entries, and are
 // reported in order:
 //
@@ -55,23 +55,23 @@ func (n SetNumbers) filled(mask uint32) uint32 {
 //   - [Below.Lose]: another core's store to a line that the segment has not yet touched.
 //
 // The first two kinds push the entries above the line down by one and fill the topmost hole below,
-// unless they already filled a hole of the segment. Whether they filled such a hole depends on the
-// number of sets, so segments record this fact. The depth of an entry below is the number of
-// entries above it, including the segment's entries so far.
+// unless they already filled a hole of the segment. Segments record whether they did, because it
+// depends on the number of sets. The depth of an entry below is the number of entries above it,
+// including the segment's entries so far.
 type Below struct {
 	numbers SetNumbers
 	above   uint32 // number of entries in the segment's stack
 	stamps  stamps // stamps of the entries below; the topmost entry is the last
 	holes   holes
-	// lines that the segment touched have the stamp onTop; lost lines have the stamp fresh, the same
-	// as in Coherent
+	// lines that the segment touched have the stamp onTop; lost lines have the stamp fresh, as in
+	// Coherent
 	table  table
 	sets   [SetCounts]belowSets
 	depths SetDepths
 }
 
 type belowSet struct {
-	// entries, beginning at the top, with noLine for holes; at most as many as in a list of Coherent
+	// entries from the top, with noLine for holes; at most as many as in a list of Coherent
 	entries []trace.Line
 	above   uint32
 	room    uint8
@@ -139,8 +139,8 @@ func (l belowSets) all(each func(number uint64, s *belowSet)) {
 	}
 }
 
-// setsOf creates the stacks of 2^a sets from lines in stack order, and returns the lines that fit
-// into one of these stacks.
+// setsOf creates the stacks of 2^a sets from lines in stack order. It returns the lines that fit
+// into these stacks.
 func setsOf(a int, lines []trace.Line, holes []setMask) (sets belowSets, listed []trace.Line, ok bool) {
 	sets = make(belowSets, max(1, 1<<a/pageSets))
 	all := 0
@@ -203,9 +203,9 @@ func (r *Below) Depth(line trace.Line) uint32 {
 }
 
 // Touch performs the segment's first access to a line. filled contains the numbers of sets for
-// which the access filled a hole of the segment. all contains these numbers, and the numbers of
-// sets for which the access fills a hole of the stack below. Touch returns the line's depth and the
-// depth at which it was lost, as [Coherent.Access] does.
+// which the access filled a hole of the segment. all contains, in addition, the numbers of sets for
+// which the access fills a hole of the stack below. Touch returns the line's depth and the depth at
+// which it was lost, as [Coherent.Access] does.
 func (r *Below) Touch(line trace.Line, filled uint32) (depth, lostAt, all uint32) {
 	e, place := r.table.find(line), uint32(fresh)
 	depth = Cold
@@ -229,7 +229,8 @@ func (r *Below) Again(line trace.Line, filled uint32) (all uint32) {
 	return r.push(line, fresh, filled)
 }
 
-// push moves a line to the segment's stack, and removes it from the stack below if it is there.
+// push moves a line to the segment's stack, and removes it from the stack below if that contains
+// it.
 func (r *Below) push(line trace.Line, place, filled uint32) (all uint32) {
 	all = filled | r.pushOnAll(place, filled&1 != 0)
 	below := place != fresh
@@ -254,7 +255,7 @@ func (r *Below) push(line trace.Line, place, filled uint32) (all uint32) {
 	return r.numbers.filled(all)
 }
 
-// pushOnAll implements push for the stack of all lines. It returns 1 if it fills a hole below,
+// pushOnAll implements push for the stack of all lines. It returns 1 if it fills a hole below, and
 // otherwise 0.
 func (r *Below) pushOnAll(place uint32, filled bool) uint32 {
 	if place != fresh {
@@ -284,7 +285,7 @@ func (r *Below) pushOnAll(place uint32, filled bool) uint32 {
 	return 0
 }
 
-// push removes the entry at index at if at is not negative, and reports whether it filled a hole
+// push removes the entry at index at unless at is negative, and reports whether it filled a hole
 // below.
 func (s *belowSet) push(at int, filled bool) bool {
 	if filled {
@@ -373,7 +374,6 @@ func (r *Below) lost() (lost []lostLine) {
 	return lost
 }
 
-// joinHoles adds the holes below to the holes of the segment.
 func (r *Below) joinHoles(a int, above []setMask) (all []setMask) {
 	for _, h := range above { // create these sets, so that method all visits them
 		r.sets[a].of(h.set)

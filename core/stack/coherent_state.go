@@ -25,8 +25,7 @@ import (
 
 type coherentState struct {
 	lost []lostLine // in ascending order
-	// entries of the stack, beginning at the top, with noLine for holes; there are at most as many
-	// holes as lost lines
+	// entries of the stack from the top, with noLine for holes; at most as many holes as lost lines
 	entries []trace.Line
 	holes   [SetCounts][]setMask
 }
@@ -184,8 +183,8 @@ func (m *Coherent) Restore(state []byte) error {
 	return nil
 }
 
-// place puts a line on top of the stack. It reports whether this was possible: the line must be new
-// and must not be a lost line.
+// place puts a line on top of the stack. It returns false if the line is not new, or is a lost
+// line.
 func (m *Coherent) place(line trace.Line) bool {
 	if line == noLine {
 		m.holes.add(m.newStamp())
@@ -201,8 +200,7 @@ func (m *Coherent) place(line trace.Line) bool {
 }
 
 // fill creates the lists of 2^a sets from holes and from lines in stack order. It returns the lines
-// that are in a list. Lines that are in none of these lists are not in the lists of fewer sets
-// either.
+// that are in a list. The other lines are in no list of fewer sets either.
 func (m *Coherent) fill(a int, lines []trace.Line, holes []setMask) (listed []trace.Line, ok bool) {
 	sets := settled(a, lines, holes)
 	at := func(set uint64) int {
@@ -245,9 +243,9 @@ func (m *Coherent) fill(a int, lines []trace.Line, holes []setMask) (listed []tr
 	return listed, true
 }
 
-// settled returns the sets that have lines or holes, out of 2^a sets, in ascending order. If there
-// are at least as many lines and holes as sets, it returns all sets. The state often contains few
-// lines.
+// settled returns the sets that have lines or holes, out of 2^a sets, in ascending order. It
+// returns all sets if there are at least as many lines and holes as sets. The state often contains
+// few lines.
 func settled(a int, lines []trace.Line, holes []setMask) (sets []uint64) {
 	if len(lines)+len(holes) >= 1<<a {
 		for set := range uint64(1) << a {

@@ -6,16 +6,16 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// ways contains the per-set stacks of a [Coherent]: for each counted number of sets, each set has a
+// ways contains the per-set stacks of a [Coherent]. For each counted number of sets, each set has a
 // list of its topmost entries. An entry is the id of a line, or a hole. An entry that falls off the
 // end returns only if its line is accessed, so deeper entries do not matter.
 //
 // A line that is on top of its set for some number of sets is also on top for all larger numbers.
 // Moving the line to the top again changes nothing, so a walk over the numbers of sets ends at this
-// number. A line that is lost while it is on top keeps its entry: the entry of an empty line counts
-// as a hole, because the next access takes its position anyway. Therefore the walk for a lost line,
-// or for a line that returns to its hole, also ends at this number. gone records the largest number
-// of sets for which a line is in no list, to avoid futile searches.
+// number. A line that is lost while it is on top keeps its entry. The entry of an empty line counts
+// as a hole, because the next access takes its position anyway. The walk for a lost line, or for a
+// line that returns to its hole, therefore also ends at this number. gone records the largest
+// number of sets for which a line is in no list, to avoid futile searches.
 type ways struct {
 	numbers SetNumbers     // the numbers of sets that are counted
 	after   [SetCounts]int // 2^after[a] is the next counted number above 2^a; after[a] is SetCounts if there is none
@@ -29,13 +29,13 @@ type ways struct {
 	late   [SetCounts]uint64              // number of lines that were not found, by gone
 }
 
-// wayLists contains the lists for one number of sets. They are stored in pages, so that memory use
+// wayLists contains the lists for one number of sets. They are stored in pages, so that memory
 // grows with the number of sets in use.
 type wayLists []*wayPage
 
 // wayPage keeps the topmost entries of neighbouring sets together, because many walks read no other
 // entries. The entries below are in rings that start at head, so a single store pushes all of them
-// down; 0 ends a short list. All rings of a page are short until one of them is full.
+// down. A 0 ends a short list. All rings of a page are short until one of them is full.
 type wayPage struct {
 	sets  [pageSets]waySet
 	rings []uint32 // rings of all sets of the page; nil if no set has two entries
@@ -90,7 +90,7 @@ func (w *ways) page(a int, line trace.Line) (p *wayPage, set int) {
 	return p, number % pageSets
 }
 
-// onTop reports whether a line is on top of its set. If a is SetCounts, the result is true.
+// onTop reports whether a line is on top of its set. It returns true if a is SetCounts.
 func (w *ways) onTop(a int, line trace.Line, id uint32) bool {
 	if a == SetCounts {
 		return true
@@ -149,8 +149,8 @@ func (w *ways) move(line trace.Line, id uint32) {
 	}
 }
 
-// push puts a line on top of its lists for up to 2^most sets. In these lists, the line must be
-// absent, or be a hole at the top. In each list, push fills the topmost hole or, if there is none,
+// push puts a line on top of its lists for up to 2^most sets. The line must be absent from these
+// lists, or be a hole at the top. In each list, push fills the topmost hole or, if there is none,
 // pushes out the last entry.
 func (w *ways) push(line trace.Line, id uint32, most int) {
 	w.gone[id] = 0
@@ -173,7 +173,7 @@ func (w *ways) push(line trace.Line, id uint32, most int) {
 	}
 }
 
-// push puts an entry at the front of a ring, and returns the entry that falls off the end, or 0.
+// push puts an entry at the front of a ring. It returns the entry that falls off the end, or 0.
 func (p *wayPage) push(set int, entry uint32) (last uint32) {
 	if p.rings == nil {
 		p.lengthen()
@@ -203,7 +203,7 @@ func moveDown(ring []uint32, head uint8, entry, id uint32) int {
 	return 0
 }
 
-// fillHole moves entries down to fill the topmost hole, if the line is below that hole; the line's
+// fillHole moves entries down to fill the topmost hole if the line is below that hole. The line's
 // position then becomes a hole. No entry moves past a hole, so none falls off the end.
 func fillHole(ring []uint32, head uint8, entry, id uint32) int {
 	d := 0

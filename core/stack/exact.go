@@ -11,7 +11,7 @@ const (
 	frontLines = 4               // the number of top lines that are kept in local variables
 	chunk      = 512             // number of accesses scanned before the queued accesses are settled, a power of two
 	burst      = 64              // number of queued accesses settled at once
-	manyStamps = 4 * blockStamps // with at least this capacity, stamps are renumbered less often
+	manyStamps = 4 * blockStamps // above this capacity, stamps are renumbered less often
 	noLine     = ^trace.Line(0)  // no line: line numbers are below 2^61
 )
 
@@ -19,7 +19,7 @@ const (
 // with [NewExact].
 type Exact struct {
 	top     [topLines]trace.Line // the topmost lines, most recently used first
-	stamped bool                 // whether every line has a stamp and the array is not searched
+	stamped bool                 // every line has a stamp, and the array is not searched
 	newest  trace.Line           // the line that was scanned last; only used if all lines are stamped
 	table   table
 	stamps  stamps
@@ -36,11 +36,10 @@ var emptyTop = func() (top [topLines]trace.Line) {
 	return top
 }()
 
-// deep is an access that missed in the top array, or that was counted without a search of the
-// array.
+// deep is an access that missed in the top array, or was counted without a search of the array.
 type deep struct {
 	line    trace.Line
-	evicted trace.Line // the line that fell off the top array's end, if the array was searched
+	evicted trace.Line // the line that fell off the end of the top array, if the array was searched
 	index   int32
 	how     int32 // used by [Sets]: how the access moves its line
 }
@@ -82,15 +81,15 @@ func (m *Exact) Distances(lines []trace.Line, out []uint32) {
 // accesses, and returns the number queued.
 //
 // Except for the topmost line, it compares and shifts four lines at a time with conditional moves.
-// The depth of a line is hard to predict for a branch, and in WebAssembly every taken branch uses a
-// jump table.
+// A branch would mispredict the depth of a line, and in WebAssembly every taken branch uses a jump
+// table.
 func (m *Exact) scan(lines []trace.Line, out []uint32) (misses int) {
 	top, queue := &m.top, &m.queue
 	t0, t1, t2, t3 := top[0], top[1], top[2], top[3]
 	out = out[:len(lines)]
 next:
 	for i, x := range lines {
-		out[i] = 0 // out[i] is set here, so that only the end of the loop follows the branch
+		out[i] = 0 // set here, so that only the end of the loop follows the branch
 		if x == t0 {
 			continue
 		}
@@ -194,7 +193,7 @@ func (m *Exact) lookUp(queue []deep, entries *[burst]*entry) {
 			}
 		}
 		e, grew := m.table.findOrAdd(queue[i].line)
-		if grew { // entries found earlier may have moved
+		if grew { // earlier entries may have moved
 			for j := range queue {
 				homes[j&(burst-1)] = m.table.homeOf(queue[j].line)
 			}
@@ -228,7 +227,7 @@ func (m *Exact) pull(e *entry) (distance uint32) {
 	return distance
 }
 
-// drop stamps the line that fell off the top array, if e is not nil.
+// drop stamps the line e that fell off the top array, unless e is nil.
 func (m *Exact) drop(e *entry) {
 	if e != nil {
 		e.stamp = m.newStamp()
@@ -245,7 +244,7 @@ func (m *Exact) newStamp() uint32 {
 
 // compact renumbers the live stamps from zero. It creates room for three times as many new stamps,
 // or for five times as many if the table is so large that reading it takes long. It creates some
-// room even if no stamp is live, for example in a loop over one line more than fits in the top
+// room even without live stamps, for example in a loop over one line more than fits in the top
 // array.
 func (m *Exact) compact() {
 	live := m.stamps.live
@@ -284,8 +283,8 @@ func (m *Exact) Stack() []trace.Line {
 	return append(stack, below...)
 }
 
-// share counts how many recent accesses moved a line to the top, and how many of these lines came
-// from below the top array. Because counting takes time, it counts only in the last quarter of the
+// share counts the recent accesses that moved a line to the top, and how many of these lines came
+// from below the top array. Counting takes time, so it counts only in the last quarter of the
 // accesses between two decisions.
 type share struct {
 	accesses, moved, deep int
@@ -294,8 +293,8 @@ type share struct {
 const stretch = 4 * chunk
 
 // prefers reports whether all lines should be stamped. stamped is whether they are stamped now.
-// They should be stamped if most moved lines come from such a depth that a search of the top array
-// is futile.
+// They should be stamped if most moved lines come from a depth at which searching the top array is
+// futile.
 func (s *share) prefers(stamped bool, distances []uint32) bool {
 	s.accesses += len(distances)
 	if s.accesses <= stretch/4*3 {
@@ -361,7 +360,7 @@ func (m *Exact) scanStamped(lines []trace.Line, out []uint32) (queued int) {
 	return queued
 }
 
-// settleStamped does the same as settle if every line is stamped.
+// settleStamped is settle with a stamp for every line.
 func (m *Exact) settleStamped(queue []deep, out []uint32) {
 	var entries [burst]*entry
 	for at := 0; at < len(queue); at += burst {

@@ -6,19 +6,19 @@ import "runtime"
 // the first visit.
 type lists struct {
 	most  int     // the lists are for 2^most sets
-	least int     // numbers of sets down to 2^least are combined from these lists
-	turn  []uint8 // by index of a list: number of entries by which the list is rotated
+	least int     // lists for numbers of sets down to 2^least are combined from these lists
+	turn  []uint8 // by list: number of entries by which it is rotated
 	pages []*listPage
 	late  [2]uint64 // number of visits with depth MaxWays or more: unmarked, marked
 }
 
-// listPage contains neighbouring lists. Lists that are combined are in the same page.
+// listPage contains neighbouring lists. Lists that are combined are in one page.
 type listPage [pageLists]list
 
 const pageLists = 128
 
-// have writes to the memory of a new page before this memory is read. If memory is read first, the
-// operating system maps it twice, and the second mapping interrupts the other processors.
+// Write to the memory of a new page before reading it. If it is read first, the operating system
+// maps it twice, and the second mapping interrupts the other processors.
 func (p *listPage) have() {
 	const each = 4096 / (8 * MaxWays) // number of lists in a page of the operating system
 	for i := 0; i < pageLists; i += each {
@@ -27,15 +27,15 @@ func (p *listPage) have() {
 }
 
 // list contains the entries of a set in order. An entry consists of the number of a move and the
-// last bits of the line's number; 0 means no entry, and compares as older than any entry. The list
-// is a ring: a new entry of a full list replaces the oldest entry, and the list is rotated by one.
-// This requires a single store. A list that is not full is never rotated, so that the newest half
-// of the list is in one cache line.
+// last bits of the line's number. 0 means no entry, and compares as older than any entry. The list
+// is a ring: a new entry of a full list replaces the oldest entry, and the list is rotated by one,
+// which takes a single store. A list that is not full is never rotated, so its newest half is in
+// one cache line.
 type list [MaxWays]uint64
 
 const (
 	half      = MaxWays / 2
-	numberBit = 32 // the lowest bit of an entry that belongs to the number of its move
+	numberBit = 32 // lowest bit of the number of the move in an entry
 )
 
 // entryOf returns the entry for a move of a line.
@@ -63,7 +63,7 @@ func (l *lists) of(line uint32) (place uint32) {
 }
 
 // beside returns the number of newer lines that share a line's set among 2^b sets but not among
-// 2^(b+1) sets. n is the number of newer lines in the latter. beside combines several lists.
+// 2^(b+1) sets. n is the number of newer lines in the latter set. beside combines several lists.
 func (l *lists) beside(p *listPage, place uint32, b, n int, after uint64) (beside int) {
 	step := uint32(1) << (b - l.least)
 	for k := step; k < 1<<(l.most-l.least) && n+beside < MaxWays; k += 2 * step {
@@ -84,9 +84,9 @@ const few = runtime.GOARCH == "wasm"
 // at returns the index of the kth newest entry; k counts from 0.
 func at(turn uint8, k int) int { return (int(turn) + half - 1 - k) & (MaxWays - 1) }
 
-// newer counts the entries that are at least after. It chooses one half of the list, and counts
-// whole quarters of this half and then the entries of one quarter. It contains no branches, because
-// they would be hard to predict.
+// newer counts the entries that are at least after. It selects one half of the list, counts whole
+// quarters of this half, and then counts the entries of one quarter. It has no branches, because
+// they would be mispredicted.
 func (l *list) newer(turn uint8, after uint64) int {
 	first := 0
 	if l[at(turn, half-1)] >= after {
@@ -124,11 +124,11 @@ func (l *list) newer(turn uint8, after uint64) int {
 	return first + n
 }
 
-// since returns 1 if an entry is at least after, otherwise 0. It uses arithmetic, because for
+// since returns 1 if an entry is at least after, and otherwise 0. It uses arithmetic, because for
 // WebAssembly the compiler emits branches if the address of a load depends on a comparison.
 func since(entry, after uint64) int { return int((after - 1 - entry) >> 63) }
 
-// insert puts an entry in front of the n newest entries, and removes the entry that follows them.
+// insert puts an entry behind the n newest entries, in place of the entry there.
 func (l *list) insert(turn uint8, n int, entry uint64) {
 	p := at(turn, n)
 	for ; n > 0; n-- {
@@ -140,7 +140,7 @@ func (l *list) insert(turn uint8, n int, entry uint64) {
 }
 
 // above returns the number of newer entries, which must be below MaxWays. It also counts, in the
-// lanes of [recency.finer], how many of these entries share a finer set with a line.
+// lanes of [recency.finer], the entries among them that share a finer set with a line.
 func (l *list) above(turn uint8, line uint32, after uint64, finer *[setBits + 1]uint64) (n int, lanes uint64) {
 	for e := l[at(turn, 0)]; e >= after; e = l[at(turn, n)] {
 		lanes += finer[common(uint64(line), e)]

@@ -3,66 +3,65 @@ package stack
 import "slices"
 
 // recency counts the lines of a set, at most MaxWays, that moved to the front of the set since a
-// given move. It counts for several numbers of sets: powers of two, beginning with 2. A set is
-// represented by a list of the numbers of its lines' last moves, newest first.
+// given move. It counts for several numbers of sets: powers of two, beginning with 2. A list of the
+// numbers of its lines' last moves, newest first, represents each set.
 //
 // [Sets] decides which events move a line. If most accesses hit in the top array, and many lines
 // share few sets, a line moves when it falls off the array. A hit then requires no work in this
-// type, and a miss counts one line and moves another line. Otherwise every access moves its line,
-// and one search counts and moves. There is one exception: for the smallest number of sets, an
-// access to the line that was accessed last in its set. For all larger numbers of sets, this line
-// was also accessed last in its set, so no list changes.
+// type, and a miss counts one line and moves another line. Otherwise, every access moves its line,
+// and one search counts and moves. The exception is an access to the line that was accessed last in
+// its set, for the smallest number of sets. It was then also accessed last in its set for all
+// larger numbers of sets, so no list changes.
 //
 // A moved line goes to the front of its list. If the line is already at the front, nothing changes
-// for larger numbers of sets: any line that shares a set with it among more sets also shares a set
-// with it among fewer sets. Therefore an entry may be older than its line's last move.
-// Nevertheless, the lists are in the order of the last moves, and the number of entries newer than
-// the last move of x is the depth of x: a line that moved after x was not at the front of x's set
-// at that time, so the line was moved to the front. For the same reason, the entry of x is the
-// first entry that is not newer.
+// for larger numbers of sets, because lines that share a set among more sets also share a set among
+// fewer sets. An entry may therefore be older than its line's last move. Nevertheless, the lists
+// are in the order of the last moves, and the number of entries newer than the last move of x is
+// the depth of x: a line that moved after x was not at the front of x's set at that time, so it was
+// moved to the front. For the same reason, the entry of x is the first entry that is not newer.
 //
 // Only some numbers of sets have lists. A line that is in a list is also in the lists of all
 // smaller numbers of sets. Each entry contains the last bits of its line, so a list also shows
-// which newer lines share a finer set. A set for a number of sets between two kept numbers consists
-// of several kept sets, and the depth is the sum of the positions in their lists. A line that is
+// which newer lines share a finer set. For a number of sets without lists, a set consists of
+// several sets with lists, and the depth is the sum of the positions in their lists. A line that is
 // first in one of these lists made its last move there, and no other line of the set has moved
-// since. Therefore one list is sufficient for each number of sets with fewer than MaxWays newer
-// lines. Only deeper lines need the next list. The next list is created when a list overflows.
-// Until then, the coarser list contains every line.
+// since. One list is therefore sufficient for each number of sets with fewer than MaxWays newer
+// lines. Only deeper lines need the next list, which is created when a list overflows. Until then,
+// the coarser list contains every line.
 //
-// All pending accesses are processed for one number of sets after the other, so that the lists in
-// use stay in the processor's cache and the loads of different accesses overlap.
+// All pending accesses are processed for one number of sets after the other. The lists in use then
+// stay in the processor's cache, and the loads of different accesses overlap.
 type recency struct {
 	numbers SetNumbers
 	least   int                 // 2^least is the smallest number of sets
 	kept    []int               // there are lists for 2^kept[k] sets
 	finer   [setBits + 1]uint64 // adding finer[n] increments the depths for more than 2^kept[0] and up to 2^n sets
 
-	visits   []visit                            // pending visits, while the lists follow falls
-	accesses []access                           // pending accesses, while the lists follow accesses
+	visits   []visit                            // pending visits, if the lists follow falls
+	accesses []access                           // pending accesses, if the lists follow accesses
 	lists    []lists                            // the lists that exist, in the order of kept
 	depths   [setBits + 1][2 * depthRoom]uint64 // the depths of marked lines begin at index depthRoom
 
 	sink uint64 // prevents the compiler from removing touches
 }
 
-// visit describes a visit to a set, which either counts the lines that are newer than a line, or
-// moves the line to the front.
+// visit describes a visit to a set. It either counts the lines that are newer than a line, or moves
+// the line to the front.
 type visit struct {
-	// entries with this or a higher number are newer than the line; 1: the line was never in the lists
+	// entries with at least this number are newer than the line; 1: the line was never in the lists
 	after uint32
-	now   uint32 // the number of the move; 0 if the visit counts
+	now   uint32 // number of the move; 0: the visit counts
 	line  uint32 // the last bits of the line's number, and perhaps the flag marked
-	above uint64 // number of lines of the top array that are added to the count, in lanes
+	above uint64 // number of lines of the top array to add to the count, in lanes
 }
 
 // access describes an access, which moves a line to the front of its set and counts the line's
 // former depth.
 type access struct {
-	after uint32 // the same as in visit
+	after uint32 // as in visit
 	now   uint32 // the number of the move
 	line  uint32 // the last bits of the line's number, and perhaps the flags uncounted or marked
-	lanes uint64 // after counting: the number of newer lines, in the lanes of [recency.finer]
+	lanes uint64 // number of newer lines in the lanes of [recency.finer], after counting
 }
 
 const (
@@ -82,7 +81,7 @@ const (
 )
 
 // count chooses the numbers of sets that have lists: the smallest number, and every fourth of the
-// other numbers.
+// others.
 func (r *recency) count(numbers SetNumbers) {
 	most := 0
 	for a := setBits; a >= 1; a-- {
@@ -127,7 +126,7 @@ func (r *recency) open() *lists {
 	return &r.lists[k]
 }
 
-// leastOf returns the smallest number of sets for which the lists with index k are used.
+// leastOf returns the smallest number of sets that uses the lists with index k.
 func (r *recency) leastOf(k int) int {
 	if k == 0 {
 		return r.least
@@ -179,8 +178,8 @@ func (r *recency) settle() {
 }
 
 // overflow creates the lists for the next larger number of sets before any list of index k loses an
-// entry. It reports whether it created lists. New lists contain all entries that have been added to
-// the lists so far.
+// entry. It reports whether it created lists. New lists contain all entries that were added to the
+// lists so far.
 func (r *recency) overflow(k int) (made bool) {
 	if k+1 < len(r.lists) || k+1 == len(r.kept) {
 		return false
@@ -245,7 +244,7 @@ func (r *recency) visitLists(k int, visits []visit) (stay int) {
 	return stay
 }
 
-// countAt counts a visit to a line that is older than n entries of the list. n must be below
+// countAt counts a visit to a line that is older than n entries of the list, where n is below
 // MaxWays. For each finer number of sets, lanes contains the number of newer entries in the line's
 // set.
 func (r *recency) countAt(l *lists, p *listPage, place uint32, n int, lanes uint64, v *visit) {
@@ -264,8 +263,8 @@ func (r *recency) countAt(l *lists, p *listPage, place uint32, n int, lanes uint
 	}
 }
 
-// apart returns the index at which the depths of a line begin: 0, or depthRoom if the line is
-// marked.
+// apart returns the index at which the depths of a line begin: depthRoom if the line is marked, and
+// otherwise 0.
 func apart(line uint32) int { return int(line & marked / (marked / depthRoom)) }
 
 func (l *lists) touchAccesses(accesses []access) (sink uint64) {
@@ -283,7 +282,7 @@ func (l *lists) touchAccesses(accesses []access) (sink uint64) {
 func (r *recency) accessLists(k int, accesses []access) (stay int) {
 	l := &r.lists[k]
 	lane := max(l.most-r.kept[0]-1, 0) * fineBits
-	next := 64 // the lane of the smallest number of sets for which the next lists are used
+	next := 64 // lane of the smallest number of sets that uses the next lists
 	if k+1 < len(r.kept) {
 		next = (r.leastOf(k+1) - r.kept[0] - 1) * fineBits
 	}

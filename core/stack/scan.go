@@ -17,16 +17,15 @@ type near struct {
 type nearTally struct {
 	tally
 
-	// front counts the hits in the front of the top array, by the number of set bits that the line
-	// shares with each line above (0 for a missing line).
+	// front counts the hits in the front of the top array by the numbers of set bits that the line
+	// shares with the lines above (0 for a missing line).
 	front [(setBits + 1) * (setBits + 1) * (setBits + 1)]uint64
 	// pairs counts the other hits in the top array, by two adjacent lanes of their depths.
 	pairs [setBits / 2][1 << (2 * laneBits)]uint64
 }
 
 const (
-	// bits per lane of a word of depths, which has one lane for each number of sets, beginning with
-	// 2^1
+	// bits per lane of a word of depths, which has a lane for each number of sets from 2^1 on
 	laneBits = 4
 	laneMask = 1<<laneBits - 1
 )
@@ -47,7 +46,7 @@ func (t *nearTally) add(hits []uint64) {
 }
 
 // addLanes counts a hit with the given depths. Depths never increase with the number of sets, so
-// all lanes after a 0 are 0.
+// only zeros follow a 0.
 func (t *nearTally) addLanes(depths uint64) {
 	const two = 2 * laneBits
 	t.pairs[0][depths&(1<<two-1)]++
@@ -83,8 +82,7 @@ func (t *nearTally) depths() *SetDepths {
 	return s
 }
 
-// scan does the same as [Exact]'s scan. It also counts the depths of the lines that hit in the top
-// array.
+// scan is [Exact]'s scan, but also counts the depths of the lines that hit in the top array.
 func (m *near) scan(lines []trace.Line, out []uint32) (misses int) {
 	if runtime.GOARCH == "wasm" {
 		return m.scanSteps(&m.tally, lines, out)

@@ -4,9 +4,9 @@ import "github.com/stackglass/stackglass/core/trace"
 
 // scanSteps implements scan for WebAssembly, where loops with few branches and few live values are
 // fastest. It processes the accesses in several steps. Steps that compare and move lines only write
-// notes; later steps use the notes as indexes of counters. For a single step, the compiler would
-// emit branches instead of conditional moves, because the address of a load would depend on the
-// comparisons.
+// notes, which later steps use as indexes of counters. In a single step, the address of a load
+// would depend on the comparisons, and the compiler would emit branches instead of conditional
+// moves.
 func (m *near) scanSteps(t *nearTally, lines []trace.Line, out []uint32) (misses int) {
 	var notes [chunk]uint16
 	hits, deeper := m.scanFront(lines, out, &notes)
@@ -25,8 +25,8 @@ const (
 )
 
 // commonBits is the number of bits that store how many set bits two lines share. For a queued
-// access, scanFront stores in packed how many set bits the access's line shares with each of the
-// three lines that are then below it in the front.
+// access, scanFront stores in packed how many set bits its line shares with each of the three lines
+// below it in the front.
 const commonBits = 5
 
 // scanFront scans the front of the top array. It writes the distances of hits, notes the hits below
@@ -154,8 +154,7 @@ func lanes(x, y trace.Line) uint64 {
 	return all >> (none & 63) >> (none & 63)
 }
 
-// frontLanes returns the depths that the front lines contribute to a queued access. The result is
-// in lanes.
+// frontLanes returns, in lanes, the depths that the front lines contribute to a queued access.
 func frontLanes(n uint64) uint64 {
 	const mask = 1<<commonBits - 1
 	return sharing[n&mask] + sharing[n>>commonBits&mask] + sharing[n>>(2*commonBits)&mask]

@@ -43,14 +43,14 @@ const AllSetNumbers SetNumbers = 1<<SetCounts - 1
 type Sets struct {
 	near  // counts hits in the top array while accesses is false
 	above [topLines]above
-	// whether the lists are updated at each access, instead of when lines fall off the top array
+	// whether the lists are updated at each access, and not when lines fall off the top array
 	accesses bool
-	latest   []trace.Line // the line that was accessed last in each set, for the smallest number of sets; only used while the lists follow accesses
+	latest   []trace.Line // the line accessed last in each set, for the smallest number of sets; only used if the lists follow accesses
 	moves    moves
 	now      uint32 // the last number assigned to a fall or an access
 	last     uint32 // moves are renumbered when now reaches this number
 	recent   recency
-	pushed   bool // whether lines are being accessed without counting
+	pushed   bool // lines are being accessed without counting
 	marks    marks
 }
 
@@ -63,13 +63,13 @@ type tally struct {
 
 const setBits = SetCounts - 1
 
-// above describes a line of the top array. Values of this type are stored in no particular order.
+// above describes a line of the top array. These descriptions are in no particular order.
 type above struct {
 	line  trace.Line
-	after uint32 // the same as in visit, or notThere
+	after uint32 // as in visit, or notThere
 }
 
-const notThere = ^uint32(0) // a value of after: the line is not counted among the lines above
+const notThere = ^uint32(0) // value of after for a line that does not count among the lines above
 
 // common returns the number of last bits in which two line numbers agree, up to setBits.
 func common(x, y trace.Line) int { return bits.TrailingZeros16(uint16(x ^ y)) }
@@ -95,15 +95,13 @@ func (m *Sets) reset() {
 	m.recent.reset()
 }
 
-// few reports whether so few lines share a set that an accessed line is often also the line that
-// was accessed last in its set. If few is false, the lists follow accesses only while every line
-// has a stamp.
+// few reports whether so few lines share a set that the accessed line is often the line accessed
+// last in its set. If few is false, the lists follow accesses only while every line has a stamp.
 func (m *Sets) few() bool { return m.recent.least >= fewSets }
 
 // 2^fewSets is the smallest number of sets for which [Sets.few] returns true.
 const fewSets = 4
 
-// forget clears the record of the lines that were accessed last.
 func (m *Sets) forget() {
 	for i := range m.latest {
 		m.latest[i] = noLine
@@ -172,7 +170,7 @@ func (m *Sets) Push(lines []trace.Line) {
 	m.recent.settle()
 	counted, depths := m.tally, m.recent.depths
 	var out [chunk]uint32
-	m.pushed = true // without this, most of the time would be spent on finding the lines' depths
+	m.pushed = true // otherwise, most of the time would be spent on the lines' depths
 	for len(lines) > 0 {
 		n := min(len(lines), chunk)
 		m.Distances(lines[:n], out[:])
@@ -180,11 +178,11 @@ func (m *Sets) Push(lines []trace.Line) {
 	}
 	m.recent.settle()
 	m.pushed = false
-	m.tally, m.recent.depths = counted, depths // tally does not contain marked accesses, which are never pushed
+	m.tally, m.recent.depths = counted, depths // tally contains no marked accesses, because they are never pushed
 }
 
-// renew renumbers the moves from zero. To do so, it rebuilds the model from its stack, which
-// determines all later depths.
+// renew renumbers the moves from zero. It rebuilds the model from its stack, which determines all
+// later depths.
 func (m *Sets) renew() {
 	stack, marked := m.Stack(), m.marks.now
 	m.recent.settle()
@@ -194,9 +192,9 @@ func (m *Sets) renew() {
 	m.marks.now = marked
 }
 
-// scanMoves does the same as [Exact]'s scan. It also queues a hit in the top array if another line
-// of the same set has been accessed since the line's last access. Such a line moves in the lists,
-// and the lists count its depth.
+// scanMoves is [Exact]'s scan, but also queues a hit in the top array if another line of the same
+// set has been accessed since the line's last access. The line then moves in the lists, which count
+// its depth.
 func (m *Sets) scanMoves(whole *[MaxWays]uint64, lines []trace.Line, out []uint32) (queued int) {
 	top, queue := &m.exact.top, &m.exact.queue
 	latest := m.latest
@@ -283,13 +281,13 @@ next:
 	return queued
 }
 
-// Values of deep.how: how a queued access moves its line in the lists.
+// Values of deep.how: the way in which a queued access moves its line in the lists.
 const (
 	farMove  = 1 // the line was not in the top array
 	nearMove = 2 // the line was in the top array, so only the lists change
 )
 
-// settle does the same as [Exact]'s settle, and also updates the recency lists.
+// settle is [Exact]'s settle, but also updates the recency lists.
 func (m *Sets) settle(queue []deep, out []uint32) {
 	var entries, evicted [burst]*entry
 	for at := 0; at < len(queue); at += burst {
@@ -328,7 +326,7 @@ func (m *Sets) arrive(q *deep, e, evicted *entry) (d uint32) {
 	return d
 }
 
-// settleMoves does the same as settle if the lists follow accesses.
+// settleMoves is settle if the lists follow accesses.
 func (m *Sets) settleMoves(queue []deep, out []uint32) {
 	var entries, evicted [burst]*entry
 	for at := 0; at < len(queue); at += burst {
@@ -351,7 +349,7 @@ func (m *Sets) settleMoves(queue []deep, out []uint32) {
 	}
 }
 
-// settleStamped does the same as [Exact]'s settleStamped, and also moves lines in the lists.
+// settleStamped is [Exact]'s settleStamped, but also moves lines in the lists.
 func (m *Sets) settleStamped(queue []deep, out []uint32) {
 	var entries [burst]*entry
 	for at := 0; at < len(queue); at += burst {
@@ -372,8 +370,8 @@ func (m *Sets) settleStamped(queue []deep, out []uint32) {
 	m.exact.bringUp(queue)
 }
 
-// follow stamps all lines, or only the lines below the top array, and switches the lists between
-// following accesses and following falls.
+// follow stamps all lines, or only the lines below the top array. It makes the lists follow
+// accesses, or falls.
 func (m *Sets) follow(stamped bool, lines []trace.Line, out []uint32, queue []deep) {
 	m.exact.stampAll(stamped)
 	m.switchTo(stamped || m.few() && m.movesFew(lines, out, queue))
@@ -403,12 +401,12 @@ func (m *Sets) switchTo(accesses bool) {
 }
 
 // moves counts recent accesses that moved a line in the lists: near if the line was in the top
-// array, far if it came from below. Like share, it counts only in the last quarter of the accesses
+// array, far if it was below. Like share, it counts only in the last quarter of the accesses
 // between two decisions.
 type moves struct{ accesses, near, far int }
 
-// movesFew reports whether, in lists that follow accesses, few hits in the top array move their
-// line.
+// movesFew reports whether few hits in the top array move their line, in lists that follow
+// accesses.
 func (m *Sets) movesFew(lines []trace.Line, out []uint32, queue []deep) bool {
 	s := &m.moves
 	s.accesses += len(lines)
@@ -443,7 +441,7 @@ func (m *Sets) movesFew(lines []trace.Line, out []uint32, queue []deep) bool {
 	return few
 }
 
-// latestOf returns a pointer to the line that was accessed last in the set of a line.
+// latestOf returns a pointer to the line accessed last in a line's set.
 func (m *Sets) latestOf(line trace.Line) *trace.Line {
 	return &m.latest[line&uint64(len(m.latest)-1)]
 }
@@ -458,8 +456,8 @@ func (m *Sets) find(line trace.Line) *above {
 	return &m.above[topLines-1]
 }
 
-// older counts, in lanes, the lines in the top array that share a set with x and have not left the
-// array since x left it. The lists do not count these lines as newer than x.
+// older counts, in lanes, the lines in the top array that share a set with x and have stayed in the
+// array since x left it. The lists do not count them as newer than x.
 func (m *Sets) older(x trace.Line, after uint32) (depths uint64) {
 	for i := range m.above {
 		y := &m.above[i]
@@ -479,8 +477,8 @@ func (m *Sets) move(e *entry, line trace.Line, after, how uint32) {
 	m.recent.access(access{after: after, now: m.now, line: uint32(line)&^(uncounted|marked) | how})
 }
 
-// accessed moves a line to the front of its lists, and counts its depth unless the line is new or
-// pushed.
+// accessed moves a line to the front of its lists. It counts the depth of the line unless the line
+// is new or pushed.
 func (m *Sets) accessed(e *entry, line trace.Line, how uint32) {
 	if e.moved == 0 || m.pushed {
 		how = uncounted
@@ -519,8 +517,8 @@ func (t *tally) single(row *[MaxWays]uint64) {
 	}
 }
 
-// with combines the counts of the top array with the counts of the lists. In the lists, depths
-// begin at index at.
+// with combines the counts of the top array and of the lists. In the lists, depths begin at index
+// at.
 func (t *nearTally) with(r *recency, at int) *SetDepths {
 	s := t.depths()
 	for a := 1; a < SetCounts; a++ {
@@ -536,7 +534,7 @@ func (t *nearTally) with(r *recency, at int) *SetDepths {
 				deeper += n
 			}
 		}
-		s[a][0] = t.accesses - t.cold - deeper // this includes the accesses that are subtracted below
+		s[a][0] = t.accesses - t.cold - deeper // includes the accesses that are subtracted below
 		for _, n := range s[a][1:] {
 			s[a][0] -= n
 		}
@@ -547,12 +545,11 @@ func (t *nearTally) with(r *recency, at int) *SetDepths {
 // marks counts some accesses of a [Sets] separately.
 type marks struct {
 	now []bool // marks of the current chunk; nil if no access is marked
-	// counts of marked accesses, which the model's tally does not include; nil if no access was marked
+	// counts of marked accesses, which are not in the model's tally; nil: no access was marked
 	tally *nearTally
 }
 
-// DistancesMarked is like [Sets.Distances], and also counts marked accesses for
-// [Sets.MarkedDepths].
+// DistancesMarked is [Sets.Distances], but also counts marked accesses for [Sets.MarkedDepths].
 func (m *Sets) DistancesMarked(lines []trace.Line, marked []bool, out []uint32) {
 	if m.marks.tally == nil {
 		m.marks.tally = new(nearTally)
@@ -582,8 +579,7 @@ func count(marked []bool) (few int) {
 	return few
 }
 
-// scanMarked scans in steps like scanSteps, so that marked accesses can be counted in a separate
-// tally.
+// scanMarked scans in steps like scanSteps, so that a separate tally can count marked accesses.
 func (m *Sets) scanMarked(lines []trace.Line, marked []bool, out []uint32) (misses int) {
 	if m.exact.stamped {
 		return m.exact.scanStamped(lines, out)

@@ -27,8 +27,8 @@ const shelfBlock = 2 << 20
 var errShelfBlock = errors.New("data that did not fit in memory was stored on disk and has changed since; check the disk, and analyse the trace again")
 
 // shelfWriter writes lines in ascending order with their stamps. Both are stored as differences
-// from the previous line and stamp, so that a line takes two bytes if the neighbouring line was
-// used immediately before.
+// from the previous line and stamp. A line takes two bytes if the line before it in memory was used
+// immediately before.
 //
 //	block   number of its lines, a uvarint, after a checksum of 8 bytes
 //	line    difference from the previous line, or from 0 for the first of a block: uvarint

@@ -9,19 +9,19 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Shelved is an LRU stack that does not fit in memory. It receives segments of a trace, each of
-// which was analysed by a model in memory. For each segment, it computes the distances of the
-// segment's first touches within the whole trace, and puts the segment's lines on top (MODELS §9).
+// Shelved is an LRU stack that does not fit in memory. It receives segments of a trace that a model
+// in memory has analysed. For each segment, it computes the distances of the segment's first
+// touches within the whole trace, and puts the segment's lines on top (MODELS §9).
 //
 //	m.Join(segment, touched)        // the lines, in the order of their first touches
 //	m.Distances(touched, distances) // all at once or in parts, in that order
 //
 // The lines are in a spill store ([Shelf]) in ascending order, each with the stamp of its last
 // access. One pass over all lines finds the distances of all touches of a segment. The touches are
-// sorted by line too, so this pass also finds the line of each touch, and replaces the line's stamp
-// by a new stamp of the segment. The bitmap of live stamps and its counts stay in memory: about 1.5
-// bits for each line and each unused stamp. As for [Exact], a distance is the number of newer live
-// stamps, plus the number of earlier touches.
+// sorted by line, too, so this pass also finds the line of each touch, and replaces the line's
+// stamp by a new stamp of the segment. The bitmap of live stamps and its counts stay in memory, and
+// take about 1.5 bits for each line and each unused stamp. As for [Exact], a distance is the number
+// of newer live stamps, plus the number of earlier touches.
 type Shelved struct {
 	shelf  Shelf
 	run    uint32 // the run that contains the lines
@@ -79,9 +79,8 @@ func (m *Shelved) Join(segment Segment, lines func(yield func(trace.Line) bool))
 	return m.failed
 }
 
-// Adopt copies the lines of another model to m, which must be empty, in stack order, and counts
-// nothing. It copies the lines in parts, so that it needs little memory beyond the memory of the
-// two models.
+// Adopt copies the lines of another model to m, which must be empty, in stack order. It counts
+// nothing. It copies the lines in parts, so it needs little memory besides the two models.
 func (m *Shelved) Adopt(from Segment) error {
 	if m.failed == nil {
 		m.failed = m.adopt(from.base())
@@ -174,8 +173,8 @@ func (m *Shelved) makeRoom() (before *stamps, err error) {
 	return &old, nil
 }
 
-// merge writes all lines to a new run, with new stamps for the joined lines, and records the old
-// stamps of the joined lines.
+// merge writes all lines to a new run, with new stamps for the joined lines. It records the old
+// stamps of these lines.
 func (m *Shelved) merge(before *stamps) error {
 	old := shelfReader{shelf: m.shelf, run: m.run, blocks: m.blocks, keep: m.blocks > 0 && m.kept[1] == run{m.run, m.blocks}}
 	m.writer.begin(m.shelf, m.run+1)
@@ -306,8 +305,8 @@ func (m *Exact) place(line trace.Line) uint32 {
 	return uint32(m.table.lines - 1 - slices.Index(m.top[:], line))
 }
 
-// collect appends the lines from first to last with stamps in [begin, end), together with their
-// places, in no particular order. Lines without a stamp are treated as if their stamp were fresh-1.
+// collect appends the lines from first to last with stamps in [begin, end) and their places, in no
+// particular order. Lines without a stamp count as if their stamp were fresh-1.
 func (m *Exact) collect(to []touched, first, last trace.Line, begin, end uint32) []touched {
 	for p := range m.table.parts {
 		for _, e := range m.table.parts[p].slots {
@@ -345,7 +344,7 @@ func (m *Exact) split(lines int) (at []trace.Line) {
 }
 
 // shelvedSets counts the depths in sets for the touches of a [Shelved]. Its lists follow all
-// accesses; the number of an access is its stamp plus one.
+// accesses. The number of an access is its stamp plus one.
 type shelvedSets struct {
 	recent recency
 	tally  nearTally
@@ -389,7 +388,7 @@ func (s *shelvedSets) push(joined []touched, first uint32) {
 }
 
 // adopt moves new lines to the front of their lists, in the order of their places. A line's place
-// is also its stamp.
+// is its stamp.
 func (s *shelvedSets) adopt(lines []touched) {
 	for i := range lines {
 		s.recent.access(access{after: never, now: lines[i].place + 1, line: uint32(lines[i].line)&^(uncounted|marked) | uncounted})
@@ -397,8 +396,8 @@ func (s *shelvedSets) adopt(lines []touched) {
 	s.recent.settle()
 }
 
-// renumber renumbers the accesses in the lists in the same way as the live stamps of before. The
-// order of entries does not change, even if an entry's number is not the number of its line's last
+// renumber renumbers the accesses in the lists as stamps does the live stamps of before. The order
+// of entries does not change, even if an entry's number is not the number of its line's last
 // access.
 func (s *shelvedSets) renumber(before *stamps) {
 	s.recent.settle()
@@ -432,9 +431,9 @@ var ErrShelvedState = errors.New("data that did not fit in memory was stored els
 // run identifies the blocks that are retained for a state.
 type run struct{ number, blocks uint32 }
 
-// Keep returns the state, and makes the spill store retain the state's data until Keep has been
-// called twice more. A caller that saves states needs the data of the last two states, because the
-// newest saved copy may be incomplete.
+// Keep returns the state. The spill store then retains the state's data until Keep has been called
+// twice more. A caller that saves states needs the data of the last two states, because the newest
+// saved copy may be incomplete.
 func (m *Shelved) Keep() (state []byte, err error) {
 	m.settle()
 	if m.failed != nil {
@@ -490,8 +489,8 @@ func RestoreShelved(shelf Shelf, sets SetNumbers, state []byte) (*Shelved, error
 	return m, m.readStamps(next)
 }
 
-// These constants limit a state according to the content of the spill store, so that a forged state
-// cannot cause large allocations or long loops.
+// These constants limit a state by the content of the spill store. A forged state can thus not
+// cause large allocations or long loops.
 const (
 	leastLineBytes = 2  // minimum size of a line in the spill store
 	mostLineBytes  = 15 // maximum size of a line in the spill store
@@ -502,8 +501,8 @@ const (
 )
 
 // plausible checks that the number of blocks fits a state with stamps below next, and that the last
-// block is in the spill store. The blocks of a run are written in order, so the other blocks should
-// be in the store, too.
+// block is in the spill store. Blocks of a run are written in order, so the other blocks should be
+// in the store, too.
 func (m *Shelved) plausible(next uint32) error {
 	blocks := uint64(m.blocks)
 	if uint64(m.lines) > blocks*(shelfBlock+mostLineBytes)/leastLineBytes || uint64(next) > stampsOfLine*uint64(m.lines)+2*blockStamps ||
@@ -559,7 +558,7 @@ func (r *recency) code(c *codec.Coder, next uint32) {
 // between its number, which is at most next, and the number of the next older entry (0 if there is
 // none). A 0 ends the sequence of lists.
 func (l *lists) code(c *codec.Coder, next uint32) {
-	for number := 0; ; { // number is the place plus 1 of the previous list
+	for number := 0; ; { // the place of the previous list, plus 1
 		if !c.Reads() {
 			number = l.filled(number)
 		}
@@ -595,7 +594,7 @@ func (l *lists) code(c *codec.Coder, next uint32) {
 	}
 }
 
-// filled returns the place plus 1 of the first nonempty list at or after a place, or 0.
+// filled returns 1 + the place of the first nonempty list at or after a place, or 0.
 func (l *lists) filled(place int) (number int) {
 	for ; place < len(l.turn); place++ {
 		if page := l.pages[place/pageLists]; page != nil && page[place%pageLists][at(l.turn[place], 0)] != 0 {

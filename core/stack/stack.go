@@ -1,52 +1,51 @@
-// Package stack computes LRU stack distances: for each access to a cache line, how many distinct
-// other lines were accessed since the last access to it (MODELS §1). A fully associative LRU cache
-// of C lines hits on exactly the accesses with a distance below C, so one pass covers every
+// Package stack computes LRU stack distances: for each access to a cache line, the number of
+// distinct other lines accessed since the last access to it (MODELS §1). A fully associative LRU
+// cache of C lines hits on exactly the accesses with a distance below C, so one pass covers every
 // capacity (Mattson, Gecsei, Slutz and Traiger, 1970).
 //
 // [Exact] is the model that computes only distances. It keeps the stack in two parts:
 //
 //  1. The topmost 16 lines are an array in order of use. Most accesses of real programs hit in this
-//     array: a linear search shifts the entries that it passes, and the distance is the position of
+//     array. A linear search shifts the entries that it passes, and the distance is the position of
 //     the hit.
 //  2. A line that falls off the array is assigned a timestamp. Below the array, the order of use is
-//     the order of the stamps, so the distance of a line that is accessed again is 16 plus the
+//     the order of the stamps. When such a line is accessed again, its distance is 16 plus the
 //     number of live stamps that are newer than the line's stamp. A hash table (table.go) maps the
 //     line to its stamp. A bitmap of live stamps with a tree of prefix counts (stamps.go) counts
 //     the newer stamps in a small, fixed number of steps.
 //
-// Because searching the array needs no access to the hash table, accesses that miss the array are
-// queued and processed in bursts: the table's slots are touched first, so that their cache misses
-// overlap.
+// The search of the array needs no hash table, so accesses that miss the array are queued and
+// processed in bursts. The table's slots are touched first, so that their cache misses overlap.
 //
-// If most accesses miss the array, searching it wastes time, and two lines have to be looked up:
-// the accessed line and the line that falls off. In this case, every line is assigned a stamp
-// (exact.go). Repeated accesses to one line are recognised by a comparison, and any other access
-// needs one table lookup. The array is updated from time to time, to detect when most accesses
-// would hit in it again.
+// If most accesses miss the array, its search wastes time, and two lines have to be looked up: the
+// accessed line and the line that falls off. Every line is then assigned a stamp (exact.go). A
+// comparison recognises repeated accesses to one line, and any other access needs one table
+// look-up. The array is updated from time to time, to detect when most accesses would hit in it
+// again.
 //
 // When the stamps run out, the live stamps are renumbered from zero. This is rare, because it makes
 // room for several times as many new stamps.
 //
-// [Sets] also covers set-associative caches: for every number of sets from 2^0 to 2^16, it computes
+// [Sets] also covers set-associative caches. For every number of sets from 2^0 to 2^16, it computes
 // the depth at which each access finds its line in its set (MODELS §4; Hill and Smith, 1989, call
 // this all-associativity simulation). Two lines share one of 2^a sets if the last a bits of their
-// numbers agree. For every a at once, this follows from the number of trailing zeros in the XOR of
-// the two numbers:
+// numbers agree. The number of trailing zeros in the XOR of the two numbers shows this for every a
+// at once:
 //
 //  1. For a line in the top array, the lines above it are known. Each of them adds one to the
 //     depths for all numbers of sets with which it shares a set with the line. This takes one
 //     addition to a word of sixteen 4-bit lanes.
 //  2. For a line from below the array, there is a list of at most 32 numbers for each set. It
-//     counts the lines that fell off the array after this line did (recency.go). The lines that are
+//     counts the lines that fell off the array after this line (recency.go). The lines that are
 //     still in the array are added in lanes. A line moves in its lists only when it falls off the
 //     array. The moves end at the first number of sets for which the line is already at the front,
 //     because with more sets it is at the front, too. If every line has a stamp, the lists are
-//     instead updated at each access, and one visit of a list both counts and moves the line.
+//     instead updated at each access, and one visit of a list counts and moves the line.
 //
-// [Coherent] computes the same depths for one of several cores, when other cores' stores invalidate
-// lines (MODELS §6.4). [Shelved] supports more lines than fit in memory: it keeps the lines in a
-// spill store ([Shelf]), and appends, one by one, segments of the trace that were analysed in
-// memory (MODELS §9).
+// [Coherent] computes the same depths for one of several cores if other cores' stores invalidate
+// lines (MODELS §6.4). [Shelved] supports more lines than fit in memory. It keeps the lines in a
+// spill store ([Shelf]), and appends segments of the trace that were analysed in memory, one by one
+// (MODELS §9).
 //
 // The idea of counting live marks in a tree over time is from Bennett and Kruskal (1975) and Olken
 // (1981). The tests compare every model with reference implementations.

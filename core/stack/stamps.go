@@ -3,8 +3,8 @@ package stack
 import "math/bits"
 
 // stamps is an ordered set of timestamps: a bitmap of live stamps, and above it a tree that counts
-// them. To count the live stamps that are newer than a given stamp, it reads a few words, without a
-// loop or branch that depends on the stamp.
+// them. It counts the live stamps that are newer than a given stamp by reading a few words. No loop
+// or branch depends on the stamp.
 //
 //	block   65,536 stamps: their bitmap, and five levels of nodes of fan-out 4,
 //	        which cover 256, 1,024, … 65,536 stamps. A node is a word of four
@@ -21,8 +21,8 @@ type stamps struct {
 	live   uint32 // number of live stamps: the sum of popcount(bits) over the blocks
 }
 
-// block contains bitmap and nodes together, in three pages of memory. With a separate array for
-// each level, an access would touch six pages.
+// block contains bitmap and nodes together, in three pages of memory. With separate arrays for the
+// levels, an access would touch six pages.
 type block struct {
 	bits  [blockWords]uint64
 	by256 [256]uint64 // nodes that each cover 256 stamps; the names of the other levels are analogous
@@ -119,8 +119,8 @@ func (t *stamps) count() {
 	}
 }
 
-// older returns the number of live stamps before each word of the bitmaps. With the result, ranking
-// many stamps is faster than calling rank for each stamp.
+// older returns the number of live stamps before each word of the bitmaps. Ranking many stamps with
+// this result is faster than calling rank for each stamp.
 func (t *stamps) older() []uint32 {
 	older, sum := make([]uint32, 0, len(t.blocks)*blockWords), uint32(0)
 	for i := range t.blocks {
@@ -183,7 +183,7 @@ func (t *stamps) remove(s uint32) (newer uint32) {
 }
 
 // take removes a stamp from a node's child, and returns the number of live stamps in the children
-// before this child. The last two bits of child select the child.
+// before it. The last two bits of child select the child.
 func take(node *uint64, child uint32) (before uint64) {
 	n, shift := *node, child&3*16
 	*node = n - laneStep<<shift

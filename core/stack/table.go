@@ -2,10 +2,10 @@ package stack
 
 import "github.com/stackglass/stackglass/core/trace"
 
-// table maps each line of the trace to its timestamp. It uses open addressing with linear probing,
-// in 256 parts that grow one at a time. Therefore growth never interrupts the run for long, and old
-// and new memory coexist for only one part. Large parts grow by half, so the table needs 23 to 35
-// bytes per line.
+// table maps each line of the trace to its timestamp. It uses open addressing with linear probing.
+// Its 256 parts grow one at a time, so growth never interrupts the run for long, and old and new
+// memory coexist for only one part. Large parts grow by half, so the table needs 23 to 35 bytes per
+// line.
 type table struct {
 	parts [tableParts]part
 	lines int // number of entries in all parts
@@ -29,8 +29,8 @@ type part struct {
 type entry struct {
 	key   uint64 // line + 1; 0 for an empty slot
 	stamp uint32 // timestamp, or onTop or fresh
-	// in [Sets]: number of the line's last move in the lists, 0 if the line never moved; in
-	// [Coherent]: the id of the line, 0 if the line has no id
+	// in [Sets]: number of the line's last move in the lists, or 0; in [Coherent]: id of the line,
+	// or 0
 	moved uint32
 }
 
@@ -40,15 +40,14 @@ const (
 )
 
 // hash hashes a line. The high bits of the result select the part and the slot. A single
-// multiplication would not be sufficient: it would map strides near the inverse of the factor to
-// consecutive slots.
+// multiplication would map strides near the inverse of the factor to consecutive slots.
 func hash(line trace.Line) uint64 {
 	h := line * 0x9e3779b97f4a7c15
 	h ^= h >> 32
 	return h * 0xd6e8feb86659fd93
 }
 
-// home returns the preferred slot for hash h among n slots. It is the first slot of a group of four
+// home returns the preferred slot for hash h among n slots: the first slot of a group of four
 // slots, which fill a cache line.
 func home(h uint64, n int) int {
 	return int((h<<partBits>>32)*uint64(n/slotGroup)>>32) * slotGroup
@@ -57,8 +56,8 @@ func home(h uint64, n int) int {
 // group contains the entries of one cache line.
 type group [slotGroup]entry
 
-// place returns the index of the entry with a key or, if no entry has this key, of the last entry.
-// It has no branch, because the position of the entry cannot be predicted.
+// place returns the index of the entry with a key or, if there is none, of the last entry. It has
+// no branch, because the position of the entry is unpredictable.
 func (g *group) place(key uint64) uint64 {
 	a, b, c := differ(g[0].key, key), differ(g[1].key, key), differ(g[2].key, key)
 	return a + a&b + a&b&c
@@ -94,7 +93,7 @@ func (t *table) find(line trace.Line) *entry {
 	return t.findBehind(line)
 }
 
-// findBehind does the same as find for lines that are not in the group in which the search begins.
+// findBehind is find for lines that are not in the group in which the search begins.
 func (t *table) findBehind(line trace.Line) *entry {
 	h := hash(line)
 	slots := t.parts[h>>(64-partBits)].slots
@@ -107,7 +106,7 @@ func (t *table) findBehind(line trace.Line) *entry {
 			}
 		}
 		e := &slots[i]
-		if e.key == 0 { // checked first, so that noLine, whose key would be 0, is not found
+		if e.key == 0 { // first, so that noLine, whose key would be 0, is not found
 			return nil
 		}
 		if e.key == line+1 {
@@ -117,7 +116,7 @@ func (t *table) findBehind(line trace.Line) *entry {
 	}
 }
 
-// findOrAdd returns the line's entry, and adds a fresh entry if the line has no entry. grew reports
+// findOrAdd returns the line's entry. It adds a fresh entry if the line has none. grew reports
 // whether the entries of the line's part have moved. The pointer is valid until this part grows.
 func (t *table) findOrAdd(line trace.Line) (e *entry, grew bool) {
 	h := hash(line)

@@ -11,15 +11,14 @@
 //     (whose record follows the record of the return). Otherwise, the caller is unknown: the
 //     function is a callback, the start of a thread, or a signal handler.
 //  2. If the program's tables list a block as a successor of the latest block of its invocation,
-//     the block was entered by the edge between these two blocks. If several edges join the same
-//     two blocks, the first of these edges is counted.
+//     the edge between these two blocks is counted. If several edges join them, the first is
+//     counted.
 //  3. A block that returns ends its invocation. A tail call also counts as a return, whether or not
 //     the called function returns.
 //  4. In any other case, invocations have ended without a return. The block, for example a landing
-//     pad, belongs to the topmost invocation whose latest block it can follow. A block after a
-//     setjmp, and any block that cannot follow the latest block of any invocation, belongs to the
-//     topmost invocation of its function and counts as resumed. The invocations above that
-//     invocation have ended.
+//     pad, belongs to the topmost invocation whose latest block it can follow. If there is none,
+//     and after a setjmp, the block belongs to the topmost invocation of its function and counts as
+//     resumed. The invocations above this invocation have ended.
 //  5. A block of a function without an active invocation counts as resumed, and all invocations of
 //     the thread end. This happens if a trace begins in the middle of a run, or if a program
 //     switches stacks.
@@ -29,11 +28,11 @@
 // blocks.Run.Reuse.
 //
 // The call stacks at the beginning of a segment are unknown. The segment records the blocks that
-// belong to earlier invocations and the first calls, and resolves both when it is appended
+// belong to earlier invocations, and the first calls. Both are resolved when it is appended
 // (state.go). The result is the same as for the whole trace. Undeclared jumps in recursive code may
-// lead to a block that could belong either to an invocation of the segment or to an earlier
-// invocation. Such a segment cannot be used (ErrTorn). Segments also cannot be joined if they might
-// have more call paths than a run distinguishes (ErrManyPaths).
+// lead to a block that could belong to an invocation of the segment or to an earlier invocation.
+// Such a segment cannot be used (ErrTorn). Segments that might have more call paths than a run
+// distinguishes cannot be joined (ErrManyPaths).
 package branches
 
 import (
@@ -49,7 +48,7 @@ import (
 type Analysis struct {
 	program func() *trace.Program
 	segment bool // the analysis begins in the middle of a run
-	gone    bool // the analysis was stopped: calls are nested too deep
+	gone    bool // calls are nested too deeply, so the analysis was stopped
 	code    code
 	counts  counts
 
@@ -58,13 +57,13 @@ type Analysis struct {
 	now      *thread     // thread of the latest row
 	encoded  encoded
 
-	enters    [32][]uint32       // the block that a row with a given kind and Site enters; 0: none
+	enters    [32][]uint32       // the block that a row with a kind and Site enters; 0: none
 	entered   [mostPicked]uint32 // the blocks that the current rows enter
 	enteredAt [mostPicked]uint32 // number of the batch's references before each entry
 
 	paths   paths
 	passed  uint32   // references of the batch so far
-	changes []Change // the path of each reference of the batch
+	changes []Change // changes of the path within the batch
 	adopted []uint32 // numbers of the paths in the profile that was loaded last
 }
 
@@ -101,14 +100,14 @@ const mostFrames = 1 << 22 // greatest depth of nested calls; a trace with deepe
 var ErrTorn = errors.New("a part of the trace contains a jump that may belong to a call in an earlier part, so the block counts of the parts cannot be joined; analyse the trace in one piece")
 
 // ErrManyPaths reports that segments have more than [MostPaths] call paths, or call paths of more
-// than [MostDepth] functions. Which paths come first, and how deep they are in the run, can only be
-// determined by reading the trace in order.
+// than [MostDepth] functions. Only reading the trace in order shows which paths come first, and how
+// deep they are in the run.
 var ErrManyPaths = errors.New("parts of the trace have more than " + strconv.Itoa(MostPaths) + " call paths, or call paths of more than " + strconv.Itoa(MostDepth) + " functions, so the counts of the parts cannot be joined; analyse the trace in one piece")
 
-// Consume follows the next rows. A conditional branch that tests whether a row enters a block, or
-// which of two edges it takes, would be as unpredictable as the branches of the traced program. So
-// rows that enter blocks are selected without a branch. After that, a block that follows its
-// predecessor takes one conditional branch, which nearly always has the same outcome.
+// Consume follows the next rows. A conditional branch that depends on whether a row enters a block,
+// or on the edge to the block, would be as unpredictable as the branches of the traced program.
+// Rows that enter blocks are therefore selected without a branch. After that, a block that follows
+// its predecessor costs one conditional branch with almost always the same outcome.
 func (a *Analysis) Consume(b *trace.Batch) error {
 	a.passed, a.changes = 0, append(a.changes[:0], Change{})
 	if b.Site == nil || a.gone {
@@ -152,7 +151,7 @@ func runOf(threads []uint32) int {
 }
 
 // pick writes the blocks that the rows enter to a.entered, and returns their number n. If a row
-// cannot be used, err contains the reason, and n is the number of blocks before the row.
+// cannot be used, err is the reason, and n is the number of blocks before it.
 func (a *Analysis) pick(kinds []trace.Kind, sites []uint32) (n int, err error) {
 	sites = sites[:len(kinds)]
 	entered, at, passed := &a.entered, &a.enteredAt, a.passed
@@ -187,8 +186,8 @@ func (a *Analysis) pick(kinds []trace.Kind, sites []uint32) (n int, err error) {
 
 const mostPicked = 1 << 10 // maximum number of rows at a time
 
-// follow moves a thread through the given blocks. before contains, for each block, the number of
-// references before it.
+// follow moves a thread through the given blocks. before contains the number of references before
+// each block.
 func (a *Analysis) follow(t *thread, entered, before []uint32) error {
 	nodes, taken, at, returned := a.code.nodes, a.counts.taken, t.at, t.returned
 	if returned != 0 && len(entered) > 0 {
@@ -200,7 +199,7 @@ func (a *Analysis) follow(t *thread, entered, before []uint32) error {
 		from := &nodes[at]
 		first, second := uint64(from.first^to), uint64(from.second^to)
 		if first*second == 0 && nodes[to].plain {
-			// counts the first edge if it leads to the block, and otherwise the second edge
+			// count the first edge if it leads to the block, and otherwise the second edge
 			taken[from.edge+uint32(-first>>63)]++
 			at, returned = to, 0
 			instructions += uint64(nodes[to].instructions)

@@ -8,22 +8,22 @@ import (
 )
 
 // code contains the program of the trace's tables in a form for fast look-ups. Blocks are numbered
-// from 1; 0 means no block.
+// from 1, and 0 means no block.
 type code struct {
 	program *trace.Program
 	nodes   []node
 	edges   uint32      // number of edges of all nodes
 	jumps   []jump      // the edges of nodes with more than two edges
-	targets []uint32    // edges of the jumps, by target: see jump
+	targets []uint32    // the edges of the jumps by target; see jump
 	more    index.Table // the edges of jumps whose targets lie far apart, by source and target; the first edge if several are equal
 	names   map[string]uint32
 	// nameOf contains the number of each function's name, and calls contains the number of the name
 	// that each node calls; 0: none.
 	nameOf, calls []uint32
 	// bySite means that the first load, store or modify of a block shows that the block was
-	// entered. firstOf maps a site to the block whose first such reference it is; 0: none. bare
-	// maps a block to its own number, or to 0 if it has such a site. none contains only zeros, and
-	// is as long as the longer of firstOf and bare.
+	// entered. firstOf maps the site of this first reference to its block, and any other site to 0.
+	// bare maps a block without such a reference to its own number, and any other block to 0. none
+	// contains only zeros, and is as long as the longer of firstOf and bare.
 	bySite              bool
 	firstOf, bare, none []uint32
 }
@@ -34,7 +34,7 @@ type node struct {
 	function      uint32
 	instructions  uint32
 	jump          uint32 // 1 + the index of the node's jump; 0: the node has at most two edges
-	plain         bool   // if the node is entered by an edge, only the edge has to be counted
+	plain         bool   // if an edge enters the node, nothing else needs to be counted
 	enters        bool
 	returns       bool
 	lands         bool // the node is a landing pad of exceptions
@@ -43,11 +43,11 @@ type node struct {
 }
 
 // jump describes the edges of a node with more than two edges, such as a switch. The edge to node
-// low + i has the number targets[at+i] - 1; if targets[at+i] is 0, there is no such edge. If span
-// is 0, the edges are in the table more instead.
+// low + i has the number targets[at+i] - 1. If targets[at+i] is 0, there is no such edge. If span
+// is 0, the edges are in more instead.
 type jump struct{ low, span, at uint32 }
 
-// If the targets of a jump span mostSpan nodes per edge or more, its edges are stored in more.
+// The edges of a jump are in more if its targets span mostSpan or more nodes per edge.
 const mostSpan = 16
 
 // learn adds the functions, blocks and sites of p that are not yet known.
@@ -150,8 +150,8 @@ func (c *code) known(edge uint64) bool {
 	return known
 }
 
-// jumpSetters are the functions that can return more than once, because a later jump returns from
-// the same call again.
+// jumpSetters are the functions that can return more than once, because a later jump makes the same
+// call return again.
 var jumpSetters = []string{"setjmp", "_setjmp", "sigsetjmp", "__sigsetjmp", "getcontext", "swapcontext", "vfork"}
 
 // instructionsOf returns the number of LLVM IR instructions in one execution of a block.

@@ -10,8 +10,8 @@ type thread struct {
 
 	path  uint32   // path of the topmost invocation; 0: no invocation
 	under []uint32 // paths of the invocations below, as in stack
-	row   uint32   // path of the latest row; when a block returns, it does not change until the next row
-	start uint32   // in a segment: the path of the rows before the thread's first block
+	row   uint32   // path of the latest row; it changes only at the row after a return
+	start uint32   // for segments: path of the rows before the thread's first block
 
 	// returned is the latest block if it returned, and otherwise 0. before is the preceding block
 	// of the same invocation; 0: none. reached means that before is unknown, because the segment
@@ -19,9 +19,9 @@ type thread struct {
 	returned, before uint32
 	reached          bool
 
-	// For segments: fresh means that the thread has not entered a block yet, and based means that
-	// its bottommost invocation began before the segment. reaches lists the blocks in which
-	// invocations from before the segment continued.
+	// For segments: fresh means that the thread has not entered a block yet. based means that its
+	// bottommost invocation began before the segment. reaches lists the blocks in which invocations
+	// from before the segment continued.
 	fresh, based bool
 	reaches      []reach
 }
@@ -74,7 +74,7 @@ func (c *counts) call(caller, function uint32, n uint64) {
 	c.other[at] += n
 }
 
-// calls returns the number of times that a block called a function by name.
+// calls returns how often a block called a function by name.
 func (c *counts) calls(caller, function uint32) uint64 {
 	if c.callee[caller] == function+1 {
 		return c.made[caller]
@@ -157,7 +157,6 @@ func (a *Analysis) calledBy(caller, function uint32) bool {
 	return true
 }
 
-// blank reports whether a thread has not entered any block.
 func (t *thread) blank() bool { return t.at == 0 && t.returned == 0 && len(t.reaches) == 0 }
 
 // push adds an invocation on top of a thread's stack.
@@ -236,8 +235,8 @@ func (a *Analysis) edge(t *thread, edge, to uint32) {
 }
 
 // invocationBefore finds the topmost invocation whose latest block has an edge to the given block.
-// It returns the edge, and the number of invocations above that invocation, or -1 if there is no
-// such invocation.
+// It returns the edge and the number of invocations above the invocation, or -1 if there is no such
+// invocation.
 func (a *Analysis) invocationBefore(t *thread, to uint32) (depth int, edge uint32) {
 	for i := len(t.stack) - 1; i >= 0; i-- {
 		if edge, found := a.code.follows(t.stack[i], to); found {
@@ -259,8 +258,8 @@ func (a *Analysis) invocationOf(t *thread, function uint32) (depth int) {
 	return -1
 }
 
-// drop ends the topmost invocations at their latest blocks. depth is their number; -1 means all
-// invocations.
+// drop ends the given number of topmost invocations at their latest blocks, or all invocations if
+// the number is -1.
 func (a *Analysis) drop(t *thread, depth int) {
 	for ; t.at != 0 && depth != 0; depth-- {
 		a.counts.left[t.at]++

@@ -9,54 +9,53 @@ import (
 	"github.com/stackglass/stackglass/core/profile"
 )
 
-// MostPaths is the largest number of call paths that a run distinguishes. All further paths share
+// MostPaths is the maximum number of call paths that a run distinguishes. All further paths share
 // the path [profile.FurtherPaths].
 const MostPaths = 1 << 14
 
-// MostDepth is the largest number of functions in a call path. Deeper calls are counted on a path
-// [profile.FurtherPaths] below the last function. Otherwise a recursion of three or more functions,
-// thousands of calls deep, would have as many paths, and exports that write every path in full
-// would grow with the square of the depth.
+// MostDepth is the maximum number of functions in a call path. Deeper calls are counted on a path
+// [profile.FurtherPaths] below the last function. Without this limit, a recursion of three or more
+// functions, thousands of calls deep, would have thousands of paths. Exports that write every path
+// in full would then grow with the square of the depth.
 const MostDepth = 512
 
 // paths is the tree of call paths: the calling context tree of Ammons, Ball and Larus (Exploiting
 // Hardware Performance Counters with Flow and Context Sensitive Profiling, PLDI 1997). If a
-// function calls itself, the path stays the same, and if two functions call each other, the calls
+// function calls itself, the path stays the same. If two functions call each other, the calls
 // alternate between two paths. Recursion of any depth therefore adds only a few paths. The rule
-// depends only on a path and its caller, so the paths of a segment can start from unknown callers;
-// when the segment is appended, they become paths of the run.
+// depends only on a path and its caller, so the paths of a segment can start from unknown callers.
+// When the segment is appended, they become paths of the run.
 type paths struct {
 	list    []path
 	at      index.Table // parent << 32 | function
-	most    int         // number of paths that are distinguished
+	most    int         // number of paths to distinguish
 	rest    uint32      // the path of all calls beyond the maximum number of paths; 0: none yet
-	deep    uint32      // greatest depth of paths that are distinguished
+	deep    uint32      // greatest depth of the paths to distinguish
 	deepest uint32      // greatest depth of any path
 }
 
 // path is a call path: a function, and the path of its caller. Path 0 is outside all functions.
 type path struct {
 	parent, function uint32 // number of the function as in code, or one of the constants below
-	// number of functions on the path; in a segment, excluding functions that were entered before the
-	// segment
+	// number of functions on the path; in a segment, without functions entered before the segment
 	depth uint32
 
 	calls        uint64 // calls by the parent's function
 	again        uint64 // recursive calls of the function, which stay on the path
-	back         uint64 // calls of the parent's function, which return to the parent's path
+	back         uint64 // calls of the parent's function, which continue on the parent's path
 	instructions uint64 // LLVM IR instructions executed on the path
 }
 
-// These numbers represent the function of a path that has no function.
+// These numbers represent the function of a path without a function.
 const (
 	outside = ^uint32(0) - iota // outside all functions
-	below                       // a path from before the segment, which the segment does not know
-	further                     // paths that are not distinguished
+	below                       // an unknown path from before the segment
+	further                     // all paths that are not distinguished
 )
 
 // newPaths returns a tree without calls. Only an analysis of the whole run knows which paths appear
-// first. A segment therefore distinguishes all of its paths, and ends with ErrManyPaths if there
-// are too many or if they are too deep.
+// first. A segment therefore distinguishes all of its paths. It fails with ErrManyPaths if there
+// are too many paths or they are too deep.
 func newPaths(segment bool) paths {
 	p := paths{list: []path{{function: outside}}, most: MostPaths, deep: MostDepth}
 	if segment {
@@ -68,7 +67,6 @@ func newPaths(segment bool) paths {
 // exceeds reports whether a segment has more or deeper paths than a run distinguishes.
 func (p *paths) exceeds() bool { return len(p.list) > MostPaths || p.deepest > MostDepth }
 
-// callee returns the path of a function that is called from a path, and counts the calls.
 func (p *paths) callee(from, function uint32, times uint64) uint32 {
 	at := &p.list[from]
 	switch {
@@ -113,7 +111,7 @@ func (p *paths) add(parent, function uint32) uint32 {
 	return n
 }
 
-// measure sets the depth of a path, whose parent's depth is known.
+// measure sets the depth of a path. The parent's depth must be known.
 func (p *paths) measure(n uint32) {
 	if at := &p.list[n]; n > 0 && at.function != below {
 		at.depth = p.list[at.parent].depth + 1
@@ -124,8 +122,8 @@ func (p *paths) measure(n uint32) {
 // unknown adds a path that represents an unknown path from before the segment.
 func (p *paths) unknown() uint32 { return p.add(0, below) }
 
-// inOrder returns the numbers of all paths in the order of results: parents come before their
-// callees, and the callees of a path are sorted by function.
+// inOrder returns the numbers of all paths in the order of results: parents precede their callees,
+// and the callees of a path are sorted by function.
 func (p *paths) inOrder() []uint32 {
 	callees := make([][]uint32, len(p.list))
 	for n := range p.list[1:] {
@@ -146,7 +144,7 @@ func (p *paths) inOrder() []uint32 {
 	return order
 }
 
-// Change records that the references of a batch belong to path Path, from reference number From on.
+// Change records that the references of a batch belong to Path from reference number From on.
 type Change struct{ From, Path uint32 }
 
 // note records the path of all references from number from on.
@@ -177,8 +175,8 @@ func (a *Analysis) caller(t *thread) uint32 {
 	return last.lower
 }
 
-// adopt adds the paths of the following segment. known contains the numbers in the run of the paths
-// that began before that segment; adopt fills in the others.
+// adopt adds the paths of the following segment. known contains the run's numbers of the paths that
+// began before the segment. adopt adds the numbers of the other paths.
 func (p *paths) adopt(next *paths, known []uint32) {
 	for n := range next.list {
 		from := &next.list[n]
@@ -195,8 +193,8 @@ func (p *paths) adopt(next *paths, known []uint32) {
 	}
 }
 
-// Changes returns the call paths of the references in the latest batch, or nil if the references
-// have no call paths.
+// Changes returns the call paths of the references in the latest batch, or nil if there are no call
+// paths.
 func (a *Analysis) Changes() []Change {
 	if a.gone {
 		return nil

@@ -61,8 +61,8 @@ func (c *code) endOf(n uint32) uint32 {
 	return c.edges
 }
 
-// upTo returns the program up to the module of a block. Later modules are omitted, because it
-// depends on how far the trace was read whether the header contains them.
+// upTo returns the program up to the module of a block. It omits later modules, because the header
+// contains them only if the trace was read far enough.
 func upTo(p *trace.Program, block uint32) *trace.Program {
 	last := &p.Blocks[block-1]
 	some := *p
@@ -98,8 +98,8 @@ func (a *Analysis) encode(p *trace.Program) []byte {
 	return e.bytes
 }
 
-// edges returns the counts as if the run ended here, counting all invocations from before a segment
-// as resumed.
+// edges returns the counts as if the run ended here. All invocations from before a segment count as
+// resumed.
 func (a *Analysis) edges(p *trace.Program) *blocks.Edges {
 	e := blocks.NewEdges(p)
 	for b := range p.Blocks {

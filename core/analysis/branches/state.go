@@ -36,7 +36,7 @@ func (a *Analysis) state() []byte {
 }
 
 // codeState reads or writes whether the analysis was stopped and, if not, the paths, threads and
-// calls. It adds the calls that it reads to the counts, and returns the threads and their paths.
+// calls. It adds the calls that it reads to the counts. It returns the threads and their paths.
 func (a *Analysis) codeState(c *codec.Coder) (threads []*thread, listed paths) {
 	gone := a.gone && !c.Reads()
 	if c.Flag(&gone); gone {
@@ -81,7 +81,7 @@ func (a *Analysis) codeState(c *codec.Coder) (threads []*thread, listed paths) {
 }
 
 // codePaths reads or writes the call paths in the order of results. When it writes, it returns the
-// number of each path in this order; when it reads, it returns the paths.
+// number of each path in this order. When it reads, it returns the paths.
 func (a *Analysis) codePaths(c *codec.Coder) (listed paths, number []uint32) {
 	var list []path
 	if !c.Reads() {
@@ -129,8 +129,8 @@ func (a *Analysis) codePaths(c *codec.Coder) (listed paths, number []uint32) {
 	return listed, number
 }
 
-// codeThread reads or writes a thread. To read, pass an empty thread. After reading, the thread's
-// frames no longer count as left.
+// codeThread reads or writes a thread. To read, pass an empty thread, whose frames then no longer
+// count as left.
 func (a *Analysis) codeThread(c *codec.Coder, t *thread, path func(*uint32)) {
 	block := func(n *uint32) { codec.Below(c, n, uint64(len(a.code.nodes))) }
 	based, reached, before, frames, under := t.based, t.reached, t.before, t.frames(), t.framePaths()
@@ -266,9 +266,8 @@ func (a *Analysis) Append(next *profile.Profile) error {
 	return nil
 }
 
-// Joins implements [contract.Joiner]. A segment can be appended if the run would distinguish all of
-// its call paths even if all of them were new, and even if all of them began at the deepest path
-// that is open.
+// Joins implements [contract.Joiner]. A segment can be appended if the run can certainly
+// distinguish all of its call paths, even if they are new and begin at the deepest open path.
 func (a *Analysis) Joins(next *profile.Profile) (now, later bool) {
 	paths, deepest := 0, uint32(0)
 	if next != nil && next.Segment != nil {
@@ -277,8 +276,8 @@ func (a *Analysis) Joins(next *profile.Profile) (now, later bool) {
 	return a.fits(1+paths, deepest), a.fits(1, 0)
 }
 
-// sizeOf returns the number of call paths of an encoded segment, except the first path, and their
-// greatest depth. It ignores errors of the encoding, because Append reports them.
+// sizeOf returns the number and the greatest depth of the call paths of an encoded segment, without
+// the first path. It ignores errors of the encoding, because Append reports them.
 func sizeOf(segment []byte) (paths int, deepest uint32) {
 	c := codec.Reader(segment)
 	gone := false
@@ -301,8 +300,8 @@ func sizeOf(segment []byte) (paths int, deepest uint32) {
 }
 
 // fits reports whether a run can have the given number of further call paths with the given depth.
-// The paths of segments are counted only after they are joined, because most segments have the same
-// paths. Recursion may make a joined path less deep than the sum of the depths, but never deeper.
+// Most segments have the same paths, so the paths of segments are counted only after they are
+// joined. Recursion can make a joined path shallower than the sum of the depths, but never deeper.
 func (a *Analysis) fits(paths int, deepest uint32) bool {
 	if a.gone || a.segment {
 		return true
@@ -311,7 +310,7 @@ func (a *Analysis) fits(paths int, deepest uint32) bool {
 }
 
 // openDepth returns the greatest depth of the paths from which the next rows may continue. A path
-// that distinguishes no calls does not count, because no path is below it.
+// that distinguishes no calls has no path below it, so it does not count.
 func (a *Analysis) openDepth() (deepest uint32) {
 	look := func(n uint32) {
 		if at := &a.paths.list[n]; at.function != further {
@@ -379,8 +378,8 @@ func (a *Analysis) loadCounts(c *blocks.RunDecoder) error {
 	})
 }
 
-// arriveAll moves a thread through the blocks of the following segment that belong to invocations
-// from before that segment, and finds the paths of these invocations.
+// arriveAll moves a thread through the blocks of the following segment that belong to earlier
+// invocations, and finds the paths of these invocations.
 func (a *Analysis) arriveAll(t, next *thread, known []uint32) error {
 	if next.start != 0 {
 		known[next.start] = t.row
@@ -410,7 +409,7 @@ func (a *Analysis) arriveAll(t, next *thread, known []uint32) error {
 	return nil
 }
 
-// join continues a thread with the invocations that the following segment leaves open.
+// join continues a thread with the open invocations of the following segment.
 func (a *Analysis) join(t, next *thread, known []uint32) {
 	if next.blank() {
 		return

@@ -8,17 +8,16 @@
 //   - events: every load or store that has a source;
 //   - transfers: the first load by a thread of a value that another thread wrote. A store creates a
 //     new value, so the overwritten value need not be moved. A modify is one reference, a load
-//     followed by a store. The transfers are therefore a lower bound on the data that a
+//     followed by a store. The number of transfers is therefore a lower bound on the data that a
 //     message-passing version of the program must send.
 //
 // One pass covers all three sizes of granules. A reference that spans several words counts once for
 // each word. Over the whole run, a granule is
 //
 //   - private: one thread refers to the granule;
-//   - falsely shared, if it is a line or a page: more than half of its events are false, that is,
-//     the words that the reference accesses have no source (MODELS §7.2). Some events may be true:
-//     a counter that is cleared before the threads start, or printed after they end, has a true
-//     event;
+//   - falsely shared, if it is a line or a page of which more than half of the events are false:
+//     the words that the reference accesses have no source (MODELS §7.2). Some events may be true,
+//     for example if a counter is cleared before the threads start, or printed after they end;
 //   - read-shared: several threads refer to the granule, and no thread uses a value that another
 //     thread wrote;
 //   - producer-consumer: one thread writes the values that other threads use;
@@ -30,16 +29,16 @@
 //
 // # Method
 //
-// In the same pass, package sites numbers the site and the data object of each reference. As long
-// as only one thread refers to a line, the analysis stores only a count for its words, and the site
-// of the last store. The site is needed if a second thread uses the stored value. At the first
-// reference by another thread, the analysis creates a cell for each word, with the last writer, a
-// bit for each thread that used the value, and the class of the word. So private data needs little
-// memory, and most references need only one look-up in a table of lines.
+// In the same pass, package sites numbers the site and the data object of each reference. While
+// only one thread refers to a line, the analysis stores only a count for each of its words, and the
+// site of the last store, in case a second thread uses the stored value. At the first reference by
+// another thread, the analysis creates a cell for each word. A cell contains the last writer, a bit
+// for each thread that used the value, and the class of the word. Private data therefore needs
+// little memory, and most references need only one look-up in a table of lines.
 //
 // Threads are assigned to slots in the order of their first references. There are at most 64 slots,
-// and all threads after the 63rd share the last slot. The threads that share a slot are
-// distinguished only when the caches of their cores matter.
+// and all threads after the 63rd share the last slot. They are distinguished only where the caches
+// of their cores matter.
 package communication
 
 import (
@@ -57,7 +56,6 @@ const (
 	pageShift = 12
 )
 
-// Communication is counted at these granularities.
 const (
 	words = iota
 	lines
@@ -69,8 +67,7 @@ const (
 type Analysis struct {
 	lineShift uint
 	sites     *sites.Analysis
-	// returns the program, whose tables list the expected threads; nil: the trace is analysed to its
-	// end
+	// returns the program, whose tables list the expected threads; nil: the whole trace is analysed
 	program func() *trace.Program
 	off     bool // the analysis was stopped
 
@@ -91,7 +88,7 @@ type Analysis struct {
 type reference struct {
 	thread        uint8  // the thread's slot
 	number        uint32 // the thread's number
-	beyond        bool   // the thread shares the slot of an earlier thread
+	beyond        bool   // the slot belongs to an earlier thread
 	bit           uint64 // the bit that represents the slot
 	loads, stores bool
 	site          uint32 // 1 + the slot of the reference's site
@@ -103,8 +100,8 @@ type reference struct {
 }
 
 // New returns an analysis that reads every batch after s. If program is not nil, it decides whether
-// the trace is analysed at all (see [Expects]): for a single-threaded trace, the analysis would be
-// useless and would take half as long as computing the stack distances. If the number of threads is
+// the trace is analysed at all (see [Expects]), because the analysis of a single-threaded trace
+// would be useless and take half as long as the stack distances. If the number of threads is
 // unknown, the analysis stops at reference number [Trial] unless a second thread has been listed or
 // has made a reference.
 func New(lineBytes uint32, s *sites.Analysis, program func() *trace.Program) *Analysis {
@@ -177,8 +174,8 @@ func (a *Analysis) ConsumePiece(b *trace.Batch, from, end uint64) {
 // Trial is the number of references within which a second thread must appear.
 const Trial = profile.SecondThreadBy
 
-// Expects reports whether a trace has several threads according to its tables, and whether the
-// tables contain this information.
+// Expects reports whether the tables of a trace list several threads, and whether they list threads
+// at all.
 func Expects(p *trace.Program) (several, known bool) {
 	switch {
 	case p == nil:
@@ -189,7 +186,7 @@ func Expects(p *trace.Program) (several, known bool) {
 	return len(p.Threads) > 1, len(p.Threads) > 1
 }
 
-// decide determines whether to continue the analysis; it is called before each batch.
+// decide determines whether to continue the analysis. It is called before each batch.
 func (a *Analysis) decide(b *trace.Batch) {
 	if a.program == nil || b.Len() == 0 {
 		return
@@ -281,8 +278,8 @@ func (a *Analysis) follow(first, last trace.Addr) {
 	a.followLines(first, last)
 }
 
-// followLines is like follow, for references that span several lines. It counts one reference to
-// each page.
+// followLines is follow for references that span several lines. It counts one reference to each
+// page.
 func (a *Analysis) followLines(first, last trace.Addr) {
 	var events uint64
 	for line := first >> a.lineShift; ; line++ {
@@ -365,7 +362,7 @@ func (a *Analysis) page(number uint32, wordEvents uint64) {
 	}
 }
 
-// among locates the analysed references among all references.
+// among translates between the analysed references and all references.
 type among struct {
 	first uint64   // number of the first reference of package sites' batch
 	rows  []uint32 // analysed rows of that batch, ascending; nil: all
@@ -379,12 +376,13 @@ func (m *among) row(i int) int {
 	return int(m.rows[i])
 }
 
-// Among announces that the next batch consists of some rows of the latest batch of package sites,
-// which begins with reference number first. Several of these rows may be parts of one reference.
+// Among announces that the next batch consists of some rows of the latest batch of package sites.
+// That batch begins with reference number first. Several of these rows may be parts of one
+// reference.
 func (a *Analysis) Among(rows []uint32, first uint64) { a.among = among{first, rows} }
 
-// Reach advances the number of references to the given total; the skipped references are not
-// analysed.
+// Reach advances the number of references to the given total, without analysing the skipped
+// references.
 func (a *Analysis) Reach(references uint64) {
 	if a.off {
 		return

@@ -87,14 +87,14 @@ func comparePairs(x, y [2]uint32) int { return slices.Compare(x[:], y[:]) }
 func (a *Analysis) apart(l *line) uint32 {
 	cells := a.memory.cells.run(l.words)
 	least := uint32(len(cells))
-	last := -1 // the previous referenced word
+	last := -1 // the previous word with references
 	for i := range cells {
 		c := &cells[i]
 		if c.references == 0 {
 			continue
 		}
-		// Comparing neighbouring words is sufficient: if both words of every pair of neighbours belong to
-		// the same single thread, all words belong to that thread.
+		// Comparing neighbouring words is sufficient: if both words of every pair of neighbours
+		// belong to one thread, all words belong to that thread.
 		if last >= 0 {
 			if b := &cells[last]; c.class.several || b.class.several || c.class.first != b.class.first {
 				least = min(least, uint32(i-last))
@@ -105,7 +105,7 @@ func (a *Analysis) apart(l *line) uint32 {
 	return least << wordShift
 }
 
-// foldFalse merges all sets beyond the maximum number into one set.
+// foldFalse merges the sets beyond the maximum number.
 func foldFalse(list []profile.FalseSharing) []profile.FalseSharing {
 	const kept = profile.MaxFalseSharing - 1
 	if len(list) <= profile.MaxFalseSharing {

@@ -12,8 +12,7 @@ import (
 // uses it in between.
 const (
 	usesPerHandover = 8 // minimum number of references per handover for a word to belong to its last writer
-	// a thread with fewer stores to its words of a line is assumed to have only initialised these
-	// words
+	// a thread with fewer stores to its words of a line probably only initialised them
 	leastStores = 16
 )
 
@@ -21,7 +20,7 @@ const (
 type lineOwners struct {
 	threads uint64              // bit set of the owners
 	uses    [mostThreads]uint64 // number of references of each owner to its own words
-	site    [mostThreads]uint32 // site of the last store to each owner's most used word; most is the number of uses of that word
+	site    [mostThreads]uint32 // site of the last store to each owner's most used word, and number of uses of that word
 	most    [mostThreads]uint64
 }
 
@@ -113,10 +112,10 @@ func (a *Analysis) movesOf(l *line) (x lineMoves) {
 	return x
 }
 
-// minimum number of ping-pongs that are reported if the threads rarely store
+// minimum number of reported ping-pongs if the threads rarely store
 const leastPingPongs = 4
 
-// pingPongs counts how often a line moved back and forth: a thread's false misses count up to the
+// pingPongs counts how often a line moved back and forth. A thread's false misses count up to the
 // number of misses that its own stores cause. If one thread fills a line and other threads then use
 // it, only these other threads miss, so nothing is counted. If more than half of the misses count,
 // all misses are counted.

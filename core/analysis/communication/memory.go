@@ -31,16 +31,16 @@ type memory struct {
 
 const (
 	recentBits  = 8
-	recentLines = 1 << recentBits // number of lines that are found without the table; enough for the lines that a loop uses at a time
+	recentLines = 1 << recentBits // number of lines that are found without the table, enough for a typical loop
 )
 
 type line struct {
 	number     trace.Line
-	references uint64 // number of references, as long as the line is not shared
+	references uint64 // number of references while the line is not shared
 	page       uint32
 	words      uint32 // index of the line's run in private, or of its entry in shares
-	site       uint32 // as long as the line is not shared: 1 + the slot of the site that wrote it last; 0: never written
-	owner      uint8  // the thread that referred to it first
+	site       uint32 // while the line is not shared: 1 + the slot of the site that wrote it last; 0: never written
+	owner      uint8  // the thread of the first reference
 	shared     bool
 }
 
@@ -48,10 +48,10 @@ type line struct {
 type privateWord struct {
 	site       uint32 // 1 + the slot of the site that wrote it last; 0: never written
 	references uint32
-	stores     uint8 // the same as in cell
+	stores     uint8 // as in cell
 }
 
-const mostPrivate = 1<<32 - 1 // maximum number of references counted for a word that is not shared
+const mostPrivate = 1<<32 - 1 // maximum count of references to a word that is not shared
 
 // cell is a granule that several threads may have referred to.
 type cell struct {
@@ -61,8 +61,8 @@ type cell struct {
 	site       uint32 // 1 + the slot of the site that wrote it last; 0: never written
 	writer     uint8
 	class      usage
-	// For words: handovers counts the stores by another thread than the previous writer, and stores
-	// counts all stores, up to mostStores.
+	// For words: handovers counts the stores after another thread's store, and stores counts all
+	// stores, up to mostStores.
 	handovers uint32
 	stores    uint8
 }
@@ -71,14 +71,14 @@ const mostStores = 255 // limit of the store count of a word
 
 func addStore(stores uint8) uint8 { return uint8(min(uint(stores)+1, mostStores)) }
 
-// usage determines the sharing class.
+// usage determines the sharing class of a granule.
 type usage struct {
-	first    uint8 // the thread that referred to it first
+	first    uint8 // the thread of the first reference
 	several  bool  // several threads referred to the granule
 	producer uint8 // 1 + the thread whose values other threads used; 0: none
 }
 
-const manyProducers = 0xff // value of producer: other threads used the values of several threads
+const manyProducers = 0xff // value of producer if other threads used the values of several threads
 
 func (u *usage) refer(thread uint8, isFirst bool) {
 	if isFirst {
@@ -87,7 +87,6 @@ func (u *usage) refer(thread uint8, isFirst bool) {
 	u.several = u.several || u.first != thread
 }
 
-// produce records that another thread used a value of this thread.
 func (u *usage) produce(thread uint8) {
 	if u.producer == 0 {
 		u.producer = thread + 1
@@ -153,15 +152,14 @@ type share struct {
 }
 
 // sharedLine is a shared line. If a thread has accessed the line, but not since the latest store by
-// another thread, its next access misses in a cache of any size: a coherence miss.
+// another thread, its next access misses in a cache of any size. This is a coherence miss.
 type sharedLine struct {
 	share
-	// had is the bit set of the threads that have ever referred to the line. has is the bit set of the
-	// threads that have referred to the line since the latest store by another thread.
+	// had is the bit set of the threads that have ever referred to the line, and has the bit set of
+	// the threads that have referred to it since the latest store by another thread.
 	had, has uint64
 	tallies  uint32 // the first tally of the line's false misses; 0: none
-	// number of the thread that last wrote the line; the slot is not sufficient, because several
-	// threads may share a slot
+	// number of the thread that last wrote the line, because several threads may share a slot
 	wrote uint32
 
 	// These fields describe the last reference: its site and data object, and the address of its
@@ -182,8 +180,8 @@ func (s *sharedLine) refer(r *reference) (from source, miss bool) {
 	return s.cell.refer(r), miss
 }
 
-// tally counts coherence misses at false events with the same writer and the same reference.
-// Dubois et al. (1993) call them useless misses.
+// tally counts coherence misses at false events with the same writer and the same reference. Dubois
+// et al. (1993) call them useless misses.
 type tally struct {
 	tallyKey
 	next   uint32 // next tally of the line; 0: none
@@ -206,7 +204,7 @@ func (m *memory) init(lineShift uint) {
 	m.tallies = make([]tally, 1)
 }
 
-// lineOf returns a line, and creates it as a line of this thread if necessary.
+// lineOf returns a line. It creates a missing line as a line of this thread.
 func (m *memory) lineOf(number trace.Line, thread uint8) *line {
 	seen := &m.recent[number*0x9e3779b97f4a7c15>>(64-recentBits)] // rows of a matrix are often a power of two apart
 	if *seen != nil && (*seen).number == number {
@@ -291,8 +289,8 @@ func (m *memory) share(l *line) {
 	l.words, l.shared = n, true
 }
 
-// tally returns the tally for the false misses of a reference. A line to which many source
-// locations refer can have very many tallies, so tallies are found in a hash table.
+// tally returns the tally for the false misses of a reference. Many source locations can refer to
+// one line, so tallies are found in a hash table.
 func (m *memory) tally(s *sharedLine, l *line, from source, r *reference) *tally {
 	t := tally{tallyKey: tallyKey{line: l.words, site: from.site, pair: r.pair, from: from.thread, to: r.thread}}
 	t.offset = max(l.number<<m.lineShift, r.begin) - r.begin
@@ -304,7 +302,7 @@ func (m *memory) tally(s *sharedLine, l *line, from source, r *reference) *tally
 	return &m.tallies[*slot]
 }
 
-// tallySlot returns the hash-table slot for a tally's index, or nil if the table is full.
+// tallySlot returns the hash-table slot of a tally's index, or nil if the table is full.
 func (m *memory) tallySlot(k tallyKey) *uint32 {
 	if len(m.tallyAt) == 0 {
 		return nil
@@ -334,7 +332,7 @@ func (m *memory) addTally(s *sharedLine, t tally) {
 
 const firstTallies = 64 // initial number of slots
 
-// arena stores runs of equal length, by index. Runs never move in memory.
+// arena stores runs of equal length by index. Runs never move in memory.
 type arena[T any] struct {
 	length int // length of a run
 	count  uint32

@@ -5,8 +5,8 @@ import "github.com/stackglass/stackglass/core/profile"
 // owners counts the references of each thread to each part of each data object.
 type owners struct{ objects []owned } // indexed by the number of the object
 
-// owned is an object that is divided into parts of equal size. The size doubles when there would be
-// more than profile.MaxParts parts.
+// owned is an object that is divided into parts of equal size. The size doubles if there are more
+// than profile.MaxParts parts.
 type owned struct {
 	shift uint   // log2 of the size of a part in bytes
 	first uint64 // number of the first part
@@ -26,7 +26,7 @@ type part struct {
 
 const leastPart = 6 // log2 of the size of the smallest part, a line of 64 bytes
 
-// place identifies the parts to which a reference to words of a line refers.
+// place identifies the parts of a reference to words of a line.
 type place struct {
 	*owned
 	part int // the part that contains the first word
@@ -58,7 +58,6 @@ func offset(r *reference, word uint64) uint64 {
 	return max(word<<wordShift, r.begin) - r.begin
 }
 
-// of returns the part that contains a word.
 func (p place) of(r *reference, word uint64) int {
 	return int(offset(r, word)>>p.shift - p.first)
 }
@@ -96,7 +95,7 @@ func (o *owned) count(thread uint8) {
 	*of = append(*of, make([]uint64, len(o.parts)-len(*of))...)
 }
 
-// lineEvent counts an event on a line in the part that contains the first word of the reference.
+// lineEvent counts an event on a line in the part with the first word of the reference.
 func (p place) lineEvent(isFalse bool) {
 	at := &p.parts[p.part]
 	at.events++
@@ -105,7 +104,7 @@ func (p place) lineEvent(isFalse bool) {
 	}
 }
 
-// transfer records that another thread's value of a word is used.
+// transfer records the use of another thread's value of a word.
 func (p place) transfer(r *reference, word uint64, from source) {
 	p.parts[p.of(r, word)].class.produce(from.thread)
 }

@@ -29,8 +29,8 @@ func (a *Analysis) Result(p *profile.Profile, state bool) {
 // Threads returns the number of threads.
 func (a *Analysis) Threads() int { return len(a.threads.numbers) }
 
-// Told is like Result, but also returns the counts of a trace with one thread. It must be called
-// after the result of package sites.
+// Told is Result, but returns the counts of a trace with one thread, too. It must be called after
+// the result of package sites.
 func (a *Analysis) Told() *profile.Communication {
 	c := &profile.Communication{
 		Beyond: a.threads.beyond, Granules: a.granules(), Pairs: a.sitePairs(), Window: a.windows.size, Windows: a.flowWindows(),
@@ -42,8 +42,8 @@ func (a *Analysis) Told() *profile.Communication {
 	return c
 }
 
-// granules returns the results for words, lines and pages. It omits lines if they have the same
-// size as another granule.
+// granules returns the results for words, lines and pages. It omits lines if they have the size of
+// another granule.
 func (a *Analysis) granules() (list []profile.Granule) {
 	classes := a.classes()
 	for g, bytes := range [granularities]uint32{profile.WordBytes, 1 << a.lineShift, profile.PageBytes} {
@@ -115,7 +115,7 @@ func (c *classCounts) share(s *share) {
 	c.add(s.class.of(s.events, s.falseEvents), s.references, s.events)
 }
 
-// code returns the profile's index of a site, which is given as 1 + its slot.
+// code returns the profile's index of a site, given as 1 + its slot.
 func (a *Analysis) code(site uint32) uint32 { return a.sites.Code(site - 1) }
 
 // user returns the profile's indices of a pair's site and object.
@@ -135,8 +135,7 @@ func (a *Analysis) sitePairs() (list []profile.SitePair) {
 	return joinPairs(list)
 }
 
-// joinPairs adds up the counts of equal pairs. Equal pairs exist if only a part of the trace has
-// sites.
+// joinPairs adds up the counts of equal pairs, which exist if only a part of the trace has sites.
 func joinPairs(list []profile.SitePair) []profile.SitePair {
 	out := list[:0]
 	for i := range list {

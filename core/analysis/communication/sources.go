@@ -13,11 +13,11 @@ import (
 // source thread (Kulkarni, section 4.3). With private caches of C lines, events at depths below C
 // are cache-to-cache transfers, and for deeper events the line comes from memory.
 //
-// The stacks belong to package sharing, which processes the same references later, so the events of
-// a batch wait until that package asks for them. Events between threads of the same core are
+// The stacks belong to package sharing, which processes the same references later. The events of a
+// batch therefore wait until that package requests them. Events between threads of one core are
 // omitted, because these threads share the private cache.
 type sources struct {
-	stacks  Stacks             // the coherent stacks of cores; nil: sources were not requested
+	stacks  Stacks             // coherent stacks of cores; nil: not requested
 	queue   []lineEvent        // events of the batch, by row and line
 	next    int                // index of the first event for which no question has been asked
 	waiting []lineEvent        // events whose question has not been answered yet

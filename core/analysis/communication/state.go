@@ -10,9 +10,9 @@ import (
 	"github.com/stackglass/stackglass/core/profile"
 )
 
-// form reads or writes the state of a saved run, in section segc. It contains all fields in the
-// order below, each number as an unsigned LEB128 varint, and each list after its length. Each site
-// or object is encoded as its index in the profile plus 1, or as 0 if there is none. The same
+// form reads or writes the state of a saved run, in section segc. The section contains all fields
+// in the order below. Each number is an unsigned LEB128 varint, and each list follows its length. A
+// site or object is encoded as its index in the profile plus 1, or as 0 if there is none. The same
 // functions encode the fields, or set them to decoded values.
 type form struct {
 	*codec.Coder
@@ -369,8 +369,8 @@ func (m *memory) line(f *form, n uint32) {
 	}
 }
 
-// again recreates a saved line. It returns false if the state is invalid, because the page is
-// unknown or the line already exists.
+// again recreates a saved line. It returns false if the page is unknown or the line already exists,
+// because the state is then invalid.
 func (m *memory) again(number uint64, owner uint8, shared bool) bool {
 	page, known := m.pageAt.Find(number >> (pageShift - m.lineShift))
 	if !known || m.linesOf.run(page)[number%uint64(m.linesOf.length)] != 0 {
@@ -405,7 +405,7 @@ func (a *Analysis) Restore(p *profile.Profile) error {
 	return nil
 }
 
-// Append implements analysis.Analysis, for a run without communication: see Joins.
+// Append implements analysis.Analysis for a run without communication; see Joins.
 func (a *Analysis) Append(next *profile.Profile) error {
 	if !a.off && next.Totals.AllReferences() > 0 {
 		return errSegment
@@ -415,10 +415,11 @@ func (a *Analysis) Append(next *profile.Profile) error {
 
 var errSegment = errors.New("the values that a segment reads may have been written anywhere earlier in the trace; analyse the trace in one piece, or without communication")
 
-// Joins reports whether a segment can be appended: only if communication was turned off.
+// Joins reports whether a segment can be appended, which requires that communication was turned
+// off.
 func (a *Analysis) Joins(*profile.Profile) (now, later bool) { return a.off, a.off || a.program != nil }
 
-// fits rebuilds the data that can be derived from the state, and reports whether the state is
+// fits rebuilds data that can be derived from the state, and reports whether the state is
 // consistent.
 func (a *Analysis) fits() bool {
 	w := &a.windows

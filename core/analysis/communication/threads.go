@@ -7,7 +7,7 @@ import (
 	"github.com/stackglass/stackglass/core/profile"
 )
 
-const mostThreads = profile.MaxThreads // maximum number of threads that are distinguished; the others share the last slot
+const mostThreads = profile.MaxThreads // maximum number of distinguished threads; further threads share the last slot
 
 // threads assigns slots to threads, in the order of their first references.
 type threads struct {
@@ -53,7 +53,7 @@ func (c *counts) join(other counts) {
 	c.transfers += other.transfers
 }
 
-// flows contains counts, indexed by from*mostThreads + to; nil: none.
+// flows contains counts by from*mostThreads + to; nil: none.
 type flows []counts
 
 func (f *flows) add(from source, to uint8) {
@@ -85,7 +85,7 @@ func (t *threads) others() (list []uint32) {
 // pairs counts the values that one site wrote and another site used, by data object and by pair of
 // threads.
 type pairs struct {
-	at     index.Table // numbers of combinations, indexed by the site that wrote the value and the pair that used it
+	at     index.Table // numbers of combinations, by the site that wrote the value and the pair that used it
 	both   uint32      // number of combinations
 	placed index.Table // index in list, by combination and index in flows
 	list   []sitePair
@@ -122,9 +122,9 @@ func (p *pairs) key(site, pair, place uint32) uint64 {
 }
 
 // windows divides the run into equal windows of references, with their flows. The window size
-// doubles when there would be more than profile.MaxFlowWindows windows.
+// doubles if there are more than profile.MaxFlowWindows windows.
 type windows struct {
-	size, next uint64   // references per window, and the number of the first reference after the last window
+	size, next uint64   // references per window, and number of the first reference after the last window
 	open       bool     // whether a window is open
 	counted    flows    // the counts of closed windows
 	closed     []window // all closed windows except the last
@@ -181,7 +181,7 @@ func (w *windows) room() window {
 	return room
 }
 
-// since appends to last the flows of f that closed windows do not contain.
+// since appends the flows of f that closed windows do not contain to last.
 func (w *windows) since(f flows, last window) window {
 	for place, c := range f {
 		if w.counted != nil {

@@ -1,15 +1,15 @@
 // Package contract defines the interfaces between analyses and the framework that runs them,
-// package analysis. Every analysis implements [Analysis]. The other interfaces are optional: an
-// analysis implements only the interfaces that it needs, and the framework checks which of them it
-// implements. The framework does not refer to any analysis by its type.
+// package analysis. Every analysis implements [Analysis]. The other interfaces are optional. An
+// analysis implements only the interfaces that it needs, and the framework detects them. The
+// framework does not refer to any analysis by its type.
 //
 // Every analysis should assert the interfaces that it implements, because a method with a different
 // signature would be ignored silently:
 //
 //	var _ contract.LineCounter = (*Analysis)(nil)
 //
-// The names and constructors of the analyses, and the functions that join their results, are in the
-// table of package analysis.
+// The table of package analysis contains the names and constructors of the analyses, and the
+// functions that join their results.
 package contract
 
 import (
@@ -20,32 +20,32 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// NewData returns an analysis of data structures. Package structures sets it, and is linked only
-// into programs that import it, because few runs need it, and the first visit to the page should not
-// transfer its code. In other programs, NewData panics.
+// NewData returns an analysis of data structures. Package structures sets it. Only programs that
+// need this analysis import that package, so the first visit to the page does not transfer its
+// code. In other programs, NewData panics.
 var NewData = func(lineBytes uint32, program func() *trace.Program) Analysis {
 	panic("contract: this program selects the analysis of data structures; it must import core/analysis/structures")
 }
 
 // Analysis consumes a trace, batch by batch, and writes its result into the profile.
 //
-// Only one goroutine at a time calls the methods. Consume receives every selected reference exactly
-// once and in order, except for segments that are passed to Append instead. The analyses of a run
-// are called in the order of the table, so an analysis may use the results of an earlier analysis
-// for the same batch.
+// The methods are never called concurrently. Consume receives every selected reference exactly once
+// and in order, except for segments that are passed to Append. The analyses of a run are called in
+// the order of the table, so an analysis may use the results of an earlier analysis for the same
+// batch.
 type Analysis interface {
 	// Takes returns the rows and columns that Consume reads. It is called before the first batch,
 	// and its results never change. Every analysis receives references, with the columns Addr,
-	// Bytes, Kind and Thread, and with the columns Site and PC if it requests them and the trace
-	// has them. An analysis that takes events receives all rows with all columns, including events
-	// that other analyses requested.
+	// Bytes, Kind and Thread. If it requests the columns Site and PC and the trace has them, it
+	// receives them, too. An analysis that takes events receives all rows with all columns,
+	// including events that other analyses requested.
 	Takes() (events trace.Kinds, sites, pcs bool)
 	// Consume processes the next rows. The batch is read-only, and valid only until Consume
 	// returns. An error ends the run.
 	Consume(b *trace.Batch) error
 	// Result writes the sections of the analysis into p. It may be called at any time between
-	// batches. Later batches must not change the sections that it wrote. If state is true,
-	// p.Segment is not nil, and Result also stores in it the data that Restore and Append need.
+	// batches. Later batches must not change these sections. If state is true, p.Segment is not
+	// nil, and Result also stores in it the data that Restore and Append need.
 	Result(p *profile.Profile, state bool)
 	// Close frees the data that Result without state does not need. Only Result may be called
 	// afterwards, and its result may share memory with the analysis.
@@ -54,13 +54,12 @@ type Analysis interface {
 	// means that p is damaged.
 	Restore(p *profile.Profile) error
 	// Append adds the next segment, as if Consume had received its rows. next.Segment is not nil,
-	// and starts where the analysed part ends.
+	// and begins where the analysed part ends.
 	Append(next *profile.Profile) error
 }
 
 // LineCounter is an analysis that counts distinct lines. The framework calls Lines between batches
-// to report progress. If there are several LineCounters, the last LineCounter in the order of the
-// table is used.
+// to report progress, for the last LineCounter in the order of the table.
 type LineCounter interface {
 	// Lines returns the number of distinct lines so far, for the smallest line size.
 	Lines() uint64
@@ -68,8 +67,7 @@ type LineCounter interface {
 
 // PieceConsumer is an analysis whose time and memory grow with the size of a reference. A reference
 // that is too large for one step is passed to ConsumePiece instead of Consume, piece by piece, so
-// that control returns to the calling program soon. All other analyses consume the whole reference
-// before the second piece.
+// that each step is short. All other analyses consume the whole reference before the second piece.
 type PieceConsumer interface {
 	// ConsumePiece processes the bytes [from, end) of a reference, which is the only row of b.
 	// Pieces are consecutive. The first piece begins at 0, and the reference is counted only with
@@ -77,7 +75,7 @@ type PieceConsumer interface {
 	ConsumePiece(b *trace.Batch, from, end uint64)
 }
 
-// Settler is an analysis whose result is complete only after additional work, which can fail.
+// Settler is an analysis that needs additional work, which can fail, to complete its result.
 type Settler interface {
 	// Settle completes the result. The framework calls it at the end of the trace, and before it
 	// saves the state of a run. It may be called several times, and more batches may follow in a
@@ -87,8 +85,8 @@ type Settler interface {
 
 // Joiner is an analysis that cannot append every segment of its run. The framework calls Joins
 // before it lets workers analyse segments in advance, and again before it appends a segment. A
-// segment that cannot be appended is analysed in order instead, which only costs time. Profiles of
-// finished runs are joined without a call of Joins; in that case, Append returns an error.
+// segment that cannot be appended is analysed in order instead, which only takes longer. For
+// profiles of finished runs, Joins is not called, and Append returns an error.
 type Joiner interface {
 	// Joins reports whether the segment can be appended now, and whether segments may be appended
 	// later. next is nil if the segment is not known yet. If later is false, no more segments are
@@ -99,8 +97,8 @@ type Joiner interface {
 // RowAppender is an analysis that cannot analyse segments, because it must read all rows in order.
 // When the other analyses append a segment, this analysis reads the rows of that segment.
 type RowAppender interface {
-	// Reads reports whether the analysis still reads rows. Once Reads has returned false, it never
-	// returns true again, and the framework need not read the rows of segments.
+	// Reads reports whether the analysis still reads rows. If Reads has returned false once, it
+	// always returns false, and the framework need not read the rows of segments.
 	Reads() bool
 	// AppendRows reads the next rows of a segment, before or after Append is called for that
 	// segment. The batches contain all rows of the segment in order, including all events.
@@ -111,7 +109,7 @@ type RowAppender interface {
 // references belong to a single core. In such a run, segments are analysed without it. They are
 // also appended without it if Alone returns true.
 type MultiCore interface {
-	// Alone reports whether all references so far, and references of these threads, belong to a
+	// Alone reports whether all references so far, and the references of these threads, belong to a
 	// single core. The framework calls it between batches.
 	Alone(threads []uint32) bool
 	// Several reports whether more than one core has appeared.
@@ -128,9 +126,9 @@ type Concurrent interface {
 // Spiller is an analysis that can move its data about lines out of memory.
 type Spiller interface {
 	// Spill returns an analysis that continues at the current position with an empty spill store.
-	// It is called between two batches or two pieces, and the framework then discards the receiver
-	// and every analysis that the receiver feeds. If the store fails, the next method call of the
-	// new analysis returns the error.
+	// It is called between two batches or two pieces. The framework then discards the receiver and
+	// every analysis that the receiver feeds. If the store fails, the next method call of the new
+	// analysis returns the error.
 	Spill(b Budget) Analysis
 }
 
@@ -139,18 +137,18 @@ type Budget struct {
 	Bytes uint64
 	Lines int // maximum number of lines of a segment; 0: as many as fit
 	Shelf stack.Shelf
-	// Events are read even if no analysis takes them. The reason is that the run began in memory,
-	// with analyses that took events, and must count the same rows when it is restored.
+	// Events are read even if no analysis takes them. This is necessary if the run began in memory,
+	// with analyses that took events, because it must count the same rows when it is restored.
 	Events trace.Kinds
 }
 
 // LayoutFollower is an analysis whose result for a segment depends on the layout of memory blocks
 // at the beginning of the segment. At most one analysis of a run is a LayoutFollower. A separate
-// instance only follows the layout: it reads rows with Move, and its layout is passed on.
+// instance only follows the layout: it reads rows with Move, and passes its layout on.
 type LayoutFollower interface {
 	Analysis
-	// Move updates the layout from rows whose references another analysis counts. The rows need to
-	// contain only events of [LayoutEvents], with the columns Kind, Addr, Site and Arg.
+	// Move updates the layout from rows whose references another analysis counts. The rows must
+	// contain at least the events of [LayoutEvents], with the columns Kind, Addr, Site and Arg.
 	Move(b *trace.Batch)
 	// Layout returns the current memory blocks, sorted by address. It omits blocks that the
 	// program's tables declare.
@@ -158,17 +156,16 @@ type LayoutFollower interface {
 	// Lay sets the layout, which was computed for the same trace. It is called before the
 	// first batch of a segment.
 	Lay(layout []Block)
-	// Succeed is like Lay, but takes the layout, and its memory, from another analysis of the same
-	// type. The other analysis must not be used afterwards, except for the results that it has
-	// returned.
+	// Succeed is Lay with the layout, and its memory, of another analysis of the same type. The
+	// other analysis must not be used afterwards, except for the results that it has returned.
 	Succeed(before LayoutFollower)
 }
 
 // LayoutEvents contains the events that change the layout of memory blocks.
 const LayoutEvents = trace.Kinds(1<<trace.Alloc | 1<<trace.Free)
 
-// Block describes the address range of a memory block, and its owner: a heap allocation, by its
-// site, or a function's local variable.
+// Block describes the address range of a memory block, and its owner: the site of a heap
+// allocation, or a function's local variable.
 type Block struct {
 	From     trace.Addr
 	Bytes    uint64

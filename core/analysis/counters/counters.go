@@ -18,18 +18,18 @@
 //     length (ranges, masked vectors).
 //  2. Result multiplies these counts by the contents of the blocks, joins the parts of each basic
 //     block, and adds up the results by basic block, function and opcode.
-//  3. On request, the accesses to each byte are counted (touched.go). They yield the unique bytes
-//     of the program and of each function, and the fewest bytes that receive 5 %, 10 %, … of all
+//  3. On request, the accesses to each byte are counted (touched.go). They show the unique bytes of
+//     the program and of each function, and the fewest bytes that receive 5 %, 10 %, … of all
 //     accesses.
 //
-// A trace without blocks yields only the counts of references: loads, stores and their bytes, by
-// size; unique bytes; and memory usage.
+// A trace without blocks shows only the counts of references (loads, stores and their bytes, by
+// size), the unique bytes and the memory usage.
 //
 // # Definitions
 //
 // Vector instructions are counted by lane: an fadd of <4 x float> is four flops, as in Byfl.
 //
-//   - Loads, stores: references of these kinds; a modify (an atomic exchange) counts as one load
+//   - Loads, stores: references of these kinds. A modify (an atomic exchange) counts as one load
 //     and one store (MODELS §1). Their bytes are the size of the datatype. A masked vector access
 //     counts once for each run of active lanes.
 //   - Moves and sets: calls of memcpy or memmove, and of memset, with the bytes moved or set. As in
@@ -41,17 +41,17 @@
 //     counts them as calls.
 //   - Integer operations: arithmetic, logic and shifts, comparisons, conversions, address
 //     arithmetic (getelementptr, one each), select, and instructions that insert or extract
-//     elements of vectors and aggregates. Byfl counts everything that is neither a flop nor a
-//     memory access nor a terminator, including calls and allocas, and counts one or two operations
-//     for every index of a getelementptr. Neither tool counts phi, bitcast, freeze and landing
-//     pads, which cost nothing.
+//     elements of vectors and aggregates. Byfl counts everything except flops, memory accesses and
+//     terminators, including calls and allocas, and counts one or two operations for every index of
+//     a getelementptr. Neither tool counts phi, bitcast, freeze and landing pads, which cost
+//     nothing.
 //   - Operation bits: the bits of the operands and results of all these operations. Flop bits: the
-//     bits of the operands and results of flops. Byfl omits constant operands, but the trace's
-//     tables do not contain which operands are constant.
-//   - Branches: br with one target is unconditional; br with two targets, switch and indirectbr
+//     bits of the operands and results of flops. Byfl omits constant operands. The trace's tables
+//     do not show which operands are constant.
+//   - Branches: br with one target is unconditional. br with two targets, switch and indirectbr
 //     count as "conditional or indirect". Returns are ret and resume.
-//   - Calls: call and invoke, except of intrinsics. A function's invocations are the
-//     executions of its entry block; callees that were not traced are counted at the call.
+//   - Calls: call and invoke, except for intrinsics. A function's invocations are the executions of
+//     its entry block. Calls of untraced functions are counted at the call.
 //   - Vector operations: the flops, other floating-point operations and integer operations that
 //     vector instructions perform. (For the vectorised share, Byfl divides the number of vector
 //     instructions by the number of lane operations; here, both are counted by lane.)
@@ -80,7 +80,7 @@ type Analysis struct {
 	program func() *trace.Program
 	code    code // code of the program
 
-	base       *profile.Counters // counts from before Restore, and from appended segments
+	base       *profile.Counters // counts from before Restore and from appended segments
 	executions []uint64          // number of executions, by block
 	rows       []uint64          // number of references of each site that is counted by row
 	bytes      []uint64          // number of bytes of these references
@@ -90,7 +90,7 @@ type Analysis struct {
 
 // New returns an analysis of references of these kinds. program returns the part of the code that
 // the trace has described so far, or nil. If auto is true, the analysis omits the counts that cost
-// time for every reference, and it has no result for a trace without instructions.
+// time for every reference, and has no result for a trace without instructions.
 func New(kinds trace.Kinds, auto bool, program func() *trace.Program) *Analysis {
 	a := &Analysis{kinds: kinds, auto: auto, program: program}
 	if !auto {
@@ -99,8 +99,8 @@ func New(kinds trace.Kinds, auto bool, program func() *trace.Program) *Analysis 
 	return a
 }
 
-// bySite reports whether blocks are counted by their sites. This is possible only if the rows
-// contain all loads and stores, and if readers support BareBlock, so it is used only for auto.
+// bySite reports whether blocks are counted by their sites. The rows must then contain all loads
+// and stores, and readers must support BareBlock, so only auto uses it.
 func (a *Analysis) bySite() bool {
 	const needed = 1<<trace.Load | 1<<trace.Store | 1<<trace.Modify
 	return a.auto && a.kinds&needed == needed
@@ -277,7 +277,7 @@ func (a *Analysis) Close() {}
 // siteless counts references without a site, by kind and size.
 type siteless struct {
 	count [trace.NumKinds][maxSize + 2]uint64 // the last element counts larger sizes
-	large [trace.NumKinds]uint64              // bytes of larger references
+	large [trace.NumKinds]uint64
 }
 
 const maxSize = 64 // size in bytes of the largest reference that is counted by size

@@ -150,8 +150,8 @@ func (s *sum) addBasicBlock(first, end int) {
 	s.c.Code = append(s.c.Code, row)
 }
 
-// ran reports whether one of the blocks was entered, or made a reference that is counted by row. A
-// block may make references without being entered if it was entered in the previous segment.
+// ran reports whether one of the blocks was entered, or made a reference that is counted by row. If
+// a block was entered in the previous segment, it can make references without being entered.
 func (s *sum) ran(first, end int) bool {
 	for n := first; n < end; n++ {
 		if s.executions[n] != 0 {
@@ -203,7 +203,7 @@ func (s *sum) addSite(counts *profile.Counts, n uint32, times uint64) {
 	}
 }
 
-// addLoose counts references whose sites do not belong to any entered block.
+// addLoose counts references of sites that belong to no entered block.
 func (s *sum) addLoose() {
 	p := s.code.program
 	for n := range s.code.byRow {

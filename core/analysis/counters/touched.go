@@ -14,8 +14,8 @@ import (
 // Memory is divided into pages of 512 bytes, which are found through a small array of recent pages
 // and a hash table. A page counts accesses to whole aligned 8-byte words. Half words and bytes have
 // separate counters, which exist only if they were accessed. A byte's count is the sum of the
-// counters of its word, its half word and the byte itself. Counters are 32 bits wide; a map counts
-// how often a counter wraps around.
+// counters of its word, its half word and the byte. Counters have 32 bits, and a map counts how
+// often each of them wraps around.
 type touched struct {
 	pages  map[uint64]*page
 	recent [recentPages]recentPage
@@ -228,7 +228,7 @@ func (t *touched) result(c *profile.Counters) {
 	}
 }
 
-// usage returns the number of most-accessed bytes that together reach each share of all accesses.
+// usage returns, for each share of all accesses, the minimum number of bytes that receive it.
 // bytes[n] is the number of bytes with n accesses, for each n > 0.
 func usage(bytes map[uint64]uint64) (unique uint64, steps [profile.UsageSteps]uint64) {
 	total := uint64(0)

@@ -59,7 +59,7 @@ func (a *Analysis) ConsumePiece(b *trace.Batch, from, end uint64) {
 	a.touch(b.Addr[0]+from, end-from)
 }
 
-// touch accesses the lines that contain these bytes. A reference of zero bytes accesses one line.
+// touch accesses the lines of these bytes. A reference of zero bytes accesses one line.
 func (a *Analysis) touch(from trace.Addr, bytes uint64) {
 	last := (from + max(bytes, 1) - 1) >> a.shift
 	for line := from >> a.shift; ; line++ {

@@ -11,18 +11,19 @@ import (
 type Follower interface {
 	// Follow receives the next accesses, in order. The slices of a are valid until it returns.
 	Follow(a *Accesses)
-	// Resolve receives the stack distance of each first touch of a segment, as measured on the stack
-	// before the segment. The distance is stack.Cold if the stack did not contain the line. It is
-	// called in the order of the touches, before the segment's lines are pushed onto the stack.
+	// Resolve receives the stack distance of each first touch of a segment, measured on the stack
+	// before the segment. The distance is stack.Cold if that stack does not contain the line.
+	// Resolve is called in the order of the touches, before the segment's lines are pushed onto the
+	// stack.
 	Resolve(touches []profile.FirstTouch, distances []uint32)
 }
 
 // Marker is a follower that makes set tables count some accesses separately.
 type Marker interface {
-	// Mark reports which of the next accesses are counted separately; nil: none. The distances of the
-	// accesses are not known yet. The result is valid until the next call.
+	// Mark reports which of the next accesses are counted separately; nil: none. The distances of
+	// the accesses are not known yet. The result is valid until the next call.
 	Mark(a *Accesses) []bool
-	// MarkFirst is like Mark, for the next first touches of an appended segment.
+	// MarkFirst is Mark for the next first touches of an appended segment.
 	MarkFirst(touches []profile.FirstTouch) []bool
 }
 
@@ -57,15 +58,14 @@ func (a *Analysis) Feed(lineBytes uint32, f Follower) {
 	}
 }
 
-// At returns the result so far for a line size, and the LRU stack, beginning with the most recently
-// used line.
+// At returns the result so far for a line size, and the LRU stack, most recently used line first.
 func (a *Analysis) At(lineBytes uint32) (profile.Locality, []trace.Line) {
 	s := a.size(lineBytes)
 	return s.result(), s.model.Stack()
 }
 
-// Stop ends the measurement of distances for a line size. The marker and the followers of this line
-// size still receive the later accesses, but without distances.
+// Stop ends the measurement of distances for a line size. Its marker and followers still receive
+// the later accesses, but without distances.
 func (a *Analysis) Stop(lineBytes uint32) { a.size(lineBytes).stopped = true }
 
 // FirstTouches returns the first touches so far for a line size, if they are recorded.

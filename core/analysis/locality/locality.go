@@ -1,6 +1,6 @@
 // Package locality computes a trace's stack-distance histograms: for each line size and each kind
-// of reference, how often each LRU stack distance occurs (MODELS §2). It also computes binned
-// histograms for windows of the run.
+// of reference, the number of accesses at each LRU stack distance (MODELS §2). It also computes
+// binned histograms for windows of the run.
 //
 //  1. A batch is divided where a window of references ends.
 //  2. References are divided into line accesses, usually one per reference.
@@ -11,7 +11,7 @@
 //     these accesses is the working set of the window.
 //  6. On request, the model is a stack.Sets, which also counts depths in sets (MODELS §4).
 //
-// On request, the analysis also keeps the data for joining segments: the first touches, in order,
+// On request, the analysis keeps the data for joining segments, too: the first touches, in order,
 // and the final stack (MODELS §9).
 package locality
 
@@ -118,7 +118,7 @@ func (a *Analysis) ConsumePiece(b *trace.Batch, from, end uint64) {
 }
 
 const (
-	topDepths = 16 // distances below this are counted in arrays
+	topDepths = 16 // smaller distances are counted in arrays
 	kindSlots = 8  // a power of two ≥ trace.NumKinds, so that masks replace checks
 )
 
@@ -126,19 +126,19 @@ const (
 type lineSize struct {
 	Splitter
 	model     stack.Model
-	stopped   bool              // whether the followers receive accesses without distances
+	stopped   bool              // followers receive accesses without distances
 	numbers   stack.SetNumbers  // numbers of sets in its set table
 	sets      *stack.Sets       // the model, if it counts depths in sets; otherwise nil
 	shelved   *stack.Shelved    // the stack, if it is in a spill store and there is no model; otherwise nil
-	table     *profile.SetTable // counts that the model does not contain, or no longer contains; nil if there are none
+	table     *profile.SetTable // counts that the model does not contain, or no longer contains; nil: none
 	mergeable bool
 	followers []Follower
 	marker    Marker           // the marker, or nil
-	marked    profile.SetTable // marked counts of a model that was closed
+	marked    profile.SetTable // marked counts of a closed model
 
-	// top counts the accesses of kind k at distance d < 16, at index k<<4 | d. Even and odd accesses
-	// use different tables, because an addition to a counter waits for the latest store to this
-	// counter.
+	// top counts the accesses of kind k at distance d < 16, at index k<<4 | d. Even and odd
+	// accesses use different tables, because incrementing a counter must wait for the latest store
+	// to it.
 	top  [2][kindSlots * topDepths]uint64
 	deep [trace.NumKinds]profile.Histogram
 	cold [trace.NumKinds]uint64
@@ -154,7 +154,7 @@ type lineSize struct {
 }
 
 // settle counts the first n accesses in s.Lines. origin contains the reference of each access,
-// relative to at; nil: access i belongs to reference at + i.
+// relative to at. If origin is nil, access i belongs to reference at + i.
 func (s *lineSize) settle(n int, kinds []trace.Kind, origin []uint32, at uint64) {
 	distances := s.distances[:n]
 	s.accesses.Lines, s.accesses.Distances, s.accesses.Rows, s.accesses.Reference = s.Lines[:n], nil, origin, at
@@ -200,8 +200,8 @@ func (s *lineSize) settle(n int, kinds []trace.Kind, origin []uint32, at uint64)
 	}
 }
 
-// window ensures that the last row belongs to the window that contains reference number at, and
-// appends a row if necessary. Windows have size references.
+// window makes the last row the row of the window that contains reference number at, and appends a
+// row if necessary. A window has size references.
 func (s *lineSize) window(at, size uint64) {
 	w := &s.windows
 	if n := w.First + uint64(len(w.Rows)); n > at/w.References {
@@ -215,7 +215,7 @@ func (s *lineSize) window(at, size uint64) {
 	}
 }
 
-// closeRow completes the last row. It adds the accesses that top has counted since the previous row
+// closeRow completes the last row: it adds the accesses that top has counted since the previous row
 // was completed.
 func (s *lineSize) closeRow() {
 	for d := range topDepths {
@@ -253,7 +253,7 @@ func coarsen(w *profile.Windows, size uint64) {
 	}
 }
 
-// MaxLines is the maximum number of line accesses that are processed at a time.
+// MaxLines is the maximum number of line accesses that are processed at once.
 const MaxLines = 4096
 
 // Splitter divides references into accesses to lines of 1 << Shift bytes.
@@ -265,8 +265,8 @@ type Splitter struct {
 	rows  [MaxLines]uint32
 }
 
-// oneLineEach writes the line of each reference to Lines; there must be at most MaxLines
-// references. It reports whether every reference stays within one line.
+// oneLineEach writes the line of each reference to Lines, for at most MaxLines references. It
+// reports whether every reference stays within one line.
 func (s *Splitter) oneLineEach(addrs []trace.Addr, bytes []uint32) bool {
 	lineBytes, shift := int64(1)<<(s.Shift&63), s.Shift&63
 	lines := s.Lines[:len(addrs)]
@@ -279,9 +279,9 @@ func (s *Splitter) oneLineEach(addrs []trace.Addr, bytes []uint32) bool {
 	return room >= 0
 }
 
-// Split writes every line of every reference to Lines, and calls settle whenever Lines is full, and
-// at the end. The arguments of settle are the number of accesses, their kinds, and the references
-// to which they belong.
+// Split writes every line of every reference to Lines. It calls settle whenever Lines is full, and
+// at the end. The arguments of settle are the number of accesses, their kinds, and their
+// references.
 func (s *Splitter) Split(addrs []trace.Addr, bytes []uint32, kinds []trace.Kind, settle func(n int, kinds []trace.Kind, rows []uint32)) {
 	n := 0
 	for i, addr := range addrs {
@@ -316,10 +316,9 @@ func (s *Splitter) Each(b *trace.Batch, lo, hi int, settle func(first, n int, ki
 	}
 }
 
-// EachWindow divides consecutive references into runs that lie in the same window, and calls each
-// for every run. reference is the number of the first reference. The arguments of each are the
-// run's rows [lo, hi), the number of its first reference, and the length of its window in
-// references.
+// EachWindow divides consecutive references into runs within one window, and calls each for every
+// run. reference is the number of the first reference. The arguments of each are the run's rows
+// [lo, hi), the number of its first reference, and the length of its window in references.
 func EachWindow(rows int, reference uint64, each func(lo, hi int, reference, size uint64)) {
 	for lo := 0; lo < rows; {
 		size, hi := profile.WindowSize(reference+1), rows

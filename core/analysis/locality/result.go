@@ -23,7 +23,7 @@ func (a *Analysis) Result(p *profile.Profile, state bool) {
 	}
 }
 
-// whole returns the result, including its working sets, and the working sets of larger windows.
+// whole returns the result, including its working sets and the working sets of larger windows.
 func (s *lineSize) whole() (l profile.Locality, above [][]uint64) {
 	l = s.result()
 	l.Windows.Distinct, above = s.working.result(len(l.Windows.Rows))
@@ -95,7 +95,7 @@ func (a *Analysis) Restore(p *profile.Profile) error {
 	return nil
 }
 
-// goOn makes a new lineSize continue where a saved result ends.
+// goOn makes a new lineSize continue after a saved result.
 func (s *lineSize) goOn(l *profile.Locality, above [][]uint64) {
 	s.add(l)
 	s.windows = l.Windows
@@ -150,8 +150,8 @@ func PushAll(lines []trace.Line, push func([]trace.Line)) {
 }
 
 // Append implements analysis.Analysis (MODELS §9). It replays the next segment's first touches on
-// the stack, which yields their distances in the whole trace, and then moves the segment's lines to
-// the top.
+// the stack to find their distances in the whole trace, and then moves the segment's lines to the
+// top.
 func (a *Analysis) Append(next *profile.Profile) error {
 	references := next.Totals.AllReferences()
 	a.done += references
@@ -217,7 +217,6 @@ func (s *lineSize) replay(touches []profile.FirstTouch, j joint, on interface {
 	}
 }
 
-// recount marks all counts of top as contained in the rows.
 func (s *lineSize) recount() {
 	for d := range topDepths {
 		s.counted[d] = s.topAt(d)

@@ -34,11 +34,11 @@ var (
 	_ contract.Settler       = (*Shelved)(nil)
 )
 
-// leastRoom is the minimum number of lines in a segment. It is large because the cost of appending
+// leastRoom is the minimum number of lines in a segment. It is large, because the cost of appending
 // a segment grows with the number of all lines.
 const leastRoom = 1 << 16
 
-// NewShelved is like [New], but returns an analysis that uses an empty spill store.
+// NewShelved is [New], but returns an analysis with an empty spill store.
 func NewShelved(lineBytes []uint32, sets stack.SetNumbers, b Budget) *Shelved {
 	a := &Shelved{near: New(lineBytes, 0, true, sets), far: New(lineBytes, 0, false, 0), budget: b}
 	for i, s := range a.far.sizes {
@@ -79,7 +79,6 @@ func (a *Shelved) shelf(i int) stack.Shelf {
 	return shelfOf{a.budget.Shelf, uint32(i), uint32(len(a.far.sizes))}
 }
 
-// shelfOf is the part of a spill store that belongs to one line size.
 type shelfOf struct {
 	stack.Shelf
 	first, step uint32
@@ -97,7 +96,7 @@ func (s shelfOf) Drop(run, block uint32) error { return s.Shelf.Drop(s.first+run
 
 const touchBytes = 24 // bytes of memory per first touch
 
-// makeRoom divides the budget: segments may use the memory that the model of all lines does not
+// makeRoom divides the budget. Segments may use the memory that the model of all lines does not
 // need.
 func (a *Shelved) makeRoom() {
 	taken := uint64(0)
@@ -138,7 +137,7 @@ func (a *Shelved) Close() {
 
 // Consume implements analysis.Analysis.
 func (a *Shelved) Consume(b *trace.Batch) error {
-	// Consume is called even after a failure, because the analysis must contain all counted rows.
+	// Consume the batch even after a failure, because the analysis must contain all counted rows.
 	if err := a.near.Consume(b); err != nil {
 		return err
 	}
@@ -184,7 +183,7 @@ func (a *Shelved) Settle() error {
 }
 
 // append moves the lines of a segment to the spill store. If this fails, the segment's first
-// touches remain counted as cold.
+// touches still count as cold.
 func (a *Shelved) append(n, f *lineSize, references uint64) {
 	l, above := n.whole()
 	if err := f.shelved.Join(n.model.(stack.Segment), n.touched); err != nil && a.failed == nil {
@@ -212,7 +211,7 @@ func (s *lineSize) touched(yield func(trace.Line) bool) {
 	}
 }
 
-// again begins a new segment, and reuses the memory.
+// again begins a new segment in the same memory.
 func (s *lineSize) again(start uint64) {
 	*s = lineSize{Splitter: Splitter{Shift: s.Shift}, model: s.model, numbers: s.numbers, sets: s.sets, mergeable: true, firstTouches: s.firstTouches[:0]}
 	if s.sets != nil {

@@ -11,19 +11,19 @@ import (
 // workingSets counts the distinct lines in each window of references: Denning's working set (The
 // working set model for program behavior, 1968).
 //
-// An access is the first access to its line in a window if its stack distance is at least the
-// number of distinct lines in the window so far, because all of these lines are then above the
-// accessed line on the LRU stack. So the number of distinct lines is sufficient, and the time of
-// the line's last access is not needed. A window inside another window never has more lines than
-// the outer window. The search therefore begins at the smallest window, and ends at the first
-// window that already contains the line.
+// If the stack distance of an access is less than the number of distinct lines in the window so
+// far, the window already contains its line: all of the window's lines are on top of the LRU stack.
+// Otherwise, the access is the first to its line in the window. The number of distinct lines is
+// therefore sufficient, and the time of the line's last access is not needed. A window inside
+// another window never has more lines than the outer window. The search therefore begins at the
+// smallest window, and ends at the first window that already contains the line.
 //
 // The window size doubles as the trace grows. The numbers of lines of two neighbouring windows
 // cannot simply be added, so larger windows are counted from the beginning, too. Level j consists
 // of windows of MinWindow << j references. The rows of the result are the lowest level in use. The
 // highest level is the first level with a window that contains the whole segment.
 type workingSets struct {
-	off        bool // nothing is counted, because this run continues a saved run that did not count working sets
+	off        bool // nothing is counted, because the saved run that this run continues did not count working sets
 	start      uint64
 	least, top int
 	open       [levels]uint64   // number of lines in the current window, by level
@@ -84,7 +84,7 @@ func (w *workingSets) of(level int) []uint64 {
 	return append(slices.Clone(w.closed[level]), w.open[level])
 }
 
-// result returns the working sets of the rows, and of the levels above them, which are part of a
+// result returns the working sets of the rows, and of the levels above them, which belong to a
 // segment's state.
 func (w *workingSets) result(windows int) (rows []uint64, above [][]uint64) {
 	if w.off || windows == 0 {
@@ -112,8 +112,8 @@ func (w *workingSets) restore(rows *profile.Windows, above [][]uint64) {
 }
 
 // joint counts the windows that contain the end of one segment and the beginning of the next. A
-// line that the next segment touches first is new to such a window, unless it was accessed in the
-// window's part of the first segment.
+// line that the next segment touches first is new to such a window, unless the window's part of the
+// first segment accessed it.
 type joint struct {
 	*workingSets
 	start uint64 // first reference of the next segment

@@ -16,16 +16,16 @@ import (
 )
 
 const (
-	// MostBytes is the default memory limit for a tree. If a trace does not compress, its tree is
-	// as long as the trace.
+	// MostBytes is the default memory limit of a tree. The tree of a trace that does not compress
+	// is as long as the trace.
 	MostBytes = 96 << 20
-	// lookEvery is the number of rows after which the limits are checked again. The checks happen at
-	// the same rows for every way of reading the trace.
+	// lookEvery is the number of rows between two checks of the limits. The checks happen at the
+	// same rows for every way of reading the trace.
 	lookEvery = 1 << 16
-	// An unpredicted row costs about ten times as much as a predicted row. A trace is considered
+	// An unpredicted row costs about ten times as much as a predicted row. A trace counts as
 	// compressible if at most one eighth of its rows are unpredicted, not counting the first
-	// allowedRows unpredicted rows. allowedRows limits the time that is wasted on traces that do not
-	// compress. Programs with loops have far fewer unpredicted rows.
+	// allowedRows unpredicted rows. allowedRows limits the time that is wasted on traces that do
+	// not compress. Programs with loops have far fewer unpredicted rows.
 	unpredictedOf = 8
 	allowedRows   = 1 << 17
 )
@@ -35,7 +35,7 @@ type Options struct {
 	// If the tree exceeds approximately MostBytes of memory, the analysis gives up.
 	MostBytes uint64
 	// IfRegular makes the analysis stop early, without a tree, if the trace does not compress, or
-	// if it does not identify instructions, because then its loops would not be the loops of the
+	// does not identify instructions. In the second case, its loops would not be the loops of the
 	// program.
 	IfRegular bool
 }

@@ -96,9 +96,9 @@ func threshold(rate float64) uint64 {
 	return uint64(max(1, rate*math.Exp2(64))) - 1
 }
 
-// NewLocality and NewFollowers create the analyses of a sample: see [analysis.Sampling]. Package
-// estimate sets them, and is linked only into programs that import it, because few runs take samples,
-// and the first visit to the page should not transfer its code. In other programs, they panic.
+// NewLocality and NewFollowers create the analyses of a sample; see [analysis.Sampling]. Package
+// estimate sets them. Only programs that sample import package estimate, so the first visit to the
+// page does not transfer its code. In other programs, they panic.
 var (
 	NewLocality  = func(o Options, lineBytes []uint32) analysis.SampledLocality { panic(notLinked) }
 	NewFollowers = func(o Options, w analysis.Wanted) []analysis.Analysis { panic(notLinked) }
@@ -120,8 +120,7 @@ func (o Options) KeepsLines() bool {
 }
 
 // OnOff reads contiguous parts of a trace: the first "on" references of every period, and the
-// events among them. Analyses keep their stacks unchanged between the end of one part and the start
-// of the next.
+// events among them. Analyses keep their stacks between the parts.
 type OnOff struct {
 	trace.Reader
 	on, period uint64

@@ -11,9 +11,9 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// A segment is appended as follows (MODELS §9). First, its results are added. These results are
-// correct, except for the first accesses to a line in the segment. Then the notes of the segment
-// are processed in order, to find the earlier accesses to these lines:
+// A segment is appended as follows (MODELS §9). First, its results are added. They are correct
+// except for the first accesses to a line in the segment. The notes of the segment are then
+// processed in order, to find the earlier accesses to these lines:
 //
 //  1. The directories show which accesses are foreign, and which accesses are overlapped
 //     (MODELS §6.6). A store invalidates its line in the cores that have the line and have not
@@ -21,8 +21,8 @@ import (
 //  2. The stacks of each core determine the distances: the private stack as in package locality,
 //     and the earlier coherent stack below the segment's coherent stack (stack.Below).
 //  3. The stacks of domains also determine distances. The stack of all cores belongs to the pass,
-//     which appends the segment later, so its distances are counted when the pass resolves its
-//     first touches.
+//     which appends the segment later. Its distances are counted when the pass resolves its first
+//     touches.
 //
 // Finally, the lines of the segment are pushed on top of the stacks. A note is kept if no earlier
 // access has resolved it.
@@ -93,8 +93,7 @@ func (a *Analysis) Joins(next *profile.Profile) (now, later bool) {
 }
 
 // Alone reports whether all references so far, and all references of the given threads, belong to a
-// single core. In that case, the sharing analysis can skip a segment, unless the result must be
-// mergeable.
+// single core. The sharing analysis can then skip a segment, unless the result must be mergeable.
 func (a *Analysis) Alone(threads []uint32) bool {
 	if a.running || a.absent || a.options.Mergeable || !a.seen {
 		return false

@@ -20,16 +20,16 @@ type core struct {
 	lost           counts
 	invalidations  uint64
 
-	// The following fields contain the pending work of the core: its accesses, and other operations
-	// that come before some of the accesses.
+	// The pending work of the core: its accesses, and other operations that come before some of the
+	// accesses.
 	lines   []trace.Line
 	foreign []bool // whether each access is foreign
 	several bool   // some accesses are foreign
 	turns   []turn
 	others  []other
 
-	alone          bool // whether the private stack is counted
-	noting         bool // whether to record the holes that accesses fill
+	alone          bool // the private stack is counted
+	noting         bool // the holes that accesses fill are recorded
 	coherence      bool // the latest run had coherence misses
 	depths, lostAt []uint32
 	asked          []uint32 // depths for a follower
@@ -74,7 +74,7 @@ func (c *core) pushCoherent(lines []trace.Line) {
 }
 
 // take adds a run of accesses. first is the run's position among the accesses from the pass.
-// foreign marks foreign accesses; it is used only if several is true, that is, if there are any.
+// foreign marks foreign accesses, and is used only if several is true, because there are any.
 func (c *core) take(lines []trace.Line, foreign []bool, first int, several bool) {
 	c.lines, c.foreign = append(c.lines, lines...), append(c.foreign, foreign...)
 	c.turns = append(c.turns, turn{first, len(lines)})
@@ -85,8 +85,9 @@ func (c *core) other(op stack.Op, line trace.Line) {
 	c.others = append(c.others, other{len(c.lines), op, line})
 }
 
-// run performs the accesses and other operations. It writes the distances on the private stack and,
-// for a follower, the depths on the coherent stack, to the positions of the turns.
+// run performs the accesses and other operations. It writes the distances on the private stack to
+// the positions of the turns. If there is a follower, it also writes the depths on the coherent
+// stack.
 func (c *core) run(s *lineSize) {
 	c.asked = c.asked[:0]
 	c.room(len(c.lines))
@@ -94,7 +95,7 @@ func (c *core) run(s *lineSize) {
 		c.measure(&s.private)
 	}
 	if c.noting {
-		// Holes are recorded only from now on, because the initial lines of the stack do not count.
+		// Record holes only from now on, because the initial lines of the stack do not count.
 		c.coherent.NoteHoles()
 	}
 	c.coherence = c.cohere()
@@ -203,8 +204,8 @@ func (c *counts) add(distance uint32) {
 
 // addAll adds distances, but ignores coherence misses.
 func (c *counts) addAll(distances []uint32) {
-	// two tables are used in turn, because an increment of a counter waits for the latest store to
-	// this counter
+	// two tables are used in turn, because incrementing a counter must wait for the latest store to
+	// it
 	var top [2][topDepths]uint64
 	for i, d := range distances {
 		if d < topDepths {
@@ -250,7 +251,8 @@ type marked struct{ *stack.Sets }
 // Depths implements tabled.
 func (m marked) Depths() *stack.SetDepths { return m.MarkedDepths() }
 
-// table is the sum of earlier counts and a model's counts. The model is nil if it has been closed.
+// table is the sum of earlier counts and a model's counts. model is nil if the model has been
+// closed.
 type table struct {
 	before  profile.SetTable
 	model   tabled

@@ -24,7 +24,7 @@ type Grouping struct {
 // ascending.
 type group struct {
 	threads []uint32
-	// the possible threads, except threads that share the core because there are more threads than
+	// the possible threads, without threads that share the core because there are more threads than
 	// cores
 	possible []uint32
 }
@@ -42,8 +42,7 @@ func (c *Grouping) reset(groups [][]uint32) {
 	}
 }
 
-// several assigns the threads of references to cores, and reports whether there is more than one
-// core.
+// several assigns the threads of references to cores, and reports whether there are several cores.
 func (c *Grouping) several(threads []uint32) bool {
 	if len(threads) == 0 {
 		return false

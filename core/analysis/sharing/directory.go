@@ -6,16 +6,15 @@ import (
 )
 
 // directory records, for every line, the cores that have it and the core that touched it last. It
-// is a hash table with open addressing and linear probing. It has 256 parts that grow one at a
-// time, so that growth neither interrupts the run for long nor needs much additional memory.
-// Recently used lines are found without a search, because threads mostly access lines that they or
-// other threads have just used.
+// is a hash table with open addressing and linear probing. Its 256 parts grow one at a time, so
+// growth neither interrupts the run for long nor needs much additional memory. Recently used lines
+// are found without a search, because threads mostly access lines that a thread has just used.
 type directory struct {
 	parts  []part
 	recent [recentLines]found
 	lines  int
 
-	// a value computed from prefetched entries, so that the compiler does not remove the reads
+	// computed from prefetched entries, so that the compiler does not remove the reads
 	touched uint64
 }
 
@@ -39,7 +38,7 @@ type entry struct {
 const (
 	partBits   = 8
 	firstSlots = 16
-	slowGrowth = 4096 // parts with more slots grow by a quarter instead of doubling
+	slowGrowth = 4096 // larger parts grow by a quarter instead of doubling
 
 	recentBits  = 7
 	recentLines = 1 << recentBits
@@ -58,7 +57,7 @@ func home(h uint64, n int) int { return int((h << partBits >> 32) * uint64(n) >>
 // entry returns the entry of a line, and creates it if necessary. The entry is valid until the next
 // call.
 func (d *directory) entry(line trace.Line) *entry {
-	// Rows of a matrix are often a power of two apart, so that the low bits alone would collide.
+	// Rows of a matrix are often a power of two apart, so the low bits alone would collide.
 	r := &d.recent[line*0x9e3779b97f4a7c15>>(64-recentBits)]
 	if r.key != line+1 {
 		*r = found{line + 1, d.find(line)}
@@ -66,8 +65,8 @@ func (d *directory) entry(line trace.Line) *entry {
 	return r.entry
 }
 
-// expect prefetches the entries of lines into the machine's cache by reading them. The reads do not
-// depend on each other, so several of them can wait for memory at the same time.
+// expect prefetches the entries of lines into the machine's cache by reading them. The reads are
+// independent, so several of them can wait for memory at the same time.
 func (d *directory) expect(lines []trace.Line) {
 	touched := uint64(0)
 	for _, line := range lines {
@@ -152,12 +151,12 @@ func (p *part) grow() {
 // overlaps determines, for an access of a core, whether the core and another core have touched a
 // common line since the core last touched the accessed line.
 //
-// This is the case if a line y exists for which both the core's last touch and another core's last
-// touch are later than the core's last touch of the accessed line. The earlier of these two touches
-// is the relevant time for y. Its maximum over all lines changes only when a line is touched by a
-// different core than the last time. For both cores, the relevant time is then the time of the
-// previous touch of the line. If the core itself touched the line last, no other core has touched
-// it since. So it is sufficient to store one time per line.
+// This is the case if there is a line y that the core and another core have both touched later than
+// the core last touched the accessed line. The relevant time for y is the earlier of the last
+// touches of the two cores. Its maximum over all lines changes only when a line is touched by
+// another core than last time. For both cores, the relevant time is then the time of the previous
+// touch of the line. If the core itself touched the line last, no other core has touched it since.
+// One time per line is therefore sufficient.
 type overlaps struct {
 	now  uint64
 	both [profile.MaxCores]uint64 // the maximum, for each core

@@ -7,8 +7,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// domain is a set of cores that share a cache. The domain of all cores does not have its own stack;
-// it uses the stack of the pass.
+// domain is a set of cores that share a cache. The domain of all cores uses the stack of the pass,
+// and has no stack of its own.
 type domain struct {
 	threads   []uint32 // threads of the domain's cores; nil: all threads
 	sets      *stack.Sets
@@ -20,9 +20,9 @@ type domain struct {
 	foreign      counts
 	foreignTable table
 
-	// isForeign contains, for each of the latest accesses, whether another core touched the line last.
-	// If not, isOverlap contains whether another core and this core have both used some other line
-	// since then.
+	// isForeign states, for each of the latest accesses, whether another core touched the line
+	// last. If not, isOverlap states whether another core and this core have both used some other
+	// line since then.
 	isForeign, isOverlap [maxAccesses]bool
 	several              bool // some accesses are foreign
 
@@ -32,8 +32,8 @@ type domain struct {
 	distances []uint32
 }
 
-// member counts a core's accesses in a domain. Accesses that no counter counts have the same
-// distance on both stacks.
+// member counts a core's accesses in a domain. The distances of accesses that no counter counts are
+// equal on both stacks.
 type member struct {
 	counts
 	dilated, overlapped, intercepted, brought uint64
@@ -132,7 +132,7 @@ func (d *domain) count(cores []uint8, private, concurrent []uint32) {
 	}
 }
 
-// countOf counts a run of accesses of one core; first is the number of its first access.
+// countOf counts a run of accesses of one core. first is the number of its first access.
 func (d *domain) countOf(m *member, first int, private, concurrent []uint32) {
 	foreign := d.isForeign[first:][:len(private)]
 	for i, near := range private {

@@ -10,18 +10,18 @@ import (
 // joint is a segment that is being appended, for one line size.
 type joint struct {
 	*sizePart
-	// for each line, the holders are the cores that have touched the line in the segment so far
+	// for each line, holders contains the cores that have touched the line in the segment so far
 	touchedBy directory
 	kept      []bool   // for each note: whether it is kept
 	near      []uint32 // for each note of a first touch: the private distance
 	depths    []uint32 // for each note of a first touch: the depth on the coherent stack
-	// for each note of a first touch: the depth at which the line was invalidated, if at all
+	// for each note of a first touch: the depth at which the line was invalidated, if it was
 	lostAt  []uint32
 	touched []int    // notes that are first touches by a core
 	work    []work   // work of each core
 	first   []firsts // first touches of each domain
 
-	// The following two fields are used as long as there is only one core.
+	// These fields are used while there is only one core.
 	stores  []store
 	touches int
 
@@ -31,8 +31,8 @@ type joint struct {
 type work struct {
 	steps []int // notes that depend on the coherent stack below the segment
 
-	// The following lists describe first touches: their notes and lines, whether another core touched
-	// the line last, and whether the segment already counts the access as foreign.
+	// These lists describe first touches: their notes and lines, whether another core touched the
+	// line last, and whether the segment already counts the access as foreign.
 	touches          []int
 	lines            []trace.Line
 	foreign, counted []bool
@@ -41,7 +41,7 @@ type work struct {
 type firsts struct {
 	overlapped uint64 // cores with an overlap in the segment so far
 	list       []firstTouch
-	others     []int // notes of first touches by a core, but not by the domain
+	others     []int // notes of first touches by a core that are not first touches by the domain
 }
 
 // firstTouch is a first touch, identified by its note, and the state of its line.
@@ -50,7 +50,7 @@ type firstTouch struct {
 	foreign, overlap bool
 }
 
-// join appends a part. The list to maps the cores of the part to their numbers in the run.
+// join appends a part. to maps the cores of the part to their numbers in the run.
 func (s *lineSize) join(p *sizePart, to []uint8) error {
 	s.addCores(len(s.analysis.cores.list))
 	p.renumber(to, len(s.cores))
@@ -168,11 +168,11 @@ func (s *lineSize) meet(j *joint, i int) {
 }
 
 // meet determines which core of a domain last touched the line of a core's first touch. others are
-// the cores that touched the line earlier in the segment. meet reports whether the core that
-// touched the line last is a different core.
+// the cores that touched the line earlier in the segment. meet reports whether another core touched
+// the line last.
 func (d *domain) meet(f *firsts, i int, n note, others uint64) (foreign bool) {
 	core, o := n.core(), &d.overlaps
-	if others &= d.set(); others != 0 { // the first core now has an overlap; the other cores already had one
+	if others &= d.set(); others != 0 { // the first core now has an overlap, and the other cores already had one
 		f.overlapped |= others | 1<<core
 		f.others = append(f.others, i)
 		return true
@@ -190,7 +190,6 @@ func (d *domain) meet(f *firsts, i int, n note, others uint64) (foreign bool) {
 	return at.foreign
 }
 
-// measureFirst performs the first touches of a segment on the private stack.
 func (c *core) measureFirst(w *work, near []uint32) {
 	c.room(len(w.lines))
 	c.private.DistancesMarked(w.lines, w.foreign, c.depths)
@@ -250,7 +249,7 @@ func (c *core) joinCoherent(j *joint, number int) error {
 }
 
 // touch counts a first touch in a segment. It returns the depth, the depth at which the line was
-// invalidated (if at all), and whether the note still depends on earlier segments.
+// invalidated (if it was), and whether the note still depends on earlier segments.
 func (c *core) touch(below *stack.Below, n *note) (depth, lostAt uint32, remains bool) {
 	depth, lostAt, filled := below.Touch(n.line, n.filled())
 	switch depth {
@@ -290,8 +289,8 @@ func (d *domain) resolve(j *joint, k int) {
 	}
 }
 
-// settle counts first touches, which the segment counted as cold, by their distances on the
-// stack of the domain.
+// settle counts first touches, which the segment counted as cold, by their distances on the stack
+// of the domain.
 func (d *domain) settle(j *joint, list []firstTouch, distances []uint32) {
 	for i, at := range list {
 		m, near, far := d.members[j.notes[at.note].core()], j.near[at.note], distances[i]

@@ -8,29 +8,29 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// segment records, in order, everything that depends on accesses before the segment (MODELS §9):
-// for each core, the first touch of each line and the accesses after an invalidation; and for each
-// line, the first store, which invalidates the line in the cores that had it before. As long as
-// there is one core, the pass records the first touches, and nothing is invalidated, so only stores
-// are recorded.
+// segment records, in order, everything that depends on accesses before the segment (MODELS §9).
+// For each core, these are the first touch of each line and the accesses after an invalidation. For
+// each line, it is the first store, which invalidates the line in the cores that had it before.
+// While there is only one core, the pass records the first touches, and nothing is invalidated, so
+// only stores are recorded.
 type segment struct {
 	notes []note
-	// for each line, holders is the set of cores that touched the line, and last is 1 if a core stored
+	// for each line, holders is the set of cores that touched the line; last is 1 if a core stored
 	// to it
 	lines directory
 
 	open [profile.MaxCores][]int // for each core: notes of the current accesses, whose depths are not known yet
 	from int                     // the first note of the current accesses
 
-	touches uint64 // number of first touches, as long as there is one core
+	touches uint64 // number of first touches while there is one core
 	stores  []store
 	recent  [recentStores]uint64 // line + 1 for recent stores
 }
 
 const recentStores = 1024 // number of recent stores that are found without a look-up in the table
 
-// note is a line and a number. The number is the operation + 4 × the core + 256 × a bit set, which
-// contains the numbers of sets for which the access fills a hole of the segment.
+// note is a line and a number. The number is the operation + 4 × the core + 256 × the set of the
+// numbers of sets for which the access fills a hole of the segment, as bits.
 type note struct {
 	line trace.Line
 	what uint32
@@ -52,7 +52,7 @@ func noteOf(line trace.Line, op uint32, core uint8, filled uint32) note {
 	return note{line, op | uint32(core)<<2 | filled<<8}
 }
 
-// store is the first store to a line, recorded as long as there is one core.
+// store is the first store to a line, recorded while there is one core.
 type store struct {
 	line    trace.Line
 	touches uint64 // number of first touches before the access that stores
@@ -187,7 +187,7 @@ func codeStores(c *codec.Coder, stores *[]store) {
 	})
 }
 
-// stores reads the stores of a core. touches is the number of first touches that the core made.
+// stores reads the stores of a core. touches is the number of the core's first touches.
 func (r *loader) stores(touches uint64) (stores []store) {
 	var lines directory
 	lines.reset()

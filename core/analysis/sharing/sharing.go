@@ -4,25 +4,24 @@
 //
 //  1. Threads are assigned to cores: one core per thread, or the groups that the user chooses
 //     (cores.go). Cores that share a cache form a domain; the domain of all cores always exists.
-//  2. The stack of the whole trace, which package locality keeps, is the concurrent stack of all
-//     cores, so view 2 costs nothing.
+//  2. Package locality keeps the stack of the whole trace, which is the concurrent stack of all
+//     cores. View 2 therefore costs nothing.
 //  3. A directory (directory.go) records for every line which cores have it, which core touched it
 //     last, and when. It finds the stores that invalidate other cores' copies, and the accesses to
 //     lines that another core touched last, which Anger's model separates (MODELS §6.3).
-//  4. Each core has a stack for view 1, and a stack for view 4 in which invalidated lines leave
+//  4. Each core has a stack for view 1, and a stack for view 4, in which invalidated lines leave
 //     holes (stack.Coherent). Each further domain has a stack and a directory.
-//  5. The private and the concurrent distance of each access are compared, to determine Wu and
+//  5. The private and the concurrent distance of each access are compared to determine Wu and
 //     Yeung's dilation, overlap and interception (MODELS §6.6; SASMM §2.3; directory.go).
 //  6. A [Follower] receives, batch by batch, the depth of every access on the coherent stack of its
 //     core. Package sites counts these depths by source location.
 //
-// For a trace with one core, the analysis costs nothing: until a second core appears, the stack of
-// the trace is the core's stack in all views. The analysis then starts with the counts of that
-// stack.
+// For a trace with one core, the analysis costs nothing. The stack of the trace is the core's stack
+// in all views until a second core appears. The analysis then starts with the counts of that stack.
 //
-// Segments of a trace are joined exactly (append.go), even if each segment has only one core. For
-// this purpose, a segment records everything that depends on earlier rows (segment.go): first
-// touches by core, accesses after an invalidation, and stores.
+// Segments of a trace are joined exactly (append.go), even if each segment has only one core. A
+// segment therefore records everything that depends on earlier rows (segment.go): first touches by
+// core, accesses after an invalidation, and stores.
 package sharing
 
 import (
@@ -49,8 +48,8 @@ type Options struct {
 // views are meaningless.
 type Stacks uint8
 
-// These constants are the stacks that can be counted. The pass stops counting its own stack if the
-// concurrent stack is not needed.
+// These stacks can be counted. The pass stops counting its own stack if the concurrent stack is not
+// needed.
 const (
 	Coherent   Stacks = 1 << iota // stacks of each core, with invalidation; always counted
 	Private                       // stacks of each core, without invalidation, and the comparison with the concurrent stack
@@ -90,7 +89,7 @@ func New(o Options, pass *locality.Analysis) *Analysis {
 }
 
 // RunConcurrently makes the stacks of each core run in goroutines, concurrently with the stack of
-// the pass. This is possible because they are independent.
+// the pass. The stacks are independent.
 func (a *Analysis) RunConcurrently() { a.concurrent = true }
 
 var (
@@ -103,7 +102,7 @@ var (
 // Takes implements analysis.Analysis.
 func (a *Analysis) Takes() (events trace.Kinds, sites, pcs bool) { return 0, false, false }
 
-// Consume implements analysis.Analysis. It determines the cores of the references; the pass
+// Consume implements analysis.Analysis. It determines the cores of the references. The pass
 // provides the line accesses.
 func (a *Analysis) Consume(b *trace.Batch) error {
 	a.seen = a.seen || b.Len() > 0
@@ -144,7 +143,7 @@ type Question struct {
 }
 
 // Asker asks about the stacks during the pass. Package communication needs the answers, because a
-// communicated value comes from a cache if the line is still in that cache.
+// communicated value comes from a cache if that cache still contains the line.
 type Asker interface {
 	// Ask appends its questions about the next accesses, in order. The slices of a are valid until
 	// it returns.
@@ -176,9 +175,9 @@ type Follower interface {
 	// core, whose coherent stack was the stack of the pass.
 	BeginCores()
 	// FollowCores receives the cores and depths of the latest accesses from the pass. A depth is
-	// stack.Cold for a core's first access to a line, and stack.Lost for a coherence miss; lostAt
-	// then contains the depth at which the line was invalidated. lost reports whether there are
-	// coherence misses. The slices are valid until FollowCores returns.
+	// stack.Cold for a core's first access to a line, and stack.Lost for a coherence miss. For a
+	// coherence miss, lostAt contains the depth at which the line was invalidated. lost reports
+	// whether there are coherence misses. The slices are valid until FollowCores returns.
 	FollowCores(cores []uint8, depths, lostAt []uint32, lost bool)
 	// JoinCores appends a segment to the counts since BeginCores. It receives the depths of the
 	// segment's first touches, in order, as in FollowCores. If depths is nil, they remain first
@@ -208,7 +207,7 @@ func (a *Analysis) Close() {
 	}
 }
 
-const maxAccesses = 4096 // maximum number of accesses that the pass provides at a time
+const maxAccesses = 4096 // maximum number of accesses from the pass at a time
 
 type lineSize struct {
 	analysis *Analysis
@@ -232,7 +231,7 @@ type lineSize struct {
 	core    [maxAccesses]uint8
 	write   [maxAccesses]bool
 	private [maxAccesses]uint32 // distance of each access on the private stack of its core
-	// The following depths are on the coherent stack of each access's core, for a follower.
+	// Depths on the coherent stack of each access's core, for a follower.
 	coherent, lostAt [maxAccesses]uint32
 }
 
@@ -342,7 +341,6 @@ func (s *lineSize) Follow(a *locality.Accesses) {
 	}
 }
 
-// take records the core of each access, and whether the access writes.
 func (s *lineSize) take(a *locality.Accesses) {
 	kinds, rows := a.Batch.Kind[a.First:], s.analysis.rows[a.First:]
 	if a.Rows == nil {

@@ -29,8 +29,7 @@ import (
 //	  for each domain with cores: its stack · for each line uv core that touched it last · overlaps
 //
 // Overlaps are encoded, for each core, as the number (uv) of lines that were last touched before
-// the time of its overlap. These numbers are sufficient, because only the order of times matters,
-// which is the order of the stack.
+// the time of its overlap. Only the order of times matters, which is the order of the stack.
 //
 // Mergeable states of at most one core contain, for each line size, only the list of lines that
 // were stored to, each encoded as zigzag varint line − the previous one · uv first touches since.
@@ -161,7 +160,7 @@ type loader struct {
 	a *Analysis
 }
 
-// hold makes reading fail if a number is out of range. It returns false if there has been an error.
+// hold makes reading fail if a number is out of range. It returns false after any error.
 func (r *loader) hold(possible bool) bool {
 	r.Check(possible, errState.Error())
 	return !r.Failed()
@@ -201,7 +200,7 @@ func (r *loader) threads() {
 	}
 }
 
-// sizePart is the state for a line size, in addition to the results.
+// sizePart is the state for a line size without the results.
 type sizePart struct {
 	cores   []corePart
 	domains []domainPart // the domain of all cores, and the user's domains
@@ -349,8 +348,7 @@ func (r *loader) domain(d *domainPart, own bool, members uint64, order []int) {
 	}
 }
 
-// code reads or writes a toucher. If the domain has its own stack, the holders can be derived from
-// the domain's stack.
+// code reads or writes a toucher. If the domain has its own stack, the holders are derived from it.
 func (t *toucher) code(c *codec.Coder, own bool, cores int) {
 	if own {
 		codec.Below(c, &t.last, uint64(cores))
@@ -408,8 +406,7 @@ func (d *domain) place(known *domainPart) bool {
 	return true
 }
 
-// Order returns the cores in the order in which profiles list them, that is, sorted by their first
-// threads.
+// Order returns the cores in the order in which profiles list them: sorted by their first threads.
 func (c *Grouping) Order() []int {
 	order := make([]int, len(c.list))
 	for i := range order {

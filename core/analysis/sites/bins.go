@@ -9,8 +9,8 @@ import (
 )
 
 // bins contains many lists of counts. A list counts distances in the bins of profile.SiteBin, and
-// cold accesses in an additional bin. Groups of eight bins are allocated on demand. Because most
-// sites have few different distances, a million lists fit into memory.
+// cold accesses in an additional bin. Most sites have few different distances, so groups of eight
+// bins are allocated on demand, and a million lists fit into memory.
 type bins struct {
 	groups []binGroups // indexed by list
 	counts []uint64    // groups of eight; group 0 is unused
@@ -42,7 +42,7 @@ func (t *bins) add(lists []uint32, distances []uint32) {
 	}
 }
 
-// addBoth counts each distance in two lists: one of each argument.
+// addBoth counts each distance in one list of each argument.
 func (t *bins) addBoth(lists, others []uint32, distances []uint32) {
 	counts := t.counts
 	lists, others = lists[:len(distances)], others[:len(distances)]
@@ -76,7 +76,7 @@ func (t *bins) addCoherent(lost *bins, lists, depths, lostAt []uint32) {
 	}
 }
 
-// binOf returns profile.SiteBin, or coldBin for cold accesses, without a branch.
+// binOf returns profile.SiteBin, or coldBin for cold accesses. It has no branch.
 func binOf(d uint32) int {
 	e := bits.Len32(d|subBins) - 3
 	return e*subBins + int(d>>e) + int((uint64(d)+1)>>32)

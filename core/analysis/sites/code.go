@@ -22,11 +22,11 @@ type code struct {
 	slotAt map[siteKey]uint32
 }
 
-const noSlot = 0 // represents no site
+const noSlot = 0 // no site has this slot
 
 // siteKey identifies a site.
 type siteKey struct {
-	number uint32 // number in the trace's tables, or profile.NoSite; the following fields then identify the site
+	number uint32 // number in the trace's tables, or profile.NoSite; the other fields then identify the site
 	pc     uint64
 	kind   trace.Kind
 }
@@ -44,7 +44,7 @@ type site struct {
 // hint describes the object to which a site refers, according to the code.
 type hint struct {
 	local    bool // the object is the local variable with this name
-	global   bool // the object is a global variable with this name, unless the address determines it
+	global   bool // the object is a global variable with this name, unless the address determines the object
 	function string
 	name     string
 }
@@ -95,7 +95,6 @@ func (c *code) meet(number uint32) error {
 	return nil
 }
 
-// slot returns the slot of a site, and creates it if necessary.
 func (c *code) slot(key siteKey) uint32 {
 	if key.number != profile.NoSite {
 		key.pc, key.kind = 0, 0
@@ -109,7 +108,7 @@ func (c *code) slot(key siteKey) uint32 {
 	return slot
 }
 
-// findPCs is like find, for references that have only the instruction's address.
+// findPCs is find for references that have only the instruction's address.
 func (c *code) findPCs(b *trace.Batch, slots []uint32) {
 	kinds, sizes := b.Kind[:len(slots)], b.Bytes[:len(slots)]
 	for i, pc := range b.PC[:len(slots)] {
@@ -160,8 +159,8 @@ func (c *code) functionName(s *trace.Site) string {
 	return p.Functions[p.Blocks[s.Block].Function].Name
 }
 
-// nameFiles chooses names for the program's files. Names are chosen again when libraries that are
-// loaded later add files.
+// nameFiles chooses names for the program's files. Names are chosen again when a library that is
+// loaded later adds files.
 func (c *code) nameFiles() {
 	if c.program == nil {
 		return
@@ -241,9 +240,8 @@ func (s *stride) add(addr trace.Addr, bytes uint32) {
 	s.last, s.step = addr, step
 }
 
-// strideClass returns the class of a reference. step is the difference between the reference's
-// address and the address of the previous reference, and before is the step of the previous
-// reference.
+// strideClass returns the class of a reference. step is the difference from the address of the
+// previous reference, and before is the step of the previous reference.
 func strideClass(step, before uint64, bytes uint32) profile.Stride {
 	size := uint64(max(bytes, 1))
 	class := profile.IrregularStride

@@ -12,15 +12,15 @@ import (
 )
 
 // privateLines measures line utilisation in private caches. Each core has its own lines and caches,
-// in which other cores' stores invalidate lines. A segment does not know the contents of the caches
-// at its beginning, so mergeable runs do not measure utilisation in private caches.
+// in which other cores' stores invalidate lines. The contents of the caches at the beginning of a
+// segment are unknown, so mergeable runs do not measure utilisation in private caches.
 type privateLines struct {
 	options Options
 	cores   []*lines              // indexed by core
 	used    []profile.Utilisation // sum over all cores, by pair and capacity
 
 	at      index.Cached
-	holders []uint64 // by line number: a set that includes all cores that accessed the line since the last store
+	holders []uint64 // by line number: a superset of the cores that accessed the line since the last store
 }
 
 // measuresPrivate reports whether utilisation is measured in private caches.
@@ -79,8 +79,7 @@ func (p *privateLines) holdersOf(line trace.Line) *uint64 {
 	return &p.holders[n]
 }
 
-// follow processes accesses, given their cores, their pairs and their depths on the coherent
-// stacks.
+// follow processes accesses with their cores, their pairs, and their depths on the coherent stacks.
 func (p *privateLines) follow(x *locality.Accesses, cores []uint8, depths, pairs []uint32) {
 	for i, d := range depths {
 		line, row := x.Lines[i], x.Row(i)
@@ -116,8 +115,7 @@ func (l *lines) lose(line trace.Line) {
 	}
 }
 
-// ended returns the utilisation, by pair and capacity, that would result if all lines left the
-// caches now.
+// ended returns the utilisation, by pair and capacity, as if all lines left the caches now.
 func (p *privateLines) ended() []profile.Utilisation {
 	used := slices.Clone(p.used)
 	for _, l := range p.cores {
@@ -130,9 +128,9 @@ func (p *privateLines) ended() []profile.Utilisation {
 //
 //	uv line − the previous one; for each capacity: uv site · uv object, that fetched it · mask of the bytes used
 //
-// After the list follow, for each set-associative cache, the positions in the list of the lines in
-// the cache's sets. Each set begins with its least recently used line. When reading, private no
-// longer counts unfinished stays as ended.
+// The list is followed by the positions in it of the lines in the sets of each set-associative
+// cache. Each set begins with its least recently used line. When private reads, it no longer counts
+// unfinished stays as ended.
 func (f *form) private(p *privateLines) {
 	cores := len(p.cores)
 	codec.Below(f.Coder, &cores, profile.MaxCores+1)
@@ -177,7 +175,7 @@ func (f *form) privateCore(p *privateLines, core int) {
 	}
 }
 
-// oldestFirst lists the positions of the lines in the sets; each set begins with its least recently
+// oldestFirst lists the positions of the lines in the sets. Each set begins with its least recently
 // used line.
 func (s *sets) oldestFirst(places []uint32) (list []uint32) {
 	for _, page := range s.pages {

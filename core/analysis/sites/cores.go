@@ -18,8 +18,8 @@ type cores struct {
 
 	firsts     []uint32 // pairs of the cores' first touches so far, if the run is mergeable
 	firstPaths []uint32 // call paths of these first touches, as lists of bins
-	// absent means that a part of the run was analysed by an older version, which did not count
-	// these accesses.
+	// absent means that an older version, which did not count these accesses, analysed a part of
+	// the run.
 	absent bool
 }
 
@@ -51,7 +51,7 @@ func (a *Analysis) BeginCores() {
 		a.cores.private = newPrivateLines(a.options)
 		a.cores.private.begin(a.lines)
 	}
-	// the counts of the segment are already in bins, and will be joined later
+	// bins contains the counts of the segment already; they are joined later
 	if part := a.joining.part; part != nil {
 		part.addCoherent(alone(part.in), ^uint64(0))
 	}
@@ -128,9 +128,9 @@ func (a *Analysis) JoinCores(depths, lostAt []uint32) {
 	}
 }
 
-// join counts the first touches of a segment at their depths, in their lists. If the run is
-// mergeable, join returns all first touches so far that remain first touches. depths is nil if all
-// touches of the segment remain first touches.
+// join counts the first touches of a segment at their depths, in their lists. depths is nil if all
+// of them remain first touches. If the run is mergeable, join returns all touches so far that
+// remain first touches.
 func (c *cores) join(soFar, firsts, depths, lostAt []uint32, mergeable bool) []uint32 {
 	if depths == nil {
 		if mergeable {
@@ -221,8 +221,8 @@ func (f *form) eachCoherent(from *profile.CoherentSites, add func(pair uint32, c
 }
 
 // Joins reports whether a segment with references of these threads can be appended. This is
-// impossible if utilisation is measured in private caches of several cores: stores in a segment
-// invalidate lines in caches whose contents are unknown in the segment.
+// impossible if utilisation is measured in private caches of several cores, because stores in a
+// segment invalidate lines in caches with unknown contents.
 func (a *Analysis) Joins(next *profile.Profile) (now, later bool) {
 	seen := map[uint32]bool{}
 	for i := range a.threads.list {

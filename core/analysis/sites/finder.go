@@ -6,21 +6,21 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Finder finds the data structure of each reference by the same method as [Analysis], for other
-// analyses that read all rows. It numbers blocks and data structures independently.
+// Finder finds the data structure of each reference with the method of [Analysis], for other
+// analyses that read all rows. It has its own numbers of blocks and data structures.
 type Finder struct {
 	a     *Analysis
 	slots []uint32
 }
 
 // Nowhere is the block number of references to no memory block: references to local variables that
-// the code names, and to addresses outside of all data structures.
+// the code names, and to addresses outside all data structures.
 const Nowhere = everywhere
 
 // Watcher is notified when memory blocks are added and removed.
 type Watcher interface {
-	// Placed is called after the given block was added, and Removed before it is removed. Numbers of
-	// removed blocks are used again.
+	// Placed is called after the given block was added, and Removed before it is removed. Numbers
+	// of removed blocks are used again.
 	Placed(block uint32)
 	Removed(block uint32)
 }
@@ -90,8 +90,8 @@ func (f *Finder) Describe(object uint32) (kind profile.ObjectKind, number uint32
 	return o.kind, o.number
 }
 
-// IndexIn returns the index of each data structure in list, the data structures of a profile. It is
-// profile.NoSite for data structures that are not in list.
+// IndexIn returns the index of each data structure in list, the data structures of a profile, or
+// profile.NoSite if list does not contain it.
 func (f *Finder) IndexIn(list []profile.DataObject) []uint32 {
 	at := make([]uint32, len(f.a.memory.objects))
 	for i := range at {
@@ -108,9 +108,9 @@ func (f *Finder) IndexIn(list []profile.DataObject) []uint32 {
 // Object returns the number of a data structure of a profile.
 func (f *Finder) Object(of *profile.DataObject) uint32 { return f.a.memory.object(keyOf(of)) }
 
-// Code encodes or decodes the current blocks, except for declared variables. For encoding, objects
-// contains the index of each data structure in a profile; for decoding, it contains the data
-// structure at each index. each encodes or decodes additional data about a block.
+// Code encodes or decodes the current blocks, except for declared variables. objects contains the
+// index of each data structure in a profile for encoding, and the data structure at each index for
+// decoding. each encodes or decodes additional data about a block.
 func (f *Finder) Code(c *codec.Coder, objects []uint32, each func(block uint32)) {
 	m := &f.a.memory
 	var list []placedBlock

@@ -13,9 +13,9 @@ import (
 
 // lines records, for each line, the site that last touched the line. For each of several LRU
 // caches, it also records the line's current stay in the cache: the pair that fetched the line, and
-// the bytes that were used since the fetch. A stay begins with an access that misses, and ends with
-// the next miss or at the end of the trace. In a fully associative cache, an access misses if its
-// distance is at least the capacity; set-associative caches are simulated.
+// the bytes used since the fetch. A stay begins with a miss, and ends with the next miss or at the
+// end of the trace. In a fully associative cache, an access misses if its distance is at least the
+// capacity. Set-associative caches are simulated.
 type lines struct {
 	shift      uint
 	words      int // number of 64-bit words in a mask of a line's bytes
@@ -30,9 +30,9 @@ type lines struct {
 
 	stays []stay   // indexed by line number and capacity
 	masks []uint64 // masks of the used bytes of each stay, of words elements each
-	// firsts contains the bytes that a line's first stay had used when it ended, so that the stay can
-	// be joined to the last stay of the previous segment. The bytes are zero while the stay continues,
-	// and are recorded only if the run is mergeable.
+	// firsts contains the bytes that a line's first stay had used when it ended, so that the stay
+	// can be joined to the last stay of the previous segment. The bytes are zero while the stay
+	// continues, and are recorded only if the run is mergeable.
 	firsts []uint64
 
 	used   *[]profile.Utilisation // indexed by pair and capacity
@@ -160,8 +160,8 @@ func (l *lines) add(line trace.Line) uint32 {
 	return n
 }
 
-// follow processes accesses with their pairs. If an access is to the same line as the previous
-// access, the line usually is the most recently used line in all caches.
+// follow processes accesses with their pairs. If two successive accesses are to the same line, the
+// line usually is the most recently used line in all caches.
 func (l *lines) follow(x *locality.Accesses, pairs []uint32, all []pair) {
 	n, line := -1, trace.Line(0)
 	for i, d := range x.Distances {
@@ -261,8 +261,7 @@ func count(mask []uint64) (n uint64) {
 	return n
 }
 
-// ended returns the utilisation, by pair and capacity, that would result if all lines left the
-// caches now.
+// ended returns the utilisation, by pair and capacity, as if all lines left the caches now.
 func (l *lines) ended() []profile.Utilisation {
 	used := append([]profile.Utilisation{}, *l.used...)
 	l.endIn(used)

@@ -11,11 +11,11 @@ import (
 
 // memory maps addresses to data objects.
 //
-// A block is a contiguous range of addresses that belong to one object: a variable, a heap
-// allocation, or a gap between these. Each site remembers the block of its last reference, and a
-// search is necessary only if a reference is outside that block. A removed block has no bytes, so
-// every reference is outside it. The number of a removed block is reused only for the same object,
-// so that a remembered block remains valid.
+// A block is a contiguous range of addresses of one object: a variable, a heap allocation, or a gap
+// between these. Each site remembers the block of its last reference. A search is necessary only if
+// a reference is outside that block. A removed block has no bytes, so every reference is outside
+// it. The number of a removed block is reused only for the same object, so a remembered block
+// remains valid.
 type memory struct {
 	blocks   []block
 	objectOf []uint32 // indexed by block
@@ -58,10 +58,10 @@ const (
 	recentBlocks = 4096
 	recentShift  = 6 // allocators align blocks at most to lines
 
-	noBlock    = 0 // contains no address
-	everywhere = 1 // contains every address
+	noBlock    = 0 // the block that contains no address
+	everywhere = 1 // the block that contains every address
 	noObject   = 0
-	rest       = 1 // the object that contains all addresses of no other object
+	rest       = 1 // the object of all addresses that belong to no other object
 )
 
 func (m *memory) init() {
@@ -189,7 +189,6 @@ func (m *memory) newBlock(of uint32, from trace.Addr, bytes uint64) uint32 {
 	return uint32(len(m.blocks) - 1)
 }
 
-// drop frees a block's number.
 func (m *memory) drop(n uint32) {
 	m.blocks[n].bytes = 0
 	o := &m.objects[m.objectOf[n]]
@@ -208,8 +207,8 @@ func (m *memory) alloc(of uint32, addr trace.Addr, bytes uint64, counted bool) {
 	m.place(of, addr, bytes)
 }
 
-// place adds a block, and removes overlapping earlier blocks whose release is not in the trace.
-// Declared variables are not removed.
+// place adds a block. It removes overlapping earlier blocks, whose releases are missing in the
+// trace, but no declared variables.
 func (m *memory) place(of uint32, addr trace.Addr, bytes uint64) {
 	if bytes == 0 || addr+bytes < addr {
 		return
@@ -283,7 +282,7 @@ type place struct {
 const longestPiece = 256
 
 // piece returns the index of the last piece that begins at or before addr, or of the first piece if
-// no piece does.
+// there is none.
 func (o *ordered) piece(addr trace.Addr) int {
 	lo, hi := 0, len(o.firsts)
 	for lo+1 < hi {
@@ -355,10 +354,10 @@ func (o *ordered) remove(addr trace.Addr) {
 	}
 }
 
-// granules caches the objects of 8-byte words in small blocks. Traversals of lists and trees refer
+// granules caches the objects of 8-byte words in small blocks. A traversal of a list or tree refers
 // to a different block with every reference, and a search among all blocks would wait for memory a
-// dozen times. A word is cached if it lies completely within one block, and is removed together
-// with the block.
+// dozen times. A word is cached if it lies completely within one block, and is removed with the
+// block.
 type granules struct {
 	at    index.Table // pages by number
 	pages []granulePage

@@ -10,7 +10,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// pathCounts counts accesses by call path. Like a pair, each path has its own list of bins.
+// pathCounts counts accesses by call path. Each path, like each pair, has its own list of bins.
 type pathCounts struct {
 	callers *branches.Analysis
 
@@ -23,8 +23,8 @@ type pathCounts struct {
 	latest []uint32 // lists of the accesses that Follow received last
 }
 
-// needPaths creates lists of bins for new paths. If the analysis of callers has no result,
-// needPaths ends the counting by path.
+// needPaths creates lists of bins for new paths. It ends the counting by path if the analysis of
+// callers has no result.
 func (a *Analysis) needPaths() {
 	p := a.paths
 	if p == nil || p.callers.Paths() == 0 {
@@ -52,7 +52,7 @@ func grown(list []uint64, n int) []uint64 {
 	return append(list, make([]uint64, n-len(list))...)
 }
 
-// takePaths counts the references of a batch by path, and records the list of bins for each
+// takePaths counts the references of a batch by path, and records the list of bins of each
 // reference.
 func (a *Analysis) takePaths(b *trace.Batch, references int) {
 	a.needPaths()
@@ -112,8 +112,7 @@ func (a *Analysis) pathsOf(x *locality.Accesses) []uint32 {
 	return p.latest
 }
 
-// calls returns the counts by path. For a trace without calls it returns nil, unless it is called
-// for a state.
+// calls returns the counts by path. It returns nil for a trace without calls, except for a state.
 func (a *Analysis) calls(state bool) *profile.Calls {
 	a.needPaths()
 	p := a.paths
@@ -136,8 +135,8 @@ func (a *Analysis) calls(state bool) *profile.Calls {
 	return &profile.Calls{Paths: list, Coherent: a.OnCores()}
 }
 
-// fileName returns a short name of a file. For a file without sites, the short name is the last
-// part of the path.
+// fileName returns a short name of a file: the name chosen for its sites, or else the last part of
+// the path.
 func (c *code) fileName(path string) string {
 	if name := c.names[path]; name != "" {
 		return name

@@ -12,7 +12,7 @@ import (
 // Result implements analysis.Analysis.
 func (a *Analysis) Result(p *profile.Profile, state bool) {
 	if a.absent || len(a.code.list) == 1 {
-		return // the run has no references, or the trace does not describe sites
+		return // there are no references, or the trace describes no sites
 	}
 	a.learn()
 	a.code.nameFiles()
@@ -44,7 +44,7 @@ type summary struct {
 	order  []uint32          // slots, in the order of the profile's sites
 	codeAt []uint32          // for each slot: 1 + its index in the profile
 	pathAt map[uint32]uint32 // for each path's list of bins: the path's index in the profile
-	// for each object: 1 + its index in the profile; 0 for the object rest if it is the only object
+	// for each object: 1 + its index in the profile; 0 for rest if it is the only object
 	dataAt []uint32
 }
 
@@ -135,7 +135,7 @@ func addUsed(to, used []profile.Utilisation) {
 	}
 }
 
-// data returns the objects, or nil if the rest is the only object.
+// data returns the objects, or nil if rest is the only object.
 func (s *summary) data() []profile.DataObject {
 	var list []profile.DataObject
 	var objects []uint32
@@ -210,7 +210,7 @@ func (c *code) objectFile(o *object) string {
 // places maps sites and objects to their indices in profiles, for other analyses.
 type places struct {
 	codeAt, dataAt []uint32 // for the latest result: 1 + the index in the profile; 0: not in the profile
-	slots, objects []uint32 // slots and objects of the latest loaded profile, by index in the profile
+	slots, objects []uint32 // slots and objects of the profile that was loaded last, by index in the profile
 }
 
 // Locate sets whether the analysis determines the beginning of each reference's memory block: see
@@ -255,8 +255,7 @@ func indexIn(list []uint32, n uint32) uint32 {
 	return list[n] - 1
 }
 
-// Slot returns the slot of a site, given its index in the profile that was loaded last, or noSlot
-// if there is no such site.
+// Slot returns the slot of a site, given its index in the profile that was loaded last, or noSlot.
 func (a *Analysis) Slot(code uint32) uint32 {
 	if uint64(code) < uint64(len(a.places.slots)) {
 		return a.places.slots[code]
@@ -265,7 +264,7 @@ func (a *Analysis) Slot(code uint32) uint32 {
 }
 
 // Object returns the number of an object, given its index in the profile that was loaded last. If
-// the profile has no such object, the number represents all data outside of known objects.
+// the profile has no such object, the number represents all data outside known objects.
 func (a *Analysis) Object(data uint32) uint32 {
 	if uint64(data)+1 < uint64(len(a.places.objects)) {
 		return a.places.objects[data+1]
@@ -276,8 +275,8 @@ func (a *Analysis) Object(data uint32) uint32 {
 	return rest
 }
 
-// begin returns the beginning of the block of a reference, or 0 outside of named blocks. block is
-// the block that the reference's site remembers.
+// begin returns the beginning of the block of a reference, or 0 outside named blocks. block is the
+// block that the reference's site remembers.
 func (a *Analysis) begin(block uint32, addr trace.Addr) trace.Addr {
 	m := &a.memory
 	if block == everywhere || !m.holds(block, addr) {

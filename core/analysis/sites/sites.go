@@ -1,28 +1,28 @@
-// Package sites splits the histogram of stack distances by the source locations that
-// make the line accesses, and by the data that they access (MODELS §15).
+// Package sites splits the histogram of stack distances by the source locations that make the line
+// accesses, and by the data that they access (MODELS §15).
 //
 // A site is a load or a store in the code. Some traces number their sites, for example traces
 // recorded with "stackglass cc" or "stackglass trace". In other traces, a site is an instruction's
-// address together with a kind of reference. For each site the analysis reports
+// address with a kind of reference. For each site, the analysis reports
 //
 //   - how often each stack distance occurs, in bins: one for cold accesses, and four per power of
-//     two (profile.SiteBin). The bins of all sites add up to the histogram. So a site's misses in a
-//     fully associative LRU cache are exact for every capacity at the edge of a bin; package
-//     attribution estimates the misses for other capacities.
+//     two (profile.SiteBin). The bins of all sites add up to the histogram. A site's misses in a
+//     fully associative LRU cache are therefore exact for every capacity at the edge of a bin.
+//     Package attribution estimates the misses for other capacities.
 //   - the strides: the address of each reference minus the previous address of the same site in the
 //     same thread. A stride is zero, unit (the next bytes up or down), constant (the same as the
-//     previous stride), or irregular; the first stride of a site counts as irregular.
+//     previous stride), or irregular. The first stride of a site counts as irregular.
 //   - on request, the utilisation of lines in chosen LRU caches: the bytes of a fetched line that
 //     are used until the line misses again (or the trace ends), attributed to the site that fetched
-//     the line. So the misses of each site in these caches are known exactly, even for
+//     the line. The misses of each site in these caches are therefore exact, even for
 //     set-associative caches.
 //   - on request, for distances of 16 or more, the sites that accessed the line before. Kulkarni
 //     (section 4.1.1) calls this "what was executed between use and reuse".
 //
 // If the trace has several cores, accesses are also counted on the coherent stack of their core
 // (cores.go; package sharing): a core's first accesses to lines, other accesses by their depth, and
-// coherence misses by the depth of the line when another core's store invalidated it. So the misses
-// of private caches are known for each site. corelines.go measures utilisation in private caches.
+// coherence misses by the depth of the line when another core's store invalidated it. They show the
+// misses of each site in private caches. corelines.go measures utilisation in private caches.
 //
 // The same results, except strides, are reported for data objects:
 //
@@ -30,7 +30,7 @@
 //   - global variables with an address;
 //   - local variables, by name if the code names them. Arrays and structures are also found by
 //     address, from the function's entry until their memory is allocated again. All other accesses
-//     to stacks are not divided further: they belong to the stacks of the threads;
+//     to stacks belong to the stacks of the threads;
 //   - everything else as one object.
 //
 // If only part of a trace is analysed, blocks that were allocated earlier belong to the object for
@@ -110,8 +110,8 @@ type Analysis struct {
 }
 
 // pair is a site, given by its slot, with an object. Slot 0 means no site, and object 0 means no
-// object. Pairs without a site or without an object are needed because earlier parts of the run are
-// counted separately by site and by object.
+// object. Earlier parts of the run are counted separately by site and by object, which requires
+// pairs without a site or without an object.
 type pair struct{ slot, object uint32 }
 
 // near describes the target of a site's last reference.
@@ -290,7 +290,7 @@ func (a *Analysis) addPair(p pair) (number uint32) {
 	return uint32(len(a.pairs) - 1)
 }
 
-// event processes an allocation or a release. counted determines whether an allocation is counted.
+// event processes an allocation or a release. If counted is false, allocations are not counted.
 func (a *Analysis) event(b *trace.Batch, i int, counted bool) {
 	switch b.Kind[i] {
 	case trace.Alloc:

@@ -208,8 +208,8 @@ func (f *form) start(w *walkStart) {
 	f.hold(w.references > 0)
 }
 
-// lines reads or writes the states of lines. When reading, stays that continue are no longer
-// counted as ended.
+// lines reads or writes the states of lines. When reading, it no longer counts stays that continue
+// as ended.
 func (f *form) lines() (states []lineState) {
 	l, order, next := f.a.lines, []uint32{}, uint64(0)
 	if l != nil && !f.Reads() {
@@ -394,7 +394,7 @@ func (f *form) results() {
 		f.slots = append(f.slots, slot)
 		a.code.list[slot].load(s, int(slot) == met)
 	}
-	// assign slots to all sites, because any site may be the previous site of a line
+	// any site may be the previous site of a line, so all sites need slots
 	for i := range f.in.Code {
 		f.load(pair{f.slots[i], noObject}, &f.in.Code[i].Reuse)
 	}
@@ -486,7 +486,7 @@ func (f *form) joinWalk(thread uint32, x *walk) {
 }
 
 // join appends the walk of the next segment. That segment counted the first reference as irregular,
-// and the second reference without the distance before the first.
+// and the second without the distance before the first.
 func (s *stride) join(next *stride, start *walkStart, counts *strideCounts) {
 	step := start.addr[0] - s.last
 	counts[profile.IrregularStride]--

@@ -9,16 +9,16 @@ import (
 )
 
 // timeline counts the same accesses in windows of the run (profile.Timeline). At the end of a
-// window, timeline compares all bins with their values at the beginning of the window, so single
-// accesses have no additional cost. The lists of counts are in the order of the bins, so that
-// windows can be joined by merging.
+// window, it compares all bins with their values at the beginning of the window, so single accesses
+// have no additional cost. The lists of counts are in the order of the bins, so windows can be
+// joined by merging.
 //
 // Windows begin at multiples of their size. The size depends only on the number of references and
 // on the number of places: sites, data objects and call paths with accesses in a window. Both
 // numbers only grow with the trace, and a segment never has more places in a window than the whole
-// trace. So the windows do not depend on how the trace was divided. Call paths are an exception,
-// because a segment does not know its callers. Therefore segments do not count call paths as
-// places.
+// trace. The windows therefore do not depend on the division of the trace. Call paths are an
+// exception, because a segment does not know its callers. Segments therefore do not count call
+// paths as places.
 type timeline struct {
 	most    int  // maximum number of places in all windows
 	segment bool // call paths are not counted as places
@@ -36,7 +36,7 @@ type timeline struct {
 
 	// the segment that was appended last, until the next accesses or the result; nil: none
 	next *nextTimeline
-	off  bool // a part of the run was analysed by an older version, which has no timeline
+	off  bool // an older version without a timeline analysed a part of the run
 }
 
 const (
@@ -185,7 +185,7 @@ func (t *timeline) grow(a *Analysis, size uint64) {
 	t.bound(a)
 }
 
-// paired joins each window with an even number and the next window. first is the number of the
+// paired joins each window with an even number and the window after it. first is the number of the
 // first window.
 func paired(first uint64, windows []timeWindow) []timeWindow {
 	joined := windows[:0]
@@ -329,7 +329,7 @@ func (t *timeline) read(f *form, p *profile.Profile) {
 	}
 }
 
-// add adds the counts of the stack from of the segment to the stack to.
+// add adds the counts of stack from of the segment to stack to.
 func (n *nextTimeline) add(f *form, from, to profile.TimeStack) {
 	b := f.a.stacks()[to]
 	for i, counts := range n.of.Windows {
@@ -355,7 +355,6 @@ func (n *nextTimeline) add(f *form, from, to profile.TimeStack) {
 	}
 }
 
-// count adds to a count of a window. Counts are modulo 2^64.
 func (n *nextTimeline) count(b *bins, window int, s profile.TimeStack, list uint32, bin int, count uint64) {
 	counts := &n.windows[window].counts[s]
 	*counts = append(*counts, binDelta{Key: profile.TimeKey(b.index(list, bin)), Count: count})
@@ -491,7 +490,7 @@ func (t *timeline) result(s *summary, p *profile.Profile) *profile.Timeline {
 	return out
 }
 
-// timeSums adds up the counts of one window by site, object and path. Each of them has a list of
+// timeSums adds up the counts of one window by site, object and path. Each of these has a list of
 // bins, in this order.
 type timeSums struct {
 	code, data int // numbers of sites and of objects

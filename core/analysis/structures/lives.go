@@ -15,7 +15,7 @@ type lives struct {
 	born  []uint64 // by block: the number of references before its allocation
 	at    index.Cached
 	pages []page
-	last  uint32 // the page that was used last
+	last  uint32 // the page of the last reference
 }
 
 // page records which bytes of allocated blocks were read and written.
@@ -97,7 +97,7 @@ func (l *lives) clear(from trace.Addr, bytes uint64) {
 	})
 }
 
-// note records a reference to a heap block. Bytes outside of the block do not count.
+// note records a reference to a heap block. Bytes outside the block do not count.
 func (l *lives) note(f *sites.Finder, block uint32, addr trace.Addr, bytes uint64, kind trace.Kind) {
 	from, size, _ := f.Block(block)
 	if addr < from || addr-from >= size {
@@ -146,7 +146,7 @@ func (l *lives) page(number uint64) *page {
 	return &l.pages[n]
 }
 
-// each calls visit for each word of the existing pages with bytes in a range, with a mask of these
+// each calls visit for each word with bytes in a range on an existing page, with a mask of these
 // bytes.
 func (l *lives) each(from trace.Addr, bytes uint64, visit func(p *page, word int, mask uint64)) {
 	if bytes == 0 {

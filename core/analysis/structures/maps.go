@@ -9,8 +9,8 @@ import (
 )
 
 // maps counts the accesses to data structures by address and time. All maps have the same columns.
-// If there are too many columns, pairs of columns are combined, and columns become twice as long.
-// If an address lies outside of a map's rows, rows become larger in the same way. Rows begin at
+// If there are too many columns, pairs of columns are combined into columns that are twice as long.
+// If an address is outside a map's rows, rows become larger in the same way. Rows begin at
 // multiples of their size, so the result depends only on the lowest and the highest address.
 type maps struct {
 	references uint64 // number of references in each column, a power of two
@@ -57,7 +57,6 @@ func (m *maps) init() { m.references = firstReferences }
 // full reports whether reference number now, counted from 1, is after the current column.
 func (m *maps) full(now uint64) bool { return now > (m.column+1)*m.references }
 
-// nextColumn begins the next column.
 func (m *maps) nextColumn() {
 	for i := range m.list {
 		m.list[i].before = m.list[i].counts(m.column)
@@ -180,7 +179,7 @@ func (m *maps) count(at cell, distance uint32) {
 	}
 }
 
-// result returns the map as a profile contains it.
+// result returns the map in the form of a profile.
 func (x *addressMap) result(column uint64) profile.AddressMap {
 	out := profile.AddressMap{RowBytes: 1 << x.shift, Rows: uint32(x.rows)}
 	for _, c := range x.counts(column) {

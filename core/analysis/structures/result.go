@@ -205,8 +205,8 @@ func (a *Analysis) load(from *profile.DataUse, objects []uint32) {
 type form struct {
 	*codec.Coder
 	a *Analysis
-	// For writing, objects contains the index of each data structure in the profile; for reading, it
-	// contains the data structure at each index.
+	// objects contains the index of each data structure in the profile for writing, and the data
+	// structure at each index for reading.
 	objects    []uint32
 	structures []uint32          // only for writing: the number of each structure in the profile
 	maps       []profile.DataUse // only for reading

@@ -55,8 +55,8 @@ type structure struct {
 	memberAt []uint16 // len(Members) represents padding
 }
 
-// role describes the references of a site according to the code, and the target of the latest of
-// these references.
+// role describes the references of a site according to the code, and the target of the latest
+// reference.
 type role struct {
 	structure, offset uint32 // 1 + the structure that the site accesses, or 0; offset of the access in it
 
@@ -210,7 +210,6 @@ func (a *Analysis) usable(number uint32) uint32 {
 	return n
 }
 
-// roleOf returns what is known about the site of row i.
 func (a *Analysis) roleOf(b *trace.Batch, i int) *role {
 	slot := a.finder.Slot(i)
 	for uint64(slot) >= uint64(len(a.roles)) {
@@ -238,7 +237,7 @@ func (a *Analysis) useOf(object uint32) *use {
 	return u
 }
 
-// look finds the structure of the elements of a data structure. look is not called earlier, because
+// look finds the structure of the elements of a data structure. It is not called earlier, because
 // the program is not known yet when a saved run is restored.
 func (a *Analysis) look(u *use, object uint32) {
 	kind, number := a.finder.Describe(object)
@@ -298,8 +297,8 @@ func (a *Analysis) reference(b *trace.Batch, i int, kind trace.Kind) {
 }
 
 // elementAt returns the address of the element to which a reference belongs, and 1 + the index of
-// its elements, or 0. If the program declares the structure of a block's elements, the element is
-// determined by the address, and otherwise by the code.
+// its elements, or 0. The address determines the element if the program declares the structure of
+// the block's elements. Otherwise, the code does.
 func (a *Analysis) elementAt(r *role, u *use, object, block uint32, addr trace.Addr) (base trace.Addr, of uint32) {
 	n := uint32(0)
 	if u.declared != 0 && block != sites.Nowhere {

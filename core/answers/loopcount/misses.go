@@ -1,5 +1,5 @@
 // Package loopcount counts cache misses in the loops of a loop-compressed trace, before and after
-// changes to the code. The commands loops and diagnose use it.
+// changes to the code, for the commands loops and diagnose.
 package loopcount
 
 import (
@@ -33,19 +33,18 @@ type LevelMisses struct {
 	Problem string          // why there is no result, or a warning about it
 }
 
-// Count counts the misses of levels. If goOn is not nil and returns false, counting stops and Count
-// returns nil.
+// Count counts the misses of levels. If goOn is not nil and returns false, Count stops and returns
+// nil.
 func Count(l *answers.Loops, levels []hierarchy.Cache, goOn func() bool) *Misses {
 	return countBy(misses.RunAsking, l, levels, goOn)
 }
 
-// CountMisses is like [Count], but does not distinguish kinds of misses. It takes less than half as
-// long.
+// CountMisses is [Count] without the kinds of misses. It takes less than half the time.
 func CountMisses(l *answers.Loops, levels []hierarchy.Cache, goOn func() bool) *Misses {
 	return countBy(misses.CountAsking, l, levels, goOn)
 }
 
-// CountFirst is like [CountMisses], for caches that never evict a line. It does not count accesses.
+// CountFirst is [CountMisses] for caches that never evict a line. It does not count accesses.
 func CountFirst(l *answers.Loops, levels []hierarchy.Cache, goOn func() bool) *Misses {
 	return countBy(misses.FirstAsking, l, levels, goOn)
 }
@@ -95,8 +94,8 @@ func count(run counting, l *answers.Loops, c hierarchy.Cache, goOn func() bool) 
 	return of, true
 }
 
-// Cost returns the number of misses of a loop in the first counted level, or the number of its
-// references if no level was counted. It may be called on nil, as if no level was counted.
+// Cost returns the number of misses of a loop in the first counted level. If no level was counted,
+// or m is nil, it returns the number of the loop's references.
 func (m *Misses) Cost(l *answers.Loops) func(loop int) uint64 {
 	if m != nil {
 		for i := range m.Levels {
@@ -108,9 +107,9 @@ func (m *Misses) Cost(l *answers.Loops) func(loop int) uint64 {
 	return func(loop int) uint64 { return l.Loops[loop].References }
 }
 
-// Table returns a table with a row for each of these source loops and each level, followed by rows for
-// all other loops, for accesses outside loops and for the whole run. The row of the whole run is the
-// sum of the rows before it, except rows of loops inside other listed loops.
+// Table returns a table with a row for each of these source loops and each level, followed by rows
+// for all other loops, for accesses outside loops, and for the whole run. The last row is the sum
+// of the rows before it, without rows of loops inside other listed loops.
 func (m *Misses) Table(of []answers.SourceLoop) report.Table {
 	t := report.Table{Key: "misses", Title: "Misses by loop (exact, LRU; each level sees every access)", Columns: report.Columns(
 		"loop", "level", "accesses", "misses", "miss_ratio=miss ratio", "cold", "capacity", "conflict",
@@ -174,9 +173,8 @@ const (
 	outsideLoops = "(outside loops)"
 )
 
-// Evictions returns a table with a row for each pair of arrays, in descending order. The row
-// contains the number of lines of one array that the other array evicted over the whole run, in the
-// first counted level.
+// Evictions returns a table with a row for each pair of arrays, in descending order: the number of
+// lines of one array that the other array evicted over the whole run, in the first counted level.
 func (m *Misses) Evictions() report.Table {
 	t := report.Table{Key: "evictions", Columns: report.Columns("comes=fetched", "goes=evicted", "lines", "share")}
 	at := slices.IndexFunc(m.Levels, func(of LevelMisses) bool { return of.Result != nil })
@@ -285,8 +283,8 @@ const (
 )
 
 // Classes returns the name of the first counted level, and the class of each array of a loop in
-// that level, in the order of Arrays. The classes are computed from exact counts (see [sma.Exact]).
-// classes is nil if the trace is too irregular to compute them quickly.
+// that level, in the order of Arrays. Exact counts determine the classes (see [sma.Exact]). classes
+// is nil if the trace is too irregular to compute them quickly.
 func (m *Misses) Classes(loop int) (level string, classes []string) {
 	l := m.of
 	at := slices.IndexFunc(m.Levels, func(of LevelMisses) bool { return of.Result != nil })

@@ -15,9 +15,9 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Trial tries changes on the first execution of a loop nest, which is simulated in isolation. The
-// compiler may have unrolled or vectorised the loops, but changes are made to the loops of the
-// source (see [change.Roll]).
+// Trial tries changes on the first execution of a loop nest, which is simulated in isolation.
+// Changes are made to the loops of the source, even if the compiler has unrolled or vectorised them
+// (see [change.Roll]).
 type Trial struct {
 	*change.Rolled
 
@@ -178,8 +178,8 @@ func (t *Trial) Read(kind, text string) (change.Change, error) {
 	return nil, &trace.OptionError{Option: "change", Got: kind, Want: "pad, interchange, tile, align, fuse or array-of-structs"}
 }
 
-// Option is the inverse of [Trial.Read]: it returns the option of the command, and its value, for a
-// change of the nest. ok is false if the command has no option for the change.
+// Option is the inverse of [Trial.Read]: it returns the option and the value for a change of the
+// nest. ok is false if the command has no option for the change.
 func (t *Trial) Option(c change.Change) (kind, text string, ok bool) {
 	loop := func(p change.Path) string { return strings.TrimPrefix(t.Names().Loop(p), "loop ") }
 	array := func(at trace.Addr) string {
@@ -230,7 +230,7 @@ func (t *Trial) Option(c change.Change) (kind, text string, ok bool) {
 	return "", "", false
 }
 
-// plainName reports whether a shell and [Trial.Read] read a name as it is.
+// plainName reports whether a shell and [Trial.Read] read a name unchanged.
 func plainName(name string) bool {
 	return name != "" && !strings.ContainsFunc(name, func(c rune) bool {
 		return c != '_' && c != '.' && (c < '0' || c > '9') && (c < 'A' || c > 'Z') && (c < 'a' || c > 'z')
@@ -313,8 +313,8 @@ func (t *Trial) array(kind, name string) (trace.Addr, error) {
 	return 0, &trace.OptionError{Option: kind, Got: name, Want: "an array of nest " + strconv.Itoa(t.number+1) + ", by name or by an address inside it: " + strings.Join(names, ", ")}
 }
 
-// CacheOf converts a level to the type of package misses. ok is false if sets are not chosen by the
-// low bits of a line's number.
+// CacheOf converts a level to the type of package misses. ok is false unless the low bits of a
+// line's number select the set.
 func CacheOf(c hierarchy.Cache) (cache misses.Cache, ok bool) {
 	ways := uint64(c.Ways)
 	if c.Full() {
@@ -327,7 +327,7 @@ func CacheOf(c hierarchy.Cache) (cache misses.Cache, ok bool) {
 }
 
 // Try counts the misses of the nest in each level, before these changes and after all of them.
-// doubts contains a warning about each level that is omitted.
+// doubts contains a warning about each omitted level.
 func (t *Trial) Try(levels []hierarchy.Cache, goOn func() bool, changes ...change.Change) (table report.Table, doubts []string, err error) {
 	table = trialTable("Misses of nest " + strconv.Itoa(t.number+1) + " alone, in initially empty caches (exact, LRU; each level sees every access)")
 	var words, illegal []string
@@ -350,8 +350,8 @@ func (t *Trial) Try(levels []hierarchy.Cache, goOn func() bool, changes ...chang
 	return table, doubts, nil
 }
 
-// Propose searches for the changes that save the most misses in a level, and returns up to most of
-// them, in descending order. stopped reports whether goOn ended the search.
+// Propose searches for the changes that save the most misses in a level, and returns at most the
+// given number (most), in descending order. stopped reports whether goOn ended the search.
 func (t *Trial) Propose(level hierarchy.Cache, most int, goOn func() bool) (table report.Table, stopped bool, err error) {
 	table = trialTable("Changes to nest " + strconv.Itoa(t.number+1) + " that would save the most misses of " + level.Name + " (misses of the nest alone, in an initially empty cache; one change at a time)")
 	cache, ok := CacheOf(level)

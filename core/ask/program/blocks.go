@@ -110,8 +110,8 @@ func (b *branches) instructions(q ask.Question, found *answers.Blocks, d *report
 
 var needsTrace = &ask.Error{Text: "--windows samples executions while a trace is read; give a trace, and omit --probabilities"}
 
-// checkParameters returns an error if the question contains values for parameters, but no file that
-// declares the parameters.
+// checkParameters returns an error if the question gives parameters, but no file that declares
+// them.
 func checkParameters(q ask.Question) error {
 	if q.Given("set") && !q.Given("probabilities") {
 		return &ask.Error{Text: "--set: a branch-probability file declares the parameters; add this file with --probabilities FILE"}
@@ -119,8 +119,8 @@ func checkParameters(q ask.Question) error {
 	return nil
 }
 
-// BranchFile returns the branches of a program as text that the user can edit and the argument
-// probabilities can read.
+// BranchFile returns the branches of a program as text that the user can edit, in the format of the
+// argument probabilities.
 func BranchFile(r *ask.Run, q ask.Question) ([]byte, error) {
 	b, err := branchesOf(r, q)
 	if err != nil {
@@ -223,7 +223,7 @@ func (b *branches) check(q ask.Question) error {
 	return nil
 }
 
-// about prefixes an error with the program's name, unless the error is about an argument.
+// about adds the program's name before an error, unless the error is about an argument.
 func (b *branches) about(err error) error {
 	if errors.As(err, new(*ask.Error)) {
 		return err
@@ -266,8 +266,7 @@ func (b *branches) system(r *ask.Run, q ask.Question) (s *blocks.System, err err
 	return s, model.Set(values)
 }
 
-// listed returns the values of an argument. Each value given by the user may be a comma-separated
-// list.
+// listed returns the values of an argument. Each value from the user may be a comma-separated list.
 func listed(q ask.Question, arg string) (list []string) {
 	for _, value := range q.List(arg) {
 		list = append(list, strings.Split(value, ",")...)
@@ -284,7 +283,7 @@ func parameters(sheet *blocks.Sheet, q ask.Question) (map[string]*big.Rat, error
 	for _, text := range listed(q, "set") {
 		name, value, found := strings.Cut(text, "=")
 		number, ok := (*big.Rat)(nil), false
-		// exponents are not allowed, because a short exponent can produce a huge number
+		// no exponents, because a short exponent can produce a huge number
 		if len(value) <= mostDigits && !strings.ContainsAny(value, "eEpP") {
 			number, ok = new(big.Rat).SetString(value)
 		}

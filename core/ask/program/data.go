@@ -84,8 +84,8 @@ type dataUse struct {
 	data *profile.Data
 	s    *answers.Sites
 	by   map[int]*profile.DataUse // by index in Sites.Data
-	// caches contains the caches whose misses are counted by member and in maps, which are the caches
-	// with the analysed line size.
+	// caches contains the caches with the analysed line size. Misses are counted by member and in
+	// maps for them.
 	caches []hierarchy.Cache
 	alone  bool // whether the question asks for only one kind of tables
 }
@@ -137,7 +137,6 @@ func newDataUse(r *ask.Run, q ask.Question, d *report.Document) (*dataUse, error
 // rows returns the data structures, ranked by misses in the first level.
 func (u *dataUse) rows() []attribution.Row { return u.s.Rows() }
 
-// top returns at most the chosen number of rows.
 func (u *dataUse) top(rows int) int {
 	if n := u.q.Number(ask.TopRows.Name); u.q.Brief && n > 0 && n < uint64(rows) {
 		return int(n)
@@ -430,15 +429,15 @@ func (f *fields) together(key string) report.Table {
 // mostPairs is the number of pairs shown to people.
 const mostPairs = 8
 
-// These are the rules for advice. A member is hot if it is used in at least one visit of hotVisits.
-// Splitting a structure is advised if at most one reference of coldReferences is to other members,
-// and these members take at least a quarter of the bytes.
+// The rules for advice. A member is hot if it is used in at least one of hotVisits visits.
+// Splitting a structure is advised if at most one of coldReferences references is to other members,
+// and these take at least a quarter of the bytes.
 const (
 	hotVisits      = 10
 	coldReferences = 20
 	coldBytes      = 4
 
-	leastGain = 0.25 // number of lines per visit that a change must save
+	leastGain = 0.25 // lines per visit that a change must save
 )
 
 // hot divides the members into hot members, members that are used rarely, and members that are
@@ -491,7 +490,8 @@ func (f *fields) lines(list []int) float64 {
 	return sum / float64(max(f.e.Visits, 1))
 }
 
-// aligned returns the number of lines with bytes of the given members if elements begin at lines.
+// aligned returns the number of lines with bytes of the given members if elements begin at line
+// borders.
 func (f *fields) aligned(list []int) float64 {
 	at := &fields{dataUse: f.dataUse, e: &profile.ElementUse{Visits: 1, Starts: []uint64{1}}, of: f.of, line: f.line}
 	return at.lines(list)

@@ -59,8 +59,8 @@ func findings(r *ask.Run, q ask.Question, d *report.Document) error {
 	return nil
 }
 
-// assumed returns facts about the machine that a diagnosis assumes: its caches, and the processor
-// if the trace contains code.
+// assumed returns facts about the machine that a diagnosis assumes: its caches and, if the trace
+// contains code, the processor.
 func assumed(r *ask.Run, q ask.Question, processor *pipeline.Processor) []report.Fact {
 	asked := q.Caches()
 	h, _ := costmodel.CompleteLatencies(asked, processor)

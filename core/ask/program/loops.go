@@ -78,8 +78,8 @@ func changesGiven(q ask.Question) bool {
 	return slices.ContainsFunc(changeKinds, func(kind ask.Arg) bool { return q.Given(kind.Name) })
 }
 
-// changes reports whether the question is about changes to the code, either given changes or
-// changes to be found.
+// changes reports whether the question is about changes to the code, given by the user or to be
+// found.
 func changes(q ask.Question) bool { return changesGiven(q) || q.Number("propose") > 0 }
 
 func leastShare(q ask.Question) (float64, error) {
@@ -130,7 +130,7 @@ func nests(r *ask.Run, q ask.Question, d *report.Document) error {
 		found = foldedLoops(r, q, most, d)
 		if r.Folded.Tree.Rows() == math.MaxUint64 {
 			d.Warnings = append(d.Warnings, r.Name+": the trace represents at least 2^64 records, so counts are modulo 2^64, and misses cannot be counted")
-			levels, least = nil, 0 // shares cannot be computed, because the total is unknown
+			levels, least = nil, 0 // the total is unknown, so there are no shares
 		}
 	} else {
 		if err := CheckLoops(r); err != nil {
@@ -170,8 +170,7 @@ func foldedLoops(r *ask.Run, q ask.Question, most int, d *report.Document) *answ
 	return found
 }
 
-// listLoops adds tables of the loops, their arrays, and the misses of levels in them to the
-// document.
+// listLoops adds tables of the loops, their arrays, and their misses in levels to the document.
 func listLoops(r *ask.Run, q ask.Question, l *answers.Loops, levels []hierarchy.Cache, least float64, d *report.Document) error {
 	var m *loopcount.Misses
 	if levels != nil {

@@ -56,7 +56,7 @@ var Multicore = ask.Add(&ask.Verb{
 	},
 })
 
-// CoresQuestion converts the question to the form that the models read.
+// CoresQuestion converts the question to the form for the models.
 func CoresQuestion(q ask.Question) (words answers.MulticoreQuestion, err error) {
 	for text := range strings.SplitSeq(q.Text("cores"), ",") {
 		n, err := strconv.ParseUint(strings.TrimSpace(text), 10, 32)

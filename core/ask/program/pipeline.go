@@ -97,7 +97,7 @@ func models(r *ask.Run, q ask.Question) (*costmodel.Models, error) {
 	return m, nil
 }
 
-// modelQuestion converts the question to the form that the models read.
+// modelQuestion converts the question to the form for the models.
 func modelQuestion(r *ask.Run, q ask.Question) (words answers.ModelQuestion, err error) {
 	if len(q.Machine.Levels) > 0 {
 		words.Machine = q.Machine.Lines()

@@ -4,10 +4,10 @@
 //  1. A reuse profile P(Δ) counts accesses by stack distance ([Profile]). The profile of a
 //     program is the sum of its blocks' profiles, weighted by their accesses ([Mix]).
 //
-//  2. Each level of a hierarchy has a hit ratio P(h_i), which is a fraction of all accesses
-//     ([Profile.Hits]). It is exact for a fully associative cache. For a set-associative cache, it
-//     is computed with the stack distance cache model (MODELS §5). Each level is treated as if it
-//     saw every access.
+//  2. Each level of a hierarchy has a hit ratio P(h_i), a fraction of all accesses
+//     ([Profile.Hits]). It is exact for a fully associative cache. For a set-associative cache, the
+//     stack distance cache model computes it (MODELS §5). Each level is treated as if it saw every
+//     access.
 //
 //  3. An access that reaches level i has missed in all levels above it. The share
 //
@@ -19,9 +19,8 @@
 //
 // # Errata of the slides
 //
-//   - The slides do not state that P_hit2 is conditional. If the ratio of all accesses were used
-//     instead, as in P(hit) = Σ P(hit|d) P(d), hits in the first level would be counted again in
-//     the second.
+//   - The slides do not state that P_hit2 is conditional. With the ratio of all accesses instead,
+//     as in P(hit) = Σ P(hit|d) P(d), hits in the first level would be counted again in the second.
 //   - P(BB_i) = N_i / Σ N_j weights a block by its executions. However, the average is over
 //     references, so a block with r_i references per execution has the weight N_i r_i.
 //

@@ -61,8 +61,8 @@ func (p *Profile) Hits(c hierarchy.Cache) (hits float64, how hierarchy.Method) {
 	return hits, hierarchy.SDCM
 }
 
-// chance returns the mean hit probability over the span, for which it evaluates the stack distance
-// cache model at a few distances.
+// chance returns the mean hit probability over the span. It evaluates the stack distance cache
+// model at a few distances.
 func (s *Span) chance(lines, ways uint64) (mean float64) {
 	const places = 4
 	wide := s.To - s.From
@@ -87,8 +87,8 @@ type Block struct {
 }
 
 // Mix returns the profile of a program, P(Δ) = Σ P(Δ|BB_i) P(BB_i) with P(BB_i) = N_i r_i / Σ N_j
-// r_j, multiplied by its number of accesses. Blocks whose reuse is unknown are assumed to behave
-// like the blocks whose reuse is known.
+// r_j, multiplied by its number of accesses. Blocks with unknown reuse are assumed to behave like
+// the other blocks.
 func Mix(blocks []Block) *Profile {
 	p := new(Profile)
 	all, known := 0.0, 0.0
@@ -131,7 +131,7 @@ func (b *Block) accesses() float64 {
 	return b.Executions * b.References
 }
 
-// disjoint splits spans where other spans begin or end, and adds up spans that coincide.
+// disjoint splits spans where other spans begin or end, and adds up equal spans.
 func disjoint(spans []Span) []Span {
 	var edges []uint64
 	for i := range spans {

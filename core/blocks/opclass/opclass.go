@@ -1,7 +1,7 @@
 // Package opclass classifies instructions by the amounts that one execution adds to the counters of
 // Byfl (MODELS §10), such as flops, integer operations and branches. Package analysis/counters
 // defines the counters, and multiplies the amounts by the executions in a trace. Package blocks
-// multiplies them by the executions that it computes.
+// multiplies the amounts by the executions that it computes.
 package opclass
 
 import (
@@ -26,7 +26,7 @@ type Addition struct {
 }
 
 // rule describes how opcodes are counted: the counter to which each lane adds, and the numbers of
-// values of the operation's type and of truth values that each lane reads and writes.
+// values that each lane reads and writes, by type (the operation's type, or truth values).
 type rule struct {
 	opcodes       string // opcodes, with a space on either side of each name
 	counter       profile.Counter
@@ -85,9 +85,8 @@ func Of(opcode, datatype string, several bool) Instruction {
 	return k
 }
 
-// named counts a call that does not end its block. It calls either an LLVM intrinsic, which is
-// counted only if it is a fused operation, or a library function that the compiler knows, such as
-// "call sin".
+// named counts a call that does not end its block. It calls an LLVM intrinsic, which counts only if
+// it is a fused operation, or a library function that the compiler knows, such as "call sin".
 func (k *Instruction) named(s Shape) {
 	if word, callee, found := strings.Cut(k.Opcode, " "); found && (word == "call" || word == "invoke") {
 		k.Callee = callee
@@ -98,7 +97,7 @@ func (k *Instruction) named(s Shape) {
 }
 
 // flops adds the given number of floating-point operations per lane (each), with the given number
-// of values as operands.
+// of operand values.
 func (k *Instruction) flops(s Shape, each, values uint64) {
 	s.Float = true
 	bits := s.Lanes * s.Bits * values
@@ -135,7 +134,6 @@ type Shape struct {
 	Float bool
 }
 
-// maxLanes and maxBits limit the types that are accepted.
 const (
 	maxLanes = 1 << 16
 	maxBits  = 1 << 24

@@ -5,7 +5,7 @@ import (
 	"math/big"
 )
 
-// approximate finds a law for values that no polynomial fits.
+// approximate finds a law for values that fit no polynomial.
 func (f *fitter) approximate(values []float64) Law {
 	best := f.powerLaw(values)
 	if len(f.points) < 3 {
@@ -53,7 +53,7 @@ func (f *fitter) off(l *Law, values []float64) (off float64) {
 }
 
 // powerLaw fits a product of powers to the logarithms of the values. If there are too few points,
-// the last parameters are omitted from the law. Values of 0 are omitted.
+// the law omits the last parameters. Values of 0 are ignored.
 func (f *fitter) powerLaw(values []float64) Law {
 	l := Law{Kind: PowerLaw, Exponents: make([]float64, len(f.points[0]))}
 	for of := f.varied; ; of = of[:len(of)-1] {
@@ -88,7 +88,7 @@ func (f *fitter) powerLaw(values []float64) Law {
 	return l
 }
 
-// leastSquares returns the coefficients that minimise the sum of the squared relative errors.
+// leastSquares returns the coefficients with the smallest sum of squared relative errors.
 func leastSquares(rows [][]float64, values []float64) ([]float64, bool) {
 	weights := make([]float64, len(values))
 	for i, v := range values {
@@ -159,19 +159,19 @@ func solveLeast(rows [][]float64, values, weights []float64) (c []float64, ok bo
 	return c, true
 }
 
-// closeEnough is the largest relative error allowed in a law of distances. closeInBins is the same
-// limit for distances for which only the bin is known. There are four bins for each power of two.
+// closeEnough is the maximum relative error of a law of distances. closeInBins is the maximum for
+// distances of which only the bin is known. There are four bins for each power of two.
 const closeEnough, closeInBins = 0.02, 0.125
 
-// distances finds a law for distances, given in lines, one for each run. The law is one of the
-// following: a polynomial that fits more runs than it has terms; a constant, if all distances
-// differ by at most one line (the distance in the largest run); a sum of two monomials that is
-// close to the distances; or a power law whose exponent is nearly an integer. Other distances
-// follow no law, because the proportions of the classes of distances change from run to run. In
-// that case, the distance in the largest run is used.
+// distances finds a law for distances in lines, given one distance for each run. The law is a
+// polynomial that fits more runs than it has terms; or, if all distances differ by at most one
+// line, a constant, the distance in the largest run; or a sum of two monomials close to the
+// distances; or a power law whose exponent is nearly an integer. Other distances follow no law,
+// because the proportions of the classes of distances change from run to run. The distance in the
+// largest run is then used.
 //
-// If only the bins of distances are known, laws may be less accurate, and sums of two monomials are
-// not used, because they would follow the edges of the bins.
+// If only the bins of distances are known, laws may be less accurate. Sums of two monomials are
+// then not used, because they would follow the edges of the bins.
 func (f *fitter) distances(values []float64, bins bool) Law {
 	near, terms := closeEnough, min(2, len(values)-1)
 	if bins {
@@ -210,7 +210,7 @@ func (f *fitter) distances(values []float64, bins bool) Law {
 		}
 	}
 	if best.Off > near && !bins {
-		// If the distances of a class follow several laws, a quantile may belong to a different law in
+		// If the distances of a class follow several laws, a quantile may belong to another law in
 		// each run, although it grows in the same way.
 		near = closeInBins
 		best = f.sum(values, 1, near)
@@ -221,8 +221,8 @@ func (f *fitter) distances(values []float64, bins bool) Law {
 	return best
 }
 
-// nearWhole is the largest allowed difference between the exponent of a distance's power law and
-// the nearest integer.
+// nearWhole is the maximum difference between the exponent of a distance's power law and the
+// nearest integer.
 const nearWhole = 0.25
 
 // isDistance reports whether a polynomial can describe a distance: it must grow, but not too fast.
@@ -231,7 +231,7 @@ func (l *Law) isDistance() bool {
 }
 
 // sum finds the monomial that is closest to the distances. If no monomial is close enough and most
-// is at least 2, sum finds the closest sum of two monomials.
+// is at least 2, it finds the closest sum of two monomials.
 func (f *fitter) sum(values []float64, most int, near float64) Law {
 	best := Law{Kind: Sum, Off: math.Inf(1)}
 	for terms := 1; terms <= most && best.Off > near; terms++ {

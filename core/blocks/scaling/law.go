@@ -9,15 +9,15 @@ import (
 	"strings"
 )
 
-// Law describes a number as a function of the parameters.
+// Law is a formula that describes a number as a function of the parameters.
 type Law struct {
 	Kind  Kind
 	Terms []Term // the terms of a polynomial; with no terms, the law is 0
-	// number of additional runs that the law fits, besides the runs that determine its coefficients
+	// number of runs that the law fits, beyond the runs that determine its coefficients
 	Checked int
 
 	// Factor, A and B are the coefficients of other laws: Factor times each parameter raised to its
-	// power (a power law), A + B log2 n, or A n + B n log2 n, where n is the parameter with index Of.
+	// power (a power law), A + B log2 n, or A n + B n log2 n. n is the parameter with index Of.
 	Factor, A, B float64
 	Exponents    []float64
 	Of           int
@@ -150,8 +150,7 @@ type fitter struct {
 	known     map[string]Law
 }
 
-// support is a choice of monomials, with the inverse of a matrix that contains their values in as
-// many runs.
+// support is a choice of monomials, with the inverse of the matrix of their values in as many runs.
 type support struct {
 	of      []int // indices of monomials
 	points  []int // indices of runs
@@ -161,8 +160,8 @@ type support struct {
 
 const (
 	mostTerms = 4
-	// mostDegree limits the degree of monomials, and is indexed by the number of varying
-	// parameters. mostSupports limits how many sums of monomials are tried.
+	// mostDegree is the maximum degree of monomials by the number of varying parameters.
+	// mostSupports is the maximum number of sums of monomials to try.
 	mostSupports = 4000
 	// fewestBits is the length of the coefficient 1 in bits, including its sign.
 	fewestBits = 2
@@ -190,7 +189,7 @@ func newFitter(m *Model) *fitter {
 	return f
 }
 
-// ofTerms returns the supports with this number of terms, computed on demand.
+// ofTerms returns the supports with this number of terms. It computes them on demand.
 func (f *fitter) ofTerms(terms int) []support {
 	for len(f.supports) < terms {
 		var list []support
@@ -208,7 +207,7 @@ func (f *fitter) ofTerms(terms int) []support {
 }
 
 // addMonomials adds the monomials of the given degree whose factors are the j-th varied parameter
-// and later parameters.
+// and later ones.
 func (f *fitter) addMonomials(powers []int, j, degree int) {
 	if j == len(f.varied)-1 || len(f.varied) == 0 {
 		powers = slices.Clone(powers)
@@ -240,7 +239,7 @@ func (f *fitter) choose(of []int, left int, yield func([]int)) {
 	}
 }
 
-// support inverts the matrix of the monomials' values in the last runs for which the matrix is
+// support inverts the matrix of the monomials' values in the last runs with which the matrix is
 // invertible. Larger inputs distinguish terms better.
 func (f *fitter) support(of []int) (s support, ok bool) {
 	n := len(of)
@@ -278,9 +277,8 @@ func before(runs []int) bool {
 	return false
 }
 
-// invert returns the inverse of the matrix of values, indexed by run and then by monomial. The
-// product of row i of the inverse and the values is coefficient i. The result is nil if there is no
-// inverse.
+// invert returns the inverse of the matrix of values by run and monomial, or nil if there is none.
+// Coefficient i is the product of row i of the inverse and the values.
 func (f *fitter) invert(of, runs []int) []*big.Rat {
 	n := len(of)
 	m := make([][]*big.Rat, n)
@@ -344,7 +342,7 @@ func (f *fitter) counts(values []uint64) Law {
 	return l
 }
 
-// polynomial finds the polynomial with the shortest description. The description must be shorter
+// polynomial finds the polynomial with the shortest description. This description must be shorter
 // than data, the length of a description of the values themselves.
 func (f *fitter) polynomial(values []uint64, data int) (best Law, ok bool) {
 	if slices.Max(values) == 0 {
@@ -380,7 +378,7 @@ func choices(n, k int) (bits float64) {
 }
 
 // meets returns the polynomial in these monomials that fits all values, and the total length of its
-// coefficients in bits. It returns nil if no such polynomial is shorter than most bits.
+// coefficients in bits. It returns nil if the length would be most bits or more.
 func (f *fitter) meets(s *support, values []uint64, most float64) (terms []Term, length float64) {
 	n := len(s.of)
 	if n < len(values) && !f.mayMeet(s, values) {

@@ -21,13 +21,13 @@ type Input struct {
 	Profile    *profile.Profile // must contain blocks and sites
 }
 
-// InputError explains why a prediction is impossible with the given runs or parameters.
+// InputError explains why the given runs or parameters make a prediction impossible.
 type InputError struct{ Got, Want string }
 
 func (e *InputError) Error() string { return e.Got + "; want " + e.Want }
 
-// Program predicts, from several runs, the run of a whole program with another input: its blocks,
-// the edges between them, and its memory-referencing sites.
+// Program predicts the run of a whole program with another input from several runs: its blocks, the
+// edges between them, and the sites that refer to memory.
 type Program struct {
 	*Model // predicts the counts of blocks
 
@@ -124,7 +124,7 @@ func sameProgram(a, b *Input, x, y *blocks.Run) error {
 	return nil
 }
 
-// of returns the law of a number. The function value returns the number's value in a run.
+// of returns the law of a number. value returns the number in a run.
 func (p *Program) of(value func(run int) uint64) Law {
 	values := make([]uint64, len(p.runs))
 	for i := range values {
@@ -152,8 +152,8 @@ func (p *Program) fitEdges() {
 	}
 }
 
-// addWays replaces a block's law that no run checks by the sum of the laws of the block's edges, if
-// these laws have fewer terms and are therefore checked.
+// addWays replaces a block's law by the sum of the laws of the block's edges if only these have
+// fewer terms than there are runs, so that runs check them.
 func (p *Program) addWays(b int) {
 	sum := Law{Checked: len(p.runs)}
 	for i := range p.ways[b] {
@@ -200,7 +200,7 @@ func (p *Program) fitSites() {
 			}
 		}
 	}
-	in := make([][]*profile.Site, len(order)) // by site and run; nil if the site does not occur in the run
+	in := make([][]*profile.Site, len(order)) // by site and run; nil if the run does not have the site
 	for k := range in {
 		in[k] = make([]*profile.Site, len(p.inputs))
 	}
@@ -244,7 +244,7 @@ func (p *Program) fitSites() {
 // bins contains the exact distances of a run, by kind and by the bins of sites.
 type bins [trace.NumKinds][profile.SiteBins][]memory.Span
 
-// places is the number of quantiles by which the distances in a bin are represented.
+// places is the number of quantiles that represent the distances in a bin.
 const places = 16
 
 func newBins(p *profile.Profile) *bins {
@@ -263,7 +263,7 @@ func newBins(p *profile.Profile) *bins {
 	return all
 }
 
-// fewer returns the weighted midpoint quantiles of the distances, with weights that sum to 1.
+// fewer returns the weighted midpoint quantiles of the distances. The weights sum to 1.
 func fewer(spans []memory.Span) (list []memory.Span) {
 	all := 0.0
 	for _, s := range spans {
@@ -302,7 +302,7 @@ func (all *bins) profile(s *profile.Site) *memory.Profile {
 // Basis is the kind of law from which a count is predicted.
 type Basis uint8
 
-// The possible bases, from the most to the least reliable.
+// The bases, from the most to the least reliable.
 const (
 	// Checked: a polynomial that fits more runs than are needed to determine its coefficients.
 	Checked Basis = iota
@@ -310,10 +310,10 @@ const (
 	Unchecked
 	// Remainder: a polynomial whose value for this input is not an integer.
 	Remainder
-	// Fitted: a least-squares law. The counts depend on the data, or the runs are too few to
+	// Fitted: a least-squares law. The counts depend on the data, or there are too few runs to
 	// determine how they grow.
 	Fitted
-	// Once: the block ran in only one of the runs.
+	// Once: only one of the runs executed the block.
 	Once
 )
 
@@ -332,7 +332,7 @@ type Block struct {
 type Predicted struct {
 	*Prediction
 	Of []Block // prediction for each block
-	// Run has balanced edges. If the edges predicted by the laws do not balance, up to Slack
+	// Run has balanced edges. If the edges that the laws predict do not balance, up to Slack
 	// executions enter or leave blocks without an edge.
 	Run   *blocks.Run
 	Slack uint64
@@ -343,7 +343,7 @@ type Predicted struct {
 }
 
 // Predict predicts the run at these parameters, with scaled reuse. The error is a
-// [*trace.OptionError] for invalid parameters, or an [*InputError] if a count is below 0 or at
+// [*trace.OptionError] for invalid parameters, or an [*InputError] if a count is negative or at
 // least 2^64.
 func (p *Program) Predict(at []int64) (*Predicted, error) {
 	prediction, err := p.Model.Predict(at, Scaled)
@@ -362,7 +362,7 @@ func (p *Program) Predict(at []int64) (*Predicted, error) {
 	return out, nil
 }
 
-// whole returns the value of a law as an integer count. named returns the name of the count for
+// whole returns the value of a law as an integer count. named returns the name of the count in
 // error messages.
 func (p *Program) whole(l *Law, at []int64, named func() string) (uint64, error) {
 	bad := func(got, want string) (uint64, error) {
@@ -454,8 +454,7 @@ func (p *Program) edges(out *Predicted) error {
 	return nil
 }
 
-// blockEdges predicts the executions of a block and of its edges, which add up to the executions of
-// the block.
+// blockEdges predicts the executions of a block and of its edges. The edges add up to the block.
 func (p *Program) blockEdges(out *Predicted, b int, at []int64) (err error) {
 	t, e := p.runs[0].Program, out.Run.Edges
 	of := &out.Of[b]
@@ -525,8 +524,8 @@ type foretold struct {
 	accesses, cold uint64
 }
 
-// fill adds the accesses to r and kind. They are rounded to whole numbers so that their sum remains
-// correct, and their distances are less than the number of lines.
+// fill adds the accesses to r and kind. It rounds them to integers without changing their sum.
+// Their distances are less than the number of lines.
 func (d *foretold) fill(r *profile.Reuse, kind *profile.KindLocality, lines uint64) {
 	counts := make([]uint64, profile.SiteBins)
 	all, left := 0.0, d.accesses-d.cold
@@ -639,8 +638,8 @@ func (p *Program) profileAt(at []int64) (*profile.Profile, error) {
 			return nil, err
 		}
 		if n := s.like.References(); s.accesses.Kind != Polynomial && s.references.Kind == Polynomial && n > 0 {
-			// Whether references cross lines depends on where the allocator puts arrays. A law for this
-			// share would describe the allocator, so the share in the largest run is used.
+			// The allocator's placement of arrays determines whether references cross lines. A law
+			// for this share would describe the allocator, so the share in the largest run is used.
 			accesses = uint64(min(math.Round(float64(references)*float64(s.like.Reuse.Accesses())/float64(n)), 1<<63))
 		}
 		accesses = max(accesses, references)
@@ -658,7 +657,7 @@ func (p *Program) profileAt(at []int64) (*profile.Profile, error) {
 		d := foretold{site: s, accesses: accesses}
 		if s.reuse != nil {
 			d.of = s.reuse.at(at, float64(accesses))
-			// the reuse is known in only some runs, so the reuse of the largest of these runs is used
+			// only some runs show the reuse, so use the reuse of the largest of them
 		} else {
 			d.of = p.kept(s, float64(accesses))
 		}

@@ -41,8 +41,8 @@ type class struct {
 type classed struct {
 	cold    Law
 	classes []class
-	// divided is true if each class has a law for its number of accesses. Otherwise there is one
-	// class, which contains all accesses except first accesses to lines.
+	// divided is true if each class has a law for its number of accesses. Otherwise, one class
+	// contains all accesses except first accesses to lines.
 	divided bool
 }
 
@@ -98,21 +98,21 @@ func (f *fitter) reuse(of []*memory.Profile) *classed {
 	}
 	for i := range whole {
 		if len(whole[i]) > 0 {
-			return nil // some runs, but not all, have only first accesses
+			return nil // only some of the runs have nothing but first accesses
 		}
 	}
 	return c
 }
 
-// gaps lists the factors that may separate one class of distances from the next. Each is at least
-// the width of a bin of distances.
+// gaps lists the factors that may separate two classes of distances. Each is at least the width of
+// a bin of distances.
 var gaps = [...]float64{1.25, 1.5, 2, 4}
 
 const mostClasses = 24
 
 // classes divides the distances of all runs at gaps whose ends differ at least by the factor gap.
 // ok is false if runs have different numbers of classes, or if no checked polynomial fits the
-// counts of a class. In both cases, classes have merged in some runs, but not in all runs.
+// counts of a class. Classes have then merged in some runs, but not in all.
 func (f *fitter) classes(of []*memory.Profile, gap float64) (list []class, ok bool) {
 	parts := make([][][]memory.Span, len(of))
 	for i, p := range of {
@@ -139,7 +139,7 @@ func (f *fitter) classes(of []*memory.Profile, gap float64) (list []class, ok bo
 	return list, true
 }
 
-// cut divides spans at gaps that are wider than one line and have ends that differ at least by the
+// cut divides spans at gaps that are wider than one line and whose ends differ at least by the
 // factor gap.
 func cut(spans []memory.Span, gap float64) (parts [][]memory.Span) {
 	from := 0

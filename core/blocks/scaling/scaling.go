@@ -8,7 +8,7 @@
 //
 // In an affine program, the number of executions of a block is a polynomial in the input's
 // parameters (as long as trip counts have the same remainder modulo the unrolling factor). Many
-// polynomials fit a few runs, so the polynomial with the shortest description is chosen (Rissanen,
+// polynomials fit a few runs. The polynomial with the shortest description is chosen (Rissanen,
 // Modeling by shortest data description, 1978):
 //
 //  1. All sums of up to four monomials with rational coefficients that fit every run exactly are
@@ -16,41 +16,40 @@
 //  2. The length of a description is the length of the coefficients plus the length of the choice
 //     of monomials. It must be less than the length of the counts themselves.
 //  3. If there are more runs than coefficients, the additional runs check the polynomial.
-//     [Law.Checked] is their number. A polynomial with as many terms as runs is not checked, which
-//     is reported as a caveat.
+//     [Law.Checked] is their number. A caveat reports a polynomial with as many terms as runs,
+//     which is not checked.
 //
-// Counts for which there is no such polynomial are assumed to depend on data. Such counts are
-// fitted by least squares to a power law or, if there are more than two runs that suggest another
-// form, to a + b log n or a n + b n log n. [Law.Kind] is the form of the law, and [Law.Off] its
-// relative error.
+// Counts without such a polynomial are assumed to depend on data. They are fitted by least squares
+// to a power law or, if more than two runs suggest it, to a + b log n or a n + b n log n.
+// [Law.Kind] is the form of the law, and [Law.Off] its relative error.
 //
 // # Reuse
 //
-// The reuse profile of a block is either taken unchanged from the largest run, or scaled. First
-// accesses to lines follow a law, in the same way as counts. Distances are divided into classes.
-// Neighbouring classes are separated by at least a certain factor, and the count of each class must
-// have a checked polynomial. If the distances cannot be divided in this way, they form a single
-// class. Each of 512 quantiles of a class is followed from run to run, because a distance in one
-// run corresponds to a distance in the next. The law of a quantile is a polynomial that fits the
-// runs, a constant, or a sum of two monomials or a power law that fits within 2 % (12.5 % if
-// distances are binned). Otherwise the quantile keeps its value, because shares change at the
-// quantiles where classes of distances meet. The predicted quantiles are then sorted.
+// The reuse profile of a block is either copied from the largest run, or scaled. First accesses to
+// lines follow a law, as counts do. Distances are divided into classes. Neighbouring classes are
+// separated by at least a certain factor, and the count of each class must have a checked
+// polynomial. If this is impossible, the distances form a single class. Each of 512 quantiles of a
+// class is followed from run to run, because a distance in one run corresponds to a distance in the
+// next. The law of a quantile is a polynomial that fits the runs, a constant, or a sum of two
+// monomials or a power law that fits within 2 % (12.5 % if distances are binned). Otherwise, the
+// quantile keeps its value, because shares change at the quantiles where classes of distances meet.
+// The predicted quantiles are then sorted.
 //
 // # Programs
 //
 // [FitProgram] predicts a complete run from complete runs. It fits a law to each edge between
 // blocks, and to the references and distances of each site. [Predicted.Slack] is the imbalance of
-// the predicted edges, which is corrected. The result is a profile, so it can answer the same
+// the predicted edges, which is corrected. The result is a profile, so it answers the same
 // questions as any other profile. A site's distances are binned. Within a bin, they are assumed to
 // have the same distribution as the exact distances of all references of its kind.
 //
 // # Limits
 //
-// The mapping of lines to sets is not predicted, and arrays whose power-of-two sizes map them to
-// the same sets miss more often than the stack distance cache model expects. If an allocator aligns
+// The mapping of lines to sets is not predicted. Arrays with power-of-two sizes that map to the
+// same sets miss more often than the stack distance cache model expects. If an allocator aligns
 // arrays differently from run to run, references cross lines in only some runs, and follow no law.
-// If a parameter has the same value in all runs, predictions for other values are impossible. A
-// block that ran in no run is predicted not to run.
+// If a parameter has the same value in all runs, other values cannot be predicted. A block that ran
+// in no run is predicted not to run.
 package scaling
 
 import (
@@ -177,8 +176,8 @@ const (
 // Count is a predicted number of executions of a block.
 type Count struct {
 	Executions float64
-	// IsWhole reports whether the law is a polynomial with a non-negative integer value. Whole is
-	// then equal to Executions. It is exact if the polynomial is correct for the program.
+	// IsWhole reports whether the law is a polynomial with a non-negative integer value. Whole then
+	// equals Executions, and is exact if the polynomial is correct for the program.
 	Whole   uint64
 	IsWhole bool
 }
@@ -235,7 +234,6 @@ func (m *Model) checkAt(at []int64) error {
 	return nil
 }
 
-// count returns the law's value as a number of executions.
 func (l *Law) count(at []int64) (c Count) {
 	if l.Kind == Polynomial {
 		exact := l.exact(at)
@@ -250,7 +248,7 @@ func (l *Law) count(at []int64) (c Count) {
 	return c
 }
 
-// mostExecutions is more than any program will ever execute.
+// mostExecutions is more than any program executes.
 const mostExecutions = 1e30
 
 // doubt adds the caveats of the prediction.
@@ -308,7 +306,7 @@ func (m *Model) doubt(p *Prediction, reuse Reuse) {
 	}
 }
 
-// far is the largest ratio of a parameter to its value in the largest run without a caveat about
+// far is the maximum ratio of a parameter to its value in the largest run without a caveat about
 // extrapolation.
 const far = 16
 

@@ -54,12 +54,12 @@ func (e *Error) Error() string {
 func errorAt(line int, parts ...string) *Error { return &Error{line, strings.Join(parts, "")} }
 
 const (
-	// mostBytes is the largest accepted size of a description. No useful description is larger.
+	// maximum size of a description, larger than any useful one
 	mostBytes  = 1 << 20
 	mostLevels = hierarchy.MostLevels
 )
 
-// Recognise detects the form of a description. Text of no other known form is treated as Lines.
+// Recognise detects the form of a description. Text of no other known form has the form Lines.
 func Recognise(text []byte) Form {
 	if strings.HasPrefix(strings.TrimSpace(string(text)), "{") {
 		return JSON
@@ -172,8 +172,7 @@ func readLines(text string) (h hierarchy.Hierarchy, err error) {
 	return h, nil
 }
 
-// wantOf returns only the Want text of an option error, for messages that already contain a
-// location.
+// wantOf returns only the Want text of an option error, for messages with their own location.
 func wantOf(err error) string {
 	var option *trace.OptionError
 	if errors.As(err, &option) {

@@ -28,7 +28,6 @@ func tokens(text string) (list []token) {
 	return list
 }
 
-// unit is one cache of a configuration: a core's first-level cache, or a lower cache.
 type unit struct {
 	line        int
 	cache       hierarchy.Cache
@@ -55,7 +54,7 @@ type drParser struct {
 // first core uses. The caches of the other cores must be equal.
 func readDrCacheSim(text string) (h hierarchy.Hierarchy, notes []string, err error) {
 	p := &drParser{tokens: tokens(text), line: hierarchy.DefaultLineBytes}
-	p.simulation.Incoherent = true // the default
+	p.simulation.Incoherent = true // the default of drcachesim
 	for p.at < len(p.tokens) {
 		if err := p.statement(); err != nil {
 			return h, nil, err
@@ -153,7 +152,7 @@ func (p *drParser) statement() error {
 	return nil
 }
 
-// parameter applies a parameter that describes the simulation rather than the caches.
+// parameter applies a parameter of the simulation rather than of the caches.
 func (p *drParser) parameter(name token, value string) error {
 	yes, isBool := map[string]bool{"true": true, "True": true, "TRUE": true, "1": true, "false": false, "False": false, "FALSE": false, "0": false}[value]
 	n, err := strconv.ParseUint(value, 10, 63)

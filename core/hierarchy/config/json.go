@@ -10,8 +10,8 @@ import (
 // deepest is the maximum nesting depth of lists and objects.
 const deepest = 32
 
-// parseJSON reads one value and records its line numbers, for error messages. A JSON library would
-// add more code than the rest of this package contains.
+// parseJSON reads one value and records its line numbers, for error messages. A JSON library has
+// more code than the rest of this package.
 func parseJSON(text string) (Node, error) {
 	p := &jsonParser{text: text, line: 1}
 	node := p.value(0)
@@ -155,7 +155,7 @@ func isNumber(s string) bool {
 	return s == ""
 }
 
-// quoted reads a text in quotation marks, starting at the first quotation mark.
+// quoted reads a text in quotation marks. The reader must be at the first quotation mark.
 func (p *jsonParser) quoted() string {
 	var b strings.Builder
 	for p.at++; p.at < len(p.text); p.at++ {
@@ -179,8 +179,7 @@ func (p *jsonParser) quoted() string {
 	return ""
 }
 
-// escape writes the character that an escape sequence represents, and stops at the last byte of the
-// sequence.
+// escape writes the character of an escape sequence, and stops at the last byte of the sequence.
 func (p *jsonParser) escape(b *strings.Builder) {
 	if p.at >= len(p.text) {
 		p.fail("a quotation mark")

@@ -274,8 +274,7 @@ func (r *reader) tlbs(n Node, h *hierarchy.Hierarchy) {
 	}
 }
 
-// The following lists contain the words of the schema, in the order of the constants that they
-// represent.
+// These lists contain the words of the schema, in the order of the constants that they represent.
 var (
 	replacements = hierarchy.Replacements()
 	inclusions   = []string{"non-inclusive", "inclusive", "exclusive"}

@@ -106,8 +106,7 @@ func (s *Store) Get(key string) ([]byte, error) {
 	return nil, profile.ErrDamaged
 }
 
-// Damage changes a byte of the newest undamaged generation. It returns false if there is no
-// undamaged generation.
+// Damage changes a byte of the newest undamaged generation. It returns false if there is none.
 func (s *Store) Damage(key string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

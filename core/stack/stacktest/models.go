@@ -63,8 +63,8 @@ func MarkedDepths(lines []trace.Line, marked []bool) *stack.SetDepths {
 	return depths
 }
 
-// Random returns a trace of n accesses. It is a random mixture of access patterns that are typical
-// of programs: sweeps, strides, hot sets, uniform jumps and runs.
+// Random returns a trace of n accesses, a random mixture of access patterns that are typical of
+// programs: sweeps, strides, hot sets, uniform jumps and runs.
 func Random(rng *rand.Rand, n int) []trace.Line {
 	lines := make([]trace.Line, 0, n)
 	span := 1 + rng.Uint64N(1<<rng.UintN(13))

@@ -118,7 +118,7 @@ func RunShelf(t *testing.T, open func(asItIs bool) (stack.Shelf, error)) {
 			}
 			must(twin.Write(run, block, some))
 			must(shelf.Write(run, block, some))
-			clear(some) // ensure that the store does not use the caller's slice later
+			clear(some) // the store must not use the caller's slice later
 		case 3:
 			must(twin.Drop(run, block))
 			must(shelf.Drop(run, block))

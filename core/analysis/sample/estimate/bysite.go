@@ -16,9 +16,9 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// bySite estimates the misses of sites and data objects. Package sites counts all accesses: hits in
-// the front at their exact distances, and all others at the shortest distance beyond the front.
-// bySite counts the sampled accesses among the accesses beyond the front.
+// bySite estimates the misses of sites and data objects. Package sites counts all accesses. It
+// counts hits in the front at their exact distances, and all other accesses at the shortest
+// distance beyond the front. bySite counts the sampled accesses beyond the front.
 type bySite struct {
 	sites *sites.Analysis
 	space *space // nil if single accesses are sampled
@@ -33,7 +33,7 @@ type bySite struct {
 }
 
 // pairCounts contains weights by pair of package sites and bin of distances. They are divided into
-// groups, whose spread determines the intervals.
+// groups, whose spread determines the confidence intervals.
 type pairCounts map[pairBin]*[groups]uint64
 
 // pairBin identifies a pair of package sites and a bin. The bin is outOf for first accesses, and
@@ -68,7 +68,7 @@ func (c pairCounts) add(key pairBin, weight uint64, group int) {
 }
 
 // placeCounts contains the counts of one site or data object: distances and first accesses by bin,
-// and coherence misses by the bin in which the line was invalidated.
+// and coherence misses by the bin of the depth at which the line was invalidated.
 type placeCounts struct {
 	found     spread
 	lost      [profile.SiteBins]uint64
@@ -145,8 +145,8 @@ func (c pairCounts) code(w *codec.Coder, s *sites.Analysis, bins uint64) {
 }
 
 // knownFirsts contains lines, chosen by their hash, whose first accesses are recorded if single
-// accesses are sampled. These lines are needed because a sample whose line is not used again
-// contains the last access to the line, but not the first access.
+// accesses are sampled. A sample whose line is not used again shows the last access to the line,
+// but not the first.
 type knownFirsts struct {
 	seed, threshold uint64
 	halvings        uint
@@ -257,8 +257,8 @@ func (w *weighing) reuse(r *profile.Reuse, p *placeCounts) {
 }
 
 // distribute moves accesses from the shortest bin of a site or an object to first accesses, then to
-// coherence misses, and then to the longest distances. The remaining accesses stay in the shortest
-// bin (SHARDS-adj).
+// coherence misses, and then to the longest distances. The other accesses stay in the shortest bin
+// (SHARDS-adj).
 func (w *weighing) distribute(r *profile.CoherentReuse, p *placeCounts) {
 	shortest := uint8(profile.SiteBin(w.front))
 	i := slices.IndexFunc(r.Bins, func(b profile.BinCount) bool { return b.Bin == shortest })
@@ -300,8 +300,8 @@ func addBin(list []profile.BinCount, bin uint8, n uint64) []profile.BinCount {
 }
 
 // offs computes the errors of miss counts from the spread of the groups. certain is the number of
-// accesses that certainly miss; the others are in bins. s is the spread of the accesses in bins,
-// and lost is the spread of the coherence misses.
+// accesses that certainly miss. bins contains the other accesses, and s their spread. lost is the
+// spread of the coherence misses.
 func (w *weighing) offs(certain uint64, bins []profile.BinCount, s *spread, lost *[groups]uint64) (list []profile.BinCount) {
 	if w.deepRest <= 0 && w.coldRest <= 0 {
 		return nil

@@ -10,19 +10,18 @@ import (
 )
 
 // siteCores estimates the depths of the accesses of sites and data objects on the coherent stacks
-// of cores. Package sites counts all accesses: hits in the fronts exactly, and all others at the
-// shortest distance beyond the front. siteCores counts the sampled accesses among the accesses
-// beyond the front.
+// of cores. Package sites counts all accesses. It counts hits in the fronts exactly, and all other
+// accesses at the shortest distance beyond the front. siteCores counts the sampled accesses beyond
+// the front.
 type siteCores struct {
 	sites    *sites.Analysis
 	counts   pairCounts
 	shortest uint32
 
-	// The following fields contain the state of the current line access, and the results for each
-	// core.
+	// These fields contain the state of the current line access, and the results for each core.
 	pair uint32 // pair of the current access
-	// depth of the current access, and the depth at which its line was invalidated, in the form that
-	// package sites expects
+	// depth of the current access, and the depth at which its line was invalidated, in the form
+	// that package sites expects
 	depth, at      uint32
 	depths, lostAt []uint32
 	lost           bool
@@ -56,7 +55,7 @@ func (c *siteCores) near(depth, lostAt uint32) {
 	}
 }
 
-// sampled counts a sampled access of a group, at its depth or, for a coherence miss, at the depth
+// sampled counts a sampled access of a group at its depth. For a coherence miss, this is the depth
 // lostAt at which its line was invalidated.
 func (c *siteCores) sampled(depth, lostAt uint32, weight uint64, group int) {
 	if c != nil {

@@ -11,12 +11,12 @@ import (
 const hole = noLine - 1 // represents a line that another core's store invalidated
 
 // holedFront is the top of a core's coherent stack (MODELS §6.4), which is tracked exactly. It
-// contains lines, and the holes left by other cores' stores.
+// contains lines, and the holes that other cores' stores have left.
 type holedFront front
 
 // access moves a line to the top. It returns the line's previous depth, or frontLines, and the line
-// that left the front. The lines above the topmost hole or, if there is none, above the line's
-// previous position, move down by one.
+// that left the front. The lines above the topmost hole, or above the line's previous position if
+// there is no hole, move down by one.
 func (f *holedFront) access(line trace.Line) (at int, left trace.Line) {
 	if f[0] == line {
 		return 0, noLine
@@ -41,8 +41,8 @@ func (f *holedFront) access(line trace.Line) (at int, left trace.Line) {
 	return at, left
 }
 
-// lose replaces a line with a hole. It returns the depth of the line, or frontLines if it is not in
-// the front.
+// lose replaces a line with a hole. It returns the depth of the line, or frontLines if the front
+// does not contain the line.
 func (f *holedFront) lose(line trace.Line) (at int) {
 	if at = slices.Index(f[:], line); at < 0 {
 		return frontLines
@@ -51,7 +51,7 @@ func (f *holedFront) lose(line trace.Line) (at int) {
 	return at
 }
 
-// depth returns the depth of a line, or frontLines if it is not in the front.
+// depth returns the depth of a line, or frontLines if the front does not contain it.
 func (f *holedFront) depth(line trace.Line) int {
 	if at := slices.Index(f[:], line); at >= 0 {
 		return at
@@ -59,8 +59,8 @@ func (f *holedFront) depth(line trace.Line) int {
 	return frontLines
 }
 
-// holed is a coherent stack of sampled lines. As in order, sums counts the lines and holes above a
-// stamp. Only the topmost hole is filled.
+// holed is a coherent stack of sampled lines. sums counts the lines and holes above a stamp, as in
+// order. Only the topmost hole is filled.
 type holed struct {
 	place map[trace.Line]uint32 // stamp of a line; away if another core's store invalidated it
 	lines []trace.Line          // line by stamp; hole, or noLine if the line moved
@@ -83,7 +83,7 @@ const (
 	foundNew
 )
 
-// access moves a line to the top. If it was on the stack, above is its previous depth in the
+// access moves a line to the top. If the line was on the stack, above is its previous depth in the
 // sample.
 func (h *holed) access(line trace.Line) (above int, how found) {
 	stamp, known := h.place[line]
@@ -175,8 +175,8 @@ func (h *holed) renumber() {
 	h.live = len(h.lines)
 }
 
-// drop removes the lines for which keep returns false, and every second hole, because about half of
-// the lines are removed.
+// drop removes the lines for which keep returns false. It removes every second hole, because about
+// half of the lines are removed.
 func (h *holed) drop(keep func(trace.Line) bool) {
 	for line := range h.place {
 		if !keep(line) {
@@ -255,8 +255,8 @@ func (x *lineCores) home(line trace.Line) int {
 	return int(line * 0x9e3779b97f4a7c15 >> (x.shift & 63))
 }
 
-// find returns the slot of a line, or a free slot if the line is not in the table. The table must
-// not be empty.
+// find returns the slot of a line, or a free slot if the table does not contain the line. The table
+// must not be empty.
 func (x *lineCores) find(line trace.Line) int {
 	mask := len(x.slots) - 1
 	for i := x.home(line); ; i = (i + 1) & mask {
@@ -298,7 +298,7 @@ func (x *lineCores) remove(line trace.Line, core uint8) {
 		return
 	}
 	x.used--
-	// An entry that was placed further along, because its slot was occupied, moves to the free slot
+	// Move an entry that was placed in a later slot because its slot was occupied to the free slot
 	// (Knuth, The Art of Computer Programming, vol. 3, §6.4, algorithm R).
 	mask := len(x.slots) - 1
 	for i := (free + 1) & mask; x.slots[i].cores != 0; i = (i + 1) & mask {

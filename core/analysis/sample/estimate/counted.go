@@ -18,7 +18,7 @@ type counted struct {
 	spread spread // spread of deep and cold over the groups
 }
 
-// add counts an access at a distance. group is the group of an access that is in the sample.
+// add counts an access at a distance. group is its group if it is in the sample.
 func (c *counted) add(distance uint32, weight uint64, group int) {
 	switch {
 	case distance == passed:
@@ -84,8 +84,8 @@ func codeHistogram(c *codec.Coder, h *profile.Histogram) {
 	})
 }
 
-// spread contains weights by group and by profile.SiteBin; the last element counts cold accesses.
-// Because the groups are independent, their spread shows the error of their sum.
+// spread contains weights by group and by profile.SiteBin. The last element counts cold accesses.
+// The groups are independent, so their spread shows the error of their sum.
 type spread [groups][outOf + 1]uint64
 
 // code reads or writes the nonzero weights.
@@ -135,11 +135,11 @@ func halfWidth(parts []float64, factor, rest float64) float64 {
 	return max(noneSeen*factor, quantile*factor*math.Sqrt(rest*squares*n/(n-1)))
 }
 
-// budget scales the counts of a sample by a factor. It rounds the counts so that their sum is
-// correctly rounded, too, and does not exceed the known number of accesses. More certain counts
-// take precedence: first accesses, and then the longest distances. The difference from the known
-// number is added at the shortest distances (SHARDS-adj; Waldspurger and others, FAST 2015, section
-// 3.2), because its cause is a few very frequent lines, which may or may not be in the sample.
+// budget scales the counts of a sample by a factor. Their sum is correctly rounded, too, and does
+// not exceed the known number of accesses. More certain counts take precedence: first accesses, and
+// then the longest distances. The difference from the known number is added at the shortest
+// distances (SHARDS-adj; Waldspurger and others, FAST 2015, section 3.2), because a few very
+// frequent lines cause it, which may or may not be in the sample.
 type budget struct {
 	left   uint64
 	factor float64
@@ -154,14 +154,14 @@ func (b *budget) take(n uint64) uint64 {
 	return got
 }
 
-// histogram adds scaled counts, longest distances first. It shortens distances beyond longest.
+// histogram adds scaled counts, longest distances first. Distances beyond longest are shortened.
 func (b *budget) histogram(h, out *profile.Histogram, longest uint64) {
 	for _, x := range slices.Backward(numbers(h)) {
 		out.AddN(min(x.at, longest), b.take(x.n))
 	}
 }
 
-// rest adds the remaining accesses, which the sample does not represent, at a distance.
+// rest adds the accesses that the sample does not represent at a distance.
 func (b *budget) rest(out *profile.Histogram, distance uint64) {
 	out.AddN(distance, b.left)
 	b.left = 0

@@ -15,14 +15,14 @@
 // more accurate:
 //
 //  1. The 16 lines on top of the stack are tracked for all accesses (front.go). Most accesses of
-//     real programs hit these lines; the distances of these accesses are exact, and no hash is
-//     needed. Only the other accesses are sampled. Their number is known, so if the scaled sample
-//     has a different number, the difference is added at the shortest distances (SHARDS-adj).
-//  2. The number of lines that have left the front since an accessed line left it predicts the
-//     distance of the access at any sampling rate (space.go; Eklov and Hagersten, StatStack, ISPASS
-//     2010). This prediction and the scaled count of sampled lines are combined, each weighted by
-//     the inverse of its variance. The prediction dominates for short distances, and the count for
-//     long distances.
+//     real programs hit these lines. Their distances are exact, and need no hash. Only the other
+//     accesses are sampled. Their number is known. If the sum of the scaled sample differs from
+//     this number, the difference is added at the shortest distances (SHARDS-adj).
+//  2. The distance of an access is also predicted from the number of lines that have left the front
+//     since the accessed line left it, at any sampling rate (space.go; Eklov and Hagersten,
+//     StatStack, ISPASS 2010). The prediction and the scaled count of sampled lines are combined,
+//     each weighted by the inverse of its variance. The prediction dominates for short distances,
+//     and the count for long distances.
 //
 // Sampled lines are too sparse to count depths in 2^a sets: at a rate of 1 %, a set of 8 ways
 // contains a twelfth of a sampled line on average. For sampled profiles, the misses of
@@ -50,18 +50,18 @@
 //   - Threads (threads.go): each core, and each domain that shares a cache, has its own stack, with
 //     its own front and times, or its own samples of accesses. The coherent stack (MODELS §6.4) is
 //     exact at the top, and contains the sampled lines and holes below. Its distances are the
-//     distances on the private stack, reduced by the factor by which holes reduce the distances
-//     among the sampled lines. A sample of a single access ends when the same core next accesses
-//     the line. That access is a coherence miss if another core has stored to the line since. The
-//     depth at which the line was invalidated is the number of lines accessed since the sample
-//     began. Depths in sets are not counted; the misses of set-associative caches are estimated
-//     with SDCM. The classes of MODELS §6.6 are not estimated, because rare accesses in between are
-//     not seen.
-//   - Communication (talk.go): every access to a sampled line is seen, so words and lines are
-//     estimated without bias. If the rate is halved, lines are dropped with their counts. Pages are
+//     distances on the private stack times a factor: the reduction of the distances by holes among
+//     the sampled lines. A sample of a single access ends when the same core next accesses the
+//     line. That access is a coherence miss if another core has stored to the line since. The depth
+//     at which the line was invalidated is the number of lines accessed since the sample began.
+//     Depths in sets are not counted, and the misses of set-associative caches are estimated with
+//     SDCM. The classes of MODELS §6.6 are not estimated, because the sample misses rare accesses
+//     in between.
+//   - Communication (talk.go): every access to a sampled line is seen, so the estimates for words
+//     and lines have no bias. If the rate is halved, lines are dropped with their counts. Pages are
 //     omitted, because their last writer depends on all their lines. Parts of data objects without
 //     a sampled line have no owner. Samples of single accesses cannot show the last writer of a
-//     word. For this reason, Kulkarni (section 3.1) proposes to sample lines, or parts of the run.
+//     word. Kulkarni (section 3.1) therefore proposes to sample lines, or parts of the run.
 //
 // A sample of single accesses shows the last access to a line, but not the first access. The number
 // of first accesses, and of accesses to lines that stores invalidated, is estimated from up to
@@ -77,12 +77,12 @@
 //
 // # Intervals
 //
-// The sampled lines are divided into 16 independent groups, by hash; single accesses are assigned
+// The sampled lines are divided into 16 independent groups, by hash. Single accesses are assigned
 // to 16 groups in turn. The standard error of the misses of each core, site or flow is computed
 // from the spread between the groups, and its interval with Student's t (15 degrees of freedom;
-// communication has 8 groups, so 7). Distances are uncertain, too. Their standard deviation follows
-// from the way in which they were combined; it widens the interval so that it includes the misses
-// of neighbouring capacities. If the sample contains nothing for a result, its upper bound is three
+// communication has 8 groups, so 7). Distances are uncertain, too. Their standard deviation depends
+// on the method by which they were combined. It widens the interval, which includes the misses of
+// neighbouring capacities. If the sample contains nothing for a result, its upper bound is three
 // sampled accesses (rule of three). If a row of a table is the sum of several sites or flows, their
 // half-widths are added, because all errors may have the same sign. For the histogram of single
 // accesses, each count is treated as a binomial share (Wilson's interval).

@@ -38,7 +38,7 @@ func followers(o sample.Options, w analysis.Wanted) []analysis.Analysis {
 	return append(list, k)
 }
 
-// ahead only makes the sites analysis read batches; kept writes the results of that analysis.
+// ahead only makes the sites analysis read batches. kept writes its results.
 type ahead struct{ sites *sites.Analysis }
 
 func (a ahead) Takes() (events trace.Kinds, sites, pcs bool) { return a.sites.Takes() }
@@ -73,7 +73,7 @@ type keptSize struct {
 	talk    *talk    // nil: not requested, or for another line size
 
 	siteCores *siteCores // nil unless sites and threads are requested and there are several cores
-	without   bool       // there will be no siteCores
+	without   bool       // siteCores will not be created
 
 	lines []trace.Line // line accesses, and their rows in the batch
 	rows  []uint32

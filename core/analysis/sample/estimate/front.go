@@ -6,8 +6,7 @@ const frontLines = 16 // number of lines on top of the stack, which is tracked f
 
 const noLine = ^trace.Line(0) // not a valid line: line numbers are below 2^61
 
-// front is the top of an LRU stack, as an array. The distances of accesses that hit in it are
-// exact.
+// front is the top of an LRU stack, as an array. The distances of its hits are exact.
 type front [frontLines]trace.Line
 
 func (f *front) clear() {
@@ -48,8 +47,8 @@ type fetch struct {
 }
 
 // scan performs the accesses in the front. It counts the distances of hits, queues all other
-// accesses, and returns the number of queued accesses. stack.Exact, which begins in the same way,
-// explains why lines are compared in groups of four.
+// accesses, and returns the number of queued accesses. Lines are compared in groups of four for the
+// reason that stack.Exact explains.
 func (f *front) scan(lines []trace.Line, kinds []trace.Kind, near *nearCounts, queue *[chunk]fetch) (fetches int) {
 	t0, t1, t2, t3 := f[0], f[1], f[2], f[3]
 	kinds = kinds[:len(lines)]

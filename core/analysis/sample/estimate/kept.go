@@ -61,8 +61,8 @@ func (s *keptSize) code(c *codec.Coder, p *profile.Profile) error {
 	return nil
 }
 
-// describe adds a description of the sample if there is no stack of all accesses, which otherwise
-// adds the description. The stack of the first domain contains the same lines.
+// describe adds a description of the sample if there is no stack of all accesses, because that
+// stack would add it. The stack of the first domain contains the same lines.
 func (k *kept) describe(p *profile.Profile) {
 	p.Sampled = sampledOf(k.options)
 	p.Sampled.Read = p.Totals.AllReferences()
@@ -108,10 +108,10 @@ func (k *kept) siteResult(p *profile.Profile, saved *codec.Coder) {
 	}
 }
 
-// The state, in section segk, consists of: uv references; if sites are analysed, a profile of all
-// accesses, in which all accesses beyond the front count at the shortest distance; and for each
-// line size the states of bySite, threads and talk, if present. A profile is encoded as its length
-// (uv) and its bytes.
+// The state, in section segk, consists of uv references, then, if sites are analysed, a profile of
+// all accesses, and then, for each line size, the states of bySite, threads and talk, if present.
+// In that profile, all accesses beyond the front count at the shortest distance. A profile is
+// encoded as its length (uv) and its bytes.
 
 // Restore implements analysis.Analysis.
 func (k *kept) Restore(p *profile.Profile) error {
@@ -215,7 +215,7 @@ func (t *threads) code(c *codec.Coder) {
 	}
 }
 
-// find enters the restored samples and lines of a core in the tables of all cores.
+// find adds the restored samples and lines of a core to the tables of all cores.
 func (t *threads) find(core uint8) {
 	c := t.cores[core]
 	for line := range c.waits {
@@ -291,8 +291,8 @@ func (d *domainStacks) code(c *codec.Coder, cores int) {
 }
 
 // code reads or writes the decision whether to run (0: not made, 1: yes, 2: no, otherwise 3 + the
-// thread of the first reference), and the states of the analyses, one for each power-of-two range
-// of hashes.
+// thread of the first reference), and the states of the analyses. There is one state for each
+// power-of-two range of hashes.
 func (t *talk) code(c *codec.Coder, p *profile.Profile) error {
 	how := uint64(0)
 	switch {

@@ -9,8 +9,8 @@ import (
 )
 
 // order is the sampled part of an LRU stack. It stores lines in the order in which they were pushed
-// onto the stack, and counts the lines that were pushed after a given line. It is a Fenwick tree
-// over live stamps (Bennett and Kruskal, 1975), which are renumbered when they run out.
+// onto the stack, and counts the lines pushed after a given line. It is a Fenwick tree over live
+// stamps (Bennett and Kruskal, 1975), which are renumbered when they run out.
 type order struct {
 	place map[trace.Line]uint32 // index in lines (the stamp), or away
 	lines []placed              // lines by stamp, from 0
@@ -25,7 +25,7 @@ type placed struct {
 }
 
 const (
-	away       = ^uint32(0) // the line was put on the stack, and then removed from the stack
+	away       = ^uint32(0) // the line was on the stack, but was removed
 	firstRoom  = 1 << 10
 	orderSlack = 3 // room for stamps after renumbering, per live line
 )
@@ -39,8 +39,8 @@ func newOrder() *order {
 // known returns the number of lines that were noted, including all lines on the stack.
 func (o *order) known() int { return len(o.place) }
 
-// note registers a line that has not been put on the stack yet. It reports whether the line was
-// already known.
+// note registers a line that has not been on the stack yet. It reports whether the line was already
+// known.
 func (o *order) note(line trace.Line) (known bool) {
 	if _, known = o.place[line]; !known {
 		o.place[line] = away
@@ -60,8 +60,8 @@ func (o *order) put(line trace.Line, at uint64) {
 	o.sums.add(stamp)
 }
 
-// take removes a line. It returns the number of lines above the line, and the time when the line
-// was pushed onto the stack. down is false if the line was not on the stack.
+// take removes a line. It returns the number of lines above it, and the time when it was pushed
+// onto the stack. down is false if the line was not on the stack.
 func (o *order) take(line trace.Line) (above int, at uint64, down bool) {
 	stamp, known := o.place[line]
 	if !known || stamp == away {
@@ -73,7 +73,7 @@ func (o *order) take(line trace.Line) (above int, at uint64, down bool) {
 	return above, at, true
 }
 
-// since returns the number of live lines that were put on the stack after time at.
+// since returns the number of live lines pushed after time at.
 func (o *order) since(at uint64) int {
 	first := sort.Search(len(o.lines), func(i int) bool { return o.lines[i].at > at })
 	return o.live - o.sums.upto(uint32(first))

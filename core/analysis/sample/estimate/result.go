@@ -73,8 +73,8 @@ func (e *estimate) add(other *estimate) {
 	e.cold += other.cold
 }
 
-// estimate scales the sampled accesses of one kind to the known number of accesses: by the given
-// factor or, if the factor is 0, so that their sum equals this number.
+// estimate scales the sampled accesses of one kind by the given factor. If the factor is 0, it
+// scales their sum to the known number of accesses.
 func (s *lineSize) estimate(kind int, factor float64, open uint64) (e estimate) {
 	all := s.beyond[kind]
 	cold := s.cold[kind] + open
@@ -99,7 +99,7 @@ func (s *lineSize) estimate(kind int, factor float64, open uint64) (e estimate) 
 const someSamples = 8 // number of samples of the whole run that are added to each window
 
 // windowRows distributes the accesses of each window beyond the front in proportion to the samples
-// of the window or, if these are few, to the samples of the whole run.
+// of the window. If the window has few samples, the samples of the whole run are used instead.
 func (s *lineSize) windowRows(pooled *estimate) profile.Windows {
 	if len(s.windows.rows) > 0 {
 		s.closeRow()
@@ -137,14 +137,14 @@ const (
 	fewLines    = 32   // minimum number of sampled lines, or of single samples, for an interval
 	student     = 2.13 // quantile 0.975 of Student's t with groups-1 degrees of freedom; slightly too wide for single samples
 	studentTalk = 2.36 // quantile 0.975 with talkGroups-1 degrees of freedom
-	// number of standard deviations by which all distances may be wrong at the same time
+	// number of standard deviations by which all distances may be wrong at once
 	deviations = 2
 )
 
 // bounds returns the confidence intervals of misses at the edges of profile.SiteBin. Two quantities
-// are uncertain. The number of accesses whose distance is at least a capacity has an error that the
-// spread of independent groups shows. The distances themselves may all have errors of the same
-// sign, so the interval includes the misses of smaller and larger capacities.
+// are uncertain. The spread of independent groups shows the error of the number of accesses whose
+// distance is at least a capacity. The distances themselves may all have errors of the same sign,
+// so the interval includes the misses of smaller and larger capacities.
 func (s *lineSize) bounds(l *profile.Locality, factor float64, size *profile.SampledSize) (list []profile.Bound) {
 	single := s.front == 0
 	if single && size.Samples < fewLines || !single && size.Lines < fewLines {
@@ -159,8 +159,8 @@ func (s *lineSize) bounds(l *profile.Locality, factor float64, size *profile.Sam
 	return boundsOf(&misses, &off, s.front, s.sampler.deviation)
 }
 
-// boundsOf returns the confidence intervals of misses with the errors off. For capacities up to
-// front, misses are exact.
+// boundsOf returns the confidence intervals of misses with the errors off. Misses are exact for
+// capacities up to front.
 func boundsOf(misses *[outOf + 1]uint64, off *[outOf + 1]profile.Bound, front uint32, deviation func(distance float64) float64) (list []profile.Bound) {
 	most := misses[profile.SiteBin(front)] // accesses that may miss
 	for bin := 0; bin <= outOf; bin++ {
@@ -185,8 +185,8 @@ func boundsOf(misses *[outOf + 1]uint64, off *[outOf + 1]profile.Bound, front ui
 	return list
 }
 
-// siteBinMisses returns, for each bin, the misses of a fully associative LRU cache of SiteBinFrom
-// lines.
+// siteBinMisses returns the misses of a fully associative LRU cache of SiteBinFrom lines for each
+// bin.
 func siteBinMisses(counts *profile.Histogram, cold uint64) (misses [outOf + 1]uint64) {
 	for d, n := range counts.All() {
 		misses[profile.SiteBin(uint32(d))] += n
@@ -198,8 +198,8 @@ func siteBinMisses(counts *profile.Histogram, cold uint64) (misses [outOf + 1]ui
 	return misses
 }
 
-// offByGroups returns the errors of misses, computed from the spread of the groups. The closer the
-// rate is to 1, the smaller the errors are.
+// offByGroups returns the errors of misses, computed from the spread of the groups. The errors
+// decrease as the rate approaches 1.
 func (s *lineSize) offByGroups(factor float64, size *profile.SampledSize) (off [outOf + 1]profile.Bound) {
 	var sums [groups]float64
 	rest := 1 - profile.RateOf(size.Threshold)
@@ -218,8 +218,7 @@ func (s *lineSize) offByGroups(factor float64, size *profile.SampledSize) (off [
 	return off
 }
 
-// offBySamples is like offByGroups, for independent samples: it uses Wilson's score interval
-// (1927).
+// offBySamples is offByGroups for independent samples. It uses Wilson's score interval (1927).
 func offBySamples(misses [outOf + 1]uint64, samples uint64) (off [outOf + 1]profile.Bound) {
 	all, n := float64(misses[0]), float64(samples)
 	const z2 = student * student

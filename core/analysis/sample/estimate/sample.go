@@ -22,11 +22,11 @@ type sampler interface {
 	// factor.
 	weight() uint64
 	group(line trace.Line) int
-	// describe sets the fields of s whose values only the sampler knows. It returns the factor that
-	// converts weights to accesses, or 0 if the weights must be scaled to the number of all accesses,
-	// and the number of open samples by kind.
+	// describe sets the fields of s that only the sampler knows. It returns the number of open
+	// samples by kind, and the factor that converts weights to accesses. If the factor is 0, the
+	// weights must be scaled to the number of all accesses.
 	describe(s *profile.SampledSize) (factor float64, open [trace.NumKinds]uint64)
-	// deviation returns the relative standard deviation of all distances of about the given length.
+	// deviation returns the relative standard deviation of distances near the given distance.
 	deviation(distance float64) float64
 	code(c *codec.Coder)
 }
@@ -111,8 +111,8 @@ const (
 )
 
 // nearCounts counts the accesses of kind k that hit in the front at distance d, at index k<<4 | d.
-// Even and odd accesses use different counters, because adding to a counter that was just written
-// waits for the store.
+// Even and odd accesses use different counters, because incrementing a counter must wait for the
+// latest store to it.
 type nearCounts [2][kindSlots * frontLines]uint64
 
 // counts contains the counts for one line size.
@@ -138,7 +138,7 @@ type taken struct {
 type lineSize struct {
 	locality.Splitter
 	sampler sampler
-	front   uint32 // distances below this are known for every access: frontLines, or 0
+	front   uint32 // smaller distances are known for every access: frontLines, or 0
 	counts
 	windows windows
 }
@@ -188,8 +188,8 @@ type row struct {
 
 func (w *windows) last() *row { return &w.rows[len(w.rows)-1] }
 
-// reach ensures that the last row belongs to the window that contains reference number at, and
-// appends a row if necessary. Windows have size references.
+// reach makes the last row the row of the window that contains reference number at, and appends a
+// row if necessary. A window has size references.
 func (s *lineSize) reach(at, size uint64) {
 	w := &s.windows
 	if w.References >= size && uint64(len(w.rows)) > at/w.References {

@@ -11,13 +11,13 @@ import (
 )
 
 const (
-	chunk    = 512            // number of accesses that are scanned before the queued accesses are processed; a power of two
-	passed   = stack.Cold - 1 // returned instead of a distance for an access that is not in the sample
+	chunk    = 512            // number of accesses to scan before the queued accesses are processed; a power of two
+	passed   = stack.Cold - 1 // used instead of a distance for an access that is not in the sample
 	farthest = passed - 1     // largest distance
 	groups   = 16             // number of groups of the sample, whose spread determines the intervals; a power of two
 )
 
-// mix hashes a line (the finalizer of SplitMix64; Steele, Lea and Flood, 2014). The order of hashes
+// mix hashes a line (the finaliser of SplitMix64; Steele, Lea and Flood, 2014). The order of hashes
 // selects the sampled lines, and the low bits select the group.
 func mix(line trace.Line, seed uint64) uint64 {
 	h := line + seed*0x9e3779b97f4a7c15
@@ -29,7 +29,7 @@ func mix(line trace.Line, seed uint64) uint64 {
 // space samples lines: see the package comment.
 type space struct {
 	seed      uint64
-	threshold uint64 // lines whose hash is at most this are in the sample
+	threshold uint64 // lines with hashes up to this are in the sample
 	rate      float64
 	most      int // maximum number of sampled lines, beyond which the rate is halved; 0: no limit
 	halvings  uint
@@ -227,9 +227,9 @@ func (r *reuse) build() {
 // 1/√trust.
 const trust = 24
 
-// weigh returns the mean of the expected distance and of the distance that follows from the number
-// of sampled lines counted in between, each weighted by the inverse of its variance. The variance
-// of the count is binomial; at a rate of 1 it is 0.
+// weigh returns the mean of two distances, each weighted by the inverse of its variance: the
+// expected distance, and the distance that follows from the number of sampled lines in between. The
+// variance of this number is binomial, and is 0 at a rate of 1.
 func weigh(expected float64, counted int, rate float64) float64 {
 	exact := float64(counted) / rate
 	if rate >= 1 {

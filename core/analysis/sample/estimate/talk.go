@@ -16,15 +16,15 @@ import (
 // lines becomes several rows.
 type talk struct {
 	size *keptSize
-	// analyses by the number of leading zeros of the hash; if the rate is fixed, only the first is
-	// used
+	// analyses by the number of leading zeros of the hash; only the first is used if the rate is
+	// fixed
 	octaves [65]*talker
 
-	// returns the program, to decide whether to run; nil after the decision
+	// returns the program, for the decision whether to run; nil after the decision
 	decides func() *trace.Program
 	met     bool   // whether there was a reference
 	first   uint32 // the thread of the first reference
-	off     bool   // the decision was not to run
+	off     bool   // decided not to run
 }
 
 const talkGroups = 8 // number of groups of sampled lines
@@ -192,8 +192,7 @@ func (t *talk) reach(references uint64) {
 	}
 }
 
-// asking iterates over the questions of all analyses, in the order of the accesses that they
-// concern.
+// asking iterates over the questions of all analyses in the order of their accesses.
 type asking struct {
 	list  []askedOf
 	given int

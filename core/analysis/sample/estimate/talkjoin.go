@@ -9,8 +9,8 @@ import (
 	"github.com/stackglass/stackglass/core/profile"
 )
 
-// joinCommunication adds the results of an analysis of other lines. If a part of a data object
-// contains lines of both results, its owner is the owner with more references.
+// joinCommunication adds the results of an analysis of other lines. If both results have lines in a
+// part of a data object, the part belongs to the owner with more references.
 func joinCommunication(to, from *profile.Communication) {
 	to.Beyond = max(to.Beyond, from.Beyond)
 	to.Messages += from.Messages

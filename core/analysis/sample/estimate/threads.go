@@ -21,15 +21,16 @@ type threads struct {
 	domains  []*domainStacks // the first domain contains all cores
 
 	lines   knownLines
-	inFront lineCores             // the cores that have a line in the front of their coherent stacks
-	waiting map[trace.Line]uint64 // cores that have a sample waiting for the line
+	inFront lineCores             // cores with the line in the front of their coherent stacks
+	waiting map[trace.Line]uint64 // cores with a sample that waits for the line
 	draws   int                   // number of samples of single accesses so far
 
 	sites *siteCores // receives the depth of each access on its core's coherent stack; may be nil
 }
 
-// knownLines contains lines, chosen by their hash, for which every access is seen: the sampled
-// lines or, if single accesses are sampled, lines that show first accesses and invalidations.
+// knownLines contains lines, chosen by their hash, for which every access is seen. These are the
+// sampled lines or, if single accesses are sampled, lines that show first accesses and
+// invalidations.
 type knownLines struct {
 	seed, threshold uint64
 	most            int // maximum number of lines; 0: no limit
@@ -54,16 +55,16 @@ type coreStacks struct {
 	lostSpread                 [groups]uint64
 	taken                      [groups]uint64 // number of lines invalidated by other cores' stores
 
-	// The following fields are for samples of lines.
+	// These fields are for samples of lines.
 	space    *space
-	top      holedFront // front of the coherent stack; not updated as long as it equals the private front
+	top      holedFront // front of the coherent stack; not updated while it equals the private front
 	same     bool       // the two fronts are equal, because no line has been invalidated
 	nearLost []nearLost // invalidated lines that are in the private front
 	own      *order     // sampled lines on the private stack
 	holed    *holed     // sampled lines on the coherent stack
 	lostAt   map[trace.Line]uint32
 
-	// The following fields are for samples of single accesses.
+	// These fields are for samples of single accesses.
 	time  *timed
 	waits map[trace.Line]wait
 }
@@ -197,7 +198,7 @@ func (t *threads) access(core uint8, line trace.Line, write bool) {
 	}
 }
 
-// accessSampled performs an access in a sample of lines. h is the line's hash; known is nil if the
+// accessSampled performs an access in a sample of lines. h is the line's hash. known is nil if the
 // line is not in the sample.
 func (t *threads) accessSampled(c *coreStacks, core uint8, line trace.Line, h uint64, write bool, known *knownLine, group int) {
 	weight := t.lines.weight()
@@ -237,13 +238,13 @@ func (t *threads) accessSampled(c *coreStacks, core uint8, line trace.Line, h ui
 	}
 }
 
-// accessCoherent counts an access on a core's coherent stack. private is the access's distance on
-// the private stack, and left is the line that the access moved out of the private front.
+// accessCoherent counts an access on a core's coherent stack. private is the distance on the
+// private stack, and left is the line that the access moved out of the private front.
 //
-// The fronts are exact: a line that is only in the private front was invalidated, because no line
-// is deeper on the coherent stack than on the private stack. As long as no line was invalidated,
-// both fronts are equal. For other sampled lines, the coherent distance is the private distance
-// times a factor: the ratio of the two distances among the sampled lines.
+// The fronts are exact. A line that is only in the private front was invalidated, because no line
+// is deeper on the coherent stack than on the private stack. Both fronts are equal until a line is
+// invalidated. For other sampled lines, the coherent distance is the private distance times a
+// factor: the ratio of the two distances among the sampled lines.
 func (t *threads) accessCoherent(c *coreStacks, core uint8, line, left trace.Line, private uint32, known *knownLine, group int) {
 	at := int(min(private, frontLines))
 	if !c.same {
@@ -264,7 +265,7 @@ func (t *threads) accessCoherent(c *coreStacks, core uint8, line, left trace.Lin
 		}
 	}
 	if known == nil || at == 0 {
-		return // a line that is on top of the stack is also on top of the sampled stack
+		return // a line on top of the stack is also on top of the sampled stack
 	}
 	ownAbove, _, _ := c.own.take(line)
 	c.own.note(line)
@@ -291,8 +292,8 @@ func (t *threads) accessCoherent(c *coreStacks, core uint8, line, left trace.Lin
 	}
 }
 
-// foundNearLost removes an invalidated line, if it is recorded, and returns its depth at the time
-// of the invalidation.
+// foundNearLost removes an invalidated line if it is recorded, and returns its depth at the time of
+// the invalidation.
 func (c *coreStacks) foundNearLost(line trace.Line) (at int) {
 	for i, x := range c.nearLost {
 		if x.line == line {
@@ -314,7 +315,7 @@ func (c *coreStacks) deeper(private uint32, ownAbove, above int) uint32 {
 	return max(frontLines, uint32(math.Round(float64(private)*float64(above)/float64(ownAbove))))
 }
 
-const mostNearLost = 4 * frontLines // maximum number of recorded lines; only frontLines of them can be in the private front
+const mostNearLost = 4 * frontLines // maximum number of recorded lines, of which only frontLines can be in the private front
 
 // take invalidates a line in the other cores after a core's store.
 func (t *threads) take(core uint8, line trace.Line, known *knownLine) {
@@ -353,7 +354,7 @@ func (c *coreStacks) coherentTop() *holedFront {
 	return &c.top
 }
 
-// loseNear records the depth of an invalidated line that is in the private front.
+// loseNear records the depth of an invalidated line in the private front.
 func (c *coreStacks) loseNear(line trace.Line, at int) {
 	c.foundNearLost(line)
 	if len(c.nearLost) == mostNearLost {
@@ -362,8 +363,8 @@ func (c *coreStacks) loseNear(line trace.Line, at int) {
 	c.nearLost = append(c.nearLost, nearLost{line, at})
 }
 
-// scaled converts the number of sampled lines above a line to a depth. The line must not be in the
-// front.
+// scaled converts the number of sampled lines above a line to a depth. The front must not contain
+// the line.
 func (c *coreStacks) scaled(above int) uint32 {
 	if c.space.rate >= 1 {
 		return uint32(above)

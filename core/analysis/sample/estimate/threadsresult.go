@@ -30,7 +30,7 @@ func (t *threads) result() (r profile.Sharing, ok bool) {
 
 // weighing converts the sampled counts of a stack to numbers of accesses.
 type weighing struct {
-	front      uint32  // distances below this are exact: frontLines, or 0
+	front      uint32  // smaller distances are exact: frontLines, or 0
 	deep, cold float64 // number of accesses that a sampled access represents
 	deepRest   float64 // share of the accesses that are not in the sample
 	coldRest   float64
@@ -40,8 +40,8 @@ type weighing struct {
 
 // newWeighing returns the weighing for a stack with the given number of accesses and, if single
 // accesses are sampled, the given number of samples. First accesses are estimated from lines with
-// hashes up to a threshold, which was halved halvings times. Either lines or single is the sample;
-// the other argument is nil.
+// hashes up to a threshold, which was halved halvings times. Either lines or single is the sample.
+// The other argument is nil.
 func newWeighing(threshold uint64, halvings uint, lines *space, single *timed, accesses, samples uint64) (w weighing) {
 	rate := profile.RateOf(threshold)
 	w.cold, w.coldRest = math.Exp2(-float64(halvings))/rate, 1-rate
@@ -170,7 +170,7 @@ func (c *coreStacks) intervals(of *profile.Core, w weighing) *profile.CoreInterv
 	}
 }
 
-// bounds returns the confidence intervals of misses, computed from the spreads of accesses and of
+// bounds returns the confidence intervals of misses, computed from the spreads of accesses and
 // coherence misses.
 func (w *weighing) bounds(h *profile.Histogram, cold uint64, s *spread, lost *[groups]uint64) []profile.Bound {
 	if w.deepRest <= 0 && w.coldRest <= 0 {
@@ -191,8 +191,8 @@ func (w *weighing) boundsOf(misses *[outOf + 1]uint64, s *spread, lost *[groups]
 	return slices.Clip(list[:min(len(list), profile.SiteBins)])
 }
 
-// off returns the error of the number of misses for each bin, computed from a spread. If first
-// accesses and distances come from different samples, their errors are independent.
+// off returns the error of the number of misses for each bin, computed from a spread. First
+// accesses and distances from different samples have independent errors.
 func (w *weighing) off(s *spread, lost *[groups]uint64) (off [outOf + 1]float64) {
 	var deep, cold [groups]float64
 	for g := range s {

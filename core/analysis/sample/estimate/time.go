@@ -12,12 +12,12 @@ import (
 )
 
 const (
-	// A sample is young for 1/youngShare of the mean gap, but for at least leastYoung accesses. During
-	// this time, the sample's distance is counted exactly. So about 1/youngShare of the run is
+	// A sample is young for 1/youngShare of the mean gap, but for at least leastYoung accesses.
+	// During this time, its distance is counted exactly. About 1/youngShare of the run is therefore
 	// analysed in full.
 	youngShare = 16
 	leastYoung = 1 << 14
-	// After that, only one line in 1 << oldBits is counted.
+	// Later, only one line in 1 << oldBits is counted.
 	oldBits = 6
 )
 
@@ -36,8 +36,7 @@ type timed struct {
 	old    *order       // order of one line in 1 << oldBits since the first open sample
 
 	analysed, samples uint64
-	// ends is the number of ended samples, and oldEnds is the number of ended samples that old
-	// counted, by profile.DistanceBin.
+	// numbers of all ended samples, and of ended samples that old counted, by profile.DistanceBin
 	ends, oldEnds [profile.WindowBins]uint64
 	distances     [chunk]uint32
 	one           counts // counts of a single access
@@ -62,7 +61,7 @@ func newTime(gap, seed uint64) *timed {
 }
 
 // draw returns the number of accesses to skip before the next sample. The number is geometrically
-// distributed, so that each access is sampled with the same probability, 1/gap.
+// distributed, so each access is sampled with the same probability, 1/gap.
 func (t *timed) draw() uint64 {
 	if t.gap <= 1 {
 		return 0
@@ -96,8 +95,8 @@ func (t *timed) sample(lines []trace.Line, kinds []trace.Kind, c *counts) (beyon
 	return beyond
 }
 
-// access processes one access. It returns the distance if the access ends a sample, or passed, and
-// whether the access is itself a sample.
+// access processes one access. It returns the distance if the access ends a sample, and otherwise
+// passed. It also returns whether the access itself is sampled.
 func (t *timed) access(line trace.Line) (distance uint32, began bool) {
 	if len(t.watched) == 0 && t.next > 0 {
 		t.now, t.next = t.now+1, t.next-1
@@ -218,8 +217,7 @@ func (t *timed) age() {
 	}
 }
 
-// weight, group and describe implement sampler. All samples have the same weight, so there are no
-// groups.
+// All samples have the same weight, so there are no groups.
 func (t *timed) weight() uint64            { return 1 }
 func (t *timed) group(line trace.Line) int { return 0 }
 
@@ -231,9 +229,9 @@ func (t *timed) describe(s *profile.SampledSize) (factor float64, open [trace.Nu
 	return 0, open
 }
 
-// deviation implements sampler. Young samples are exact, whereas old samples count only a fixed
-// selection of lines. So the deviation depends on the share of old samples among the samples with
-// about this distance.
+// deviation implements sampler. Young samples are exact, but old samples count only a fixed
+// selection of lines. The deviation therefore depends on the share of old samples among the samples
+// with about this distance.
 func (t *timed) deviation(distance float64) float64 {
 	bin := profile.DistanceBin(uint64(distance))
 	ends, old := t.ends[bin], t.oldEnds[bin]

@@ -51,7 +51,7 @@ func testEmpty(t *testing.T, s profile.Store) {
 	}
 }
 
-// sizes lists sizes of values close to the sizes of chunks into which a store may divide values.
+// sizes lists sizes close to the sizes of chunks into which a store may divide values.
 var sizes = []int{0, 1, 1000, 1<<20 - 1, 1 << 20, 1<<20 + 1, 4<<20 - 1, 4 << 20, 4<<20 + 1, 9 << 20}
 
 func pattern(size int, seed byte) []byte {
@@ -78,7 +78,7 @@ func save(t *testing.T, s profile.Checkpoints, key string, data []byte) {
 	}
 }
 
-// writing returns a function that writes data in a few parts. The parts are not aligned with the
+// writing returns a function that writes data in a few parts, which are not aligned with the
 // store's pieces.
 func writing(data []byte) func(io.Writer) error {
 	return func(w io.Writer) error {
@@ -118,7 +118,7 @@ func testReplace(t *testing.T, s profile.Store) {
 	}
 }
 
-// A checkpoint replaces a checkpoint, and a result replaces a checkpoint or a result; a checkpoint
+// A checkpoint replaces a checkpoint, and a result replaces a checkpoint or a result. A checkpoint
 // does not replace a result.
 func testFinished(t *testing.T, s profile.Store) {
 	save(t, s, "k", pattern(10, 1))
