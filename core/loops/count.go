@@ -6,11 +6,11 @@ import (
 	"slices"
 )
 
-// mostCounted limits the work of counting iterations one by one if no formula is known to hold. The
-// work is measured in parameters processed.
+// mostCounted limits the work of counting iterations one by one if no formula is known to apply.
+// The unit of work is one parameter.
 const mostCounted = 1 << 26
 
-// everyLeaf represents all leaves. No shape has this number.
+// everyLeaf selects all leaves. It is not the number of a shape.
 const everyLeaf = math.MaxUint32
 
 // count is a number of records.
@@ -20,25 +20,25 @@ type count struct {
 	bodies float64 // number of iterations of all loops, including iterations without records
 }
 
-// counter counts the records of a nest without expanding it.
+// counter counts the records of a nest without expanding the nest.
 //
-// Trip counts are affine in the iterations of the surrounding loops. As long as no trip count is
-// negative, the number of records in an iteration is therefore a polynomial in the iteration's
-// number. Its degree is at most the number of nested loops. The sum of the polynomial over all
-// iterations is computed from Newton's forward differences of its first values. If some trip count
-// may be negative, iterations are counted one by one.
+// Trip counts are affine in the iterations of the surrounding loops. If no trip count is negative,
+// the number of records in an iteration is therefore a polynomial in the iteration number, whose
+// degree is at most the number of nested loops. Newton's forward differences of its first values
+// yield its sum over all iterations. If a trip count may be negative, iterations are counted one by
+// one.
 type counter struct {
 	all  []shape
-	left int    // remaining work that may be spent on counting, measured in parameters processed
-	only uint32 // the shape of the leaves to count, or everyLeaf
+	left int    // remaining work, in parameters
+	only uint32 // shape of the leaves to count, or everyLeaf
 }
 
-// countRows counts the records of the tree, and checks that the streams of wild references have
-// matching lengths.
+// countRows counts the records of the tree, and checks that there are as many addresses as records
+// of wild references.
 func (t *Tree) countRows() error {
 	var total count
 	wild := make([]count, len(t.refs))
-	within := make([][]uint32, len(t.shapes.all)) // the wild leaves that each shape contains
+	within := make([][]uint32, len(t.shapes.all)) // for each shape, the wild leaves in it
 	for id := range t.shapes.all {
 		within[id] = t.shapes.wildIn(uint32(id), within)
 	}
@@ -72,8 +72,7 @@ func tooManyToCount(node int) error {
 	}
 }
 
-// count counts the records of the tree. left limits the total work on all nodes, measured in
-// parameters processed.
+// count counts the records of the tree. left limits the total work on all nodes, in parameters.
 func (t *Tree) count(left int) (total count, err error) {
 	c := counter{all: t.shapes.all, left: left, only: everyLeaf}
 	node := 0
@@ -179,9 +178,8 @@ func (s *shape) varies() bool {
 	return slices.ContainsFunc(s.trips[1:], func(trip int32) bool { return s.steps[trip-1] != 0 })
 }
 
-// neverNegative reports whether the trip counts of all loops inside a loop are never negative. Only
-// the first and the last iterations of the loops that run need to be checked, because trip counts
-// are affine.
+// neverNegative reports whether no trip count inside a loop is ever negative. Trip counts are
+// affine, so only the first and the last iterations of the loops that run need to be checked.
 func (c *counter) neverNegative(s *shape, p []uint64) bool {
 	for _, trip := range s.trips[1:] {
 		if overflows(p[trip], s.steps[trip-1], p[0]-1) {

@@ -21,11 +21,11 @@ func (e *FormError) Error() string {
 
 func decimal(v uint64) string { return strconv.FormatUint(v, 10) }
 
-// Decode reads a tree from the bytes that [Tree.Append] writes. It retains no part of data. It
-// needs time and memory proportional to the number of bytes, even for malicious input. Decode does
-// not check whether a wild reference has as many addresses as records; the [Expander] does.
+// Decode reads a tree from the bytes that [Tree.Append] writes. It keeps no part of data. Its time
+// and memory are proportional to the number of bytes, even for malicious input. Decode does not
+// check whether a wild reference has as many addresses as records. The [Expander] does.
 //
-// The error is a [*FormError], or a [*NestError] if records cannot be counted.
+// The error is a [*FormError], or a [*NestError] if the records cannot be counted.
 func Decode(data []byte) (*Tree, error) {
 	r := &decoder{data: data, tree: newTree()}
 	r.sequel = sequel{next: []uint32{0}, other: []uint32{0}}
@@ -54,12 +54,12 @@ func Decode(data []byte) (*Tree, error) {
 
 const (
 	mostParams = 1 << 30 // maximum number of parameters of a loop
-	// deepest is the maximum nesting depth of loops. Each loop that a folder creates runs at least two
-	// iterations somewhere, so a trace with deeper nests would have more than 2^63 records.
+	// deepest is the maximum nesting depth of loops. Each loop that a Folder creates has at least
+	// two iterations somewhere, so a trace with deeper nests would have more than 2^63 records.
 	deepest = 64
-	// wildAByte is the maximum number of wild leaves per byte of the tree, in addition to one leaf per
-	// address. More leaves than addresses are possible because loops that do not run need no
-	// addresses.
+	// wildAByte is the maximum number of wild leaves per byte of the tree, in addition to one leaf
+	// per address. There can be more leaves than addresses, because loops that do not run need
+	// none.
 	wildAByte = 16
 )
 
@@ -75,7 +75,7 @@ type decoder struct {
 	leaves  [2][]bool // by reference: whether it has a tame leaf, and whether it has a wild leaf
 	numbers []uint32  // shapes by number
 	wild    uint64    // number of wild leaves that may still follow
-	body    []uint32  // bodies of the loops being defined
+	body    []uint32  // bodies of the loops whose definitions are being read
 	sequel
 	near
 }
@@ -234,14 +234,14 @@ func (r *decoder) rows() {
 func (r *decoder) nodes() {
 	r.wild += wildAByte * uint64(len(r.data))
 	n := r.uv()
-	// A node takes at least one byte, or an address in a list.
+	// A node takes at least one byte or an address in a list.
 	if most := uint64(len(r.data)); n > most {
 		r.fail("nodes", n, "at most "+decimal(most)+", the number of bytes")
 	}
 	if r.err != nil {
 		return
 	}
-	numbers := 0 // number of numbers that remain, most of which are parameters
+	numbers := 0 // remaining numbers, which are mostly parameters
 	for _, b := range r.data[r.at:] {
 		numbers += int(b>>7 ^ 1)
 	}
@@ -265,7 +265,7 @@ func (r *decoder) nodes() {
 	}
 }
 
-// surprise reads the node that follows the predicted nodes of a token.
+// surprise reads the node after the predicted nodes of a token.
 func (r *decoder) surprise(what uint64, atEnd bool) {
 	switch {
 	case r.err != nil:
@@ -325,8 +325,7 @@ func (r *decoder) params(id uint32) {
 	}
 }
 
-// define reads the definition of a shape that is nested in level - 1 loops, and returns the shape's
-// number.
+// define reads the definition of a shape inside level - 1 loops, and returns the shape's number.
 func (r *decoder) define(level int) uint32 {
 	if level > deepest+1 {
 		r.fail("nesting depth of loops", uint64(level-1), "at most "+strconv.Itoa(deepest))

@@ -11,7 +11,6 @@ import (
 // formVersion is the version of the encoding of a tree of loops and leaves.
 const formVersion = 1
 
-// Bits for the columns that a trace has.
 const (
 	bitThread = 1 << iota
 	bitPC
@@ -30,12 +29,11 @@ const (
 	defineLoop
 )
 
-// The possible descriptions, in a token, of the node after the predicted nodes.
 const (
-	takeOther   = 0 // the shape that followed before the last time, or the end of the tree
+	takeOther   = 0 // the shape that followed the time before last, or the end of the tree
 	takeNew     = 1 // a new shape, whose definition follows
-	takeNumber  = 1 // this value plus the number of a shape (at least 1) selects that shape
-	mostInToken = 3 // number of predicted nodes that a token's first number can express; the number of further predicted nodes follows
+	takeNumber  = 1 // this value plus the number of the shape, which is at least 1
+	mostInToken = 3 // number of predicted nodes that fits in a token's first number; the number of further predicted nodes follows
 )
 
 // appendFolded appends the tree as loops and leaves.
@@ -134,7 +132,6 @@ func (w *encoder) withHead(dst []byte) []byte {
 	return append(w.dst, body...)
 }
 
-// columnBits returns the columns of the trace and of references as bits.
 func (t *Tree) columnBits() (bits uint64) {
 	has := t.has
 	for i := range t.refs {
@@ -244,11 +241,11 @@ func (w *encoder) params(id uint32, p []uint64) {
 	}
 }
 
-// sequel predicts the shape of the next node, which is the shape that followed the same predecessor
-// the last time. Shapes are numbered from 1. The number 0 represents the beginning.
+// sequel predicts the shape of the next node: the shape that last followed the same predecessor.
+// Shapes are numbered from 1, and 0 represents the beginning.
 type sequel struct {
-	// by shape number: the shape that followed it the last time, and the shape that followed it the
-	// time before; initially the shape itself
+	// by shape number: the shape that followed last, and the shape that followed the time before;
+	// initially the shape itself
 	next, other []uint32
 	before      uint32
 }
@@ -270,14 +267,13 @@ func (q *sequel) follow(number uint32) {
 	q.before = number
 }
 
-// near tracks the last address of every reference, ignoring wild leaves.
+// near tracks the last address of every reference, except for wild leaves.
 type near struct {
 	at      []uint64 // last address of each reference
 	scratch []uint64
 }
 
-// leave updates the last addresses at the end of a node, to the addresses in the node's last
-// iteration.
+// leave sets the last addresses after a node to the addresses in the node's last iteration.
 func (n *near) leave(all []shape, id uint32, p []uint64) {
 	s := &all[id]
 	if !s.loop {
@@ -300,25 +296,24 @@ func (n *near) leave(all []shape, id uint32, p []uint64) {
 	n.scratch = n.scratch[:lo]
 }
 
-// The plain form of a tree lists the records. For each run of records with the same reference, it
-// contains the reference's number and the run's length. For each record, it contains the difference
-// from the previous address of its reference. A tree with few records, or without repetitions, may
-// take more bytes as loops and leaves. In that case, [Tree.Append] writes the plain form.
+// The plain form of a tree lists the records. Each run of records with the same reference is stored
+// as the reference's number, the run's length, and for each record the difference from the previous
+// address of its reference. A tree with few records or repetitions may take more bytes as loops and
+// leaves. [Tree.Append] then writes the plain form.
 const plainVersion = 2
 
 const (
-	// A tree with loops may be longer than its plain form by at most this ratio, because keeping the
-	// loops is worth a twentieth of the size.
+	// A tree with loops may be longer than its plain form by at most this ratio. Keeping the loops
+	// is worth a twentieth of the size.
 	mostOver, mostOverOf = 21, 20
-	// barrenAByte is the maximum number of iterations without records that are expanded, per byte
-	// of the encoding.
+	// barrenAByte is the maximum number of iterations without records that are expanded per byte of
+	// the encoding.
 	barrenAByte = 4
 )
 
 // Append appends the encoded tree, which FORMAT.md describes and [Decode] reads. Equal trees have
-// equal encodings, even if different folders built them. An encoding is at most 1.05 times as large
-// as the plain form, because a tree that would be larger is written record by record, without loops
-// and lists.
+// equal encodings, even if different Folders built them. An encoding is at most 1.05 times as large
+// as the plain form, because a larger tree is written record by record, without loops and lists.
 func (t *Tree) Append(dst []byte) []byte {
 	form := t.appendFolded(dst)
 	n := len(form) - len(dst)
@@ -342,9 +337,9 @@ func (t *Tree) Append(dst []byte) []byte {
 }
 
 // plainTakes reports whether the plain form takes at least the given number of bytes. It computes a
-// lower bound without expanding the tree: one byte for each record, two bytes for each run of
-// leaves and of loops over leaves, and the bytes of the differences between wild records between
-// which there is no tame record of the same reference.
+// lower bound without expanding the tree. The bound contains one byte for each record, two bytes
+// for each run of leaves and of loops over leaves, and the differences between successive wild
+// records of a reference without a tame record between them.
 func (t *Tree) plainTakes(bytes uint64) bool {
 	least, last := t.rows, int64(-1)
 	tame := tameRecords{make([]uint64, len(t.refs)), make([]bool, len(t.shapes.all))}
@@ -368,7 +363,7 @@ func (t *Tree) plainTakes(bytes uint64) bool {
 				it := &s.items[i]
 				ref := int64(it.ref)
 				if i > 0 && ref != last {
-					// the trip count is at most the number of records, and so at most the number of bytes
+					// each of the trip count's records takes a byte
 					least += 2 * p[0]
 				}
 				if last = ref; !it.wild {
@@ -393,7 +388,7 @@ type tameRecords struct {
 	seen []bool   // by shape: whether addAny was called for it
 }
 
-const anyNumber = 1 << 62 // represents an unknown number of records
+const anyNumber = 1 << 62 // an unknown number of records
 
 func (r *tameRecords) add(ref uint32, n uint64) {
 	r.most[ref] = min(r.most[ref]+min(n, anyNumber), anyNumber)
@@ -460,7 +455,7 @@ func (t *Tree) plain(most int) (form []byte, ok bool) {
 	return form, len(form) <= most
 }
 
-// numbered returns an expander that replaces each reference's site by the reference's number.
+// numbered returns an expander that replaces the site of a reference by the reference's number.
 func (t *Tree) numbered() *Expander {
 	n := *t
 	n.refs, n.has = make([]Reference, len(t.refs)), columns{site: true}

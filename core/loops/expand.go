@@ -9,11 +9,11 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// errTree cannot occur for trees that a Folder has built.
+// Trees that a Folder has built cannot cause errTree.
 var errTree = errors.New("loops: the tree has too few addresses for an irregular reference")
 
 // MostUnfolded is the maximum number of records that an [Expander] returns. At one record per
-// nanosecond, returning that many records would take three days.
+// nanosecond, this takes three days.
 const MostUnfolded = 1 << 48
 
 // mostBarren is the maximum number of iterations without records per record, and mostAllBarren is
@@ -39,8 +39,8 @@ func (e *UnfoldError) Error() string {
 }
 
 // Expander is a [trace.Reader] that returns the compressed records in their original order, with
-// all of their fields. If some of the original batches had a column, all returned batches have it,
-// with zeros for missing values.
+// all of their fields. If any original batch had a column, all returned batches have it, with zeros
+// for missing values.
 type Expander struct {
 	tree    *Tree
 	node    int // the next node
@@ -51,8 +51,8 @@ type Expander struct {
 	err     error    // the error that ended expansion
 }
 
-// Expand returns an expander. A tree may have several expanders. For a tree with more than
-// [MostUnfolded] records, the expander returns an [*UnfoldError] and no records.
+// Expand returns an expander. A tree can have several expanders. If the tree has more than
+// [MostUnfolded] records, the expander returns no records, but an [*UnfoldError].
 func (t *Tree) Expand() *Expander {
 	e := t.expander()
 	if t.rows > MostUnfolded || t.bodies > mostAllBarren+mostBarren*float64(t.rows) {
@@ -121,7 +121,7 @@ func (e *Expander) begin(b *trace.Batch) {
 	e.walk.settle(t.shapes.all)
 }
 
-// advance writes rows of the current loop, up to the end of its body or of the batch.
+// advance writes rows of the current loop until its body or the batch ends.
 func (e *Expander) advance(b *trace.Batch) {
 	w := &e.walk
 	t := &w.frames[w.depth-1]
@@ -139,8 +139,8 @@ func (e *Expander) advance(b *trace.Batch) {
 	}
 }
 
-// sweep writes, item by item, the rows of all whole iterations of a flat loop that fit in the
-// batch. If no iteration fits, sweep returns false.
+// sweep writes the rows of the complete iterations of a flat loop that fit in the batch, item by
+// item. It returns false if no iteration fits.
 func (e *Expander) sweep(b *trace.Batch, t *frame) bool {
 	period := len(t.items)
 	times := min(t.trips-t.done, uint64((b.Len()-e.row)/period))
@@ -157,7 +157,7 @@ func (e *Expander) sweep(b *trace.Batch, t *frame) bool {
 			for i := lo + j; i < len(addrs); i += period {
 				var ok bool
 				if addrs[i], ok = c.next(s); !ok {
-					e.err = errTree // stop without writing the rows of this iteration
+					e.err = errTree // stop before the rows of this iteration are written
 					return true
 				}
 			}

@@ -11,25 +11,22 @@ const DefaultWindow = 1024
 
 var errFinished = errors.New("loops: Consume after Finish; make another Folder")
 
-// Folder compresses a trace, batch by batch. The tree does not depend on how the records are
-// divided into batches.
+// Folder compresses a trace, batch by batch. The tree does not depend on the sizes of the batches.
 type Folder struct {
 	tree   *Tree
 	window int
 
-	// These fields contain the last nodes, their shapes, and their concatenated parameters.
 	nodes  []node   // window <= len(nodes) <= 2*window, after the first window nodes
 	list   []uint32 // shapes of the nodes, stored separately because they are read most often
 	params []uint64
-	base   int      // number of finished nodes, which precede the nodes of the window
-	ends   []uint32 // by slot: 1 + the number of the last node in that slot; not valid if the node is already finished
-	// by length of a sequence: a node that differs from the node this number of nodes before it; see
-	// merge
+	base   int      // number of finished nodes before the window
+	ends   []uint32 // by slot: 1 + the number of the last node in that slot, which may be finished already
+	// by length of a sequence: a node that differs from the node this many nodes earlier; see merge
 	unlike []uint32
 	loops  []loopAt
-	used   []bool // by shape: whether it is used, see isUsed
+	used   []bool // by shape: the result of isUsed
 
-	walk    walk // position in the last node, if that node is a running loop
+	walk    walk // position in the last node, if that is a running loop
 	past    []candidate
 	known   map[Reference]uint32
 	latest  uint32                // reference of the last record that was not predicted
@@ -47,7 +44,7 @@ type Folder struct {
 	contexts   map[inContext]uint32  // indices in others
 	nearOthers [1 << nearBits]uint32 // by hash: an index into others
 
-	give    func(*Tree) error // function to which trees are passed, see [Folder.Give]; may be nil
+	give    func(*Tree) error // function to which trees are passed (see [Folder.Give]), or nil
 	most    uint64            // number of bytes above which give is called
 	every   uint64            // number of records between two memory checks
 	unasked uint64            // number of records since the last check
@@ -62,28 +59,28 @@ type Folder struct {
 // node is a leaf or a loop in the window.
 type node struct {
 	at   int    // index of the node's first parameter
-	prev uint32 // 1 + the number of the previous node in its slot; not valid if the node is already finished
-	// hash of the shapes of the last nodes up to this node; chained is the number of these nodes
+	prev uint32 // 1 + the number of the previous node in its slot, which may be finished already
+	// hash of the shapes of this node and the nodes before it, chained nodes in total
 	slot uint32
 }
 
 // loopAt describes a node that is a loop.
 type loopAt struct {
 	number int
-	next   int // end of the next iteration, if it lies beyond the loop
+	next   int // end of the next iteration, if it lies after the loop
 }
 
 const (
 	mostAgain  = 256 // maximum number of records of an unfinished iteration that are replayed
-	candidates = 4   // maximum number of nodes in the same slot, and of loops, with which the end of the list is compared
-	chained    = 3   // number of nodes whose shapes determine a slot
+	candidates = 4   // maximum number of nodes in one slot, and of loops, that are compared with the end of the list
+	chained    = 3   // number of nodes whose shapes determine the slot
 	slotBits   = 12
 	nearBits   = 8
-	mostNumber = 1 << 30 // approximate maximum of the node numbers
+	mostNumber = 1 << 30 // approximate maximum of node numbers
 )
 
-// NewFolder returns a folder that searches its last nodes for repetitions. window is the number of
-// these nodes. If window is less than 1, NewFolder uses [DefaultWindow].
+// NewFolder returns a Folder that searches its last nodes, window in number, for repetitions. If
+// window is less than 1, NewFolder uses [DefaultWindow].
 func NewFolder(window int) *Folder {
 	if window < 1 {
 		window = DefaultWindow
@@ -144,8 +141,8 @@ func (c *rows) reference(i int) Reference {
 	return Reference{PC: c.PC[i], Arg: c.Arg[i], Site: c.Site[i], Thread: c.Thread[i], Bytes: c.Bytes[i], Kind: c.Kind[i]}
 }
 
-// Consume reads the next records. Consume fails if the function that was passed to [Folder.Give]
-// fails, or if the folder is finished.
+// Consume reads the next records. It fails if the function passed to [Folder.Give] fails, or if the
+// Folder is finished.
 func (f *Folder) Consume(b *trace.Batch) error {
 	if f.tree == nil {
 		return errFinished
@@ -187,7 +184,7 @@ func (c *rows) upTo(n int) (first rows) {
 	return first
 }
 
-// Finish returns the tree. The folder must not be used afterwards.
+// Finish returns the tree. The Folder must not be used afterwards.
 func (f *Folder) Finish() *Tree {
 	t := f.tree
 	if t == nil {
@@ -198,8 +195,8 @@ func (f *Folder) Finish() *Tree {
 	return t
 }
 
-// predicted consumes rows from i on, as long as the running loop predicts them. It returns the
-// index of the first row that the loop does not predict.
+// predicted consumes rows from i on while the running loop predicts them. It returns the index of
+// the first row that the loop does not predict.
 func (f *Folder) predicted(c *rows, i int) int {
 	w, refs, addrs := &f.walk, f.tree.refs, c.Addr
 	n := len(addrs)
@@ -272,7 +269,7 @@ func (f *Folder) surprise(c *rows, i int) {
 type candidate struct {
 	ref, context uint32
 	addr         trace.Addr
-	again, wild  bool // the row is replayed: it has already been counted, and its leaf has already been classified as wild or not
+	again, wild  bool // the row is replayed, so it has already been counted and classified as wild or tame
 }
 
 // fits reports whether the row matches an item that predicts this address.
@@ -295,10 +292,10 @@ func (f *Folder) leaf(c candidate) {
 	}
 }
 
-// continuesElsewhere ends the running loop, and then each loop that starts to run as a result,
-// until a loop accepts the row.
+// continuesElsewhere ends the running loop. If another loop starts to run as a result, it ends,
+// too, until a loop accepts the row.
 func (f *Folder) continuesElsewhere(c candidate) bool {
-	// The list is folded only once per row, because a replay may split a loop, which would then be
+	// Fold the list only once per row, because a replay may split a loop, which would then be
 	// compressed again.
 	fold := !c.again
 	for f.walk.depth > 0 {

@@ -6,21 +6,21 @@ import (
 )
 
 const (
-	// weighRows is the number of records between two checks of a tree's memory. Because the number
-	// is fixed, the result does not depend on how the records are divided into batches.
+	// weighRows is the number of records between two checks of a tree's memory. The number is
+	// constant, so the result does not depend on the sizes of the batches.
 	weighRows = 1 << 16
-	// mostKept is the maximum number of references that are remembered from one tree to the next.
+	// mostKept is the maximum number of references that a tree takes over from the previous tree.
 	mostKept = 1 << 14
 )
 
-// GivenBytes is the default size, as estimated by [Folder.Bytes], of the trees that a folder passes
-// on.
+// GivenBytes is the default size, as estimated by [Folder.Bytes], of the trees that a Folder passes
+// to the function of [Folder.Give].
 const GivenBytes = 8 << 20
 
-// Give makes the folder pass a tree to the function give whenever the records since the previous
+// Give makes the Folder pass a tree to the function give whenever the records since the previous
 // tree take more than the given number of bytes (0 means [GivenBytes]). Finish returns the
-// remaining records. Give limits the memory of the folder for any trace. No loop extends over
-// several trees. A tree is valid until give returns. If give returns an error, the folder stops.
+// remaining records. This limits the memory of the Folder for any trace. No loop extends over
+// several trees. A tree is valid until give returns. If give returns an error, the Folder stops.
 func (f *Folder) Give(bytes uint64, give func(*Tree) error) {
 	if bytes == 0 {
 		bytes = GivenBytes
@@ -28,7 +28,7 @@ func (f *Folder) Give(bytes uint64, give func(*Tree) error) {
 	f.give, f.most, f.every = give, bytes, weighRows
 }
 
-// weigh passes the tree on if its memory has become too large.
+// weigh passes on the tree if its memory has become too large.
 func (f *Folder) weigh() {
 	f.unasked = 0
 	if f.Bytes() <= f.most {
@@ -68,8 +68,8 @@ func (f *Folder) again() {
 	}
 }
 
-// Tree returns the tree of the records so far, as Finish would, but the folder can continue. The
-// folder does not change the returned tree. With [Folder.Give], the tree is only valid until the
+// Tree returns the tree of the records so far, as Finish would, but the Folder can continue. The
+// Folder does not change the returned tree. After [Folder.Give], the tree is valid only until the
 // next Consume.
 func (f *Folder) Tree() *Tree {
 	if f.tree == nil {
@@ -92,8 +92,8 @@ func (f *Folder) Tree() *Tree {
 	return copied.Finish()
 }
 
-// Bytes estimates how much memory the tree takes so far. The estimate depends only on the records,
-// and not on how they are divided into batches.
+// Bytes estimates the memory that the tree takes so far. The estimate depends only on the records,
+// and not on the sizes of the batches.
 func (f *Folder) Bytes() (bytes uint64) {
 	if f.tree == nil {
 		return 0

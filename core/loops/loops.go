@@ -8,42 +8,42 @@
 // size of the tree of a program with affine loops depends only on the program's code, and not on
 // the length of the run.
 //
-//  1. A record of a [trace.Batch] becomes a leaf: its constant part ([Reference]: site or PC, kind,
-//     bytes, thread) and its address. Events become leaves too, so that block entries mark where
-//     the loops of a nest begin.
+//  1. A record of a [trace.Batch] becomes a leaf. A leaf consists of a constant part ([Reference]:
+//     site or PC, kind, bytes, thread) and an address. Events become leaves, too, so that block
+//     entries mark where the loops of a nest begin.
 //  2. A loop is a trip count, a body, and a constant step for every parameter of the body. The
 //     parameters are the addresses of its leaves and the trip counts of its loops. Both are affine
-//     functions of the iteration number, so that triangular nests compress too. Everything except
-//     the parameters is called the shape of a node. Each shape is stored once, and has a number.
+//     functions of the iteration number, so triangular nests compress, too. The shape of a node is
+//     everything except the parameters. Each shape is stored once, and has a number.
 //  3. [Folder] appends a leaf for every record, and checks whether the end of its list of nodes
-//     repeats the nodes before it. The repetition may be another iteration of a preceding loop, two
-//     equal sequences or, if trip counts differ, three sequences in arithmetic progression. A loop
-//     that is the last node predicts the next records. A predicted record costs only a comparison
-//     and an addition, because the folder tracks its position in the running iteration (an
-//     odometer), and no list grows.
+//     repeats the nodes before it. The repetition may be another iteration of the loop before it,
+//     two equal sequences or, if trip counts differ, three sequences in arithmetic progression. If
+//     the last node is a loop, it predicts the next records. A predicted record costs only a
+//     comparison and an addition, because the Folder tracks its position in the running iteration
+//     (an odometer), and no list grows.
 //  4. A record that was not predicted ends the loop. The parts of the unfinished iteration become
 //     separate nodes, and the inner loop that ran last continues if it can. If the complete
-//     iterations fold with the nodes before them, up to 256 records of the unfinished iteration are
-//     replayed, because they may be the next iteration of the resulting loop.
-//  5. A site is wild if more than half of its records are not predicted, and the distance between
-//     such a record and the site's previous record differs from the site's last eight distances.
-//     The addresses of a wild site are stored in a list, so that the surrounding records can fold
-//     into loops. If a trace has calls, this is decided separately for each signature of the call
-//     stack, from which recursion is removed. A function with many callers can thus be regular in
-//     each caller.
+//     iterations fold with the nodes before them, the unfinished iteration may belong to the
+//     resulting loop. Up to 256 of its records are therefore replayed.
+//  5. A site is wild (irregular) if more than half of its records are not predicted, and the
+//     distance of such a record from the site's previous record differs from the site's last eight
+//     distances. The addresses of a wild site are stored in a list, so that the surrounding
+//     records can fold into loops. If a trace has calls, this is decided separately for each
+//     signature of the call stack, without recursion. A function with many callers can thus be
+//     regular in each caller.
 //  6. Only a window of the last nodes is searched for repetitions. Older nodes are finished. With
-//     [Folder.Give], a folder passes finished nodes on as a tree whenever they take too much
+//     [Folder.Give], a Folder passes finished nodes on as a tree whenever they take too much
 //     memory, and begins a new tree. Loops of two or three iterations over leaves are expanded if
 //     that takes fewer bytes.
 //  7. [Expander] returns the original records in their original order.
 //  8. [Tree.Append] encodes a tree, and [Decode] reads it. The encoding contains each shape once,
-//     the shapes of nodes where they differ from the prediction, and the nodes' parameters as
-//     differences. A tree that would take more than 1.05 times the bytes of its records' address
-//     differences is written as these differences instead. A tree may represent more records than
-//     any trace could contain. Records are counted without expanding the tree, with polynomials.
+//     the shapes of nodes that differ from the prediction, and the parameters of nodes as
+//     differences. A tree is written as the address differences of its records if the tree would
+//     take more than 1.05 times their bytes. A tree may represent more records than any trace
+//     could contain. Records are counted with polynomials, without expanding the tree.
 //
 // [Nest] describes a tree by items whose addresses and trip counts are affine functions of the
-// iterations of the surrounding loops. It is used to construct or to change a tree.
+// iterations of the surrounding loops. Programs use it to construct or change a tree.
 //
 // # Differences
 //

@@ -33,7 +33,7 @@ type Item struct {
 	Body []Item
 
 	Ref  Reference  // reference of a leaf
-	Addr trace.Addr // address of a leaf in the first iteration of all loops around it; 0 if the leaf is wild
+	Addr trace.Addr // address in the first iteration of all loops around the leaf; 0 if the leaf is wild
 	Wild bool       // whether the leaf's addresses are in a list, see [Nest.SetWild]
 
 	// Trips is the trip count of a loop in the first iteration of all loops around it. In iterations
@@ -41,7 +41,7 @@ type Item struct {
 	Trips uint64
 
 	// Steps contains an amount for each loop around the item, the outermost first. Each iteration
-	// of that loop adds the amount to the leaf's address or to the item's trip count, modulo 2^64.
+	// of the loop adds its amount to the leaf's address or to the item's trip count, modulo 2^64.
 	// Missing steps are 0.
 	Steps []int64
 }
@@ -176,8 +176,8 @@ func (b *builder) item(it *Item, depth int, path []int) (shape uint32, params []
 
 func wrong(path []int, got, want string) error { return &NestError{slices.Clone(path), got, want} }
 
-// appendSteps appends the amounts that an iteration of the loop at a depth adds to each parameter
-// of its items.
+// appendSteps appends the amounts by which the parameters of an item change in an iteration of the
+// loop at the given depth.
 func appendSteps(steps []uint64, items []Item, depth int) []uint64 {
 	for i := range items {
 		steps = append(steps, uint64(items[i].Step(depth)))
@@ -205,8 +205,8 @@ func (b *builder) reference(it *Item, path []int) (shape uint32, err error) {
 	return b.leaf(ref, it.Wild), nil
 }
 
-// Nest returns the description of a tree. The description has one item for each node, and Build
-// converts it to a tree of the same records.
+// Nest returns the description of a tree, with one item for each node. Build converts it to a tree
+// of the same records.
 func (t *Tree) Nest() *Nest {
 	n := &Nest{has: t.has, streams: map[Reference]*stream{}}
 	for i := range t.streams {
@@ -221,14 +221,13 @@ func (t *Tree) Nest() *Nest {
 	return n
 }
 
-// Nest returns the description of a single node, in the first iteration of all loops around it. It
-// omits the addresses of wild leaves, which can be set with [Nest.SetWild].
+// Nest returns the description of a single node, in the first iteration of all loops around it. The
+// addresses of wild leaves are missing; [Nest.SetWild] sets them.
 func (n Node) Nest() *Nest {
 	return &Nest{Items: []Item{itemOf(n, nil)}, has: n.tree.has}
 }
 
-// itemOf describes a node. around contains the steps of its parameters, for the outermost loop
-// first.
+// itemOf describes a node. around contains the steps of its parameters, the outermost loop first.
 func itemOf(n Node, around [][]uint64) Item {
 	var it Item
 	for _, steps := range around {

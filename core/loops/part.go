@@ -2,14 +2,14 @@ package loops
 
 import "github.com/stackglass/stackglass/core/trace"
 
-// Only returns a tree with only the records of the given kinds, or t itself if all its records are
-// of these kinds.
+// Only returns a tree with only the records of the given kinds. If all records are of these kinds,
+// it returns t itself.
 func (t *Tree) Only(kinds trace.Kinds) *Tree {
 	return t.Map(func(r Reference) (Reference, bool) { return r, kinds.Has(r.Kind) })
 }
 
-// Map returns a tree in which the function f has replaced or removed references. Loops that become
-// empty are removed too.
+// Map returns a tree in which the function f has replaced or removed references. Loops without
+// items are removed, too.
 func (t *Tree) Map(f func(Reference) (Reference, bool)) *Tree {
 	m := mapper{assembler: newAssembler(), refs: make([]int32, len(t.refs))}
 	to := m.tree
@@ -67,11 +67,10 @@ type mapper struct {
 	shapes []mapped
 }
 
-// mapped describes the shape that replaces a shape.
 type mapped struct {
 	known  bool
 	id     uint32
-	params []int32 // the parameters that remain; nil if the shape is removed
+	params []int32 // the remaining parameters; nil if the shape is removed
 }
 
 func (m *mapper) add(t *Tree) {
@@ -143,7 +142,7 @@ func newAssembler() assembler {
 	return assembler{tree: newTree(), refs: map[Reference]uint32{}, leaves: map[leafKey]uint32{}}
 }
 
-// reference returns the number of a reference, and whether the reference is new.
+// reference returns the number of a reference, and whether it is new.
 func (a *assembler) reference(r Reference) (ref uint32, fresh bool) {
 	ref, known := a.refs[r]
 	if !known {

@@ -51,7 +51,7 @@ func (f *Folder) reduce() bool {
 	return f.join() || f.absorb() || f.merge()
 }
 
-// join merges the last two nodes into one loop if the second continues where the first ends.
+// join merges the last two nodes into one loop if the second loop continues the first.
 func (f *Folder) join() bool {
 	n := len(f.nodes)
 	if n < 2 || f.list[n-1] != f.list[n-2] || !f.endsInLoop() {
@@ -89,8 +89,8 @@ func (f *Folder) absorb() bool {
 	return false
 }
 
-// isIteration reports whether b contains the parameters of the next iteration of a loop whose
-// parameters are in a.
+// isIteration reports whether b contains the parameters of the next iteration of a loop with the
+// parameters a.
 func isIteration(s *shape, a, b []uint64) bool {
 	for i, step := range s.steps {
 		if b[i] != a[1+i]+a[0]*step {
@@ -102,8 +102,8 @@ func isIteration(s *shape, a, b []uint64) bool {
 
 // merge turns equal sequences at the end of the list into a loop. It tries sequences of fewer than
 // chained nodes, and sequences as long as the distance to a node in the same slot. Almost all
-// sequences of the second kind differ, usually in the node that differed when the previous node was
-// appended. So that node is compared first.
+// sequences of the second kind differ, usually in the same node as last time. merge therefore
+// compares that node first.
 func (f *Folder) merge() bool {
 	n := len(f.nodes)
 	for k := 1; k < chained; k++ {
@@ -152,8 +152,8 @@ func (f *Folder) repeats(k int) bool {
 	return false
 }
 
-// differ compares k nodes, from lo on, with the k nodes before them. It returns the last node whose
-// shape differs, or -1 if all shapes are equal.
+// differ compares k nodes, from lo on, with the k nodes before them. It returns the last node with
+// a different shape, or -1 if all shapes are equal.
 func (f *Folder) differ(lo, k int) int {
 	b := f.list[lo : lo+k]
 	a := f.list[lo-k:][:len(b)]
@@ -253,8 +253,8 @@ func (f *Folder) renumber() {
 	f.base = 0
 }
 
-// finish adds a node to the tree. If the node is a loop that takes more bytes than its leaves,
-// finish adds the leaves instead. The node's parameters are at the beginning of p.
+// finish adds a node to the tree. It adds the leaves of a loop instead if they take fewer bytes.
+// The node's parameters are at the beginning of p.
 func (f *Folder) finish(id uint32, p []uint64) {
 	t := f.tree
 	s := &t.shapes.all[id]
@@ -275,10 +275,10 @@ func (f *Folder) finish(id uint32, p []uint64) {
 	}
 }
 
-// isDear reports whether a loop over leaves takes more bytes than its few records. When written as
-// leaves, each iteration after the first takes the bytes of the steps. A loop takes one byte for
-// the trip count and one for the number of its shape. If the shape is used only once, its
-// definition takes the bytes of the steps, one byte for each item, and one byte for the loop.
+// isDear reports whether a loop over leaves takes more bytes than its few records. As leaves, each
+// iteration after the first takes the bytes of the steps. A loop takes one byte for the trip count
+// and one for the number of its shape. If the shape is used only once, its definition adds the
+// bytes of the steps, one byte for each item, and one byte for the loop.
 func (s *shape) isDear(trips uint64, used bool) bool {
 	if !s.flat || trips > mostDear {
 		return false
@@ -297,15 +297,15 @@ func (s *shape) isDear(trips uint64, used bool) bool {
 	return leaves < loop
 }
 
-// mostDear is the maximum number of iterations up to which a loop may take more bytes than its
+// mostDear is the maximum number of iterations for which a loop can take more bytes than its
 // leaves.
 const mostDear = 3
 
 // varintBytes returns the number of bytes that a difference takes as a zigzag varint.
 func varintBytes(d uint64) int { return (bits.Len64(d<<1^uint64(int64(d)>>63)|1) + 6) / 7 }
 
-// isUsed reports whether a shape is used more than once: whether finished nodes have this shape or
-// a shape that contains it, or the shape has occurred twice.
+// isUsed reports whether a shape is used more than once. This is the case if finished nodes have
+// this shape or contain it, or if the shape has occurred twice.
 func (f *Folder) isUsed(shape uint32) bool { return int(shape) < len(f.used) && f.used[shape] }
 
 // use marks a shape and all shapes in it as used.

@@ -19,8 +19,7 @@ func (f *Folder) run() {
 	f.walk.settle(f.tree.shapes.all)
 }
 
-// accepts processes a row if the running loop predicts it. It returns false if the loop does not
-// predict the row.
+// accepts processes a row if the running loop predicts it, and otherwise returns false.
 func (f *Folder) accepts(c candidate) bool {
 	w := &f.walk
 	if w.stuck {
@@ -47,9 +46,8 @@ func (f *Folder) accepts(c candidate) bool {
 
 // stop ends the running loop after its last complete iteration. The parts of an unfinished
 // iteration become separate nodes after the loop. The last part may be a loop that continues. If
-// fold is set, stop merges the ended loop with the nodes before it if possible. In that case, it
-// returns the number of parts, which may now belong to an iteration of another loop. Otherwise it
-// returns 0.
+// fold is set, stop merges the ended loop with the nodes before it if possible. It then returns the
+// number of parts, which may now belong to an iteration of another loop. Otherwise, it returns 0.
 func (f *Folder) stop(fold bool) (parts int) {
 	w := &f.walk
 	if w.depth == 0 {
@@ -82,9 +80,8 @@ func (f *Folder) stop(fold bool) (parts int) {
 	return len(f.nodes) - before
 }
 
-// takeAgain replays the rows of the last nodes while the loop before these nodes is running. If
-// there are too many rows, the nodes are kept, and the last node becomes the running loop if it is
-// a loop.
+// takeAgain replays the rows of the last nodes while the loop before them is running. If there are
+// too many rows, it keeps the nodes, and runs the last node if it is a loop.
 func (f *Folder) takeAgain(parts int) {
 	if !f.expandLast(parts) {
 		if f.endsInLoop() {
@@ -107,7 +104,7 @@ func (f *Folder) takeAgain(parts int) {
 func (f *Folder) expandLast(nodes int) bool {
 	f.past = f.past[:0]
 	all := f.tree.shapes.all
-	w := &f.walk // f.walk is not in use, because no loop is running
+	w := &f.walk // f.walk is free, because no loop is running
 	for i := len(f.nodes) - nodes; i < len(f.nodes); i++ {
 		s := &all[f.list[i]]
 		p := f.params[f.nodes[i].at:]
@@ -135,7 +132,7 @@ func (f *Folder) expandLast(nodes int) bool {
 	return true
 }
 
-// pushItems appends the items of a body as separate nodes, except loops that do not run. params
+// pushItems appends the items of a body as separate nodes, except for loops that do not run. params
 // contains the body's parameters.
 func (f *Folder) pushItems(items []item, params []uint64) {
 	for i := range items {
@@ -148,9 +145,9 @@ func (f *Folder) pushItems(items []item, params []uint64) {
 	}
 }
 
-// lengthen is called if the last node is a loop whose last iteration is complete. It checks whether
-// a row continues the inner loop at the end of that iteration. If so, it splits off the last
-// iteration, so that the inner loop becomes the last node.
+// lengthen checks whether a row continues the inner loop at the end of the last node, a loop whose
+// last iteration is complete. If so, it splits off the last iteration, so that the inner loop
+// becomes the last node.
 func (f *Folder) lengthen(c candidate) bool {
 	tail := f.nodes[len(f.nodes)-1]
 	s := &f.tree.shapes.all[f.list[len(f.nodes)-1]]
@@ -186,8 +183,8 @@ func (f *Folder) lengthen(c candidate) bool {
 	return true
 }
 
-// continues reports whether a row begins another iteration of a loop, of the last loop in its body,
-// or of any further loop that is nested last in this way.
+// continues reports whether a row begins another iteration of a loop, or of a loop that is nested
+// last in it at any depth.
 func (f *Folder) continues(loop uint32, p []uint64, c candidate) bool {
 	all := f.tree.shapes.all
 	s := &all[loop]

@@ -3,14 +3,14 @@ package loops
 import "slices"
 
 // shape is the common part of nodes that differ only in their parameters. A leaf has one parameter,
-// its address (0 if wild). The parameters of a loop are its trip count, followed by the parameters
-// that the items of its body have in the first iteration.
+// its address (0 if wild). A loop has its trip count, followed by the parameters of the items of
+// its body in the first iteration.
 type shape struct {
 	ref    uint32 // reference of a leaf
 	loop   bool
 	wild   bool
 	items  []item   // the body of a loop
-	steps  []uint64 // steps of the body's params - 1 parameters from one iteration to the next
+	steps  []uint64 // steps of the body's params - 1 parameters between iterations
 	trips  []int32  // indices of the parameters that are trip counts, ascending
 	params int
 	leaves int  // number of leaves in the subtree
@@ -144,7 +144,7 @@ func (n *shape) wildTwice() bool {
 	return false
 }
 
-// over reports whether the loop's body consists of these shapes.
+// over reports whether the loop's body consists of the given shapes.
 func (n *shape) over(body []uint32) bool {
 	if len(n.items) != len(body) {
 		return false
@@ -165,16 +165,16 @@ func mix(x uint64) uint64 {
 	return x ^ x>>31
 }
 
-// walk is an odometer, that is, a position in the iterations of a nest. The position is at a leaf,
-// unless the walk is stuck.
+// walk is an odometer: a position in the iterations of a nest. The position is at a leaf unless the
+// walk is stuck.
 type walk struct {
 	frames []frame // frames of the loops around the position, the outermost first
-	depth  int     // number of frames in use; 0 if there is no position
+	depth  int     // number of frames in use; 0: no position
 	// number of frames up to and including the loop whose next iteration the last call of settle
-	// began; 0 if that call began no iteration
+	// began; 0: no loop
 	begun int
 	stuck bool // whether the position is at a loop that does not run, in a body without leaves
-	skips bool // whether to skip loops that do not run in bodies without leaves, too
+	skips bool // whether to skip loops that do not run in bodies without leaves as well
 }
 
 // frame is a running loop.
@@ -190,7 +190,7 @@ type frame struct {
 	trips uint64
 
 	counts   []int32    // copy of the field trips of the loop's shape
-	began    uint64     // number of the first row of this iteration, if another iteration preceded it
+	began    uint64     // number of the first row of this iteration, if it is not the first iteration
 	foreseen bool       // whether rows has been computed
 	rows     []sweptRow // rows of each iteration; nil if iterations have different numbers of rows
 }
@@ -256,7 +256,7 @@ func (t *frame) again() {
 	}
 }
 
-// untouched reports whether no row has been added to the current iteration of the outermost loop.
+// untouched reports whether the current iteration of the outermost loop has no row yet.
 func (w *walk) untouched() bool {
 	for d := range w.depth {
 		if t := &w.frames[d]; d > 0 && t.done > 0 || t.passed() {

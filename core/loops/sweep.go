@@ -3,9 +3,9 @@ package loops
 import "runtime"
 
 // A running loop predicts whole iterations. If all iterations have the same number of rows, each
-// predicted row equals the corresponding row of the previous iteration in all columns except the
-// address, which grows by the step of its leaf. Whole iterations can therefore be compared column
-// by column, in a fraction of the time that [Folder.predicted] would take for the same rows.
+// predicted row equals the corresponding row of the previous iteration except for the address,
+// which grows by the step of its leaf. Whole iterations can therefore be compared column by column,
+// in a fraction of the time that [Folder.predicted] takes.
 
 const (
 	// minimum number of iterations in a sweep; shorter sweeps would be slower than single steps
@@ -20,8 +20,8 @@ type sweptRow struct {
 	wild bool
 }
 
-// sweep consumes whole iterations of a loop that has just begun another iteration, starting at row
-// i. The result is the same as the result of [Folder.predicted].
+// sweep consumes whole iterations of a loop that has just begun another iteration, from row i on.
+// Its result has the same meaning as the result of [Folder.predicted].
 func (f *Folder) sweep(c *rows, i int) (next int) {
 	w := &f.walk
 	t := &w.frames[w.begun-1]
@@ -32,7 +32,7 @@ func (f *Folder) sweep(c *rows, i int) (next int) {
 	}
 	period, first := int(rows), i
 	most := i + int(min(uint64((len(c.Addr)-i)/period), t.trips-t.done))*period
-	for size := period; i < most; size *= 2 { // the number of rows is doubled each time, so that a mismatch wastes few comparisons
+	for size := period; i < most; size *= 2 { // doubling the number of rows each time limits the comparisons that a mismatch wastes
 		end := min(i+size, most)
 		equal := c.repeats(i, end, period)
 		for i+period <= equal && f.grows(c.Addr[i-period:i+period]) {
@@ -60,7 +60,7 @@ func (f *Folder) sweep(c *rows, i int) (next int) {
 	return i
 }
 
-// foresee lists the rows of an iteration, and reports whether all iterations have the given number
+// foresee lists the rows of an iteration. It reports whether all iterations have the given number
 // of rows.
 func (f *Folder) foresee(t *frame, rows int) bool {
 	if t.foreseen {
@@ -148,13 +148,13 @@ func (c *rows) repeats(i, end, period int) int {
 	return end
 }
 
-const block = 64 // number of rows that are compared at once
+const block = 64 // number of rows compared at once
 
 func repeats[T comparable](column []T, i, end, period int) int {
 	if len(column) == 0 {
 		return end
 	}
-	if runtime.GOARCH != "wasm" { // on WebAssembly, Go compares arrays byte by byte
+	if runtime.GOARCH != "wasm" { // Go compares arrays byte by byte on WebAssembly
 		for i+block <= end && *(*[block]T)(column[i:]) == *(*[block]T)(column[i-period:]) {
 			i += block
 		}

@@ -35,7 +35,7 @@ func (c columns) or(d columns) columns {
 // Tree is a loop-compressed trace: nodes in the order of the trace. It is immutable.
 type Tree struct {
 	rows    uint64
-	bodies  float64 // approximate number of loop iterations, if some iterations may have no records
+	bodies  float64 // approximate number of loop iterations, if some of them may have no records
 	has     columns
 	refs    []Reference
 	streams []stream // stream of each reference
@@ -68,10 +68,9 @@ func (t *Tree) Size() (s Size) {
 type Size struct {
 	Nodes           int    // number of nodes at the top level
 	Leaves, Loops   int    // numbers of leaves and loops at all levels
-	Wild, WildBytes uint64 // number of addresses of wild references, and the number of bytes that these addresses take
+	Wild, WildBytes uint64 // number of addresses of wild references, and number of bytes of these addresses
 }
 
-// Add adds the size of another tree.
 func (s *Size) Add(o Size) {
 	s.Nodes += o.Nodes
 	s.Leaves += o.Leaves
@@ -119,8 +118,7 @@ func (t *Tree) TopLoops() iter.Seq2[int, Node] {
 	}
 }
 
-// Straight returns the number of top-level references, that is, of nodes that are neither loops nor
-// events.
+// Straight returns the number of top-level references: the nodes that are neither loops nor events.
 func (t *Tree) Straight() (references uint64) {
 	for _, id := range t.nodes {
 		if s := &t.shapes.all[id]; !s.loop && t.refs[s.ref].Kind.IsReference() {
@@ -176,7 +174,7 @@ type Addresses struct {
 // Addresses returns a reader of the addresses of reference ref.
 func (t *Tree) Addresses(ref int) Addresses { return Addresses{stream: &t.streams[ref]} }
 
-// Wild returns the number of addresses that the wild leaves of reference ref have in total.
+// Wild returns the total number of addresses of the wild leaves of reference ref.
 func (t *Tree) Wild(ref int) uint64 { return t.streams[ref].count }
 
 // Between returns the lowest and the highest address of reference ref's wild leaves. ok is
@@ -201,8 +199,8 @@ func (n Node) Leaf() (r Reference, addr trace.Addr, wild bool) {
 	return n.tree.refs[n.shape.ref], n.params[0], n.shape.wild
 }
 
-// Params returns the node's parameters, which are read-only: the address of a leaf, or the trip
-// count of a loop followed by the parameters of the items of its body.
+// Params returns the node's read-only parameters: the address of a leaf, or the trip count of a
+// loop followed by the parameters of the items of its body.
 func (n Node) Params() []uint64 { return n.params }
 
 // Trips returns the trip count of a loop, or 1 for a leaf. In a tree from [Nest.Build], the trip
@@ -217,8 +215,8 @@ func (n Node) Trips() uint64 {
 // Len returns the number of items in a loop's body, or 0 for a leaf.
 func (n Node) Len() int { return len(n.shape.items) }
 
-// Item returns item i of a loop's body. steps contains the amounts, modulo 2^64, by which the
-// item's parameters change from one iteration to the next. It is read-only.
+// Item returns item i of a loop's body. steps is read-only, and contains the amounts, modulo 2^64,
+// by which the item's parameters change between iterations.
 func (n Node) Item(i int) (first Node, steps []uint64) {
 	it := n.shape.items[i]
 	lo, hi := it.at, it.at+it.params

@@ -54,8 +54,8 @@ func (c *cursor) next(s *stream) (addr trace.Addr, ok bool) {
 	return c.last, true
 }
 
-// varint does the same as [binary.Varint], without a branch for each byte: the lengths of irregular
-// differences cannot be predicted.
+// varint is [binary.Varint] without a branch for each byte, because the lengths of irregular
+// differences are unpredictable.
 func varint(b []byte) (delta uint64, n int) {
 	if len(b) >= 8 {
 		v := binary.LittleEndian.Uint64(b)
@@ -74,29 +74,27 @@ func varint(b []byte) (delta uint64, n int) {
 
 const (
 	memory = 8  // number of address differences that a habit remembers
-	trial  = 32 // minimum number of rows before a reference can become wild
+	trial  = 32 // number of rows before a reference can become wild
 )
 
-// habit tracks the addresses of a reference in one context, until the reference becomes wild in
-// that context.
+// habit tracks the addresses of a reference in one context until the reference becomes wild in it.
 type habit struct {
 	inContext
 	last  trace.Addr
 	seen  uint64 // number of rows seen so far
-	odd   uint64 // number of rows that were not predicted and whose address difference was new
+	odd   uint64 // number of unpredicted rows with a new address difference
 	steps [memory]uint64
 	next  uint8 // index of the oldest entry of steps
 	wild  bool
 }
 
-// inContext is a reference in a context.
 type inContext struct{ ref, context uint32 }
 
 // place contains what a folder has learned about a reference, across all contexts.
 type place struct {
-	// reference of the unpredicted row that followed the last unpredicted row of this reference
+	// reference of the unpredicted row that came after the last unpredicted row of this reference
 	follower uint32
-	leaf     [2]uint32 // 1 + the shape of its tame leaves, and 1 + the shape of its wild leaves; 0 if there are none yet
+	leaf     [2]uint32 // 1 + the shape of its tame leaves, and 1 + the shape of its wild leaves; 0: no such leaf yet
 }
 
 func (f *Folder) habit(ref, context uint32) *habit {
@@ -106,8 +104,7 @@ func (f *Folder) habit(ref, context uint32) *habit {
 	return f.other(ref, context)
 }
 
-// other returns the habit of a reference in a context that differs from the context of its first
-// row.
+// other returns the habit of a reference in a context other than the context of its first row.
 func (f *Folder) other(ref, context uint32) *habit {
 	key := inContext{ref, context}
 	near := &f.nearOthers[(ref*0x9e3779b1^context*0x85ebca6b)>>(32-nearBits)]
@@ -127,7 +124,7 @@ func (f *Folder) other(ref, context uint32) *habit {
 	return &f.others[id]
 }
 
-// surprise counts a row that no loop predicted.
+// surprise counts an unpredicted row.
 func (h *habit) surprise(addr trace.Addr) {
 	step := addr - h.last
 	h.last = addr
@@ -166,15 +163,15 @@ func (s *stream) join(other *stream) {
 	s.count += other.count
 }
 
-// calls tracks calls and returns, and determines the context of each row. The context is a number
-// for the signature of the call stack. The folder tracks a reference separately in each context,
-// because if a function has many callers, its addresses are regular only within each caller.
+// calls tracks calls and returns, and determines the context of each row: a number for the
+// signature of the call stack. A reference is tracked separately in each context, because the
+// addresses of a function with many callers are regular only within each caller.
 //
-// The signature is a hash of the call sites, as in Budanur, Mueller and Gamblin. Recursion is
-// removed: a function that is already on the stack has the context of its first entry, regardless
-// of the calls in between. Otherwise, each level of a recursion and each path to it would have a
-// separate context. A function that is left by an exception or longjmp stays on the stack. This is
-// harmless, because contexts affect only the size of the tree.
+// The signature is a hash of the call sites, as in Budanur, Mueller and Gamblin, without recursion:
+// a function that is already on the stack keeps the context of its first entry, regardless of the
+// calls in between. Otherwise, each level of a recursion and each path to it would have a separate
+// context. A function that is left by an exception or longjmp stays on the stack. This is harmless,
+// because contexts affect only the size of the tree.
 type calls struct {
 	threads  map[uint32]*stack
 	thread   uint32 // thread of the last row
@@ -190,8 +187,8 @@ type stack struct {
 	deeper    int // number of deeper functions, which are not in frames
 	signature uint64
 	context   uint32
-	// The fields block and before are the last two blocks. The first block of a function precedes the
-	// call event, so before is the block of the call site.
+	// block and before are the last two blocks. The first block of a function precedes the call
+	// event, so before is the block of the call site.
 	block, before uint32
 }
 
@@ -203,14 +200,14 @@ type called struct {
 }
 
 const (
-	mostFrames = 64 // functions at deeper levels have the context of the last frame
-	// maximum number of contexts; rows in further contexts have context 0, like rows outside of all
+	mostFrames = 64 // deeper functions have the context of the last frame
+	// maximum number of contexts; rows in further contexts have context 0, like rows outside all
 	// calls
 	mostContexts = 1 << 14
 	mostHabits   = 1 << 16 // maximum number of habits of references in other contexts
 )
 
-// of returns the contexts of rows. Rows before the row with index first precede all calls.
+// of returns the contexts of rows. There are no calls before the row with index first.
 func (k *calls) of(c *rows, first int) []uint32 {
 	if k.now == nil {
 		k.threads, k.numbers = map[uint32]*stack{}, map[uint64]uint32{}
@@ -292,7 +289,7 @@ func (s *stack) leave() {
 	switch {
 	case s.deeper > 0:
 		s.deeper--
-	case s.depth > 0: // the depth is 0 if the function was entered before the trace began
+	case s.depth > 0: // depth 0: the function was entered before the trace began
 		s.depth--
 		f := &s.frames[s.depth]
 		s.signature, s.context = f.signature, f.context

@@ -6,7 +6,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// roles contains the properties of a block that matter when work is divided.
+// roles describes the meaning of a block for the division of work.
 type roles uint16
 
 const (
@@ -19,14 +19,14 @@ const (
 	setsThreads                   // the block sets the number of threads
 	makesTasks
 	locks
-	keepsPrivate // the block asks for the thread's copy of a global variable
-	inOrder      // the block makes an iteration wait for earlier iterations
+	keepsPrivate // the block requests the thread's copy of a global variable
+	inOrder      // the block makes an iteration wait for earlier ones
 	cancels
 	adds // the block adds a thread's part of a reduction, in a team of one thread
 )
 
 // callees maps the names of functions of LLVM's runtime and of OpenMP to the roles of the blocks
-// that call these functions.
+// that call them.
 var callees = map[string]roles{
 	"__kmpc_single": asksForOne, "__kmpc_master": asksForOne, "__kmpc_masked": asksForOne,
 	"__kmpc_end_single": oneIsDone, "__kmpc_end_master": oneIsDone, "__kmpc_end_masked": oneIsDone,
@@ -48,7 +48,6 @@ type code struct {
 	guards  map[[2]uint32]bool
 }
 
-// know adds the new blocks of p.
 func (c *code) know(p *trace.Program) {
 	c.program = p
 	if c.shapes == nil {
@@ -92,7 +91,6 @@ func (c *code) block(site uint32) (uint32, bool) {
 	return b, uint64(b) < uint64(len(c.program.Blocks))
 }
 
-// function returns the function of a block, or NoFunction.
 func (c *code) function(block uint32) uint32 {
 	if uint64(block) >= uint64(len(c.program.Blocks)) {
 		return trace.NoFunction
@@ -108,15 +106,15 @@ func (c *code) callee(site uint32) string {
 	return ""
 }
 
-// continues reports whether block next is the part after a call of the same basic block as b.
+// continues reports whether next is the part of b's basic block after a call.
 func (c *code) continues(b, next uint32) bool {
 	x, y := &c.program.Blocks[b], &c.program.Blocks[next]
 	return next == b+1 && y.Function == x.Function && y.Part == x.Part+1 && y.Label == x.Label
 }
 
 // guarded reports whether only one thread executes block next, a successor of block asks. This is
-// the case if the end of the guarded code is reachable from next without passing through the other
-// successors of asks.
+// the case if a path from next reaches the end of the guarded code without passing through another
+// successor of asks.
 func (c *code) guarded(asks, next uint32) bool {
 	key := [2]uint32{asks, next}
 	is, ok := c.guards[key]

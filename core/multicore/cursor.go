@@ -7,7 +7,6 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// stage identifies the part of a chunk that is read next.
 type stage uint8
 
 const (
@@ -28,11 +27,11 @@ type cursor struct {
 
 	next  int    // number of the next part
 	in    *part  // the part whose units are being read, or nil
-	run   uint64 // number of the next run of units, or of the next unit, in the part's loop
+	run   uint64 // number of the next run of units, or of the next unit, in the loop of in
 	done  uint64 // number of units of the next run that have been read
 	row   uint64 // the next row to read
 	end   uint64 // row at which to stop
-	until uint64 // mark at which to stop if the mark precedes row end, or none
+	until uint64 // mark at which to stop if it comes before row end, or none
 	stage stage
 	units [2]uint64 // range of units of the current chunk
 
@@ -77,8 +76,8 @@ func (c *cursor) Next() (b *trace.Batch, from, to int, err error) {
 	}
 }
 
-// give returns a batch with the rows of a page. It counts the references among the rows in [from,
-// to), and moves their private addresses.
+// give returns a batch with the rows of a page. It counts the references in rows [from, to), and
+// moves their private addresses.
 func (c *cursor) give(p *tape.Page, from, to int) *trace.Batch {
 	for _, k := range p.Kind[from:to] {
 		if k.IsReference() {
@@ -179,7 +178,6 @@ func (c *cursor) advance() (more bool, err error) {
 	return true, nil
 }
 
-// span makes the cursor continue with the given rows.
 func (c *cursor) span(s span) { c.row, c.end, c.until = s.from, s.to, none }
 
 // chunk returns the core's next units. If there are no further units, from equals to.
@@ -197,7 +195,7 @@ func (c *cursor) chunk(l *loop) (from, to uint64, err error) {
 	return from, to, nil
 }
 
-// given returns the core's next units in a loop whose units were all assigned at its end. The units
+// given returns the core's next units in a loop whose units were assigned after its end. The units
 // are a run or, if chunks have their own rows, the next chunk of a run. A guided chunk is a run.
 func (c *cursor) given(l *loop) (from, to uint64) {
 	list := l.runs[c.core]
@@ -215,7 +213,6 @@ func (c *cursor) given(l *loop) (from, to uint64) {
 	return from, to
 }
 
-// goTo makes the cursor continue with the units [from, to) of a loop.
 func (c *cursor) goTo(l *loop, from, to uint64) error {
 	c.end, c.until = c.in.to, none
 	if to < l.units {
@@ -230,8 +227,8 @@ func (c *cursor) goTo(l *loop, from, to uint64) error {
 	return nil
 }
 
-// markAt returns the page of a mark, and the mark's index in the page. It returns nil if no row
-// follows the mark.
+// markAt returns the page of a mark, and the mark's index in the page, or nil if no row follows the
+// mark.
 func (c *cursor) markAt(mark uint64) (*tape.Page, int, error) {
 	if mark >= c.r.tape.Followed() {
 		return nil, 0, nil
@@ -246,8 +243,8 @@ func (c *cursor) markAt(mark uint64) (*tape.Page, int, error) {
 	return p, int(mark - p.Mark), nil
 }
 
-// dynamic returns the next units of the core: the units of one chunk if chunks have their own rows,
-// and otherwise the core's units in one page.
+// dynamic returns the next units of the core: a chunk if chunks have their own rows, and otherwise
+// the core's units in one page.
 func (c *cursor) dynamic(l *loop) (from, to uint64, err error) {
 	for c.run < l.units {
 		p, i, err := c.markAt(l.mark + c.run)

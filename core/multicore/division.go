@@ -9,7 +9,7 @@ import (
 type part struct {
 	from, to uint64
 	who      who
-	loop     *loop // the loop whose iterations are divided; only for whoShares and whoWorks
+	loop     *loop // loop whose iterations are divided; only for whoShares and whoWorks
 }
 
 type who uint8
@@ -18,22 +18,22 @@ const (
 	everyCore who = iota
 	firstCore
 	whoShares // the cores divide the iterations
-	whoWorks  // the cores that have iterations
+	whoWorks  // only the cores that have iterations
 )
 
-// loop is one execution of a worksharing loop. Its units are iterations in the recorded run.
+// loop is one execution of a worksharing loop. A unit is an iteration in the recorded run.
 type loop struct {
 	shape *shape
 	asked schedule
 	used  Schedule
 	mark  uint64 // the mark before the first unit
 	units uint64
-	chunk uint64 // number of units assigned at once; the minimum for Guided; 0 for Static without chunks
+	chunk uint64 // number of units assigned at once; minimum for Guided; 0 for Static without chunks
 	// before, behind and rest are the rows at the beginning and at the end of each chunk.
 	before, behind, rest span
-	// short contains the rows at the beginning of a chunk with fewer units than the other chunks. In
-	// unoptimised code, a thread takes a different path in these rows if its upper bound exceeds the
-	// upper bound of the loop.
+	// short contains the rows at the beginning of a chunk with fewer units than the other chunks.
+	// In unoptimised code, these rows differ if a thread's upper bound exceeds the upper bound of
+	// the loop.
 	short [2]span
 
 	kinds []kind    // runs of units, one for each execution of a compiled loop, in order
@@ -41,16 +41,16 @@ type loop struct {
 	width uint64    // maximum number of iterations per unit, according to the code
 	clock []float64 // time at which each core becomes idle
 	costs sums      // costs of the units, if units are assigned only after all units are known
-	runs  [][]run   // runs of each core, for Guided and for Dynamic with stealing, once the loop has ended
+	runs  [][]run   // runs of each core after the loop, for Guided and for Dynamic with stealing
 	owner uint8     // for Dynamic: owner of the current chunk
 	left  uint64    // for Dynamic: remaining units of the current chunk
 	given uint64    // for Dynamic: bit c is set if core c has received units
-	// steals is set if, in a Dynamic schedule, each core begins with its own part and steals chunks
-	// when it has finished.
+	// steals is set for a Dynamic schedule in which each core begins with its own part, and then
+	// steals chunks.
 	steals bool
 }
 
-// later reports whether units are assigned only after all units are known.
+// later reports whether units are assigned only after the loop.
 func (l *loop) later() bool { return l.used.Kind == Guided || l.used.Kind == Dynamic && l.steals }
 
 // run is a range of units [from, to).
@@ -64,20 +64,18 @@ func (l *loop) apart() bool {
 	return l.before.from < l.before.to || l.behind.from < l.behind.to || l.rest.from < l.rest.to
 }
 
-// passage contains the blocks that are executed in one pass through the test of a loop over chunks,
-// starting with the loop's header.
+// passage contains the blocks of one pass through the test of a loop over chunks, from the loop's
+// header on.
 type passage struct {
 	header uint32 // 1 + the loop's header; 0 if the passage does not contain it
 	blocks []passed
 }
 
-// passed is a block that was passed, with its number in the function and its first row.
 type passed struct {
 	block uint32
 	row   uint64
 }
 
-// mostBetween is the maximum number of blocks in a passage.
 const mostBetween = 64
 
 func (p *passage) reset() { p.header, p.blocks = 0, p.blocks[:0] }
@@ -93,8 +91,8 @@ func (p *passage) enter(s *step, block uint32, row uint64) {
 	}
 }
 
-// meets finds the last block that occurs in both p and t, and returns its row in p and its row in
-// t. From this block, a pass that began like t can continue like p.
+// meets finds the last block that both p and t contain, and returns its row in p and its row in t.
+// From this block on, a pass that began like t can continue like p.
 func (p *passage) meets(t *passage) (row, rowOfT uint64) {
 	for i := len(t.blocks) - 1; i >= 0; i-- {
 		for _, b := range p.blocks {
@@ -106,7 +104,7 @@ func (p *passage) meets(t *passage) (row, rowOfT uint64) {
 	return p.blocks[0].row, t.blocks[0].row
 }
 
-// behind returns the first core with the earliest clock.
+// behind returns the first of the cores with the earliest clock.
 func behind(clock []float64) uint8 {
 	least := 0
 	for c := range clock {
@@ -131,7 +129,6 @@ func (l *loop) next(cost float64) uint8 {
 	return l.owner
 }
 
-// works reports whether a core has any units.
 func (l *loop) works(core, cores int) bool {
 	switch {
 	case l.later():
@@ -166,8 +163,8 @@ func (l *loop) giveGuided() {
 	}
 }
 
-// giveStolen lets the cores take and steal chunks. The core with the earliest clock always takes
-// the next chunk.
+// giveStolen lets the cores take and steal chunks. The next chunk always goes to the core with the
+// earliest clock.
 func (l *loop) giveStolen() {
 	chunk := max(l.chunk, 1)
 	next := newThieves((l.units+chunk-1)/chunk, len(l.clock)).next
@@ -209,7 +206,7 @@ func (l *loop) widen() {
 	}
 }
 
-// tooWide reports whether a chunk, or a core's part, has fewer iterations than a unit.
+// tooWide reports whether a chunk, or a core's part, is smaller than a unit.
 func (l *loop) tooWide(cores uint64) bool {
 	if l.used.Kind != Static || l.used.Chunk > 0 {
 		return max(l.used.Chunk, 1) < l.width
@@ -217,10 +214,9 @@ func (l *loop) tooWide(cores uint64) bool {
 	return max(l.total, l.units*l.width)/cores < l.width && l.width > 1
 }
 
-// mostKinds is the maximum number of runs of units.
 const mostKinds = 1 << 12
 
-// weigh computes the number of iterations of each unit from the number of bytes that all units
+// weigh computes the number of iterations in each unit from the number of bytes that all units
 // referenced. Only static schedules need it.
 func (l *loop) weigh(bytes uint64) {
 	if len(l.kinds) < 2 || len(l.kinds) > mostKinds || l.used.Kind != Static {
@@ -260,12 +256,12 @@ func (l *loop) weigh(bytes uint64) {
 		widest = max(widest, k.width)
 	}
 	if l.total = from; l.chunk > 0 && l.chunk < widest {
-		// Chunks cannot be separated. Assigning units in turn is the best approximation.
+		// Chunks cannot be separated, so assign units in turn as the best approximation.
 		l.chunk, l.kinds = 1, l.kinds[:0]
 	}
 }
 
-// iterations returns the number of the program's iterations, as far as it is known.
+// iterations returns the number of the program's iterations that are known so far.
 func (l *loop) iterations() uint64 {
 	if n := len(l.kinds); n > 0 {
 		k := &l.kinds[n-1]
@@ -288,8 +284,8 @@ func (l *loop) unitAt(iteration uint64) uint64 {
 	return min(end, k.unit+(iteration-k.from+k.width/2)/k.width)
 }
 
-// static returns the n-th run of units of a core in a static schedule; the run may be empty. more
-// reports whether this run exists, so that there may be further runs.
+// static returns the n-th run of units of a core in a static schedule, which may be empty. more
+// reports whether the run exists. More runs may follow it.
 func (l *loop) static(core, cores int, n uint64) (from, to uint64, more bool) {
 	iterations := l.iterations()
 	if l.chunk == 0 && n > 0 {
@@ -310,8 +306,8 @@ func (l *loop) static(core, cores int, n uint64) (from, to uint64, more bool) {
 // mostSums is the maximum number of partial sums.
 const mostSums = 1 << 16
 
-// sums contains, for every 2^shift-th unit, the total cost of the units before it. shift is the
-// smallest value that mostSums permits. Costs in between are interpolated.
+// sums contains, for every 2^shift-th unit, the total cost of the units before it. Costs in between
+// are interpolated. shift is as small as mostSums permits.
 type sums struct {
 	list  []float64
 	shift uint

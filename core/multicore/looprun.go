@@ -22,18 +22,18 @@ type loopRun struct {
 	// head contains the blocks before the first chunk or unit, and tail contains the blocks after the
 	// last chunk or unit.
 	head, tail passage
-	// After the last unit, unitCost is the cost of this unit, and unitBytes is the number of bytes
-	// that all units reference.
+	// unitCost is the cost of the last unit, and unitBytes is the number of bytes that all units
+	// reference. Both are known only after the last unit.
 	unitCost  float64
 	unitBytes uint64
-	// ended means that, before row endRow, the runtime reported that there are no more chunks.
+	// ended means that the runtime reported before row endRow that there are no more chunks.
 	ended  bool
 	endRow uint64
 
-	calls int // number of recursive calls of the loop's function, made by the loop, that have not returned
+	calls int // number of recursive calls of the loop's function from the loop that have not returned
 }
 
-// extent is a range of rows. Its end is known only in the state over.
+// extent is a range of rows. The end is known only in the state over.
 type extent struct {
 	state    extentState
 	from, to uint64
@@ -81,7 +81,7 @@ func (m *Reader) beginLoop(site uint32) {
 	m.cost, m.bytes = 0, 0
 }
 
-// enterInLoop processes the entry of a block while the reader follows a loop.
+// enterInLoop processes the entry of a block in a loop that the reader follows.
 func (m *Reader) enterInLoop(block uint32) {
 	l := m.loop
 	i := block - l.shape.first
@@ -148,7 +148,7 @@ func (m *Reader) passAround(i uint32) {
 	}
 }
 
-// passBetween records that block i was executed in the loop over chunks, but outside of all units.
+// passBetween records that block i was executed in the loop over chunks, but outside all units.
 func (m *Reader) passBetween(i uint32) {
 	l := m.loop
 	pass := &l.head
@@ -193,8 +193,8 @@ func (m *Reader) beginUnit() {
 }
 
 // noMoreChunks processes the LoopEnd in the current row. If the program has requested another
-// chunk, the loop does not end here: the code after the request runs for each chunk, and the loop
-// ends when the code leaves it.
+// chunk, the loop does not end here, because the code after the request runs for each chunk. The
+// loop then ends when execution leaves its code.
 func (m *Reader) noMoreChunks() {
 	l := m.loop
 	if l.chunk.state != underway || l.ended {
@@ -241,8 +241,8 @@ func (m *Reader) endLoop() {
 	m.partFrom, m.partWho = to, everyCore
 }
 
-// idle returns the range of rows that a core skips if it has no iterations of the loop. The range
-// begins where the code before the loop can branch directly to the code after the loop.
+// idle returns the range of rows that a core without iterations of the loop skips. The range begins
+// where the code before the loop can branch directly to the code after the loop.
 func (m *Reader) idle(l *loopRun) (from, to uint64) {
 	blocks := m.code.program.Blocks[l.shape.first:]
 	for i, h := range l.head.blocks {
@@ -258,11 +258,11 @@ func (m *Reader) idle(l *loopRun) (from, to uint64) {
 	return l.units.from, l.units.to
 }
 
-// shareChunks divides a loop over chunks. A single-threaded run has one chunk. The code that it
-// executed around this chunk is executed for every chunk of every thread. If the test for another
-// chunk precedes the chunk, the run executed the test twice. The test before the chunk shows the
-// code that is executed for each chunk, and the test after the chunk shows the code that each
-// thread executes at the end. Otherwise, the run executed only the test after the chunk.
+// shareChunks divides a loop over chunks. A single-threaded run has one chunk. The code around this
+// chunk is executed for every chunk of every thread. If the test for another chunk precedes the
+// chunk, the run executed the test twice. The first test shows the code that is executed for each
+// chunk, and the second test shows the code that each thread executes at the end. Otherwise, the
+// run executed only the test after the chunk.
 func (m *Reader) shareChunks(l *loopRun) {
 	h, t := &l.head, &l.tail
 	if h.header != 0 && h.header == t.header {

@@ -9,7 +9,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Store is a temporary file for the part of a parallel region that does not fit into memory.
+// Store is a temporary file for a part of a parallel region that does not fit into memory.
 type Store = tape.Store
 
 // ErrNoBlocks is the error of a [Reader] for a trace without basic blocks.
@@ -30,8 +30,8 @@ type Reader struct {
 	in      trace.Reader
 	options Options
 	wanted  trace.Kinds // kinds of rows that Next returns
-	kept    trace.Kinds // kinds of rows that cores execute
-	bare    bool        // Next returns a BareBlock row for each entry of a bare block, and no other block entries
+	kept    trace.Kinds // kinds of rows that cores process
+	bare    bool        // Next returns a BareBlock row for each entry of a bare block, but no other block entries
 
 	batch  *trace.Batch // current batch of in
 	keep   []int32      // scratch space of filter: the rows to keep
@@ -57,8 +57,8 @@ type Reader struct {
 }
 
 // Mimic returns a reader of the synthesised threads of o.Cores cores. r must read the trace of a
-// single-threaded run, and the trace must contain basic blocks. The store s receives the rows of a
-// region that do not fit into memory in compressed form. If s is nil, each region must fit. s is
+// single-threaded run, and the trace must contain basic blocks. The store s receives, in compressed
+// form, the rows of a region that do not fit into memory. If s is nil, each region must fit. s is
 // not used if executions of blocks are divided. The error is a *trace.OptionError.
 func Mimic(r trace.Reader, o Options, s Store) (*Reader, error) {
 	if err := o.Check(); err != nil {
@@ -91,7 +91,7 @@ func (m *Reader) Select(kinds trace.Kinds) {
 	}
 }
 
-// needed contains the kinds of rows that determine how work is divided, or that cause a warning.
+// needed contains the kinds of rows that determine the division of work, or cause a warning.
 const needed = trace.DataKinds | 1<<trace.BlockEntry | 1<<trace.Return | 1<<trace.ParallelBegin | 1<<trace.ParallelEnd |
 	1<<trace.Barrier | 1<<trace.LoopBegin | 1<<trace.LoopEnd | 1<<trace.CriticalBegin | 1<<trace.ReduceBegin |
 	1<<trace.TaskCreate | 1<<trace.Alloc
@@ -210,7 +210,6 @@ func (m *Reader) columns(b *trace.Batch) {
 	}
 }
 
-// read reads the next batch of the trace into m.batch.
 func (m *Reader) read() error {
 	m.at = 0
 	if err := m.in.Next(m.batch); err != nil {
@@ -225,7 +224,7 @@ func (m *Reader) read() error {
 		if !m.merging {
 			return err
 		}
-		return nil // the error is returned after the phase
+		return nil // the error follows the phase
 	}
 	if m.batch.Site == nil {
 		return ErrNoBlocks
@@ -290,8 +289,8 @@ func (m *Reader) isBare(block uint32) bool {
 	return uint64(block) < uint64(len(m.code.roles)) && m.code.roles[block]&isBare != 0
 }
 
-// pass appends the kept rows in [from, to) of the batch to b. Core 0 executes them, because they
-// are outside of regions.
+// pass appends the kept rows in [from, to) of the batch to b. They are outside regions, so core 0
+// executes them.
 func (m *Reader) pass(b *trace.Batch, from, to int) {
 	for from < to {
 		k := m.batch.Kind[from]

@@ -17,15 +17,15 @@ const MostCores = 64
 type Options struct {
 	Cores    int // 1 to MostCores
 	Division Division
-	// Schedule replaces the program's schedules. If it is nil, the program's schedules are used,
-	// with LLVM's dynamic schedules (see the package documentation), and static in place of
+	// Schedule replaces the program's schedules. If it is nil, the program's schedules apply, with
+	// LLVM's dynamic schedules (see the package documentation), and with static instead of
 	// schedule(runtime) and schedule(auto).
 	Schedule *Schedule
 	Order    interleave.Order
 	Private  Private
-	// Apart only matters if executions are divided. If it is set, the rows of each core are in the
+	// Apart applies only if executions are divided. If it is set, the rows of each core are in the
 	// order of a private cache (Algorithm 1), and the order between cores has no meaning.
-	// Otherwise, rows are in the order of a shared cache (Algorithm 2).
+	// Otherwise, the rows are in the order of a shared cache (Algorithm 2).
 	Apart bool
 }
 
@@ -64,16 +64,15 @@ func ParseDivision(s string) (Division, error) {
 // Schedule is the schedule of a worksharing loop (OpenMP 5.2, §11.5.3).
 type Schedule struct {
 	Kind ScheduleKind
-	// Chunk is the number of iterations that are assigned at once, or their minimum for Guided. 0
-	// means OpenMP's default: one contiguous part per core for Static, and chunks of one iteration
-	// for the other kinds.
+	// Chunk is the number of iterations assigned at once, or its minimum for Guided. 0 means
+	// OpenMP's default: one contiguous part per core for Static, and chunks of one iteration for
+	// the other kinds.
 	Chunk uint64
 }
 
 // ScheduleKind is the way in which a schedule assigns chunks to cores.
 type ScheduleKind uint8
 
-// The kinds of schedules.
 const (
 	Static  ScheduleKind = iota // chunk i goes to core i mod cores
 	Dynamic                     // each idle core takes the next chunk
@@ -116,8 +115,7 @@ func ParseSchedule(text string) (s Schedule, err error) {
 	return s, nil
 }
 
-// Private selects the references whose addresses are replaced by private addresses of the
-// referencing core.
+// Private selects the references that get addresses private to their core.
 type Private struct {
 	// Ranges contains the private addresses, ascending and disjoint. If it is empty, the stack
 	// below the function that forks is private.

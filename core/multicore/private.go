@@ -8,24 +8,23 @@ import (
 )
 
 // coreShift moves the private addresses of core c up by c·2^48 bytes, relative to the sequential
-// run. Programs use only lower addresses, so addresses never collide. For every cache, the distance
-// is a multiple of the number of sets × the line size, so no reference moves to another set.
+// run. Programs use only lower addresses, so addresses never collide. The distance is a multiple of
+// the number of sets × the line size of every cache, so no reference moves to another set.
 const coreShift = 48
 
-// stagger is an additional distance between the stacks of successive cores. Otherwise the threads'
-// stacks would use the same sets of a shared cache and evict each other. LLVM's runtime places each
-// thread's frames a line higher than the frames of the previous thread (KMP_STKOFFSET).
+// stagger is an additional distance between the stacks of successive cores. Without it, the
+// threads' stacks would use the same sets of a shared cache and evict each other. LLVM's runtime
+// places each thread's frames a line higher than the frames of the previous thread (KMP_STKOFFSET).
 const stagger = 64
 
-// stackBytes is the stack size that is assumed if the trace does not contain it. It is the usual
-// size for a main thread.
+// stackBytes is the stack size that is assumed if the trace does not contain it: the usual size for
+// a main thread.
 const stackBytes = 8 << 20
 
-// privacy determines which rows of a region are moved to private addresses of the core that
-// executes them.
+// privacy determines which rows of a region get private addresses of the core that executes them.
 type privacy struct {
 	ranges []Range
-	// The private stack below the function that forks consists of the addresses in [low, high).
+	// The private stack below the function that forks consists of the addresses [low, high).
 	low, high trace.Addr
 }
 
@@ -38,7 +37,7 @@ func (v *privacy) distance(core int) trace.Addr {
 	return d
 }
 
-// has reports whether an address that is referenced in a region is private.
+// has reports whether an address in a region is private.
 func (v *privacy) has(addr trace.Addr) bool {
 	if len(v.ranges) == 0 {
 		return addr-v.low < v.high-v.low

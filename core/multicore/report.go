@@ -52,7 +52,7 @@ type found struct {
 	regions, nested, leagues, phases, strayEnds  uint64
 	ones, loopsInLoops, unknownLoops             uint64
 	criticals, reductions, tasks, allocs, orders uint64
-	empty, few, unknown, split, wide             uint64 // numbers of loops: without iterations; with fewer iterations than cores; with unknown schedules; split by the compiler; with vectors that are too wide
+	empty, few, unknown, split, wide             uint64 // numbers of loops: without iterations; with fewer iterations than cores; with unknown schedules; split by the compiler; with too wide vectors
 	runtime, auto                                uint64 // numbers of loops whose schedule is runtime or auto
 	cut, noStack, noStackEnd, steals             bool
 	roles                                        roles

@@ -26,9 +26,9 @@ const (
 	distribute // the schedule distributes iterations among teams
 )
 
-// These constants are lower bounds of the schedule numbers that compilers pass to the runtime. For
-// ordered loops, and for loops whose chunks must not be merged, compilers add the difference
-// between the lower bounds to the number.
+// These constants are lower bounds of the schedule numbers that compilers pass to the runtime.
+// Compilers add the difference between two bounds to the number for ordered loops, and for loops
+// whose chunks must not be merged.
 const (
 	schLower        = 32  // kmp_sch_lower
 	ordLower        = 64  // kmp_ord_lower
@@ -111,8 +111,8 @@ func (s schedule) String() string {
 	return text
 }
 
-// used returns the schedule by which the loop is divided: instead, if it is not nil, or else the
-// schedule that s selects.
+// used returns the schedule by which the loop is divided: instead, or if it is nil, the schedule
+// that s selects.
 func (s schedule) used(instead *Schedule) Schedule {
 	if instead != nil {
 		return *instead
@@ -128,15 +128,15 @@ func (s schedule) used(instead *Schedule) Schedule {
 	return Schedule{Kind: Static}
 }
 
-// steals reports whether idle threads steal chunks from others. If the user sets the schedule, each
-// chunk is assigned to the core with the least work instead.
+// steals reports whether idle threads steal chunks. If the user sets the schedule, each chunk is
+// assigned to the core with the least work instead.
 func (s schedule) steals(instead *Schedule) bool {
 	return instead == nil && s.kind == dynamicChunked && !s.ordered && !s.monotonic
 }
 
 // thieves contains the cores in a nonmonotonic dynamic schedule. LLVM's runtime (static_steal in
-// kmp_dispatch.cpp) assigns a part of the chunks to each core. An idle core steals from the end of
-// another core's part: a quarter of the remaining chunks, or one chunk if at most seven remain. If
+// kmp_dispatch.cpp) assigns a part of the chunks to each core. An idle core steals a quarter of the
+// remaining chunks from the end of another core's part, or one chunk if at most seven remain. If
 // there are fewer chunks than cores, each idle core takes the next chunk.
 type thieves struct {
 	cores []thief
@@ -148,8 +148,8 @@ type thieves struct {
 type thief struct {
 	from, to uint64
 	victim   int // the first core to steal from
-	// whether the core is stealing, or has stolen a single chunk; other cores cannot steal from it
-	// then
+	// whether the core is stealing, or has stolen a single chunk; other cores then cannot steal
+	// from it
 	robs bool
 }
 
@@ -166,7 +166,6 @@ func newThieves(chunks uint64, cores int) *thieves {
 	return t
 }
 
-// next returns the next chunk for a core, if there is one.
 func (t *thieves) next(core int) (chunk uint64, ok bool) {
 	if t.taken < t.all {
 		t.taken++
@@ -183,7 +182,7 @@ func (t *thieves) next(core int) (chunk uint64, ok bool) {
 	return c.from - 1, true
 }
 
-// rob steals chunks from another core. rob makes one attempt per other core, and skips cores that
+// rob steals chunks from another core. It makes one attempt per other core, and skips cores that
 // are also stealing, so it may miss some chunks.
 func (t *thieves) rob(core int) bool {
 	c, n := &t.cores[core], len(t.cores)

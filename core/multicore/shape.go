@@ -9,17 +9,17 @@ import (
 
 // shape describes the code of a worksharing loop: which blocks begin its iterations.
 //
-// The block with the worksharing call has some loop depth; the loops at the next depth in the same
+// The block with the worksharing call has some loop depth. The loops at the next depth in the same
 // function contain the iterations. If the runtime hands out chunks, or the loop is divided into
-// chunks of a fixed length, the loop at that depth is over chunks, and the loops within it are over
-// iterations. There may be several such loops: the compiler generates a vectorised loop and a loop
-// for the remaining iterations. An iteration of the vectorised loop that accesses w times as many
-// bytes on average then represents w iterations of the program.
+// chunks of a fixed length, the loop at that depth is over chunks, and the loops in it are over
+// iterations. There may be several such loops, because the compiler generates a vectorised loop and
+// a loop for the remaining iterations. An iteration of the vectorised loop that accesses w times as
+// many bytes on average represents w iterations of the program.
 //
 // If the loop exits after its body (at a latch, for example in optimised code), an iteration begins
 // with the loop's header. If the loop exits earlier, at a test that is not a latch, an iteration
 // begins after the test and includes the next test. Each core then executes one more test than
-// iterations, like a real thread.
+// iterations, as a real thread does.
 type shape struct {
 	function   uint32
 	first      uint32 // number of the function's first block
@@ -28,12 +28,11 @@ type shape struct {
 	depth      []uint8
 	plain      []bool // by block: whether entering the block within an iteration has no effect
 	// widths maps a loop header to the number of the program's iterations in one iteration of the
-	// loop, as derived from the code. The number is above 1 if the loop's references are wider than
-	// the references of the loop for the remaining iterations. If widths is nil, all widths are 1.
+	// compiled loop. The number is above 1 if the loop's references are wider than the references
+	// of the loop for the remaining iterations. If widths is nil, all numbers are 1.
 	widths map[uint32]uint64
 }
 
-// Positions of a block of the loop's function.
 const (
 	outside = iota // outside of all loops of the call
 	inChunk        // in the loop over chunks, but not in an iteration
@@ -141,8 +140,8 @@ func (c *code) widths(blocks []trace.Block, s *shape, call, depth uint32) map[ui
 	return widths
 }
 
-// sharedOut reports which blocks are reachable from a worksharing call, up to the end of its loop
-// or the beginning of another worksharing loop.
+// sharedOut reports which blocks are reachable from a worksharing call before the end of its loop
+// and before another worksharing loop begins.
 func (c *code) sharedOut(blocks []trace.Block, first, call uint32) []bool {
 	seen := make([]bool, len(blocks))
 	seen[call] = true
@@ -170,8 +169,8 @@ func (c *code) endsLoop(b *trace.Block, depth uint32) bool {
 	return false
 }
 
-// loopSteps finds the loops at a depth in a function, and returns a step for each of its blocks.
-// Blocks are numbered from first.
+// loopSteps finds the loops at a depth in a function, and returns a step for each block of the
+// function. Blocks are numbered from first.
 func loopSteps(blocks []trace.Block, first, depth uint32) []step {
 	steps := make([]step, len(blocks))
 	before := predecessors(blocks, first)

@@ -7,12 +7,12 @@ type survey struct {
 	thread   uint32 // the trace's thread
 	threaded bool   // whether thread is known
 	ended    bool   // whether the trace has ended
-	later    error  // error of an invalid record, to be returned after the preceding rows
+	later    error  // error of an invalid record, returned after the rows before it
 	failure  error  // first error of the region buffer; the pre-scan stops after the current row
 
-	forks   []fork // forks that have not joined, outermost first
-	teams   int    // number of forks that are not leagues
-	again   bool   // set if a phase ended before the current row, so that the row is processed again
+	forks   []fork // forks without a join so far, outermost first
+	teams   int    // number of forks other than leagues
+	again   bool   // set if a phase ended before the current row, which is then processed again
 	pending pending
 	private privacy
 
@@ -43,7 +43,7 @@ type fork struct {
 	function uint32 // the function that forks
 }
 
-// pending is an event that already took effect when the preceding block was entered.
+// pending is an event that took effect when the preceding block was entered.
 type pending uint8
 
 const (
@@ -63,7 +63,7 @@ type guardState uint8
 const (
 	noGuard   guardState = iota
 	isAsked              // the runtime was asked whether this thread executes the code
-	isChecked            // block, which tests the answer, is running
+	isChecked            // block is running and tests the answer
 	isOne                // the guarded code is running
 	isEnding             // the last part of block is running
 )
@@ -124,7 +124,7 @@ func (m *Reader) isPlain(block uint32) bool {
 	return uint64(i) < uint64(len(s.plain)) && s.plain[i] && !m.loop.iterations.tested && !m.loop.chunks.tested && !m.byTime
 }
 
-// room returns the row up to which step may process rows before it must flush.
+// room returns the row before which step must flush.
 func (m *Reader) room(b *trace.Batch) int {
 	if m.inRegion() {
 		return m.batch.Len()
@@ -152,14 +152,15 @@ func (m *Reader) record(b *trace.Batch, from, to int) {
 	}
 }
 
-// row returns the number of the current row in the region buffer. The row must be in a region.
+// row returns the number of the current row in the region buffer. It may be called only in a
+// region.
 func (m *Reader) row() uint64 {
 	m.flush(nil)
 	return m.tape.Rows()
 }
 
-// event processes the current row. It returns true if a phase ended before the row; the row must
-// then be processed again.
+// event processes the current row. It returns true if a phase ended before the row, which must then
+// be processed again.
 func (m *Reader) event(k trace.Kind, site uint32) (phase bool) {
 	switch k {
 	case trace.BlockEntry:
@@ -396,7 +397,6 @@ func (m *Reader) followGuard(block uint32, roles roles) {
 // mostSummed is the maximum number of references that holdReference holds back.
 const mostSummed = 256
 
-// holdReference holds back the current reference if its block adds to a reduction variable.
 func (m *Reader) holdReference() {
 	m.flush(nil)
 	m.run = m.at + 1
@@ -412,9 +412,9 @@ func (m *Reader) holdReference() {
 }
 
 // releaseReferences records the references of a block that adds to a reduction variable. It
-// combines a load and a store of the same address into one modification. In the recorded run, the
-// single thread loads and stores the variable, but in teams of up to four, LLVM's runtime makes
-// each thread modify it atomically. No reference of another core may come between the load and the
+// combines a load and a store of the same address into one modification. The single thread of the
+// recorded run loads and stores the variable, but LLVM's runtime makes each thread modify it
+// atomically in teams of up to four. No reference of another core may come between the load and the
 // store.
 func (m *Reader) releaseReferences() {
 	m.reducing = false

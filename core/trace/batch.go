@@ -48,8 +48,8 @@ func (b *Batch) Reset() {
 }
 
 // Resize sets the length of every column to the given number of rows, which must be at most Cap.
-// The contents of added rows are undefined, so a reader that fills rows by index resizes the batch
-// to Cap, writes rows, and then resizes the batch to the number of rows written.
+// The contents of added rows are undefined. A reader that fills rows by index first resizes the
+// batch to Cap, then writes rows, and finally resizes the batch to the number of rows written.
 func (b *Batch) Resize(rows int) {
 	b.Addr, b.Bytes, b.Kind = b.Addr[:rows], b.Bytes[:rows], b.Kind[:rows]
 	b.Thread, b.PC = part(b.Thread, 0, rows), part(b.PC, 0, rows)
@@ -141,8 +141,7 @@ func appendPart[T any](column, of []T, lo, hi int) []T {
 	return append(column, of[lo:hi]...)
 }
 
-// Select keeps only the rows whose indices are in keep, and moves them to the front. The indices
-// must be in ascending order.
+// Select keeps only the rows whose indices are in keep, which must be in ascending order.
 func (b *Batch) Select(keep []int32) {
 	for to, from := range keep {
 		b.Addr[to], b.Bytes[to], b.Kind[to] = b.Addr[from], b.Bytes[from], b.Kind[from]

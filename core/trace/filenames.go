@@ -32,7 +32,7 @@ type sourceFile struct {
 	parts []string
 }
 
-// nameFiles assigns names to files whose last depth-1 path elements are equal.
+// nameFiles names files whose paths agree in the last depth-1 elements.
 func nameFiles(files []sourceFile, depth int, names map[string]string) {
 	groups := map[string][]sourceFile{}
 	for _, f := range files {

@@ -3,7 +3,7 @@ package trace
 import "slices"
 
 // Program describes the code that made the references of a trace, and the variables of this code.
-// Batches and these tables refer to items by their indices in the slices of Program.
+// Batches and tables refer to items by their indices in the slices of Program.
 type Program struct {
 	Modules   []Module
 	Functions []Function
@@ -16,8 +16,7 @@ type Program struct {
 	Tags       []string // caliper tags
 	Threads    []Thread
 	// ThreadCount is the number of threads that make references in the whole trace, according to an
-	// index; 0: unknown. Threads may contain fewer threads, because it lists only the threads found so
-	// far.
+	// index; 0: unknown. Threads lists only the threads found so far.
 	ThreadCount int
 }
 
@@ -92,8 +91,8 @@ type Block struct {
 	Label      string // the basic block's name in the compiler's intermediate representation
 	Part       uint32 // n: the part after the n-th call in the basic block
 	Flags      BlockFlags
-	Loop       uint32 // 1 + the header block of the innermost loop around the block; 0: no loop
-	Depth      uint32 // number of loops around the block
+	Loop       uint32 // 1 + the header block of the innermost loop that contains the block; 0: no loop
+	Depth      uint32 // number of loops that contain the block
 	File       string
 	FirstLine  uint32 // source lines; 0: unknown
 	LastLine   uint32

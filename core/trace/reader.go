@@ -54,7 +54,7 @@ func (h *Header) LeftOut() string {
 	return ""
 }
 
-// Join adds the facts of another segment of the same trace.
+// Join adds the facts of another segment of the trace.
 func (h *Header) Join(other Header) {
 	if h.Format == "" {
 		h.Format = other.Format
@@ -75,9 +75,9 @@ func (h *Header) Join(other Header) {
 // Describer is a [Reader] that can return a [Header].
 type Describer interface{ Header() Header }
 
-// Selector is a [Reader] that can return events in addition to references. Select chooses which
-// kinds of rows are read; it must be called before the first call to Next. By default, a reader
-// returns only references.
+// Selector is a [Reader] that can return events in addition to references. Select chooses the kinds
+// of rows to read, and must be called before the first call to Next. Without it, a reader returns
+// only references.
 type Selector interface{ Select(Kinds) }
 
 // Position is a position between two rows of a trace that is stored in chunks. The number of rows
@@ -156,8 +156,7 @@ type Filler interface {
 	Fill(b *Batch) (rows int, err error)
 }
 
-// LateError keeps an error that occurred after the rows of a batch until these rows have been
-// returned.
+// LateError keeps an error until the rows that precede it have been returned.
 type LateError struct{ err error }
 
 // Next fills b as described for [Reader].

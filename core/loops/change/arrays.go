@@ -21,8 +21,8 @@ func (a Array) String() string {
 	return "0x" + strconv.FormatUint(a.First, 16) + "–0x" + strconv.FormatUint(a.Last, 16)
 }
 
-// Arrays returns the arrays of a nest, ordered by address. Ranges of references that overlap are
-// joined to one array. Each address of a wild reference outside these ranges is a separate array.
+// Arrays returns the arrays of a nest, ordered by address. Ranges of references that overlap belong
+// to one array. Each address of a wild reference outside these ranges is a separate array.
 func Arrays(n *loops.Nest) []Array {
 	var all []Array
 	wild := map[loops.Reference]bool{}
@@ -48,8 +48,8 @@ func Arrays(n *loops.Nest) []Array {
 	return join(all)
 }
 
-// wrapped returns the reason why nothing can be moved, or "". The reason is that a reference wraps
-// around the end of the address space, and so belongs to no array.
+// wrapped returns an error text if a reference wraps around the end of the address space, and so
+// belongs to no array; nothing can then be moved. Otherwise, it returns "".
 func wrapped(n *loops.Nest) (why string) {
 	eachLeaf(n.Items, nil, func(leaf *loops.Item, around []*loops.Item) {
 		if low, high := touched(leaf, around); !leaf.Wild && low > high {
@@ -72,19 +72,19 @@ func join(all []Array) []Array {
 	return joined
 }
 
-// near is the maximum distance between arrays that move together. If a program allocates more bytes
-// for one array, the arrays that are allocated immediately after it also move.
+// near is the maximum distance between arrays that move together. If a program allocates more
+// memory for an array, the arrays allocated immediately after it also move.
 const near = 4096
 
 // move is a change of an array's address.
 type move struct {
 	from Array
-	by   uint64 // distance of the move, modulo 2^64
+	by   uint64 // distance, modulo 2^64
 }
 
 // makeRoom returns the moves that make room for an array that grows by the given number of bytes.
-// The arrays near the end of the grown array move, and also the arrays near the end of each moved
-// array. The distances between moved arrays do not change.
+// The arrays close to the end of the grown array move, and so do the arrays close to the end of
+// each moved array. The distances between moved arrays do not change.
 func makeRoom(arrays []Array, grown Array, bytes uint64) (moves []move) {
 	end, by := grown.Last, (bytes+63)&^63
 	for _, a := range arrays {
@@ -100,7 +100,6 @@ func makeRoom(arrays []Array, grown Array, bytes uint64) (moves []move) {
 	return moves
 }
 
-// moved returns the new address of addr.
 func moved(moves []move, addr trace.Addr) trace.Addr {
 	i, found := slices.BinarySearchFunc(moves, addr, func(m move, addr trace.Addr) int {
 		switch {

@@ -47,7 +47,7 @@ type Change interface {
 // Names contains the names of arrays and loops.
 type Names struct {
 	Array    func(at trace.Addr) string // the name of the array that contains this address; if nil or "", the address is used
-	Loop     func(p Path) string        // the name of the loop; if nil, the loop's number is used
+	Loop     func(p Path) string        // name of the loop; if nil, the loop's number is used
 	Element  func(at trace.Addr) uint64 // element size of the array in bytes; nil or 0 if unknown
 	Elements func(p Path) uint64        // see [Rolled.Elements]; nil if unknown
 }
@@ -68,8 +68,7 @@ func (n Names) loop(p Path) string {
 	return "loop " + p.String()
 }
 
-// bytes formats a length: in elements if the length is a whole number of elements, and otherwise in
-// bytes.
+// bytes formats a length as a number of elements if possible, and otherwise as a number of bytes.
 func (n Names) bytes(at trace.Addr, bytes uint64) string {
 	if n.Element != nil {
 		switch e := n.Element(at); {
@@ -91,9 +90,9 @@ type Error struct {
 
 func (e *Error) Error() string { return e.Change + " does not apply: " + e.Why }
 
-// Path identifies a loop by the numbers of the loops around it, the outermost first, followed by
-// its own number. Each number is the index of a loop among the items of the surrounding loop. As
-// text, a path looks like a section number: 2.1 is the first loop inside the second loop.
+// Path identifies a loop by the numbers of the loops around it, from the outermost to the loop
+// itself. Each number is the index of a loop among the items of the surrounding loop. As text, a
+// path looks like a section number: 2.1 is the first loop inside the second loop.
 type Path []int
 
 func (p Path) String() string {
@@ -157,8 +156,8 @@ func only(body []loops.Item) int {
 	return found
 }
 
-// step returns the amount that an iteration of the loop at the given depth adds to an item's own
-// parameter.
+// step returns the amount by which an item's own parameter changes in an iteration of the loop at
+// the given depth.
 func step(it *loops.Item, depth int) int64 {
 	if depth < len(it.Steps) {
 		return it.Steps[depth]
@@ -166,7 +165,6 @@ func step(it *loops.Item, depth int) int64 {
 	return 0
 }
 
-// setStep sets the amount that step returns.
 func setStep(it *loops.Item, depth int, to int64) {
 	for len(it.Steps) <= depth {
 		if to == 0 {
@@ -177,8 +175,8 @@ func setStep(it *loops.Item, depth int, to int64) {
 	it.Steps[depth] = to
 }
 
-// eachLeaf calls do with each leaf that is a reference, and with the loops around the leaf, the
-// outermost first.
+// eachLeaf calls do with each leaf that is a reference, and with the loops around it, the outermost
+// first.
 func eachLeaf(items []loops.Item, around []*loops.Item, do func(leaf *loops.Item, around []*loops.Item)) {
 	for i := range items {
 		switch it := &items[i]; {
@@ -192,8 +190,8 @@ func eachLeaf(items []loops.Item, around []*loops.Item, do func(leaf *loops.Item
 
 // reach returns the lowest and the highest value of a parameter that begins at start and changes by
 // the given steps in the loops around it, the outermost first. If trip counts vary, reach
-// eliminates the loops one by one from the innermost outwards, because the maximum that a loop adds
-// is affine in the iterations of the loops around it.
+// eliminates the loops from the innermost outwards: the maximum that a loop adds is affine in the
+// iterations of the loops around it.
 func reach(start uint64, steps []int64, around []*loops.Item) (low, high uint64) {
 	extreme := func(sign int64) uint64 {
 		value, by := start, make([]int64, len(around))

@@ -9,7 +9,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Pad adds bytes after each row of an array. Arrays that follow closely are moved to make room.
+// Pad adds bytes after each row of an array, and moves arrays that follow closely to make room.
 type Pad struct {
 	Array trace.Addr // an address in the array
 	Bytes uint64     // number of bytes to add per row
@@ -80,7 +80,7 @@ type rows struct {
 	pitch uint64
 }
 
-// rowStep returns the number of rows by which a step advances, rounded to the nearest integer.
+// rowStep returns the number of rows in a step, rounded to the nearest integer.
 func (r rows) rowStep(step int64) int64 {
 	pitch := int64(r.pitch)
 	q := step / pitch
@@ -94,8 +94,8 @@ func (r rows) rowStep(step int64) int64 {
 }
 
 // of returns the row of a leaf's first address, and the lowest and the highest position of the
-// leaf's bytes within their rows. If the leaf crosses from one row into another, a position lies
-// outside the row.
+// leaf's bytes within their rows. A position lies outside the row if the leaf crosses into another
+// row.
 func (r rows) of(leaf *loops.Item, around []*loops.Item) (row, low, high int64) {
 	within := make([]int64, len(leaf.Steps))
 	for d, s := range leaf.Steps {
@@ -108,7 +108,7 @@ func (r rows) of(leaf *loops.Item, around []*loops.Item) (row, low, high int64) 
 	}
 	lo, hi := reach(uint64(offset-row*int64(r.pitch)), within, around)
 	low, high = int64(lo), int64(hi)
-	// A leaf's first address may be in one row while all of its iterations are in another.
+	// The first address can be in one row while all iterations are in another.
 	shift := int64(0)
 	if high < 0 {
 		shift = -1 - (-high-1)/int64(r.pitch)
@@ -119,11 +119,11 @@ func (r rows) of(leaf *loops.Item, around []*loops.Item) (row, low, high int64) 
 	return row + shift, low, high + max(1, int64(leaf.Ref.Bytes)) - 1
 }
 
-// most limits steps and lengths, because sums of larger values might overflow.
+// Sums of larger steps and lengths could overflow.
 const most = 1 << 44
 
-// rowsOf finds the rows of an array. The pitch is the smallest step of a loop such that no reference crosses
-// from one row into the next.
+// rowsOf finds the rows of an array. The pitch is the smallest step of a loop at which no reference
+// crosses from one row into the next.
 func rowsOf(n *loops.Nest, a Array) (r rows, why string) {
 	type use struct {
 		leaf   *loops.Item
@@ -170,7 +170,7 @@ func rowsOf(n *loops.Nest, a Array) (r rows, why string) {
 			for begin > int64(a.First-whole.begin) {
 				begin -= int64(pitch)
 			}
-			return rows{whole.begin + uint64(begin), pitch}, "" // if the array is near address 0, the first row may begin before address 0, modulo 2^64
+			return rows{whole.begin + uint64(begin), pitch}, "" // the first row of an array near address 0 may begin before address 0, modulo 2^64
 		}
 	}
 	return r, "there is no row length that fits all references to the array: some references cross from one row into the next"
@@ -183,9 +183,8 @@ func magnitude(s int64) uint64 {
 	return uint64(s)
 }
 
-// cut finds a position, modulo the pitch, at which rows may begin because it is not inside any
-// range. It tries the array's first byte first, and then the position with the widest gap before
-// it.
+// cut finds a position, modulo the pitch, at which rows can begin because no range contains it. It
+// tries the array's first byte first, and then the position after the widest gap.
 func cut(places [][2]int64, pitch, first int64) (begin int64, ok bool) {
 	gap := func(at int64) (free int64, ok bool) {
 		free = pitch
@@ -218,7 +217,7 @@ func cut(places [][2]int64, pitch, first int64) (begin int64, ok bool) {
 }
 
 // Align moves one array, or all arrays, to the next multiple of a number of bytes. Arrays that
-// follow a moved array closely are moved too.
+// closely follow a moved array move, too.
 type Align struct {
 	Bytes uint64     // a power of two
 	Array trace.Addr // an address in the array; 0 for all arrays
@@ -273,9 +272,9 @@ func (c Align) Apply(n *loops.Nest) error {
 	return nil
 }
 
-// Records merges several arrays into one array of structures. Element i of each array, where
-// element 0 is the first referenced element, becomes a field of structure i. The structures begin
-// at the address of the first array.
+// Records merges several arrays into one array of structures. Structure i contains element i of
+// each array, counted from the first referenced element. The structures begin at the address of the
+// first array.
 type Records struct {
 	Arrays []trace.Addr // an address in each array, in the order of the fields
 }

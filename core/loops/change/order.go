@@ -8,8 +8,8 @@ import (
 )
 
 // chain returns the loop at a path and the loops nested in it, down to the given number of levels.
-// Each loop must be the only item of the surrounding loop, apart from block entries. If there is no
-// such chain, why is the reason.
+// Each loop must be the only item of the surrounding loop, apart from block entries. Otherwise, why
+// is the reason.
 func chain(n *loops.Nest, at Path, levels int) (list []*loops.Item, why string) {
 	outer := at.Loop(n)
 	if outer == nil {
@@ -30,8 +30,8 @@ func chain(n *loops.Nest, at Path, levels int) (list []*loops.Item, why string) 
 	return list, ""
 }
 
-// rectangular returns "" if no trip count in a chain depends on another loop of the chain.
-// Otherwise it returns the reason why the change does not apply.
+// rectangular returns "" if no trip count in a chain depends on another loop of the chain, and
+// otherwise the reason why the change does not apply.
 func rectangular(list []*loops.Item, depth int) (why string) {
 	for i, l := range list {
 		for d := range i {
@@ -55,14 +55,14 @@ func wildBelow(items []loops.Item) map[loops.Reference]bool {
 
 const irregular = "the order of irregular references, whose addresses are listed in the order of the trace, would change"
 
-// Interchange exchanges two loops of a nest. The loops between the two, and the outer loop, must
-// each contain only the next loop.
+// Interchange exchanges two loops of a nest. From the outer loop down to the inner loop, each loop
+// must contain only the next loop.
 type Interchange struct {
 	Outer Path
 	Below int // number of levels from the outer loop to the inner loop, at least 1
 }
 
-// needed is the clause that states when another order of iterations is illegal.
+// needed states when another order of iterations is illegal.
 const needed = "an iteration needs a value that another iteration stores, which the new order would store too late"
 
 // Illegal implements [Change].
@@ -97,7 +97,7 @@ func (c Interchange) Apply(n *loops.Nest) error {
 		return &Error{"interchange", why}
 	}
 	outer, inner := list[0], list[c.Below]
-	// Both trip counts depend only on loops outside these two loops.
+	// Both trip counts must depend only on loops outside these two loops.
 	around := slices.Clone(inner.Steps)
 	inner.Trips, outer.Trips = outer.Trips, inner.Trips
 	for d := range max(len(around), depth) {
@@ -120,7 +120,7 @@ func (c Interchange) Apply(n *loops.Nest) error {
 	return nil
 }
 
-// eachBelow calls do with all items of a body, and with all items nested in them.
+// eachBelow calls do with all items in a body at any depth.
 func eachBelow(items []loops.Item, do func(it *loops.Item)) {
 	for i := range items {
 		do(&items[i])
@@ -128,7 +128,7 @@ func eachBelow(items []loops.Item, do func(it *loops.Item)) {
 	}
 }
 
-// trim removes the steps for loops that do not enclose an item. These steps are 0.
+// trim removes the steps for loops that do not contain the item. These steps are 0.
 func trim(it *loops.Item, depth int) {
 	if len(it.Steps) > depth {
 		it.Steps = it.Steps[:depth]
@@ -233,7 +233,7 @@ type tiling struct {
 }
 
 // over returns the items for the loops of the nest from loop i on. tiled lists the earlier loops
-// that have loops over tiles. first and trips contain, for each earlier loop, the first iteration
+// that were divided into tiles. For each earlier loop, first and trips contain the first iteration
 // and the trip count within a tile.
 func (t *tiling) over(i int, tiled []int, first, trips []uint64) []loops.Item {
 	if i == len(t.sizes) {
@@ -294,13 +294,13 @@ func (t *tiling) tile(tiled []int, first, trips []uint64) loops.Item {
 	return *nest
 }
 
-// Fuse merges neighbouring loops, so that each iteration of the first loop is followed by an
-// iteration of the second, and so on. If one loop has a few more iterations, a separate loop executes them
-// afterwards. If the compiler unrolled one loop more than the other, groups of iterations of both
-// loops that cover the same data follow each other.
+// Fuse merges neighbouring loops: an iteration of the second loop follows each iteration of the
+// first, and so on. If one loop has a few more iterations, a separate loop executes them
+// afterwards. If the compiler unrolled the loops differently, groups of iterations that cover the
+// same data alternate.
 type Fuse struct {
 	First Path // the first loop; the second is the next loop in the same list
-	More  int  // the number of further loops, after the second
+	More  int  // number of further loops after the second
 }
 
 // Pairs returns the fusions of two loops that together fuse all loops.
@@ -430,9 +430,9 @@ const mostRest = 64
 // mostUnrolled is the maximum number of iterations of one loop in a turn.
 const mostUnrolled = 16
 
-// unrolled returns the number of turns into which two loops can be divided so that in each turn
-// both loops cover the same bytes, with different numbers of iterations. depth is the number of
-// loops around them. It returns 0 if there is no such number.
+// unrolled returns the number of turns into which two loops can be divided so that both loops cover
+// the same bytes in each turn, with different numbers of iterations. It returns 0 if there is no
+// such number. depth is the number of loops around them.
 func unrolled(first, second *loops.Item, depth int) uint64 {
 	for _, l := range []*loops.Item{first, second} {
 		if slices.ContainsFunc(l.Steps, func(s int64) bool { return s != 0 }) || int64(l.Trips) <= 0 || slices.ContainsFunc(l.Body, func(it loops.Item) bool { return it.IsLoop() }) {

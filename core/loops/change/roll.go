@@ -25,17 +25,17 @@ type Rolled struct {
 	Nest *loops.Nest
 
 	origins []origin
-	// by reference of the compiled nest: the number of source iterations in an iteration of the
-	// reference's loop, if there are several
+	// by reference of the compiled nest: the number of source iterations in one compiled iteration,
+	// if greater than 1
 	copies map[loops.Reference]uint64
-	// by reference of the compiled nest: the reference of the rolled nest, if it is a different
-	// reference
+	// by reference of the compiled nest: the reference in the rolled nest, if it differs
 	heads map[loops.Reference]loops.Reference
-	// by site: the size of the elements of which an iteration of the rolled loop accesses the next one
+	// by site: the element size, if successive iterations of the rolled loop access successive
+	// elements
 	elements map[uint32]uint64
 }
 
-// origin is the place of a rolled loop in the compiled nest.
+// origin is the position of a rolled loop in the compiled nest.
 type origin struct {
 	number int   // the loop's index among the loops of its list
 	merged []int // indices of the remainder loops that have become part of the rolled loop
@@ -54,9 +54,9 @@ func (r *Rolled) Head(of loops.Reference) loops.Reference {
 	return of
 }
 
-// Elements returns the size of the elements in bytes if a loop was unrolled or vectorised, and its
-// iterations access consecutive elements; otherwise 0. In the source, the loop may contain another
-// loop, of which the compiler copied the body for each iteration.
+// Elements returns the element size in bytes if a loop was unrolled or vectorised and its
+// iterations access consecutive elements, and otherwise 0. The loop may contain another loop in the
+// source, of which the compiler copied the body for each iteration.
 func (r *Rolled) Elements(p Path) uint64 {
 	if l := p.Loop(r.Nest); l != nil {
 		for i := range l.Body {
@@ -146,8 +146,8 @@ func isInnermost(l *loops.Item) bool {
 	return l.IsLoop() && !slices.ContainsFunc(l.Body, func(it loops.Item) bool { return it.IsLoop() || it.Wild })
 }
 
-// mostCopies is the largest number of source iterations in an iteration of a compiled loop: four
-// vectors of 64 bytes.
+// mostCopies is the maximum number of source iterations in one compiled iteration: four vectors of
+// 64 bytes.
 const mostCopies = 256
 
 // element is an array element that a reference accesses.
@@ -156,11 +156,10 @@ type element struct {
 	leaf int // index of the reference in the loop's body
 }
 
-// class contains the elements that the same source code accesses in an iteration of a compiled
-// loop.
+// class contains the elements that the same source code accesses in one compiled iteration.
 type class struct {
 	code     Code
-	like     loops.Item // one of the references, changed to the size of an element
+	like     loops.Item // one of the references, with the size of an element
 	elements []element
 }
 
@@ -196,7 +195,7 @@ func (w *roller) classes(l *loops.Item) (list []class) {
 	return list
 }
 
-// known reports whether copies of a reference can be recognised.
+// known reports whether the copies of a reference can be recognised.
 func (c Code) known() bool { return c.Line > 0 || c.Variable != "" }
 
 func sameSteps(a, b *loops.Item) bool {
@@ -208,7 +207,8 @@ func sameSteps(a, b *loops.Item) bool {
 	return true
 }
 
-// unroll replaces the copies in the body of an innermost loop, which is inside depth loops.
+// unroll replaces the copies in the body of an innermost loop by the first copy. depth is the
+// number of loops around the loop.
 func (w *roller) unroll(l *loops.Item, depth int) {
 	classes := w.classes(l)
 	most := 0
@@ -224,15 +224,15 @@ func (w *roller) unroll(l *loops.Item, depth int) {
 	}
 }
 
-// fold replaces the body of a loop by one of the copies in it. It returns false if the body does
-// not consist of the given number of copies.
+// fold replaces the body of a loop by one of its copies. It returns false if the body does not
+// consist of the given number of copies.
 func (w *roller) fold(l *loops.Item, classes []class, depth int, copies uint64) bool {
 	type head struct {
 		at   int // index in the body
 		item loops.Item
 	}
 	var heads []head
-	whole, parts := 0, 0 // elements of complete and of incomplete sets of copies
+	whole, parts := 0, 0 // numbers of elements in complete and incomplete sets of copies
 	dense := true        // every step is one element
 	of := map[int]loops.Reference{}
 	for i := range classes {
@@ -308,8 +308,8 @@ func (w *roller) fold(l *loops.Item, classes []class, depth int, copies uint64) 
 	return true
 }
 
-// merge adds iterations that run beside a loop to the iterations of the loop. The list of items is
-// inside depth loops.
+// merge adds iterations that were executed outside a loop to the loop. depth is the number of loops
+// around the list of items.
 func (w *roller) merge(items []loops.Item, origins []origin, depth int) ([]loops.Item, []origin) {
 	number := 0
 	for i := 0; i < len(items); i++ {
@@ -353,9 +353,9 @@ func (w *roller) merge(items []loops.Item, origins []origin, depth int) ([]loops
 	return items, origins
 }
 
-// iteration returns the reference that a leaf of a loop's body makes in an iteration, which may be
-// before the first or after the last iteration. The result is a leaf beside the loop, which is
-// inside depth loops.
+// iteration returns the reference that a leaf of a loop's body makes in an iteration, which may lie
+// before the first or after the last iteration. The result is a leaf outside the loop. depth is the
+// number of loops around the loop.
 func iteration(l, leaf *loops.Item, depth int, after bool, turn uint64) loops.Item {
 	it, by := *leaf, step(leaf, depth)
 	it.Steps = nil
@@ -373,9 +373,9 @@ func iteration(l, leaf *loops.Item, depth int, after bool, turn uint64) loops.It
 	return it
 }
 
-// continues reports whether the loop next performs further iterations of the preceding loop l.
+// continues reports whether the loop next performs further iterations of the loop l before it.
 func (w *roller) continues(l, next *loops.Item, depth int) bool {
-	var left []int // leaves of next that have no counterpart yet
+	var left []int // leaves of next without a counterpart so far
 	for i := range next.Body {
 		if !isEvent(&next.Body[i]) {
 			left = append(left, i)
@@ -402,7 +402,7 @@ func (w *roller) continues(l, next *loops.Item, depth int) bool {
 	return len(left) == 0 && moves && known
 }
 
-// sameReference reports whether two leaves beside each other refer to the same memory.
+// sameReference reports whether two neighbouring leaves refer to the same memory.
 func sameReference(a, b *loops.Item) bool {
 	return a.Addr == b.Addr && a.Ref.Kind == b.Ref.Kind && a.Ref.Bytes == b.Ref.Bytes && a.Ref.Thread == b.Ref.Thread && sameSteps(a, b)
 }
@@ -413,16 +413,15 @@ func (w *roller) sameCode(a, b loops.Reference) bool {
 	return x.Line > 0 && x == y
 }
 
-// peeled finds iterations of a loop among the leaves that follow the loop (if behind is set) or
-// precede it. peeled adds these iterations to the loop, and returns their number and the remaining
-// items.
+// peeled finds iterations of a loop among the leaves after the loop (if behind is set) or before
+// it, and adds them to the loop. It returns their number and the remaining items.
 func (w *roller) peeled(l *loops.Item, beside []loops.Item, depth int, behind bool) (turns uint64, rest []loops.Item) {
 	type part struct {
 		leaf int
 		one  loops.Item
 	}
 	var left []part
-	pieces := map[int]int{} // number of elements of each leaf that are in left
+	pieces := map[int]int{} // number of elements in left for each leaf
 	for i := range beside {
 		at := i
 		if !behind {

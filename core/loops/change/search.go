@@ -28,8 +28,8 @@ func (o *Outcome) Saved() float64 {
 	return 1 - float64(o.After)/float64(o.Before)
 }
 
-// Try applies changes in order, and counts the misses before and after. It does not change n
-// itself. It calls goOn, which may be nil, from time to time. If goOn returns false, the error is
+// Try applies changes in order, and counts the misses before and after. It leaves n unchanged. It
+// calls goOn, which may be nil, from time to time. If goOn returns false, the error is
 // [misses.ErrStopped]. Other errors are an [*Error], a [*loops.NestError] or a
 // [*trace.OptionError].
 func Try(n *loops.Nest, c misses.Cache, goOn func() bool, changes ...Change) (o Outcome, err error) {
@@ -43,7 +43,7 @@ func Try(n *loops.Nest, c misses.Cache, goOn func() bool, changes ...Change) (o 
 	return o, err
 }
 
-// Misses counts the misses of a nest after applying changes, in the same way as [Try].
+// Misses counts the misses of a nest after changes, in the same way as [Try].
 func Misses(n *loops.Nest, c misses.Cache, goOn func() bool, changes ...Change) (uint64, error) {
 	return count(n, c, func(uint64) bool { return goOn == nil || goOn() }, changes...)
 }
@@ -66,10 +66,9 @@ func count(n *loops.Nest, c misses.Cache, goOn func(least uint64) bool, changes 
 
 // Search tries interchanges, tilings, paddings, alignments, fusions and arrays of structures on a
 // nest, one change at a time. It returns at most the given number of outcomes (most), in descending
-// order of the misses that they save. Each outcome saves at least 2 % of the misses, and its change
-// is the best of its kind for the same loops or arrays. Search skips changes for which wanted
-// returns false, unless wanted is nil. If goOn returns false, Search returns the outcomes so far,
-// and stopped is true.
+// order of saved misses. Each outcome saves at least 2 % of the misses, and is the best of its kind
+// for the same loops or arrays. Search skips changes for which wanted returns false; wanted may be
+// nil. If goOn returns false, Search returns the outcomes so far, and stopped is true.
 func Search(n *loops.Nest, c misses.Cache, most int, wanted func(Change) bool, goOn func() bool) (found []Outcome, stopped bool, err error) {
 	if goOn == nil {
 		goOn = func() bool { return true }
@@ -112,7 +111,7 @@ type search struct {
 
 	mutex   sync.Mutex // guards the following fields, and calls of goOn
 	best    []Outcome  // the best outcome of each list of candidates
-	from    []int      // the number of the job that found each outcome in best
+	from    []int      // number of the job that found each outcome in best
 	stopped bool
 }
 
@@ -122,7 +121,8 @@ type job struct {
 	by           Change
 }
 
-// try counts the misses of a candidate, as long as the candidate may still be among the results.
+// try counts the misses of a candidate. It stops when the candidate can no longer be among the
+// results.
 func (s *search) try(j job) {
 	promising := func(least uint64) bool {
 		s.mutex.Lock()
@@ -130,7 +130,7 @@ func (s *search) try(j job) {
 		s.stopped = s.stopped || !s.goOn()
 		return !s.stopped && least <= s.limit(j.list)
 	}
-	// ask before counting, because most counts end before they ask for the first time
+	// most counts end before they ask for the first time
 	if !promising(0) {
 		return
 	}
@@ -142,8 +142,7 @@ func (s *search) try(j job) {
 	}
 }
 
-// limit returns the maximum number of misses with which a candidate of a list may still be among
-// the results.
+// limit returns the maximum number of misses of a candidate that can still be among the results.
 func (s *search) limit(list int) uint64 {
 	least := uint64(float64(s.before)*(1-worthwhile)) + 1
 	least = min(least, s.best[list].After)
@@ -237,7 +236,7 @@ func candidates(n *loops.Nest, c misses.Cache) (all [][]Change) {
 	return all
 }
 
-// fusions returns the fusions of a loop with the next one, two and more loops.
+// fusions returns the fusions of a loop with one or more of the loops after it.
 func fusions(n *loops.Nest, first Path) (list []Change) {
 	fused := n.Clone()
 	for more := range mostFused {

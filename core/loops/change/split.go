@@ -7,9 +7,9 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Split replaces an array of structures by one array for each referenced field. Element i of such
-// an array is the field of structure i. The size of a structure is the greatest common divisor of
-// all steps. The new arrays are placed after all other arrays.
+// Split replaces an array of structures by one array for each referenced field. Element i of the
+// new array is the field of structure i. The size of a structure is the greatest common divisor of
+// all steps. The new arrays follow all other arrays.
 type Split struct {
 	Array trace.Addr // an address in the array of structures
 }

@@ -21,16 +21,16 @@ type block struct {
 	nodes  int    // number of nodes in the block's subtree, including the block itself
 	leaves []leaf // the references in the block's subtree
 	drifts []leaf // the leaves whose addresses change from one iteration to the next
-	// by leaf: its class number, which is equal for leaves that move in the same way in one array
+	// by leaf: its class number; leaves that move in the same way in one array have the same number
 	classes []int
 	slow    bool // whether the leaves may stay in their lines for several iterations
 	flat    bool // whether all items are leaves
 	wilds   bool // whether the subtree contains a wild leaf
-	varies  bool // whether the trip count of an inner loop changes from one iteration of this loop to the next
+	varies  bool // whether the trip count of an inner loop changes between iterations of this loop
 	events  bool // whether the subtree contains events but no references
 	changes bool // whether any trip count in the subtree changes with a surrounding loop
 
-	skip, patience int // number of runs without a search for repetitions, after unsuccessful searches
+	skip, patience int // number of runs without a search for repetitions, and its next value after a failed search
 }
 
 type item struct {
@@ -47,12 +47,11 @@ type leaf struct {
 	bytes uint64
 	wild  bool
 	step  uint64 // step of the leaf's address from one iteration of the loop to the next
-	// a power of two, at most the line size, modulo which the leaf's addresses within one iteration
-	// are equal
+	// a power of two, at most the line size; the leaf's addresses within one iteration are equal
+	// modulo grain
 	grain uint64
 }
 
-// blocks creates the blocks of shapes on demand.
 type blocks struct {
 	lineBytes uint64
 	refs      []loops.Reference
@@ -161,8 +160,8 @@ func (b *block) addLeaf(l leaf) {
 	}
 }
 
-// addresses appends the indices of the parameters that are the addresses of a loop's leaves. The
-// parameters of the loop's body begin at first.
+// addresses appends the indices of the parameters that are addresses of a loop's leaves. first is
+// the index of the first parameter of the loop's body.
 func (b *block) addresses(all []int, first int) []int {
 	for _, it := range b.items {
 		switch {
@@ -214,8 +213,8 @@ func (s *span) join(o span) {
 	s.first, s.last = min(s.first, o.first), max(s.last, o.last)
 }
 
-// sweep extends a span by the bytes that it passes over when it moves by the given number of steps.
-// ok is false if the span would extend beyond the address space.
+// sweep extends a span by the bytes that it passes when it moves by the given number of steps. ok
+// is false if the span would leave the address space.
 func (s *span) sweep(step, steps uint64) (ok bool) {
 	if step == 0 || steps == 0 {
 		return true
@@ -238,12 +237,12 @@ func (s *span) sweep(step, steps uint64) (ok bool) {
 }
 
 // hullOf computes, for each reference in a node with the given parameters, a span that contains all
-// bytes that the reference touches. ok is false if a span would extend beyond the address space.
+// bytes that the reference touches. ok is false if a span would leave the address space.
 //
 // If all iterations of a loop have the same trip counts, the span is the span of the first
 // iteration, swept over all iterations. If inner trip counts vary, it is the union of the spans of
-// the first and the last iteration, because the reach of an inner loop that runs at least once is a
-// convex function of the iteration.
+// the first and the last iteration: the reach of an inner loop that runs at least once is a convex
+// function of the iteration.
 func (b *block) hullOf(p []uint64, out []span) (ok bool) {
 	if !b.loop {
 		if b.counted {

@@ -8,7 +8,7 @@ import (
 )
 
 // firsts counts first touches of lines, which are the cold misses. Its cost depends on the number
-// of untouched lines, not on the number of accesses:
+// of lines touched, not on the number of accesses:
 //
 //   - A loop whose references access only touched lines is skipped.
 //   - References whose line ranges do not overlap are independent. Each group of references with
@@ -59,7 +59,7 @@ func firstTouches(l *layout, asks *pauses) []uint64 {
 	return cold
 }
 
-// ended reports whether the run was stopped or cannot continue.
+// ended reports whether the run was stopped, or cannot continue for another reason.
 func (f *firsts) ended() bool { return f.over || f.marks.full }
 
 // whole returns a list of the numbers from 0 to n-1.
@@ -85,7 +85,7 @@ func (f *firsts) touch(addr trace.Addr, bytes uint64, at int) {
 	}
 }
 
-// loop follows the leaves of a loop whose numbers are in of.
+// loop follows the leaves of a loop whose numbers are listed in of.
 func (f *firsts) loop(b *block, p []uint64, at int, of []int) {
 	hulls := make([]span, len(b.leaves))
 	if len(of) == 0 || int64(p[0]) < 1 || b.barren(p[1:]) {
@@ -129,7 +129,7 @@ func (f *firsts) touched(of []int, hulls []span) bool {
 // iterate follows the given leaves iteration by iteration.
 func (f *firsts) iterate(b *block, p []uint64, at int, of []int, hulls []span) {
 	cur := append([]uint64(nil), p[1:]...)
-	var open trace.Line // a line that had not been touched at the last check
+	var open trace.Line // a line that was untouched when it was last checked
 	known := false
 	for i := uint64(0); i < p[0] && !f.ended(); {
 		f.body(b, cur, at, of)
@@ -221,7 +221,6 @@ func (f *firsts) box(b *block, p []uint64, at int, of []int) bool {
 	return f.markBox(start, first)
 }
 
-// place is the address of a leaf.
 type place struct {
 	addr, bytes uint64
 	node        int

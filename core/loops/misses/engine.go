@@ -12,14 +12,14 @@ type engine struct {
 	*layout
 	sets  uint64
 	state state
-	few   *frames // the state, if its type is *frames
+	few   *frames // the state, if it is a *frames
 	full  *stack  // the only stack of the state, if the cache is fully associative; otherwise nil
 	tally tally
 	reads []loops.Addresses // wild addresses of each reference
 
 	firsts *firsts // set if the engine only finds first touches; otherwise nil
 
-	plain  bool     // whether to simulate every iteration, as a reference for tests
+	plain  bool     // whether to simulate every iteration, as the reference implementation in tests does
 	queue  []access // accesses that have not been made yet
 	weight uint64   // weight of the accesses in the queue
 	depth  int
@@ -28,7 +28,7 @@ type engine struct {
 	series []*series
 	transcript
 	done         uint64 // number of accesses made
-	cost         uint64 // cost of a checkpoint, measured in accesses
+	cost         uint64 // cost of a checkpoint, in accesses
 	jumps        uint64 // number of jumps over periods
 	progressions int    // number of jumps over iterations with varying inner trip counts
 	varying      int    // number of running loops with varying inner trip counts
@@ -64,7 +64,7 @@ func (e *engine) run() {
 	}
 	e.tally.weight = e.weight
 	at, tops, blocks := 0, e.tops, e.layout.loops
-	made := uint64(0) // number of references outside the loops whose iterations may be jumped over
+	made := uint64(0) // number of references outside loops whose iterations can be skipped
 	for i, id := range e.shapes {
 		if i%mostAtOnce == 0 {
 			e.spend(int(made))
@@ -96,11 +96,11 @@ func (e *engine) run() {
 	e.done += made
 }
 
-// mostAtOnce is the number of top-level nodes that run before the engine checks again whether to
-// ask to continue.
+// mostAtOnce is the number of top-level nodes that run before the engine checks whether to ask its
+// caller again.
 const mostAtOnce = 1 << 12
 
-// top runs a top-level loop that is counted node by node. The loop's first counter has index at.
+// top runs a top-level loop that is counted node by node. at is the index of its first counter.
 func (e *engine) top(f *form, b *block, p []uint64, at int) (made uint64) {
 	switch {
 	case f.kind == oneLoop && f.short(p[0]):
@@ -112,8 +112,8 @@ func (e *engine) top(f *form, b *block, p []uint64, at int) (made uint64) {
 	return 0
 }
 
-// short runs a short loop over references. The loop's first counter has index at. If at is
-// negative, accesses are counted by reference.
+// short runs a short loop over references. at is the index of its first counter. If at is negative,
+// accesses are counted by reference.
 func (e *engine) short(f *form, p []uint64, at int) (made uint64) {
 	items := e.flats[f.first : f.first+f.items]
 	start := p[1 : 1+len(items)]
@@ -138,8 +138,8 @@ func (e *engine) short(f *form, p []uint64, at int) (made uint64) {
 	return made
 }
 
-// one makes the accesses of a reference that is not in a loop whose iterations may be jumped over.
-// The queue must be empty.
+// one makes the accesses of a reference outside all loops whose iterations can be skipped. The
+// queue must be empty.
 func (e *engine) one(addr trace.Addr, of *flat, at int) {
 	line := addr >> e.shift
 	if line < (addr+uint64(of.bytes-1))>>e.shift {
@@ -220,7 +220,8 @@ func (e *engine) reference(addr trace.Addr, bytes uint64, at int, ref uint32) {
 	}
 }
 
-// weigh sets the number of accesses that each subsequent access represents.
+// weigh sets the weight of the following accesses, which is the number of accesses that each
+// represents.
 func (e *engine) weigh(weight uint64) {
 	if weight != e.weight {
 		e.flush()
@@ -241,7 +242,7 @@ func (e *engine) enter(start []uint64) []uint64 {
 	return cur
 }
 
-// loop runs a loop, whose first counter has index at.
+// loop runs a loop. at is the index of its first counter.
 func (e *engine) loop(b *block, p []uint64, at int) {
 	if int64(p[0]) < 1 || b.barren(p[1:]) {
 		return
@@ -289,7 +290,7 @@ func (e *engine) loop(b *block, p []uint64, at int) {
 		if n < 3 {
 			n = 1
 		} else {
-			// The other n - 1 iterations find the cache in the same state as this iteration leaves it.
+			// The other n - 1 iterations begin with the cache state that this iteration leaves.
 			e.note(n)
 			outside := e.weight
 			e.weigh(outside * (n - 1))
@@ -385,7 +386,6 @@ func (e *engine) stretchFew(b *block, cur []uint64, iterations uint64, at int) {
 	e.spend(int(made))
 }
 
-// advance moves parameters forward by the given number of iterations.
 func advance(cur, steps []uint64, iterations uint64) {
 	for i, step := range steps {
 		cur[i] += step * iterations
@@ -418,5 +418,5 @@ func (b *block) amount(cur []uint64) (n float64) {
 	return n
 }
 
-// never is an iteration number that no iteration has.
+// no iteration has this number
 const never = math.MaxUint64

@@ -8,7 +8,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// layout contains the facts about a tree that are known before the simulation, for one line size.
+// layout contains the facts about a tree that are known before the simulation with one line size.
 type layout struct {
 	tree   *loops.Tree
 	blocks *blocks
@@ -34,8 +34,8 @@ type top struct {
 	start int32 // index of the loop's first counter
 }
 
-// form determines how a top-level node is simulated. Trees of irregular traces contain millions of
-// short top-level loops, so these loops have a fast path.
+// form determines the simulation method of a top-level node. Trees of irregular traces contain
+// millions of short top-level loops, which need a fast path.
 type form struct {
 	kind  kind
 	first int32 // index in flats
@@ -64,10 +64,10 @@ type flat struct {
 }
 
 const (
-	mostTop   = 1 << 18 // number of top-level nodes above which short loops are counted by reference
+	mostTop   = 1 << 18 // with more top-level nodes, short loops are counted by reference
 	shortLoop = 64      // maximum number of references that a short loop makes
-	farStep   = 1 << 56 // smallest step that counts as large; the sum of shortLoop smaller steps is less than 2^64 bytes
-	someUses  = 16      // if there are many nodes, uses are counted in only one of every someUses nodes
+	farStep   = 1 << 56 // smallest large step; the sum of shortLoop smaller steps is less than 2^64 bytes
+	someUses  = 16      // if there are many nodes, only every someUses-th node is examined for uses
 )
 
 func newLayout(t *loops.Tree, lineBytes uint64) *layout {
@@ -136,7 +136,7 @@ func newLayoutOf(t *loops.Tree, lineBytes uint64, many bool) *layout {
 	return l
 }
 
-// addTop adds node i, which is a loop, to the loops that are counted node by node.
+// addTop adds loop i to the loops that are counted node by node.
 func (l *layout) addTop(i int, n loops.Node) *block {
 	b := l.blocks.of(n)
 	l.tops = append(l.tops, top{int32(i), int32(l.nodes)})
@@ -209,7 +209,7 @@ func (l *layout) flatOf(n loops.Node) flat {
 	return flat{ref: uint32(ref), bytes: l.bytes[ref], wild: wild}
 }
 
-// reachFlat does the same as joinLoop, for short loops over references that run at least once.
+// reachFlat is joinLoop for short loops over references that run at least once.
 func (l *layout) reachFlat(f *form, p []uint64, seen *extents) {
 	trips, p := p[0], p[1:]
 	for i := range l.flats[f.first : f.first+f.items] {
@@ -249,8 +249,7 @@ func (e *extents) join(ref uint32, s span, times uint64) {
 	e.uses[ref] += times
 }
 
-// reach does the same as join, but does not count uses. It avoids unnecessary stores, because most
-// spans are within the known extents.
+// reach is join without the uses. Most spans lie within the known extents, so it avoids stores.
 func (e *extents) reach(ref uint32, s span) {
 	all := &e.spans[ref]
 	if s.first < all.first {
@@ -292,10 +291,9 @@ func (e *extents) joinWild(t *loops.Tree) {
 	}
 }
 
-// mostArrays is the maximum number of columns in counts of evictions.
 const mostArrays = 32
 
-// arrays divides lines among arrays. References whose lines overlap belong to one array.
+// arrays divides lines among arrays. References with overlapping lines belong to one array.
 type arrays struct {
 	spans  []span   // spans of lines, ascending
 	number []uint32 // by span: its column in the counts of evictions
@@ -304,8 +302,8 @@ type arrays struct {
 	last   int      // the span of the latest looked-up line
 }
 
-// divide joins the spans of references whose lines overlap. A span that ends before it begins is
-// empty. The arrays with the largest numbers of uses have separate columns.
+// divide joins the spans of references with overlapping lines. A span that ends before it begins is
+// empty. The most used arrays have separate columns.
 func divide(all []span, uses []uint64, shift uint) *arrays {
 	a := &arrays{byRef: make([]int, len(all))}
 	var order []int

@@ -1,5 +1,5 @@
 // Package misses computes the exact hits and misses of a loop-compressed trace in LRU caches. It
-// simulates the tree of loops ([loops.Tree]) instead of the trace, so the time hardly depends on
+// simulates the tree of loops ([loops.Tree]) instead of the trace, so its time hardly depends on
 // trip counts (MODELS §11.2).
 //
 //  1. A loop runs iteration by iteration, and each access looks up its line, as in package simulate
@@ -8,11 +8,11 @@
 //  2. Idempotence: as long as no reference of a loop leaves its line, all iterations make the same
 //     sequence of accesses. The LRU state is the same after each iteration, so the counts of the
 //     second iteration also apply to all later iterations.
-//  3. Warping (Morelli and Reineke, Warping cache simulation of polyhedral programs, PLDI 2022):
-//     suppose that the cache before an iteration equals the cache some iterations earlier, except
-//     that lines have moved together with their references. Then the following iterations repeat
-//     the previous iterations at shifted addresses. The increase of the counters and the movement
-//     of the lines are then multiplied by the number of remaining periods in the loop.
+//  3. Warping (Morelli and Reineke, Warping cache simulation of polyhedral programs, PLDI 2022)
+//     detects that the cache equals the cache some iterations earlier, except that lines have
+//     moved together with their references. The next iterations then repeat the previous
+//     iterations at shifted addresses. The increase of the counters and the movement of the lines
+//     are multiplied by the number of remaining periods in the loop.
 //  4. Cold misses are first touches of a line. Capacity misses are the other misses of a fully
 //     associative cache with the same number of lines. Conflict misses are the remaining misses,
 //     whose number may be negative (MODELS §4).
@@ -43,9 +43,9 @@
 // offset in its line and in the same set. Inner loops jump over a number of periods that grows by
 // the same amount from block to block. If a few consecutive blocks are alike, the last block of the
 // loop is simulated from a state that is extrapolated from the states between these blocks. If the
-// last block is like these blocks, all blocks in between are also like them, and the counts of a
-// block are a polynomial in the block's number. The degree of the polynomial is at most the number
-// of nested loops. The first blocks determine the polynomial.
+// last block is also like these blocks, so are all blocks in between. The counts of a block are
+// then a polynomial in the block's number, which the first blocks determine. Its degree is at most
+// the number of nested loops.
 //
 // Blocks are alike under three conditions. All decisions in them are equal. The touched lines, the
 // states and the numbers of periods are in arithmetic progression from block to block. The order by
@@ -59,7 +59,7 @@
 // # Differences
 //
 // In the polyhedral model of the paper, each line is labelled with the access that fetched it.
-// Here, lines are numbers, and the steps of the compressed loops determine how they move, so any
+// Here, lines are numbers, and the steps of the compressed loops determine their movement, so any
 // tree can be simulated. The paper simulates triangular nests iteration by iteration at the loop
 // level that varies. This package also supports numbers of sets that are not powers of two.
 //
@@ -181,7 +181,7 @@ type Result struct {
 	top  int // number of top-level nodes
 }
 
-// Starts returns, for each top-level node, the index of its counts in Nodes, or -1.
+// Starts returns the index of the counts in Nodes for each top-level node, or -1.
 func (r *Result) Starts() []int32 {
 	starts := make([]int32, r.top)
 	at := 0
@@ -195,8 +195,8 @@ func (r *Result) Starts() []int32 {
 	return starts
 }
 
-// Tops yields the indices of the top-level nodes that have counts in Nodes, and the indices of
-// these counts.
+// Tops yields the index of each top-level node that has counts in Nodes, and the index of these
+// counts.
 func (r *Result) Tops() iter.Seq2[int, int] {
 	return func(yield func(int, int) bool) {
 		for _, of := range r.tops {
@@ -207,7 +207,7 @@ func (r *Result) Tops() iter.Seq2[int, int] {
 	}
 }
 
-// Array is a set of lines that are touched by references whose lines overlap.
+// Array is a set of lines. References that touch overlapping lines belong to one array.
 type Array struct {
 	First, Last trace.Line
 	References  []int // indices in loops.Tree.References
@@ -246,8 +246,8 @@ func (p *pauses) spend(accesses int) {
 // [*trace.OptionError].
 func Run(t *loops.Tree, c Cache) (*Result, error) { return RunAsking(t, c, nil) }
 
-// RunAsking does the same as [Run], for trees whose simulation may take long. It calls goOn every
-// few hundred thousand simulated accesses, and returns [ErrStopped] if goOn returns false.
+// RunAsking is [Run] for trees whose simulation may take long. It calls goOn every few hundred
+// thousand simulated accesses, and returns [ErrStopped] if goOn returns false.
 func RunAsking(t *loops.Tree, c Cache, goOn func() bool) (*Result, error) {
 	e, err := count(t, c, goOn)
 	if err != nil {
@@ -267,8 +267,7 @@ func RunAsking(t *loops.Tree, c Cache, goOn func() bool) (*Result, error) {
 	return e.result(c, full, cold), nil
 }
 
-// CountAsking does the same as [RunAsking], without counting the kinds of misses. It takes less
-// than half as long.
+// CountAsking is [RunAsking] without the kinds of misses. It takes less than half the time.
 func CountAsking(t *loops.Tree, c Cache, goOn func() bool) (*Result, error) {
 	e, err := count(t, c, goOn)
 	if err != nil {
@@ -277,9 +276,9 @@ func CountAsking(t *loops.Tree, c Cache, goOn func() bool) (*Result, error) {
 	return e.result(c, nil, nil), nil
 }
 
-// FirstAsking does the same as [CountAsking], for a cache that keeps all lines. It is faster, but
-// does not count accesses. If the tree touches more lines than c can hold, or half a billion lines,
-// it calls CountAsking.
+// FirstAsking is [CountAsking] for a cache that keeps all lines. It is faster, but does not count
+// accesses. If the tree touches more lines than c can hold, or half a billion lines, it calls
+// CountAsking.
 func FirstAsking(t *loops.Tree, c Cache, goOn func() bool) (*Result, error) {
 	e, err := prepare(t, c)
 	if err != nil {
@@ -300,8 +299,8 @@ func FirstAsking(t *loops.Tree, c Cache, goOn func() bool) (*Result, error) {
 	return e.result(c, nil, nil), nil
 }
 
-// Total returns the number of misses of a tree. It calls goOn as often as RunAsking does, with a
-// lower bound on the result.
+// Total returns the number of misses of a tree. It calls goOn as often as RunAsking, with a lower
+// bound on the result.
 func Total(t *loops.Tree, c Cache, goOn func(least uint64) bool) (uint64, error) {
 	e, err := prepare(t, c)
 	if err != nil {
@@ -314,8 +313,7 @@ func Total(t *loops.Tree, c Cache, goOn func(least uint64) bool) (uint64, error)
 	return e.least(), nil
 }
 
-// least returns a lower bound on the misses of the whole run. At the end of the run, it returns the
-// exact number.
+// least returns a lower bound on the misses of the whole run. After the run, the bound is exact.
 func (e *engine) least() (misses uint64) {
 	if e.open > 0 { // the counters may include a block that a series is running as a trial
 		return 0
@@ -392,7 +390,7 @@ func (e *engine) result(c Cache, full []hits, cold []uint64) *Result {
 	return r
 }
 
-// sum fills in the counts of the loop at node at and of the loops nested in it.
+// sum computes the counts of the loop at node at and of the loops nested in it.
 func (r *Result) sum(b *block, at int) {
 	for i := range b.items {
 		it := &b.items[i]

@@ -11,9 +11,9 @@ import (
 // series looks for a progression in one run of a loop whose inner trip counts vary. See "When trip
 // counts vary" in the package documentation.
 type series struct {
-	next  uint64 // the iteration before which to look for a progression
+	next  uint64 // iteration before which to look for a progression
 	block uint64 // number of iterations in a block
-	need  int    // number of blocks that are run one by one
+	need  int    // number of blocks to run one by one
 	gap   uint64 // number of blocks to wait before the next attempt
 	jumps uint64 // number of jumps of the engine before the current block
 
@@ -24,10 +24,9 @@ type series struct {
 	order  order
 }
 
-// mark is a position in a transcript.
 type mark struct{ lines, notes, times, cuts int }
 
-// transcript records the actions of a loop that depend on the positions of lines.
+// transcript records the actions of a loop that depend on the positions of lines in the cache.
 type transcript struct {
 	record
 	open   int  // number of series that are writing to the transcript
@@ -247,10 +246,10 @@ func inProgression(a, b, c []uint64, sets uint64) bool {
 	return true
 }
 
-// jump runs the last block that fits, or an earlier block, starting from its extrapolated state. If
-// that block is like the first blocks, all blocks in between are also like them.
+// jump runs the last block that fits, or an earlier block, from its extrapolated state. If that
+// block is like the first blocks, so are all blocks in between.
 func (s *series) jump(e *engine, b *block, cur []uint64, i, trips uint64, at int) (iterations uint64) {
-	n := s.need // number of blocks that were run
+	n := s.need // number of blocks already run
 	last := (trips - s.first) / s.block
 	good, bad := uint64(n), last+1
 	if !s.ordered(e, last) {
@@ -331,8 +330,7 @@ func (e *engine) writeState() {
 	}
 }
 
-// mostTries limits the number of blocks that are run to find the last block that is like the first
-// block.
+// mostTries limits the number of blocks that are run to find the last block that is like the first.
 const mostTries = 6
 
 // stateBefore returns the state before a block (numbered from 0), extrapolated from the
@@ -345,9 +343,9 @@ func (s *series) stateBefore(block uint64) []uint64 {
 	return state
 }
 
-// alike reports whether the block that was just run, which has number last (from 1), is like the
-// first block. Its decisions must be the same, its jumps and the state after it must continue the
-// progression, and its counts must be the counts that the polynomials predict.
+// alike reports whether the block that was just run, with number last (from 1), is like the first
+// block. Its decisions must be the same, its jumps and the state after it must continue the
+// progression, and its counts must equal the predictions of the polynomials.
 func (s *series) alike(e *engine, end mark, last uint64, b *block, at int) bool {
 	m0, m1, m2 := s.marks[0], s.marks[1], s.marks[2]
 	if e.broken || !slices.Equal(e.notes[m0.notes:m1.notes], e.notes[end.notes:]) {
@@ -425,8 +423,8 @@ func (s *series) sum(e *engine, b *block, last uint64, at int) {
 // newton evaluates polynomials by forward differences.
 type newton struct{ choices, d []uint64 }
 
-// newNewton prepares the evaluation of polynomials that are determined by n values each. They are
-// evaluated at one point or, if sum is 1, summed over all smaller points.
+// newNewton prepares the evaluation of polynomials that are determined by n values each, at one
+// point or, if sum is 1, summed over all smaller points.
 func newNewton(n int, at, sum uint64) *newton {
 	w := &newton{}
 	for k := range n {
@@ -435,8 +433,8 @@ func newNewton(n int, at, sum uint64) *newton {
 	return w
 }
 
-// of evaluates the polynomial whose first values are the differences between consecutive totals of
-// counter j.
+// of evaluates the polynomial for counter j. Its first values are the differences between
+// consecutive totals.
 func (w *newton) of(totals [][]uint64, j int) (v uint64) {
 	w.d = w.d[:0]
 	changes := uint64(0)
@@ -472,7 +470,7 @@ type pair struct{ from, to uint64 }
 const mostGroups = 16
 
 // kept reports whether lines that move from a to b in one step keep their order for the given
-// number of steps. This means that equal lines stay equal, and that no line passes another line.
+// number of steps: equal lines stay equal, and no line passes another line.
 func (o *order) kept(a, b []uint64, steps uint64) bool {
 	o.groups = o.groups[:0]
 	g := 0
@@ -506,7 +504,7 @@ func (o *order) kept(a, b []uint64, steps uint64) bool {
 	return true
 }
 
-// ascends does the same as kept, for lines that move differently and are interleaved.
+// ascends is kept for interleaved lines that move differently.
 func (o *order) ascends(a, b []uint64, steps uint64) bool {
 	o.used = o.used[:0]
 	for i, line := range a {

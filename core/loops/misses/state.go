@@ -19,13 +19,13 @@ type tally struct {
 	arrays *arrays
 	// number of evictions, by the array of the new line and by the array of the evicted line
 	out    []uint64
-	depths []uint64 // hits by stack distance, for a single set; nil if not requested
+	depths []uint64 // hits by stack distance, for a single set; nil if not needed
 }
 
 type hits struct{ accesses, misses uint64 }
 
-// save appends to a list the counters of the given number of nodes, from at on, of evictions and of
-// stack distances.
+// save appends the counters of the given number of nodes, from at on, of evictions and of stack
+// distances to a list.
 func (t *tally) save(to []uint64, at, nodes int) []uint64 {
 	for _, n := range t.counts[at : at+nodes] {
 		to = append(to, n.accesses, n.misses)
@@ -48,13 +48,12 @@ type state interface {
 	lines() int                   // the number of lines that fit in the cache
 	save(to []uint64) []uint64    // appends the content to a list
 	load(from []uint64)           // sets the content to a saved state
-	// moved reports whether the content of the cache is the saved content, with each line moved by
+	// moved reports whether the content of the cache is the saved content after each line moved by
 	// m.
 	moved(from []uint64, m *motion) bool
 	move(m *motion, times uint64) // moves all lines by m, the given number of times
 }
 
-// none represents no line.
 const none = ^uint64(0)
 
 // fewWays is the maximum number of ways that are searched one by one.
@@ -67,7 +66,6 @@ func newState(sets, ways uint64) state {
 	return newStacks(sets, ways)
 }
 
-// index selects the set of a line.
 type index struct {
 	sets uint64
 	mask uint64 // sets - 1 if the number of sets is a power of two greater than 1
@@ -117,8 +115,8 @@ func (f *frames) touch(all []access, t *tally) {
 	}
 }
 
-// use makes a line the most recently used line of its set. The line must not already be the most
-// recently used line.
+// use makes a line the most recently used line of its set. It must not be called for the line that
+// already is.
 func (f *frames) use(a *access, set []trace.Line, t *tally) {
 	above := set[0]
 	set[0] = a.line
@@ -208,7 +206,7 @@ func (s *stacks) touch(all []access, t *tally) {
 	}
 }
 
-// use makes a line the most recently used line. The line must not already be so.
+// use makes a line the most recently used line. It must not be called for the line that already is.
 func (k *stack) use(a *access, t *tally) {
 	at, slot := k.find(a.line)
 	if at >= 0 {
@@ -290,8 +288,7 @@ func (s *stacks) move(m *motion, times uint64) {
 }
 
 // stack is an LRU stack. Each use of a line is assigned the next stamp. The newest stamp of each
-// line is live. A hash table finds the newest stamp of a line. When the stamps run out, the live
-// stamps are renumbered.
+// line is live, and a hash table finds it. When the stamps run out, the live stamps are renumbered.
 type stack struct {
 	most, held int
 	order      []trace.Line // line of each stamp
@@ -318,7 +315,7 @@ func (k *stack) init(most int) {
 	for i := range k.keys {
 		k.keys[i] = none
 	}
-	k.order[0] = none // the newest stamp, whose bit is not set
+	k.order[0] = none // the bit of the newest stamp is not set
 	k.next, k.tail = 1, 1
 }
 
@@ -406,8 +403,8 @@ func (k *stack) settle() {
 	}
 }
 
-// moved reports whether the stack contains exactly the saved lines, moved by m. The saved lines are
-// listed with the oldest first.
+// moved reports whether the stack contains exactly the saved lines, moved by m. The oldest saved
+// line comes first.
 func (k *stack) moved(from []uint64, m *motion) bool {
 	i := 0
 	for at := k.tail; at < k.next; at++ {

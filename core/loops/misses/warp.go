@@ -11,7 +11,7 @@ import (
 
 // plan searches for repetitions in one run of a loop.
 type plan struct {
-	next   uint64 // the iteration before which to search
+	next   uint64 // iteration before which to search
 	on     bool   // whether a search is worthwhile
 	jumped bool   // whether a repetition was found at least once
 
@@ -19,7 +19,7 @@ type plan struct {
 	first  uint64 // first iteration that the regions cover
 	end    uint64 // first iteration in which two regions may collide
 	vain   int    // number of consecutive comparisons that found a difference
-	fine   int    // 1 if states several periods apart were equal and a single period is being tried; 2 if that has failed
+	fine   int    // 1 if states several periods apart were equal, so that a single period is tried; 2 if that failed
 
 	motion motion // motion in one period
 	over   motion // motion between checkpoints
@@ -71,7 +71,7 @@ func (m *motion) find(line trace.Line) *region {
 }
 
 // brings reports whether a line moves from before to now. A moving line must stay in a region of
-// its class, because outside of the region, other references would hit it.
+// its class, because other references could hit it outside the region.
 func (m *motion) brings(before, now trace.Line) bool {
 	if before == none || now == none {
 		return before == now
@@ -192,7 +192,7 @@ func (w *plan) from(e *engine, b *block, cur []uint64, i, trips uint64) {
 		n = lo
 		if n < 2*w.period || !w.disjoint(e, b, n) {
 			w.next = i + max(w.period, (trips-i)/16, n)
-			w.end = i // no states are compared before that iteration
+			w.end = i // no states are compared before this iteration
 			return
 		}
 	}
@@ -297,8 +297,8 @@ func (w *plan) jump(e *engine, b *block, i uint64, at int) (iterations uint64) {
 			return 0
 		}
 		if w.vain++; w.vain == 4 && w.motion.turn != 0 {
-			// A line that does not move stays in its set. States can therefore be equal only after
-			// a period in which references return to their sets.
+			// A line that does not move stays in its set. States can therefore be equal only when
+			// references have returned to their sets.
 			n := e.sets / loops.GCD(e.sets, w.motion.turn)
 			if hi, period := bits.Mul64(w.period, n); hi == 0 && period < w.end-i {
 				w.period, w.motion.turn = period, 0
@@ -307,7 +307,7 @@ func (w *plan) jump(e *engine, b *block, i uint64, at int) (iterations uint64) {
 		return 0
 	}
 	if e.varying > 0 && apart > w.period && w.fine == 0 {
-		// This remainder is the same for all trip counts that differ by whole periods.
+		// All trip counts that differ by whole periods have the same remainder.
 		w.fine = 1
 		return 0
 	}
@@ -326,7 +326,7 @@ func (w *plan) jump(e *engine, b *block, i uint64, at int) (iterations uint64) {
 	return times * apart
 }
 
-// write records all data on which the jump depends: the regions of references and lines.
+// write records all data on which the jump depends: the regions of references, and the lines.
 func (w *plan) write(e *engine, i, apart uint64, at int) {
 	e.note(uint64(at), i, apart, (w.end-i)%apart, w.over.turn, uint64(len(w.over.regions)))
 	e.times = append(e.times, (w.end-i)/apart, w.end)
@@ -361,7 +361,7 @@ func (w *plan) save(e *engine, b *block, i uint64, at int) {
 	w.totals = e.tally.save(w.totals[:0], at, b.nodes)
 }
 
-// finish records whether the search was worthwhile.
+// finish records whether the search paid off.
 func (w *plan) finish(b *block) {
 	switch {
 	case w.jumped:

@@ -9,15 +9,15 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Array describes the data that some references of a loop access. According to their addresses and
-// names, these references access a single array. Addresses are from the loop's first run.
+// Array describes the data that some references of a loop access. Their addresses and names show
+// that they access the same array. Addresses are from the loop's first run.
 type Array struct {
 	Name string // "" if no reference has a name
 	Refs []loops.Reference
 	// References is the number of references that all runs of the loop make to the array. Stores is
 	// the number of stores among these references.
 	References, Stores uint64
-	// Wild means that the addresses are irregular. Only the fields above are then known.
+	// Wild means that the addresses are irregular. Only the fields above it are then known.
 	Wild bool
 
 	Base   trace.Addr // address of the lowest byte that is accessed
@@ -101,7 +101,7 @@ func (w *walker) arrays(k int, name func(loops.Reference) string) (list []Array)
 		var group, rest []leaf
 		end, named := uint64(0), ""
 		for i, l := range tame {
-			if i > 0 && l.of.lo/w.lineBytes > end { // this range lies after all earlier ranges
+			if i > 0 && l.of.lo/w.lineBytes > end { // this range lies after all previous ranges
 				rest = append(rest, tame[i:]...)
 				break
 			}
@@ -167,7 +167,7 @@ func (w *walker) array(group []leaf, name string) Array {
 		a.Lines = min(mostLines, bound)
 		return a
 	}
-	next := uint64(0) // all lines before this line have been counted
+	next := uint64(0) // all lines before next have been counted
 	for _, s := range join(all) {
 		a.Touched += s.hi - s.lo
 		first, last := max(s.lo/w.lineBytes, next), (s.hi-1)/w.lineBytes
@@ -187,15 +187,15 @@ func (n *nest) strides(j int) (list []int64) {
 	return list
 }
 
-// dim is a loop that moves a whole pattern by one step in each iteration.
+// dim is a loop that moves a whole pattern by one step per iteration.
 type dim struct{ trips, step uint64 }
 
 // wide returns the absolute value of the step.
 func (d dim) wide() uint64 { return min(d.step, -d.step) }
 
 // pattern returns the bytes that leaf j touches while item k runs once with parameters p. The order
-// of loops that move a whole pattern does not matter. pattern applies the loops with the smallest
-// steps first, because the result is then usually a single contiguous range.
+// of loops that move a whole pattern does not matter. pattern applies loops with small steps first,
+// because the result is then usually a single contiguous range.
 func (w *walker) pattern(k, j int, p []uint64) pattern {
 	var whole []dim
 	for k != j && int64(p[0]) >= 1 && !w.nest.variesBelow(k, j) {
@@ -220,8 +220,7 @@ func (n *nest) towards(k, j int) int {
 	return child
 }
 
-// iterations computes the result of pattern for a leaf, or for a loop inside which trip counts
-// vary.
+// iterations is pattern for a leaf, or for a loop in which trip counts vary.
 func (w *walker) iterations(k, j int, p []uint64) pattern {
 	n := w.nest
 	it := &n.items[k]
@@ -242,8 +241,8 @@ func (w *walker) iterations(k, j int, p []uint64) pattern {
 	if trips == 1 {
 		return first
 	}
-	// The first and the last iteration determine bounds. If there are few iterations, all of them are
-	// examined, and the result is exact.
+	// The first and the last iteration determine bounds. The result is exact if there are few
+	// iterations, because all of them are examined.
 	cur := make([]uint64, it.end-k-1)
 	at := func(i uint64) pattern {
 		for m := range cur {

@@ -1,5 +1,5 @@
-// Package outline summarises a loop-compressed trace for human readers: its loops, with their
-// execution counts and their shares of the references, and the arrays that each loop accesses.
+// Package outline summarises a loop-compressed trace for people: its loops, with their execution
+// counts and their shares of the references, and the arrays that each loop accesses.
 //
 //  1. [New] groups the nodes of a [loops.Tree] by shape: nests that differ only in addresses and
 //     trip counts are one nest that runs several times. Counts are exact. The time to compute them
@@ -50,7 +50,7 @@ type Loop struct {
 	Own         uint64 // number of references in the loop, excluding inner loops
 
 	Shape int // see [loops.Node.Shape]
-	First int // number of the first top-level node of that shape
+	First int // number of the first top-level node with that shape
 
 	item int // index of the loop's item in the nest
 }
@@ -163,13 +163,14 @@ func (o *Outline) list(n *nest, number int) {
 
 // Sum adds up the values of nodes of the tree for each listed loop. nodes contains the values of
 // top-level loops and of all nodes in them, in pre-order. For each of these top-level loops, tops
-// yields the number of its node and its index in nodes, as Result.Tops of package misses does.
+// yields the number of its node and its index in nodes. Result.Tops of package misses has this
+// form.
 func Sum[T any](o *Outline, tops iter.Seq2[int, int], nodes []T, add func(sum *T, n *T)) []T {
-	byShape := map[int]int{} // 1 + the index of the nest
+	byShape := map[int]int{} // 1 + the index of each nest
 	for i, n := range o.nests {
 		byShape[n.first.Shape()] = i + 1
 	}
-	start := make([]int, len(o.nests)) // the index of each nest's first loop in the list
+	start := make([]int, len(o.nests)) // index in the list of each nest's first loop
 	for i := len(o.Loops) - 1; i >= 0; i-- {
 		start[o.Loops[i].Nest] = i
 	}
@@ -242,8 +243,8 @@ func (n *nest) sum() {
 	}
 }
 
-// mostCounted limits the number of iterations of a node that are counted one by one because trip
-// counts are sometimes negative. In compressed traces, trip counts are never negative.
+// mostCounted limits the number of iterations of a node that are counted one by one if trip counts
+// may be negative. Trip counts of compressed traces are never negative.
 const mostCounted = 1 << 20
 
 // counter counts the executions of each item.
@@ -252,7 +253,7 @@ type counter struct {
 	left int
 }
 
-// item counts how often item k, with parameters p, and the items inside it are executed, and stores
+// item counts the executions of item k, with parameters p, and of the items inside it, and stores
 // the counts in out. For a loop, it counts iterations.
 func (c *counter) item(k int, p, out []uint64) {
 	it := &c.nest.items[k]
@@ -277,7 +278,7 @@ func (c *counter) item(k int, p, out []uint64) {
 		points = uint64(it.height)
 	}
 	cur := slices.Clone(p[1 : 1+size])
-	var rows []uint64 // counts of the first iterations, if these counts determine all other counts
+	var rows []uint64 // counts of the first iterations, if they determine all other counts
 	one := make([]uint64, size)
 	clear(out[:size+1])
 	for range points {
@@ -311,8 +312,8 @@ func (c *counter) body(k int, p, out []uint64) {
 	}
 }
 
-// neverNegative reports whether the trip counts of all loops inside loop k are never negative. Only
-// the first and the last iterations need to be checked, because trip counts are affine.
+// neverNegative reports whether no trip count inside loop k is ever negative. Trip counts are
+// affine, so only the first and the last iterations need to be checked.
 func (c *counter) neverNegative(k int, p []uint64) bool {
 	return c.visit(k, p, func(j int, trips uint64) bool {
 		return int64(trips) > 0 || trips == 0 && c.nest.items[j].height == 1
@@ -362,7 +363,7 @@ func (c *counter) visit(k int, p []uint64, see func(k int, trips uint64) bool) b
 	return true
 }
 
-// Path returns the position at which a loop first occurs in the tree: the number of the top-level
+// Path returns the position of a loop's first occurrence in the tree: the number of the top-level
 // node, followed by the index of the item at each nesting level, from 0.
 func (o *Outline) Path(loop int) (path []int) {
 	l := &o.Loops[loop]

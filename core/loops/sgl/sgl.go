@@ -1,12 +1,11 @@
 // Package sgl reads and writes files with loop-compressed traces, .sgl. FORMAT.md in package loops
 // describes every byte, with an annotated example.
 //
-// A file consists of the same kinds of frames as a container of package sgt, so that the same
-// tables describe its program, threads and capture. It contains trees instead of a container's
-// chunks of steps.
+// A file consists of the same kinds of frames as a container of package sgt, and describes its
+// program, threads and capture in the same tables. Trees replace the container's chunks of steps.
 //
-//  1. [Writer] writes trees in order, together with facts about the trace. A trace consists of one
-//     tree, or of several trees if it is too irregular to be held in memory as one tree.
+//  1. [Writer] writes trees in order, together with facts about the trace. A trace is one tree, or
+//     several trees if it is too irregular for one tree in memory.
 //  2. [Reader] expands the records like any other trace reader, so that every analysis can read a
 //     loop-compressed trace. It removes unwanted kinds of records from the tree before expanding
 //     it.
@@ -108,7 +107,7 @@ func (w *Writer) Close(h trace.Header, e sgt.End) error {
 	return w.flush()
 }
 
-// columnsOf lists the boolean fields of a header, which a file stores as bits.
+// columnsOf lists the Boolean fields of a header, which a file stores as bits.
 func columnsOf(h *trace.Header) [5]*bool {
 	return [...]*bool{&h.Threads, &h.PCs, &h.Sizes, &h.Sites, &h.Sliced}
 }
@@ -152,7 +151,7 @@ func NewReader(name string, r io.Reader) *Reader {
 // Select sets the kinds of records to read. Call it before the first Next.
 func (r *Reader) Select(kinds trace.Kinds) { r.kinds = kinds }
 
-// Header returns the header as far as it has been read.
+// Header returns the header of the part that has been read.
 func (r *Reader) Header() trace.Header { return r.told }
 
 // Ending returns how the run ended, which is known only after all records have been read.
@@ -180,8 +179,7 @@ func (r *Reader) Next(b *trace.Batch) error {
 	return r.err
 }
 
-// TooLongError reports that a file contains more records, in compressed form, than can be read one
-// by one.
+// TooLongError reports that a file represents more records than can be read one by one.
 type TooLongError struct {
 	File string
 	Err  *loops.UnfoldError
@@ -222,8 +220,8 @@ func (r *Reader) chosen(t *loops.Tree) *loops.Tree {
 	})
 }
 
-// ReadTree reads a whole file into one tree. The name is used in messages. If there is an error,
-// the tree contains the records before it.
+// ReadTree reads a whole file into one tree. name is used in messages. If there is an error, the
+// tree contains the records before it.
 func ReadTree(name string, r io.Reader) (*loops.Tree, trace.Header, error) {
 	f := file{name: name, frames: sgt.NewFrames(r)}
 	var trees []*loops.Tree
@@ -253,7 +251,7 @@ var (
 	errSecond = errors.New("another loop-compressed trace begins here, but such files cannot be concatenated; compress the original traces together")
 )
 
-// header returns the header as far as it has been read.
+// header returns the header of the part that has been read.
 func (f *file) header() trace.Header {
 	inner := f.frames.Header()
 	h := trace.Header{Format: "sgl", Program: inner.Program, Capture: inner.Capture}
@@ -367,7 +365,7 @@ func (f *Folding) Write(b *trace.Batch, h trace.Header) error {
 	return f.err
 }
 
-// named returns a batch in which the records have been assigned sites.
+// named returns a batch whose records have been assigned sites.
 func (f *Folding) named(b *trace.Batch, h trace.Header) *trace.Batch {
 	if f.namer == nil {
 		f.namer = sgt.NewNamer()
@@ -381,7 +379,6 @@ func (f *Folding) named(b *trace.Batch, h trace.Header) *trace.Batch {
 	return &f.view
 }
 
-// withSites returns the header, with the assigned sites.
 func (f *Folding) withSites(h trace.Header) trace.Header {
 	if f.namer != nil && h.Program == nil {
 		h.Program, h.Sites = f.namer.Program(), true

@@ -58,7 +58,7 @@ func (l Looked) Check() error {
 	return nil
 }
 
-// below returns the threshold below which windows are always sampled, by their numbers.
+// below returns a threshold. Windows with lower numbers are always sampled.
 func (l Looked) below() uint64 {
 	switch l.Rate {
 	case 0.01:
@@ -82,7 +82,6 @@ type Collector struct {
 	depth   int         // nesting depth of regions
 }
 
-// running is the state of a thread.
 type running struct {
 	on    *gatherer
 	now   *window // nil if the window is not sampled
@@ -92,17 +91,18 @@ type running struct {
 	began bool
 }
 
-// LeastWindows is the default minimum number of sampled windows per block. If a block has fewer
-// windows, all are sampled.
+// LeastWindows is the default minimum number of sampled windows per block. All windows of a block
+// with fewer windows are sampled.
 const LeastWindows = 30
 
-// windowNumber hashes an execution of a block. The hash alone decides which windows are sampled.
+// windowNumber hashes an execution of a block. Only this hash decides whether the window is
+// sampled.
 func windowNumber(seed uint64, block uint32, before uint64) uint64 {
 	return index.Hash(seed ^ index.Hash(uint64(block)<<32^index.Hash(before)))
 }
 
-// MostThreads is the maximum number of threads with their own stacks. If all threads share one
-// stack, further threads are treated like the last thread.
+// MostThreads is the maximum number of threads with their own stacks. If all threads share a stack,
+// further threads are treated like the last thread.
 const MostThreads = 1 << 8
 
 // New returns a collector. program must return the part of the program that the trace has described
@@ -123,12 +123,11 @@ type gatherer struct {
 	seed      uint64
 	model     *stack.Exact
 	lines     []trace.Line
-	of        []*window // the window of each line
+	of        []*window // window of each line
 	distances []uint32
 	blocks    []sampled
 }
 
-// sampled contains the counts of a block.
 type sampled struct {
 	executions, parallel, references, accesses uint64
 
@@ -138,10 +137,10 @@ type sampled struct {
 	lowest []*window
 }
 
-// mostGroups is the maximum number of groups of windows. The variance is measured between groups.
+// mostGroups is the maximum number of groups of windows. The variance between groups is measured.
 const mostGroups = 64
 
-// mostLines is the maximum number of lines that are gathered at a time.
+// mostLines is the maximum number of lines that are gathered at once.
 const mostLines = 4096
 
 // Kinds contains the kinds of rows to read. The beginnings and ends of regions show which blocks
@@ -207,7 +206,6 @@ func (c *Collector) Consume(b *trace.Batch) error {
 	return nil
 }
 
-// meet adds a thread.
 func (c *Collector) meet(thread uint32) error {
 	if thread >= MostThreads {
 		return &trace.OptionError{Option: "threads", Got: "number " + strconv.FormatUint(uint64(thread), 10), Want: "threads numbered from 0 (as in synthesised traces) to less than " + strconv.Itoa(MostThreads)}
@@ -216,7 +214,7 @@ func (c *Collector) meet(thread uint32) error {
 		if len(c.stacks) == 0 || c.o.SharedBy > 0 && uint32(len(c.threads))%c.o.SharedBy == 0 {
 			seed := c.o.Seed
 			if n := len(c.stacks); n > 0 {
-				// a different seed for each core, so that each core samples different windows
+				// each core samples different windows
 				seed = index.Hash(seed + uint64(n))
 			}
 			c.stacks = append(c.stacks, &gatherer{seed: seed, model: stack.NewExact(), distances: make([]uint32, mostLines)})
@@ -303,7 +301,7 @@ func (s *sampled) low(number uint64, least int) *window {
 		return nil
 	}
 	if len(s.lowest) == least {
-		s.lowest = s.lowest[:least-1] // any further counts of the removed window are discarded
+		s.lowest = s.lowest[:least-1] // later counts of the removed window are discarded
 	}
 	w := &window{number: number}
 	s.lowest = slices.Insert(s.lowest, at, w)
@@ -337,7 +335,7 @@ type count struct {
 	n        uint64
 }
 
-// mostRaw is the number of distances that are kept individually.
+// mostRaw is the number of distances that are stored individually.
 const mostRaw = 256
 
 func (w *window) add(distance uint32) {

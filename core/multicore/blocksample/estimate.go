@@ -26,8 +26,8 @@ func (r *Rate) Bounds() (low, high float64) {
 }
 
 // Of returns the estimated hit ratio of a level with the given number of caches. stacks contains
-// one stack for each cache that is used. blocks contains the blocks of the whole run; the weighting
-// [Counted] does not need them. The error is a *trace.OptionError.
+// one stack for each cache that is used. blocks contains the blocks of the whole run, and may be
+// nil for the weighting [Counted]. The error is a *trace.OptionError.
 func Of(stacks []*Stack, caches int, blocks []Block, by Weighting, c hierarchy.Cache) (Estimate, error) {
 	var e Estimate
 	variance, known := 0.0, 0.0

@@ -12,8 +12,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Stack contains the counts of an LRU stack. The stack belongs to one core or is shared by several
-// cores.
+// Stack contains the counts of the LRU stack of one core, or of several cores that share it.
 type Stack struct {
 	LineBytes uint32
 	Blocks    []Conditional // blocks by number
@@ -69,7 +68,7 @@ func (s *Stack) Sampled() []blocks.SampledReuse {
 	return list
 }
 
-// all returns the sum of the groups. It adds them in pairs.
+// all returns the sum of the groups, which it adds in pairs.
 func (c *Conditional) all() []count {
 	lists := append([][]count(nil), c.groups...)
 	for len(lists) > 1 {

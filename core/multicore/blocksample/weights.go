@@ -47,7 +47,7 @@ func ParseWeighting(s string) (Weighting, error) {
 }
 
 // Blocks returns the blocks of a sequential run from which a reader synthesised threads. The reader
-// counted the executions and references; the line accesses per reference are taken from the stacks.
+// counted the executions and references. The stacks contain the line accesses per reference.
 func Blocks(counts []sasmm.Count, stacks ...*Stack) []Block {
 	list := make([]Block, len(counts))
 	for b, n := range counts {
@@ -66,8 +66,8 @@ func Blocks(counts []sasmm.Count, stacks ...*Stack) []Block {
 	return list
 }
 
-// BlocksOf returns the blocks with the executions of all threads, summed over stacks. If threads
-// repeat work, these are more executions than in the sequential run.
+// BlocksOf returns the blocks with the executions of all threads, summed over stacks. There are
+// more executions than in the sequential run if threads repeat work.
 func BlocksOf(stacks []*Stack) []Block {
 	var list []Block
 	for _, s := range stacks {
@@ -126,7 +126,7 @@ func ForPrivate(blocks []Block, cores, core int, by Weighting) []float64 {
 		serial = 0
 	}
 	if by == Printed {
-		// As printed, eq. 2 and 3 have different denominators.
+		// Eq. 2 and 3 have different denominators in the paper.
 		for i := range blocks {
 			s, p := blocks[i].sums(by)
 			if p > 0 {

@@ -2,28 +2,28 @@
 // run, from single-threaded runs with two or more smaller inputs.
 //
 // PPT-SASMM (Barai et al., MEMSYS 2020, §3.4 to §3.6) keeps the conditional reuse profiles
-// P(D|BB_i) of a small input for a larger input: only the execution counts of the blocks change.
+// P(D|BB_i) of a small input for a larger input. Only the execution counts of the blocks change.
 // This package works as follows:
 //
-//  1. the threads of each small run are synthesised (package predict), and every execution of each
-//     block is measured on the stacks of a level's caches (package blocksample);
-//  2. for each stack, laws for the executions and references of blocks are fitted (package
-//     blocks/scaling), as if each stack belonged to a separate program, so that each core has its
-//     own laws;
-//  3. P(BB_i) follows from the laws at the larger input. P(D|BB_i) is kept from the largest small
-//     run, as the paper does ([Level.Kept]), or its distances are extrapolated from run to run
-//     ([Level.Scaled]);
-//  4. the stack distance cache model computes hit ratios.
+//  1. The threads of each small run are synthesised (package predict), and every execution of each
+//     block is measured on the stacks of a level's caches (package blocksample).
+//  2. For each stack, scaling laws for the executions and references of blocks are fitted (package
+//     blocks/scaling), as if the stack belonged to a separate program. Each core therefore has its
+//     own scaling laws.
+//  3. P(BB_i) follows from the scaling laws at the larger input. P(D|BB_i) is kept from the largest
+//     small run, as in the paper ([Level.Kept]), or its distances are extrapolated from run to run
+//     ([Level.Scaled]).
+//  4. The stack distance cache model computes hit ratios.
 //
 // # Assumptions
 //
 // The larger input takes the same paths through the code. The cores' shares of the work grow as
-// they did between the small runs. Predictions are less accurate if the remainder of the input size
-// modulo the number of cores differs from the remainder of the small inputs. Kept assumes that
-// distances within a block do not depend on the input. This holds for near reuse (other elements of
-// the same line, or a row that is small for both inputs), but not for arrays that are traversed
-// repeatedly: if an array fitted in the cache in the small run, its accesses are predicted to hit.
-// Coherence is not modelled, and lines are assumed to be spread over sets at random.
+// they did between the small runs. Predictions are less accurate if the input sizes leave different
+// remainders when they are divided by the number of cores. Kept assumes that distances within a
+// block do not depend on the input. This is true for near reuse (other elements of the same line,
+// or a row that is small for both inputs), but not for arrays that are traversed repeatedly. If
+// such an array fitted in the cache in the small run, its accesses are predicted to hit. Coherence
+// is not modelled, and lines are assumed to be spread over sets at random.
 package larger
 
 import (
@@ -38,7 +38,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Input is a run on one input, with its predictions for some numbers of cores.
+// Input is a run on one input, with its predictions for several numbers of cores.
 type Input struct {
 	Name       string // name of its file, for error messages
 	Parameters []int64
@@ -76,7 +76,7 @@ type InputError struct{ Got, Want string }
 func (e *InputError) Error() string { return e.Got + "; want " + e.Want }
 
 // Predict predicts the results for the parameter values at, for each number of cores for which all
-// inputs have results. The error is a *[InputError] or a *trace.OptionError.
+// inputs have results. The error is an [*InputError] or a *trace.OptionError.
 func Predict(names []string, inputs []Input, at []int64) (list []Result, err error) {
 	if len(inputs) < 2 {
 		return nil, &InputError{"one run, which is not enough to predict other inputs", "two or more runs with different inputs"}
@@ -162,7 +162,7 @@ func one(names []string, inputs []Input, n, blocks int, at []int64) (Result, err
 			}
 		}
 		l.Kept, l.Scaled = 1, 1
-		if k > 0 { // limit the accesses to the misses of the level above, whose line size may differ
+		if k > 0 { // the accesses cannot exceed the misses of the level above, whose line size may differ
 			l.Accesses = r.Levels[0].Accesses
 		}
 		if l.Accesses > 0 {
@@ -176,7 +176,8 @@ func one(names []string, inputs []Input, n, blocks int, at []int64) (Result, err
 	return r, nil
 }
 
-// fit fits the laws for one stack of a level, as if the stack belonged to a separate program.
+// fit fits the scaling laws for one stack of a level, as if the stack belonged to a separate
+// program.
 func fit(names []string, inputs []Input, n, level, stack, blocks int) (*scaling.Model, error) {
 	var runs []scaling.Run
 	for i := range inputs {

@@ -12,7 +12,7 @@ import (
 // DefaultProcessor is the processor name in a question that selects costmodel.DefaultProcessor.
 const DefaultProcessor = "default"
 
-// threadsOf contains synthesised threads, and the file from which they are read.
+// threadsOf contains synthesised threads and the file from which they are read.
 type threadsOf struct {
 	Threads
 	file io.Closer
@@ -20,7 +20,7 @@ type threadsOf struct {
 
 func (t threadsOf) Close() error { return t.file.Close() }
 
-// Unwrap returns the threads without the file from which they are read.
+// Unwrap returns the threads without their file.
 func (t threadsOf) Unwrap() Threads { return t.Threads }
 
 // Mimic returns a source of threads that are synthesised from the trace of a single-threaded run.
@@ -39,8 +39,8 @@ func Mimic(open func() (trace.Reader, io.Closer, error)) Source {
 	}
 }
 
-// Answer calls reply whenever the results for a number of cores are ready, until the question is
-// answered or proceed returns false. The trace is opened once for each pass.
+// Answer calls reply whenever the results for a number of cores are ready. It returns when the
+// question is answered or proceed returns false. It opens the trace once for each pass.
 func Answer(words answers.MulticoreQuestion, open func() (trace.Reader, io.Closer, error), proceed func() bool, reply func(*answers.Reply)) {
 	if words.Processor == DefaultProcessor {
 		words.Processor = costmodel.DefaultProcessor

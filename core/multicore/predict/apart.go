@@ -10,10 +10,10 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// apart is the second pass over the trace, which is needed if executions of blocks are divided:
-// private caches then see each core's own order (Algorithm 1), and shared caches see the common
-// order (Algorithm 2). Algorithm 1 does not order the references of different cores, so coherence
-// of private caches is not simulated.
+// apart is the second pass over the trace, which is needed if executions of blocks are divided.
+// Private caches then see the rows in each core's own order (Algorithm 1), and shared caches see
+// the common order (Algorithm 2). Algorithm 1 does not order the references of different cores, so
+// the coherence of private caches is not simulated.
 type apart struct {
 	threads Threads
 	batch   *trace.Batch
@@ -22,7 +22,7 @@ type apart struct {
 	levels  int
 }
 
-// divided reports whether executions are divided, for any number of cores.
+// divided reports whether executions are divided for any number of cores.
 func (p *pass) divided() bool { return p.q.Options.Division != multicore.ByIterations }
 
 // isApart reports whether a cache sees the rows of only one core, in the core's own order.
@@ -94,8 +94,7 @@ func (p *pass) stepApart() error {
 	return nil
 }
 
-// private replaces the results of private caches. The new results are for the cores' own orders
-// instead of the common order.
+// private replaces the results of private caches by the results for the cores' own orders.
 func (a *apart) private(r *Result) {
 	for k := range a.levels {
 		l := &r.Levels[k]

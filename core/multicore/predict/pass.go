@@ -26,7 +26,7 @@ type pass struct {
 	timed     *timed           // nil if no times are computed
 	runner    *analysis.Runner // nil if there are no analyses
 	windowed  *windowed        // nil if no windows are sampled
-	own       *apart           // the second pass; nil: not begun, or not needed
+	own       *apart           // the second pass; nil: not begun or not needed
 	open      Source
 	batch     *trace.Batch // the batch into which rows are read if there is no runner
 	view      trace.Batch
@@ -36,11 +36,11 @@ type pass struct {
 	byCore     []uint64
 	used       []bool // by private range: whether any reference is in it
 	done       bool   // whether all rows of the threads have been read
-	crowded    bool   // whether there are more groups of cores that share a cache than stacks
+	crowded    bool   // whether more groups of cores share a cache than there are stacks
 }
 
-// mostDomains is the maximum number of groups of cores that have a stack, in addition to the group
-// of all cores.
+// mostDomains is the maximum number of groups of cores with a stack, in addition to the group of
+// all cores.
 const mostDomains = profile.MaxDomains - 1
 
 func newPass(q *Question, cores int, base *timed, open Source) (p *pass, err error) {
@@ -164,11 +164,11 @@ func (p *pass) count(b *trace.Batch) {
 	}
 }
 
-// lowBits masks the bits that addresses of the sequential run use. In private addresses, the higher
-// bits contain the core's number.
+// lowBits selects the bits that addresses of the sequential run use. The higher bits of private
+// addresses contain the core's number.
 const lowBits = 1<<48 - 1
 
-// look marks the private ranges to which references are made.
+// look marks the private ranges that are referenced.
 func (p *pass) look(b *trace.Batch) {
 	ranges := p.q.Options.Private.Ranges
 	for i, a := range b.Addr {
@@ -182,8 +182,8 @@ func (p *pass) look(b *trace.Batch) {
 	}
 }
 
-// take passes rows to the simulator and to the clocks of timed. It splits the batch at the
-// beginnings and ends of regions.
+// take passes rows to the simulator and to timed. It splits the batch at the beginnings and ends of
+// regions.
 func (p *pass) take(b *trace.Batch) error {
 	for lo := 0; lo < b.Len(); {
 		hi := lo + 1

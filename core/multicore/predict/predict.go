@@ -13,16 +13,16 @@
 //     [Question.Keep] keeps a complete profile of the threads. [Question.Windows] selects the
 //     paper's statistical method: SDCM from windows of each block, with confidence intervals
 //     (package blocksample).
-//  4. With a processor, and if the trace has instructions, it computes the cycles of blocks
-//     (package pipeline). Loads have the latency of the level in which the simulation found their
-//     lines. The time of a core is the sum of visits × cycles over the blocks; [Time] describes the
+//  4. It computes the cycles of blocks (package pipeline) if a processor is given and the trace has
+//     instructions. Loads have the latency of the level in which the simulation found their lines.
+//     The time of a core is the sum of visits × cycles over the blocks. [Time] describes the
 //     losses.
 //
 // # Hit ratios
 //
-// The local hit ratio of a level is hits / accesses of the level; the global hit ratio is 1 -
+// The local hit ratio of a level is hits / accesses of the level. The global hit ratio is 1 -
 // misses / accesses to the first level. The paper's hit ratios of the second level are global. Its
-// mean over private caches weights all caches equally; [Level.Mean] excludes idle caches.
+// mean over private caches weights all caches equally. [Level.Mean] excludes idle caches.
 package predict
 
 import (
@@ -49,10 +49,10 @@ type Question struct {
 	Hierarchy hierarchy.Hierarchy
 	Protocol  simulate.Protocol
 	Seed      uint64 // seed of random replacement
-	// the processor for which times are predicted; nil: no times are predicted
+	// processor for which times are predicted; nil: no times are predicted
 	Processor *pipeline.Processor
 	Stacks    bool              // whether to predict with SDCM as well
-	Sample    analysis.Sampling // how the accesses to the stacks are sampled; nil if they are not sampled
+	Sample    analysis.Sampling // sampling method for accesses to the stacks; nil: no sampling
 	Windows   []WindowSampling  // also predict with SDCM from each of these samples of windows
 	Profiles  bool              // whether to keep the block profiles of Windows[0]
 	// Keep is the number of cores for which the profile is kept, or 0. Spec selects the analyses of
@@ -62,8 +62,8 @@ type Question struct {
 	MemoryBytes uint64 // memory limit for the simulated caches; 0: no limit
 }
 
-// Threads reads the references of synthesised threads, numbered from 0. If an implementation also
-// implements [io.Closer], it is closed after use. An implementation, or the result of its method
+// Threads reads the references of synthesised threads, numbered from 0. An implementation that also
+// implements [io.Closer] is closed after use. An implementation, or the result of its method
 // Unwrap, may have a method Report.
 type Threads interface {
 	trace.Reader
@@ -105,7 +105,7 @@ func (q *Question) Check() error {
 	return err
 }
 
-// how returns a description of the division of the run and the order of its threads.
+// how describes the division of the run and the order of its threads.
 func (q *Question) how() string {
 	text := q.Options.Division.String()
 	if q.Options.Schedule != nil {
@@ -181,7 +181,7 @@ func New(q Question, open Source) (*Run, error) {
 	}
 	r := &Run{q: q, open: open, plan: slices.Clone(q.Cores)}
 	if q.Processor != nil && q.Cores[0] != 1 {
-		// One core is predicted first, because speed-ups are relative to it.
+		// The first pass has one core, because speed-ups are relative to it.
 		r.plan = append([]int{1}, slices.DeleteFunc(r.plan, func(n int) bool { return n == 1 })...)
 	}
 	r.passes = len(r.plan)
@@ -189,8 +189,8 @@ func New(q Question, open Source) (*Run, error) {
 }
 
 // Step continues the run for a short time. It returns io.EOF when the question is answered. Any
-// other error is an error of the trace or of the synthesised threads, and ends the run. The results
-// so far remain available.
+// other error is an error of the trace or of the synthesised threads, and ends the run. Earlier
+// results remain available.
 func (r *Run) Step() error {
 	switch {
 	case r.failed != nil:
@@ -207,7 +207,6 @@ func (r *Run) Step() error {
 	return r.fail(err)
 }
 
-// fail ends the run if err is not nil.
 func (r *Run) fail(err error) error {
 	if err != nil {
 		r.failed = err
@@ -313,7 +312,7 @@ type Result struct {
 	Stacks     [][]*blocksample.Stack // stacks of each level, as returned by [blocksample.Collector.Result]; nil unless Question.Profiles is set
 	Windowed   [][]Level              // the same levels, predicted by SDCM, for each of Question.Windows
 	Time       *Time                  // nil without a processor, or if Untimed is set
-	Untimed    string                 // reason why Time is nil, as a sentence
+	Untimed    string                 // reason why there is no Time, as a sentence
 	Warnings   []hierarchy.Warning
 	Profile    *profile.Profile  // nil unless the number of cores is Question.Keep
 	Report     *multicore.Report // describes the division; nil if unknown
@@ -326,11 +325,11 @@ type Level struct {
 	Cache  hierarchy.Cache
 	Method hierarchy.Method
 	Caches int // number of caches
-	// Sums over all caches of the level. Coherence counts the misses on lines that another core's
-	// store invalidated; SDCM does not predict this number.
+	// These fields are sums over all caches of the level. Coherence counts the misses on lines that
+	// another core's store invalidated. SDCM does not predict it.
 	Accesses, Hits, Misses, Coherence float64
 	// Global is 1 - Misses / accesses to the first level, and Local is Hits / Accesses. Mean is the
-	// mean local hit ratio of the caches with accesses; SDCM predicts it only for levels with one
+	// mean local hit ratio of the caches with accesses. SDCM predicts it only for levels with one
 	// cache.
 	Global, Local, Mean float64
 	Averaged            bool                  // Averaged reports whether Mean is known.

@@ -21,8 +21,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Ask parses a question. The error is a *trace.OptionError, or contains the reason the processor is
-// invalid.
+// Ask parses a question. The error is a *trace.OptionError, or states why the processor is invalid.
 func Ask(words answers.MulticoreQuestion) (q Question, err error) {
 	for _, n := range words.Cores {
 		q.Cores = append(q.Cores, int(min(n, multicore.MostCores+1)))
@@ -70,7 +69,7 @@ func Ask(words answers.MulticoreQuestion) (q Question, err error) {
 	return q, q.Check()
 }
 
-// model parses the value of the option sdcm, which selects the data that SDCM uses.
+// model parses the option sdcm, which selects the data that SDCM uses.
 func (q *Question) model(text string, seed uint64) error {
 	kind, more, found := strings.Cut(text, ",")
 	q.Stacks = kind == "" || kind == "sample" || kind == "all"

@@ -9,8 +9,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// rest sets a level's sample size and confidence interval if SDCM uses a sample of lines.
-// all is the number of accesses to the first level.
+// rest sets a level's sample size and confidence interval if SDCM uses a sample of lines. all is
+// the number of accesses to the first level.
 func (l *Level) rest(found *profile.Profile, all float64) {
 	if !found.Sampled.Estimates() {
 		return
@@ -34,7 +34,7 @@ func (l *Level) rest(found *profile.Profile, all float64) {
 
 // fullBounds returns the misses of fully associative caches of the same size as c, summed over all
 // cores, with a confidence interval of at least 95 %. The estimates for the cores use the same
-// lines, so their errors may be correlated. Therefore the widths of their intervals are added.
+// lines, so their errors may be correlated. The widths of their intervals are therefore added.
 func fullBounds(found *profile.Profile, c *hierarchy.Cache) (misses, low, high float64, ok bool) {
 	lines := c.Lines()
 	add := func(h *profile.Histogram, cold uint64, bounds []profile.Bound) {
@@ -86,7 +86,7 @@ func fullBounds(found *profile.Profile, c *hierarchy.Cache) (misses, low, high f
 	return misses, low, high, true
 }
 
-// byThread samples the threads' stacks for a prediction rather than a profile: it analyses the
+// byThread samples the threads' stacks for a prediction rather than a profile. It analyses the
 // common stack of all accesses only until a second thread appears.
 type byThread struct{ analysis.Sampling }
 

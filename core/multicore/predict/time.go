@@ -11,9 +11,9 @@ import (
 
 // Time contains the predicted run time on several cores. Times are in cycles of the processor.
 //
-// Outside of parallel regions, only core 0 works. A region consists of phases between barriers. A
+// Outside parallel regions, only core 0 works. A region consists of phases between barriers. A
 // phase takes as long as the core with the most work, and at least as long as memory takes to
-// deliver the lines that all cores fetch. The time of all cores, Cores × Cycles, is exactly the
+// deliver the lines that all cores fetch. The time of all cores, Cores × Cycles, exactly equals the
 // time of a run on one core plus these losses:
 //
 //	Serial     time of idle cores while core 0 works alone (Amdahl)
@@ -23,7 +23,7 @@ import (
 //	Bandwidth  time during which memory transfers lines
 //
 // Within a phase, a core's work is weighted by the blocks' cycles on one core. The total of a
-// region's phases is then scaled to the blocks' cycles with this number of cores.
+// region's phases is then scaled to the blocks' cycles with the predicted number of cores.
 type Time struct {
 	Cycles  float64
 	Seconds float64 // 0 if the clock frequency of the processor is unknown
@@ -39,7 +39,6 @@ type Time struct {
 // Limit is the name of the largest loss of time.
 type Limit string
 
-// The limits. NoLimit means that all losses are below 5 %.
 const (
 	NoLimit        Limit = "none"
 	SerialLimit    Limit = "serial work"
@@ -56,7 +55,7 @@ func NotModelled() []string {
 		"clock frequencies that depend on the number of active cores", "transfers of lines between cores, except for the cache misses that they cause")
 }
 
-// timedKinds contains the kinds of events on which times depend.
+// timedKinds contains the kinds of events that affect times.
 const timedKinds = trace.Kinds(1<<trace.BlockEntry | 1<<trace.ParallelBegin | 1<<trace.ParallelEnd | 1<<trace.Barrier)
 
 // mostRegions is the maximum number of regions. Further regions are merged into the last region.
@@ -87,7 +86,7 @@ type timed struct {
 	missing []pipeline.Missing
 }
 
-// stride counts the references of a site that repeat the previous stride.
+// stride counts the references of a site that repeat the site's previous stride.
 type stride struct {
 	last, step         trace.Addr
 	regular, irregular uint64
@@ -111,7 +110,6 @@ func newTimed(cores int, base *timed, levels int, program func() *trace.Program)
 	return t
 }
 
-// knows grows the tables to the size of the program.
 func (t *timed) knows(p *trace.Program) {
 	if p == nil || len(p.Blocks) == t.blocks && len(p.Sites) == t.sites {
 		return
@@ -136,8 +134,8 @@ func grown(list []uint64, to int) []uint64 {
 	return append(list, make([]uint64, max(0, to-len(list)))...)
 }
 
-// take counts rows. All rows must be in the same region, or all rows must be outside of regions.
-// Only the first row may be the beginning or the end of a region.
+// take counts rows. Either all or none of the rows must be in one region. Only the first row may be
+// the beginning or the end of a region.
 func (t *timed) take(b *trace.Batch, depths []uint8, fetched uint64) {
 	for i, kind := range b.Kind {
 		core := uint32(0)
@@ -240,8 +238,8 @@ func (t *timed) end() {
 	}
 }
 
-// barrier records that a core leaves a barrier. At this point, all cores have reached the barrier,
-// so the first core that leaves it ends the phase.
+// barrier records that a core leaves a barrier. All cores have then reached the barrier, so the
+// first core that leaves it ends the phase.
 func (t *timed) barrier(core uint32) {
 	if t.now == nil {
 		return
@@ -257,8 +255,8 @@ func (t *timed) endPhase() {
 	clear(t.clocks)
 }
 
-// price computes the cycles of blocks with this number of cores. If this is not possible, problem
-// is the reason, as a sentence.
+// price computes the cycles of blocks with this number of cores. problem is the reason if this is
+// impossible, as a sentence.
 func (t *timed) price(q *Question, p *trace.Program) (problem string) {
 	if p == nil || len(p.Blocks) == 0 {
 		return "The trace contains no blocks, so times cannot be computed: compile the program with \"stackglass cc -- clang …\", which records blocks."
@@ -356,7 +354,6 @@ func work(visits []uint64, cycles []float64) (sum float64) {
 	return sum
 }
 
-// time computes the run time and its losses.
 func (t *timed) time(q *Question) *Time {
 	one := t
 	if t.base != nil {

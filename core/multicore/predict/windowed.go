@@ -33,7 +33,7 @@ type Looked struct {
 	All      uint64 // total number of line accesses
 }
 
-// stacksOf contains the stacks for levels with the same line size and the same number of sharers.
+// stacksOf contains the stacks for the levels with one line size and one number of sharers.
 type stacksOf struct {
 	lineBytes uint32
 	cores     uint32 // number of cores that share a cache; 0: all
@@ -43,8 +43,8 @@ type stacksOf struct {
 // windowed samples windows during a pass.
 type windowed struct {
 	stacks []*stacksOf
-	// the question's options; if executions are divided, an additional element selects all windows, in
-	// place of complete stacks
+	// the question's options; if executions are divided, one more element selects all windows,
+	// instead of complete stacks
 	asked []WindowSampling
 }
 
@@ -98,8 +98,8 @@ func (w *windowed) of(c *hierarchy.Cache, cores int) *stacksOf {
 	return nil
 }
 
-// lookAt passes rows to stacks: if apart is set, to the stacks that need the cores' own orders, and
-// otherwise to the stacks that need the common order.
+// lookAt passes rows to the stacks that need the cores' own orders, if apart is set, and otherwise
+// to the stacks that need the common order.
 func (p *pass) lookAt(b *trace.Batch, apart bool) error {
 	for _, s := range p.windowed.stacks {
 		if (p.divided() && s.cores == 1) != apart {
@@ -124,7 +124,7 @@ func (p *pass) answer(r *Result) error {
 		counts = t.Blocks()
 	}
 	for i, w := range p.windowed.asked {
-		// whether the element selects all windows, in place of complete stacks
+		// whether the element selects all windows, instead of complete stacks
 		whole := i == len(p.q.Windows)
 		var list []Level
 		unknown := 0.0

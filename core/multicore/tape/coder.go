@@ -6,16 +6,16 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// form contains the values that rows of the same form have in common: kind, site, and number of
-// marks before the row.
+// form contains the values that similar rows have in common: kind, site, and number of marks before
+// the row.
 type form struct {
 	kind  trace.Kind
 	site  uint32
 	marks uint32
 }
 
-// first contains the values of a form's first row. In each page, predictions for the form start
-// from these values.
+// first contains the values of a form's first row. The predictions for the form start from them in
+// each page.
 type first struct {
 	addr  trace.Addr
 	bytes uint32
@@ -23,8 +23,8 @@ type first struct {
 	pc    trace.Addr
 }
 
-// forms assigns numbers to all forms of a tape. Number 0 is not the form of any row: each page
-// begins as if it followed a row of form 0.
+// forms assigns numbers to all forms of a tape. No row has form 0, but each page begins as if it
+// followed a row of form 0.
 type forms struct {
 	list   []form
 	firsts []first
@@ -35,7 +35,7 @@ func newForms() *forms {
 	return &forms{list: make([]form, 1), firsts: make([]first, 1), number: map[form]uint32{}}
 }
 
-// of returns the number of a form. It assigns a number to a new form.
+// of returns the number of a form, and assigns a number to a new form.
 func (f *forms) of(x form, values first) uint32 {
 	n, ok := f.number[x]
 	if !ok {
@@ -50,7 +50,7 @@ func (f *forms) of(x form, values first) uint32 {
 type state struct {
 	last, stride, link uint64 // address of the form's last row; predicted difference from this address; predicted difference from the address of the previous reference
 	page               uint32 // page to which the state applies; the state is reset in other pages
-	next, other        uint32 // forms that followed this form the last time, and the time before that
+	next, other        uint32 // form that followed this form last, and form that followed it the time before
 	site, bytes, marks uint32
 	kind               trace.Kind
 	pick               bool // whether the address is predicted by link instead of stride
@@ -162,7 +162,7 @@ func (e *encoder) begin() {
 	e.out, e.run, e.before, e.previous = e.out[:0], 0, 0, 0
 }
 
-// expects returns true if the row is as predicted, and then adds the row.
+// expects reports whether the row is as predicted, and if so, adds it.
 func (e *encoder) expects(kind trace.Kind, site, marks uint32, v *first) bool {
 	before := &e.states[e.before]
 	n := before.next

@@ -1,7 +1,7 @@
 // Package tape implements a compact buffer for the rows of a parallel region. Several readers can
-// reread the rows from different positions.
+// read the rows repeatedly from different positions.
 //
-// Rows are compressed in pages of [PageRows] rows. Each page can be read independently of all
+// Rows are compressed in pages of [PageRows] rows. Each page can be read independently of the
 // others. The coder works like the coder in package sgt, but with rows instead of steps. Rows with
 // the same kind, site and number of marks have the same form. The coder predicts the form of the
 // next row and its address: either the address grows by the form's stride, or its distance from the
@@ -21,7 +21,7 @@
 // Predictions are reset at the beginning of a page. Forms are numbered once for all pages, in
 // the order in which they occur, and keep their first address and attributes.
 //
-// Marks between rows show where iterations begin. Marks are numbered, and each mark has an owner, a
+// Marks between rows show where iterations begin. Marks are numbered. Each mark has an owner, a
 // small number whose meaning the caller defines.
 //
 // Pages that do not fit into memory are written to a [Store].

@@ -30,7 +30,7 @@ const (
 )
 
 // Tape is a list of rows with marks between them. After it has been written and sealed, it can be
-// read at any position. It can be reset and written again.
+// read at any position. It can then be reset and written again.
 type Tape struct {
 	options Options
 	e       encoder
@@ -38,7 +38,7 @@ type Tape struct {
 	inPage  int
 	marks   uint32 // number of marks before the next row
 	owners  []uint8
-	waiting []uint8 // owners of the marks that are not followed by a row yet
+	waiting []uint8 // owners of the marks that no row follows yet
 	pages   []page
 	rows    uint64
 	marked  uint64
@@ -89,8 +89,7 @@ func (t *Tape) Rows() uint64 { return t.rows }
 // Marks returns the number of marks.
 func (t *Tape) Marks() uint64 { return t.marked + uint64(t.marks) }
 
-// Followed returns the number of marks that are followed by a row. All other marks belong to no
-// page.
+// Followed returns the number of marks that are followed by a row. Other marks belong to no page.
 func (t *Tape) Followed() uint64 { return t.marked }
 
 // NeedPC adds the column of PCs. The PC of all earlier rows is 0.
@@ -251,7 +250,7 @@ func (t *Tape) PageOfMark(mark uint64) (*Page, error) {
 	return t.Page(uint64(n) * PageRows)
 }
 
-// slot returns a page that is not in use, approximately the least recently used page.
+// slot returns an unused page, approximately the least recently used one.
 func (t *Tape) slot() *Page {
 	const spare = 8
 	for looked := 0; len(t.slots) >= 2*t.options.Readers+spare && looked < 2*len(t.slots); looked++ {

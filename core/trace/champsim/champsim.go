@@ -48,7 +48,7 @@ func NewReader(name string, r io.Reader) *records.Reader {
 }
 
 type parser struct {
-	slot int // next slot of the current record; the rows of earlier slots have been delivered
+	slot int // next slot of the current record; earlier slots have become rows
 }
 
 // Header implements [records.Parser].

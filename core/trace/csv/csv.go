@@ -121,10 +121,10 @@ func (p *parser) row(line []byte, b *trace.Batch, row int) *trace.SyntaxError {
 	return nil
 }
 
-// plain reads the first line of window into the given row of b, if no field is quoted or surrounded
-// by blanks, no required field is empty, and kinds are single letters. It returns the length of the
-// line. All other lines, including invalid lines, are left to [parser.row], which takes more than
-// twice the time.
+// plain reads the first line of window into the given row of b, and returns the length of the line.
+// It returns 0 for a line with quoted fields, blanks around fields, empty required fields or kinds
+// of more than one letter, and for an invalid line. [parser.row] reads such lines, and takes more
+// than twice the time.
 func (p *parser) plain(window []byte, b *trace.Batch, row int) (taken int, ok bool) {
 	text := window[:len(window)+lines.Slack]
 	c := &p.columns
@@ -243,8 +243,8 @@ func (p *parser) quoted(text []byte) (field, rest []byte, more bool, wrong *trac
 	return nil, nil, false, lines.Wrong("quoted field", text, "a closing quote on the same line")
 }
 
-// number reads a number with at most the given number of bits. The number is decimal or, after 0x,
-// hexadecimal. If the parameter empty is set, an empty field is read as 0.
+// number reads a decimal number, or a hexadecimal number after 0x, of at most the given number of
+// bits. If empty is set, an empty field is read as 0.
 func number(what string, field []byte, bits int, empty bool) (v uint64, wrong *trace.SyntaxError) {
 	if len(field) == 0 && empty {
 		return 0, nil
@@ -308,10 +308,9 @@ func equalFold(field []byte, word string) bool {
 	return len(field) == len(word) && strings.ToLower(string(field)) == word
 }
 
-// most is the maximum number of columns in a table.
+// most is the maximum number of columns of a table.
 const most = 64
 
-// These are the columns that the package reads.
 const (
 	address = iota
 	kind
@@ -321,8 +320,8 @@ const (
 	known
 )
 
-// Columns lists, for each column that is read, the recognised names, with the usual name first.
-// Case, blanks, hyphens and underscores are ignored.
+// Columns lists the recognised names of each column that is read. The usual name comes first. Case,
+// blanks, hyphens and underscores are ignored.
 var Columns = [known][]string{
 	address: {"addr", "address", "vaddr", "ea", "memaddr"},
 	kind:    {"rw", "kind", "type", "op", "access", "write", "iswrite", "accesstype"},
@@ -331,7 +330,6 @@ var Columns = [known][]string{
 	pc:      {"pc", "ip", "instruction", "eip", "rip"},
 }
 
-// layout contains the positions of the columns.
 type layout struct {
 	separator byte
 	count     int        // number of fields in a line; 0: the header has not been read yet
@@ -433,7 +431,7 @@ func Recognise(text []byte) (reason string, ok bool) {
 type Writer struct {
 	w     io.Writer
 	text  []byte
-	has   trace.Header // header of the trace when the header line was written; it determines the columns
+	has   trace.Header // header of the trace when the header line was written, which determines the columns
 	begun bool
 }
 

@@ -45,7 +45,6 @@ const (
 	bundleLengths = 8 // maximum number of instructions of a bundle
 )
 
-// Types of records.
 const (
 	typeRead        = 0
 	typeWrite       = 1
@@ -109,7 +108,7 @@ func (p *parser) Parse(window []byte, b *trace.Batch, row int) (taken, rows int,
 			p.bundled = 0
 		case kind == typeThread:
 			if p.threads = true; b.Thread == nil && row > 0 {
-				return taken, row, records.ErrEndBatch // rows without a thread must be in a batch without a thread column
+				return taken, row, records.ErrEndBatch // rows without a thread need a batch without a thread column
 			}
 			p.thread = uint32(value)
 			b.NeedThread()

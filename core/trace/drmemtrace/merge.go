@@ -20,8 +20,7 @@ const (
 	markerTimestamp = 2       // TRACE_MARKER_TYPE_TIMESTAMP
 	checkedRecords  = 80      // number of records that CheckPart examines at the beginning of a part
 	partBuffer      = 1 << 16 // bytes of each part that are read at once
-	// firstRecords is the number of records at the beginning of a part in which the first timestamp
-	// is searched.
+	// Only this number of records at the beginning of a part is searched for a timestamp.
 	firstRecords = partBuffer / RecordBytes
 )
 
@@ -57,7 +56,7 @@ type merger struct {
 	parts  []*part
 	begun  bool
 	now    *part // the part that is being read; nil if the next part must be selected
-	chosen bool  // now has just been selected, and its next record may be a timestamp
+	chosen bool  // now was just selected, and its next record may be a timestamp
 	out    []byte
 	rest   []byte // bytes of out that have not been read yet
 	err    error
@@ -162,8 +161,7 @@ func (m *merger) add(record *[RecordBytes]byte) {
 		p.thread, p.threads = uint32(value), true
 		m.thread, m.threads = p.thread, true
 	case kind == typeMaybeFetch:
-		// Whether the previous instruction was the same depends on the part, not on the merged
-		// trace.
+		// The previous instruction is the previous one of the part, not of the merged trace.
 		fetched := uint16(typeInstr)
 		if p.pcs && p.pc == value {
 			fetched = typeNoFetch
@@ -175,8 +173,8 @@ func (m *merger) add(record *[RecordBytes]byte) {
 	}
 }
 
-// finish removes the current part when its end is reached. rest contains the bytes after the part's
-// last whole record.
+// finish removes the current part at its end. rest contains the bytes after the part's last whole
+// record.
 func (m *merger) finish(rest []byte, err error) error {
 	p := m.now
 	m.now = nil

@@ -33,8 +33,8 @@ func NewReader(name string, r io.Reader) *lines.Reader { return lines.NewReader(
 type parser struct {
 	thread uint32
 	pc     trace.Addr
-	// number of unread bytes of the current line, which contain only references; 0: at the beginning
-	// of a line
+	// number of unread bytes of the current line, all of them references; 0: at the beginning of a
+	// line
 	rest int
 }
 
@@ -100,8 +100,8 @@ func (p *parser) instruction(line []byte) *trace.SyntaxError {
 	return nil
 }
 
-// references writes the rows of references until the batch is full, and returns the number of
-// remaining bytes.
+// references writes the rows of references until the batch is full, and returns the number of bytes
+// left.
 func (p *parser) references(text []byte, b *trace.Batch, row int) (left, rows int) {
 	for len(text) > 0 {
 		kind, addr, after, _ := reference(text)

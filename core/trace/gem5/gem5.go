@@ -61,7 +61,6 @@ var commands = [...]command{
 	30: {name: "other commands"}, // the numbers of later commands differ between versions
 }
 
-// commandOf returns the index of a command in commands.
 func commandOf(cmd uint32) int { return int(min(cmd, uint32(len(commands)-1))) }
 
 // NewReader returns a reader for the trace in r; name is the trace's name in errors.
@@ -69,7 +68,6 @@ func NewReader(name string, r io.Reader) *records.Reader {
 	return records.NewReader(name, "gem5", r, &parser{})
 }
 
-// stage identifies the next part of the stream.
 type stage uint8
 
 const (
@@ -342,7 +340,7 @@ type packet struct {
 	addr, id, pc     uint64
 }
 
-// packetFields is one more than the number of the last field of a Packet.
+// one more than the highest number of a known field of a Packet
 const packetFields = 8
 
 // decodePacket reads a Packet.
@@ -367,7 +365,7 @@ func decodePacket(text []byte) (k packet, wrong *trace.SyntaxError) {
 		case f.number > 0 && f.number < packetFields && f.wire != wireVarint:
 			return k, badWire(f)
 		case f.number > 0 && f.number < packetFields:
-			values[f.number] = f.value // this is reached only if the tag is longer than necessary
+			values[f.number] = f.value // reached only if the tag is longer than necessary
 			there |= 1 << f.number
 		}
 		text = rest

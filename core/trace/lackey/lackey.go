@@ -45,7 +45,7 @@ type parser struct {
 	pcs     bool       // whether an I line has been read
 	thread  uint32     // running thread
 	threads bool       // whether a SCHED line has been read
-	from    int        // index of the first row of the batch whose thread has not been written
+	from    int        // index of the first row of the batch without a thread number
 }
 
 // Header implements [lines.Parser].
@@ -121,9 +121,9 @@ func (p *parser) parse(window []byte, b *trace.Batch, row int) (taken, count, ro
 }
 
 // plain reads lines that look exactly as lackey prints them. It stops at the first line of another
-// form, and returns the number of bytes read and the number of rows in b. It is long because calls
-// and bounds checks would double its run time. Bounds checks are unnecessary because s is an array
-// and no index into it exceeds 63.
+// form, and returns the number of bytes read and the number of rows in b. It is one long function,
+// because calls would double its run time. It needs no bounds checks, because s is an array and no
+// index into it exceeds 63.
 func (p *parser) plain(window []byte, b *trace.Batch, row int) (taken, rows int) {
 	addrs := b.Addr
 	kinds8, sizes := b.Kind[:len(addrs)], b.Bytes[:len(addrs)]
@@ -220,8 +220,8 @@ func (p *parser) single(line []byte, b *trace.Batch, row int) (rows int, err err
 	return row + 1, nil
 }
 
-// turn makes thread the running thread. Earlier rows without a thread must be in a batch without a
-// thread column.
+// turn makes thread the running thread. If earlier rows have no thread, turn ends the batch before
+// it adds the thread column.
 func (p *parser) turn(thread uint32, b *trace.Batch, row int) error {
 	if p.threads = true; b.Thread == nil && row > 0 {
 		return lines.ErrEndBatch

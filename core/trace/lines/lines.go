@@ -43,8 +43,8 @@ type Buffer struct {
 	whole  int
 	end    int
 	begun  bool  // whether a window has been returned
-	long   bool  // whether the window is the beginning of a line of more than Longest bytes
-	rest   bool  // whether the next bytes are the rest of such a line
+	long   bool  // whether the window is the start of a line of more than Longest bytes
+	rest   bool  // whether the next bytes belong to a line that was too long
 	err    error // the stream's error, which is returned after the unread bytes
 }
 
@@ -106,8 +106,8 @@ func (b *Buffer) fill() error {
 	}
 }
 
-// read adds the bytes of one read of the stream. If the read returns both bytes and an error, read
-// keeps the error for later.
+// read adds the bytes of one read of the stream. If the stream returns bytes together with an
+// error, read keeps the error for later.
 func (b *Buffer) read() error {
 	for range emptyReads {
 		if b.err != nil {

@@ -78,8 +78,8 @@ func (p *parser) Begin(b *trace.Batch) {
 	clear(b.Bytes)
 }
 
-// Parse reads line by line. A reference may need a preceding row for the entry of its block. If a
-// batch has room for only one more row, the entry is its last row.
+// Parse reads line by line. A reference may need an entry row for its block before it. If the batch
+// has room for only one row, the entry becomes its last row.
 func (p *parser) Parse(window []byte, b *trace.Batch, row int) (taken, count, rows int, err error) {
 	padded := window[:len(window)+lines.Slack]
 	for taken < len(window) && row < b.Len() {
@@ -95,7 +95,7 @@ func (p *parser) Parse(window []byte, b *trace.Batch, row int) (taken, count, ro
 		}
 		if what == blockStart && p.blocks == nil {
 			if row > 0 {
-				return taken, count, row, lines.ErrEndBatch // rows without a site must be in a batch without a site column
+				return taken, count, row, lines.ErrEndBatch // rows without a site need a batch without a site column
 			}
 			p.blocks = newBlocks()
 			b.NeedSite()
@@ -137,7 +137,7 @@ func (p *parser) resumes(what lineKind) bool {
 	return p.blocks != nil && p.blocks.called && (what == load || what == store)
 }
 
-// row adds the row for a line, if the line describes a row.
+// row adds the row for a line, if there is one.
 func (p *parser) row(b *trace.Batch, row int, what lineKind, addr trace.Addr, label []byte) (int, *trace.SyntaxError) {
 	switch what {
 	case load, store:
@@ -247,8 +247,8 @@ func Recognise(text []byte) (reason string, ok bool) {
 const (
 	// mostBlocks limits the memory for a file that is not a trace and whose labels all differ.
 	mostBlocks = 1 << 20
-	// deepest is the maximum number of nested calls that are tracked. If more calls are nested, for
-	// example because a trace lacks the ends of blocks, the outermost calls are forgotten.
+	// deepest is the maximum number of nested calls that are tracked. Outer calls are forgotten if
+	// more calls are nested, for example because a trace lacks the ends of blocks.
 	deepest = 1 << 16
 
 	outside = 0 // the block for references outside all blocks
@@ -265,7 +265,7 @@ type blocks struct {
 	called bool
 }
 
-// part describes a part of a block, in addition to the program's tables.
+// part describes a part of a block. The program's tables contain the rest.
 type part struct {
 	first uint32    // the block's first part
 	next  uint32    // the block's next part; 0: not created yet
@@ -286,8 +286,8 @@ func (t *blocks) add(b trace.Block, first uint32) uint32 {
 	return uint32(len(t.program.Blocks) - 1)
 }
 
-// function returns the number of a function, which it adds to the table if necessary. Blocks
-// identified by a hash have no function.
+// function returns the number of a function, and adds the function to the table if necessary.
+// Blocks that are identified by a hash have no function.
 func (t *blocks) function(name []byte) uint32 {
 	if name == nil {
 		return trace.NoFunction
@@ -301,7 +301,7 @@ func (t *blocks) function(name []byte) uint32 {
 	return n
 }
 
-// begin starts an execution of the block with that label.
+// begin starts an execution of the block with the given label.
 func (t *blocks) begin(label []byte) (block uint32, wrong *trace.SyntaxError) {
 	block, ok := t.labels[string(label)]
 	if !ok {
@@ -322,8 +322,8 @@ func (t *blocks) begin(label []byte) (block uint32, wrong *trace.SyntaxError) {
 	return block, nil
 }
 
-// end ends the innermost execution of the block with that label. It also ends all executions nested
-// in that execution, which must have been left by a jump.
+// end ends the innermost execution of the block with the given label, and all executions nested in
+// it. The nested executions must have been left by a jump.
 func (t *blocks) end(label []byte) bool {
 	first, ok := t.labels[string(label)]
 	if !ok {

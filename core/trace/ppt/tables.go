@@ -35,8 +35,8 @@ func (b BlockName) Parallel() bool {
 		func(mark string) bool { return strings.Contains(b.Function, mark) })
 }
 
-// ParseBlocks reads a block table. In this function and the following functions, name is the name
-// of the file in errors.
+// ParseBlocks reads a block table. name is the name of the file in errors, as in the functions
+// below.
 func ParseBlocks(name string, text []byte) ([]BlockName, error) {
 	var all []BlockName
 	err := eachLine(name, text, func(line []byte) *trace.SyntaxError {

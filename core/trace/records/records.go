@@ -31,12 +31,11 @@ type Parser interface {
 	// Begin adds the optional columns that have occurred in the trace so far. The batch has no data
 	// yet, and its length is its capacity.
 	Begin(b *trace.Batch)
-	// Parse reads records of window into b, starting at the given row. Parse returns the number of
-	// bytes that it no longer needs, and the number of rows in b. If the rows of a record do not all
-	// fit into b, the record does not count as read until its last row has been written. Until then,
-	// the parser remembers its position within the record. If Parse reads nothing although there is
-	// room, it is called again with more bytes. The offset of a *trace.SyntaxError is relative to the
-	// window.
+	// Parse reads records of window into b, starting at the given row. It returns the number of
+	// bytes that it no longer needs, and the number of rows in b. If not all rows of a record fit
+	// into b, the record counts as read only when its last row has been written, and the parser
+	// remembers its position within the record. If Parse reads nothing although b has room, it is
+	// called again with more bytes. The offset of a *trace.SyntaxError is relative to the window.
 	Parse(window []byte, b *trace.Batch, row int) (taken, rows int, err error)
 }
 

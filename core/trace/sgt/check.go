@@ -67,7 +67,7 @@ func (k *checker) all() {
 		c, err := k.in.next(k.r)
 		if lost := k.r.lost; lost.Chunks+lost.Frames > faults.Chunks+faults.Frames {
 			k.tell(lost.Offset, lost.First.Error())
-			k.r.lost.First = nil // this ensures that the next error is also reported
+			k.r.lost.First = nil // otherwise the next error would not be reported
 		}
 		if err != nil {
 			k.end(err)
@@ -111,7 +111,7 @@ func (k *checker) content(c *chunk) {
 	}
 }
 
-// decode returns the number of references in the steps of a chunk that can be decoded.
+// decode returns the number of references in the steps of a chunk up to the first error.
 func (k *checker) decode(c *chunk) (references uint64, err error) {
 	if err := k.d.unpack(c); err != nil {
 		return 0, err
@@ -122,7 +122,7 @@ func (k *checker) decode(c *chunk) (references uint64, err error) {
 	return k.unpacked(c)
 }
 
-// unpacked implements decode for a decompressed chunk with steps.
+// unpacked is decode for a decompressed chunk with steps.
 func (k *checker) unpacked(c *chunk) (references uint64, err error) {
 	references, err = k.steps(c, k.d.count)
 	if err == errNeedsValues {
@@ -133,9 +133,9 @@ func (k *checker) unpacked(c *chunk) (references uint64, err error) {
 	return references, err
 }
 
-// steps decodes the steps of a chunk ticket by ticket. The function count decodes at most the given
-// number of steps. It returns the number of references of these steps, and the part of the given
-// number of steps that remains.
+// steps decodes the steps of a chunk ticket by ticket, and returns the number of their references
+// and the number of steps not decoded. The function count decodes at most the given number of
+// steps, and returns the same two numbers.
 func (k *checker) steps(c *chunk, count func(most uint64) (references, left uint64, err error)) (references uint64, err error) {
 	d := &k.d
 	if err := d.begin(c, k.r.plans); err != nil {
@@ -156,8 +156,8 @@ func (k *checker) steps(c *chunk, count func(most uint64) (references, left uint
 	return references, d.end()
 }
 
-// withRows does the same as [decoder.count], but actually creates the rows. It is used if the
-// number of references depends on values.
+// withRows does the same as [decoder.count], but creates the rows. It is needed if the number of
+// references depends on values.
 func (k *checker) withRows(most uint64) (references, left uint64, err error) {
 	if k.rows == nil {
 		k.rows = trace.NewBatch(0)
@@ -170,7 +170,7 @@ func (k *checker) withRows(most uint64) (references, left uint64, err error) {
 		row := d.drain(&c, 0)
 		row, most, err = d.fill(&c, row, most)
 		references += uint64(row)
-		if err == nil && d.pending.bytes > 0 { // a range that may have 2^32 rows
+		if err == nil && d.pending.bytes > 0 { // a range can have 2^32 rows
 			err = errNeedsValues
 		}
 		if err != nil {
@@ -180,8 +180,7 @@ func (k *checker) withRows(most uint64) (references, left uint64, err error) {
 	return references, 0, nil
 }
 
-// withValues does the same as withRows, except that it counts only whole steps if a chunk is
-// damaged.
+// withValues does the same as withRows. If a chunk is damaged, it counts only complete steps.
 func (k *checker) withValues(most uint64) (references, left uint64, err error) {
 	for ; most > 0; most-- {
 		block, values, err := k.d.one()
@@ -339,10 +338,9 @@ func (s *Survey) add(c *chunk, threads map[uint32]*ThreadSurvey) {
 // errNeedsValues reports that the number of rows of a step depends on its values.
 var errNeedsValues = errors.New("the number of records depends on values that were not read")
 
-// count decodes at most the given number of steps without computing their values; it reads only the
-// lengths of the encoded values. It returns the number of the steps' rows, and the part of the
-// given number of steps that remains. After count, the decoder cannot create rows until
-// [decoder.begin] is called.
+// count decodes at most the given number of steps. It returns the number of their rows and the
+// number of steps that it did not decode. It reads only the lengths of encoded values, and computes
+// no values. The decoder cannot create rows again before [decoder.begin] is called.
 func (d *decoder) count(most uint64) (rows, left uint64, err error) {
 	for most > 0 && err == nil {
 		var steps, of uint64
@@ -372,7 +370,7 @@ func (d *decoder) count(most uint64) (rows, left uint64, err error) {
 }
 
 // countQueued removes at most the given number of steps from the queue. It returns the number of
-// these steps, and the number of their rows.
+// removed steps and the number of their rows.
 func (d *decoder) countQueued(most uint64) (steps, rows uint64, err error) {
 	q := &d.queue
 	if q.steps[q.stepAt] >= opNew {
@@ -442,8 +440,8 @@ func (d *decoder) countStep(b *decodedBlock, misses uint64) (rows uint64, err er
 	return uint64(b.count), nil
 }
 
-// countRun returns the number of rows of n expected steps. Expected steps do not change which block
-// is expected next, so the steps repeat as soon as the first block is expected again.
+// countRun returns the number of rows of n expected steps. Expected steps do not change the
+// predicted order of blocks, so the steps repeat as soon as the first block returns.
 func (d *decoder) countRun(n uint64) (rows uint64, err error) {
 	blocks := d.blocks.all
 	first := blocks[d.before].next()

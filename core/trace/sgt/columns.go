@@ -27,7 +27,7 @@ func (c *columns) describe(row int, cells []cell) {
 	}
 }
 
-// plain writes the row that a plan describes, for a step with the given values.
+// plain writes the row that r describes for a step with the given values.
 func (c *columns) plain(row int, r *planRow, vals *[MaxValues + 1]uint64) {
 	c.addr[row], c.bytes[row], c.kind[row], c.site[row] = vals[r.addr], r.bytes, r.kind, r.site
 	if c.arg != nil && r.how != sizedRow {
@@ -35,22 +35,21 @@ func (c *columns) plain(row int, r *planRow, vals *[MaxValues + 1]uint64) {
 	}
 }
 
-// copyOn repeats the rows [pattern, row) until it reaches end, in all columns except the addresses.
+// copyOn repeats the rows [pattern, row) up to row end, in all columns except the addresses.
 func (c *columns) copyOn(pattern, row, end int) {
 	copyOn(c.kind, pattern, row, end)
 	copyOn(c.bytes, pattern, row, end)
 	copyOn(c.site, pattern, row, end)
 }
 
-// copyOn repeats column[pattern:row] until it reaches end. Each copy is twice as long as the
-// previous copy.
+// copyOn repeats column[pattern:row] up to end. Each copy is twice as long as the previous copy.
 func copyOn[T any](column []T, pattern, row, end int) {
 	for row < end {
 		row += copy(column[row:end], column[pattern:row])
 	}
 }
 
-// rows writes as many rows of the step in vals as fit; the remaining rows stay in pending.
+// rows writes the rows of the step in vals that fit. The other rows stay in pending.
 func (d *decoder) rows(c *columns, row int, p *plan) int {
 	if p.form == varying || row+len(p.rows) > len(c.addr) {
 		d.pending = pending{rows: p.rows}
@@ -62,7 +61,6 @@ func (d *decoder) rows(c *columns, row int, p *plan) int {
 	return row + len(p.rows)
 }
 
-// drain writes as many pending rows as fit.
 func (d *decoder) drain(c *columns, row int) int {
 	p := &d.pending
 	for len(p.rows) > 0 && row < len(c.addr) {
@@ -82,8 +80,8 @@ func (d *decoder) drain(c *columns, row int) int {
 	return row
 }
 
-// part writes one row of a reference whose size is in the trace, and reports whether the reference
-// has more rows.
+// part writes one row of a reference whose size is stored in the trace, and reports whether more
+// rows of the reference follow.
 func (d *decoder) part(c *columns, row int, r *planRow) bool {
 	p := &d.pending
 	left := d.vals[r.arg] - p.bytes
@@ -93,10 +91,11 @@ func (d *decoder) part(c *columns, row int, r *planRow) bool {
 	return left > mostBytes
 }
 
-// The values in the queue become rows in one of two equivalent ways: [decoder.inTurn] and [decoder.inSteps].
+// Two equivalent methods convert the values in the queue to rows: [decoder.inTurn] and
+// [decoder.inSteps].
 
-// differences decodes the differences of the values that miss their predictions. If the chunk
-// contains too few differences, it shortens the queue.
+// differences decodes the differences of the values that were not predicted. If the chunk contains
+// too few differences, it shortens the queue.
 func (d *decoder) differences() {
 	q := &d.queue
 	for i := d.shortDifferences(0); i < q.missEnd; i = d.shortDifferences(i + 1) {
@@ -111,9 +110,8 @@ func (d *decoder) differences() {
 	}
 }
 
-// shortDifferences decodes the differences of the missed values, starting with number i. It stops
-// at the first difference that has more than eight bytes or is absent, and returns the number of
-// that missed value.
+// shortDifferences decodes differences from number i on. It stops at the first difference that has
+// more than eight bytes or is missing, and returns its number.
 func (d *decoder) shortDifferences(i int) int {
 	q, cells := &d.queue, d.cells.all
 	if len(cells) == 0 {
@@ -140,12 +138,12 @@ func (d *decoder) shortDifferences(i int) int {
 	return i
 }
 
-// inTurn writes the rows for the values in the queue, row by row, which is the fastest way in
-// native code. In irregular code, misses are unpredictable and a mispredicted branch costs as much
-// as several values, so the branch for misses is the only branch that depends on the trace.
+// inTurn writes the rows for the values in the queue row by row, which is the fastest method in
+// native code. Misses are unpredictable in irregular code, and a mispredicted branch costs as much
+// as several values. Therefore, only one branch depends on the trace, the branch for misses.
 //
-// inTurn is one function, with [difference] inlined by hand, so that its state stays in registers;
-// calls would take a quarter of its run time.
+// inTurn is one function with [difference] inlined by hand, so that its state stays in registers.
+// Calls would take a quarter of its run time.
 func (d *decoder) inTurn(c *columns, row int) (next int, err error) {
 	q, cells := &d.queue, d.cells.all
 	if len(cells) == 0 {
@@ -186,8 +184,8 @@ func (d *decoder) inTurn(c *columns, row int) (next int, err error) {
 }
 
 // inSteps writes the rows for the values in the queue column by column: first differences, then
-// addresses, then the rest. The loops have no branches and few live values. In WebAssembly, every
-// taken branch uses a jump table, and registers must be saved before the branch.
+// addresses, then the rest. The loops have no branches and few live values, because WebAssembly
+// code uses a jump table for every taken branch and must save registers before it.
 func (d *decoder) inSteps(c *columns, row int) (next int, err error) {
 	q := &d.queue
 	if q.valueAt == 0 {
@@ -204,7 +202,7 @@ func (d *decoder) inSteps(c *columns, row int) (next int, err error) {
 	return row + len(values), err
 }
 
-// addresses computes the addresses of values in the queue, without a branch for misses.
+// addresses computes the addresses of values in the queue. It has no branch for misses.
 func (d *decoder) addresses(addrs, values []uint64) {
 	q, cells := &d.queue, d.cells.all
 	if len(cells) == 0 {

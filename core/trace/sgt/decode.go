@@ -11,8 +11,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// slack is the number of bytes that a decoder may read beyond the end of a part before it detects
-// the end: a [window] and a nine-byte number.
+// slack is the number of bytes after a part that a decoder may read before it detects the end: a
+// [window] and a nine-byte number.
 const slack = window + 16
 
 // window is the number of bytes that loops access with masked indices, so that no bounds checks are
@@ -27,8 +27,8 @@ var (
 	errRest    = errors.New("the chunk contains more bytes or values than its steps use")
 )
 
-// decoder decodes the steps of one thread, one chunk after the other. It returns an error only
-// after all rows that precede the error.
+// decoder decodes the steps of one thread chunk by chunk. It returns an error only after all rows
+// that precede the error.
 type decoder struct {
 	slots
 	blocks table[decodedBlock]
@@ -43,8 +43,8 @@ type decoder struct {
 	controlEnd     int
 	valueEnd       int
 	ticketEnd      int
-	ring           []uint32 // slots of the loop that is being repeated
-	// slot of the last step's block; queued values belong to this step and earlier steps
+	ring           []uint32 // slots of the blocks of the loop that is being repeated
+	// slot of the block of the last step, to which queued values belong, too
 	before      uint32
 	previous    uint64
 	run         uint64 // remaining expected steps of the last long token
@@ -60,7 +60,6 @@ type decoder struct {
 	split   bool  // whether inSteps is used instead of inTurn
 }
 
-// behind describes the step after a run of expected steps.
 type behind struct {
 	misses  uint64 // one bit for each value, set if the value misses its prediction
 	follows uint64 // how the step's block is identified: followsNext, followsOther or followsNew
@@ -73,7 +72,7 @@ type decodedBlock struct {
 	// time before
 	links  uint64
 	scaled uint32 // one bit for each of the block's first 32 values, set if the value is scaled
-	// linkNarrow accepts a step if its misses are below this limit; 0: it accepts no step
+	// linkNarrow accepts a step whose misses are below this limit; 0: it accepts none
 	below uint8
 	// index of the block's first cell; there is a cell for each value or, in a straight block, for
 	// each row
@@ -89,12 +88,12 @@ type decodedBlock struct {
 // next returns the slot of the block that followed last.
 func (b *decodedBlock) next() uint32 { return uint32(b.links) }
 
-// follow records that a different block followed this time.
+// follow records that another block followed this time.
 func (b *decodedBlock) follow(slot uint32) { b.links = b.links<<32 | uint64(slot) }
 
 // cell contains the state of a value. In straight blocks, it also describes the row whose address
-// is the value. A row without a value has a cell that repeats the previous value, so that the cell
-// does not affect other values.
+// is the value. A row without a value has a cell that repeats the previous value, and thus does not
+// affect other values.
 type cell struct {
 	last, stride, link uint64
 	mask               uint64 // 0 for a row without a value
@@ -106,7 +105,7 @@ type cell struct {
 	scaled             uint8 // 1: the value's differences are encoded with a scale
 }
 
-// predict returns the selected prediction, and the other prediction.
+// predict returns the selected prediction and the other one.
 func (v *cell) predict(previous uint64) (now, other uint64) {
 	byStride, byLink := v.last+v.stride, previous+v.link
 	both := byStride ^ byLink
@@ -127,9 +126,8 @@ func (v *cell) miss(now, previous, other, off uint64) {
 	v.pick, v.stride, v.missed, v.link = pick, stride, ^uint64(0), now-previous
 }
 
-// learn updates the state with a value. If the value was not predicted correctly, missed is all
-// ones, and off is the difference from the last value. other is the prediction that was not
-// selected.
+// learn updates the state with a value. If the prediction missed, missed is all ones, and off is
+// the difference from the last value. other is the prediction that was not selected.
 func (v *cell) learn(now, previous, other, off, missed uint64) {
 	pick := v.pick ^ missed
 	if now != other {
@@ -147,8 +145,8 @@ type pending struct {
 	bytes uint64 // number of bytes of the first row's range that were returned
 }
 
-// prefix reads a prefix varint at b[at:]. Only the longest varints take a branch that depends on
-// the length.
+// prefix reads a prefix varint at b[at:]. Only for the longest varints does a branch depend on the
+// length.
 func prefix(b []byte, at int) (v uint64, next int) {
 	word := binary.LittleEndian.Uint64(b[at : at+8 : at+8])
 	t := bits.TrailingZeros64(word | 1<<8)
@@ -195,7 +193,6 @@ func (d *decoder) nextTicket() error {
 	return nil
 }
 
-// ticketDone reports whether all steps of the ticket have been converted to rows or are pending.
 func (d *decoder) ticketDone() bool { return d.ticketSteps == 0 && !d.queue.someValues() }
 
 // slot returns the slot of a block, which must have a plan.
@@ -252,10 +249,9 @@ func (d *decoder) cellsOf(b *decodedBlock) []cell {
 
 func (d *decoder) rowsOf(b *decodedBlock) []cell { return d.cells.all[b.first:][:b.rows] }
 
-// fill writes the rows of at most the given number of steps into c, starting at index row, until c
-// is full. It returns the index after the last row, and the part of the given number of steps that
-// remains. While the queue contains values, some steps count as processed although their rows have
-// not been written.
+// fill writes the rows of at most the given number of steps into c, from index row on, until c is
+// full. It returns the index after the last row, and the number of steps not processed. A step in
+// the queue can count as processed before its rows are written.
 func (d *decoder) fill(c *columns, row int, most uint64) (int, uint64, error) {
 	for row < len(c.addr) {
 		var err error
@@ -310,7 +306,7 @@ func (d *decoder) long(c *columns, row int, most uint64) (int, uint64, error) {
 			return next, most - done, nil
 		}
 	}
-	// Do not queue more steps than fit into c, so that a loop can be detected in the next batch.
+	// Queue only steps that fit into c, so that the next batch can detect a loop.
 	d.run -= d.queue.expect(min(n, uint64(len(c.addr)-row)))
 	return row, most, nil
 }
@@ -339,16 +335,16 @@ func (d *decoder) token() (err error) {
 	return nil
 }
 
-// enoughToRepeat is the smallest number of steps for which it is worthwhile to look for a loop.
+// enoughToRepeat is the minimum number of steps for which a search for a loop pays off.
 const enoughToRepeat = 16
 
 // mostInLoop limits the rows and steps of a loop that [decoder.loop] finds.
 const mostInLoop = 64
 
 // loop writes the rows of up to n expected steps if these steps repeat a loop of straight blocks.
-// In a run of expected steps, only values change. Therefore, from the second round on, every value
+// Only values change in a run of expected steps. From the second round on, each value therefore
 // grows by a constant amount per round: its stride or, if it is predicted by link, the growth of
-// the preceding value. loop decodes two rounds step by step, and then computes the other rounds
+// the previous value. loop decodes two rounds step by step, and then computes the other rounds
 // value by value.
 func (d *decoder) loop(c *columns, row int, n uint64) (next int, done uint64) {
 	steps, width := d.findLoop()
@@ -363,8 +359,8 @@ func (d *decoder) loop(c *columns, row int, n uint64) (next int, done uint64) {
 }
 
 // findLoop puts the slots of the next expected blocks into d.ring, up to the first repetition. It
-// returns the number of these steps and the number of their rows, or 0 steps if the steps do not
-// form a loop.
+// returns the number of these steps and the number of their rows. It returns 0 steps if there is no
+// loop.
 func (d *decoder) findLoop() (steps uint64, width int) {
 	first := d.blocks.all[d.before].next()
 	d.ring = d.ring[:0]
@@ -429,7 +425,7 @@ func (d *decoder) lastGrows() (grows uint64) {
 			if v.pick == 0 {
 				return v.stride
 			}
-			grows += v.link // if all values are predicted by link: the sum of all links
+			grows += v.link // all values are predicted by link: the sum of all links
 		}
 	}
 	return grows
@@ -477,8 +473,8 @@ func (d *decoder) turn(s behind) error {
 	return nil
 }
 
-// follow makes another block the expected block; off is the zigzag-encoded difference between the
-// numbers of the two blocks.
+// follow makes another block the expected block. off is the zigzag-encoded difference between the
+// numbers of the blocks.
 func (d *decoder) follow(off uint64) error {
 	number := uint64(d.blocks.all[d.blocks.all[d.before].next()].number) + unzigzag(off)
 	if number >= uint64(len(d.plans)) {
@@ -492,7 +488,7 @@ func (d *decoder) follow(off uint64) error {
 }
 
 // one decodes the next step of the ticket without writing its rows. The values are valid until the
-// next call. Do not mix calls of one and fill.
+// next call. Calls of one and fill must not be mixed.
 func (d *decoder) one() (block uint32, values []uint64, err error) {
 	slot, misses, err := d.next()
 	if err != nil {
@@ -528,8 +524,8 @@ func (d *decoder) next() (slot uint32, misses uint64, err error) {
 	return d.before, s.misses, err
 }
 
-// correct computes the values of a step; the bits of misses mark the values that miss their
-// predictions.
+// correct computes the values of a step. The bits of misses mark the values that were not
+// predicted.
 func (d *decoder) correct(cells []cell, to []uint64, misses uint64) {
 	to = to[:len(cells)]
 	for i := range cells {
@@ -569,7 +565,7 @@ func (d *decoder) end() error {
 	return nil
 }
 
-// table is a list whose capacity is a power of two, so that a mask can keep indices in bounds,
+// table is a list whose capacity is a power of two. A mask can therefore keep indices in bounds,
 // which is faster than a comparison.
 type table[T any] struct {
 	all  []T // not empty if there is an entry

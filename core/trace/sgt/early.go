@@ -10,11 +10,11 @@ import (
 )
 
 // early contains the first rows of a chunk, which a goroutine decodes in advance. Chunks are
-// independent. With several processors, a reader therefore decodes the next chunks while it returns
-// the rows of the current chunk.
+// independent, so a reader with several processors can decode the next chunks while it returns the
+// rows of the current chunk.
 //
-// A chunk of a regular loop has far more rows than bytes. Therefore, the decoder of such a chunk
-// stops when the columns are full, and the reader resumes the decoder later.
+// A chunk of a regular loop has far more rows than bytes. The decoder of such a chunk therefore
+// stops when the columns are full, and the reader resumes it later.
 type early struct {
 	columns columns
 	c       *chunk
@@ -22,12 +22,12 @@ type early struct {
 	plans   []plan
 	rows    int           // number of rows decoded so far
 	at      int           // number of rows returned so far
-	tickets []earlyTicket // receives a value when the goroutine is done
+	tickets []earlyTicket // receives a value when the goroutine has finished
 	ticket  int           // index of the current ticket
 	ended   bool          // whether all rows of the chunk have been decoded
 	err     error         // the error that ended decoding; nil: the chunk ended
 	done    chan struct{}
-	decode  func() // function that the goroutine runs; stored so that starting a goroutine does not allocate memory
+	decode  func() // function of the goroutine, stored so that starting a goroutine allocates nothing
 }
 
 func newEarly() *early {
@@ -41,7 +41,6 @@ func newEarly() *early {
 	return e
 }
 
-// earlyTicket is a ticket and the index of its first row.
 type earlyTicket struct {
 	ticket uint64
 	from   int
@@ -72,11 +71,10 @@ func (r *Reader) startEarly(c *chunk) {
 	e := r.reused.early()
 	e.c, e.d, e.plans = c, r.reused.decoder(), r.plans[:c.known.blocks]
 	e.rows, e.at, e.tickets, e.ticket, e.ended = 0, 0, e.tickets[:0], 0, false
-	// regular code has more rows per byte, but more room is unnecessary because such code is decoded
-	// quickly
+	// Regular code has more rows per byte, but is decoded quickly without more room.
 	rows := min(c.references, 8*c.contentBytes())
 	if r.kinds&trace.EventKinds != 0 {
-		// usually enough for the rows of a block and for the entry or return of its function
+		// room for the rows of a block, and for the entry or return of its function
 		rows += 3 * c.steps
 	}
 	e.resize(int(min(rows, uint64(r.early.rows))), c.known.hasArg)
@@ -84,7 +82,6 @@ func (r *Reader) startEarly(c *chunk) {
 	go e.decode()
 }
 
-// resize changes the capacity to the given number of rows.
 func (e *early) resize(rows int, arg bool) {
 	c := &e.columns
 	rows = max(rows, 1)
@@ -134,8 +131,8 @@ func (e *early) fill() error {
 	return nil
 }
 
-// give copies rows of the current ticket to c, beginning at index row, and returns the index after
-// the last row.
+// give copies rows of the current ticket to c, from index row on, and returns the index after the
+// last copied row.
 func (e *early) give(c *columns, row int) int {
 	end := e.rows
 	if e.ticket+1 < len(e.tickets) {
@@ -153,8 +150,8 @@ func (e *early) give(c *columns, row int) int {
 	return row + n
 }
 
-// runEarly writes the rows of a lane that were decoded in advance, until it is another lane's turn
-// or c is full. goes reports whether the lane may continue.
+// runEarly writes the rows of a lane that were decoded in advance, until another lane has the next
+// row or c is full. goes reports whether the lane may continue.
 func (r *Reader) runEarly(l *lane, c *columns, row int, limit place) (next int, goes bool) {
 	e := l.early
 	for row < len(c.addr) {
@@ -195,8 +192,8 @@ type reused struct {
 	split    bool // the value of decoder.split in new decoders
 }
 
-// reuse removes the last entry from a pool and returns it. If the pool is empty, reuse returns a
-// new entry.
+// reuse removes the last entry from a pool and returns it, or returns a new entry if the pool is
+// empty.
 func reuse[T any](pool *[]*T, create func() *T) *T {
 	last := len(*pool) - 1
 	if last < 0 {
@@ -233,8 +230,8 @@ func (d *decoder) start(c *chunk, plans []plan) error {
 	return d.begin(c, plans)
 }
 
-// unpack decompresses the content of a chunk. LZ4 expands a byte to at most 255 bytes. This limits
-// the memory that is allocated for an invalid length.
+// unpack decompresses the content of a chunk. LZ4 expands a byte to at most 255 bytes, which limits
+// the memory that is allocated for a wrong length.
 func (d *decoder) unpack(c *chunk) error {
 	n := c.contentBytes()
 	if n > 255*uint64(len(c.packed)) {

@@ -1,8 +1,8 @@
 package sgt
 
 // slots maps blocks to slots in the current chunk. Only a few blocks of a large program occur in a
-// chunk. Each block that occurs is assigned the next free slot, so that the cost of resetting the
-// state depends only on the number of slots in use.
+// chunk, and each of them gets the next free slot. The cost of a reset therefore depends only on
+// the number of slots in use.
 type slots struct {
 	of    []slotAt // slot of each block
 	chunk uint32   // number of the chunk; slots of other chunks are invalid
@@ -34,14 +34,14 @@ type encoder struct {
 
 	control, value, ticket []byte
 
-	before   uint32 // slot of the last step's block
+	before   uint32 // slot of the block of the last step
 	previous uint64 // last value of any site
 	run      uint64 // number of expected steps not yet written
 
 	steps, references       uint64
 	firstTicket, lastTicket uint64
 	ticketSteps             uint64 // number of steps of the last ticket
-	ticketBefore            uint64 // the ticket that precedes the last ticket
+	ticketBefore            uint64 // the ticket before the last ticket
 }
 
 type encodedBlock struct {
@@ -118,15 +118,15 @@ func (e *encoder) step(ticket uint64, block uint32, values []uint64, layouts []l
 	return references
 }
 
-// These values specify how a token identifies the block of its step: as the block that followed
-// last, as the block that followed the time before, or as a new block.
+// A token identifies the block of its step in one of these ways: as the block that followed last,
+// as the block that followed the time before, or as a new block.
 const (
 	followsNext = iota
 	followsOther
 	followsNew
 )
 
-// A token that contains longRun represents a run of at least this length; the excess follows the
+// A token with longRun represents a run of at least this length. The rest of the length follows the
 // token.
 const longRun = 3
 

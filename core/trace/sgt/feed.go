@@ -39,8 +39,8 @@ func AppendFrame(dst []byte, tag string, body []byte) []byte {
 	return binary.LittleEndian.AppendUint32(dst, crc32.Checksum(dst[checked:], castagnoli))
 }
 
-// TableError reports an error in a frame's tables. A frame with a correct checksum has such an
-// error only if the program that wrote it has a bug.
+// TableError reports an error in a frame's tables. If the checksum of the frame is correct, the
+// program that wrote it has a bug.
 type TableError struct {
 	Offset int    // byte offset in the decompressed tables
 	What   string // "successor", "length of a text", ...
@@ -76,8 +76,7 @@ type feed struct {
 }
 
 // next reads a frame, and skips frames of other programs. It returns io.EOF at the end of the file,
-// and io.ErrUnexpectedEOF if the file is truncated. If it returns errCheck, the tag and body may be
-// wrong.
+// and io.ErrUnexpectedEOF if the file is cut off. After errCheck, the tag and body can be wrong.
 func (f *feed) next() (frame, error) {
 	for {
 		at := f.at
@@ -134,8 +133,7 @@ func (f *feed) read(p []byte) error {
 	return err
 }
 
-// readLong appends n bytes to dst. It allocates memory gradually as bytes arrive, because n may be
-// wrong.
+// readLong appends n bytes to dst. n may be wrong, so memory is allocated only as bytes arrive.
 func (f *feed) readLong(dst []byte, n int) ([]byte, error) {
 	const believed = 1 << 20
 	for n > 0 {

@@ -87,8 +87,8 @@ func (t *Tables) Append(dst []byte, h trace.Header) []byte {
 	return dst
 }
 
-// each calls put with the tag and body of each frame that is needed for the new parts of a header.
-// It writes modules only if ordered is set, i.e. if the sites are in order.
+// each calls put with the tag and body of each frame for the new parts of a header. It writes
+// modules only if ordered is set, which means that the sites are in order.
 func (t *Tables) each(h trace.Header, ordered bool, put func(tag string, body []byte) error) error {
 	var err error
 	add := func(tag string, body []byte) {
@@ -125,8 +125,8 @@ func (t *Tables) each(h trace.Header, ordered bool, put func(tag string, body []
 	return err
 }
 
-// inOrder reports whether the sites are in the order of the blocks, so that tables can express
-// them.
+// inOrder reports whether the sites are in the order of the blocks. Tables cannot express any other
+// order.
 func inOrder(p *trace.Program) bool {
 	next := uint32(0)
 	for i := range p.Blocks {
@@ -146,7 +146,7 @@ func inOrder(p *trace.Program) bool {
 }
 
 // part returns the next new module as a program. The module of blocks without a function is
-// unknown, so they become part of the module of the preceding blocks.
+// unknown, so they belong to the module of the blocks before them.
 func (t *Tables) part(p *trace.Program) *trace.Program {
 	part := &trace.Program{Modules: make([]trace.Module, 1)}
 	functions, blocks, objects := len(p.Functions), len(p.Blocks), len(p.Objects)
@@ -186,8 +186,8 @@ func (t *Tables) part(p *trace.Program) *trace.Program {
 	return part
 }
 
-// ownStructures adds structures from the list all to a module, if the module's sites or objects
-// refer to them.
+// ownStructures adds the structures of all to which a module's sites or objects refer to the
+// module.
 func ownStructures(part *trace.Program, all []trace.Structure) {
 	if len(all) == 0 {
 		return
@@ -213,8 +213,8 @@ func ownStructures(part *trace.Program, all []trace.Structure) {
 }
 
 // end returns the indices at which the functions and blocks of the next module end. The next module
-// must not be the last module. If its blocks refer to blocks of a later module, end returns the
-// total numbers of functions and blocks.
+// must not be the last one. If its blocks refer to blocks of a later module, end returns the total
+// numbers of functions and blocks.
 func (t *Tables) end(p *trace.Program) (functions, blocks int) {
 	functions = t.functions
 	for functions < len(p.Functions) && p.Functions[functions].Module <= uint32(t.modules) {
@@ -230,8 +230,8 @@ func (t *Tables) end(p *trace.Program) (functions, blocks int) {
 	return functions, blocks
 }
 
-// apart reports whether a module can end at the given indices: no function or block before the
-// indices may refer to a later function or block, or vice versa.
+// apart reports whether a module can end at the given indices. No function or block before them may
+// refer to a later function or block, or vice versa.
 func (t *Tables) apart(p *trace.Program, functions, blocks int) bool {
 	for i := t.functions; i < len(p.Functions); i++ {
 		f := &p.Functions[i]
@@ -253,8 +253,8 @@ func (t *Tables) apart(p *trace.Program, functions, blocks int) bool {
 	return true
 }
 
-// eachObjects writes the addresses of the objects of every module in which an address is new or has
-// changed.
+// eachObjects writes the addresses of the objects of a module if any of these addresses is new or
+// has changed.
 func (t *Tables) eachObjects(p *trace.Program, add func(tag string, body []byte)) {
 	for module, first := range t.moduleOf {
 		end := t.objects

@@ -14,9 +14,9 @@ import (
 // If rows contain the addresses of instructions, each combination of kind, size and instruction is
 // a site. Otherwise, rows are grouped by history: two rows belong to the same group if they agree
 // in kind and size, and the historyRows rows before them also agree. A group has up to mostStreams
-// sites, and a row is assigned to the site that predicts its address, so that similar references of
-// a loop have different sites. With both groups and predictions, a lackey trace is a third smaller
-// than with either of them alone, and has half as many tokens to decode.
+// sites, and a row belongs to the site that predicts its address. Similar references of a loop
+// therefore have different sites. With groups and predictions, a lackey trace is a third smaller
+// than with one of them, and has half as many tokens to decode.
 type Importer struct {
 	w *Writer
 	namer
@@ -25,7 +25,7 @@ type Importer struct {
 	known   knownBlocks
 	ticket  uint64       // ticket of the last row
 	values  [2]uint64    // values of the last row
-	told    trace.Header // the header that the facts written so far describe
+	told    trace.Header // the header whose facts have been written
 }
 
 // NewImporter returns an Importer that writes a container for a converted trace.
@@ -135,11 +135,10 @@ func (m *Importer) Close(e End) error {
 }
 
 // execution is the current execution of a block of the trace. In some traces, such as PPT traces,
-// the references of a block differ between executions; in a container, a block always produces the
+// the references of a block differ between executions. In a container, a block always produces the
 // same rows. A block of the trace therefore becomes several blocks, one for each distinct list of
-// sites. Some references cannot belong to these blocks, because the original block was not entered
-// again: references beyond MaxValues values, and references that follow the references of another
-// block. Such references become steps of a synthetic block.
+// sites. References beyond MaxValues values, and references after the references of another block,
+// do not belong to any of these blocks. They become steps of a synthetic block.
 type execution struct {
 	begun  bool
 	entry  bool   // whether the execution began with a BlockEntry row
@@ -191,7 +190,7 @@ func (m *Importer) executions(b *trace.Batch, p *trace.Program) error {
 	return nil
 }
 
-// goesOn reports whether a reference of a block belongs to the current execution of that block.
+// goesOn reports whether a reference belongs to the current execution of its block.
 func (e *execution) goesOn(block uint32) bool {
 	return e.begun && e.entry && e.block == block && len(e.values) <= MaxValues-2
 }
@@ -241,8 +240,7 @@ func (m *Importer) blockOf(e *execution) uint32 {
 	return n
 }
 
-// instrsWith returns a block's instructions, with references to the given sites instead of the
-// block's sites.
+// instrsWith returns a block's instructions with the given sites in place of the block's sites.
 func instrsWith(b trace.Block, sites []uint32) []trace.Instr {
 	instrs := slices.Clone(b.Instrs)
 	for i := range instrs {
@@ -268,7 +266,7 @@ func (m *Importer) structureOf(s uint32) uint32 {
 	return n
 }
 
-// notAKind is the kind of a group that no row belongs to.
+// no row belongs to a group of this kind
 const notAKind trace.Kind = 0xff
 
 // functionOf adds a function of the trace to the new table.
@@ -290,11 +288,11 @@ func (m *Importer) functionOf(f uint32) uint32 {
 const (
 	historyRows = 6
 	mostStreams = 4
-	// nearBytes is the maximum distance between the last address of a stream and the address of a
-	// row that continues the stream although its address was not predicted.
+	// nearBytes is the maximum distance between the last address of a stream and an address that
+	// continues the stream without having been predicted.
 	nearBytes = 2048
-	// mostGroupSites is the number of sites at which grouping by history stops. A program with so many
-	// sites has irregular references, so history is useless.
+	// mostGroupSites is the number of sites at which grouping by history stops. A program with this
+	// number of sites has irregular references, for which history is useless.
 	mostGroupSites = 1 << 16
 )
 
@@ -344,8 +342,8 @@ type family struct {
 	count  int
 }
 
-// families is a hash table of families. It is not a map, because it is searched every few rows, and
-// a map would be several times slower.
+// families is a hash table of families. It is searched every few rows, and a map would be several
+// times slower.
 type families struct {
 	all  []family
 	slot []uint32 // 1 + the index of a family, with linear probing; 0: a free slot

@@ -14,16 +14,16 @@ type plan struct {
 	rows   []planRow
 }
 
-// form distinguishes plans by how fast they can be executed.
+// form classifies plans by the fastest way to execute them.
 type form uint8
 
 const (
-	// every value is the address of one row, in order; other rows precede or follow these rows and
-	// have no value
+	// every value is the address of one row, in order; rows without a value come before or after
+	// these rows
 	straight form = iota
 	fixed         // the number of rows is always the same
-	// the number of rows varies: a range of 2^32 bytes or more becomes several rows, and the end of a
-	// continuing loop becomes no row
+	// the number of rows varies: a range of 2^32 bytes or more becomes several rows, and the end of
+	// a loop that continues produces no row
 	varying
 )
 
@@ -39,7 +39,7 @@ type planRow struct {
 	more  uint64 // constant added to the value for Arg
 }
 
-// rowForm specifies whether a value affects a row in another way.
+// rowForm specifies a further effect that a value has on a row.
 type rowForm uint8
 
 const (
@@ -101,7 +101,7 @@ func (p *planner) plan(number uint32, b *trace.Block, sites []trace.Site) plan {
 	return made
 }
 
-// accesses reports whether rows of a site imply that its block was entered.
+// accesses reports whether a row of a site shows that its block was entered.
 func accesses(s trace.Site) bool { return s.Kind <= trace.Modify }
 
 // writePCs fills a PC column. Rows of blocks have no PC.
@@ -149,8 +149,8 @@ func (r *planRow) isConstant() bool {
 	return r.how == onlyRow && r.addr == constantValue && r.arg == constantValue && r.more == 0
 }
 
-// formOf returns the form of a plan and, if it is straight, the number of rows before the rows with
-// values.
+// formOf returns the form of a plan and, if it is straight, the number of rows before the first row
+// with a value.
 func formOf(p *plan) (lead uint8, f form) {
 	first := slices.IndexFunc(p.rows, func(r planRow) bool { return !r.isConstant() })
 	if first < 0 {
@@ -178,7 +178,7 @@ func formOf(p *plan) (lead uint8, f form) {
 // layout describes a block for encoders and decoders.
 type layout struct {
 	scales     []uint8 // scales of the block's values
-	references uint64  // number of rows that are references, assuming that no reference has 2^32 bytes or more
+	references uint64  // number of rows that are references, if no reference has 2^32 bytes or more
 	sizes      []uint8 // numbers of the values that are the sizes of references
 }
 
@@ -217,8 +217,8 @@ func appendLayouts(layouts []layout, p *trace.Program) []layout {
 	return layouts
 }
 
-// scaleOf returns the number of low bits that are usually 0 in the differences of a value. Bits are
-// 0 if the value is the address of aligned words.
+// scaleOf returns the number of low bits that are usually 0 in the differences of a value, because
+// the value is the address of aligned words.
 func scaleOf(s *trace.Site, value int) uint8 {
 	switch {
 	case value > 0 || s.Kind > trace.Fetch || s.Bytes < 2:

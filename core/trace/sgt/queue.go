@@ -17,9 +17,9 @@ import (
 // number: the index of its cell and, in a higher bit, whether the value misses its prediction.
 // Steps of blocks that are not straight are left to [decoder.specials].
 //
-// Separate loops over tokens, blocks and values ensure that mispredicted branches in one loop do
-// not stall the others. Masks keep indices in bounds, because in WebAssembly a comparison would end
-// an optimised region.
+// Tokens, blocks and values are processed in separate loops, so that a mispredicted branch in one
+// loop does not stall the others. Masks keep indices in bounds, because in WebAssembly a comparison
+// would end an optimised region.
 type queue struct {
 	stepAt, stepEnd   int // remaining steps
 	valueAt, valueEnd int // remaining values of earlier steps
@@ -60,11 +60,11 @@ func (q *queue) expect(n uint64) uint64 {
 	return n
 }
 
-// followsMask selects the bits of a token that specify how the block of its step is identified.
+// followsMask selects the bits of a token that identify the block of its step.
 const followsMask = 3
 
-// tokenBytes maps the first byte of a token to the length of the token. The length includes another
-// byte if the run is long; 0 means more than four bytes.
+// tokenBytes maps the first byte of a token to the length of the token, including another byte if
+// the run is long; 0 means more than four bytes.
 var tokenBytes = func() (n [256]uint8) {
 	for first := range n {
 		more := bits.TrailingZeros8(uint8(first))
@@ -99,9 +99,9 @@ var shortTokens = func() (t [256]shortToken) {
 	return t
 }()
 
-// expand fills the empty queue with the steps of the next tokens, up to a long token. The lengths
-// of runs are unpredictable, so a loop over each run would cause a mispredicted branch. Instead,
-// all steps are initially expected steps, and tokens merely skip their runs.
+// expand fills the empty queue with the steps of the next tokens, up to a long token. Runs have
+// unpredictable lengths, so a loop over each run would mispredict branches. Instead, all steps are
+// initially expected steps, and tokens merely skip their runs.
 func (d *decoder) expand() {
 	q := &d.queue
 	end := int(min(stepRoom, d.steps))
@@ -163,9 +163,9 @@ func (d *decoder) expandShort(at, end, control int) int {
 	return at
 }
 
-// link converts at most the given number of steps to values, as long as the values fit, and returns
-// the number of converted steps. It stops before an invalid step and before a step of a block that
-// is not straight.
+// link converts at most the given number of steps to values while the values fit, and returns the
+// number of converted steps. It stops before an invalid step and before a step of a block that is
+// not straight.
 func (d *decoder) link(most uint64) uint64 {
 	q := &d.queue
 	from := q.stepAt
@@ -184,9 +184,9 @@ func (d *decoder) link(most uint64) uint64 {
 	return steps
 }
 
-// linkNarrow converts steps up to end, as long as they belong to known straight blocks with few
-// rows. The next block depends only on the previous block. To avoid branches, it writes two rows
-// for each step, even if the step has fewer rows.
+// linkNarrow converts steps up to end while they belong to known straight blocks with few rows. The
+// next block depends only on the previous block. linkNarrow writes two rows for each step, even if
+// the step has fewer, to avoid branches.
 func (d *decoder) linkNarrow(end int) {
 	q, blocks := &d.queue, d.blocks.all
 	if len(blocks) == 0 {
@@ -253,8 +253,8 @@ func (d *decoder) linkNew() error {
 	return d.follow(off)
 }
 
-// specials writes the rows of at most the given number of steps, as long as they belong to known
-// blocks that are not straight. Its results have the same meaning as in [decoder.fill].
+// specials writes the rows of at most the given number of steps while they belong to known blocks
+// that are not straight. Its results have the same meaning as in [decoder.fill].
 func (d *decoder) specials(c *columns, row int, most uint64) (int, uint64, error) {
 	q := &d.queue
 	for row < len(c.addr) && most > 0 && q.someSteps() {

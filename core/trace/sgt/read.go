@@ -24,12 +24,12 @@ type Reader struct {
 	options Options
 	source  source
 	ended   error  // the error that ended reading; io.EOF: the file is complete; nil: the end has not been reached
-	floor   uint64 // lower bound of the tickets in chunks that have not been read
+	floor   uint64 // lower bound of the tickets in unread chunks
 
 	*told
 	planner
 	lanes   map[uint32]*lane
-	turn    []*lane // heap, ordered by the next step
+	turn    []*lane // heap of lanes, ordered by their next step
 	reused  reused
 	each    func(frame) error // called for all frames except CHNK frames; may be nil
 	latest  *known            // the tables that precede the last chunk read
@@ -64,8 +64,7 @@ type lane struct {
 	ticket uint64 // ticket of the next step
 	queue  []*chunk
 	d      *decoder // decoder of the first chunk; nil: its decoding has not started
-	// rows that were decoded in advance, and that are returned before the decoder continues; nil: no
-	// rows
+	// rows that were decoded in advance; the decoder continues after them; nil: none
 	early *early
 	rows  uint64 // number of returned rows of the first chunk
 }
@@ -212,7 +211,7 @@ func (r *Reader) top() *lane {
 	}
 }
 
-// ready reports whether the first lane is known to have the next step and enough chunks are being
+// ready reports whether the first lane certainly has the next step, and enough chunks are being
 // decoded in advance.
 func (r *Reader) ready() bool {
 	return r.ended != nil || r.turn[0].ticket < r.floor && r.earlies >= r.early.chunks
@@ -328,8 +327,8 @@ func (r *Reader) begin(l *lane) error {
 	return l.d.start(c, r.plans[:c.known.blocks])
 }
 
-// leave ends the reading of the first chunk of a lane. If err is not nil, the remaining part of the
-// chunk counts as lost. leave returns row unchanged.
+// leave ends the reading of the first chunk of a lane. If err is not nil, the rest of the chunk
+// counts as lost. leave returns row unchanged.
 func (r *Reader) leave(l *lane, err error, row int) int {
 	if c := l.queue[0]; err != nil {
 		r.lose(Lost{Chunks: 1, References: c.references - min(c.references, l.rows), First: err, Offset: c.at})
@@ -442,8 +441,8 @@ func (p place) before(other place) bool {
 
 func (l *lane) place() place { return place{l.ticket, l.thread} }
 
-// limit returns how far the first lane may run: up to the place of the second lane, or up to the
-// floor if unread chunks may precede that lane.
+// limit returns the place up to which the first lane may run. This is the place of the second lane,
+// or the floor if unread chunks may come earlier.
 func (r *Reader) limit() place {
 	limit := place{^uint64(0), ^uint32(0)}
 	for _, l := range r.turn[min(1, len(r.turn)):min(3, len(r.turn))] {

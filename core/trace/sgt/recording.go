@@ -81,9 +81,9 @@ func (w *Writer) CopyChunk(h *ChunkHead, frame []byte) {
 
 // Renumberer changes the numbers of blocks in the chunks of a recording. Block numbers occur only
 // in the control part of a chunk, as differences from the expected block, and only for blocks other
-// than the two that followed last (FORMAT.md, "Chunks"). Therefore, values and tickets do not
-// change, and the Renumberer needs only these two blocks from the coder's state. Block 0 keeps its
-// number, because chunks begin as if it had been executed.
+// than the two that followed last (FORMAT.md, "Chunks"). Values and tickets therefore do not
+// change, and the Renumberer needs only these two blocks of the coder's state. Block 0 keeps its
+// number, because a chunk begins as if block 0 had been executed.
 type Renumberer struct {
 	number  []uint32 // new number of each block, by old number
 	follow  []follow // the blocks that followed each block, by old number
@@ -131,8 +131,8 @@ func (r *Renumberer) Chunk(file io.ReaderAt, c *RecordedChunk) ([]byte, error) {
 	return r.frame.Bytes(), nil
 }
 
-// translate sets r.made to the new control part, for the given number of steps. The old control
-// part ends at end and is followed by slack.
+// translate sets r.made to the new control part for the given number of steps. The old control part
+// ends at end, and slack follows it.
 func (r *Renumberer) translate(old []byte, end int, steps uint64) error {
 	for _, b := range r.changed {
 		r.follow[b] = follow{b, b}

@@ -22,7 +22,6 @@ type Restorer struct {
 	err    error
 }
 
-// restored is the current step.
 type restored struct {
 	open   bool
 	block  uint32
@@ -30,8 +29,8 @@ type restored struct {
 	next   uint32 // next expected site
 	end    uint32
 	values []uint64
-	// the next address of a large reference that continues after the previous row; 0: the previous row
-	// ended its reference
+	// the next address of a large reference that continues after the previous row; 0: no reference
+	// continues
 	more trace.Addr
 }
 
@@ -162,8 +161,8 @@ func (r *Restorer) enter(p *trace.Program, block, thread uint32) error {
 	return nil
 }
 
-// pass skips the sites before site to. These sites must be ends of worksharing loops that continue,
-// which produce no row.
+// pass skips the sites before site to, which must be ends of worksharing loops that continue. They
+// produce no row.
 func (r *Restorer) pass(p *trace.Program, to uint32) {
 	const going = 1
 	for s := &r.step; s.next != to && s.next < s.end && p.Sites[s.next].Kind == trace.LoopEnd; s.next++ {

@@ -23,7 +23,6 @@ func (p *Part) isWhole() bool {
 	return p.Kinds&trace.AllKinds == trace.AllKinds && p.Threads == nil && p.Skip == 0 && p.Limit == 0
 }
 
-// String describes the part.
 func (p *Part) String() string {
 	words := []string{"kinds " + p.Kinds.String()}
 	if p.Threads != nil {
@@ -115,7 +114,7 @@ func (x *Rewriter) module(body []byte) error {
 }
 
 // thin removes the sites of omitted kinds from the blocks of a module. It sets keep to the numbers
-// of the values that remain in each block.
+// of the remaining values of each block.
 func (x *Rewriter) thin(p *trace.Program, keep [][]uint8) {
 	sites := p.Sites
 	p.Sites = nil
@@ -123,7 +122,7 @@ func (x *Rewriter) thin(p *trace.Program, keep [][]uint8) {
 		b := &p.Blocks[i]
 		old, value := sites[b.FirstSite:b.FirstSite+b.Sites], uint8(0)
 		keep[i] = []uint8{}
-		// 1 + the new number of each site, with the meaning of Instr.Site
+		// 1 + the new number of each site, as in Instr.Site
 		number := make([]uint32, len(old)+1)
 		b.FirstSite = uint32(len(p.Sites))
 		for n := range old {
@@ -169,7 +168,7 @@ func (x *Rewriter) Copy(steps int) error {
 // References returns the number of references written so far.
 func (x *Rewriter) References() uint64 { return x.w.total }
 
-// step copies a step, or its references within the part.
+// step copies a step, or only its references that belong to the part.
 func (x *Rewriter) step(at place, block uint32, values []uint64) error {
 	to := &x.blocks[block]
 	if to.keep != nil {

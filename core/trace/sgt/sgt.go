@@ -18,11 +18,10 @@
 //
 // The performance-critical functions are [decoder.inTurn] for irregular code, [decoder.inSteps] for
 // irregular code in WebAssembly, and [decoder.loop] for loops. In a loop, every value is an
-// arithmetic progression, so columns can be filled without decoding steps. The idea of predicting
-// by stride or by link comes from value predictors (Sazeides and Smith, The Predictability of Data
+// arithmetic progression, so columns are filled without decoding steps. The idea of predicting by
+// stride or by link comes from value predictors (Sazeides and Smith, The Predictability of Data
 // Values, MICRO 1997) and from trace compressors based on them (Burtscher, VPC3, SIGMETRICS 2004).
-// Instead of choosing among many predictors for each value, this coder keeps two per site, and
-// switches between them on a miss.
+// This coder keeps only two predictors per site, and switches between them on a miss.
 package sgt
 
 // Version is the newest version of the container that this package writes and reads.

@@ -22,9 +22,9 @@ type Source struct {
 	chunks []chunkEntry // entries of the chunks, in file order
 }
 
-// NewSource reads the index of a file of size bytes. If beside is not nil, it is another reader of
-// the same file, and the tables that it has already read are not read again. NewSource returns an
-// error if the file has no index or its index is wrong.
+// NewSource reads the index of a file of size bytes. beside, if not nil, is another reader of the
+// file. The tables that it has read are not read again. NewSource returns an error if the file has
+// no index or its index is wrong.
 func NewSource(name string, file io.ReaderAt, size int64, beside *Reader) (*Source, error) {
 	x, err := readIndex(file, size)
 	if err != nil {
@@ -76,7 +76,7 @@ func (s *Source) before(end uint64) []uint64 {
 }
 
 // tell returns the contents of the tables that precede an offset in the file. t contains the first
-// of these tables, which need not be read again.
+// of these tables, which it does not read again.
 func (s *Source) tell(t *told, end uint64) (*told, error) {
 	t = t.clone()
 	for _, at := range s.before(end)[len(t.tables):] {
@@ -94,12 +94,11 @@ func (s *Source) tell(t *told, end uint64) (*told, error) {
 	return t, nil
 }
 
-// mostReferences is greater than the number of references in any file. As a limit, it prevents sums
-// from overflowing.
+// No file has this number of references. The limit prevents sums from overflowing.
 const mostReferences = 1 << 60
 
-// Chunks lists the chunks. It returns nil if the chunks belong to more than one thread, because the
-// order of chunks then does not determine the order of references.
+// Chunks lists the chunks. It returns nil if the chunks belong to several threads, because the
+// order of chunks is then not the order of references.
 func (s *Source) Chunks() (list []trace.Chunk) {
 	references := uint64(0)
 	for i := range s.chunks {
@@ -202,8 +201,7 @@ func (a *apart) gave(chunk uint64, rows int) {
 	a.here.Rows += uint64(rows)
 }
 
-// room limits b to the rows of a chunk before the stop, and reports whether there may be any such
-// rows.
+// room limits b to the rows of a chunk before the stop, and reports whether any rows can remain.
 func (a *apart) room(b *trace.Batch, chunk uint64) bool {
 	if chunk < a.stop.Chunk {
 		return true
@@ -228,8 +226,8 @@ func (r *Reader) Until(stop trace.Position) {
 	r.early = earlyLimit{} // chunks may be skipped
 }
 
-// Narrow implements [trace.Mover]. It does not affect a chunk that is being decoded, because that
-// chunk has its own plans.
+// Narrow implements [trace.Mover]. A chunk that is being decoded has its own plans, so Narrow does
+// not affect it.
 func (r *Reader) Narrow(kinds trace.Kinds) {
 	r.planner = planner{kinds: kinds}
 	r.extend(&r.program)

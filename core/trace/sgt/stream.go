@@ -117,7 +117,6 @@ func (s *stream) chunk(r *Reader, f frame, wrong error) (*chunk, error) {
 	return c, err
 }
 
-// skipLZ4 skips an LZ4 frame of unknown length.
 func (s *stream) skipLZ4() error {
 	const (
 		magic         = 0x184d2204

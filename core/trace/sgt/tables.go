@@ -14,7 +14,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// These values specify how the tables in a MODL body are compressed.
+// These values identify the compression of the tables in a MODL body.
 const (
 	packedPlain = 0
 	packedLZ4   = 1
@@ -24,8 +24,8 @@ const (
 const largestTables = 1 << 26
 
 // AppendModule appends the body of a MODL frame with the tables of p, a program of one module. p
-// must be numbered like the first module of a program that [ParseModule] returns. The tables do not
-// contain the addresses of objects, which are unknown until the program runs.
+// must have the numbering of the first module that [ParseModule] returns. The tables lack the
+// addresses of objects, which are unknown until the program runs.
 func AppendModule(dst []byte, p *trace.Program) []byte {
 	return AppendPacked(dst, appendTables(nil, p))
 }
@@ -35,9 +35,8 @@ func AppendTables(dst []byte, p *trace.Program) []byte {
 	return appendTables(append(dst, packedPlain), p)
 }
 
-// AppendPacked appends a byte that identifies the compression, and the content. It writes the
-// content as one LZ4 frame if the frame is shorter than the content, and the content is not too
-// long for [Unpack].
+// AppendPacked appends a byte that identifies the compression, and the content. It compresses the
+// content as one LZ4 frame if that is shorter and the content is not too long for [Unpack].
 func AppendPacked(dst, content []byte) []byte {
 	var packed bytes.Buffer
 	packLZ4(&packed, lz4.NewWriter(nil), content)
@@ -83,13 +82,13 @@ func Unpack(body []byte) ([]byte, error) {
 	return tables, nil
 }
 
-// tableForm writes or reads one module's tables, using the same description of the format for both
-// directions. When a tableForm reads, it converts numbers within the module to numbers in the
-// program to which the module will be appended.
+// tableForm writes or reads one module's tables. One description of the format serves both
+// directions. During reading, numbers within the module become numbers in the program to which the
+// module is appended.
 type tableForm struct {
 	*trace.Program          // the program; its sites must be in the order of its blocks
 	texts          []string // strings, in the order of their first use
-	// the numbers of the module, and of its first function, block, site and structure
+	// the numbers of the module and of its first function, block, site and structure
 	module, function, block, site, structure uint32
 
 	cursor // used for reading
@@ -157,7 +156,7 @@ func appendTables(dst []byte, p *trace.Program) []byte {
 	return append(dst, t.out...)
 }
 
-// put writes a number. It is not inlined, because inlining would only enlarge its many callers.
+// put writes a number. Inlining it would only enlarge its many callers.
 //
 //go:noinline
 func (t *tableForm) put(v uint64) { t.out = binary.AppendUvarint(t.out, v) }
@@ -198,8 +197,7 @@ func (t *tableForm) s(text *string) {
 	}
 }
 
-// entries writes or reads a list. The argument least is the minimum number of bytes that an entry
-// takes.
+// entries writes or reads a list. An entry takes at least the given number of bytes.
 func entries[T any](t *tableForm, all *[]T, least int, what string, entry func(*T)) {
 	if t.reads {
 		*all = list[T](t.count(least, what))
@@ -463,8 +461,8 @@ func appendStr(dst []byte, s string) []byte {
 	return append(binary.AppendUvarint(dst, uint64(len(s))), s...)
 }
 
-// zigzag maps a signed difference modulo 2^64 to a number that is small if the absolute value of
-// the difference is small.
+// zigzag maps a signed difference modulo 2^64 to a number that is small if the difference is close
+// to 0.
 func zigzag(d uint64) uint64 { return d<<1 ^ uint64(int64(d)>>63) }
 
 // unzigzag is the inverse of [zigzag].
@@ -527,7 +525,7 @@ func (c *cursor) below(limit uint64, what string) uint64 {
 func (c *cursor) u32(what string) uint32 { return uint32(c.below(1<<32, what)) }
 
 // count reads the length of a list, and checks that the entries can fit into the remaining bytes.
-// The argument least is the minimum number of bytes that an entry takes.
+// An entry takes at least the given number of bytes.
 func (c *cursor) count(least int, what string) int {
 	n := c.uv()
 	if most := uint64(len(c.bytes)-c.at) / uint64(least); n > most {

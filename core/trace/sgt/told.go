@@ -80,8 +80,8 @@ var (
 	errSecond = errors.New("another trace begins here, but traces cannot be concatenated; convert each file separately")
 )
 
-// clone returns an independent copy, which can read further frames. t must be marked as shared, or
-// must not read more frames.
+// clone returns an independent copy that can read further frames. t must either be marked as
+// shared, or read no more frames.
 func (t *told) clone() *told {
 	c := *t
 	p := &c.program
@@ -216,7 +216,7 @@ func (t *told) learn(facts []trace.Fact) {
 }
 
 // known contains the tables that precede a chunk. Rows of the chunk can refer only to these tables,
-// and the header returned with the rows contains no other tables.
+// which are also the tables in the header returned with the rows.
 type known struct {
 	told
 	blocks        int // number of blocks that have plans

@@ -18,9 +18,9 @@ type chunkSize struct {
 	steps uint64
 }
 
-// usualChunks is the default size of chunks. Chunks are small enough for several workers to share a
-// trace of one minute, and large enough to make the cost of relearning every site's stride
-// negligible.
+// usualChunks is the default size of chunks. Several workers can share a trace of one minute,
+// because chunks are small. Chunks are large enough to make the cost of relearning every site's
+// stride negligible.
 var usualChunks = chunkSize{bytes: 1 << 20, steps: 1 << 22}
 
 // Writer writes a container. The first error is final, and [Writer.Close] returns it.

@@ -9,7 +9,7 @@ import (
 // Kept describes whether, and how, another version of a file contains a given line.
 type Kept uint8
 
-// These are the ways in which a line can change. Changes of white space are ignored.
+// A line can change in these ways. Changes of white space are ignored.
 const (
 	Removed Kept = iota // the line is absent
 	Same                // the line is unchanged and has not moved
@@ -27,10 +27,9 @@ type Match struct {
 }
 
 // MatchLines finds each line of one version of a file in another version. It first finds lines that
-// are in both versions in the same order. These are the lines that occur exactly once in each
-// version (as in patience diff) and, between these lines, the longest common subsequence.
-// MatchLines then finds lines that moved, and finally lines that changed. No line of b is matched
-// twice.
+// are in both versions in the same order: the lines that occur exactly once in each version (as in
+// patience diff) and, between these lines, the longest common subsequence. It then finds lines that
+// moved, and finally lines that changed. No line of b is matched twice.
 func MatchLines(a, b []string) []Match {
 	m := matcher{a: normal(a), b: normal(b), to: make([]Match, len(a)), taken: make([]Kept, len(b))}
 	for i := range m.to {
@@ -46,7 +45,7 @@ func MatchLines(a, b []string) []Match {
 type matcher struct {
 	a, b []string
 	to   []Match
-	// for each line of b: how a line of a matches this line; Removed: no line of a matches
+	// how each line of b matches a line of a; Removed: it matches no line
 	taken []Kept
 
 	onceA, onceB map[string]int // see once
@@ -108,7 +107,7 @@ func once(lines []string) map[string]int {
 // anchors returns the longest list of lines of two parts that occur exactly once in each version
 // and have the same order in both.
 func (m *matcher) anchors(fromA, toA, fromB, toB int) (list [][2]int) {
-	var ends []int // for each length of a list, the index in pairs of its last element, for the list that ends first in b
+	var ends []int // for each length, the list that ends first in b: the index in pairs of its last element
 	var pairs [][2]int
 	var before []int
 	for i := fromA; i < toA; i++ {
@@ -166,8 +165,8 @@ const leastMoved = 8
 
 // moved matches unmatched lines whose text occurs once in each version.
 func (m *matcher) moved() {
-	// by text: numbers of the lines with this text in a and in b, starting at 1; 0: no line; -1:
-	// several lines
+	// by text: numbers of the lines with this text in a and in b, from 1; 0: no line; -1: several
+	// lines
 	at := map[string][2]int{}
 	count := func(text string, side, line int) {
 		lines := at[text]
@@ -195,8 +194,7 @@ func (m *matcher) moved() {
 	}
 }
 
-// mostAhead is the maximum number of lines after the last match that are searched for a changed
-// line.
+// mostAhead is the maximum distance from the last match at which a changed line is searched.
 const mostAhead = 32
 
 // changed matches lines between unchanged lines if at least half of their texts is the same.

@@ -64,7 +64,7 @@ func (f *Files) Lines(name string) []string {
 }
 
 // Match calls [MatchLines] for the file called name and the file called other among others. It
-// caches the results until it is called with different others.
+// caches the results for the last value of others.
 func (f *Files) Match(name string, others *Files, other string) []Match {
 	if f.with != others {
 		f.with, f.matches = others, map[[2]string][]Match{}

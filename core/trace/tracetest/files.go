@@ -11,8 +11,8 @@ import (
 	"github.com/pierrec/lz4/v4"
 )
 
-// TB contains the methods of testing.TB that this package needs, so that benchmarks outside of
-// tests need not link package testing.
+// TB contains the methods of testing.TB that this package needs. Benchmarks outside of tests
+// therefore need not link package testing.
 type TB interface {
 	Helper()
 	Skip(args ...any)

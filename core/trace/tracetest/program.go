@@ -56,9 +56,9 @@ func addRow(b *trace.Batch, kind trace.Kind, site, thread uint32, addr trace.Add
 	b.Site[b.Len()-1], b.Arg[b.Len()-1] = site, arg
 }
 
-// NewProgramReader returns a reader of the rows of a program. The argument rows is the maximum
-// number of rows in a batch. The reader's header contains only the part of the program to which the
-// rows read so far refer.
+// NewProgramReader returns a reader of the rows of a program, with at most the given number of rows
+// in a batch. The reader's header contains only the part of the program to which the rows read so
+// far refer.
 func NewProgramReader(p *trace.Program, whole *trace.Batch, rows int) *ProgramReader {
 	return &ProgramReader{program: p, whole: whole, rows: rows, kinds: trace.AllKinds}
 }

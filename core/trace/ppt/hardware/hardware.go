@@ -15,7 +15,7 @@ import (
 type Value struct {
 	Kind    Kind
 	Line    int       // line of the assignment or the member
-	Before  int       // line of an earlier assignment to the same name; 0: no earlier assignment
+	Before  int       // line of an earlier assignment to the same name; 0: none
 	Numbers []float64 // the number of a Number, or the numbers of a List
 	Members []Member  // members of a Dictionary
 }
@@ -143,7 +143,6 @@ func (e *evaluator) blank() {
 	}
 }
 
-// ends reports whether the given text comes next.
 func (e *evaluator) ends(text string) bool {
 	e.blank()
 	return strings.HasPrefix(e.text[e.at:], text)
