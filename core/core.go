@@ -1,5 +1,5 @@
-// Package core contains the documents that describe the analyses. The analyses themselves are in
-// its subpackages. Example functions show how to use the analyses as a library: one pass over a trace,
+// Package core contains the documents that describe the analyses. The analyses are in its
+// subpackages. Example functions show how to use them as a library: one pass over a trace,
 // questions about its profile, an exact simulation, and stack distances of other data.
 package core
 

@@ -26,13 +26,13 @@ type App struct {
 	SourceFiles SourceFiles
 
 	Screen  state.Screen
-	Problem string // the problems that the user has not dismissed; see [state.AddProblem]
+	Problem string // problems that the user has not dismissed; see [state.AddProblem]
 	Note    string // a message that is not a problem; removed by the next event
 
 	kept      []profile.Entry
 	elsewhere map[string]bool // keys of the analyses that ran in any tab when kept was read
 	files     map[string]bool // keys of interrupted analyses whose files can be opened again
-	listed    bool            // whether kept was read, or an attempt to read it failed
+	listed    bool            // kept was read, or reading it failed
 	used      uint64          // number of bytes of storage in use when kept was read, or 0 if unknown
 	editing   string          // key of the entry that is being renamed
 	newName   string
@@ -41,19 +41,19 @@ type App struct {
 	run     *run
 	waiting []Item          // items dropped while an analysis was running
 	items   map[string]Item // items analysed since the page was loaded, by key
-	origin  string          // id of the element from which the result in view was opened
+	origin  string          // id of the element from which the user opened the result in view
 	wanted  string          // key of the analysis to resume, chosen in the list
 
 	presets []hierarchy.Hierarchy // computed on first use
-	cpus    *report.Table         // the processors of the latest answer
-	// whether the user was asked for a file that describes a hierarchy
+	cpus    *report.Table         // processors of the latest answer
+	// the user was asked for a file that describes a hierarchy
 	describing bool
 
 	opened map[state.Tab]View // views of one result, each created when first opened
 	both   View               // the view that compares two results
 
 	result  *Result
-	other   *Result // the result that result is compared with; see comparing
+	other   *Result // the result with which result is compared; see comparing
 	against string  // key of the analysis to compare the next result with
 
 	compared       *state.Comparison
@@ -79,7 +79,7 @@ type App struct {
 	changed   bool
 	links     atomic.Int64 // number of links followed; only the last link counts
 	step      string       // the control that made the latest history entry; see adjust
-	pressed   atomic.Bool  // whether the pointer was pressed since the latest history entry
+	pressed   atomic.Bool  // the pointer was pressed since the latest history entry
 }
 
 // Result is the analysis in view.
@@ -104,7 +104,7 @@ type Result struct {
 	sorted      string             // column by which counters are sorted
 }
 
-// Changed reports whether anything has changed since the last call. If not, the page skips the
+// Changed reports whether anything has changed since the last call. Otherwise, the page skips the
 // render.
 func (a *App) Changed() bool {
 	was := a.changed
@@ -155,9 +155,9 @@ func (a *App) reload() {
 	})
 }
 
-// Follow navigates to the screen in the URL's hash after the hash has changed. If the user follows
-// several links in quick succession, the last link takes effect, even if an earlier change of the
-// screen is still pending. Follow must be called on the event thread.
+// Follow navigates to the screen in the URL's hash after the hash has changed. Of several links in
+// quick succession, the last takes effect, even while an earlier change of the screen is pending.
+// Follow must be called on the event thread.
 func (a *App) Follow(hash string) {
 	turn := a.links.Add(1)
 	go func() {
@@ -361,7 +361,7 @@ func (r *Result) show(lineBytes uint32) {
 }
 
 // goTo changes the screen and the URL, so that the browser's Back button works. Small changes
-// replace the history entry. goTo also removes the note, which refers to the previous screen.
+// replace the history entry. goTo also removes the note, because it refers to the previous screen.
 func (a *App) goTo(s state.Screen, replace bool) {
 	before := a.Screen
 	a.Note = ""
@@ -378,19 +378,19 @@ func (a *App) goTo(s state.Screen, replace bool) {
 }
 
 // adjust changes the screen for a control. The change is a history entry, so that Back undoes it.
-// Dragging a slider, or consecutive key presses on one control, result in a single entry.
+// Dragging a slider, or consecutive key presses on one control, make a single entry.
 func (a *App) adjust(control string, s state.Screen) {
 	same := !a.pressed.Swap(false) && a.step == control
 	a.goTo(s, same || s.Hash() == a.Screen.Hash())
 	a.step = control
 }
 
-// Pressed makes the next adjustment start a new history entry, because the pointer was pressed. It
-// needs no lock.
+// Pressed makes the next adjustment a new history entry, because the pointer was pressed. It needs
+// no lock.
 func (a *App) Pressed() { a.pressed.Store(true) }
 
-// Dismiss removes the problem and the note. The dismiss button disappears with them, so Dismiss
-// also moves the focus.
+// Dismiss removes the problem and the note. It also moves the focus, because the dismiss button
+// disappears.
 func (a *App) Dismiss() {
 	a.Problem, a.Note = "", ""
 	if a.Port.Focus("result-title"); a.Screen.Open == "" {

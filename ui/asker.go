@@ -8,14 +8,14 @@ import (
 )
 
 // asker runs a separate program, a workers.AnswerHost, that answers questions about one subject. A
-// new question replaces the previous question. A nil asker has no program. The methods must be
-// called with the lock held.
+// new question replaces the previous one. A nil asker has no program. The methods must be called
+// with the lock held.
 type asker struct {
 	app     *App
 	subject func() workers.Subject      // called without holding the lock
 	take    func(*answers.Reply, error) // called with each reply to the last question, or with the error that ends the replies
 
-	carrier workers.Carrier // nil while the program is starting, or before it is needed
+	carrier workers.Carrier // nil while the program is starting or is not needed yet
 	last    workers.Message // the last question
 	running bool            // whether the answer to the last question is incomplete
 	ended   bool
@@ -29,14 +29,14 @@ func (x *asker) ask(q answers.Question, attachment any) {
 	if first {
 		go x.run()
 	} else if x.carrier != nil {
-		_ = x.carrier.Send(x.last) // an error is also received as a message
+		_ = x.carrier.Send(x.last) // an error also arrives as a message
 	}
 }
 
 // busy reports whether a reply is expected.
 func (x *asker) busy() bool { return x != nil && x.running }
 
-// end ends the program. It guarantees that take is not called again.
+// end ends the program. take is not called afterwards.
 func (x *asker) end() {
 	if x == nil {
 		return

@@ -14,17 +14,16 @@ import (
 	"github.com/stackglass/stackglass/workers"
 )
 
-// modelState is the state of the view “Blocks and runtime” that the URL does not contain: the
+// modelState is the part of the state of the view “Blocks and runtime” that is not in the URL: the
 // answer program, its last answer, and the user's changes.
 type modelState struct {
 	of *profile.Profile
-	// an LLVM IR module that the user opened in addition to the profile; nil: no module
+	// an LLVM IR module that the user opened in addition to the profile, or nil
 	module *module
 	asker  *asker // nil before the first question
 	asked  answers.Question
 	blocks *state.Blocks // the answer to asked; nil: no answer yet
-	// the name under which to save the answer's branch-probability file; "": the answer contains no
-	// such file
+	// name for saving the answer's branch-probability file; "": the answer contains no such file
 	saving  string
 	problem string // why there is no answer
 	tables  map[string]*state.Table
@@ -32,8 +31,8 @@ type modelState struct {
 	executed verbAnswer // the answer of "stackglass blocks" about the recorded run
 
 	file       []string // lines of the branch-probability file that the user opened
-	named      string   // the text in the field for a new parameter, if it was rejected
-	branches   []edit   // the user's changes, in the order in which the user made them
+	named      string   // rejected text in the field for a new parameter
+	branches   []edit   // the user's changes, in their order
 	parameters []edit
 }
 
@@ -113,8 +112,8 @@ func (c *BlocksView) Processors() (list *report.Table, depends bool) {
 	return list, true
 }
 
-// Draw draws the models' answer. If the last answer is to an earlier question, Draw also asks the
-// current question.
+// Draw draws the models' answer. It asks the current question if the last answer is to an earlier
+// question.
 func (c *BlocksView) Draw() {
 	a, r, m := c.App, c.App.result, &c.App.models
 	if m.of != r.Profile {
@@ -129,7 +128,7 @@ func (c *BlocksView) Draw() {
 	if b == nil {
 		return
 	}
-	if r.Profile.Totals.AllReferences() > 0 { // there was a run; the result is not only a module
+	if r.Profile.Totals.AllReferences() > 0 { // there was a run, and not only a module
 		m.executed.ask(a, r, state.VerbQuestion("blocks", hierarchy.Hierarchy{}), func() { m.tables = nil })
 	}
 	m.tables = nil
@@ -227,14 +226,14 @@ func subjectOf(of *profile.Profile, given *module) func() workers.Subject {
 	}
 }
 
-// inView reports whether a complete result is in view and not hidden by the first screen. The
+// inView reports whether a complete result is in view and the first screen does not hide it. The
 // caller holds the lock.
 func (a *App) inView() bool {
 	r := a.result
 	return r != nil && r.Profile != nil && !r.Live && a.Screen.Open == r.Key && !a.comparing()
 }
 
-// takeModule opens a file of LLVM IR, either to compare it with the result in view or as a separate
+// takeModule opens a file of LLVM IR, to compare it with the result in view or as a separate
 // result. It may block.
 func (a *App) takeModule(file File) {
 	text, err := file.Read(0)
@@ -282,8 +281,7 @@ func (a *App) PickBlock(node int) {
 	})
 }
 
-// pickModel selects a row of the table of functions or of the table of blocks. The caller holds the
-// lock.
+// pickModel selects a row of the table of functions or blocks. The caller holds the lock.
 func (a *App) pickModel(table string, row int) {
 	b := a.blocks()
 	if b == nil || a.comparing() {
@@ -309,8 +307,8 @@ func (a *App) SetProcessor(name string) {
 	a.goTo(s, true)
 }
 
-// SetBranch sets the counts of a branch's outcomes, written as in the branch-probability file. The
-// function in view stays selected, even if another function is now the most expensive.
+// SetBranch sets the counts of a branch's outcomes, in the syntax of the branch-probability file.
+// The function in view stays selected, even if another function now takes the most time.
 func (a *App) SetBranch(name, text string) {
 	a.models.branches = changed(a.models.branches, name, text)
 	if b := a.blocks(); b != nil && a.Screen.Function == 0 {
@@ -318,7 +316,7 @@ func (a *App) SetBranch(name, text string) {
 		s.Function = int(b.Function)
 		a.goTo(s, true)
 	}
-	a.drawCharts() // asks the models again; their answer changes the page
+	a.drawCharts() // asks the models again, whose answer changes the page
 }
 
 // named reports whether the user changed a branch or parameter.
@@ -338,7 +336,7 @@ func (a *App) NameNumber(text string) {
 	a.SetParameter(name, value)
 }
 
-// isProbabilities recognises a branch-probability file by the first line that the page and the
+// isProbabilities recognises a branch-probability file by its first line, which the page and the
 // command write.
 func isProbabilities(head []byte) bool { return bytes.HasPrefix(head, []byte("# The branches of ")) }
 
@@ -383,8 +381,7 @@ func (a *App) AskAgain() {
 	a.touch()
 }
 
-// blockSource returns the source lines around the block in view; nil if the source is not
-// available.
+// blockSource returns the source lines of the block in view, or nil if the source is not available.
 func (a *App) blockSource() *state.Grid {
 	b := a.blocks()
 	if b == nil {
@@ -403,7 +400,7 @@ func (a *App) SetParameter(name, text string) {
 	a.drawCharts()
 }
 
-// changed returns the list with one more edit, which replaces an earlier edit of the same name.
+// changed returns the list with one more edit, in place of an earlier edit of the same name.
 func changed(list []edit, name, text string) []edit {
 	list = slices.DeleteFunc(slices.Clone(list), func(e edit) bool { return e.name == name })
 	if text = strings.TrimSpace(text); text == "" {
@@ -415,7 +412,7 @@ func changed(list []edit, name, text string) []edit {
 // ForgetBranches discards all changes.
 func (a *App) ForgetBranches() {
 	a.models.branches, a.models.parameters, a.models.file, a.models.named = nil, nil, nil, ""
-	a.Port.Focus("processor") // the button that had the focus disappears
+	a.Port.Focus("processor") // the button with the focus disappears
 	a.drawCharts()
 	a.touch()
 }

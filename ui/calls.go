@@ -6,7 +6,7 @@ import (
 	"github.com/stackglass/stackglass/ui/state"
 )
 
-// callState is the state of the Calls view that the URL does not contain: the search, and the
+// callState is the part of the state of the Calls view that is not in the URL: the search, and the
 // answer of "stackglass calls" for the run in view.
 type callState struct {
 	verbAnswer
@@ -63,7 +63,7 @@ func (a *App) direction() (direction, function string) {
 	return state.CallsFunction, state.CallKey(paths, root)
 }
 
-// Draw asks for the call paths, and hands the graphs and tables of the last answer to the browser.
+// Draw asks for the call paths, and passes the graphs and tables of the last answer to the browser.
 func (c *CallsView) Draw() {
 	a, r := c.App, c.App.result
 	if r.Live || r.Profile.Calls == nil {
@@ -100,7 +100,7 @@ func (c *CallsView) Table(name string) *state.Table {
 	return nil
 }
 
-// ZoomCalls zooms to a row of a tree, or, if row is negative, shows the whole tree. Call it from a
+// ZoomCalls zooms to a row of a tree, or shows the whole tree if row is negative. Call it from a
 // separate goroutine.
 func (a *App) ZoomCalls(tree string, row int) {
 	a.update(func() { a.zoomCalls(tree, row) })
@@ -126,8 +126,8 @@ func (a *App) zoomCalls(tree string, row int) {
 	}
 }
 
-// ReadCalls shows call paths in another direction. If the direction requires a function, ReadCalls
-// uses the function in view, or else the function with the largest exclusive count.
+// ReadCalls shows call paths in another direction. If it requires a function, ReadCalls uses the
+// function in view, or else the function with the largest exclusive count.
 func (a *App) ReadCalls(direction string) {
 	root := 0
 	if direction == state.CallsFunction {
@@ -138,8 +138,8 @@ func (a *App) ReadCalls(direction string) {
 	a.goTo(a.Screen.Called(direction, root), false)
 }
 
-// functionInView returns a path of the function that is zoomed to. If no function is zoomed to, it
-// returns a path of the function with the largest exclusive count; 0 if there are no functions.
+// functionInView returns a path of the function that fills the graph, or else of the function with
+// the largest exclusive count. It returns 0 if there are no functions.
 func (a *App) functionInView() int {
 	calls := a.callPaths()
 	if calls == nil || len(calls.Trees) == 0 {
@@ -178,7 +178,7 @@ type crumb struct {
 	Row  int // -1: the whole tree
 }
 
-// zoomed returns the tree and the row that is zoomed to; nil and -1 if no row is zoomed to.
+// zoomed returns the tree and the row that fills the graph, or nil and -1.
 func (c *CallsView) zoomed() (*state.CallTree, int) {
 	if calls := c.App.callPaths(); calls != nil {
 		return calls.Find(c.App.Screen.Frame)
@@ -201,8 +201,8 @@ func (c *CallsView) crumbs() (list []crumb) {
 	return list
 }
 
-// source returns the address of the Code view with the function that is zoomed to; "" if the
-// function itself makes no reference.
+// source returns the address of the Code view with the function that fills the graph, or "" if the
+// function makes no references.
 func (c *CallsView) source() string {
 	t, row := c.zoomed()
 	if t == nil {
@@ -217,8 +217,8 @@ func (c *CallsView) source() string {
 	return "#" + s.Hash()
 }
 
-// around returns the address of the callers and callees of the function that is zoomed to; "" if it
-// is in view.
+// around returns the address of the callers and callees of the function that fills the graph, or ""
+// if they are in view.
 func (c *CallsView) around() string {
 	t, row := c.zoomed()
 	if t == nil {

@@ -64,7 +64,7 @@ func (c *Communication) Table(name string) *state.Table {
 	return nil
 }
 
-// communication returns the threads' communication in the result in view; nil if it was not
+// communication returns the threads' communication in the result in view, or nil if it was not
 // counted.
 func (a *App) communication() *state.Communication {
 	if r := a.result; r != nil && r.View != nil {
@@ -81,7 +81,7 @@ func (a *App) granule() int {
 	return min(a.Screen.Granule, len(a.communication().Granules)-1)
 }
 
-// flow returns the row and column of the selected cell, from 0; -1 if no cell is selected.
+// flow returns the row and column of the selected cell, from 0, or -1.
 func (a *App) flow() [2]int { return [2]int{a.Screen.Flow[0] - 1, a.Screen.Flow[1] - 1} }
 
 // window returns the number of the window in view, from 1; 0 for the whole run.
@@ -153,7 +153,7 @@ func (a *App) ShowOwners(i int) {
 	a.Port.Announce(a.charts["owners"].Summary)
 }
 
-// PickFlow selects a cell of the matrix, or deselects it. Call it from a separate goroutine.
+// PickFlow selects or deselects a cell of the matrix. Call it from a separate goroutine.
 func (a *App) PickFlow(row, column int) {
 	a.update(func() {
 		c := a.communication()

@@ -26,7 +26,7 @@ func (a *App) comparison() *state.Comparison {
 	return a.compared
 }
 
-// loadOther opens the analysis that is compared with the one in view. It may block.
+// loadOther opens the analysis with which the analysis in view is compared. It may block.
 func (a *App) loadOther() {
 	var key string
 	var lineBytes uint32
@@ -120,8 +120,7 @@ func (a *App) beside(key string) {
 	a.compare(state.Screen{Open: first, Other: key}, true)
 }
 
-// compare shows two analyses side by side; A is the older one. The
-// caller holds the lock.
+// compare shows two analyses side by side. A is the older one. The caller holds the lock.
 func (a *App) compare(s state.Screen, replace bool) {
 	s = a.inOrder(s)
 	if a.result != nil && a.result.Key == s.Other {
@@ -151,7 +150,7 @@ func (a *App) inOrder(s state.Screen) state.Screen {
 	return s
 }
 
-// OfferPair opens two demos side by side. A demo that is kept already is not analysed again.
+// OfferPair opens two demos side by side. It does not analyse a demo again that is kept already.
 func (a *App) OfferPair(first, second Item) {
 	var keys [2]string
 	for i, item := range [...]Item{first, second} {

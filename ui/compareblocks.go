@@ -26,8 +26,8 @@ func (a *App) pairBlocks() *state.BlocksPair {
 	return nil
 }
 
-// drawPairBlocks asks the models about both analyses, unless the answer is already known. The
-// caller holds the lock.
+// drawPairBlocks asks the models about both analyses unless the answer is known. The caller holds
+// the lock.
 func (a *App) drawPairBlocks(c *state.Comparison) {
 	if a.pair.of != c {
 		a.pair = pairState{of: c}
@@ -52,7 +52,7 @@ func (a *App) drawPairBlocks(c *state.Comparison) {
 			}
 			p.asked, p.blocks = q.Question(), pair
 			if a.comparison() == c && a.Screen.Tab == state.TabBlocks {
-				a.drawCharts() // the question may have changed by now
+				a.drawCharts() // the question may have changed meanwhile
 				a.Port.Announce(pair.Sentence())
 			}
 		})

@@ -7,7 +7,7 @@ import (
 	"github.com/stackglass/stackglass/ui/state"
 )
 
-// askBoth asks the second program a question about both compared runs, unless it was also the last
+// askBoth asks the second program a question about both compared runs, unless it was the last
 // question. The caller holds the lock.
 func (a *App) askBoth(t state.Tab, q answers.Question) {
 	for side, r := range [2]*Result{a.result, a.other} {
@@ -22,7 +22,7 @@ func (a *App) askBoth(t state.Tab, q answers.Question) {
 	}
 }
 
-// replies returns the answers to a question about both runs; known is false until both have
+// replies returns the answers to a question about both runs. known is false until both have
 // arrived. The caller holds the lock.
 func (a *App) replies(q answers.Question) (both [2]*answers.Reply, known bool) {
 	for side, r := range [2]*Result{a.result, a.other} {

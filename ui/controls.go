@@ -8,7 +8,7 @@ import (
 	"github.com/stackglass/stackglass/ui/state"
 )
 
-// controls changes the levels of the hierarchy; several views share it.
+// controls changes the levels of the hierarchy. Several views share it.
 type controls struct{ App *App }
 
 func (c *controls) id(name string, level int) string { return name + "-" + strconv.Itoa(level+1) }
@@ -38,8 +38,8 @@ func (c *controls) canLine(cache hierarchy.Cache, by int) bool {
 	return state.Step(c.App.LineSizes(), cache.LineBytes, by) != cache.LineBytes
 }
 
-// spent returns the attribute for a button that has no effect any more. The button is not disabled,
-// because a keyboard user would lose the focus.
+// spent returns the attribute of a button without effect. The button is not disabled, because a
+// keyboard user would lose the focus.
 func (c *controls) spent(can bool) any {
 	if can {
 		return nil

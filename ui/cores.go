@@ -10,11 +10,11 @@ import (
 	"github.com/stackglass/stackglass/ui/state"
 )
 
-// coreState holds the predictions for several cores.
+// coreState contains the predictions for several cores.
 type coreState struct {
 	of    *profile.Profile
 	asker *asker // nil before the first question
-	// the last question; while the asker is busy, the answers for some numbers of cores are missing
+	// the last question; while the asker is busy, answers for some numbers of cores are missing
 	asked answers.MulticoreQuestion
 	known *state.Cores // the answers to asked so far, for each number of cores
 	begun bool         // whether the user started a prediction that takes long
@@ -38,7 +38,7 @@ func (a *App) predictable() bool {
 }
 
 // measuredThreads returns the threads of the other analysis if the prediction from this analysis
-// can be compared with them, otherwise nil.
+// can be compared with them, and otherwise nil.
 func (a *App) measuredThreads() *state.Threads {
 	if c := a.comparison(); c != nil && a.predictable() {
 		return c.B.Threads()
@@ -46,7 +46,7 @@ func (a *App) measuredThreads() *state.Threads {
 	return nil
 }
 
-// coresAsked returns the chosen number of cores, or the number of measured threads to compare with.
+// coresAsked returns the chosen number of cores, or the number of measured threads.
 func (a *App) coresAsked() int {
 	if t := a.measuredThreads(); t != nil {
 		return min(len(t.Cores), state.MostPredicted)
@@ -105,7 +105,7 @@ func (a *App) endCores() {
 	a.cores = coreState{}
 }
 
-// canPredict reports whether the trace is available, because predictions read it again.
+// canPredict reports whether the trace, which predictions read again, is available.
 func (a *App) canPredict() bool {
 	_, known := a.items[a.result.Key]
 	return known
@@ -116,8 +116,8 @@ func (a *App) waitsForWord() bool {
 	return !a.cores.begun && a.result.Profile.Totals.AllReferences() > atOnce && a.predicted() == nil
 }
 
-// askCores asks about the numbers of cores that have no answer yet, the chosen number first. It
-// cancels predictions for other questions. The caller holds the lock.
+// askCores asks about the numbers of cores without an answer, the chosen number first. It cancels
+// predictions for other questions. The caller holds the lock.
 func (a *App) askCores() {
 	s := &a.cores
 	if s.failed != "" || !a.canPredict() || a.waitsForWord() {
@@ -193,7 +193,7 @@ func (a *App) takeCores(reply *answers.Reply, err error) {
 	a.drawAgain(state.TabThreads)
 }
 
-// besideMeasured returns a comparison of the predicted threads with the measured threads; nil until
+// besideMeasured compares the predicted threads with the measured threads. It returns nil until
 // both are known.
 func (a *App) besideMeasured() *state.Table {
 	if a.cores.beside == nil || a.predicted() == nil || a.measuredThreads() == nil {
@@ -253,7 +253,7 @@ func (a *App) SetCores(n int) {
 	}
 }
 
-// SetDivision chooses how work is divided; "" selects the default, here and in the methods below.
+// SetDivision chooses how work is divided. "" selects the default, here and in the methods below.
 func (a *App) SetDivision(name string) { a.predictBy(func(s *state.Screen) { s.Division = name }) }
 
 // SetSchedule sets the loop schedule, in OpenMP's notation.
@@ -273,8 +273,7 @@ func (a *App) predictBy(change func(s *state.Screen)) {
 	a.goTo(s, true)
 }
 
-// KeepCores keeps the threads that were predicted for the chosen number of cores as a separate
-// analysis.
+// KeepCores keeps the predicted threads for the chosen number of cores as a separate analysis.
 func (a *App) KeepCores() {
 	if a.predicted() == nil || a.cores.keep != 0 {
 		return

@@ -68,8 +68,7 @@ func (c *Data) Table(name string) *state.Table {
 	return a.data.view.DataTable(name)
 }
 
-// dataRanking returns the data structures of the result in view, ranked by misses; nil if there are
-// none.
+// dataRanking returns the data structures of the result in view, ranked by misses, or nil.
 func (a *App) dataRanking() *state.CodeView {
 	base := a.codeView()
 	if base == nil || len(a.result.Profile.Sites.Data) == 0 {
@@ -113,7 +112,7 @@ func (a *App) pickData(row int) {
 	}
 }
 
-// ShadeBy changes what shades members and maps.
+// ShadeBy changes the numbers that shade members and maps.
 func (a *App) ShadeBy(column string) {
 	s := a.Screen
 	s.Shade = column

@@ -12,7 +12,7 @@ import (
 )
 
 // demoPrefix begins the key of a demo's analysis. The key is the same in every browser: demo-NAME,
-// or demo-NAME-HASH if the settings are not the defaults.
+// or demo-NAME-HASH with settings other than the defaults.
 const demoPrefix = "demo-"
 
 // demo returns the demo with a name; nil if there is none.
@@ -49,7 +49,7 @@ func (a *App) screenOf(item Item, key string) state.Screen {
 		return a.Screen.Anew(key)
 	}
 	s := state.ParseScreen(item.opens)
-	if s.Open == "" { // a link to an open analysis does not include the demo's own screen
+	if s.Open == "" { // a link to an open analysis does not include the demo's screen
 		preset := s.Preset != "" && s.Levels == nil
 		if s = state.ParseScreen(d.screen() + "&" + item.opens); preset {
 			s.Levels = nil
@@ -92,8 +92,8 @@ func (a *App) demoKey(item Item, spec analysis.Spec) string {
 	return key
 }
 
-// keptDemo returns the key of a demo's analysis with the form's settings; "" if the analysis is not
-// kept or is incomplete.
+// keptDemo returns the key of a demo's analysis with the form's settings, or "" if it is not kept
+// or is incomplete.
 func (a *App) keptDemo(item Item) (key string) {
 	a.update(func() {
 		if spec, err := a.spec(item, a.Port.Settings()); err == nil {
@@ -106,8 +106,8 @@ func (a *App) keptDemo(item Item) (key string) {
 	return key
 }
 
-// If the analysis of a demo is kept, fetchDemo fetches the demo's trace, which predictions and
-// further analyses read. It may block.
+// fetchDemo fetches the trace of a demo whose analysis is kept, because predictions and further
+// analyses read it. It may block.
 func (a *App) fetchDemo(key string) {
 	d, known := a.demoOfKey(key), true
 	a.update(func() { _, known = a.items[key] })
@@ -144,8 +144,8 @@ func (a *App) openKept(key string, item Item) {
 	})
 }
 
-// leaveIfNothing returns to the first screen if a link led to no result. The problem has already
-// been shown.
+// leaveIfNothing returns to the first screen if a link led to no result. The problem is already
+// shown.
 func (a *App) leaveIfNothing() {
 	var nothing bool
 	var problem string
@@ -178,8 +178,8 @@ func (a *App) openDemo(name, hash string) {
 	}
 }
 
-// analysesLinked reports whether a key belongs to a demo whose analysis is not kept here. If so, it
-// starts to analyse the demos of the screen. It may block.
+// analysesLinked reports whether a key belongs to a demo without a kept analysis. If so, it starts
+// to analyse the demos of the screen. It may block.
 func (a *App) analysesLinked(key string) bool {
 	if _, kept := a.entry(key); kept || a.demoOfKey(key) == nil {
 		return false

@@ -15,7 +15,7 @@ const mostProblems = 5
 // diagnosisState holds the diagnosis of the run in view.
 type diagnosisState struct {
 	verbAnswer
-	// The following fields are decoded from the reply.
+	// These fields are decoded from the reply.
 	verdict string
 	advice  []state.Advice
 }
@@ -56,7 +56,7 @@ func (c *Diagnosis) Table(name string) *state.Table {
 	return c.App.diagnosis.table(name)
 }
 
-// live reports whether the trace is still being read, so that there is no diagnosis yet.
+// live reports whether the trace is still being read. There is then no diagnosis yet.
 func (c *Diagnosis) live() bool { return c.App.result == nil || c.App.result.Live }
 
 func (c *Diagnosis) busy() string {
@@ -96,8 +96,8 @@ func (c *Diagnosis) lacksLoops() bool {
 	return r != nil && r.Profile != nil && r.Profile.Sites != nil && r.Profile.Loops == nil && c.App.diagnosis.reply != nil && c.App.CanRepeat()
 }
 
-// unfolded reports whether the facts of a complete run are shown, because the user opened them or
-// a link leads to one of their tables.
+// unfolded reports whether the facts of a complete run are shown, because the user opened them or a
+// link leads to one of their tables.
 func (c *Diagnosis) unfolded() bool { return c.App.Screen.Facts || c.App.Screen.Table != "" }
 
 func (c *Diagnosis) expanded() string {
@@ -116,8 +116,8 @@ func (c *Diagnosis) toggle() {
 // hrefOf returns the address of a view of the result.
 func (a *App) hrefOf(t state.Tab) string { return "#" + a.Screen.With(t).Hash() }
 
-// hrefOfLine returns the address of a source line in the Code view, or the address of the Caches
-// view if file is "".
+// hrefOfLine returns the address of a source line in the Code view, or of the Caches view if file
+// is "".
 func (a *App) hrefOfLine(file string, line uint32) string {
 	if file == "" {
 		return a.hrefOf(state.TabCaches)
@@ -147,7 +147,7 @@ func (a *App) sourceLine(file string, line uint32) string {
 	return strings.TrimSpace(list[0].Lines[line-1])
 }
 
-// askDiagnosis asks for the diagnosis of the run in view, unless that was the last question. The
+// askDiagnosis asks for the diagnosis of the run in view, unless this was the last question. The
 // caller holds the lock.
 func (a *App) askDiagnosis() {
 	r, s := a.result, &a.diagnosis
@@ -155,7 +155,7 @@ func (a *App) askDiagnosis() {
 		return
 	}
 	if !a.comparing() {
-		a.diagnoses.other.asker.end() // otherwise the program would keep its memory
+		a.diagnoses.other.asker.end() // otherwise, the program would keep its memory
 		a.diagnoses = diagnosesState{}
 	}
 	if s.of != r.Profile {
@@ -178,7 +178,7 @@ func (a *App) diagnosisQuestion() answers.Question {
 	return state.VerbQuestion("diagnose", a.Machine(), args...)
 }
 
-// diagnosesState holds the comparison of the problems of A and B.
+// diagnosesState contains the comparison of the problems of A and B.
 type diagnosesState struct {
 	other    verbAnswer // the diagnosis of B
 	of       [2]*answers.Reply
@@ -192,8 +192,9 @@ func (a *App) askDiagnoses() {
 	a.diagnoses.other.ask(a, a.other, a.diagnosisQuestion(), func() {})
 }
 
-// compareDiagnoses joins both diagnoses once, when both are complete. Until then, it retains the
-// previous comparison or, if there is no comparison, reports this. The caller holds the lock.
+// compareDiagnoses joins both diagnoses once, when both are complete. Until then, it keeps the
+// previous comparison or, if there is none, reports that the diagnoses are incomplete. The caller
+// holds the lock.
 func (a *App) compareDiagnoses() *diagnosesState {
 	s, c := &a.diagnoses, a.comparison()
 	if c == nil {

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// An exercise of the workshop is a demo whose result the student must predict. Until then, the view
-// is hidden. The predictions are stored in this browser.
+// An exercise of the workshop is a demo whose result the student must predict before the view is
+// shown. The predictions are stored in this browser.
 
 // exercise returns the demo of the current exercise; nil if there is none.
 func (a *App) exercise() *Demo {
@@ -16,7 +16,7 @@ func (a *App) exercise() *Demo {
 	return nil
 }
 
-// predicting reports whether the student has to make a prediction before the view is shown.
+// predicting reports whether the student must predict before the view is shown.
 func (a *App) predicting() bool { return a.exercise() != nil && a.prediction() < 0 }
 
 // predictions maps the name of each exercise to the student's choice, which counts from 0.
@@ -33,8 +33,7 @@ func (a *App) predictions() map[string]int {
 	return a.chosen
 }
 
-// prediction returns the student's prediction in the current exercise, from 0; -1 if there is no
-// prediction yet.
+// prediction returns the student's prediction in the current exercise, from 0, or -1.
 func (a *App) prediction() int {
 	d := a.exercise()
 	if n, ok := a.predictions()[d.Name]; ok && n < len(d.Choices) {
@@ -66,7 +65,7 @@ func (a *App) Predict(choice int) {
 	}
 }
 
-// judgement returns a sentence that states whether the prediction is correct.
+// judgement returns a sentence on whether the prediction is correct.
 func (a *App) judgement() string {
 	d, n := a.exercise(), a.prediction()
 	if n == d.Right {

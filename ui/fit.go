@@ -7,10 +7,10 @@ import (
 	"github.com/vugu/vugu"
 )
 
-// Fit adapts a component to the renderer. It shortens long texts: the renderer fails if a text has
-// more than 16 KiB, and function names can have any length. It also puts a text into empty
-// containers: the renderer keeps the old content of an element that becomes empty. Fit puts no text
-// into elements that scripts draw into, because they must keep their content.
+// Fit adapts a component to the renderer. It shortens long texts, because the renderer fails if a
+// text has more than 16 KiB, and function names can have any length. It also puts a text into empty
+// containers, because the renderer keeps the old content of an element that becomes empty. Elements
+// that scripts draw into stay unchanged, because they must keep their content.
 func Fit(r *vugu.BuildResults) { fitAll(r, r.Out) }
 
 func fitAll(r *vugu.BuildResults, out *vugu.BuildOut) {
@@ -34,7 +34,7 @@ func fitNode(r *vugu.BuildResults, n *vugu.VGNode) {
 	for i := range n.Attr {
 		n.Attr[i].Val = state.Fit(n.Attr[i].Val)
 	}
-	// Only the page's own markup contains tags; all other text is escaped.
+	// Only the page's own markup contains tags. All other text is escaped.
 	if n.InnerHTML != nil && len(*n.InnerHTML) > state.MostText && !strings.Contains(*n.InnerHTML, "<") {
 		text := state.Fit(*n.InnerHTML)
 		n.InnerHTML = &text
@@ -44,5 +44,5 @@ func fitNode(r *vugu.BuildResults, n *vugu.VGNode) {
 	}
 }
 
-// containers lists the elements that may have no children.
+// containers lists the elements that can be empty.
 const containers = " dd details div dl fieldset label li nav ol p section select span tbody td tr ul "

@@ -9,8 +9,8 @@ type Handles interface {
 	Keep(key string, f File)
 	// Keys returns the keys of all stored handles.
 	Keys() []string
-	// Reopen returns the file in its current state, once the user has allowed it. Browsers ask
-	// for permission only during a click.
+	// Reopen returns the file in its current state after the user has allowed it. Browsers ask for
+	// permission only during a click.
 	Reopen(key string) (File, error)
 	Forget(key string)
 }
@@ -23,7 +23,7 @@ func (a *App) keepFile(key string, f File) {
 }
 
 // remembered returns the keys of interrupted analyses whose files the browser can open again, and
-// deletes other handles.
+// deletes all other handles.
 func (a *App) remembered(entries []profile.Entry, elsewhere map[string]bool) map[string]bool {
 	if a.Handles == nil {
 		return nil

@@ -9,16 +9,16 @@ import (
 	"github.com/stackglass/stackglass/ui/state"
 )
 
-// changeState holds the code changes that the user tries on a loop nest. Each change is a separate
-// question.
+// changeState contains the code changes that the user tries on a loop nest. Each change is a
+// separate question.
 type changeState struct {
 	nest string // number of the nest
 
-	kind, text string   // the contents of the form
-	problem    string   // what is wrong with the form's contents, in a sentence
+	kind, text string   // contents of the form
+	problem    string   // error in the form's contents, in a sentence
 	tried      []string // arguments of "stackglass loops", for example pad=b=+8
-	search     bool     // whether the user has asked for proposals
-	busy       bool     // whether misses are being counted
+	search     bool     // the user has asked for proposals
+	busy       bool     // misses are being counted
 
 	replies map[string]*answers.Reply // replies by the words of their questions
 	tables  map[*answers.Reply]*state.Table
@@ -132,8 +132,8 @@ func (a *App) changesRefused() string {
 	return ""
 }
 
-// takeChange handles the reply about a change. A change that is not possible is put back into the
-// form. The caller holds the lock.
+// takeChange handles the reply about a change. It puts an impossible change back into the form. The
+// caller holds the lock.
 func (a *App) takeChange(reply *answers.Reply) {
 	s := a.changes()
 	s.replies[keyOf(a.nests.asked)] = reply
@@ -150,7 +150,7 @@ func (a *App) takeChange(reply *answers.Reply) {
 }
 
 // changeTable returns the table of the proposed changes ("proposed") or of a tried change
-// ("tried-1" and so on); nil if there is no such table.
+// ("tried-1" and so on), or nil.
 func (a *App) changeTable(chart string) *state.Table {
 	if a.loops() == nil {
 		return nil

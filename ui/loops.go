@@ -9,8 +9,8 @@ import (
 	"github.com/stackglass/stackglass/ui/state"
 )
 
-// loopState is the state of the Loops view that the URL does not contain: the answer of "stackglass
-// loops" for the run in view.
+// loopState is the part of the state of the Loops view that is not in the URL: the answer of
+// "stackglass loops" for the run in view.
 type loopState struct {
 	of     *profile.Profile
 	asker  *asker       // nil before the first question
@@ -19,7 +19,7 @@ type loopState struct {
 	failed string       // why there is no answer, in a sentence
 
 	tables map[string]*state.Table
-	picked int // the loop that the tables show
+	picked int // the loop of the tables
 
 	changes changeState
 }
@@ -50,7 +50,7 @@ func (c *LoopsView) Repeat() (words string, analyse func()) {
 	return "Analyse again, including loops", c.App.RepeatForLoops
 }
 
-// Draw hands the tree to the browser, and asks for the misses.
+// Draw passes the tree to the browser, and asks for the misses.
 func (c *LoopsView) Draw() {
 	a, s := c.App, &c.App.nests
 	l := a.loops()
@@ -109,8 +109,8 @@ func (a *App) loopsCounted() bool {
 	return l != nil && l.Counted(a.Levels())
 }
 
-// loopQuestion returns the next question that needs an answer: the loops, their misses, and the
-// savings of changes to a nest.
+// loopQuestion returns the next question that needs an answer: about the loops, their misses, or
+// the savings of changes to a nest.
 func (a *App) loopQuestion() (q answers.Question, wanted bool) {
 	switch {
 	case a.nests.loops == nil:
@@ -123,7 +123,7 @@ func (a *App) loopQuestion() (q answers.Question, wanted bool) {
 	return a.changeQuestion()
 }
 
-// askLoops asks the next question, unless it is also the last question, and cancels other work. The
+// askLoops asks the next question, unless it is the last question, and cancels other work. The
 // caller holds the lock.
 func (a *App) askLoops() {
 	s := &a.nests
@@ -137,7 +137,7 @@ func (a *App) askLoops() {
 	}
 	if s.asked = q.Words; s.asker == nil {
 		part := *s.of
-		part.Blocks = nil // the field Blocks is large, and questions about loops do not need it
+		part.Blocks = nil // Blocks is large, and questions about loops do not need it
 		s.asker = &asker{app: a, take: a.takeLoops, subject: namedSubject(a.result.Name, &part)}
 	}
 	s.asker.ask(q, nil)

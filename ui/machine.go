@@ -12,8 +12,7 @@ import (
 	"github.com/stackglass/stackglass/workers"
 )
 
-// asked returns the current hierarchy: the hierarchy in the URL or, if the URL contains none, the
-// preset.
+// asked returns the current hierarchy: the hierarchy in the URL, or else the preset.
 func (a *App) asked() hierarchy.Hierarchy { return a.askedOn(a.Screen) }
 
 // askedOn returns the hierarchy of a screen.
@@ -25,7 +24,7 @@ func (a *App) askedOn(s state.Screen) (h hierarchy.Hierarchy) {
 	return h
 }
 
-// Machine returns the current hierarchy, with line sizes that the profile has.
+// Machine returns the current hierarchy with the profile's line sizes.
 func (a *App) Machine() hierarchy.Hierarchy {
 	h := a.asked()
 	h.Levels = a.Levels()
@@ -64,7 +63,7 @@ func (a *App) Presets() []hierarchy.Hierarchy {
 	return a.presets
 }
 
-// answer returns the prediction for the current hierarchy. It is recomputed when the hierarchy
+// answer returns the prediction for the current hierarchy. It is computed again when the hierarchy
 // or the view changes.
 func (a *App) answer() *state.Caches {
 	r := a.result
@@ -75,17 +74,17 @@ func (a *App) answer() *state.Caches {
 	return r.answer
 }
 
-// change changes the levels on behalf of a control. It does not change the memory and the clock.
+// change changes the levels for a control. It does not change the memory and the clock.
 func (a *App) change(control string, f func(levels []hierarchy.Cache) []hierarchy.Cache) {
 	a.changeMachine(control, func(s *state.Screen) { s.Levels = f(s.Levels) })
 }
 
-// changeLevel changes a level (counted from 1) on behalf of one of its controls.
+// changeLevel changes a level (counted from 1) for one of its controls.
 func (a *App) changeLevel(control string, level int, f func(*hierarchy.Cache)) {
 	a.change(of(control, level), func(levels []hierarchy.Cache) []hierarchy.Cache { return state.With(levels, level-1, f) })
 }
 
-// changeMachine changes the current hierarchy on behalf of a control.
+// changeMachine changes the current hierarchy for a control.
 func (a *App) changeMachine(control string, f func(s *state.Screen)) {
 	if a.result == nil || a.result.View == nil {
 		return
@@ -115,8 +114,8 @@ func (a *App) SetSize(level int, bytes uint64) {
 	})
 }
 
-// StepWays increases or decreases the number of ways of a level (counted from 1); at the end of the
-// range it does nothing.
+// StepWays increases or decreases the number of ways of a level (counted from 1). At the end of the
+// range, it does nothing.
 func (a *App) StepWays(level, by int) {
 	c := a.Levels()[level-1]
 	if ways := state.Step(state.Ways(c), c.Ways, by); ways != c.Ways {
@@ -159,7 +158,7 @@ func (a *App) SetMemory(text string, set func(s *state.Screen, x float64)) {
 	a.refuseTyped(text)
 }
 
-// refuseTyped explains to the user why a field was reset.
+// refuseTyped tells the user why a field was reset.
 func (a *App) refuseTyped(text string) {
 	a.Note = "“" + text + "” is not accepted: latencies and the clock are numbers above zero, such as 4 or 3.5. Leave the field empty if a number is unknown."
 	a.Port.Announce(a.Note)
@@ -225,7 +224,7 @@ func (a *App) SetPreset(slug string) {
 	a.sayAnswer()
 }
 
-// PlaceThreads changes the cores on which the threads run; choice is one of state.Placements.
+// PlaceThreads chooses the cores on which the threads run. choice is one of state.Placements.
 func (a *App) PlaceThreads(choice string) {
 	a.goTo(a.Screen.ThreadsOn(choice), true)
 	a.Port.Announce(a.threadsLine())
@@ -261,7 +260,7 @@ func (a *App) threadsLine() string {
 func (a *App) KeepBeside(drop bool) {
 	s := a.Screen
 	if s.Beside = nil; drop {
-		a.Port.Focus("machine-keep") // the button that had the focus disappears
+		a.Port.Focus("machine-keep") // the button with the focus disappears
 	} else {
 		s.Beside = state.AgainstWords(a.Machine())
 		a.Port.Announce("This hierarchy is kept as B. Now change the hierarchy to compare the new one with B.")
@@ -269,8 +268,8 @@ func (a *App) KeepBeside(drop bool) {
 	a.adjust("beside", s)
 }
 
-// Move sets the size of a level (counted from 1) when its handle on the curve is dragged. Call it
-// from a separate goroutine.
+// Move sets the size of a level (counted from 1) whose handle on the curve is dragged. Call it from
+// a separate goroutine.
 func (a *App) Move(level int, bytes uint64) {
 	a.update(func() { a.SetSize(level, bytes) })
 }
@@ -281,8 +280,8 @@ func (a *App) PickMachine() {
 	a.Port.Pick()
 }
 
-// describes reports whether a file, according to its name, describes a hierarchy and is not a trace
-// or source file.
+// describes reports whether the name of a file shows that it describes a hierarchy, and is not a
+// trace or source file.
 func describes(name string) bool {
 	for _, ending := range []string{".json", ".conf", ".cfg"} {
 		if strings.HasSuffix(strings.ToLower(name), ending) {
@@ -292,10 +291,9 @@ func describes(name string) bool {
 	return false
 }
 
-// takeMachine opens a file as the description of a hierarchy, and reports whether the file was such
-// a description. It opens the file only in a view that uses a hierarchy, and only if the user chose
-// the file for this purpose or the file's name shows that the file describes a hierarchy. It may
-// block.
+// takeMachine opens a file as the description of a hierarchy, and reports whether the file was one.
+// It opens the file only in a view that uses a hierarchy, and only if the user chose the file for
+// this purpose or its name shows that it describes a hierarchy. It may block.
 func (a *App) takeMachine(file File) (taken bool) {
 	a.update(func() {
 		taken = a.result != nil && a.result.View != nil && a.Screen.Tab == state.TabCaches &&

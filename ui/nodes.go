@@ -7,8 +7,7 @@ import (
 	"github.com/vugu/vugu"
 )
 
-// The functions below build the nodes of components. The generated code calls them; see
-// tools/compactui.
+// The functions below build the nodes of components for the generated code; see tools/compactui.
 
 // addText adds a text to the children of a node.
 func addText(parent *vugu.VGNode, text string) {
@@ -16,8 +15,8 @@ func addText(parent *vugu.VGNode, text string) {
 }
 
 // addElement adds an element to the children of a node. words contains the element's name, the name
-// and the value of each attribute, and the element's text, if any, separated by zero bytes. If words
-// begins with a space, a space precedes the element.
+// and value of each attribute, and the element's text, if any, separated by zero bytes. A space at
+// the beginning of words stands for a space before the element.
 func addElement(parent *vugu.VGNode, words string) *vugu.VGNode {
 	if words[0] == ' ' {
 		addText(parent, " ")
@@ -46,8 +45,8 @@ func newElement(words string) *vugu.VGNode {
 	return n
 }
 
-// setAttribute adds an attribute to an element. A type parameter makes calls shorter than an
-// interface would.
+// setAttribute adds an attribute to an element. Calls with a type parameter are shorter than with
+// an interface.
 func setAttribute[T any](n *vugu.VGNode, key string, value T) { n.AddAttrInterface(key, value) }
 
 // setText makes a text or a number the content of an element.
@@ -72,7 +71,7 @@ func addComponent(in *vugu.BuildIn, out *vugu.BuildOut, parent *vugu.VGNode, c v
 func addProperty(n *vugu.VGNode, key string, value any) {
 	b, err := vjson.Marshal(value)
 	if err != nil {
-		panic(err) // this is a bug in a component: the type has no JSON form
+		panic(err) // a component has a bug: the type has no JSON form
 	}
 	n.Prop = append(n.Prop, vugu.VGProperty{Key: key, JSONVal: vjson.RawMessage(b)})
 }

@@ -1,15 +1,14 @@
 // Package ui is the page's program: the state and its reactions to drops, messages and clicks
 // ([App]), and the Vugu components that show the state.
 //
-// Components contain no calculations; they only lay out the tables, charts and sentences of package
-// state. The browser is accessed only through [Port], so that everything here runs natively in
-// tests:
+// Components contain no calculations. They only lay out the tables, charts and sentences of package
+// state. Only [Port] accesses the browser, so everything here runs natively in tests:
 //
 //	boot.js, charts.js ⇄ Port (wasm/app) ⇄ App ⇄ workers.Carrier ⇄ a web worker
 //	                                      ⇄ profile.Store
 //
 // An App is changed only under the lock of Vugu's event environment. This lock is never held while
-// waiting for the store, a worker or the browser.
+// the program waits for the store, a worker or the browser.
 package ui
 
 //go:generate go tool vugugen -s -skip-go-mod -skip-main .
@@ -38,41 +37,41 @@ type Port interface {
 	Settings() state.Settings
 	// Demos lists the demos of the first screen.
 	Demos() []Demo
-	// Chart hands a chart to charts.js, which draws it in the sg-chart element with its id, zoomed to
-	// a part of the x axis.
+	// Chart passes a chart to charts.js, which draws it in the sg-chart element with its id, zoomed
+	// to a part of the x axis.
 	Chart(c *state.Chart, zoom state.Zoom)
-	// Grid hands a table to tables.js, which draws it in the sg-table element with its id.
+	// Grid passes a table to tables.js, which draws it in the sg-table element with its id.
 	Grid(g *state.Grid)
-	// Heat hands a map of sets and ways to heatmap.js, which draws it in the sg-heatmap element
+	// Heat passes a map of sets and ways to heatmap.js, which draws it in the sg-heatmap element
 	// with its id.
 	Heat(m *state.HeatMap)
-	// Matrix hands a matrix to matrix.js, which draws it in the sg-matrix element with its id.
+	// Matrix passes a matrix to matrix.js, which draws it in the sg-matrix element with its id.
 	Matrix(m *state.Matrix)
-	// Timeline hands the timeline to timeline.js, which draws it in the sg-timeline element.
+	// Timeline passes the timeline to timeline.js, which draws it in the sg-timeline element.
 	Timeline(t *state.Timeline)
-	// Graph hands a graph to graph.js, which draws it in the sg-graph element with its id.
+	// Graph passes a graph to graph.js, which draws it in the sg-graph element with its id.
 	Graph(g *state.Graph)
-	// Flame hands a flame graph to flame.js, which draws it in the sg-flame element with its id.
+	// Flame passes a flame graph to flame.js, which draws it in the sg-flame element with its id.
 	Flame(f *state.Flame)
 	// SavePicture downloads a picture of a chart as drawn.
 	SavePicture(chart, name string)
 	// Save downloads content as a file with the given name.
 	Save(name, mediaType string, content []byte)
-	// Remember stores a short text in this browser, if the browser allows it, and Remembered
-	// returns the text.
+	// Remember stores a short text in this browser if the browser allows it, and Remembered returns
+	// the text.
 	Remember(name, text string)
 	Remembered(name string) string
 	// Pick opens the file picker.
 	Pick()
-	// Hash returns the URL's hash, without "#"; "" if there is none.
+	// Hash returns the URL's hash without "#", or "".
 	Hash() string
-	// SetHash changes the URL's hash; with replace, it adds no entry to the history.
+	// SetHash changes the URL's hash. With replace, it adds no entry to the history.
 	SetHash(hash string, replace bool)
-	// ShowProgress updates the numbers of the progress bar on the page. It returns false if the page
-	// has no bar, or if that bar has different parts.
+	// ShowProgress updates the numbers of the progress bar on the page. It returns false if the
+	// page has no bar, or a bar with other parts.
 	ShowProgress(bar state.RunBar) bool
-	// Breathe yields to waiting events, which splits long work into several tasks of the page. It
-	// is called without the lock.
+	// Breathe yields to waiting events, and thus splits long work into several tasks of the page.
+	// It is called without the lock.
 	Breathe()
 	// ShowFirst shows or hides the static first screen.
 	ShowFirst(show bool)
@@ -94,12 +93,11 @@ type File struct {
 	Modified int64 // milliseconds since 1970; 0: unknown
 	Ref      any   // sent as the attachment of Start
 	Handle   any   // for [Handles]; nil: none
-	// Read returns at most the first most bytes of the content. If most is 0, it returns the whole
-	// content.
+	// Read returns at most the first most bytes of the content, or the whole content if most is 0.
 	Read func(most int) ([]byte, error)
 }
 
-// Demo is a trace that is part of the page, with the lesson that it teaches.
+// Demo is a trace that is part of the page, with its lesson.
 type Demo struct {
 	Name, Question string
 	Title          string // the description of the demo's program
@@ -110,8 +108,8 @@ type Demo struct {
 	References, Lines uint64 // totals of the whole trace, with 64-byte lines
 	Lesson            []Sentence
 
-	// These fields describe the demo's exercise: the question, the answers to choose from, the index
-	// of the right answer, and the reason, if Lesson does not explain it. If Ask is empty, there is no
+	// These fields describe the demo's exercise: the question, the possible answers, the index of
+	// the right answer, and the reason if Lesson does not explain it. If Ask is empty, there is no
 	// exercise.
 	Ask, Why string
 	Choices  []string
@@ -132,10 +130,10 @@ type Item struct {
 	URL   string // the address of the demo's trace
 	Title string // title of the demo
 	opens string // the settings in the link to the demo; they override the demo's own settings
-	link  bool   // whether the demo was opened by a link, to which Back must not return
-	again bool   // whether the item is analysed again because a view requested this
+	link  bool   // the demo was opened by a link, to which Back must not return
+	again bool   // a view requested a new analysis
 
 	domains  [][]uint32        // groups of threads that share a cache in the requesting view
 	needs    [][]uint32        // groups of threads that share a cache in the current hierarchy
-	analyses analysis.Analyses // analyses in addition to the analyses in the settings
+	analyses analysis.Analyses // analyses besides those in the settings
 }

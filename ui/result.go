@@ -9,8 +9,8 @@ import (
 	"github.com/stackglass/stackglass/workers"
 )
 
-// how describes how the drawn numbers were computed; for two analyses, how their estimates were
-// computed.
+// how describes how the drawn numbers were computed. For two analyses, it describes their
+// estimates.
 func (a *App) how() string {
 	how := state.Exactly
 	for _, r := range []*Result{a.result, a.other} {
@@ -28,8 +28,8 @@ func (a *App) draw(c *state.Chart) {
 	}
 }
 
-// ZoomChart shows the part of a chart between two positions on the x axis, or, if they are equal,
-// the whole chart. charts.js calls it in a separate goroutine.
+// ZoomChart shows the part of a chart between two positions on the x axis, or the whole chart if
+// they are equal. charts.js calls it in a separate goroutine.
 func (a *App) ZoomChart(chart string, from, to float64) {
 	a.update(func() { a.zoom("zoom "+chart, state.Zoom{Chart: chart, From: from, To: to}) })
 }
@@ -40,8 +40,8 @@ func (a *App) zoom(control string, z state.Zoom) { a.adjust(control, a.Screen.Zo
 // unzoom shows a whole chart. The caller holds the lock.
 func (a *App) unzoom(chart string) { a.zoom("unzoom "+chart, state.Zoom{Chart: chart}) }
 
-// handsOver reports whether drawn must be passed to the browser, because the last object passed
-// with that id was a different object. This check avoids drawing many curves or cells again.
+// handsOver reports whether drawn must be passed to the browser, because another object was passed
+// last with that id. Otherwise, many curves or cells would be drawn again.
 func (a *App) handsOver(id string, drawn any) bool {
 	if a.handed == nil {
 		a.handed = map[string]any{}
@@ -62,8 +62,8 @@ func (a *App) capacities() []int {
 	return a.result.View.DefaultLog2Lines()
 }
 
-// demoOf recognises a demo by its counts, independent of its name: the numbers in a lesson are
-// valid for the whole trace with 64-byte lines.
+// demoOf recognises a demo by its counts, independent of its name, because the numbers in a lesson
+// apply to the whole trace with 64-byte lines.
 func (a *App) demoOf(r *Result) *Demo {
 	if r.Live || r.Profile == nil || r.Profile.State.Partial {
 		return nil
@@ -102,7 +102,7 @@ func (a *App) sumUp() {
 	}
 }
 
-// export calls take with the table of a chart and a file name for it.
+// export calls take with the table of a chart and a file name.
 func (a *App) export(chart string, take func(t *state.Table, name string)) {
 	if t := a.table(chart); t != nil && t.Exports() {
 		take(t, FileName(a.result.Name)+"-"+chart)

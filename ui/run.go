@@ -16,7 +16,7 @@ import (
 	"github.com/stackglass/stackglass/workers"
 )
 
-// job is the job number. It is always 1, because each carrier of the page carries only one job.
+// job is the job number, which is always 1, because each carrier of the page carries only one job.
 const job = 1
 
 // profileHead is the number of leading bytes that are sufficient to recognise a profile.
@@ -34,8 +34,8 @@ type run struct {
 	carrier   workers.Carrier
 	progress  workers.Progress
 	cores     [][]uint32       // the groups of threads that the user chose
-	pausing   bool             // whether a Pause or Resume was sent and has not been answered yet
-	stopping  bool             // whether Cancel was sent
+	pausing   bool             // a Pause or Resume was sent and has not been answered yet
+	stopping  bool             // Cancel was sent
 	snapshot  []byte           // the last snapshot, still encoded
 	growing   *profile.Profile // the last snapshot, decoded
 	leave     chan struct{}    // closed to stop watching another tab; nil: the run is in this tab
@@ -43,8 +43,8 @@ type run struct {
 	left      bool             // whether the user has left the page
 }
 
-// Offer opens a dropped or picked file, or a demo. It imports a profile, or analyses a trace,
-// either at once or after the running analysis.
+// Offer opens a dropped or picked file, or a demo. It imports a profile, or analyses a trace at
+// once or after the running analysis.
 func (a *App) Offer(item Item) {
 	a.update(func() {
 		if !item.More && a.run == nil {
@@ -104,7 +104,7 @@ func (a *App) Offer(item Item) {
 			a.Port.Announce(a.Waiting())
 			return
 		}
-		a.run = &run{name: item.File.Name} // set a.run, so that no other run starts meanwhile
+		a.run = &run{name: item.File.Name} // so that no other run starts meanwhile
 	})
 	if !busy {
 		a.analyse(item)
@@ -157,7 +157,7 @@ func digestOf(p *profile.Profile) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// put stores a profile; if that fails, put returns a sentence that explains why.
+// put stores a profile. If this fails, it returns a sentence that explains why.
 func (a *App) put(e profile.Entry, data []byte) string {
 	if a.Store == nil {
 		return a.NoStore
@@ -254,8 +254,8 @@ func (a *App) runOwned(item Item, spec analysis.Spec, key, name string, resume b
 	_ = carrier.Close()
 }
 
-// CanRepeat reports whether the trace of the result in view can be read again, that is, whether it
-// was opened since the page was loaded.
+// CanRepeat reports whether the trace of the result in view can be read again, because it was
+// opened since the page was loaded.
 func (a *App) CanRepeat() bool {
 	_, known := a.items[a.result.Key]
 	return known && !a.result.Live
@@ -280,8 +280,8 @@ func (a *App) RepeatWith(more analysis.Analyses) {
 // RepeatForLoops analyses the trace of the result in view again, and compresses it to loops.
 func (a *App) RepeatForLoops() { a.RepeatWith(analysis.Loops) }
 
-// RepeatFor analyses the trace of the result in view again, for groups of threads that
-// share a cache.
+// RepeatFor analyses the trace of the result in view again, for groups of threads that share a
+// cache.
 func (a *App) RepeatFor(groups [][]uint32) {
 	if item, known := a.items[a.result.Key]; known {
 		item.needs = groups
@@ -311,7 +311,7 @@ func (a *App) stopped(problem string) {
 	a.next()
 }
 
-// Waiting returns a sentence that names the files dropped during the run; "" if there are none.
+// Waiting returns a sentence with the names of the files dropped during the run, or "".
 func (a *App) Waiting() string {
 	if len(a.waiting) == 0 {
 		return ""
@@ -323,7 +323,7 @@ func (a *App) Waiting() string {
 	return text + "."
 }
 
-// trouble adds a problem to the problems that the page shows. The caller holds the lock.
+// trouble adds a problem to the problems on the page. The caller holds the lock.
 func (a *App) trouble(problem string) { a.Problem = state.AddProblem(a.Problem, problem) }
 
 // next starts the analysis of the next waiting item.
@@ -350,8 +350,8 @@ func fileKey(file File, spec analysis.Spec) string {
 	return "t" + strconv.FormatUint(h.Sum64(), 16)
 }
 
-// keptFile returns the key of the complete analysis of the same file with the settings of the form; ""
-// if there is none. It may block.
+// keptFile returns the key of the complete analysis of the same file with the settings of the form,
+// or "". It may block.
 func (a *App) keptFile(item Item) (key string) {
 	if item.again || item.File.Modified == 0 {
 		return ""
@@ -367,9 +367,9 @@ func (a *App) keptFile(item Item) (key string) {
 	return key
 }
 
-// keyFor returns a key that depends on the file and the settings of its analysis. Therefore, if the
-// user drops the file of an interrupted analysis again, its checkpoint is found. Finished entries
-// are not replaced: the key of a second analysis is different.
+// keyFor returns a key that depends on the file and the settings of its analysis. If the user drops
+// the file of an interrupted analysis again, its checkpoint is therefore found. Finished entries
+// are not replaced: a second analysis has another key.
 func (a *App) keyFor(item Item, spec analysis.Spec) (key string, resume bool) {
 	base := fileKey(item.File, spec)
 	taken := map[string]profile.EntryState{}
@@ -396,9 +396,9 @@ func (a *App) keyFor(item Item, spec analysis.Spec) (key string, resume bool) {
 	return key, false
 }
 
-// freeName returns a name that no other analysis has, so that names in lists are unique. For
-// example, it returns app (2).lackey.lz4 if there is already an app.lackey.lz4. The number precedes
-// the extensions, which determine the format.
+// freeName returns a name that no other analysis has, so that names in lists are unique. It returns
+// app (2).lackey.lz4 if there is already an app.lackey.lz4. The number precedes the extensions,
+// which determine the format.
 func (a *App) freeName(name string) string {
 	taken := map[string]bool{}
 	a.update(func() {
@@ -417,7 +417,7 @@ func (a *App) freeName(name string) string {
 	return free
 }
 
-// receive handles one message and reports whether it was the last message.
+// receive handles one message and reports whether it was the last one.
 func (a *App) receive(m workers.Message) (last bool) {
 	switch m.Type {
 	case workers.TypeProgress:
@@ -535,8 +535,8 @@ func (a *App) fail(problem string) {
 	a.Port.Announce(problem)
 }
 
-// lost ends a run whose worker died. It stores the last snapshot, unless there is a checkpoint from
-// which the run can be resumed.
+// lost ends a run whose worker died. It stores the last snapshot unless the run can be resumed from
+// a checkpoint.
 func (a *App) lost(err error) {
 	var key, name string
 	var snapshot []byte
@@ -550,7 +550,7 @@ func (a *App) lost(err error) {
 	e, kept := a.entry(key)
 	switch {
 	case kept && e.State != profile.EntryInterrupted:
-		// The worker had already stored its result, but died before it reported the result.
+		// The worker had stored its result, but died before it reported the result.
 		a.endRun(key)
 		return
 	case kept:

@@ -15,7 +15,7 @@ type Shelves interface {
 
 // Sweep deletes spill stores that are no longer needed, because their analysis is finished or
 // deleted, or its tab died before the first checkpoint. If tabs cannot exchange the names of their
-// runs, Sweep deletes nothing. It may block.
+// runs, it deletes nothing. It may block.
 func (a *App) Sweep() {
 	if a.Shelves == nil || a.Tabs == nil || a.Store == nil {
 		return
@@ -35,7 +35,7 @@ func (a *App) Sweep() {
 	}
 }
 
-// isNeeded reports whether an interrupted analysis may be resumed; it also returns true if the
+// isNeeded reports whether an interrupted analysis may be resumed. It also returns true if the
 // store cannot be read.
 func (a *App) isNeeded(key string) bool {
 	entries, err := a.Store.List()

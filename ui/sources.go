@@ -6,10 +6,10 @@ import (
 	"github.com/stackglass/stackglass/ui/state"
 )
 
-// SourceFiles stores the source files that the user dropped, under the key of their analysis. Its
+// SourceFiles stores the source files that the user dropped by the key of their analysis. Its
 // methods may block.
 type SourceFiles interface {
-	// Keep replaces the files of an analysis; without files, it deletes them.
+	// Keep replaces the files of an analysis. Without files, it deletes them.
 	Keep(key string, files []*state.Source)
 	// Read returns the files of an analysis.
 	Read(key string) []*state.Source
@@ -17,7 +17,7 @@ type SourceFiles interface {
 	Keys() []string
 }
 
-// keepSource stores a dropped file with the result in view, if the result refers to it, and reports
+// keepSource stores a dropped file with the result in view if the result refers to it, and reports
 // whether it did. The caller holds the lock.
 func (a *App) keepSource(f *state.Source) bool {
 	r, v := a.result, a.codeView()
@@ -39,7 +39,8 @@ func (a *App) storeSources(key string, files []*state.Source) {
 	}
 }
 
-// readSources reads the files that were kept with a result, once. The caller holds the lock.
+// readSources reads the files that were kept with a result. It reads them only once. The caller
+// holds the lock.
 func (a *App) readSources(key string) {
 	if _, read := a.code.dropped[key]; read || a.SourceFiles == nil {
 		return
@@ -63,7 +64,7 @@ func (a *App) readSources(key string) {
 	}()
 }
 
-// Dropped reports whether the user dropped a source file for the result in view, so that it can be
+// Dropped reports whether the user dropped a source file for the result in view, which can thus be
 // removed.
 func (a *App) Dropped(f *state.Source) bool {
 	return a.result != nil && slices.Contains(a.code.dropped[a.result.Key], f)
@@ -85,7 +86,7 @@ func (a *App) RemoveSource(f *state.Source) {
 	a.touch()
 }
 
-// forgetSources deletes the files of analyses that are not kept any more. It may block.
+// forgetSources deletes the files of analyses that are no longer kept. It may block.
 func (a *App) forgetSources() {
 	if a.SourceFiles == nil || a.Store == nil {
 		return

@@ -21,8 +21,8 @@ type Tabs interface {
 	Tell(key string, progress []byte)
 }
 
-// Heard handles another tab's message: the progress of the analysis with a key or, if key is "", a
-// change of the list of kept analyses. It may block.
+// Heard handles another tab's message: the progress of the analysis with a key, or a change of the
+// list of kept analyses if key is "". It may block.
 func (a *App) Heard(key string, progress []byte) {
 	p, err := workers.DecodeProgress(progress)
 	known := false
@@ -67,16 +67,15 @@ func (a *App) Leave() {
 	left.release()
 }
 
-// tell makes the other tabs read the list again.
 func (a *App) tell() {
 	if a.Tabs != nil {
 		a.Tabs.Tell("", nil)
 	}
 }
 
-// own waits until this tab may run the analysis with a key. If another tab is running the analysis,
-// this tab watches that tab, and takes over if that tab ends before the analysis is finished. over
-// reports that no work is left.
+// own waits until this tab may run the analysis with a key. If another tab runs it, this tab
+// watches, and takes over if that tab ends before the analysis is finished. over reports that no
+// work is left.
 func (a *App) own(item Item, key, name string) (release func(), over bool) {
 	if a.Tabs == nil {
 		return func() {}, false

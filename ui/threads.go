@@ -6,8 +6,8 @@ import (
 	"github.com/vugu/vugu"
 )
 
-// threadsView shows how the threads of a run share caches, or predictions for several cores if the
-// run had one thread.
+// threadsView shows how the threads of a run share caches or, for a run with one thread,
+// predictions for several cores.
 type threadsView struct {
 	App       *App
 	measured  *Threads
@@ -28,7 +28,7 @@ func newCores(a *App) *CoresView {
 	return c
 }
 
-// predicts reports whether the run had one thread, from which several cores can be predicted.
+// predicts reports whether the run had one thread, so that several cores can be predicted.
 func (c *threadsView) predicts() bool { return c.App.threads() == nil && c.App.predictable() }
 
 // Build implements [View].
@@ -102,7 +102,7 @@ func (c *Threads) table(name string) *state.Table {
 	return nil
 }
 
-// threads returns the per-thread data of the result in view; nil if it has none.
+// threads returns the per-thread data of the result in view, or nil.
 func (a *App) threads() *state.Threads {
 	if r := a.result; r != nil && r.View != nil {
 		return r.View.Threads()
@@ -115,19 +115,19 @@ func (a *App) groups() state.Groups {
 	return state.ParseGroups(a.Screen.Groups, len(a.threads().Cores))
 }
 
-// ownBytes returns the chosen size of each thread's private cache. The default is the size of the
-// first level.
+// ownBytes returns the chosen size of each thread's private cache, by default the size of the first
+// level.
 func (a *App) ownBytes() uint64 {
 	return a.lineMultiple(a.Screen.OwnBytes, a.Levels()[0].SizeBytes)
 }
 
-// sharedBytes returns the chosen size of shared caches. The default is the size of the last level.
+// sharedBytes returns the chosen size of shared caches, by default the size of the last level.
 func (a *App) sharedBytes() uint64 {
 	levels := a.Levels()
 	return a.lineMultiple(a.Screen.SharedBytes, levels[len(levels)-1].SizeBytes)
 }
 
-// lineMultiple returns the chosen size, or other if chosen is 0, rounded down to whole lines.
+// lineMultiple returns chosen, or other if chosen is 0, rounded down to whole lines.
 func (a *App) lineMultiple(chosen, other uint64) uint64 {
 	if chosen == 0 {
 		chosen = other

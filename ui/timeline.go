@@ -10,14 +10,14 @@ type timelineState struct {
 	of     *state.View
 	levels []attribution.Attribution
 	drawn  *state.Timeline // the timeline without the chosen range; nil: no timeline
-	part   *state.View     // the view of the range that is chosen in whole; nil: no range
+	part   *state.View     // view of the range that is chosen in whole; nil: no range
 	whole  *state.View
 	chosen state.Range
 	asked  string // the hierarchy, as text
 }
 
-// timeline returns the timeline above the views, without the chosen range. It is nil while references
-// are counted, for two results that are compared, and for a profile without a timeline.
+// timeline returns the timeline above the views, without the chosen range. It is nil while
+// references are counted, for two results that are compared, and for a profile without a timeline.
 func (a *App) timeline() *state.Timeline {
 	r, made := a.result, &a.line
 	if r == nil || r.View == nil || r.Live || a.comparing() || r.Profile.Timeline == nil || r.Profile.Sites == nil {
@@ -57,7 +57,7 @@ func (a *App) inRange() *state.View {
 }
 
 // SetRange chooses the windows [from, to) of the timeline; both 0 mean the whole run. phase means
-// that the user chose a phase, and that a view of the phase's source lines is shown.
+// that the user chose a phase. A view of the phase's source lines is then shown.
 func (a *App) SetRange(from, to int, phase bool) {
 	t := a.timeline()
 	if t == nil {
@@ -72,7 +72,7 @@ func (a *App) SetRange(from, to int, phase bool) {
 	a.Port.Announce(t.Choose(a.result.View, s.Range).Sentence)
 }
 
-// BrushRange does the same as SetRange, for timeline.js, which calls it from a separate goroutine.
+// BrushRange is SetRange for timeline.js, which calls it from a separate goroutine.
 func (a *App) BrushRange(from, to int, phase bool) {
 	a.update(func() { a.SetRange(from, to, phase) })
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/stackglass/stackglass/workers"
 )
 
-// verbAnswer holds the answer program's last answer to a question about the run in view. The caller
-// of its methods holds the lock.
+// verbAnswer contains the answer program's last answer to a question about the run in view. Its
+// methods need the lock.
 type verbAnswer struct {
 	of    *profile.Profile
 	asker *asker // nil before the first question
@@ -20,8 +20,8 @@ type verbAnswer struct {
 	err   error          // why there is no answer
 }
 
-// ask asks a question about a complete result, unless it is also the last question. take is called
-// with the lock after each answer.
+// ask asks a question about a complete result, unless it was the last question. take is called with
+// the lock after each answer.
 func (x *verbAnswer) ask(a *App, r *Result, q answers.Question, take func()) {
 	if x.of != r.Profile {
 		x.asker.end()
@@ -41,13 +41,13 @@ func (x *verbAnswer) ask(a *App, r *Result, q answers.Question, take func()) {
 	x.asker.ask(q, nil)
 }
 
-// namedSubject returns a function that makes a profile the subject of questions. Answers refer to
-// the profile by the given name.
+// namedSubject returns a function that makes a profile the subject of questions. Answers call the
+// profile by the given name.
 func namedSubject(name string, p *profile.Profile) func() workers.Subject {
 	return func() workers.Subject { return workers.Subject{Name: name, Profile: p.Encode()} }
 }
 
-// table returns the table of the answer with a key; nil if there is no such table.
+// table returns the table of the answer with a key, or nil.
 func (x *verbAnswer) table(key string) *state.Table {
 	if x.reply == nil {
 		return nil
@@ -55,7 +55,7 @@ func (x *verbAnswer) table(key string) *state.Table {
 	return state.AnsweredTable(x.reply, key)
 }
 
-// processors returns the table of processors to choose from; nil if it is unknown.
+// processors returns the table of processors to choose from, or nil if it is unknown.
 func (x *verbAnswer) processors() *report.Table {
 	if x.reply == nil {
 		return nil

@@ -16,12 +16,12 @@ type incomparable = [0]func()
 // A view may also implement [repeater], [placed] or [timed].
 type View interface {
 	vugu.Builder
-	// Waits explains why there is nothing to show yet; "" if there is something to show.
+	// Waits explains why there is nothing to show yet, or returns "".
 	Waits() string
-	// Draw passes charts, maps and long tables to the browser. It must not block. The caller holds the
-	// lock.
+	// Draw passes charts, maps and long tables to the browser. It must not block. The caller holds
+	// the lock.
 	Draw()
-	// Table returns a table of the view by the name of its chart; nil if there is none.
+	// Table returns a table of the view by the name of its chart, or nil.
 	Table(name string) *state.Table
 }
 
@@ -34,8 +34,8 @@ type repeater interface {
 // placed is a view whose numbers depend on the cores on which threads run.
 type placed interface{ Placed() bool }
 
-// timed is a view whose numbers may depend on a processor. Processors reports whether the numbers
-// depend on a processor, and returns the table of processors, which is nil while it is unknown.
+// timed is a view whose numbers may depend on a processor. Processors reports whether they do, and
+// returns the table of processors, which is nil while it is unknown.
 type timed interface {
 	Processors() (list *report.Table, depends bool)
 }
@@ -76,7 +76,7 @@ func (a *App) view() View {
 }
 
 // missing returns the reason why a tab has nothing to show for the result in view. It returns "" if
-// the tab has something to show, or if there is no result.
+// there is something to show, or if there is no result.
 func (a *App) missing(t state.Tab) string {
 	r := a.result
 	if r == nil {
@@ -96,7 +96,8 @@ func (a *App) missing(t state.Tab) string {
 	return ""
 }
 
-// uncounted returns the reason why there is nothing to show for the accesses of the result in view.
+// uncounted returns the reason why there is nothing to show about the accesses of the result in
+// view.
 func (a *App) uncounted() string {
 	switch r := a.result; {
 	case r == nil:
@@ -133,15 +134,14 @@ func (a *App) drawCharts() {
 	}
 }
 
-// drawAgain redraws a tab after its answer has arrived, if the tab is in view. The caller holds the
-// lock.
+// drawAgain redraws a tab in view after its answer has arrived. The caller holds the lock.
 func (a *App) drawAgain(t state.Tab) {
 	if a.Screen.Tab == t {
 		a.drawCharts()
 	}
 }
 
-// table returns the table of a chart of the current view; nil if there is no such table.
+// table returns the table of a chart of the current view, or nil.
 func (a *App) table(chart string) *state.Table {
 	if v := a.view(); a.result != nil && v.Waits() == "" {
 		return v.Table(chart)

@@ -20,8 +20,8 @@
 //
 // # Cores
 //
-// If a program's threads run on several cores, the stack from which a level's misses are computed
-// depends on which cores share its caches:
+// If a program's threads run on several cores, the misses of a level are computed from one of
+// several stacks:
 //
 //   - For a private cache, it is the coherent stack of the core that makes the access. Other cores'
 //     stores remove lines from this stack (MODELS §6.4). The certain misses of a site are then the
@@ -35,9 +35,9 @@
 //
 // Utilisation is measured in a cache shared by all threads, and in private caches of the cores.
 //
-// For a sample of lines, the bins of sites are estimates too. They do not add up to the histogram,
+// For a sample of lines, the bins of sites are estimates, too. They do not add up to the histogram,
 // and are scaled to the prediction in the same way. In each level, the misses of all sites and the
-// remaining misses always add up to the prediction. The same holds for coherence misses.
+// remaining misses always add up to the prediction, and so do the coherence misses.
 package attribution
 
 import (
@@ -57,26 +57,26 @@ type Attribution struct {
 	Paths []float64       // misses by call path, in the order of profile.Calls.Paths; nil: not in the profile
 	Rest  float64         // misses that belong to no site and no object
 
-	RestUnknown bool // Rest is due to data missing from the profile, and not to conflicts
+	RestUnknown bool // Rest is due to data that the profile lacks, and not to conflicts
 	Exact       bool // the misses of sites and objects are not estimates
 	PathsExact  bool // the misses of call paths are not estimates
 
-	// Coherence is the number of coherence misses in the level: misses on lines that another core's
-	// store invalidated. If it is not 0, SiteCoherence and DataCoherence attribute these misses.
+	// Coherence is the number of misses on lines that another core's store invalidated. If it is
+	// not 0, SiteCoherence and DataCoherence attribute these misses.
 	Coherence                    float64
 	SiteCoherence, DataCoherence []float64
 
-	Part *Ranker // the ranker of the part of the run to which the numbers apply; nil: the whole run
+	Part *Ranker // ranker of the part of the run to which the numbers apply; nil: the whole run
 
 	Private bool // each core has a private cache at this level
 	// Countable is the cache's size and ways, such as 32KiB,8, if the misses of sites are estimates
-	// but an analysis could count them. Otherwise it is "".
+	// that an analysis could count, and otherwise "".
 	Countable string
 
 	capacity capacity
 	fit      *fitting   // the expected misses of each bin
 	on       *stack     // the stack whose misses fit describes
-	gone     *binShares // by bin: the share of coherence misses whose line was no longer in the cache
+	gone     *binShares // by bin: share of coherence misses whose line was no longer in the cache
 	model    bool       // whether the expected misses of sites are exact
 }
 
@@ -93,7 +93,7 @@ type Ranker struct {
 
 	estimated bool // the bins are estimates from a sample of lines
 
-	of *Ranker // the ranker of the whole run, if this ranker is for a part of the run
+	of *Ranker // ranker of the whole run, if this ranker is for a part of it
 }
 
 // stack contains the accesses of all sites to an LRU stack, in the bins that sites use.
@@ -157,7 +157,7 @@ func (r *Ranker) addCores(s *profile.Sharing) {
 	}
 }
 
-// binned puts a histogram into bins. certain is the number of accesses that miss in every cache; it
+// binned puts a histogram into bins. certain is the number of accesses that miss in every cache. It
 // affects only the curve.
 func binned(h *profile.Histogram, certain uint64) (b binning) {
 	b.curve = profile.NewCurve(h, certain)
@@ -230,8 +230,7 @@ func (r *Ranker) parts() (sites, data []part) {
 	return sites, data
 }
 
-// on returns the accesses of a part, counted on the stack of the trace or on the stacks of the
-// cores.
+// on returns the accesses of a part on the stack of the trace, or on the stacks of the cores.
 func (r *Ranker) on(s *stack, p part) accesses {
 	if s == r.coherent {
 		c := p.coherent
@@ -240,7 +239,6 @@ func (r *Ranker) on(s *stack, p part) accesses {
 	return accesses{certain: p.reuse.Cold, bins: p.reuse.Bins}
 }
 
-// each calls number for each part, and returns the results.
 func each[T any](parts []T, number func(T) float64) []float64 {
 	list := make([]float64, len(parts))
 	for i, p := range parts {
@@ -260,7 +258,7 @@ const (
 )
 
 // Attribute predicts a hierarchy and attributes the misses of each level. It returns the error and
-// the warnings of the prediction, and adds warnings about sites.
+// the warnings of the prediction, and warnings about sites.
 func (r *Ranker) Attribute(h hierarchy.Hierarchy) ([]Attribution, []hierarchy.Warning, error) {
 	if r.of != nil {
 		list, warnings, err := r.of.Attribute(h)
@@ -321,7 +319,7 @@ type capacity struct {
 }
 
 // capacity returns the capacity of the last level, in lines of the sites' line size. For exclusive
-// levels that are predicted together, it returns their combined capacity.
+// levels that are predicted together, it is their combined capacity.
 func (r *Ranker) capacity(levels []hierarchy.Level) (c capacity) {
 	last := &levels[len(levels)-1]
 	if !last.Together {
@@ -341,8 +339,7 @@ func (r *Ranker) capacity(levels []hierarchy.Level) (c capacity) {
 	return c
 }
 
-// level attributes the misses of one level. coherence is the number of coherence misses among these
-// misses.
+// level attributes the misses of one level. coherence is the number of coherence misses among them.
 func (r *Ranker) level(l *hierarchy.Level, c capacity, by sharers, coherence float64) Attribution {
 	a := Attribution{Level: *l, Coherence: coherence, Private: by == ownCache, capacity: c}
 	on := &r.whole
@@ -428,7 +425,7 @@ func (r *Ranker) byPath(misses func(part) float64, sites []float64) []float64 {
 	return list
 }
 
-// divides reports whether the misses of some function are divided among several call paths.
+// divides reports whether the misses of any function are divided among several call paths.
 func (r *Ranker) divides() bool {
 	seen := map[string]bool{}
 	for i := range r.paths {
@@ -444,8 +441,8 @@ func (r *Ranker) divides() bool {
 	return false
 }
 
-// attributeCoherence attributes the coherence misses: misses on lines that would still be in the
-// cache if another core's store had not invalidated them.
+// attributeCoherence attributes the coherence misses, whose lines would still be in the cache if
+// another core's store had not invalidated them.
 func (r *Ranker) attributeCoherence(a *Attribution, c capacity) {
 	gone := r.lost.shares(c)
 	a.gone = &gone
@@ -463,8 +460,8 @@ func (gone *binShares) kept(lost []profile.BinCount) (sum float64) {
 	return sum
 }
 
-// tie scales numbers to a given sum, because in a sample the totals over objects and over sites
-// differ.
+// tie scales numbers to a given sum, because the totals over objects and over sites differ in a
+// sample.
 func tie(list []float64, to float64) {
 	var sum float64
 	for _, n := range list {
@@ -522,9 +519,8 @@ func (p part) used(private bool) []profile.Utilisation {
 }
 
 // UsedIn reports in which caches the utilisation of rows was measured for the capacity
-// profile.Sites.Capacities[at]. private means that utilisation was measured in private caches of
-// the cores, like the caches of some level. oneCore means that it was measured in a single cache
-// for all threads, although no level is such a cache.
+// profile.Sites.Capacities[at]. private means private caches of the cores, like the caches of some
+// level. oneCore means a single cache for all threads, although no level is such a cache.
 func (r *Ranker) UsedIn(levels []Attribution, at int) (private, oneCore bool) {
 	s := r.p.Sites
 	some := false
@@ -538,8 +534,8 @@ func (r *Ranker) UsedIn(levels []Attribution, at int) (private, oneCore bool) {
 }
 
 // fetched returns the misses counted by the measurement of utilisation, in private caches or in one
-// cache. If the predicted misses of the level differ, because of a model or because of the level
-// above, the counts are scaled, and exact is false.
+// cache. If the predicted misses of the level differ, because of a model or the level above, the
+// counts are scaled, and exact is false.
 func (r *Ranker) fetched(at int, total float64, private bool) (sites, data []float64, exact bool) {
 	var sum uint64
 	for _, p := range r.sites {
@@ -573,7 +569,7 @@ func (b *binning) shares(c capacity) (shares binShares) {
 	return shares
 }
 
-// within returns the share of the accesses at distances in [from, end) whose distance is at least
+// within returns the share of the accesses at distances in [from, end) with a distance of at least
 // lines.
 func (b *binning) within(from, lines, end uint64) float64 {
 	far, all := b.curve.Misses(lines)-b.curve.Misses(end), b.curve.Misses(from)-b.curve.Misses(end)
@@ -633,9 +629,9 @@ func (f *fitting) missesOf(n accesses) float64 {
 	return sum
 }
 
-// fit scales the shares so that they add up to the misses of the level, and returns the misses that
-// do not fit into any bin. anyBin means that the bins describe other caches than the level's
-// caches, so that any bin may absorb the difference.
+// fit scales the shares so that they add up to the misses of the level. It returns the misses that
+// fit into no bin. anyBin means that the bins describe other caches than the level's, so any bin
+// may absorb the difference.
 func (f *fitting) fit(misses float64, anyBin bool) (rest float64) {
 	certain, expected := float64(f.certain), f.misses()
 	missing := misses - expected
@@ -670,8 +666,7 @@ func (f *fitting) fit(misses float64, anyBin bool) (rest float64) {
 }
 
 // fill adds the missing misses to the bins with the longest distances that hit, because distances
-// near the capacity are the least certain. It returns the number of misses that do not fit into any
-// bin.
+// near the capacity are the least certain. It returns the number of misses that fit into no bin.
 func (f *fitting) fill(missing float64) (rest float64) {
 	for i := len(f.shares) - 1; i >= 0 && missing > 0; i-- {
 		count := float64(f.bins[i].count)

@@ -6,10 +6,9 @@ import (
 	"github.com/stackglass/stackglass/core/profile"
 )
 
-// By is the key by which misses are grouped.
+// By is the grouping of misses.
 type By string
 
-// The possible groupings.
 const (
 	Site     By = "site"
 	Line     By = "line" // group by source line
@@ -39,9 +38,8 @@ type place struct {
 	site                   int
 }
 
-// placeOf returns the row to which a site belongs. Each site without a source location has its own
-// row. If some instructions of a function have no source location, files contains the file of the
-// function.
+// placeOf returns the row of a site. Each site without a source location has its own row. If some
+// instructions of a function have no source location, files contains the file of the function.
 func placeOf(s *profile.Site, i int, by By, files map[place]string) place {
 	p := place{function: s.Function, module: s.Module, file: s.File, line: s.Line, site: i + 1}
 	switch {
@@ -150,8 +148,7 @@ func (r *Row) add(references uint64, u *profile.Reuse) {
 	r.Cold += u.Cold
 }
 
-// used returns the utilisation of p for each capacity, measured either in private caches or in one
-// shared cache.
+// used returns the utilisation of p for each capacity, in private caches or in one shared cache.
 func (r *Ranker) used(levels []Attribution, p part) []profile.Utilisation {
 	whole := p.used(false)
 	if !r.measuredPrivate() {

@@ -5,8 +5,8 @@ import (
 	"sort"
 )
 
-// Whole rounds numbers and a rest so that they add up to their rounded sum: the numbers with the
-// largest fractions are rounded up, and all others are rounded down.
+// Whole rounds numbers and a rest so that they add up to their rounded sum. It rounds up the
+// numbers with the largest fractions, and rounds down all others.
 func Whole(list []float64, rest float64) (rounded []uint64, wholeRest uint64) {
 	all := append(list[:len(list):len(list)], rest)
 	rounded = make([]uint64, len(all))

@@ -11,7 +11,7 @@ import (
 // The accesses of each site in the windows are known exactly, in bins of distances. The misses in
 // the windows are computed from the share of misses in each bin of the whole run. If the misses in
 // the whole run are exact for a fully associative level, the misses in the windows are also exact;
-// see [Attribution.Exact]. Otherwise they are estimates, which the ranker scales so that all
+// see [Attribution.Exact]. Otherwise, they are estimates, which the ranker scales so that all
 // windows together have the misses of the whole run, for each site, data object and call path.
 // Misses without a known site, and line utilisation, are known only for the whole run.
 func (r *Ranker) Within(from, to int) (within *Ranker, ok bool) {
@@ -96,9 +96,8 @@ func (r *Ranker) within(list []Attribution) {
 }
 
 // scaled returns the numbers of the windows. misses returns the expected misses of a part of the
-// program; values contains the misses of each part in the whole run. The windows' share of these
-// misses equals their share of the expected misses or, if no misses are expected, their share of
-// the accesses.
+// program, and values contains the misses of each part in the whole run. The windows have the same
+// share of these misses as of the expected misses or, if no misses are expected, of the accesses.
 func scaled(values []float64, whole, own []part, misses func(part) float64) []float64 {
 	if values == nil {
 		return nil
@@ -118,9 +117,9 @@ func scaled(values []float64, whole, own []part, misses func(part) float64) []fl
 	return list
 }
 
-// OverTime returns the number of line accesses in each window of the timeline, and the misses of
-// each level in each window. The levels must be from this ranker, which must be for a whole run
-// with a timeline. [Ranker.Within] computes the same numbers.
+// OverTime returns the number of line accesses and the misses of each level in each window of the
+// timeline. The levels must be from this ranker, which must be for a whole run with a timeline.
+// [Ranker.Within] computes the same numbers.
 func (r *Ranker) OverTime(levels []Attribution) (accesses []uint64, misses [][]float64) {
 	windows := r.p.Timeline.Windows
 	accesses, misses = make([]uint64, len(windows)), make([][]float64, len(levels))
@@ -171,16 +170,16 @@ func (r *Ranker) OverTime(levels []Attribution) (accesses []uint64, misses [][]f
 type Phase struct {
 	From, To int // windows [From, To)
 	Number   int // phases with equal numbers have the same behaviour; numbered from 1
-	Site     int // the site with the most accesses, an index in profile.Sites.Code; -1: none
+	Site     int // index in profile.Sites.Code of the site with the most accesses; -1: none
 }
 
 const (
-	phaseDistance = 0.5 // largest distance of windows of one phase; two windows differ by at most 2
+	phaseDistance = 0.5 // maximum distance of windows of one phase; two windows differ by at most 2
 	mostPhases    = 16  // maximum number of different phases
 )
 
 // Phases divides the timeline into phases. Two windows belong to the same phase if the source
-// lines' shares of their accesses differ by less than phaseDistance in total: the Manhattan
+// lines' shares of their accesses differ by less than phaseDistance in total. This is the Manhattan
 // distance between execution profiles of Sherwood et al. (Automatically characterizing large scale
 // program behavior, ASPLOS 2002), with source lines instead of basic blocks. A window joins the
 // nearest phase so far, or begins a new phase if none is near (Sherwood, Sair and Calder, Phase
@@ -275,8 +274,8 @@ func (r *Ranker) Busiest(from, to int) int {
 	return best
 }
 
-// Predicted converts attributed levels to a prediction for a part of the run that has this number
-// of references.
+// Predicted converts attributed levels to a prediction for a part of the run with this number of
+// references.
 func Predicted(h hierarchy.Hierarchy, list []Attribution, references uint64) hierarchy.Prediction {
 	levels := make([]hierarchy.Level, len(list))
 	for i := range list {
@@ -285,8 +284,8 @@ func Predicted(h hierarchy.Hierarchy, list []Attribution, references uint64) hie
 	return hierarchy.PartOf(h, levels, references)
 }
 
-// Curve returns the misses of all sites in fully associative LRU caches on the stack of the trace. It
-// is exact for the capacities at the edges of bins, and too high for the capacities between them.
+// Curve returns the misses of all sites in fully associative LRU caches on the stack of the trace.
+// It is exact for capacities at the edges of bins, and too high for other capacities.
 func (r *Ranker) Curve() *profile.Curve {
 	var h profile.Histogram
 	cold := uint64(0)

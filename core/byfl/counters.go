@@ -40,7 +40,7 @@ var counterOf = map[string]profile.Counter{
 	"Function-return operations":                             profile.Returns,
 	"Observed function-return operations":                    profile.Returns,
 	"Floating-point operation bits":                          profile.FlopBits,
-	"Integer operation bits":                                 profile.OpBits, // the number of bits in all operations, according to Byfl's source code
+	"Integer operation bits":                                 profile.OpBits, // number of bits in all operations, according to Byfl's source code
 	"Bytes loaded":                                           profile.BytesLoaded,
 	"Bytes stored":                                           profile.BytesStored,
 	"Calls to memset":                                        profile.RangesWritten,
@@ -50,7 +50,7 @@ var counterOf = map[string]profile.Counter{
 }
 
 // Counters returns the counters in the tables. It ignores tables for tags that the program defines.
-// Other tables without a counterpart are listed in skipped.
+// skipped lists other tables without a counterpart.
 func Counters(tables []Table) (c *profile.Counters, skipped []string, err error) {
 	s := &file{c: &profile.Counters{Ops: true}, numbers: map[string]uint32{}, places: map[place]int{}, tallies: map[profile.Tally]profile.Tally{}}
 	for i := range tables {
@@ -170,7 +170,7 @@ type place struct {
 func (s *file) readBlock(t *Table, row []Cell) {
 	p := place{functionName(t, row), fileName(t.text(row, "File name")), t.number(row, "Line number")}
 	if p.function == "" {
-		return // this row represents a group of blocks without a source location
+		return // a group of blocks without a source location
 	}
 	i, known := s.places[p]
 	if !known {
@@ -251,7 +251,7 @@ func (s *file) readLocality(t *Table) {
 	s.c.UniqueBytes = s.c.Usage[profile.UsageSteps-1]
 }
 
-// finish computes the counts of code outside of functions, so that all rows add up to the program's
+// finish computes the counts of code outside functions, so that all rows add up to the program's
 // totals, and sorts the lists.
 func (s *file) finish() *profile.Counters {
 	c := s.c

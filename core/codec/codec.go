@@ -42,8 +42,7 @@ func (c *Coder) Check(ok bool, what string) {
 // More reports whether the coder decodes and has not reached the end of its input.
 func (c *Coder) More() bool { return c.In != nil && len(c.In.Rest()) > 0 }
 
-// put writes a number. It is not inlined, because it has many callers, and inlining would only make
-// the program larger.
+// put writes a number. Inlining it would only enlarge its many callers.
 //
 //go:noinline
 func (c *Coder) put(v uint64) { c.Out = binary.AppendUvarint(c.Out, v) }
@@ -105,8 +104,8 @@ func Next[T ~uint8 | ~uint32 | ~uint64](c *Coder, v *T, next *uint64, limit uint
 	*next = uint64(*v) + 1
 }
 
-// After is like Next, but codes the difference from the previous number. The first number is coded
-// as its difference from 0.
+// After is Next for the difference from the previous number. The first number is coded as its
+// difference from 0.
 func (c *Coder) After(v, next *uint64, limit uint64) {
 	last := *next - min(*next, 1)
 	if c.In == nil {
@@ -136,8 +135,8 @@ func (c *Coder) Delta(v, last *uint64) {
 	*last = *v
 }
 
-// Near is like Delta, but codes the difference as a zigzag varint, because the number may be
-// greater or less than the last number.
+// Near is Delta with a zigzag varint as the difference, because the number may be greater or less
+// than the last number.
 func (c *Coder) Near(v, last *uint64) {
 	if c.In != nil {
 		*v = *last + uint64(c.In.Int())
@@ -210,7 +209,7 @@ func (c *Coder) Text(v *string) {
 	c.Out = append(binary.AppendUvarint(c.Out, uint64(len(*v))), *v...)
 }
 
-// Bytes codes bytes in the same way as a string. When reading, the slice is a part of the decoder's
+// Bytes codes bytes in the form of a string. When it reads, the slice is a part of the decoder's
 // data.
 func (c *Coder) Bytes(v *[]byte) {
 	if c.In != nil {
@@ -260,18 +259,17 @@ func (c *Coder) Length(n, least int) int {
 }
 
 // Slice codes a list as its length followed by its members. Each member takes at least the given
-// number of bytes (least). When decoding, Slice appends the members, so an empty list remains nil.
+// number of bytes (least). When it decodes, it appends the members, so an empty list remains nil.
 func Slice[T any](c *Coder, list *[]T, least int, member func(*T)) {
 	members(c, list, byBytes, least, member)
 }
 
-// Bounded is like Slice, for a list that has at most the given number of members (most).
+// Bounded is Slice for a list with at most the given number of members (most).
 func Bounded[T any](c *Coder, list *[]T, most int, member func(*T)) {
 	members(c, list, atMost, most, member)
 }
 
-// Members codes the members of a list without its length. When reading, n is the number of members
-// to read.
+// Members codes the members of a list without its length. n is the number of members to read.
 func Members[T any](c *Coder, list *[]T, n int, member func(*T)) {
 	members(c, list, exactly, n, member)
 }
@@ -315,8 +313,8 @@ func (c *Coder) span(n int, b bound, limit int) (from, to int) {
 	return n, n + limit
 }
 
-// Optional is like Slice, but distinguishes a nil list from an empty list. A nil list is coded as
-// 0, and any other list as 1 followed by the list.
+// Optional is Slice, but distinguishes a nil list from an empty list. A nil list is coded as 0, and
+// any other list as 1 followed by the list.
 func Optional[T any](c *Coder, list *[]T, least int, member func(*T)) {
 	there := *list != nil
 	if c.Flag(&there); !there {

@@ -8,7 +8,7 @@ import (
 // Error explains why bytes cannot be read.
 type Error struct {
 	Offset int    // position in the input
-	What   string // what is wrong, what was expected, and what to do
+	What   string // the error, the expected value, and the advice
 }
 
 func (e *Error) Error() string { return "byte " + strconv.Itoa(e.Offset) + ": " + e.What }
@@ -36,7 +36,7 @@ func (d *Decoder) Err() error {
 // Fail records an error at the current position, unless an error has already been recorded.
 func (d *Decoder) Fail(what string) { d.FailAt(d.at, what) }
 
-// FailAt is like Fail, but for the position at, which is relative to the beginning of the data.
+// FailAt is Fail for the position at, relative to the beginning of the data.
 func (d *Decoder) FailAt(at int, what string) {
 	if d.err == nil {
 		d.err = &Error{d.base + at, what}

@@ -50,7 +50,7 @@ func (m *Models) blockTables(b int) []report.Table {
 }
 
 // draw adds a row for each cycle in which a port is busy, and a column for each such port. If an
-// operation occupies a port for several cycles, a mark is shown in each cycle after the first.
+// operation occupies a port for several cycles, each cycle after the first shows a mark.
 func (m *Models) draw(t *report.Table, of *pipeline.Body, pass *pipeline.Schedule, instrs []trace.Instr) {
 	cycles := pass.Table(len(m.processor.Ports), mostScheduled)
 	var ports []int

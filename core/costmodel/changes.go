@@ -10,7 +10,7 @@ import (
 )
 
 // keep returns an encoded profile for a module without a run. It contains the program, and the
-// compiler's profile of an earlier run that the module contains.
+// compiler's profile of an earlier run from the module.
 func (m *Models) keep() []byte {
 	run := &blocks.Run{Program: m.program, Edges: blocks.NewEdges(m.program), Profile: m.weights}
 	p := &profile.Profile{Blocks: run.Append(nil)}
@@ -25,8 +25,7 @@ type changes struct {
 	wrong string        // an error message, as a sentence
 }
 
-// change solves the system with new changes. After an error, the counts are the counts without
-// changes.
+// change solves the system with new changes. After an error, it keeps the counts without changes.
 func (m *Models) change(text string) {
 	if text == m.changed.text {
 		return

@@ -5,9 +5,9 @@
 //     run, the counts come from the compiler's profile in the module, or are assumed.
 //  2. A question (answers.ModelQuestion) may change branches and parameters. The counts are then
 //     recomputed (package blocks).
-//  3. The run time is the sum, over all blocks, of the block's count multiplied by the cycles that
-//     the block takes on a processor (package pipeline). If the profile has sites, loads have the
-//     latency of their sites in a hierarchy (package attribution). Otherwise they have the latency
+//  3. The run time is the sum, over all blocks, of the block's count times the cycles that the
+//     block takes on a processor (package pipeline). If the profile has sites, loads have the
+//     latency of their sites in a hierarchy (package attribution). Otherwise, they have the latency
 //     of the processor's first level.
 //
 // The answer consists of tables, so that the page can load this package only when its view is first
@@ -35,7 +35,7 @@ type Models struct {
 	run      *blocks.Run      // nil if the program did not run
 	module   *ir.Module       // may be nil
 	name     string           // the file name of the module
-	origin   string           // where a run's counts come from
+	origin   string           // origin of a run's counts
 	program  *trace.Program
 	notes    []string // caveats about the models
 	guessed  int      // number of unknown branches
@@ -45,7 +45,7 @@ type Models struct {
 
 	base       *blocks.System // the system without changes
 	baseCounts *blocks.Solution
-	origins    []string // where the weights come from, by block
+	origins    []string // origins of the weights, by block
 	changed    changes
 	system     *blocks.System // the system with changes
 	counts     *blocks.Solution
@@ -55,7 +55,7 @@ type Models struct {
 	processor *pipeline.Processor
 	own       *pipeline.Processor // the default processor: see Use
 	runtime   *pipeline.Runtime
-	priced    priced // the inputs from which runtime was computed
+	priced    priced // inputs from which runtime was computed
 }
 
 // Open is like [New], for an encoded profile, which may be nil.
@@ -135,7 +135,7 @@ func (m *Models) noteSkipped() {
 }
 
 // join adds the instructions of the module, and the values that blocks pass to each other, to the
-// run's program. It adds them only for functions that are the same in both builds.
+// run's program. It does so only for functions that are the same in both builds.
 func (m *Models) join() {
 	match := blocks.NewMatch(m.module.Program, m.program)
 	if err := match.Err(); err != nil {
@@ -162,7 +162,7 @@ func (m *Models) join() {
 	}
 }
 
-// Where weights come from.
+// The origins of weights.
 const (
 	measured  = "as it ran"
 	predicted = "predicted"
@@ -212,7 +212,7 @@ func (m *Models) fresh() (s *blocks.System, err error) {
 	return s, nil
 }
 
-// noteModule adds notes on where a module's numbers come from.
+// noteModule adds notes about the origin of a module's numbers.
 func (m *Models) noteModule() {
 	profiled := false
 	for b := range m.origins {
@@ -263,7 +263,7 @@ func (m *Models) chosenFunction(asked int) int {
 	return best
 }
 
-// chosenBlock returns the requested block if it is in the function, and otherwise the function's
+// chosenBlock returns the requested block if the function contains it, and otherwise the function's
 // block with the most cycles.
 func (m *Models) chosenBlock(f, asked int) int {
 	if f < 0 {

@@ -12,23 +12,22 @@ import (
 // Default latencies, for levels that neither the hierarchy nor the processor describes.
 const (
 	firstLevel = 4 // in cycles
-	// nextLevel is the ratio between the latency of a cache and the latency of the level above. If the
-	// first level takes 4 cycles, the second level takes 14 cycles and the third level takes 49
-	// cycles, which is close to Zen 4 (4, 14 and 50 cycles).
+	// nextLevel is the ratio of the latencies of a cache and of the level above. With 4 cycles in
+	// the first level, the second level takes 14 cycles and the third level 49 cycles, which is
+	// close to Zen 4 (4, 14 and 50 cycles).
 	nextLevel = 3.5
-	// memoryNanoseconds is the latency of memory if the clock frequency is known, and memoryCycles is
-	// the latency if the clock frequency is unknown. Presets have 80 to 140 ns, and 120 to 440 cycles.
+	// memoryNanoseconds is the latency of memory if the clock frequency is known, and memoryCycles
+	// if it is unknown. Presets have 80 to 140 ns, and 120 to 440 cycles.
 	memoryNanoseconds = 100
 	memoryCycles      = 300
-	// leastMemory is the smallest ratio between the latency of memory and the latency of the last
-	// cache.
+	// leastMemory is the smallest ratio of the latencies of memory and of the last cache.
 	leastMemory = 2
 )
 
 // CompleteLatencies returns h with a latency for every level and for memory, in cycles, and a
-// warning that lists the latencies that are missing in h. Latencies in h are kept. A missing
-// latency is set to the first of the following values that lies between the latencies of the
-// neighbouring levels:
+// warning that lists the latencies that h lacks. It keeps the latencies in h. A missing latency
+// becomes the first of the following values that lies between the latencies of the neighbouring
+// levels:
 //
 //   - the latency of the level at the same depth (or of memory) in the processor's description; for
 //     the first level, the latency of an integer load;
@@ -109,7 +108,7 @@ func describedLatency(p *pipeline.Processor, depth int, memory bool) float64 {
 	return 0
 }
 
-// usualMemory returns the latency that is assumed for memory if none is given.
+// usualMemory returns the assumed latency of memory if none is given.
 func usualMemory(clockGHz float64, p *pipeline.Processor) float64 {
 	if clockGHz == 0 && p != nil {
 		clockGHz = p.ClockGHz

@@ -22,7 +22,7 @@ type references struct {
 // site is the cost of the references of a site.
 type site struct {
 	latency   float64          // mean latency E(λ), in cycles
-	late      float64          // the part of the latency beyond a hit in the first level
+	late      float64          // part of the latency beyond a hit in the first level
 	near      [nearest]float64 // share of the accesses at each of the smallest stack distances, in lines
 	crossing  float64          // share of the references that touch two lines
 	misses    pipeline.Misses  // misses per reference, without references that follow a stride
@@ -35,8 +35,8 @@ const nearest = 8
 // fillWait returns the mean number of cycles per execution that a load waits for a line fetched by
 // an earlier load in the same iteration. Both addresses must be in the same structure. The load is
 // assumed to touch the same line if its stack distance is at most the number of references since
-// the earlier load, because then the earlier load or one of these references was the last to touch
-// the line.
+// the earlier load. The earlier load or one of these references was then the last to touch the
+// line.
 func fillWait(load, fetching *site, between int) float64 {
 	if load == nil || fetching == nil {
 		return 0
@@ -73,7 +73,7 @@ func (r *references) give(run *pipeline.Run, measured []uint64) {
 	run.Transfers = r.transfers(run.Program, run.Visits, measured)
 }
 
-// machine is a hierarchy, with the cycles for transferring a line from each level and, as the last
+// machine is a hierarchy with the cycles for transferring a line from each level and, as the last
 // element, from memory, as in processor descriptions. 0 means unknown.
 type machine struct {
 	h                        hierarchy.Hierarchy
@@ -97,8 +97,8 @@ func asked(h hierarchy.Hierarchy) (m machine) {
 	return m
 }
 
-// described returns the machine that a processor's description contains. It has no levels if the
-// description lists no levels.
+// described returns the machine in a processor's description. It has no levels if the description
+// lists none.
 func described(p *pipeline.Processor) (m machine) {
 	for _, l := range p.Levels {
 		switch {
@@ -176,8 +176,8 @@ func (m *Models) remember(of machine, key string) {
 	}
 }
 
-// site returns the costs of a site with these misses in each level, or nil and the reason why
-// they are unknown.
+// site returns the costs of a site with these misses in each level, or nil and the reason why they
+// are unknown.
 func (of *machine) site(s *profile.Site, misses []float64, lineBytes uint32) (*site, string) {
 	references := float64(s.References())
 	hits := make([]float64, len(misses))
@@ -241,8 +241,8 @@ func crossing(s *profile.Site, lineBytes uint32) float64 {
 	return max(0, min(1, float64(s.Reuse.Accesses())/float64(s.References())-float64(whole)))
 }
 
-// transfers returns, for each block, the cycles to transfer sequential lines. These are the cycles
-// in the recorded run, scaled to the number of executions of the block.
+// transfers returns, for each block, the cycles to transfer sequential lines: the cycles in the
+// recorded run, scaled to the number of executions of the block.
 func (r *references) transfers(p *trace.Program, visits []float64, measured []uint64) []float64 {
 	cycles := make([]float64, len(p.Blocks))
 	for b := range p.Blocks {

@@ -56,7 +56,7 @@ func (m *Models) price(q answers.ModelQuestion, r *answers.Reply) {
 	r.Notes = append(r.Notes, m.memory.notes...)
 	defer m.noteRuntime(r)
 	now := priced{m.counts, m.processor, m.memory.machine}
-	// the run time is already known, because only the displayed function or block has changed
+	// only the displayed function or block has changed, so the run time is known
 	if m.priced == now {
 		return
 	}
@@ -102,11 +102,11 @@ func (m *Models) noteRuntime(r *answers.Reply) {
 	}
 }
 
-// mostNoted limits how many names a note lists.
+// mostNoted is the maximum number of names in a note.
 const mostNoted = 3
 
-// titles returns the processors' names and titles. They are read only once, because reading them
-// takes longer than the rest of an answer.
+// titles returns the processors' names and titles. It reads them only once, because this takes
+// longer than the rest of an answer.
 var titles = sync.OnceValue(func() (list [][2]string) {
 	for _, name := range pipeline.Processors() {
 		title := name
@@ -134,7 +134,7 @@ func (m *Models) Program() *trace.Program { return m.program }
 func (m *Models) Visits() []float64 { return m.counts.Visits }
 
 // Price returns the predicted time of the program on a processor. A load takes hit cycles plus its
-// average delay. late contains the delays, keyed by site number; a missing delay is 0.
+// average delay. late contains the delays by site number. A missing delay is 0.
 func (m *Models) Price(p *pipeline.Processor, hit float64, late map[uint32]float64) (*pipeline.Runtime, error) {
 	sites := map[uint32]*site{}
 	if m.profile != nil && m.profile.Sites != nil {

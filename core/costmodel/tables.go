@@ -116,7 +116,7 @@ func (m *Models) shares(b int) []float64 {
 	return list
 }
 
-// along returns how often an edge is taken: the successor of a block with this index, or leaving
+// along returns how often an edge is taken: the edge to the successor with this index, or out of
 // the function. The count is exact if the weights are counts of a run and sum to the executions of
 // the block.
 func (m *Models) along(b, way int) report.Value {

@@ -7,11 +7,11 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// resultUse states whether the program uses the results of atomic operations, that is, the values
+// resultUse states whether the program uses the results of atomic operations, which are the values
 // before the operations.
 type resultUse uint8
 
-// The ways to use the result of an atomic operation, as far as the trace shows them.
+// Uses of the result of an atomic operation, as far as the trace shows them.
 const (
 	notUsed   resultUse = iota // no instruction uses the result, as in a shared sum
 	maybeUsed                  // the trace does not show whether the result is used
@@ -22,14 +22,14 @@ const (
 const (
 	keepCopies = "give each thread a private copy, and combine the copies at the end; or store less often"
 	takeMore   = "take several pieces of work at a time, so that the threads perform fewer atomic operations on this word"
-	// takeOrKeep is the advice if the trace does not show whether the results are used. It is right
-	// in both cases.
+	// takeOrKeep is the advice if the trace does not show whether the results are used. It is
+	// correct in both cases.
 	takeOrKeep = "if the program uses the result of the atomic operation, take several pieces of work at a time; otherwise give each thread a private copy, and combine the copies at the end"
 )
 
 // atomicFix returns the advice for words that several threads store to at a source location. A
-// private copy for each thread is wrong if a thread uses the result of the atomic operation: all
-// threads would then receive the same numbers.
+// private copy for each thread is wrong if a thread uses the result of the atomic operation,
+// because all threads would then receive the same numbers.
 func (r *run) atomicFix(at *place) string {
 	switch r.atomicUse(at) {
 	case isUsed:
@@ -79,7 +79,7 @@ func (r *run) resultUse(number uint32) resultUse {
 			if k.Instrs[i].Opcode != "store" {
 				return isUsed
 			}
-			use = maybeUsed // code that is not optimised stores every result
+			use = maybeUsed // unoptimised code stores every result
 		}
 	}
 	only := r.onlySource(b, typed)
@@ -100,14 +100,14 @@ func (r *run) resultUse(number uint32) resultUse {
 	return use
 }
 
-// keepsType reports whether all operands of an instruction have the type of the instruction, except
-// for addresses and conditions.
+// keepsType reports whether all operands of an instruction have its type, except for addresses and
+// conditions.
 func keepsType(opcode string) bool {
 	return strings.Contains(" add sub mul and or xor shl lshr ashr udiv sdiv urem srem icmp fadd fsub fmul fdiv fcmp phi store br switch ret ", " "+opcode+" ")
 }
 
-// onlySource reports whether the only values of a type that the function around a block computes are
-// the results of atomic operations. A value of this type from another block is then such a result.
+// onlySource reports whether atomic operations are the only source of values of a type in the
+// function around a block. A value of this type from another block is then such a result.
 func (r *run) onlySource(b uint32, typed string) bool {
 	p := r.cost.program
 	f := p.Blocks[b].Function

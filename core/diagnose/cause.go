@@ -52,7 +52,7 @@ func (r *run) sharing() {
 				times += of.falselyAt(at)
 			}
 		}
-		if tried != nil { // the other source lines in these functions that use the same cache lines
+		if tried != nil { // other source lines in these functions that use the same cache lines
 			for _, other := range r.places {
 				if of.falselyAt(other) > 0 && !slices.Contains(among, other) && slices.ContainsFunc(among, func(at *place) bool { return at.function == other.function }) {
 					among = append(among, other)
@@ -78,10 +78,10 @@ func (r *run) sharing() {
 			finding.Saved, finding.Tried = max(0, tried.saved)*share(times, all), true
 			finding.Before, finding.After = tried.before, tried.after
 			finding.How = apartLines
-		case of != nil && cost > 0: // if the threads run at the same time, they wait for the same words, so this is true sharing
+		case of != nil && cost > 0: // threads that run at the same time would wait for the same words, so this is true sharing
 			continue
 		default:
-			// Each time that a thread fetches a line back from another core, it waits at most once.
+			// A thread waits at most once each time that it fetches a line back from another core.
 			saved := min(cost, float64(f.PingPongs)*r.coherenceWait())
 			if f.PingPongs == 0 && r.unnamedBlocks(f.Object) {
 				continue // one thread reused memory that another thread had freed
@@ -111,8 +111,8 @@ func (r *run) sharing() {
 	r.trueSharing(of)
 }
 
-// tryApart simulates both changes of [apart] at the same time, if there are several processors and
-// if [run.trueSharing] may ask for the second change.
+// tryApart simulates both changes of [apart] at the same time if there are several processors and
+// [run.trueSharing] may need the second change.
 func (r *run) tryApart(of *counts) {
 	if runtime.GOMAXPROCS(0) < 2 || r.replayed+2*r.rows() > mostRows || !slices.ContainsFunc(r.places, func(at *place) bool {
 		return at.coherence >= leastWait*r.out.Cycles && at.coherence >= at.wait/2 && of.copiesSaveAt(at) >= at.coherence/4
@@ -122,7 +122,7 @@ func (r *run) tryApart(of *counts) {
 	parallel.Each(2, func(i int) { r.apart[i] = r.againLike(of, apart(of, r.lineShift(), i == 1)) })
 }
 
-// retryApart returns the effect of a change of [apart]. It returns nil if the change cannot be tried.
+// retryApart returns the effect of a change of [apart], or nil if the change cannot be tried.
 func (r *run) retryApart(of *counts, copies bool) *retrial {
 	i := 0
 	if copies {
@@ -153,8 +153,8 @@ func (r *run) hasStore(at *place) bool {
 }
 
 // blamed chooses the source location that a finding names if threads invalidate each other's lines
-// at several locations. It returns the first location in the file that contains a store and
-// invalidates lines about as often as the worst location.
+// at several locations. It returns the first location in the file with a store that invalidates
+// lines about as often as the worst location.
 func (r *run) blamed(at *place, among []*place, of *counts) *place {
 	most := 0.0
 	for _, other := range among {
@@ -168,12 +168,12 @@ func (r *run) blamed(at *place, among []*place, of *counts) *place {
 	return at
 }
 
-// aboutAsOften is the ratio above which two source locations are considered equally responsible, so
-// that the finding names the first location in the file.
+// aboutAsOften is the ratio above which two source locations count as equally responsible. The
+// finding then names the first location in the file.
 const aboutAsOften = 0.7
 
-// falseSharing adds the source locations that would invalidate each other's lines if the threads
-// ran at the same time, but did not in the recorded run.
+// falseSharing adds the source locations that did not invalidate each other's lines in the recorded
+// run, but would if the threads ran at the same time.
 func (r *run) falseSharing(of *counts, tried *retrial, all float64, covered map[*place]bool) {
 	for _, at := range r.byWait() {
 		times := of.falselyAt(at)
@@ -203,7 +203,7 @@ func (r *run) falseSharing(of *counts, tried *retrial, all float64, covered map[
 	}
 }
 
-// apartLines is the sentence that states how the saving from removing false sharing was predicted.
+// apartLines explains how the saving from removing false sharing was predicted.
 const apartLines = "In the recorded references, the words of each thread were moved to separate lines, and the caches of all cores were simulated again with the threads running at the same time."
 
 // copiesSaveAt returns an upper bound on the cycles that a source location saves if each thread has
@@ -257,7 +257,7 @@ func (r *run) trueSharing(of *counts) {
 			neighbours = append(neighbours, at)
 			continue
 		}
-		// a private copy for each thread would not help, because the copies have to be filled
+		// private copies would not help, because they have to be filled
 		if !shared || !helps || tried != nil && tried.savedAt(at) < left/4 {
 			f.Saved, f.Least, f.Most = left/carefully, 0, left
 			f.Why = "the code loads data that another thread has stored in the meantime, so each such access fetches the line from another core"
@@ -317,8 +317,8 @@ func (r *run) isAtomic(at *place) bool {
 }
 
 // atomicLast returns the source locations in descending order of their waits, except that locations
-// with atomic operations come last. If several threads store to data without atomic operations, the
-// data is assumed to be protected by a lock.
+// with atomic operations come last. Data that several threads store to without atomic operations is
+// assumed to be protected by a lock.
 func (r *run) atomicLast() []*place {
 	var plain, atomic []*place
 	for _, at := range r.byWait() {
@@ -384,9 +384,9 @@ func (c *costs) coherent(i int) bool {
 	return slices.ContainsFunc(c.run.coherence, func(of []float64) bool { return of != nil && of[i] > 0 })
 }
 
-// atomics returns the additional cycles that atomic operations cost at a source location: the
-// cycles of the blocks that contain them, minus the cycles that the blocks' instructions need
-// otherwise. A private copy needs no atomic operations.
+// atomics returns the additional cycles of atomic operations at a source location: the cycles of
+// the blocks that contain them, minus the cycles that the blocks' instructions otherwise need. A
+// private copy needs no atomic operations.
 func (r *run) atomics(at *place) (cycles float64) {
 	p := r.cost.program
 	if p == nil {
@@ -411,8 +411,8 @@ func (r *run) atomics(at *place) (cycles float64) {
 // plainWidth is the number of instructions per cycle that a core completes if none of them waits.
 const plainWidth = 4
 
-// handOver returns how long a core waits for a line that another core has: the latency of the first
-// level that cores share, or of memory.
+// handOver returns the time that a core waits for a line that another core has: the latency of the
+// first level that cores share, or of memory.
 func (r *run) handOver() float64 {
 	for k, level := range r.Machine.Levels {
 		if level.SharedBy != 1 && level.SharedBy != 0 && k > 0 {
@@ -434,8 +434,8 @@ func (r *run) coherenceWait() float64 {
 	return share(cycles, misses)
 }
 
-// uses reports whether a source location uses the data to which two sites store. This is the case
-// if it contains one of these sites or uses the same variable.
+// uses reports whether a source location uses the data to which two sites store, because it
+// contains one of these sites or uses the same variable.
 func (r *run) uses(at *place, stores [2]uint32) bool {
 	for _, i := range at.sites {
 		for _, store := range stores {
@@ -450,8 +450,8 @@ func (r *run) uses(at *place, stores [2]uint32) bool {
 	return false
 }
 
-// causes adds findings about source locations that no change to a loop improved. The kind of a
-// finding depends on the cause of the waits.
+// causes adds findings about source locations that no change to a loop improved. The cause of the
+// waits determines the kind of a finding.
 func (r *run) causes() {
 	list := slices.Clone(r.places)
 	slices.SortStableFunc(list, func(a, b *place) int { return cmp.Compare(b.wait, a.wait) })
@@ -586,8 +586,8 @@ func (r *run) inOrder(at *place) bool {
 // than half of the waits are in stores.
 func (p *place) fills() bool { return p.never > 0.8*p.wait && p.stores > p.wait/2 }
 
-// justFilled is the share of a source location's waits above which stores mean that the location
-// only fills data, rather than copying or converting other data.
+// justFilled is the share of waits in stores above which a source location only fills data, and
+// does not copy or convert other data.
 const justFilled = 0.98
 
 // prefetches reports whether the function around a source location contains prefetch instructions.
@@ -615,12 +615,12 @@ func (r *run) prefetches(at *place) bool {
 	return false
 }
 
-// oftenSwept is the smallest number of runs of a loop that counts as repeated use of the loop's
+// oftenSwept is the minimum number of runs of a loop that counts as repeated use of the loop's
 // data.
 const oftenSwept = 3
 
-// carefully is the divisor by which the largest possible saving is reduced if the trace does not
-// show which part of the saving can be achieved. Therefore changes that were tried rank first.
+// carefully is the divisor of the maximum saving if the trace does not show which part of it can be
+// achieved. Changes that were tried therefore rank first.
 const carefully = 8
 
 // A line is badly used if at most half of its bytes are used. A good layout uses nearly all bytes.
@@ -643,8 +643,7 @@ func (r *run) utilisation(at *place) float64 {
 }
 
 // scattersScalars reports whether most of the unused bytes that a source location fetches belong to
-// arrays of scalars at irregular indices. Such an array has no fields that could be moved to another
-// array.
+// arrays of scalars at irregular indices. Such an array has no fields to move to another array.
 func (r *run) scattersScalars(at *place) bool {
 	all, scattered := 0.0, 0.0
 	for _, i := range at.sites {
@@ -661,8 +660,8 @@ func (r *run) scattersScalars(at *place) bool {
 	return scattered > all/2
 }
 
-// isScalar reports whether the elements of the array that a site accesses are scalars: the site
-// accesses no structure, and its addresses differ by the size of an access.
+// isScalar reports whether a site accesses an array of scalars: it accesses no structure, and its
+// addresses differ by the size of an access.
 func (r *run) isScalar(i int) bool {
 	s, p := &r.p.Sites.Code[i], r.cost.program
 	if p == nil || int64(s.Number) >= int64(len(p.Sites)) || p.Sites[s.Number].Structure != 0 || s.Bytes == 0 {
@@ -693,8 +692,8 @@ func (r *run) behind(level int) string {
 	return "memory"
 }
 
-// untriedHow returns the sentence that states how the saving of an untried change was estimated. If
-// the run is the reason why the change was not tried, the sentence also states this.
+// untriedHow explains how the saving of an untried change was estimated, and whether the run is the
+// reason why the change was not tried.
 func (r *run) untriedHow() string {
 	why := ""
 	switch {

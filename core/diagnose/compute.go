@@ -63,7 +63,7 @@ func (r *run) compute() {
 			f.Why = each + " computes the remainder of a division for the next iteration; this division takes " + takes
 			f.Fix, instead = "compute the remainder once for many iterations, before the sums overflow; if each value is needed, subtract the divisor whenever the sum has reached the divisor", ""
 			f.IllegalIf = "the numbers are so large that even a few sums overflow"
-		case chain.used: // for example a running sum, whose chain cannot be broken by partial sums
+		case chain.used: // for example a running sum, whose chain partial sums cannot break
 			f.Fix, instead = "compute the value of each iteration from its index instead of from the previous iteration, or work on several independent sequences at a time", ""
 		}
 		if f.Kind == Compute {
@@ -76,9 +76,9 @@ func (r *run) compute() {
 	}
 }
 
-// sourceIteration returns the number of iterations of the source's loop in an iteration of a block's
-// loop, and the words for the iteration to which cycles refer. If the compiler has unrolled the loop,
-// but the number is unknown, cycles refer to the compiled loop.
+// sourceIteration returns the number of source iterations in an iteration of a block's loop, and
+// the words for the iteration to which cycles refer. If the compiler has unrolled the loop by an
+// unknown factor, cycles refer to the compiled loop.
 func (r *run) sourceIteration(b int) (each string, iterations float64) {
 	k := &r.cost.program.Blocks[b]
 	for i := range r.nestsIn(k) {
@@ -129,8 +129,8 @@ func (r *run) nestsIn(k *trace.Block) iter.Seq[int] {
 	}
 }
 
-// withSums returns the cycles that an iteration of a block's loop would take with additions in
-// place of remainders.
+// withSums returns the cycles that an iteration of a block's loop would take with additions instead
+// of remainders.
 func (r *run) withSums(b int) float64 {
 	instrs := slices.Clone(r.cost.program.Blocks[b].Instrs)
 	for n := range instrs {
@@ -226,7 +226,7 @@ func (r *run) inOtherBlocks(b int) bool {
 const partialSums = 4
 
 // overlaps reports whether several executions of a block's loop fit in the core's instruction
-// window, so that their chains overlap, for example in sums of short rows.
+// window. Their chains then overlap, for example in sums of short rows.
 func (r *run) overlaps(k *trace.Block) bool {
 	entries := r.entriesOf(k.Loop)
 	each := share(r.cost.visits[k.Loop-1], entries) * float64(len(k.Instrs))
@@ -234,7 +234,7 @@ func (r *run) overlaps(k *trace.Block) bool {
 }
 
 // refersFrom reports whether a block contains one of the references of a source location. It does
-// not compare line numbers, because inlined code can come from a different file than the source
+// not compare line numbers, because inlined code can come from another file than the source
 // location to which it is attributed.
 func (r *run) refersFrom(at *place, k *trace.Block) bool {
 	return slices.ContainsFunc(at.sites, func(i int) bool {
@@ -243,7 +243,7 @@ func (r *run) refersFrom(at *place, k *trace.Block) bool {
 	})
 }
 
-// leastCompute is the share of the run's cycles that a block must take to be examined.
+// leastCompute is the minimum share of the run's cycles for which a block is examined.
 const leastCompute = 0.05
 
 // found reports whether the list contains a finding at one of the block's source lines that may
@@ -258,14 +258,14 @@ func found(list []Finding, k *trace.Block, saved float64) bool {
 type chained struct {
 	loads  bool
 	floats bool // the chain contains floating-point operations
-	// multiplies is set for integer products that are combined with new data in each iteration, for
-	// example in checksums. It is not set for integer sums, which take one cycle each, or for random
-	// number generators, which use no data.
+	// multiplies is set for integer products that each iteration combines with new data, for
+	// example in checksums. It is not set for integer sums, which take one cycle each, or for
+	// random number generators, which use no data.
 	multiplies bool
-	remainders bool // like multiplies, for remainders, for example in checksums modulo a prime
-	tables     bool // loads of numbers from which the address of the next load is computed
-	// other instructions of each iteration need the result of the chain, or the chain multiplies the
-	// result in each iteration
+	remainders bool // as multiplies, for remainders, for example in checksums modulo a prime
+	tables     bool // loaded numbers determine the address of the next load
+	// other instructions of each iteration need the result of the chain, or the chain multiplies it
+	// in each iteration
 	used   bool
 	stored bool // each iteration stores a result at the same address
 	number int  // number of chains of the same kind in the block
@@ -301,7 +301,7 @@ func (r *run) chain(b int) (c chained) {
 			remainders = true
 		case i.Opcode == "load":
 			c.tables = true
-		// the chain contains decisions, for example in a binary search
+		// the chain contains decisions, as in a binary search
 		case i.Opcode == "icmp" || i.Opcode == "select" || i.Opcode == "fcmp":
 			chosen = true
 		}
@@ -311,12 +311,12 @@ func (r *run) chain(b int) (c chained) {
 		data = data || slices.ContainsFunc(k.Instrs[op].Uses, func(use int32) bool { return use >= 0 && !in[use] })
 	}
 	c.multiplies, c.remainders = products && data, remainders && data
-	if stores { // the chain keeps a variable in memory, like code that was not optimised
+	if stores { // the chain keeps a variable in memory, as unoptimised code does
 		c.loads = false
 		c.number = len(r.cost.sums(r, uint32(b)))
 		return c
 	}
-	carried := map[int32]bool{} // results needed by the next iteration
+	carried := map[int32]bool{} // results that the next iteration needs
 	for i := range k.Instrs {
 		for operand, use := range k.Instrs[i].Uses {
 			from := use
@@ -339,8 +339,8 @@ func (r *run) chain(b int) (c chained) {
 }
 
 // sums finds the floating-point variables that a loop's block keeps in memory, for example in
-// unoptimised code. For each variable, it returns the load, and the store of the result that is
-// computed from the loaded value.
+// unoptimised code. For each variable, it returns the load, and the store of the result computed
+// from the loaded value.
 func (c *costs) sums(r *run, b uint32) (list [][2]int32) {
 	k := &c.program.Blocks[b]
 	for n := range k.Instrs {
@@ -370,8 +370,8 @@ func (c *costs) variable(r *run, k *trace.Block, i *trace.Instr) *profile.Site {
 	return nil
 }
 
-// waitForSums adds the waits that are caused by the variables that [costs.sums] finds. Each
-// iteration of a loop must store such a variable before the next iteration can load it.
+// waitForSums adds the waits due to the variables that [costs.sums] finds. Each iteration of a loop
+// must store such a variable before the next iteration can load it.
 func (c *costs) waitForSums(r *run) {
 	for b := range c.program.Blocks {
 		k, t := &c.program.Blocks[b], &c.hits.Blocks[b]

@@ -19,8 +19,8 @@ import (
 )
 
 // The number of line fetches that overlap, for each pattern of addresses. For sequential lines,
-// which are prefetched, the bandwidth of memory is the limit. For other lines, the core's miss
-// buffers (ten to sixteen in today's cores) and its instruction window are the limits.
+// which are prefetched, the bandwidth of memory is the limit. For other lines, the limits are the
+// core's miss buffers (ten to sixteen in today's cores) and its instruction window.
 const (
 	overlapSequence = 16.0
 	overlapStride   = 6.0
@@ -28,7 +28,7 @@ const (
 	overlapStore    = 16.0 // stores wait in a buffer, not in the core
 )
 
-// withoutCode is the number of cycles assumed for a reference if the trace contains no code.
+// withoutCode is the assumed number of cycles for a reference if the trace contains no code.
 const withoutCode = 1.0
 
 // place is a source line, or an instruction if its line is unknown.
@@ -46,7 +46,7 @@ type place struct {
 	spaced     float64 // share of wait at constant strides longer than an element
 	stores     float64 // part of wait: in stores
 	copies     float64 // part of wait: in functions that copy or fill memory
-	reads      bool    // such a function reads memory, so that it does not only fill it
+	reads      bool    // such a function reads memory, so it does not only fill it
 	never      float64 // part of wait: in first accesses to lines
 	crossing   float64 // references that cross a line boundary
 	pages      float64 // cycles for address translation
@@ -80,16 +80,16 @@ type costs struct {
 	split    []float64   // cycles of each site for references that cross a line boundary
 	idle     float64     // cycles that threads wait for each other
 	steps    []uint64    // stride of each site in its innermost loop, in bytes; 0 if unknown
-	replay   *counts     // replay of the unchanged run in the caches; nil if it is not needed or not possible
+	replay   *counts     // replay of the unchanged run in the caches; nil: not needed or not possible
 }
 
-// measure contains the numbers from which the waits of sites are computed.
+// measure contains the numbers that determine the waits of sites.
 type measure struct {
 	misses    [][]float64 // number of misses, by level and site
 	coherence [][]float64 // part of misses: misses after another core's store; nil if no level has any
 	scattered []bool      // by site: whether its addresses are irregular
 	overlap   []float64   // average number of fetches in flight at a time, by site
-	replay    *counts     // the replay from which the numbers come; nil if they come from the profile
+	replay    *counts     // replay that yields the numbers; nil: they come from the profile
 }
 
 // measureOf computes the measure from the profile.
@@ -214,7 +214,7 @@ func (r *run) long() string {
 // pageTables is the name of the waits for address translation.
 const pageTables = "page tables"
 
-// leastPages is the share of the cycles that address translation must take to be reported.
+// leastPages is the minimum share of the cycles at which address translation is reported.
 const leastPages = 0.005
 
 func sum(list []float64) (all float64) {
@@ -225,9 +225,9 @@ func sum(list []float64) (all float64) {
 }
 
 // replays simulates the trace in the caches if the profile is not sufficient. There are three such
-// cases: several threads, because a machine with one core per thread would execute them in a
-// different order from the recorded order; more data than the TLB covers; and references that cross
-// line boundaries.
+// cases: several threads, because a machine with one core per thread would execute them in another
+// order than the recorded order; more data than the TLB covers; and references that cross line
+// boundaries.
 func (r *run) replays() {
 	c := r.cost
 	split := false
@@ -284,9 +284,9 @@ func (c *costs) dependent(r *run, m *measure, site [][]float64, i int) bool {
 	return plain > 0 && sum(site[i]) > dependentFrom*plain
 }
 
-// unhash replaces each level whose sets are chosen by a hash: the sets of the new level are chosen
-// by the low bits of the line number, because changes can only be tried in such levels. The
-// conflict misses of such levels are not counted, because the hash avoids them.
+// unhash replaces each level whose sets are chosen by a hash by a level whose sets are chosen by
+// the low bits of the line number, because changes can be tried only in such levels. Conflict
+// misses of these levels are not counted, because the hash avoids them.
 func (r *run) unhash() {
 	r.Machine.Levels = slices.Clone(r.Machine.Levels)
 	r.hashed = make([]bool, len(r.Machine.Levels))
@@ -305,9 +305,9 @@ func (r *run) count() {
 	}
 }
 
-// exact replaces the estimated misses of sites by exact misses. If there are several threads, the
-// exact misses come from the replay. Otherwise they are counted in the loop-compressed trace, with
-// all references sharing the caches.
+// exact replaces the estimated misses of sites by exact misses. With several threads, they come
+// from the replay. Otherwise, they are counted in the loop-compressed trace, with all references
+// sharing the caches.
 func (r *run) exact() {
 	c := r.cost
 	if len(r.p.Totals.Threads) > 1 {
@@ -325,7 +325,7 @@ func (r *run) exact() {
 	c.replay = r.withMisses(c.replay, pageShift)
 }
 
-// exactMisses returns the misses of the loop-compressed trace by level and site, with nil for
+// exactMisses returns the misses of the loop-compressed trace by level and site. They are nil for
 // levels that were not counted.
 func (r *run) exactMisses() [][]float64 {
 	if r.misses != nil {
@@ -387,7 +387,7 @@ func (m *measure) fetches(i int) []float64 {
 	return lines
 }
 
-// taken returns the number of the lines fetched by a site from below a level that another core had
+// taken returns the number of lines fetched by a site from below a level that another core had
 // invalidated.
 func (m *measure) taken(i, k int, fetched float64) float64 {
 	if of := m.coherence[k]; of != nil {
@@ -407,8 +407,8 @@ func (c *costs) plain(m *measure, i int) []float64 {
 	return out
 }
 
-// overlapBy returns the number of a site's fetches that overlap. In a loop that the compiler
-// unrolled, a reference advances by several elements, but its lines are still sequential.
+// overlapBy returns the number of a site's fetches that overlap. In an unrolled loop, a reference
+// advances by several elements, but its lines are still sequential.
 func (c *costs) overlapBy(i int, kind trace.Kind, stride profile.Stride, near float64) float64 {
 	switch {
 	case kind == trace.Store || kind == trace.Modify || kind == trace.RangeWrite:
@@ -460,8 +460,8 @@ func stepsOf(r *run) []uint64 {
 }
 
 // scattered reports whether a site's addresses are irregular: they have no constant stride, and few
-// accesses are to a recently used line. If the addresses are results of loads, no prefetcher can
-// follow a stride from one page to the next.
+// accesses are to a recently used line. If loads return the addresses, no prefetcher can follow a
+// stride from one page to the next.
 func (c *costs) scattered(s *profile.Site, near float64, step uint64) bool {
 	if c.program != nil && int64(s.Number) < int64(len(c.program.Sites)) && c.program.Sites[s.Number].Flags&trace.ChasingSite != 0 &&
 		s.Stride() == profile.ConstantStride && step >= 1<<pageShift {
@@ -475,15 +475,15 @@ func scatteredBy(stride profile.Stride, near float64) bool {
 }
 
 // mostlyNear is the share of accesses to recently used lines above which addresses count as
-// sequential. If a line contains two elements, every second access is to a recently used line.
+// sequential. With two elements per line, every second access is to a recently used line.
 const mostlyNear = 0.5
 
-// mostInOne is the largest number of lines that a reference can access without being treated as a
-// sequence of lines by itself, as a memory copy is.
+// mostInOne is the maximum number of lines that a reference can access without counting as a
+// sequence of lines, as a memory copy does.
 const mostInOne = 4
 
-// nearShare returns the share of a site's accesses that are to a recently used line or to the next
-// line of the same reference.
+// nearShare returns the share of a site's accesses to a recently used line or to the next line of
+// the same reference.
 func nearShare(s *profile.Site) float64 {
 	if s.Reuse.Accesses() > mostInOne*s.References() {
 		return 1
@@ -497,7 +497,7 @@ func nearShare(s *profile.Site) float64 {
 	return share(float64(near), float64(s.Reuse.Accesses()))
 }
 
-// nearLines is the largest stack distance, in lines, at which a line counts as recently used.
+// nearLines is the maximum stack distance, in lines, of a recently used line.
 const nearLines = 4
 
 // code adds the cycles of the program's blocks, and determines which loads wait for other loads.
@@ -527,9 +527,9 @@ func (c *costs) code(r *run) error {
 	return nil
 }
 
-// waits returns the cycles that each site waits for lines, for each level that misses. Waits are
+// waits returns the cycles that each site waits for lines, for each level that misses. They are
 // divided by the number of overlapping fetches, unless loads depend on the results of other loads
-// and so cannot overlap.
+// and cannot overlap.
 func (c *costs) waits(r *run, of *measure) ([][]float64, error) {
 	out := make([][]float64, len(r.p.Sites.Code))
 	for i := range out {
@@ -590,9 +590,9 @@ func (c *costs) waits(r *run, of *measure) ([][]float64, error) {
 }
 
 // follows returns the share of a site's new addresses that were loaded in earlier iterations, such
-// as the addresses of all elements of a list except the first. It returns 0 if most addresses were
-// not loaded in earlier iterations, for example in a hash table with short chains. The pipeline
-// model recognises this only in loops of one block whose variables are in registers.
+// as the addresses of all elements of a list except the first. It returns 0 if most of them were
+// not, as in a hash table with short chains. The pipeline model recognises this only in loops of
+// one block whose variables are in registers.
 func (c *costs) follows(s *profile.Site) float64 {
 	if int64(s.Number) >= int64(len(c.program.Sites)) {
 		return 0
@@ -611,9 +611,9 @@ func (c *costs) follows(s *profile.Site) float64 {
 	return 0
 }
 
-// sourceOf returns the source line of a site. If the compiler recorded no line, because it merged
-// several accesses, or if the line is in a library's header, sourceOf returns a line of the block
-// in the function's own file.
+// sourceOf returns the source line of a site. If there is none, because the compiler merged several
+// accesses, or if it is in a library's header, sourceOf returns a line of the block in the
+// function's own file.
 func (r *run) sourceOf(s *profile.Site) (file string, line uint32) {
 	p := r.cost.program
 	if p == nil || int64(s.Number) >= int64(len(p.Sites)) || s.Line > 0 && !isLibrary(s.File) {
@@ -665,8 +665,8 @@ func (r *run) sourceOfBlock(b uint32) (file string, line uint32) {
 	return own.Place.File, own.Place.Line
 }
 
-// isLibrary recognises headers of the C++ library by their names alone, because a trace does not
-// contain the paths of their folders.
+// isLibrary recognises headers of the C++ library by their names, because a trace does not contain
+// the paths of their folders.
 func isLibrary(file string) bool {
 	name := path.Base(file)
 	if file == "" || strings.HasPrefix(name, "stl_") || strings.HasSuffix(name, ".tcc") || !strings.Contains(name, ".") {
@@ -756,8 +756,7 @@ func (r *run) group() {
 	}
 }
 
-// dependentFrom is the factor by which loads must wait longer than independent loads to count as
-// dependent.
+// dependentFrom is the factor by which dependent loads wait longer than independent loads.
 const dependentFrom = 1.5
 
 // crossing returns the number of references of a site that cross a line boundary.

@@ -13,7 +13,7 @@ import (
 
 // chasing tries to lay out the data of dependent loads in the order in which the loads reach the
 // elements. It starts with the source location that waits longest, because another loop may reach
-// the same elements in a different order.
+// the same elements in another order.
 func (r *run) chasing() {
 	list := slices.DeleteFunc(r.byWait(), func(at *place) bool {
 		return at.wait < leastWait*r.out.Cycles || at.dependent <= at.wait/2 || r.taken[at] > 0.5
@@ -72,8 +72,8 @@ func (r *run) chasing() {
 	}
 }
 
-// inOrderOf tries a layout in which elements are in the order in which a source location first
-// reaches them. It returns nil if that is not possible.
+// inOrderOf tries a layout with the elements in the order in which a source location first reaches
+// them. It returns nil if that is impossible.
 func (r *run) inOrderOf(at *place) *retrial {
 	sites := map[int]bool{}
 	for _, i := range at.sites {
@@ -113,7 +113,7 @@ func (r *run) translations() {
 			walks += r.cost.replay.sites[i].walks
 			second += r.cost.replay.sites[i].second
 		}
-		hidden := walks*walkCycles < second*secondPageCycles // at best, page walks are hidden by instructions that do not wait
+		hidden := walks*walkCycles < second*secondPageCycles // at best, instructions that do not wait hide page walks
 		walks += second
 		left := at.wait * (1 - r.taken[at])
 		r.taken[at] = 1
@@ -138,7 +138,7 @@ func (r *run) translations() {
 	}
 }
 
-// elements tries other layouts for the elements of arrays: it moves fields that are used together
+// elements tries other layouts for the elements of arrays. It moves fields that are used together
 // to a separate array, or aligns elements to lines.
 func (r *run) elements() {
 	tried := 0
@@ -193,8 +193,8 @@ func (r *run) worstSite(at *place) int {
 	return slices.MaxFunc(at.sites, func(a, b int) int { return cmp.Compare(cost(a), cost(b)) })
 }
 
-// hotSites returns the sites that access an array in the same code as a source location. These are
-// the sites in the same function that make at least a quarter as many references as the location.
+// hotSites returns the sites that access an array in the same code as a source location: the sites
+// in the same function with at least a quarter as many references as the location.
 func (r *run) hotSites(at *place, a record) (list []int) {
 	of := r.base()
 	most := uint64(0)
@@ -213,8 +213,8 @@ func (r *run) hotSites(at *place, a record) (list []int) {
 }
 
 // split tries to separate the fields that a source location uses from the other fields. f is the
-// finding of an earlier trial that this trial refines, or nil. added reports whether split added a
-// finding, and replayed whether the whole run was replayed with the change.
+// finding of an earlier trial that it refines, or nil. added reports whether split added a finding,
+// and replayed whether the whole run was replayed with the change.
 func (r *run) split(at *place, a record, f *Finding) (added, replayed bool) {
 	hot := r.hotSites(at, a)
 	to := r.splitting(a, hot)
@@ -275,7 +275,7 @@ func (r *run) onlyFilled(t *retrial) bool {
 	return filled > t.saved/2
 }
 
-// align tries to align the elements of an array to lines, or such that no element crosses a line
+// align tries to align the elements of an array to lines, or to place no element across a line
 // boundary.
 func (r *run) align(at *place, a record) bool {
 	line := uint64(r.p.Sites.LineBytes)
@@ -299,7 +299,7 @@ func (r *run) align(at *place, a record) bool {
 		fix = "pad each element from " + strconv.FormatUint(a.pitch, 10) + " to " + strconv.FormatUint(pitch, 10) + " bytes, and align the array to " + lines
 	}
 	arrays := []aligned{{a, pitch, fields}}
-	for _, i := range at.sites { // the other arrays that this source line uses
+	for _, i := range at.sites { // other arrays that this source line uses
 		if other, ok := r.recordOf(i); ok && r.base().sites[i].split > 0 && !slices.ContainsFunc(arrays, func(b aligned) bool { return b.low <= other.high && other.low <= b.high }) {
 			arrays = append(arrays, aligned{other, other.pitch, nil})
 		}
@@ -333,8 +333,8 @@ func (r *run) align(at *place, a record) bool {
 }
 
 // remainSplit reports whether more than a quarter of the references that cross line boundaries
-// still cross them after a change of addresses. This happens in a grid, where only one of several
-// neighbours can be aligned. remainSplit only counts references, and simulates no caches.
+// still cross them after a change of addresses. This happens in a grid, in which only one of
+// several neighbours can be aligned. remainSplit only counts references, and simulates no caches.
 func (r *run) remainSplit(at *place, to rename) bool {
 	before, after := uint64(0), uint64(0)
 	native := make([]uint64, len(r.p.Sites.Code)) // 0 if the site belongs to another location
@@ -399,8 +399,7 @@ func (r *run) padded(g *group) *retrial {
 }
 
 // planes returns the largest multiple of the page size that divides all distances between
-// references that access an array in the same iteration of the nests. It returns 0 if there is no
-// such multiple.
+// references that access an array in the same iteration of the nests, or 0.
 func (r *run) planes(g *group, a record) (bytes uint64) {
 	for _, nest := range g.loops {
 		for _, body := range bodies(r.rollNest(r.loops.Loops[nest].Nest).Nest.Items) {
@@ -419,7 +418,7 @@ func (r *run) planes(g *group, a record) (bytes uint64) {
 	return bytes
 }
 
-// bodies returns, for each innermost loop among items, its references.
+// bodies returns the references of each innermost loop among items.
 func bodies(items []loops.Item) (list [][]*loops.Item) {
 	for i := range items {
 		switch {
@@ -433,8 +432,8 @@ func bodies(items []loops.Item) (list [][]*loops.Item) {
 	return list
 }
 
-// merge tries to merge arrays that are used with the same index into one array of structures, if
-// the indices are irregular.
+// merge tries to merge arrays that are used with the same irregular index into one array of
+// structures.
 func (r *run) merge(at *place) bool {
 	of := r.base()
 	if of == nil || at.irregular < 0.5 {

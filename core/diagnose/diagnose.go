@@ -5,33 +5,32 @@
 // output is a [Diagnosis]: a verdict about the run as a whole, and findings, ranked by the cycles
 // that their fixes would save.
 //
-//  1. Cost (cost.go). The cycles of a block are the cycles that it takes if every load hits in the
-//     first level (package pipeline), plus the waits for lines. The waits are computed for each
-//     source location and each level, from the misses that package attribution computes. How far
-//     fetches overlap depends on the pattern of addresses. Loads whose address is the result of
-//     another load do not overlap. For such loads, the pipeline model computes the cycles from the
-//     average latency of each load.
-//  2. Replay (schedule.go, replay.go). If the loop-compressed trace is short enough, it is replayed
-//     in a simulation. The threads run in the order in which a machine with a core for each thread
+//  1. Cost (cost.go). The cycles of a block are its cycles if every load hits in the first level
+//     (package pipeline), plus the waits for lines. The waits are computed for each source location
+//     and each level, from the misses that package attribution computes. The pattern of addresses
+//     determines how far fetches overlap. Loads whose address is the result of another load do not
+//     overlap. For such loads, the pipeline model computes the cycles from the average latency of
+//     each load.
+//  2. Replay (schedule.go, replay.go). A loop-compressed trace that is short enough is replayed in
+//     a simulation. The threads run in the order in which a machine with a core for each thread
 //     would run them. The simulation also covers address translation, references that cross line
 //     boundaries, the thread that first stores to each page, and the time that threads wait for the
 //     slowest thread.
-//  3. Trial. A nest of the loop-compressed trace is changed in the same way as the code would be
-//     changed (trial.go; package loops/change), and its misses in each level are recounted exactly.
-//     For a different data layout, addresses are changed (rename.go, data.go), and the whole run is
-//     replayed. The change with the largest saving is the finding. Loops whose references depend on
-//     the data do not compress. They are interchanged by reordering the recorded references
-//     (reorder.go).
+//  3. Trial. A nest of the loop-compressed trace is changed as the code would be (trial.go; package
+//     loops/change), and its misses in each level are recounted exactly. For another data layout,
+//     addresses are changed (rename.go, data.go), and the whole run is replayed. The change with
+//     the largest saving is the finding. Loops whose references depend on the data do not compress.
+//     They are interchanged by reordering the recorded references (reorder.go).
 //  4. Cause (cause.go, threads.go). If no change helps a source location, the cause is found by
 //     elimination: misses because another core stored to the line; dependent loads; lines with few
 //     used bytes; irregular addresses; or lines that are never used again. The saving is then only
 //     a range, and the finding states that no change was tried.
-//  5. A trace without code has no source locations. In this case, the misses of the whole run are
-//     divided into conflict, capacity and cold misses (whole.go).
+//  5. A trace without code has no source locations. The misses of the whole run are then divided
+//     into conflict, capacity and cold misses (whole.go).
 //  6. A loop that does not wait for memory may wait for its own operations: a chain of results from
 //     iteration to iteration (compute.go).
 //
-// Each cycle that could be saved is part of one finding only. MODELS §13.5 describes the model of
+// Each cycle that could be saved belongs to only one finding. MODELS §13.5 describes the model of
 // cycles and its limits.
 package diagnose
 
@@ -57,7 +56,6 @@ import (
 // Kind is a kind of problem.
 type Kind string
 
-// The kinds of problems.
 const (
 	Stride         Kind = "stride"          // the order of loops does not match the layout of an array
 	Conflict       Kind = "conflict"        // lines that are used together share few sets
@@ -89,7 +87,7 @@ type Finding struct {
 	// Least and Most are bounds on Saved. They differ if the change was not tried.
 	Least, Most float64
 	// Before and After are the misses in each level, for the part of the run that the change
-	// affects. They are nil if the change was not tried.
+	// affects, or nil if the change was not tried.
 	Before, After []float64
 	Tried         bool
 
@@ -127,14 +125,14 @@ func (d *Diagnosis) Waiting() float64 {
 	return share(sum, d.Cycles)
 }
 
-// mostGuessed is the largest saving, as a share of the run's cycles, that is reported for a change
-// for which only the waits of the run are known.
+// mostGuessed is the maximum reported saving, as a share of the run's cycles, of a change for which
+// only the waits of the run are known.
 const mostGuessed = 0.0999
 
-// Least is the smallest share of the run's cycles that a reported finding can save.
+// Least is the minimum share of the run's cycles that a reported finding can save.
 const Least = 0.01
 
-// leastSaved is the smallest number of cycles that a reported finding can save. If the run takes
+// leastSaved is the minimum number of cycles that a reported finding can save. If the run takes
 // only a few microseconds, no change is worth the effort.
 const leastSaved = 2000
 
@@ -142,8 +140,8 @@ const leastSaved = 2000
 type Options struct {
 	Machine   hierarchy.Hierarchy
 	Processor *pipeline.Processor
-	Readable  func(string) string // makes a function's name readable; if nil, names are left unchanged
-	GoOn      func() bool         // called regularly, and reports whether to continue; if nil, the diagnosis always continues
+	Readable  func(string) string // makes a function's name readable; nil: names stay unchanged
+	GoOn      func() bool         // called regularly, and reports whether to continue; nil: the diagnosis always continues
 }
 
 // run contains the state of the diagnosis of one run.
@@ -151,7 +149,7 @@ type run struct {
 	Options
 	p     *profile.Profile
 	loops *answers.Loops // nil if the profile has no loops
-	// renumbered reports whether the loops differ from the loops that the command numbers
+	// renumbered reports whether the loops differ from the loops that the command numbers.
 	renumbered bool
 	counted    *loopcount.Misses // misses of the loops in each level; nil if not counted
 	full       map[int][]float64 // misses of the loops in fully associative caches of the levels' sizes
@@ -163,29 +161,28 @@ type run struct {
 	hashed     []bool                 // levels whose sets are chosen by a hash
 	cost       *costs
 	places     []*place
-	taken      map[*place]float64 // share of a location's waits that findings cover, 0 to 1
-	tried      map[*place]bool    // whether changes of the loops around a location were tried
+	taken      map[*place]float64 // share of a location's waits that findings include, 0 to 1
+	tried      map[*place]bool    // changes of the loops around a location were tried
 	untried    []func()           // functions that add findings at locations without other findings
 	moved      []record           // arrays for which a finding changes the layout
 	searched   map[string]bool    // functions with dependent loads for which reordering the elements saves nothing
 	swept      map[*place]uint64  // number of runs of the loops around a location
 	instead    map[*place]string  // a change of the loop order that also splits a chain of dependent results
-	apart      [2]*counts         // replays with the changes of [apart], by whether words are copied; nil if they have not been simulated
+	apart      [2]*counts         // replays with the changes of [apart], by whether words are copied; nil: not simulated yet
 
-	replaying sync.Mutex // protects the following fields while replays run
+	replaying sync.Mutex // protects these fields while replays run
 	replayed  uint64     // number of rows replayed
 	chunks    []*chunk   // chunks that replays reuse
 	out       *Diagnosis
 }
 
-// plainNest identifies an unchanged nest and a cache. It is the key of run.plain, which contains
-// misses.
+// plainNest identifies an unchanged nest and a cache: the key of run.plain, which contains misses.
 type plainNest struct {
 	nest  *loops.Nest
 	cache misses.Cache
 }
 
-// Run diagnoses the run of a profile. The error explains why this is not possible.
+// Run diagnoses the run of a profile. The error explains why this is impossible.
 func Run(p *profile.Profile, o Options) (*Diagnosis, error) {
 	if o.GoOn = parallel.OneAtATime(o.GoOn); o.GoOn == nil {
 		o.GoOn = func() bool { return true }
@@ -253,9 +250,9 @@ func (d *Diagnosis) ranked() *Diagnosis {
 	return d
 }
 
-// keepWorth removes the findings that save too little to be reported. If the remaining findings
-// save only a small part of the waits, keepWorth also keeps findings whose changes could not be
-// tried but may save more.
+// keepWorth removes the findings that save too little to be reported. If the other findings save
+// only a small part of the waits, it keeps findings whose changes could not be tried, but may save
+// more.
 func (d *Diagnosis) keepWorth() {
 	least := max(Least*d.Cycles, leastSaved)
 	all := slices.Clone(d.Findings)
@@ -271,9 +268,9 @@ func (d *Diagnosis) littleFound() bool {
 }
 
 // merge merges findings of the same kind at the same source location, for example in loops that the
-// compiler duplicated, or in a function that is called from several locations. Findings that could
-// not be tried are also merged if they are about the same data in the same function, or if their
-// lines are close to each other.
+// compiler duplicated, or in a function with several callers. Findings that could not be tried are
+// also merged if they are about the same data in the same function, or if their lines are close to
+// each other.
 func (d *Diagnosis) merge() {
 	var all []Finding
 	for _, f := range d.Findings {
@@ -316,9 +313,8 @@ func (d *Diagnosis) merge() {
 	d.Findings = all
 }
 
-// nextTo is the largest distance, in source lines, at which two findings are considered to be about
-// the same statements, for example a look-up that first loads the address of a table and then an
-// entry.
+// nextTo is the maximum distance, in source lines, of two findings about the same statements, such
+// as a look-up that first loads the address of a table and then an entry.
 const nextTo = 4
 
 // alsoAt returns a phrase that lists the other source lines of a finding.
@@ -344,8 +340,8 @@ func alsoAt(line uint32, also []uint32) string {
 	return text
 }
 
-// mostNests is the maximum number of nests that are examined, starting with the nests that make the
-// most references.
+// mostNests is the maximum number of nests that are examined, starting with the nests with the most
+// references.
 const mostNests = 200
 
 // add adds a finding at a source location.
@@ -368,7 +364,7 @@ func (r *run) add(at *place, f Finding) {
 	r.out.Findings = append(r.out.Findings, f)
 }
 
-// waits reports whether a finding is about waits for memory that a single thread causes.
+// waits reports whether a finding is about waits for memory in a single thread.
 func (f *Finding) waits() bool {
 	switch f.Kind {
 	case Compute, NUMA, Imbalance, FalseSharing, TrueSharing:
@@ -377,8 +373,8 @@ func (f *Finding) waits() bool {
 	return true
 }
 
-// sourceFunction returns the source function to which a name belongs. Compilers turn OpenMP's
-// parallel regions into separate functions.
+// sourceFunction returns the source function of a name. Compilers turn OpenMP's parallel regions
+// into separate functions.
 func sourceFunction(name string) string {
 	for _, suffix := range []string{".omp_outlined", "..omp_par"} {
 		if before, _, ok := strings.Cut(name, suffix); ok && before != "" {
@@ -443,7 +439,7 @@ func share(part, whole float64) float64 {
 }
 
 // placeOf returns the source location that waits longest among the locations with references in a
-// loop, or nil if there is none.
+// loop, or nil.
 func (r *run) placeOf(loop int) *place {
 	var worst *place
 	for _, at := range r.placesOf(loop) {
@@ -469,7 +465,7 @@ func (r *run) placesOf(loop int) (list []*place) {
 }
 
 // strided returns the array with the largest stride in the innermost loop, among the arrays whose
-// stride in another loop is less than a line. It returns nil if there is no such array.
+// stride in another loop is less than a line, or nil.
 func strided(arrays []outline.Array, lineBytes int64) *outline.Array {
 	var found *outline.Array
 	for i := range arrays {

@@ -8,8 +8,8 @@ import (
 )
 
 // distribute splits a loop that contains several loops, for example a loop that sums a column and a
-// loop that scales the column. Each inner loop is placed in a separate copy of the outer loop, and
-// then interchanged with this copy.
+// loop that scales it. Each inner loop gets a separate copy of the outer loop, and is then
+// interchanged with this copy.
 type distribute struct {
 	outer change.Path
 }
@@ -58,8 +58,8 @@ func (c distribute) Apply(n *loops.Nest) error {
 	return nil
 }
 
-// distributable reports whether a loop contains at least two innermost loops, all of which have
-// constant trip counts.
+// distributable reports whether a loop contains at least two innermost loops, all with constant
+// trip counts.
 func distributable(outer *loops.Item, depth int) bool {
 	steady := func(l *loops.Item) bool {
 		return int64(l.Trips) > 0 && !slices.ContainsFunc(l.Steps, func(s int64) bool { return s != 0 })

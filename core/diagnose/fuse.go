@@ -10,8 +10,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// fusedWork returns the cycles that fusing loops saves in the core: the sum for each loop and the
-// next one.
+// fusedWork returns the cycles that fusing loops saves in the core: the sum over all pairs of
+// neighbouring loops.
 func (r *run) fusedWork(n *loops.Nest, by change.Change, g *group) (cycles float64) {
 	if fuse, ok := by.(change.Fuse); ok && r.cost.program != nil && len(fuse.First) > 0 {
 		for i := range fuse.More + 1 {
@@ -34,7 +34,7 @@ func (r *run) pairWork(n *loops.Nest, fuse change.Fuse, g *group) float64 {
 	for d := range depth {
 		times *= float64(fuse.First[:d+1].Loop(n).Trips)
 	}
-	// the loops that they contain are also fused
+	// the loops that they contain are fused, too
 	for ; a.Trips == b.Trips && onlyLoop(a) != nil && onlyLoop(b) != nil; depth++ {
 		times *= float64(a.Trips)
 		a, b = onlyLoop(a), onlyLoop(b)
@@ -78,8 +78,8 @@ func (r *run) pairWork(n *loops.Nest, fuse change.Fuse, g *group) float64 {
 }
 
 // operationsOf returns the operations of all iterations of an innermost loop, except the operations
-// that without reports. The operations do not wait for each other. Each operation is executed times
-// as often as in the run.
+// for which without returns true. The operations do not wait for each other. Each operation is
+// executed times as often as in the run.
 func (r *run) operationsOf(l *loops.Item, times float64, without func(k *trace.Block, instr int) bool) (list []pipeline.Op) {
 	for b, each := range r.codeOf(l) {
 		k := &r.cost.program.Blocks[b]
@@ -94,7 +94,7 @@ func (r *run) operationsOf(l *loops.Item, times float64, without func(k *trace.B
 }
 
 // cyclesOfLoop returns the cycles of all iterations of an innermost loop, and the cycles of its
-// chain of results; 0: the operations take longer than the chain.
+// chain of results. The latter are 0 if the operations take longer than the chain.
 func (r *run) cyclesOfLoop(l *loops.Item) (cycles, chain float64) {
 	for b, each := range r.codeOf(l) {
 		t := &r.cost.hits.Blocks[b]
@@ -114,7 +114,8 @@ func (r *run) compiledTrips(l *loops.Item) float64 {
 	return float64(l.Trips)
 }
 
-// codeOf iterates over the blocks of an innermost loop, with the number of executions of each in an iteration.
+// codeOf iterates over the blocks of an innermost loop, with the number of executions of each block
+// in an iteration.
 func (r *run) codeOf(l *loops.Item) iter.Seq2[int, float64] {
 	return func(yield func(int, float64) bool) {
 		blocks := r.cost.program.Blocks
@@ -140,8 +141,7 @@ func (r *run) codeOf(l *loops.Item) iter.Seq2[int, float64] {
 	}
 }
 
-// leafOf returns the reference of a loop that an instruction makes; nil: the instruction makes no
-// reference.
+// leafOf returns the reference of a loop that an instruction makes, or nil if it makes none.
 func (r *run) leafOf(l *loops.Item, k *trace.Block, instr int) *loops.Item {
 	if k.Instrs[instr].Site == 0 {
 		return nil

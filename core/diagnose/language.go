@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// isFortran reports whether a source file is written in Fortran, for which the advice names
-// directives and options instead of C functions.
+// isFortran reports whether a source file is written in Fortran. The advice then names directives
+// and options instead of C functions.
 func isFortran(file string) bool {
 	switch strings.ToLower(path.Ext(file)) {
 	case ".f", ".for", ".ftn", ".f77", ".f90", ".f95", ".f03", ".f08", ".f18":

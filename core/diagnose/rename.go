@@ -28,7 +28,7 @@ func (r *run) base() *counts {
 	return r.cost.replay
 }
 
-// retry replays the trace with changed addresses. It returns nil if this is not possible.
+// retry replays the trace with changed addresses. It returns nil if this is impossible.
 func (r *run) retry(to rename, pageShift uint) *retrial {
 	of := r.base()
 	if of == nil {
@@ -63,7 +63,7 @@ func (r *run) compare(of, changed *counts) *retrial {
 }
 
 // cyclesOf returns, for each site, the cycles that depend on the addresses of data. It also returns
-// the cycles in which threads wait for each other.
+// the cycles that threads wait for each other.
 func (r *run) cyclesOf(of *counts) (bySite []float64, idle float64) {
 	m := r.cost.measured(r.p, of)
 	waits, err := r.cost.waits(r, &m)
@@ -90,7 +90,7 @@ func (t *retrial) savedAt(at *place) (cycles float64) {
 	return cycles
 }
 
-// leftAt returns the cycles that a retrial saves at a source location and that no finding covers
+// leftAt returns the cycles that a retrial saves at a source location and that no finding includes
 // yet.
 func (r *run) leftAt(t *retrial, at *place) float64 {
 	saved := t.savedAt(at)
@@ -104,8 +104,8 @@ func (r *run) untake(t *retrial) {
 	}
 }
 
-// heaviest returns the source location where a retrial saves the most cycles, ignoring code that
-// fills data for the first time.
+// heaviest returns the source location at which a retrial saves the most cycles. It ignores code
+// that fills data for the first time.
 func (r *run) heaviest(t *retrial, at *place) *place {
 	most := r.leftAt(t, at)
 	for _, of := range r.places {
@@ -116,7 +116,7 @@ func (r *run) heaviest(t *retrial, at *place) *place {
 	return at
 }
 
-// take records that a finding covers the waits that a retrial saves.
+// take records that a finding includes the waits that a retrial saves.
 func (r *run) take(t *retrial) {
 	for _, at := range r.places {
 		if s := share(t.savedAt(at), at.wait); s > 0.1 {
@@ -128,7 +128,7 @@ func (r *run) take(t *retrial) {
 	}
 }
 
-// retried returns the sentence that states how the savings from changed addresses were predicted.
+// retried explains how the savings from changed addresses were predicted.
 func (r *run) retried() string {
 	if r.parts().period > 0 {
 		return "The addresses of recorded references were changed as the code would change them, and the caches were simulated again. Because the run is long, only " +
@@ -137,20 +137,20 @@ func (r *run) retried() string {
 	return "The addresses of all recorded references were changed as the code would change them, and the caches were simulated again."
 }
 
-// newData is the lowest address at which a change places the data that it moves. No program uses
-// addresses in this range.
+// newData is the lowest address for data that a change moves. No program uses addresses in this
+// range.
 const newData trace.Addr = 1 << 47
 
 // block is a block of allocated memory.
 type block struct {
 	addr, bytes trace.Addr
-	until       trace.Addr // the end of the block, or the beginning of the next block if the two overlap because they existed at different times
+	until       trace.Addr // end of the block, or beginning of the next block if the two overlap because they existed at different times
 }
 
-// mostElement is the size of the largest block that counts as one element.
+// mostElement is the maximum size of a block that counts as one element.
 const mostElement = 1024
 
-// blockAt returns the block that contains an address. ok is false if there is no such block.
+// blockAt returns the block that contains an address. ok is false if there is none.
 func blockAt(blocks []block, addr trace.Addr) (b block, ok bool) {
 	i, found := slices.BinarySearchFunc(blocks, addr, func(b block, addr trace.Addr) int { return cmp.Compare(b.addr, addr) })
 	if !found {
@@ -162,8 +162,8 @@ func blockAt(blocks []block, addr trace.Addr) (b block, ok bool) {
 	return blocks[i], true
 }
 
-// blockFinder returns a function that does the same as blockAt, but is faster for many addresses.
-// Most of the addresses should be between low and high.
+// blockFinder returns a function that is faster than blockAt for many addresses. Most of the
+// addresses should be between low and high.
 func blockFinder(blocks []block, low, high trace.Addr) func(trace.Addr) (block, bool) {
 	const mostPages = 1 << 18
 	shift := uint(pageShift)
@@ -188,8 +188,7 @@ func blockFinder(blocks []block, low, high trace.Addr) func(trace.Addr) (block, 
 	}
 }
 
-// sortBlocks orders blocks by address. If several blocks have the same address, it keeps the
-// largest.
+// sortBlocks orders blocks by address. It keeps only the largest block at each address.
 func sortBlocks(blocks []block) []block {
 	slices.SortFunc(blocks, func(a, b block) int { return cmp.Or(cmp.Compare(a.addr, b.addr), cmp.Compare(b.bytes, a.bytes)) })
 	blocks = slices.CompactFunc(blocks, func(a, b block) bool { return a.addr == b.addr })
@@ -259,11 +258,11 @@ type elementTable struct {
 	numbers numbers      // by the address at which an element begins
 	to      []trace.Addr // new address of each element, and the end of the last element
 	latest  uint32       // the element found last
-	placed  uint64       // number of elements that are blocks or parts of blocks, or number of grains if there are no blocks
-	// possible is the largest number that placed can reach for addresses between low and high.
+	placed  uint64       // number of elements that are blocks or parts of blocks or, without blocks, number of grains
+	// possible is the maximum of placed for addresses between low and high.
 	possible uint64
 	// element returns the beginning of the element that contains an address, the number of bytes
-	// that certainly belong to the element, and the number of bytes that are reserved for it.
+	// that certainly belong to it, and the number of bytes that are reserved for it.
 	element func(addr trace.Addr) (begin trace.Addr, bytes, room uint64)
 	pages   numbers                // pages that contain elements
 	cells   []*[cellsOfPage]uint32 // by page: for each cell, 1 + the number of its element, or noElement; 0 if unknown
@@ -272,9 +271,8 @@ type elementTable struct {
 	at      uint32                 // the number of that page
 }
 
-// newElementTable returns an empty table. Its elements are small allocated blocks. Inside large
-// blocks and outside of blocks, its elements are grains of the given number of bytes. Most
-// addresses are between low and high.
+// newElementTable returns an empty table. Its elements are small allocated blocks. Elsewhere, they
+// are grains of the given number of bytes. Most addresses are between low and high.
 func newElementTable(blocks []block, low, high trace.Addr, grain uint64) *elementTable {
 	blockAt := blockFinder(blocks, low, high)
 	e := &elementTable{to: []trace.Addr{newData}, element: func(addr trace.Addr) (begin trace.Addr, bytes, room uint64) {
@@ -285,7 +283,7 @@ func newElementTable(blocks []block, low, high trace.Addr, grain uint64) *elemen
 		case ok:
 			begin = addr - (addr-b.addr)%grain
 			return begin, min(grain, b.until-begin), grain
-		case len(blocks) > 0: // a block may lie in the grain
+		case len(blocks) > 0: // a block may be within the grain
 			return addr - (addr-low)%grain, 0, grain
 		}
 		return addr - (addr-low)%grain, grain, grain
@@ -331,7 +329,7 @@ func (e *elementTable) cell(addr trace.Addr) *uint32 {
 
 // find finds the element of an address, or adds it if add is set.
 func (e *elementTable) find(addr trace.Addr, add bool) bool {
-	// Usually, the element is the element that was found last, or the next element in the new order.
+	// Usually, it is the element that was found last, or the next element in the new order.
 	for n := e.latest; n < e.latest+2 && int(n) < len(e.numbers.keys); n++ {
 		if addr-e.numbers.keys[n] < e.to[n+1]-e.to[n] {
 			e.latest = n
@@ -387,7 +385,7 @@ type record struct {
 	pitch     uint64
 }
 
-// recordOf finds the array that a site iterates over, by the distances between its references.
+// recordOf finds the array that a site iterates over, from the distances between its references.
 func (r *run) recordOf(i int) (a record, ok bool) {
 	of := r.base()
 	if of == nil {
@@ -462,8 +460,8 @@ func (r *run) splitting(a record, hot []int) rename {
 	}
 }
 
-// padding moves arrays apart, each by a different number of lines, and adds a line after each of
-// their rows.
+// padding moves arrays apart, each by another number of lines, and adds a line after each of their
+// rows.
 func padding(arrays []record, lineBytes uint64) rename {
 	var begins []trace.Addr
 	next := newData
@@ -487,8 +485,7 @@ func padding(arrays []record, lineBytes uint64) rename {
 	}
 }
 
-// fieldsOf returns the fields of an array's elements that are accessed, in the order of their
-// offsets in the element.
+// fieldsOf returns the accessed fields of an array's elements, in the order of their offsets.
 func (r *run) fieldsOf(a record) (list []field) {
 	of := r.base()
 	for i := range of.sites {
@@ -507,9 +504,8 @@ func (r *run) fieldsOf(a record) (list []field) {
 type field struct{ at, bytes, to uint64 }
 
 // unpacked aligns each field to its size, as compilers do unless a structure is packed. It returns
-// the resulting size of an element, or 0 if no field moves. If a field is inside the previous
-// field, because a vector instruction stores several fields at once, it moves with the previous
-// field.
+// the resulting size of an element, or 0 if no field moves. A field inside the previous field moves
+// with it, because a vector instruction stores both at once.
 func unpacked(a record, fields []field) (pitch uint64) {
 	end, from, widest, moved := uint64(0), uint64(0), uint64(1), false
 	last := 0
@@ -526,7 +522,7 @@ func unpacked(a record, fields []field) (pitch uint64) {
 			}
 			continue
 		}
-		at := end + f.at - from // unused bytes before the field remain in place
+		at := end + f.at - from // unused bytes before the field stay in place
 		f.to = (at + size - 1) &^ (size - 1)
 		moved = moved || f.to != f.at
 		end, from, last = f.to+f.bytes, f.at+f.bytes, i
@@ -548,7 +544,7 @@ type aligned struct {
 	fields []field
 }
 
-// aligning moves arrays to new addresses, where their elements are aligned.
+// aligning moves arrays to new addresses at which their elements are aligned.
 func aligning(arrays []aligned) rename {
 	var begins []trace.Addr
 	next := newData
@@ -611,7 +607,7 @@ func apart(of *counts, shift uint, copies bool) rename {
 	for _, at := range list {
 		*contended.need(at) = *of.lines.find(at)
 	}
-	const skew = 5 // lines, so that the threads' lines are in different sets of a shared cache
+	const skew = 5 // in lines; the threads' lines are thus in different sets of a shared cache
 	each := trace.Addr(len(contended.groups)<<groupShift+skew) << shift
 	return func(w *row, _ int) trace.Addr {
 		at := w.addr >> shift

@@ -9,11 +9,10 @@ import (
 
 // reorder interchanges an outer loop and its inner loop in the recorded references. It collects the
 // references of one execution of the outer loop, and passes them on in the order of the inner
-// loop's iterations. Unlike changes of the loop-compressed trace, it does not need constant
-// strides.
+// loop's iterations. Unlike changes of the loop-compressed trace, it needs no constant strides.
 type reorder struct {
-	// by block: 1 + the first block of the outer loop that contains the block; or the constant around,
-	// if only the block's function contains such a loop
+	// by block: 1 + the first block of the outer loop that contains the block; around: only the
+	// block's function contains such a loop
 	loop  []uint32
 	turns [][]row // rows kept for each iteration of the inner loop
 	inner []bool  // by block: whether it is the first block of an inner loop
@@ -22,21 +21,20 @@ type reorder struct {
 	rows  int     // number of rows in turns
 	hash  uint64  // hash of the addresses in an iteration of the outer loop
 	last  [2]uint64
-	// turn is the number of iterations of the outer loop. again is the number of these iterations that
-	// used the same addresses as one of the two previous iterations.
+	// turn is the number of iterations of the outer loop. again is the number of these that used
+	// the same addresses as one of the two previous iterations.
 	turn, again int
 	give        func(*row)
 }
 
 const around = ^uint32(0)
 
-// mostKept is the largest number of references that are collected. When the limit is reached, the
-// collected references are passed on before the outer loop ends, so the loop is interchanged in
-// several parts.
+// mostKept is the maximum number of collected references. When it is reached, they are passed on
+// before the outer loop ends, so the loop is interchanged in several parts.
 const mostKept = 1 << 22
 
-// mostTurns is the largest number of iterations of the inner loop that are distinguished. All later
-// iterations are treated as one iteration.
+// mostTurns is the maximum number of distinguished iterations of the inner loop. All later
+// iterations count as one.
 const mostTurns = 1 << 20
 
 // take receives a row of the trace.
@@ -85,8 +83,8 @@ func (o *reorder) flush() {
 }
 
 // interchange tries to interchange the loops around the source locations that wait longest. It
-// tries loops whose references depend on data, that is, references that only some iterations make,
-// or whose addresses are irregular.
+// tries loops whose references depend on data, because only some iterations make them, or because
+// their addresses are irregular.
 func (r *run) interchange() {
 	if r.cost.program == nil || r.loops == nil || len(r.p.Totals.Threads) > 1 {
 		return
@@ -173,7 +171,7 @@ func (r *run) newReorder(inner []uint32) *reorder {
 }
 
 // unsteadyLoops returns innermost loops of a source location, in descending order of waits. Each of
-// these loops is inside another loop, and has references that only some iterations make, or whose
+// them is inside another loop, and has references that only some iterations make, or whose
 // addresses are irregular.
 func (r *run) unsteadyLoops(at *place) (list []uint32) {
 	for _, i := range append([]int{r.worstSite(at)}, at.sites...) {
@@ -220,6 +218,5 @@ func (r *run) conditional(b uint32) bool {
 	return r.cost.visits[b] < always*iterations
 }
 
-// always is the share of a loop's iterations above which a block counts as running in every
-// iteration.
+// always is the share of a loop's iterations above which a block counts as part of every iteration.
 const always = 0.999

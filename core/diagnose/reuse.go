@@ -7,12 +7,12 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// If a thread allocates memory that another thread has freed, or if threads use the same stack one
-// after the other, reuse assigns separate addresses to each thread's memory. Threads that ran one
-// after the other in the recording, because the machine was busy, run at the same time in a replay,
-// and so need separate memory.
+// reuse assigns separate addresses to each thread's memory if a thread allocates memory that
+// another thread has freed, or if threads use the same stack one after the other. Threads that ran
+// one after the other in the recording, because the machine was busy, run at the same time in a
+// replay, and then need separate memory.
 type reuse struct {
-	stacks []extent           // by thread number; contains the stacks that overlap the stack of an earlier thread
+	stacks []extent           // by thread number: stacks that overlap the stack of an earlier thread
 	last   map[trace.Addr]use // last allocation of blocks, by address
 	heap   []extent           // the blocks that move, ordered by address
 	number trace.Addr         // number of ranges moved so far
@@ -30,7 +30,6 @@ type use struct {
 // apartBy is the distance between moved ranges of memory.
 const apartBy trace.Addr = 1 << 48
 
-// mostUses is the largest number of blocks that are remembered.
 const mostUses = 1 << 16
 
 // newReuse finds the threads whose stacks overlap the stack of an earlier thread.
@@ -76,7 +75,7 @@ func (u *reuse) allocated(thread uint32, addr trace.Addr, bytes uint64) {
 	}
 }
 
-// move returns the new address for an address used by a thread.
+// move returns the new address of an address that a thread uses.
 func (u *reuse) move(thread uint32, addr trace.Addr) trace.Addr {
 	if int(thread) < len(u.stacks) {
 		if e := &u.stacks[thread]; addr >= e.low && addr < e.high {

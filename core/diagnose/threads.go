@@ -76,8 +76,8 @@ func (r *run) placeOfBlock(b uint32) *place {
 	return at
 }
 
-// outermost returns the first line of the outermost loop around a block, or 0 if there is none. The
-// work of the threads is divided in this loop.
+// outermost returns the first line of the outermost loop around a block, or 0. This loop divides
+// the work among the threads.
 func (r *run) outermost(b uint32, file string) (line uint32) {
 	if int(b) >= len(r.cost.program.Blocks) {
 		return 0
@@ -88,7 +88,8 @@ func (r *run) outermost(b uint32, file string) (line uint32) {
 			line, last = of, head
 		}
 	}
-	// use the first line in the same file, because a body may begin with code from an inlined function
+	// use the first line in the same file, because a body may begin with code from an inlined
+	// function
 	for n := range r.cost.program.Blocks {
 		if k := &r.cost.program.Blocks[n]; last > 0 && k.Loop == last && slices.Contains(k.Successors, last-1) && k.FirstLine == k.LastLine && path.Base(k.File) == path.Base(file) && k.FirstLine > line {
 			line = k.FirstLine
@@ -97,10 +98,10 @@ func (r *run) outermost(b uint32, file string) (line uint32) {
 	return line
 }
 
-// forkedAt returns the line of the call that forks, or 0 if the line is unknown. If the first line
-// of the region is between the call and the code of the slowest thread, it returns the region's
-// first line instead. It also returns the region's first line if both are before the call, because
-// Fortran compilers locate the call at a declaration or in the region.
+// forkedAt returns the line of the call that forks, or 0 if it is unknown. If the first line of the
+// region is between the call and the code of the slowest thread, it returns that line instead, and
+// also if both are before the call, because Fortran compilers locate the call at a declaration or
+// in the region.
 func (r *run) forkedAt(site, slowest uint32, at *place) uint32 {
 	p := r.cost.program
 	if int64(site) >= int64(len(p.Sites)) || p.Sites[site].Kind != trace.ParallelBegin {
@@ -128,11 +129,11 @@ func (r *run) dividedAt(site uint32, at *place) uint32 {
 	return 0
 }
 
-// Another socket's memory matters only for data of at least this number of pages.
+// minimum number of pages of data for which another socket's memory matters
 const leastFarPages = 32
 
-// sockets adds findings about data that is in the memory of one socket, because a thread of that
-// socket stored to it first, but is used by other threads.
+// sockets adds findings about data in the memory of one socket, because a thread of that socket
+// stored to it first, that other threads use.
 func (r *run) sockets() {
 	of := r.cost.replay
 	if of == nil || of.pages == nil {
@@ -182,8 +183,8 @@ func (r *run) sockets() {
 	for _, g := range order {
 		most := g.far
 		if uint64(g.pages)<<pageShift > private*uint64(of.team) {
-			// the data does not fit in the threads' private caches, so each run of the loop fetches the data
-			// again
+			// the data does not fit in the threads' private caches, so each run of the loop fetches
+			// it again
 			most += g.moved
 		}
 		if g.pages < leastFarPages || most/2 < Least*r.out.Cycles {

@@ -12,14 +12,15 @@ import (
 // changes of nests cannot be tried. The order of threads between two events is random anyway (see
 // schedule.go), so the rows of each thread can be grouped.
 
-// Traces are untangled if threads take turns at least this often, with at most this number of rows in a turn on average.
+// Traces are untangled if threads take turns at least this often, with at most this average number
+// of rows in a turn.
 const (
 	leastTurns = 1000
 	mostTurn   = 1 << 10
 )
 
-// untangled returns a trace in which the rows of each thread between two events follow each other;
-// nil: the trace would not have fewer nodes, or untangling takes too long.
+// untangled returns a trace in which the rows of each thread between two events follow each other,
+// or nil if this would not reduce the number of nodes, or takes too long.
 func (r *run) untangled(t *loops.Tree) *loops.Tree {
 	if len(r.p.Totals.Threads) < 2 || t.Rows() > mostReplayed {
 		return nil

@@ -14,7 +14,7 @@ import (
 const recordMore = `the trace does not say which source location made a reference, so only the run as a whole is diagnosed, and each reference is assumed to cost one cycle: ` +
 	`compile the program with "stackglass cc -- clang …" and run it, to find source lines and data, and to try changes`
 
-// whole diagnoses a run without source locations. The misses of each level are divided by cause.
+// whole diagnoses a run without source locations. It divides the misses of each level by cause.
 // Conflict misses are the misses that a fully associative cache of the same size would avoid. No
 // cache can avoid cold misses, or misses on lines that another core invalidated. All other misses
 // are capacity misses.

@@ -10,7 +10,7 @@ import (
 	"github.com/stackglass/stackglass/core/report"
 )
 
-// Verdict returns a sentence that states whether the program's use of memory is worth improving.
+// Verdict returns a sentence on whether the program's use of memory is worth improving.
 func (d *Diagnosis) Verdict() string {
 	waiting := d.Waiting()
 	text := "Memory costs " + percent2(waiting) + " of the estimated cycles"
@@ -28,7 +28,7 @@ func (d *Diagnosis) Verdict() string {
 	return text + "; " + d.changes()
 }
 
-// changes returns a clause that states how much the changes of all findings would save. Changes that
+// changes returns a clause about the total saving of the changes of all findings. Changes that
 // could not be tried are counted separately, because only a range of their saving is known.
 func (d *Diagnosis) changes() string {
 	tried, untried := 0, 0
@@ -111,7 +111,7 @@ func (d *Diagnosis) worst() int {
 	return worst
 }
 
-// Tables returns the tables of the diagnosis: the verdict, the findings, and where the run waits.
+// Tables returns the tables of the diagnosis: the verdict, the findings, and the waits of the run.
 func (d *Diagnosis) Tables() []report.Table {
 	verdict := report.Table{Key: "verdict", Title: "Is memory the bottleneck?", Columns: []report.Column{
 		{Key: "verdict", Label: "verdict"}, {Key: "cycles", Label: "cycles"}, {Key: "memory_cycles", Label: "cycles waiting for memory"},
@@ -188,8 +188,8 @@ func (d *Diagnosis) Cards(most int, source func(file string, line uint32) string
 	return list
 }
 
-// lines breaks a text between words, so that it fits to the right of its label in a terminal of 100
-// columns.
+// lines breaks a text between words, so that it fits on the right of its label in a terminal with
+// 100 columns.
 func lines(text string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		line := ""

@@ -25,14 +25,14 @@ type Export struct {
 	levels []attribution.Attribution // attributed misses of each level
 }
 
-// A Question also contains a hierarchy and the predictions for it.
+// A Question contains a hierarchy and the predictions for it.
 type Question struct {
 	Hierarchy hierarchy.Hierarchy
 	Answer    hierarchy.ByCore
 }
 
 // New prepares the export of a run, with predictions for h unless h has no levels. The error
-// message is meant for the user.
+// message is for the user.
 func New(run *ask.Run, title string, h hierarchy.Hierarchy) (*Export, error) {
 	x := &Export{Run: run, Title: title, Warnings: slices.Clone(run.Warnings)}
 	if len(h.Levels) == 0 || len(run.Profile.Locality) == 0 {
@@ -59,8 +59,8 @@ func New(run *ask.Run, title string, h hierarchy.Hierarchy) (*Export, error) {
 	return x, nil
 }
 
-// Facts returns facts about the input. They include the digest of the profile, so that an exported
-// file identifies the profile even years later.
+// Facts returns facts about the input. They include the digest of the profile, which identifies it
+// even years later.
 func (x *Export) Facts() []report.Fact {
 	p := x.Run.Profile
 	digest := p.Digest()
@@ -71,10 +71,10 @@ func (x *Export) Facts() []report.Fact {
 	return facts
 }
 
-// Tables returns all tables of the run, each under a unique key. If a table is for one line size,
-// its key ends in the size, for example curve_64. If a verb has several tables, their keys begin
-// with the verb, for example threads_cores. Empty tables are omitted. warnings lists all
-// warnings; the warnings of the export come first.
+// Tables returns all tables of the run, each under a unique key. The key of a table for one line
+// size ends in the size, such as curve_64. If a verb has several tables, their keys begin with the
+// verb, such as threads_cores. Empty tables are omitted. warnings lists all warnings. The warnings
+// of the export come first.
 func (x *Export) Tables() (tables []report.Table, warnings []string) {
 	p := x.Run.Profile
 	summarised := false
@@ -141,7 +141,7 @@ func (x *Export) tablesOf(v *ask.Verb) (tables []report.Table, warnings []string
 	case "counters":
 		add(q, func(key string) string {
 			if key == "memory" {
-				// this key avoids a conflict with the table of the hierarchy's memory, whose key is memory
+				// differs from memory, the key of the table of the hierarchy's memory
 				return "memory_usage"
 			}
 			return key
@@ -154,15 +154,15 @@ func (x *Export) tablesOf(v *ask.Verb) (tables []report.Table, warnings []string
 	return tables, warnings
 }
 
-// answer returns the answer to a question. If the question can be about caches, it is asked about
-// the export's hierarchy.
+// answer returns the answer to a question. A question that can be about caches is asked about the
+// export's hierarchy.
 func (x *Export) answer(q ask.Question) (*report.Document, error) {
 	if x.asked == nil || q.Verb.Machine == ask.NoCaches {
 		return x.Run.Answer(q)
 	}
 	q.Machine = x.asked.Hierarchy
 	d, err := x.Run.Answer(q)
-	// there is no answer for these caches, but the other tables may have one
+	// these caches have no answer, but the other tables may have one
 	if err != nil && q.Verb.Machine == ask.SomeCaches {
 		q.Machine = hierarchy.Hierarchy{}
 		return x.Run.Answer(q)
@@ -208,10 +208,10 @@ func (x *Export) HTML() []byte {
 	return HTML(r)
 }
 
-// hasSection contains the verbs for which a report has a special section.
+// hasSection contains the verbs with a special section in reports.
 var hasSection = map[string]bool{"histogram": true, "curve": true, "sets": true, "windows": true, "what-if": true, "sites": true, "counters": true}
 
-// section returns a verb's answer in the form that is meant for people.
+// section returns a verb's answer in the form for people.
 func (x *Export) section(v *ask.Verb) Section {
 	q := ask.New(v)
 	q.Brief = true
@@ -219,7 +219,7 @@ func (x *Export) section(v *ask.Verb) Section {
 	if err != nil {
 		return Section{Title: v.Title, Notes: []string{err.Error()}}
 	}
-	for i := range d.Tables { // this removes hints that are meant for users of the command
+	for i := range d.Tables { // removes hints for users of the command
 		d.Tables[i].Title, _, _ = strings.Cut(d.Tables[i].Title, " (all columns")
 	}
 	said := len(x.Run.Warnings)
@@ -230,7 +230,7 @@ func (x *Export) section(v *ask.Verb) Section {
 	return Section{Title: v.Title, Tables: tables, Notes: d.Warnings[said:]}
 }
 
-// Sheet returns the counts of events by source location, for the formats that contain nothing else.
+// Sheet returns the counts of events by source location, for formats that contain nothing else.
 func (x *Export) Sheet() (*Sheet, error) {
 	if x.Run.Ranker() == nil {
 		return nil, &trace.OptionError{Option: "export", Got: x.Title, Want: "a trace that contains source locations (recorded by stackglass cc or stackglass trace), or a profile of such a trace made with --analyses sites"}
@@ -241,8 +241,8 @@ func (x *Export) Sheet() (*Sheet, error) {
 	}), nil
 }
 
-// Request is the request that the page sends to the program that exports files. The Bytes of the
-// reply are the content of the file.
+// Request is the page's request to the program that exports files. The Bytes of the reply are the
+// content of the file.
 type Request struct {
 	Form      string // the name of one of Forms
 	Title     string // the trace's name
@@ -319,7 +319,7 @@ func (r *Request) Answer() ([]byte, error) {
 }
 
 // File returns the content of a file in this format. event selects the event that folded stacks
-// count; "" means the main event.
+// count. "" means the main event.
 func (x *Export) File(form, event string) ([]byte, error) {
 	switch form {
 	case "html":

@@ -209,8 +209,8 @@ func (p *page) counters(of *profile.Profile) {
 const mostRows = 50
 
 // heat writes the set table, with a row for each number of sets and a column for each power-of-two
-// number of ways. Each cell contains the miss ratio, on a darker background if the ratio is higher,
-// and the names of the levels with this geometry.
+// number of ways. Each cell contains the miss ratio, on a background that is darker for higher
+// ratios, and the names of the levels with this geometry.
 func (p *page) heat(l *profile.Locality, levels []hierarchy.Level, exact string) {
 	if l.Sets == nil {
 		return
@@ -281,8 +281,8 @@ func (p *page) element(tag, text string) {
 // number formats a coordinate with one decimal place.
 func number(x float64) string { return strconv.FormatFloat(x, 'f', 1, 64) }
 
-// style is the style sheet of the report. It uses the colours and the fonts of the interactive
-// page. The contrast of its colour pairs was checked: 4.5:1 for text, 3:1 for graphics.
+// style is the style sheet of the report, with the colours and fonts of the interactive page. The
+// contrast of its colour pairs was checked: 4.5:1 for text, 3:1 for graphics.
 //
 //go:embed style.css
 var style string

@@ -76,8 +76,8 @@ func entryOf(c *profile.Site, name func(string) string) Entry {
 	return e
 }
 
-// count adds an event for each site and for the rest. If the rest is not 0, count assigns it to an
-// entry whose name is the argument elsewhere.
+// count adds an event for each site and for the rest. If the rest is not 0, it belongs to an entry
+// whose name is the argument elsewhere.
 func (s *Sheet) count(event Event, ofSite func(int) uint64, elsewhere string, rest uint64) {
 	sites := len(s.Entries)
 	if sites > 0 && s.Entries[sites-1].Function == elsewhere {
@@ -115,8 +115,8 @@ func (s *Sheet) key(text string) string {
 	return key
 }
 
-// distanceSums returns the sum of the stack distances of each site's accesses. The exact sum for
-// each bin of distances is computed from the histogram. This sum is divided among the sites in
+// distanceSums returns the sum of the stack distances of each site's accesses. The histogram
+// determines the exact sum for each bin of distances. This sum is divided among the sites in
 // proportion to their accesses in the bin. The sums of the sites add up to the sum of all
 // distances.
 func distanceSums(p *profile.Profile) []uint64 {
@@ -157,8 +157,8 @@ type share struct {
 	part   uint64
 }
 
-// apportion divides total into whole numbers in proportion to the weights. The parts are rounded
-// down, and the rest is given to the parts with the largest remainders (Hamilton's method), so that
+// apportion divides total into whole numbers in proportion to the weights. It rounds the parts
+// down, and assigns the rest to the parts with the largest remainders (Hamilton's method), so that
 // they add up to total. The weights must add up to less than 2^64.
 func apportion(total uint64, shares []share) {
 	var weights uint64

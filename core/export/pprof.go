@@ -12,7 +12,7 @@ import (
 // if they are known. The kind of reference, the datatype and the variable are labels of the sample.
 //
 // pprof adds up the values of samples, so every event is a sum. The sheet therefore contains the
-// sum of the distances instead of their mean. The first event is the number of accesses, by which
+// sum of the distances, and not their mean. The first event is the number of accesses, by which
 // `pprof -mean` divides.
 //
 // This package has its own small encoder, because the library github.com/google/pprof/profile would
@@ -159,8 +159,8 @@ func (p *pprof) function(f pprofFunction) uint64 {
 	return id
 }
 
-// mapping writes the Mapping message of a module. It states that names and lines are known, so that
-// pprof does not look for them in a file with the module's name.
+// mapping writes the Mapping message of a module. It states that names and lines are known.
+// Otherwise, pprof would look for them in a file with the module's name.
 func (p *pprof) mapping(id uint64, of *module) {
 	p.out.message(pprofMapping, func(m *message) {
 		m.uint(1, id)

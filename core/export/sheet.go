@@ -8,8 +8,8 @@
 //   - [HTML]: a report with tables and drawings, for a browser or a printer.
 //
 // The first four formats contain source locations. They are written from a [Sheet], which has a
-// column for each event and a row for each source location. Counts that belong to no source
-// location have a separate row, so that every event adds up to the exact number for the whole run.
+// column for each event and a row for each source location. Counts without a source location have a
+// separate row, so every event adds up to the exact number for the whole run.
 //
 // The same profile produces the same file on any machine, because no file contains a time or a
 // machine's name.
@@ -34,7 +34,7 @@ type Sheet struct {
 	Entries []Entry
 	Main    int // index of the main event
 
-	Calls *answers.Calls // the call paths by which entries are divided; nil if unknown
+	Calls *answers.Calls // call paths that divide the entries; nil: unknown
 }
 
 // Event is a kind of event that is counted, such as a miss.
@@ -198,7 +198,7 @@ func (w *callgrind) counts(list []uint64) {
 	w.b = append(w.b, '\n')
 }
 
-// name writes a position as a number, which is followed by the name at its first use.
+// name writes a position as a number, followed by the name at its first use.
 func (w *callgrind) name(key, name string, numbers map[string]int) {
 	name = oneLine(name)
 	number, known := numbers[name]
@@ -213,8 +213,8 @@ func (w *callgrind) name(key, name string, numbers map[string]int) {
 	w.text("\n")
 }
 
-// lines writes the costs, by module, file, function and line. If call paths are known, a function
-// is listed in the file that defines it, even for lines of other files, such as inlined code.
+// lines writes the costs by module, file, function and line. If call paths are known, a function is
+// listed in the file that defines it, even for lines of other files, such as inlined code.
 func (w *callgrind) lines(s *Sheet) {
 	order := make([]Entry, len(s.Entries))
 	files := map[string]string{} // the file that defines each function
@@ -266,7 +266,7 @@ func (w *callgrind) lines(s *Sheet) {
 }
 
 // calls writes the calls between functions, with their number and their inclusive counts, which
-// cover the callee and all functions that it calls.
+// include the callee and all functions that it calls.
 func (w *callgrind) calls(s *Sheet) {
 	if s.Calls == nil {
 		return

@@ -11,9 +11,8 @@ import (
 )
 
 // divide divides the entries by call path. The totals of each path and of each source location
-// remain unchanged. If a function has several paths, it is unknown how many references each of its
-// lines makes on each path. Therefore all lines of the function are assumed to be divided in the
-// same proportions.
+// remain unchanged. If a function has several paths, the number of references of a line on each
+// path is unknown, so all its lines are divided in the same proportions.
 func (s *Sheet) divide(of *Places) {
 	c := answers.NewCalls(of.Profile, of.Levels, of.Name)
 	s.Calls = c
@@ -61,7 +60,7 @@ func (s *Sheet) divide(of *Places) {
 		if by == nil {
 			by = pathCounts(c, "accesses")
 		}
-		// counts of the paths in further that have not been assigned to a function yet
+		// counts of the paths in further that no function has received yet
 		open := make([]uint64, len(further))
 		for at, path := range further {
 			open[at] = by[path]
@@ -79,7 +78,7 @@ func (s *Sheet) divide(of *Places) {
 			for at, path := range columns {
 				want[at] = by[path]
 			}
-			// the counts by path are unknown: divide in the same proportions as the accesses
+			// the counts by path are unknown, so divide in the same proportions as the accesses
 			if counts == nil {
 				sum := uint64(0)
 				for _, n := range left {
@@ -144,8 +143,8 @@ func inProportion(total uint64, weights []uint64) []uint64 {
 	return parts
 }
 
-// takeOut subtracts a total of n from the numbers in left, in proportion to their sizes. If their
-// sum is less than n, it subtracts as much as possible. It returns the subtracted amounts.
+// takeOut subtracts a total of n, or as much as possible, from the numbers in left, in proportion
+// to their sizes. It returns the subtracted amounts.
 func takeOut(left []uint64, n uint64) []uint64 {
 	sum := uint64(0)
 	for _, x := range left {
@@ -159,7 +158,7 @@ func takeOut(left []uint64, n uint64) []uint64 {
 	return parts
 }
 
-// addInstructions adds the instructions of each path as entries at the line that defines the path's
+// addInstructions adds the instructions of each path as entries at the line that defines its
 // function.
 func (s *Sheet) addInstructions() {
 	counts := pathCounts(s.Calls, "instructions")
@@ -191,8 +190,8 @@ func (s *Sheet) callers(e *Entry) []int {
 	return stack
 }
 
-// frame is a frame of a call stack: a function, with the file and line of its definition if they are
-// known.
+// frame is a frame of a call stack: a function, with the file and line of its definition if they
+// are known.
 type frame struct {
 	name, file string
 	line       uint32
@@ -221,8 +220,8 @@ func (s *Sheet) frameOf(path int) frame {
 // arc is an edge of the call graph: a function that calls another function.
 type arc struct{ from, to int } // the first path of each of the two functions
 
-// arcs returns the calls between functions, with their inclusive counts, which cover the callee and
-// all functions that it calls. In a recursion, a call inside an equal call adds nothing to the
+// arcs returns the calls between functions, with their inclusive counts, which include the callee
+// and all functions that it calls. In a recursion, a call inside an equal call adds nothing to the
 // counts, because the outer call already includes them.
 func (s *Sheet) arcs() (order []arc, calls map[arc]uint64, counts map[arc][]uint64) {
 	c := s.Calls

@@ -83,8 +83,7 @@ func (p *plot) axes(to *page) {
 	to.text("axis", "start", 4, 16, "miss ratio")
 }
 
-// path returns the SVG path of the curve, with a step for each breakpoint that is large enough to
-// be visible.
+// path returns the SVG path of the curve, with a step for each visible breakpoint.
 func (p *plot) path(c *profile.Curve) string {
 	b := []byte("M" + number(left) + " " + number(p.y(c.MissRatio(1))))
 	last := left
@@ -126,8 +125,7 @@ func (p *page) curve(c *profile.Curve, lineBytes uint32, levels []hierarchy.Leve
 	p.end(about)
 }
 
-// curveSentence returns a sentence that describes the curve and states whether it is exact or
-// estimated.
+// curveSentence describes the curve, and states whether it is exact or estimated.
 func curveSentence(c *profile.Curve, lineBytes uint32, exact string) string {
 	text := "A fully associative LRU cache of one line misses " + percent(c.MissRatio(1)) + " of " + report.Count(c.Accesses).Human() + " accesses"
 	if longest, ok := c.Longest(); ok {
@@ -209,7 +207,7 @@ func (p *page) text(class, anchor string, x, y float64, text string) {
 var usualBytes = []uint64{32 << 10, 1 << 20}
 
 // watched returns the capacities to draw over time, as binary logarithms of lines. Windows contain
-// the misses only for capacities that are powers of two, so the sizes of levels are rounded down.
+// the misses only for powers of two, so the sizes of levels are rounded down.
 func watched(levels []hierarchy.Level, lineBytes uint32) (log2Lines []int) {
 	sizes := usualBytes
 	if len(levels) > 0 {

@@ -20,8 +20,8 @@ const (
 	RoundRobin Policy = iota // one reference of each core in turn
 	Uniform                  // one reference of a random core; all cores are equally likely
 	ByBlock                  // one execution of a basic block of each core in turn
-	// one execution of a block on the core with the earliest clock, which then advances by the block's
-	// cycles
+	// one execution of a block on the core with the earliest clock, which then advances by the
+	// block's cycles
 	ByTime
 )
 

@@ -8,7 +8,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// strip is the number of rows whose order is determined before they are copied. All columns of that
+// strip is the number of rows whose order is determined before they are copied. All columns of this
 // number of rows fit in the first-level cache.
 const strip = 1024
 
@@ -25,7 +25,7 @@ const strip = 1024
 //   - RoundRobin, ByBlock: the next core with rows left, in the order of [Merger.Begin]. Each phase
 //     begins with the first core.
 //   - Uniform: a random core with rows left. All phases draw from one sequence of random numbers.
-//   - ByTime: the core with the earliest clock, or the first of them. At its end, a turn advances
+//   - ByTime: the core with the earliest clock, or the first of these. At its end, a turn advances
 //     the core's clock by the block's Cycles, or by one for each of its references. All clocks are
 //     0 at the beginning of a phase, because cores leave a barrier together.
 //
@@ -45,9 +45,9 @@ type lane struct {
 	core   uint32
 	stream Stream
 
-	// The rows of batch from at on are the remaining rows that have been read from the stream. kinds
-	// contains the kinds of the batch. The waiting rows before at have their places in the order, but
-	// have not been copied yet.
+	// The rows of batch from at on have been read from the stream, and remain. kinds contains the
+	// kinds of the batch. The waiting rows before at have their places in the order, but have not
+	// been copied yet.
 	batch   *trace.Batch
 	kinds   []trace.Kind
 	at      int
@@ -66,7 +66,7 @@ func New(order Order) *Merger {
 	return &Merger{order: order, random: splitmix(order.Seed)}
 }
 
-// Begin starts a phase: streams[i] is the stream of core number cores[i]. The turns follow the
+// Begin starts a phase. streams[i] is the stream of core number cores[i]. The turns follow the
 // order of the cores in the list. Begin discards the remaining rows of the previous phase.
 func (m *Merger) Begin(cores []uint32, streams []Stream) {
 	if n := len(streams); cap(m.lanes) < n {
@@ -82,10 +82,9 @@ func (m *Merger) Begin(cores []uint32, streams []Stream) {
 	m.next, m.inTurn, m.fresh = 0, false, true
 }
 
-// Fill appends rows to b, up to its capacity. Fill sets Thread to the core's number. b contains any
-// other optional column that at least one of the appended streams has. Fill returns io.EOF if no
-// stream has rows left and nothing was appended. If a stream returns an error, b contains the rows
-// before the error.
+// Fill appends rows to b, up to its capacity. It sets Thread to the core's number. b contains any
+// other optional column of the appended streams. Fill returns io.EOF if no stream has rows left and
+// nothing was appended. If a stream returns an error, b contains the rows before the error.
 func (m *Merger) Fill(b *trace.Batch) error {
 	b.NeedThread()
 	begin, end := b.Len(), b.Cap()
@@ -143,8 +142,8 @@ func (m *Merger) fillStrip(b *trace.Batch, base, end int) (at int, err error) {
 	return base + used, err
 }
 
-// byReferences determines the order of up to room rows, for policies whose turns are references. It
-// is a single loop, for speed, because it handles every row.
+// byReferences determines the order of at most room rows, for policies whose turns are references.
+// It is a single loop, for speed, because it handles every row.
 func (m *Merger) byReferences(b *trace.Batch, base, room int) (used int, err error) {
 	try := 0 // position at which to call rounds again
 	if m.order.Policy != RoundRobin {
@@ -196,8 +195,8 @@ func (m *Merger) byReferences(b *trace.Batch, base, room int) (used int, err err
 // fewRounds is the smallest number of rounds for which copying lane by lane is faster.
 const fewRounds = 8
 
-// rounds returns the number of rounds in which every core makes a reference, limited by room. After
-// these rounds, each core must have at least one more row.
+// rounds returns the number of rounds, limited by room, in which every core makes a reference.
+// After them, each core must have at least one more row.
 func (m *Merger) rounds(room int) int {
 	n := room / len(m.live)
 	for _, l := range m.live {
@@ -241,8 +240,7 @@ func spread[T trace.Kind | uint32 | uint64](to, of []T, lanes int) {
 	}
 }
 
-// spreadOr does the same as spread for an optional column. It writes zeros if the stream does not
-// have the column.
+// spreadOr is spread for an optional column. It writes zeros if the stream lacks the column.
 func spreadOr[T uint32 | uint64](to, of []T, at, end, from, upto, lanes int) {
 	switch {
 	case to == nil:
@@ -255,7 +253,7 @@ func spreadOr[T uint32 | uint64](to, of []T, at, end, from, upto, lanes int) {
 	}
 }
 
-// byBlocks does the same as byReferences for policies whose turns are executions of blocks.
+// byBlocks is byReferences for policies whose turns are executions of blocks.
 func (m *Merger) byBlocks(b *trace.Batch, base, room int) (used int, err error) {
 	for used < room && len(m.live) > 0 {
 		l := m.live[m.next]
@@ -340,9 +338,9 @@ func (l *lane) more(b *trace.Batch, base int) (bool, error) {
 }
 
 // execution determines the order of the rows up to the first row of the next block, limited by the
-// available rows and the room. over reports whether the turn is known to end at that position. If
-// over is false, the end of the turn depends on the next row. begun means that the turn has already
-// begun, so that a BlockEntry in the next row belongs to another turn.
+// available rows and the room. over reports whether the turn is known to end there. Otherwise, its
+// end depends on the next row. begun means that the turn has already begun, so that a BlockEntry in
+// the next row belongs to another turn.
 func (l *lane) execution(used, room int, begun bool) (at int, over bool) {
 	kinds := l.kinds[l.at:]
 	n := min(len(kinds), room-used)

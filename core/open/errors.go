@@ -30,12 +30,12 @@ func (e *PackingError) Error() string {
 	return e.File + " is compressed with " + e.Packing + ", which is not supported here; decompress the file first, with " + e.Unpack
 }
 
-// UnpackerError reports that a decompressor is missing or failed; the file may be intact. If a
-// [Packing] runs in another program, it returns an UnpackerError in which only Err is set.
+// UnpackerError reports that a decompressor is missing or failed. The file may be intact. A
+// [Packing] that runs in another program returns an UnpackerError in which only Err is set.
 type UnpackerError struct {
 	File    string
 	Packing string
-	Err     error // an error that states what happened and what to do
+	Err     error // states what happened and what to do
 }
 
 func (e *UnpackerError) Error() string {

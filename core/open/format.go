@@ -36,8 +36,8 @@ func plain[R trace.Reader](read func(name string, r io.Reader) R) func(string, i
 	return func(name string, r io.Reader, _ Options) trace.Reader { return read(name, r) }
 }
 
-// formats lists all formats in the order in which they are tried: formats with magic numbers, text
-// formats from the strictest to the most permissive, and finally the rest.
+// formats lists all formats in the order in which they are tried: formats with magic numbers, then
+// text formats from the strictest to the most permissive, and finally the rest.
 var formats = []Format{
 	{"sgt", "stackglass container", sgt.Recognise,
 		func(name string, r io.Reader, o Options) trace.Reader {

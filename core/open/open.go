@@ -6,7 +6,7 @@
 //  2. The trace is read in the first of the [Formats] that recognises its beginning, unless
 //     [Options.Format] selects a format.
 //
-// A damaged stream returns every row before the damage and then a [*trace.DamageError]: Cut is true
+// A damaged stream returns every row before the damage and then a [*trace.DamageError]. Cut is true
 // if the stream ends too early, and false if its bytes are wrong. Errors of the underlying reader
 // are returned unchanged. Text has no end mark: if it is truncated within a line, the incomplete
 // line leads to a [*trace.SyntaxError] or happens to be a valid reference. Truncation between two
@@ -32,11 +32,11 @@ type Options struct {
 	// Format is the name of the trace's format, one of [Formats]; "" detects the format.
 	Format string
 	// Packings lists the compressions to support in addition to LZ4. Their decoders are large, so a
-	// program links only the decoders that it lists.
+	// program links only those that it lists.
 	Packings []Packing
-	// Watch, if not nil, is called before each read and decompression. If Watch returns an error, the
-	// trace ends as after a read error. (Watch is needed because a few bytes may decompress to endless
-	// blank lines, so that a single call of Next never returns.)
+	// Watch, if not nil, is called before each read and decompression. If it returns an error, the
+	// trace ends as after a read error. Without Watch, a single call of Next might never return,
+	// because a few bytes can decompress to endless blank lines.
 	Watch func() error
 	// Strict ends a container at the first chunk that cannot be read. Otherwise the chunk is
 	// skipped, and the error is returned at the end.
@@ -120,7 +120,7 @@ func unpack(name string, r io.Reader, chosen *Format, o Options) (stream *bufio.
 }
 
 // isOwn reports whether head begins a file in a format of this project. Such files consist of LZ4
-// frames, but are not treated as compressed. chosen is the required format, or nil.
+// frames, but do not count as compressed. chosen is the required format, or nil.
 func isOwn(head []byte, chosen *Format) bool {
 	_, container := sgt.Recognise(head)
 	_, folded := sgl.Recognise(head)
@@ -144,7 +144,7 @@ func (t *Trace) Container() *sgt.Reader {
 }
 
 // Mover returns the reader if the trace is a Stackglass container without additional compression,
-// so that chunks are at their offsets in the file. Otherwise it returns nil.
+// whose chunks are therefore at their offsets in the file. Otherwise, it returns nil.
 func (t *Trace) Mover() trace.Mover {
 	if r := t.Container(); r != nil && len(t.packings) == 0 {
 		return r
@@ -152,8 +152,8 @@ func (t *Trace) Mover() trace.Mover {
 	return nil
 }
 
-// Expect passes o, the outline from the file's index, to [sgt.Reader.Expect]. Expect returns false
-// if the trace is not a container, or if the container has additional compression.
+// Expect passes o, the outline from the file's index, to [sgt.Reader.Expect]. It returns false if
+// the trace is not a container, or has additional compression.
 func (t *Trace) Expect(o trace.Outline) bool {
 	r, ok := t.Mover().(*sgt.Reader)
 	if ok {
@@ -162,7 +162,7 @@ func (t *Trace) Expect(o trace.Outline) bool {
 	return ok
 }
 
-// Header describes the trace as far as it has been read.
+// Header describes the part of the trace that has been read.
 func (t *Trace) Header() trace.Header {
 	if d, ok := t.reader.(trace.Describer); ok {
 		return d.Header()

@@ -50,9 +50,9 @@ func packingOf(file string, head []byte, more []Packing) (*Packing, error) {
 }
 
 // magicOf detects the compression from the magic number at the beginning of head. It returns the
-// compression's name and the command that decompresses it. Both LZ4 and zstd files may begin with
-// the same kind of skippable frames, so the first other frame determines the compression. If that
-// frame is not in head, LZ4 is assumed.
+// compression's name and the command that decompresses it. LZ4 and zstd files may begin with the
+// same kind of skippable frames, so the first other frame determines the compression. If head does
+// not contain it, LZ4 is assumed.
 func magicOf(head []byte) (name, unpack string) {
 	rest, skipped := head, false
 	for len(rest) >= 8 && isSkippable(binary.LittleEndian.Uint32(rest)) {
@@ -74,7 +74,7 @@ func magicOf(head []byte) (name, unpack string) {
 // isSkippable reports whether magic is one of the sixteen magic numbers of skippable frames.
 func isSkippable(magic uint32) bool { return magic&^0xf == 0x184d2a50 }
 
-// origin is the caller's reader. It remembers the reader's error, to distinguish it from errors of
+// origin is the caller's reader. It remembers the reader's error, which is not an error of the
 // decompression.
 type origin struct {
 	reader io.Reader
@@ -82,7 +82,7 @@ type origin struct {
 	err    error
 }
 
-// proceed calls watch, and remembers an error of watch like an error of the reader.
+// proceed calls watch, and remembers its error as if the reader had returned it.
 func (o *origin) proceed() error {
 	if o.watch == nil {
 		return nil
@@ -136,8 +136,7 @@ func (l *layer) Read(p []byte) (n int, err error) {
 	return n, l.err
 }
 
-// classify converts an error of the decompressor to the error that is returned to readers of the
-// trace.
+// classify converts an error of the decompressor to the error for readers of the trace.
 func (l *layer) classify(err error) error {
 	if err == nil || err == io.EOF && l.unpacked != nil {
 		return err
@@ -161,9 +160,9 @@ func (l *layer) classify(err error) error {
 }
 
 // lz4Reader decompresses a file of LZ4 frames. The library reads frame by frame, including
-// skippable and legacy frames. However, a legacy frame has no end mark: the library misinterprets
-// the magic number of the next frame as the size of a block, and fails. The library never reads
-// ahead, so a new reader can resume at the next frame.
+// skippable and legacy frames. However, a legacy frame has no end mark, so the library
+// misinterprets the magic number of the next frame as the size of a block, and fails. The library
+// never reads ahead, so a new reader can resume at the next frame.
 type lz4Reader struct {
 	frames *lz4.Reader
 	packed *lastWord

@@ -12,8 +12,8 @@ import (
 	"github.com/stackglass/stackglass/core/report"
 )
 
-// Answers contains the documents that answer questions about a run, and the tables in which the
-// page shows these documents. Documents and tables are created when they are first needed. Only the
+// Answers contains the documents that answer questions about a run, and the tables that show these
+// documents on the page. Documents and tables are created when they are first needed. Only the
 // answers to the last few questions are kept, because a document about a long run has a million
 // rows.
 type Answers struct {
@@ -71,7 +71,7 @@ func answered(q ask.Question, answer func(ask.Question) (*report.Document, error
 	}
 }
 
-// once returns the table with the given name, and computes the table on the first call.
+// once returns the table with the given name. It computes the table only on the first call.
 func (a *Answers) once(name string, make func() *Table) *Table {
 	if a.tables[name] == nil {
 		if len(a.tables) >= keptTables {
@@ -83,8 +83,8 @@ func (a *Answers) once(name string, make func() *Table) *Table {
 }
 
 // table returns the first table of an answer, reduced to the given columns. If there is no answer,
-// the caption contains the reason. If caption is "", the table retains its title. where and keys
-// are passed to show.
+// the caption is the reason. If caption is "", the table keeps its title. where and keys are passed
+// to show.
 func (a *Answers) table(caption string, q ask.Question, where map[string]string, keys ...string) *Table {
 	d, err := a.Answer(q)
 	if err != nil {
@@ -96,8 +96,7 @@ func (a *Answers) table(caption string, q ask.Question, where map[string]string,
 	return t
 }
 
-// AnsweredTable returns a table of a reply from the answer program; nil if the reply has no such
-// table.
+// AnsweredTable returns a table of a reply from the answer program, or nil if the reply lacks it.
 func AnsweredTable(reply *answers.Reply, key string) *Table {
 	t := reply.Table(key)
 	if t == nil {
@@ -116,8 +115,8 @@ func VerbQuestion(verb string, h hierarchy.Hierarchy, args ...string) answers.Qu
 	return answers.Question{Of: answers.OfVerb, Words: words}
 }
 
-// question returns a question for a verb of the command. If the verb has an option for the line
-// size, the question is about the line size in view.
+// question returns a question for a verb of the command. If the verb has a line size, it is the
+// line size in view.
 func (v *View) question(verb string) ask.Question {
 	q := ask.New(ask.VerbOf(verb))
 	if q.Verb.Arg("line") != nil {
@@ -126,5 +125,5 @@ func (v *View) question(verb string) ask.Question {
 	return v.inRange(q)
 }
 
-// answerWords formats the values of answers. A real number is an estimate and is marked with ≈.
+// answerWords formats the values of answers. Real numbers are estimates, and are marked with ≈.
 var answerWords = report.Words{Count: Exact, Size: Bytes, Share: Percent, Decimal: significant, Real: func(x float64) string { return about + Count(x) }}

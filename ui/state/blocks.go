@@ -13,8 +13,7 @@ import (
 	"github.com/stackglass/stackglass/core/report"
 )
 
-// Blocks is the answer of the compute-node models in the form in which the view “Blocks and
-// runtime” shows it.
+// Blocks is the answer of the compute-node models in the form of the view “Blocks and runtime”.
 type Blocks struct {
 	*answers.Reply
 	Function, Block uint32 // the selected function and block; 0: none
@@ -39,7 +38,7 @@ func NewBlocks(run *ask.Run, h hierarchy.Hierarchy, r *answers.Reply) *Blocks {
 	return b
 }
 
-// mostDrawn is the maximum number of blocks in a drawn graph; larger graphs are unreadable.
+// mostDrawn is the maximum number of blocks in a drawn graph. Larger graphs are unreadable.
 const mostDrawn = 150
 
 // cell returns the cell of a row in the column with a key, or None if there is no such column.
@@ -76,7 +75,7 @@ func modelled(x float64) string {
 	return significant(x)
 }
 
-// Shown returns some columns of the table that has the given key; nil if the table has no rows.
+// Shown returns some columns of the table with the given key, or nil if it has no rows.
 func (b *Blocks) Shown(key, caption string, columns ...string) *Table {
 	whole := b.Table(key)
 	if whole == nil || len(whole.Rows) == 0 {
@@ -181,8 +180,8 @@ func (b *Blocks) Summary() string {
 	return text + "."
 }
 
-// inCode returns the rows of the function's blocks in code order. The graph and the tables of
-// branches number blocks in this order.
+// inCode returns the rows of the function's blocks in code order. This order determines the numbers
+// of blocks in the graph and in the tables of branches.
 func (b *Blocks) inCode() []int {
 	t := b.Table("blocks")
 	list := make([]int, len(rowsOf(t)))
@@ -254,9 +253,9 @@ func (b *Blocks) graph() *Graph {
 // BranchRow is one outcome of a branch, or of another instruction with several possible successors.
 type BranchRow struct {
 	Branch string // the branch's name in the branch-probability file
-	Way    int    // the number of the outcome, from 0
+	Way    int    // number of the outcome, from 0
 	Head   string // text before the first outcome: block, source line, origin of the numbers
-	To     string // the block at which the outcome continues
+	To     string // block at which the outcome continues
 	Title  string // the title of the outcome, for screen readers
 	Text   string // the counts of all outcomes, as in the branch-probability file
 	Share  float64
@@ -294,7 +293,7 @@ func decimal(x float64) string {
 	return strings.TrimSuffix(strings.TrimRight(strconv.FormatFloat(x, 'f', 9, 64), "0"), ".")
 }
 
-// mostBranches is the maximum number of branch outcomes that the page lists.
+// mostBranches is the maximum number of branch outcomes on the page.
 const mostBranches = 60
 
 // branchRows returns the first outcomes of the function's branches.
@@ -322,7 +321,7 @@ func (b *Blocks) branchRows() (list []BranchRow) {
 	return list
 }
 
-// MoreBranches returns a sentence that states how many branch outcomes are not listed.
+// MoreBranches returns a sentence with the number of branch outcomes that are not listed.
 func (b *Blocks) MoreBranches() string {
 	if n := len(rowsOf(b.Table("branches"))); n > mostBranches {
 		return Plural(uint64(n-mostBranches), "more outcome is", "more outcomes are") + " in the branch-probability file."
@@ -375,7 +374,7 @@ func (b *Blocks) Choices(table string) (list []Choice) {
 	return list
 }
 
-// Parameters returns the named numbers on which the probabilities depend.
+// Parameters returns the named numbers that determine the probabilities.
 func (b *Blocks) Parameters() (list []Choice) {
 	t := b.Table("parameters")
 	for i := range rowsOf(t) {

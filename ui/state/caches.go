@@ -23,10 +23,10 @@ type Caches struct {
 	Levels   []LevelCard
 	Memory   []Fact   // numbers of the memory, like the Numbers of a level
 	Average  string   // average access time; "": unknown
-	Unknown  string   // names the missing latencies, without which Average is unknown
+	Unknown  string   // names the missing latencies, without which there is no Average
 	Warnings []string // caveats, in sentences
 	Problem  string   // why there is no answer; "" if there is one
-	// Missing lists the groups of threads that share a cache but for which the profile has no
+	// Missing lists the groups of threads that share a cache, but for which the profile has no
 	// stacks. An analysis with these groups would solve the Problem.
 	Missing [][]uint32
 
@@ -51,7 +51,7 @@ func (v *View) Predict(h hierarchy.Hierarchy) *Caches {
 	for i := range p.Levels {
 		card, l, other := &c.Levels[i], &p.Levels[i], asked[i].LineBytes != h.Levels[i].LineBytes
 		if other || l.Method != hierarchy.Exact {
-			mark = about // the misses are estimates, and therefore also the accesses to the next level
+			mark = about // the misses are estimates, and so are the accesses to the next level
 		}
 		add := func(id, name, value string) {
 			card.Numbers = append(card.Numbers, Fact{ID: id, Name: name, Value: mark + value})
@@ -106,7 +106,7 @@ func numberOfID(facts []Fact, id string) string {
 	return ""
 }
 
-// Sentence returns a sentence that states how many accesses miss in each level.
+// Sentence returns a sentence with the number of accesses that miss in each level.
 func (c *Caches) Sentence() string {
 	if c.Problem != "" {
 		return c.Problem
@@ -119,8 +119,7 @@ func (c *Caches) Sentence() string {
 	return text + "memory has " + numberOfID(c.Memory, "accesses") + " accesses."
 }
 
-// otherLines adds a note to the card if the answer is for a line size other than the requested
-// size.
+// otherLines adds a note to the card if the answer is for another line size than the requested one.
 func (card *LevelCard) otherLines(asked uint32) {
 	card.Chip = "other lines"
 	want, has := strconv.FormatUint(uint64(asked), 10), strconv.FormatUint(uint64(card.Cache.LineBytes), 10)
@@ -164,8 +163,8 @@ func unknownLatencies(h hierarchy.Hierarchy, p *hierarchy.Prediction) string {
 	return "give the latency of " + strings.Join(names, ", ")
 }
 
-// Warnings returns the warnings as sentences. A warning that applies to several levels is listed
-// once, with their names.
+// Warnings returns the warnings as sentences. A warning about several levels is listed once, with
+// their names.
 func Warnings(levels []hierarchy.Cache, warnings []hierarchy.Warning) []string {
 	var list, rests []string
 	var also [][]string
@@ -192,8 +191,7 @@ func Warnings(levels []hierarchy.Cache, warnings []hierarchy.Warning) []string {
 }
 
 // shareOfWhole returns the ratio of two predicted numbers as a percentage. Both are first rounded
-// to whole accesses, as shown on the page: if nothing hits, 100 % of the accesses miss, not "> 99.9
-// %".
+// to whole accesses, as on the page. If nothing hits, 100 % of the accesses miss, not "> 99.9 %".
 func shareOfWhole(part, whole float64) string {
 	if whole = math.Round(whole); whole == 0 {
 		return "–"
@@ -235,8 +233,7 @@ func WaysText(ways uint32) string {
 }
 
 // Sizes returns the cache sizes to choose from: the powers of two from 1 KiB to 1 GiB, one size
-// between each pair of these, because real caches have such sizes, and the size that is passed as
-// also.
+// between each pair of these, because real caches have such sizes, and the size also.
 func Sizes(also uint64) []uint64 {
 	var list []uint64
 	add := func(n uint64) {
@@ -279,8 +276,7 @@ func Ways(c hierarchy.Cache) []uint32 {
 	return append(list, 0)
 }
 
-// Typed returns a number in the form that a text field shows. It returns "" for 0, because 0 means
-// unknown.
+// Typed returns a number in the form of a text field, or "" for 0, because 0 means unknown.
 func Typed(x float64) string {
 	if x == 0 {
 		return ""
@@ -311,8 +307,8 @@ func (v *View) TimesTable(h hierarchy.Hierarchy) *Table {
 	return nil
 }
 
-// Against compares the current hierarchy with another hierarchy, which is given as arguments of
-// the option --against.
+// Against compares the current hierarchy with another hierarchy, given as arguments of the option
+// --against.
 func (v *View) Against(h hierarchy.Hierarchy, words []string) *Table {
 	q := v.question("what-if").With("against", words...)
 	q.Machine, q.Brief = h, true
@@ -337,7 +333,7 @@ func withLine(c hierarchy.Cache, lineBytes uint32) hierarchy.Cache {
 	return fitWays(c)
 }
 
-// WithLines returns the levels, and replaces line sizes that the profile lacks by the view's line
+// WithLines returns the levels. If the profile lacks a line size, it is replaced by the view's line
 // size.
 func (v *View) WithLines(levels []hierarchy.Cache) []hierarchy.Cache {
 	out := append([]hierarchy.Cache(nil), levels...)

@@ -11,7 +11,7 @@ import (
 	"github.com/stackglass/stackglass/core/report"
 )
 
-// The values of Screen.Calls select the direction in which call paths are shown.
+// These values of Screen.Calls are the directions in which call paths are shown.
 const (
 	CallsDown     = ""         // from callers to callees
 	CallsUp       = "callers"  // from callees to callers
@@ -67,11 +67,11 @@ type Calls struct {
 
 	reply  *answers.Reply
 	paths  []profile.Path
-	colors map[string]int // indices of colours by file, from 1
+	colors map[string]int // indices of the files' colours, from 1
 }
 
-// CallTree is a tree of calls, weighted by an event. Each row precedes the rows below it, and rows
-// with the same parent are in descending order of their weight.
+// CallTree is a tree of calls, weighted by an event. Each row precedes the rows below it. Rows with
+// the same parent are in descending order of their weight.
 type CallTree struct {
 	ID    string // "paths", "callers" or "callees"
 	Title string
@@ -87,8 +87,8 @@ type CallTree struct {
 	table *report.Table
 }
 
-// NewCalls reads an answer about a profile. Files have colours in the order of the profile, so that
-// a file has the same colour in every tree.
+// NewCalls reads an answer about a profile. Files have colours in the order of the profile, so a
+// file has the same colour in every tree.
 func NewCalls(p *profile.Profile, reply *answers.Reply) *Calls {
 	c := &Calls{reply: reply, paths: p.Calls.Paths, colors: map[string]int{}}
 	for i := range c.paths {
@@ -154,7 +154,7 @@ func (t *CallTree) path(row int) int {
 	return at
 }
 
-// Root returns a path by which the URL identifies the function of a row; 0 if there is none.
+// Root returns a path whose number identifies the function of a row in the URL, or 0.
 func (t *CallTree) Root(row int) int {
 	at := t.path(row)
 	for i := range t.calls.paths[:at] {
@@ -165,13 +165,13 @@ func (t *CallTree) Root(row int) int {
 	return at
 }
 
-// CallKey returns the name by which "stackglass calls --function" finds the function of a path.
+// CallKey returns the name with which "stackglass calls --function" finds the function of a path.
 func CallKey(paths []profile.Path, at int) string {
 	return answers.FunctionKey(paths[at].Function, paths[at].File, uint64(paths[at].Line))
 }
 
-// Site returns the first site of a row's function, which identifies the function in the Code view;
-// -1 if the function itself makes no references.
+// Site returns the first site of a row's function, which identifies the function in the Code view.
+// It returns -1 if the function makes no references.
 func (t *CallTree) Site(p *profile.Profile, row int) int {
 	of, site := &t.calls.paths[t.path(row)], -1
 	for i := range p.Sites.Code {
@@ -183,7 +183,8 @@ func (t *CallTree) Site(p *profile.Profile, row int) int {
 	return site
 }
 
-// Frame returns the name of a row in the URL. It depends neither on the hierarchy nor on the event.
+// Frame returns the name of a row in the URL, which depends neither on the hierarchy nor on the
+// event.
 func (t *CallTree) Frame(row int) string {
 	if row < 0 {
 		return ""
@@ -237,9 +238,9 @@ func (t *CallTree) Hottest() (best int) {
 	return best
 }
 
-// matches reports for each row whether its function or file contains the search words; nil if there
-// are no words. It also returns the number of matching rows, and their share of the tree's weight.
-// A matching row below another matching row adds nothing to this share.
+// matches reports for each row whether its function or file contains the search words, or returns
+// nil if there are none. It also returns the number of matching rows, and their share of the tree's
+// weight. A matching row below another matching row adds nothing to this share.
 func (t *CallTree) matches(search string) (list []bool, rows uint64, share float64) {
 	words := strings.Fields(strings.ToLower(search))
 	if len(words) == 0 {
@@ -305,7 +306,7 @@ func (t *CallTree) source(row int) string {
 }
 
 // about describes a row: its source location and number of calls, and for each event the count with
-// callees, the share of the run, the row's own count, and its share of the run.
+// callees and its share of the run, and the row's own count and its share.
 func (t *CallTree) about(row int) (where string, lines [][]string) {
 	where = t.source(row)
 	if n := cell(t.table, row, "calls"); n.IsNumber() { // unknown for a part of the run
@@ -322,8 +323,8 @@ func (t *CallTree) about(row int) (where string, lines [][]string) {
 	return where, lines
 }
 
-// Flame is a flame graph that flame.js draws: each row of the tree is a frame whose width is the
-// row's weight, and the child rows are side by side above or below it.
+// Flame is a flame graph that flame.js draws. Each row of the tree is a frame whose width is the
+// row's weight. The child rows are side by side above or below it.
 type Flame struct {
 	ID, Title, Summary string
 	Event              string // the name of the event in the lines of About
@@ -333,20 +334,19 @@ type Flame struct {
 	Starts, Weights    []float64
 	Colors             []int  // indices of colours from 1; 0: none
 	Matches            []bool // nil: no search
-	Zoom               int    // the row that is as wide as the graph; -1: all
+	Zoom               int    // row that is as wide as the graph; -1: all
 	About              func(row int) (where string, lines [][]string)
 	Words              func(row int) string // the text about a row for screen readers
 }
 
-// Flame returns the flame graph of a tree. zoom is the row that fills the width of the graph, or
-// -1.
+// Flame returns the flame graph of a tree. zoom is the row that is as wide as the graph, or -1.
 func (t *CallTree) Flame(search string, zoom int) *Flame {
 	f := &Flame{
 		ID: t.ID, Title: t.Title + ", width: " + t.calls.Label, Summary: t.calls.Summary(""), Event: upper(t.calls.Label), Up: t.Up && len(t.calls.Trees) > 1,
 		Names: t.Names, Parents: t.Parents, Depths: t.Depths, Weights: t.Weights, Zoom: zoom, About: t.about, Words: t.Sentence,
 	}
 	f.Matches, _, _ = t.matches(search)
-	// by index of the parent + 1: the end of the latest frame with this parent
+	// by index of the parent + 1: end of the latest frame with this parent
 	ends := make([]float64, len(t.Names)+1)
 	for i, parent := range t.Parents {
 		start := ends[parent+1]

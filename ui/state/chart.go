@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Chart contains the numbers and words of a chart; charts.js lays it out and draws it.
+// Chart contains the numbers and words of a chart. charts.js lays it out and draws it.
 type Chart struct {
 	ID      string // the id of the host element
 	Title   string
@@ -15,9 +15,9 @@ type Chart struct {
 	At      []float64 // the x coordinate of every point
 	Series  []Series
 	Marks   []Mark
-	Split   int    // in bar charts, the index of the first bar that is drawn apart from the others; 0: none
+	Split   int    // in bar charts, index of the first bar that is drawn apart from the others; 0: none
 	Summary string // a summary of the chart, for screen readers
-	How     string // how the chart was computed; "": in the same way as the run's other numbers
+	How     string // how the chart was computed; "": as the run's other numbers
 	Small   bool   // the chart is one of several charts side by side
 }
 
@@ -31,10 +31,9 @@ type Axis struct {
 	Labels []string // a label for each point, instead of numbers
 }
 
-// Unit specifies how charts.js formats a value.
+// Unit determines how charts.js formats a value.
 type Unit string
 
-// The units of values in charts.
 const (
 	UnitBytes      Unit = "bytes"      // binary prefixes
 	UnitShare      Unit = "share"      // 0 to 1, written as a percentage
@@ -60,7 +59,7 @@ type Shape string
 
 // The shapes of series.
 const (
-	ShapeStep Shape = "step" // a step function: each value is valid up to the next point
+	ShapeStep Shape = "step" // a step function: each value applies up to the next point
 	ShapeLine Shape = "line"
 	ShapeBars Shape = "bars"
 )
@@ -70,8 +69,8 @@ type Mark struct {
 	Label string
 	Color string
 	X, Y  float64
-	Real  float64 // the value that was predicted for the level in the hierarchy; 0: unknown
-	Level int     // the level of the hierarchy, from 1, that dragging the mark resizes; 0: the mark is fixed
+	Real  float64 // the predicted value of the level in the hierarchy; 0: unknown
+	Level int     // level of the hierarchy, from 1, that dragging the mark resizes; 0: the mark is fixed
 }
 
 // Graph is the control-flow graph of a function. graph.js draws it. A Graph must not be changed
@@ -114,7 +113,7 @@ func (z Zoom) String() string {
 	return z.Chart + ":" + number(z.From) + ":" + number(z.To)
 }
 
-// parseZoom parses the form of [Zoom.String]. The whole axis is shown for any other text.
+// parseZoom parses the form of [Zoom.String]. Any other text means the whole axis.
 func parseZoom(text string) Zoom {
 	chart, ends, _ := strings.Cut(text, ":")
 	from, to, _ := strings.Cut(ends, ":")
@@ -126,7 +125,7 @@ func parseZoom(text string) Zoom {
 	return Zoom{safeKey(chart), low, high}
 }
 
-// Zoom returns the zoom of a chart; the zero Zoom if the whole chart is shown.
+// Zoom returns the zoom of a chart, or the zero Zoom if the whole chart is shown.
 func (s Screen) Zoom(chart string) Zoom {
 	for _, z := range s.Zooms {
 		if z.Chart == chart {
@@ -136,8 +135,8 @@ func (s Screen) Zoom(chart string) Zoom {
 	return Zoom{}
 }
 
-// Zoomed returns the screen with a chart zoomed. Ends are rounded to eight digits. If the part to show
-// is empty, the screen shows the whole chart.
+// Zoomed returns the screen with a chart zoomed. Ends are rounded to eight digits. If the range is
+// empty, the whole chart is shown.
 func (s Screen) Zoomed(z Zoom) Screen {
 	s.Zooms = slices.DeleteFunc(slices.Clone(s.Zooms), func(of Zoom) bool { return of.Chart == z.Chart })
 	for _, end := range []*float64{&z.From, &z.To} {

@@ -34,8 +34,8 @@ func NewCode(p *profile.Profile, r *attribution.Ranker, by attribution.By, level
 	return c
 }
 
-// ID returns an identifier of a row that depends on neither the order nor the levels: the row's
-// data structure or its first site.
+// ID returns an identifier of a row: the row's data structure or its first site. It depends on
+// neither the order nor the levels.
 func (c *Code) ID(place int) int {
 	if c.By == attribution.Object {
 		return c.rows[place].Object
@@ -62,7 +62,7 @@ func (c *Code) utilisation() (key string, bytes uint64) {
 	return key, bytes
 }
 
-// about returns the prefix for a row's misses in a level: ≈ if they are estimates.
+// about returns the prefix of a row's misses in a level, which is ≈ for estimates.
 func (c *Code) about(level int) string {
 	if !c.Levels[level].Exact {
 		return about
@@ -70,7 +70,8 @@ func (c *Code) about(level int) string {
 	return ""
 }
 
-// aboutTotal returns the prefix for the total misses of a level: ≈ if a model computed the total.
+// aboutTotal returns the prefix of the total misses of a level, which is ≈ if a model computed the
+// total.
 func (c *Code) aboutTotal(level int) string {
 	if c.Levels[level].Level.Method != hierarchy.Exact {
 		return about
@@ -78,8 +79,8 @@ func (c *Code) aboutTotal(level int) string {
 	return ""
 }
 
-// MostWords returns a sentence that states how many of the top rows cause 90 % of a level's misses,
-// or, if all rows together cause less, which share they cause.
+// MostWords returns a sentence with the number of top rows that cause 90 % of a level's misses or,
+// if all rows together cause less, with their share.
 func (c *Code) MostWords(level int) string {
 	most, made, total := c.Most(level), 0.0, c.Levels[level].Level.Misses
 	for _, row := range most {
@@ -154,8 +155,8 @@ func (c *Code) Causes(count int) (list []Cause) {
 	return list
 }
 
-// Level returns the level, from 0, whose misses a sort key refers to. It returns 0 if the key does
-// not refer to misses.
+// Level returns the level, from 0, to whose misses a sort key refers, or 0 if the key does not
+// refer to misses.
 func (c *Code) Level(sort string) int {
 	return max(0, slices.IndexFunc(c.Levels, func(l attribution.Attribution) bool { return sort == l.Level.Cache.Name+"_misses" }))
 }

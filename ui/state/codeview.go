@@ -17,24 +17,22 @@ import (
 	"github.com/stackglass/stackglass/core/report"
 )
 
-// CodeView is the Code view of one profile: the ordered rows and the selected row.
 type CodeView struct {
 	*Code
 	Sort, Search string
 	Document     func() *report.Document // the document to export; nil: none
-	// OfPlace returns the document that exports the stack distances of a row; nil if there is no such
-	// document.
+	// OfPlace returns the document that exports the stack distances of a row, or nil.
 	OfPlace func(named string) func() *report.Document
 	// Brief limits the ranking to the names, the sorted column and the share of the misses, so that
 	// it fits next to the source.
 	Brief bool
 	// Lines attributes the same misses by source line, to show them next to the source.
 	Lines *Code
-	// Loops describes the loops whose first reference is in a line, for example "loop 32 × 32, 98.5 %
-	// of the references"; nil if no loops are known.
+	// Loops describes the loops whose first reference is in a line, for example "loop 32 × 32, 98.5
+	// % of the references". It is nil if no loops are known.
 	Loops func(file string, line uint32) string
-	// Advice returns the problem that the diagnosis found in a line, or nil if there is none.
-	// Advice itself may be nil.
+	// Advice returns the problem that the diagnosis found in a line, or nil. Advice itself may be
+	// nil.
 	Advice func(file string, line uint32) *Advice
 
 	order []int
@@ -50,7 +48,7 @@ func NewCodeView(c *Code, by, search string) *CodeView {
 	return v
 }
 
-// At converts a row of the grid, from 0, to a row of the ranking; -1 for the remainder.
+// At converts a row of the grid, from 0, to a row of the ranking, or to -1 for the remainder.
 func (v *CodeView) At(row int) int {
 	if row < 0 || row >= len(v.order) {
 		return -1
@@ -66,7 +64,7 @@ func (v *CodeView) Find(id int) int {
 	return -1
 }
 
-// sorted returns the key of the column by which the rows are sorted.
+// sorted returns the key of the column that sorts the rows.
 func (v *CodeView) sorted() string { return cmp.Or(v.Sort, v.levelName(0)+"_misses") }
 
 // column is a column of the grid, with the text of its cells.
@@ -74,7 +72,7 @@ type column struct {
 	Column
 	level int // the level whose misses the column shows, from 0; -1: no level
 	shown func(place int) string
-	bar   bool // whether the cell shows a bar in proportion to the row's share of the misses
+	bar   bool // the cell shows a bar in proportion to the row's share of the misses
 }
 
 // columns returns the columns of the grid.
@@ -129,7 +127,7 @@ func (v *CodeView) columns() (list []column) {
 
 func (v *CodeView) levelName(l int) string { return v.Levels[l].Level.Cache.Name }
 
-// Grid returns the table of the ranking; picked is the selected row, or -1.
+// Grid returns the table of the ranking. picked is the selected row, or -1.
 func (v *CodeView) Grid(picked int) *Grid {
 	columns := v.columns()
 	rest := v.remainder(columns)
@@ -174,7 +172,7 @@ func (v *CodeView) Grid(picked int) *Grid {
 	}
 }
 
-// remainder returns the row of the unattributed misses; nil if all misses are attributed.
+// remainder returns the row of the unattributed misses, or nil if all misses are attributed.
 func (v *CodeView) remainder(columns []column) []string {
 	rest, none := attribution.Rest(v.Levels), true
 	cells := make([]string, len(columns))
@@ -193,7 +191,7 @@ func (v *CodeView) remainder(columns []column) []string {
 	return cells
 }
 
-// Summary returns a sentence that states how many rows cause most of the misses.
+// Summary returns a sentence with the number of rows that cause most of the misses.
 func (v *CodeView) Summary() string {
 	if len(v.rows) == 0 {
 		return "The trace names no source location for references of the chosen kinds."
@@ -205,8 +203,8 @@ func (v *CodeView) Summary() string {
 	return text
 }
 
-// Estimates returns a sentence that names the levels whose misses are estimates, but would be exact
-// if an analysis measured them; "" if there are none.
+// Estimates returns a sentence with the names of the levels whose misses are estimates, but would
+// be exact if an analysis measured them, or "".
 func (v *CodeView) Estimates() string {
 	var names []string
 	for i := range v.Levels {
@@ -220,7 +218,7 @@ func (v *CodeView) Estimates() string {
 	return "The rows that cause the misses in " + strings.Join(names, " and ") + " are estimated (≈): this analysis did not measure a cache of that size and associativity by site."
 }
 
-// Method returns sentences that state how the numbers were computed.
+// Method returns sentences about the computation of the numbers.
 func (v *CodeView) Method() string {
 	for _, l := range v.Levels {
 		if !l.Exact {
@@ -247,7 +245,7 @@ func (v *CodeView) Sentence(place int) string {
 	return text + "."
 }
 
-// LinePlace returns the row of a source line if the rows are lines, otherwise -1.
+// LinePlace returns the row of a source line if the rows are lines, and otherwise -1.
 func (v *CodeView) LinePlace(file string, line uint32) int {
 	if place, known := v.InFile(file)[line]; known && v.By == attribution.Line {
 		return place
@@ -255,7 +253,7 @@ func (v *CodeView) LinePlace(file string, line uint32) int {
 	return -1
 }
 
-// Location returns the file and the line of a row; "" if they are unknown.
+// Location returns the file and the line of a row, or "" if they are unknown.
 func (v *CodeView) Location(place int) (file string, line uint32) {
 	r := &v.rows[place]
 	if r.File != "" && r.Line == 0 && len(r.Sites) > 0 { // for a function, the line of its first site
@@ -310,7 +308,7 @@ func (v *CodeView) DistancesTable(place int) *Table {
 }
 
 // Before lists the sites that accessed the same lines immediately before the row's accesses, most
-// frequent first; nil if previous accesses were not recorded.
+// frequent first. It returns nil if previous accesses were not recorded.
 func (v *CodeView) Before(place int) *Table {
 	if v.NoBefore() != "" || v.Document == nil {
 		return nil
@@ -341,7 +339,7 @@ func (c *Code) shareOf(r *attribution.Row, level int) float64 {
 	return min(r.Misses[level]/max(c.Levels[level].Level.Misses, 1), 1)
 }
 
-// InFile returns the rows of a file, keyed by line number, if rows are lines.
+// InFile returns the rows of a file by line number if the rows are lines.
 func (c *Code) InFile(name string) map[uint32]int {
 	if c.files == nil {
 		c.files = map[string]map[uint32]int{}
@@ -356,9 +354,9 @@ func (c *Code) InFile(name string) map[uint32]int {
 	return c.files[name]
 }
 
-// SourceGrid shows a source file under the name that the profile uses. To the left of each line, it
-// shows the line's misses in each level, as numbers and bars. To the right, it shows the line's
-// problem, loops and operands.
+// SourceGrid shows a source file under the name that the profile uses. On the left of each line are
+// the line's misses in each level, as numbers and bars. On the right are the line's problem, loops
+// and operands.
 func (v *CodeView) SourceGrid(f *Source, name string, line uint32) *Grid {
 	lines, level, levels := v.Lines.InFile(name), v.Level(v.Sort), len(v.Levels)
 	row := func(i int) *attribution.Row {
@@ -416,7 +414,7 @@ func (v *CodeView) SourceGrid(f *Source, name string, line uint32) *Grid {
 				}
 			}
 			if r != nil {
-				shares[levels+1] = v.shareOf(r, level) // the intensity of the line's background
+				shares[levels+1] = v.shareOf(r, level) // intensity of the line's background
 			}
 			return shares
 		},
@@ -489,8 +487,8 @@ func columnsOf(text string) (n int) {
 	return n
 }
 
-// Operands lists the instructions of a row's line, with their variables; nil if the row is not a
-// line.
+// Operands lists the instructions of a row's line, with their variables, or returns nil if the row
+// is not a line.
 func (v *CodeView) Operands(place int, of func() *report.Document) *Table {
 	r := &v.rows[place]
 	if v.By != attribution.Line || r.Line == 0 || of == nil {
@@ -573,8 +571,8 @@ func (v *View) SitesDocument(by attribution.By, h hierarchy.Hierarchy) func() *r
 	return v.document(v.sitesQuestion(by, h))
 }
 
-// PlaceDocument returns a function that takes the name of a row and returns the maker of the
-// document about the row's stack distances.
+// PlaceDocument returns a function that converts the name of a row to the maker of the document
+// about the row's stack distances.
 func (v *View) PlaceDocument(by attribution.By, h hierarchy.Hierarchy) func(named string) func() *report.Document {
 	return func(named string) func() *report.Document {
 		return v.document(v.sitesQuestion(by, h).With("distances", named))

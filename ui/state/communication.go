@@ -53,7 +53,7 @@ func (m FlowMeasure) text(n uint64) string {
 type Communication struct {
 	*profile.Communication
 	view    *View
-	threads []uint32               // the threads that the profile distinguishes, ascending
+	threads []uint32               // threads that the profile distinguishes, ascending
 	objects []int                  // see Objects
 	answers *answers.Communication // the same answers that the command prints
 	flowMap drawnMatrix
@@ -61,7 +61,7 @@ type Communication struct {
 	falses  []answers.FalseFinding
 }
 
-// drawnMatrix is the last matrix that was drawn, and the subject for which it was drawn.
+// drawnMatrix is the last matrix that was drawn, with its subject.
 type drawnMatrix struct {
 	of     any
 	matrix *Matrix
@@ -164,8 +164,8 @@ type Matrix struct {
 	// Letters contains one letter for each value from 1 on, which selects a colour of app.css. If
 	// Letters is nil, values are drawn as shades. A value of 0 is not drawn.
 	Letters []string
-	// Map means that cells are drawn without gaps and texts. Screen readers read the texts. A value of
-	// -1 is not drawn, and a value of -2 is hatched.
+	// Map means that cells are drawn without gaps and texts. Screen readers read the texts. A value
+	// of -1 is not drawn, and a value of -2 is hatched.
 	Map  bool
 	Zoom bool // the user can zoom into the map
 	// RowStep and ColumnStep are the sizes of a cell of a map that the user can zoom into, in the units
@@ -177,8 +177,8 @@ type Matrix struct {
 	Names []string
 }
 
-// FlowMatrix returns the matrix of flows between threads. If the matrix has not changed, it returns
-// the same pointer again, like [Communication.OwnerMap].
+// FlowMatrix returns the matrix of flows between threads. It returns the same pointer again if the
+// matrix has not changed, like [Communication.OwnerMap].
 func (c *Communication) FlowMatrix(granule, window int, m FlowMeasure, picked [2]int) *Matrix {
 	type question struct {
 		granule, window int
@@ -267,7 +267,7 @@ func (c *Communication) valid(picked [2]int) bool {
 	return picked[0] >= 0 && picked[0] < len(c.threads) && picked[1] >= 0 && picked[1] < len(c.threads)
 }
 
-// flow returns the pair of threads of a cell; ok reports whether the cell exists.
+// flow returns the pair of threads of a cell. ok reports whether the cell exists.
 func (c *Communication) flow(picked [2]int) (from, to uint32, ok bool) {
 	if !c.valid(picked) {
 		return 0, 0, false
@@ -307,8 +307,7 @@ func (v *View) SiteName(site uint32) string {
 	return "unnamed code"
 }
 
-// ObjectName returns the name of a data structure of the profile, or a description if there is
-// none.
+// ObjectName returns the name of a data structure of the profile, or a description.
 func (v *View) ObjectName(object uint32) string {
 	if s := v.Profile.Sites; s != nil && object < uint32(len(s.Data)) {
 		return objectName(&s.Data[object])
@@ -350,7 +349,7 @@ func (c *Communication) FalseFindings() []answers.FalseFinding {
 	return c.falses
 }
 
-// FalseTable has a row for each falsely shared data structure; nil if there is none.
+// FalseTable returns a table with a row for each falsely shared data structure, or nil.
 func (c *Communication) FalseTable() *Table {
 	return c.view.once("false sharing", func() *Table {
 		if len(c.FalseFindings()) == 0 {
@@ -364,8 +363,8 @@ func (c *Communication) FalseTable() *Table {
 // FalseSentence summarises the false sharing.
 func (c *Communication) FalseSentence() string { return c.answers.FalseSummary() }
 
-// Objects returns the data structures whose parts are known, in descending order of the references
-// to parts that several threads use.
+// Objects returns the data structures with known parts, in descending order of the references to
+// parts that several threads use.
 func (c *Communication) Objects() []int {
 	if c.objects == nil {
 		c.objects = c.byUse()
@@ -394,8 +393,8 @@ func (c *Communication) OwnerName(i int) string {
 	return c.view.ObjectName(o.Object) + ", " + Plural(uint64(len(o.Parts)), "part", "parts") + " of " + Bytes(o.PartBytes)
 }
 
-// OwnerMap returns a matrix that shows, for each part of a data structure, the thread that touched
-// the part first and the thread that touches it most.
+// OwnerMap returns a matrix with the first thread and the most frequent thread of each part of a
+// data structure.
 func (c *Communication) OwnerMap(i int) *Matrix {
 	return c.owned.once(i, func() *Matrix { return c.drawOwners(&c.Owners[i]) })
 }
@@ -487,8 +486,8 @@ func (c *Communication) OwnersTable(i int) *Table {
 // Sentence summarises the flows between threads.
 func (c *Communication) Sentence() string { return Spaced(c.answers.Sentence()) + "." }
 
-// SourceSentence returns a sentence that states where transferred lines come from if each core has
-// a private cache of the given size.
+// SourceSentence returns a sentence about the origin of transferred lines if each core has a
+// private cache of the given size.
 func (c *Communication) SourceSentence(bytes uint64) string {
 	if c.Sources == nil {
 		return "The sources of lines were not counted: analyse the trace again with “sharing” among its analyses."

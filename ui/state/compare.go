@@ -65,7 +65,7 @@ func pairOf(shape Shape, ys [2][]float64) (list []Series) {
 }
 
 // joinSteps returns the values of two step functions at all points at which either of them changes.
-// A value before a function's first point is NaN.
+// Before a function's first point, its value is NaN.
 func joinSteps(xa, ya, xb, yb []float64) (at, a, b []float64) {
 	none := math.NaN()
 	lastA, lastB := none, none
@@ -121,8 +121,8 @@ func (c *Comparison) Histogram() *Chart {
 	return chart
 }
 
-// OverTime shows the misses of both runs over time in a cache of 2^log2Lines lines. The runs may
-// have different lengths. Both curves begin at the first reference of their run.
+// OverTime shows the misses of both runs over time in a cache of 2^log2Lines lines. Both curves
+// begin at the first reference of their run, and may have different lengths.
 func (c *Comparison) OverTime(log2Lines int) *Chart {
 	var parts [2]*Chart
 	c.both(func(side int, v *View) { parts[side] = v.OverTime([]int{log2Lines}) })
@@ -147,18 +147,19 @@ func (c *Comparison) OverTime(log2Lines int) *Chart {
 // answer is the joined answer of two runs to one question.
 type answer struct {
 	joined []answers.Compared
-	shown  string // the key of the table to show
+	shown  string // key of the table to show
 	err    error
 	// document returns the document that the command prints, ranked by the difference in the given
-	// number; "" selects the main number.
+	// number. "" selects the main number.
 	document func(number string) func() *report.Document
 }
 
-// ask asks both runs a question. The page's tables may sum rows; the document contains all rows.
+// ask asks both runs a question. The page's tables may sum rows, but the document contains all
+// rows.
 func (c *Comparison) ask(q ask.Question, key string) answer {
 	runs := [2]*ask.Run{c.A.Run, c.B.Run}
 	for _, r := range runs {
-		r.Asker() // this creates the asker, so that later questions reuse it
+		r.Asker() // creates the asker, so that later questions reuse it
 	}
 	a := answer{shown: key}
 	_, a.joined, a.err = ask.Compare(runs, q, onWords(q))
@@ -239,7 +240,7 @@ func (c *Comparison) Footprint() *Chart {
 	if len(b.At) > len(at) {
 		at = b.At
 	}
-	for side, part := range []*Chart{a, b} { // both runs have windows of the same lengths
+	for side, part := range []*Chart{a, b} { // the windows of both runs have the same lengths
 		ys[side] = slices.Repeat([]float64{math.NaN()}, len(at))
 		copy(ys[side], part.Series[0].Y)
 	}
@@ -262,8 +263,8 @@ func onWords(q ask.Question) string {
 	}), " ")
 }
 
-// table returns the answer's table in the layout that lay returns. In the exported document, the
-// rows are ranked by number.
+// table returns the answer's table in the layout that lay returns. The rows of the exported
+// document are ranked by number.
 func (a *answer) table(title, number string, lay func(*answers.Compared) *Table) *Table {
 	at := slices.IndexFunc(a.joined, func(j answers.Compared) bool { return j.Key == a.shown })
 	switch {
@@ -278,8 +279,8 @@ func (a *answer) table(title, number string, lay func(*answers.Compared) *Table)
 	return t.of(a.document(number))
 }
 
-// byNumber returns a table with one row for each of the given numbers, or for all numbers if no
-// number is given. Its columns are the given columns and the values in both runs.
+// byNumber returns a table with one row for each of the given numbers, or for all numbers if none
+// is given. Its columns are the given columns and the values in both runs.
 func (a *answer) byNumber(title string, columns []string, numbers ...string) *Table {
 	return a.table(title, "", func(j *answers.Compared) *Table {
 		joined := j.Joined
@@ -297,8 +298,8 @@ func (a *answer) byNumber(title string, columns []string, numbers ...string) *Ta
 }
 
 // byRow returns a table with the joined rows of both runs. Its columns are the given columns and,
-// for each number, the values in both runs. Rows are sorted by the column by, or by the difference
-// of the first number if by is "".
+// for each number, the values in both runs. Rows are sorted by the column by or, if by is "", by
+// the difference of the first number.
 func (a *answer) byRow(title string, style report.Words, by string, columns []string, numbers ...string) *Table {
 	number := by
 	for _, side := range []string{"_a", "_b", "_difference"} {
@@ -342,7 +343,7 @@ func (c *Comparison) Doubts(h hierarchy.Hierarchy) []string {
 	return list
 }
 
-// Mismatches lists differences in how the runs were analysed, rather than in the programs.
+// Mismatches lists differences between the analyses, rather than between the programs.
 func (c *Comparison) Mismatches() (list []string) {
 	for _, m := range answers.Mismatches(c.A.Profile, c.B.Profile) {
 		list = append(list, doubtOf(m))
@@ -374,9 +375,8 @@ func (c *Comparison) CountersBy(by answers.CountersBy, sort string) *Table {
 	return a.byRow("Counters of "+key+", A and B", words, sort, columns, "bytes", "flops", "integer_ops", "conditional_branches")
 }
 
-// Code is like CodeBy, but groups by function if the sources have no line in common, because
-// functions of the same name can still be compared. The By of the returned table is the grouping
-// that was used.
+// Code is CodeBy, but groups by function if the sources have no line in common, because functions
+// of the same name can still be compared. The By of the returned table is the grouping in use.
 func (c *Comparison) Code(by attribution.By, h hierarchy.Hierarchy, sort string) *Table {
 	t := c.CodeBy(by, h, sort)
 	if by == attribution.Function || by == attribution.Object || t.inBoth {
@@ -397,7 +397,7 @@ func inBoth(j *report.Joined) bool {
 	})
 }
 
-// CodeBy returns the misses of both runs by source location, joined by names.
+// CodeBy returns the misses of both runs by source location, joined by name.
 func (c *Comparison) CodeBy(by attribution.By, h hierarchy.Hierarchy, sort string) *Table {
 	var numbers []string
 	for _, l := range h.Levels {
@@ -556,8 +556,8 @@ func (c *Comparison) HistogramTable() *Table {
 	return a.byNumber("Accesses by stack distance, A and B", []string{"distance"}, "count", "share")
 }
 
-// TimeTable shows the misses of both runs by window, for one capacity. If the runs differ in
-// length, so do their windows; each row shows the windows of both runs that have the same number.
+// TimeTable shows the misses of both runs by window, for one capacity. Each row shows the windows
+// with the same number. If the runs differ in length, so do their windows.
 func (c *Comparison) TimeTable(log2Lines int) *Table {
 	a := c.ask(c.A.question("windows"), "windows")
 	return a.byNumber("Misses by first reference of the window, A and B", []string{"first_reference"}, "misses_"+strconv.FormatUint(1<<log2Lines, 10))

@@ -43,8 +43,8 @@ func (p *BlocksPair) Functions(by string) *Table {
 	return p.table("functions", "Functions, A and B", by, p.question(), []string{"function"}, "cycles", "instructions", "calls")
 }
 
-// OfFunction joins the blocks of the function in question by name; nil if only one run contains the
-// function.
+// OfFunction joins the blocks of the function in question by name, or returns nil if only one run
+// contains the function.
 func (p *BlocksPair) OfFunction(by string) *Table {
 	name := p.A.FunctionName()
 	if name == "" || p.B.FunctionName() != name {
@@ -68,8 +68,7 @@ func (p *BlocksPair) table(key, title, by string, q ask.Question, columns []stri
 	return a.byRow(title, blockWords, by, columns, numbers...)
 }
 
-// Same returns the number of the function of B that has the same name as the selected function of
-// A, or 0 if there is none.
+// Same returns the number of the function of B with the name of the selected function of A, or 0.
 func (p *BlocksPair) Same() uint32 {
 	t := p.B.Table("functions")
 	for i := range rowsOf(t) {

@@ -6,14 +6,14 @@ import (
 )
 
 // Own compares the misses of each thread in private caches of the given size. It returns nil if
-// either run has no per-thread stacks.
+// either run lacks per-thread stacks.
 func (c *Comparison) Own(bytes uint64, by string) *Table {
 	return c.threadsTable("core", bytes, "Misses in a cache of "+Bytes(bytes)+" for each thread, A and B", by, []string{"core"},
 		"misses", "coherence", "accesses")
 }
 
 // Shared compares the misses in a cache of the given size that all threads share. It returns nil if
-// either run has no per-thread stacks.
+// either run lacks per-thread stacks.
 func (c *Comparison) Shared(bytes uint64, by string) *Table {
 	return c.threadsTable("domain", bytes, "A and B: misses in a cache of "+Bytes(bytes)+" shared by all threads", by, []string{"cores", "core"},
 		"misses", "alone_misses", "accesses")
@@ -57,7 +57,7 @@ func (c *Comparison) communicationTable(of, key, title, by string, columns ...st
 	return a.byRow(title, answerWords, by, columns, "transfers", "events")
 }
 
-// sides returns a text that consists of a sentence about each run.
+// sides returns a text with a sentence about each run.
 func (c *Comparison) sides(say func(v *View) string) string {
 	return "A: " + say(c.A) + " B: " + say(c.B)
 }
@@ -82,7 +82,7 @@ func (c *Comparison) FalseSentence() string {
 	return c.sides(func(v *View) string { return v.Communication().FalseSentence() })
 }
 
-// threadFindings returns the differences between threads, if both runs have several threads.
+// threadFindings returns the differences between threads if both runs have several threads.
 func (c *Comparison) threadFindings() (list []Finding) {
 	if c.A.Threads() != nil && c.B.Threads() != nil {
 		list = append(list, Finding{ID: "coherence", Title: "Private caches", Tab: TabThreads, Text: c.OwnSentence(commonOwnBytes)})

@@ -17,14 +17,14 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// MostPredicted is the maximum number of cores among which work is divided.
+// MostPredicted is the maximum number of cores for a division of work.
 const MostPredicted = 64
 
-// PredictedCores returns the numbers of cores that the curves show.
+// PredictedCores returns the numbers of cores on the curves.
 func PredictedCores() []int { return []int{1, 2, 4, 8, 16, 32, 64} }
 
 // parallel caches whether the program of the last profile has parallel regions, because every
-// render needs this information.
+// render needs to know.
 var parallel struct {
 	sync.Mutex
 	of  *profile.Profile
@@ -52,8 +52,8 @@ func Schedules() []Choice {
 	return []Choice{{Title: "as in the program"}, {Name: "static", Title: "static"}, {Name: "dynamic", Title: "dynamic"}, {Name: "guided", Title: "guided"}}
 }
 
-// Interleavings returns the ways to interleave the cores' references. The order by clocks is
-// possible only if blocks have times.
+// Interleavings returns the ways to interleave the cores' references. The order by clocks requires
+// that blocks have times.
 func Interleavings(timed bool) []Choice {
 	list := []Choice{{Title: "in turn, one reference each"}, {Name: "uniform", Title: "at random"}, {Name: "block", Title: "in turn, one block each"}}
 	if timed {
@@ -146,8 +146,7 @@ func (c *Cores) Known(cores int) bool { return slices.Contains(c.known, cores) }
 // Some reports whether there is an answer for any number of cores.
 func (c *Cores) Some() bool { return len(c.known) > 0 }
 
-// overCores draws series over the number of cores, with a point for each number for which there is
-// an answer.
+// overCores draws series over the number of cores, with a point for each number with an answer.
 func (c *Cores) overCores(chart *Chart, series []answers.Series, label func(answers.Series) string) *Chart {
 	chart.How, chart.X = "predicted", Axis{Label: "cores", Unit: UnitCores, Log: true, Min: 1, Max: 2}
 	for _, n := range c.known {
@@ -192,7 +191,7 @@ func (c *Cores) blank() []float64 {
 	return y
 }
 
-// RatesChart shows the hit ratios of each level over the number of cores; chosen is the selected
+// RatesChart shows the hit ratios of each level over the number of cores. chosen is the selected
 // number.
 func (c *Cores) RatesChart(chosen int) *Chart {
 	chart := &Chart{ID: "rates", Title: "Hit ratios over cores", Y: Axis{Label: "share of accesses that hit in this level or a level above", Unit: UnitShare, Max: 1}}
@@ -210,8 +209,7 @@ func (c *Cores) RatesChart(chosen int) *Chart {
 	return chart
 }
 
-// floor returns the lower end of an axis of shares, chosen so that shares near 1 can be
-// distinguished.
+// floor returns the lower end of an axis of shares. It makes shares near 1 distinguishable.
 func floor(series []Series) float64 {
 	least := 1.0
 	for _, s := range series {
@@ -253,8 +251,8 @@ func (c *Cores) RatesSentence(cores int) string {
 	return "Misses with " + Plural(uint64(cores), "core", "cores") + ", as shares of all accesses: " + text + "."
 }
 
-// SampledSentence describes the sample behind the model's estimates for a number of cores; "" if
-// there are none.
+// SampledSentence describes the sample behind the model's estimates for a number of cores, or
+// returns "".
 func (c *Cores) SampledSentence(cores int) string {
 	t := c.Table("sampling")
 	if t == nil {
@@ -275,7 +273,7 @@ func (c *Cores) SampledSentence(cores int) string {
 	return ""
 }
 
-// SpeedUpChart shows the speed-up over the number of cores; nil if it is unknown.
+// SpeedUpChart shows the speed-up over the number of cores, or returns nil if it is unknown.
 func (c *Cores) SpeedUpChart(chosen int) *Chart {
 	s := c.SpeedUps("speedup")
 	if len(s.Points) == 0 {
@@ -321,12 +319,12 @@ func (c *Cores) SpeedUpSentence(cores int) string {
 	return ""
 }
 
-// rateColumns lists the columns of the table of hit ratios; low and high are shown only if the
+// rateColumns lists the columns of the table of hit ratios. low and high are shown only if the
 // intervals are not symmetric.
 var rateColumns = []string{"cores", "level", "method", "misses", "global_rate", "global_off", "local_rate", "mean_rate", "mean_off", "low", "high", "accesses", "hits", "coherence_misses", "caches"}
 
-// PredictedTable returns a table of the prediction for a number of cores, or for all numbers of
-// cores if cores is 0; nil if there is no such table.
+// PredictedTable returns a table of the prediction for a number of cores, or for all numbers if
+// cores is 0. It returns nil if there is no such table.
 func (c *Cores) PredictedTable(key string, cores int, title string) *Table {
 	whole := c.Table(key)
 	if whole == nil {

@@ -16,8 +16,8 @@ var words = report.Words{Count: Exact, Real: significant, Share: Percent}
 // about is the prefix of numbers that are not exact.
 const about = "≈ "
 
-// CounterTables returns tables of a profile's counters, and the keys of these tables in order. They
-// are the program's tables, the table of functions, or the table of blocks.
+// CounterTables returns tables of a profile's counters, and the keys of these tables in order: the
+// program's tables, the table of functions, or the table of blocks.
 func CounterTables(a *Answers, by answers.CountersBy, sort string) (keys []string, tables map[string]*Table) {
 	q := ask.New(ask.VerbOf("counters")).With("by", string(by))
 	if sort != "" && q.With("sort", sort).Check() == nil {
@@ -71,7 +71,7 @@ func numbers(rows [][]report.Value, column int) bool {
 	return false
 }
 
-// CounterDefinitions defines each counter and each number that is derived from counters.
+// CounterDefinitions defines each counter and each number derived from counters.
 func CounterDefinitions(p *profile.Profile) *Table {
 	var list []profile.Meaning
 	for c := range profile.NumCounters {
@@ -90,7 +90,7 @@ func CounterDefinitions(p *profile.Profile) *Table {
 	return show(&t, words, nil).of(oneTable("stackglass.counters", t))
 }
 
-// MissingCounters lists, in sentences, which counters a profile lacks, and why.
+// MissingCounters lists in sentences the counters that a profile lacks, with the reasons.
 func MissingCounters(p *profile.Profile) (list []string) {
 	for _, m := range answers.NotCounted(p) {
 		list = append(list, upper(m)+".")

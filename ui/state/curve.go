@@ -7,12 +7,12 @@ import (
 	"github.com/stackglass/stackglass/core/hierarchy"
 )
 
-// curvePoints is the maximum number of points in a drawn curve. It is larger than the number of
-// pixels across a screen. The chart's table contains all points.
+// curvePoints is the maximum number of points in a drawn curve. It exceeds the number of pixels
+// across a screen. The chart's table contains all points.
 const curvePoints = 2000
 
-// MissCurve returns the miss-ratio curve over the cache size, with the levels of a hierarchy marked
-// on it.
+// MissCurve returns the miss-ratio curve over the cache size, with marks for the levels of a
+// hierarchy.
 func (v *View) MissCurve(levels []hierarchy.Cache) *Chart {
 	lowest := v.MissRatio(math.MaxUint64)
 	chart := &Chart{
@@ -45,8 +45,8 @@ func (v *View) MissCurve(levels []hierarchy.Cache) *Chart {
 	return chart
 }
 
-// marksSentence explains the marks on the curve. The marks' values differ from the values on the
-// levels' cards, because the cards account for the associativity and for the levels above.
+// marksSentence explains the marks on the curve. Their values differ from the values on the levels'
+// cards, which include the associativity and the levels above.
 func (v *View) marksSentence(levels []hierarchy.Cache) string {
 	text := ""
 	for _, l := range levels {
@@ -67,8 +67,8 @@ func (v *View) marksSentence(levels []hierarchy.Cache) string {
 // hasLines reports whether a cache has the line size in view.
 func (v *View) hasLines(c hierarchy.Cache) bool { return uint64(c.LineBytes) == v.LineBytes }
 
-// unmarked returns sentences that list the levels without marks. These are the levels whose line
-// size is not the line size in view.
+// unmarked returns sentences about the levels without marks, whose line size is not the line size
+// in view.
 func (v *View) unmarked(levels []hierarchy.Cache) (text string) {
 	for _, l := range levels {
 		if !v.hasLines(l) {
@@ -80,7 +80,7 @@ func (v *View) unmarked(levels []hierarchy.Cache) (text string) {
 
 // curvePoints fills the chart's At and returns the ratios. If there are more breakpoints than a
 // screen can show, the chart contains only the first and the last breakpoint in each step of the
-// axis. The value of the last breakpoint is valid up to the next step. All points in the chart are
+// axis. The value of the last breakpoint applies up to the next step. All points in the chart are
 // exact.
 func (v *View) curvePoints(chart *Chart, most float64) []float64 {
 	step := 1.0
@@ -136,7 +136,7 @@ func (v *View) CurveTable() *Table {
 }
 
 // HistogramChart shows the histogram of stack distances in logarithmic bins, with the cumulative
-// share above it, and cold accesses separately.
+// share above it and cold accesses apart.
 func (v *View) HistogramChart() *Chart {
 	counts, cold := v.Bins()
 	return binsChart("histogram", "Accesses by stack distance"+v.oneCache(), counts, cold)

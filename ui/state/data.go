@@ -12,7 +12,7 @@ import (
 // DataView shows the answer of the verb data about one data structure.
 type DataView struct {
 	*answers.Reply
-	shade string // the column whose values determine the shades of the members and of the map
+	shade string // column whose values determine the shades of the members and of the map
 	ruler *Matrix
 	plot  *Matrix
 }
@@ -70,8 +70,8 @@ func NewDataView(r *answers.Reply) *DataView { return &DataView{Reply: r} }
 // mostLines is the maximum number of lines of an element that are drawn.
 const mostLines = 24
 
-// Ruler returns a drawing of the most frequently used structure: the members at their positions in
-// the cache lines of an element; nil if no structure is known.
+// Ruler returns a drawing of the most frequently used structure, with the members at their
+// positions in the cache lines of an element. It returns nil if no structure is known.
 func (d *DataView) Ruler() *Matrix {
 	elements, members := d.Table("elements"), d.Table("members")
 	if d.ruler != nil || elements == nil || members == nil {
@@ -124,7 +124,7 @@ func (d *DataView) Ruler() *Matrix {
 	return m
 }
 
-// These values of cells represent bytes outside of the element and padding.
+// These values of cells represent bytes outside the element and padding.
 const (
 	outside = -1
 	unused  = -2
@@ -140,7 +140,7 @@ func (d *DataView) rulerSummary(size, line, rows, start uint64) string {
 	return text
 }
 
-// Plot returns a map of accesses or misses by address and time; nil if there is no map.
+// Plot returns a map of accesses or misses by address and time, or nil.
 func (d *DataView) Plot() *Matrix {
 	grid, cells := d.Table("map_grid"), d.Table("map")
 	if d.plot != nil || grid == nil || cells == nil {
@@ -218,8 +218,8 @@ func (d *DataView) Advice() (list []DataAdvice) {
 // DataNotes returns the warnings of the answer.
 func (d *DataView) DataNotes() []string { return d.Notes }
 
-// missingData returns the reason why a profile contains no data about the use of data structures,
-// and how to obtain such data.
+// missingData returns the reason why a profile has no data about the use of data structures, and
+// how to obtain it.
 func missingData(p *profile.Profile) string {
 	switch {
 	case p.Data != nil:

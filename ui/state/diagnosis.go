@@ -10,7 +10,7 @@ import (
 	"github.com/stackglass/stackglass/core/report"
 )
 
-// Advice is a finding of a diagnosis, with texts that are whole sentences, as the page shows them.
+// Advice is a finding of a diagnosis, with whole sentences for the page.
 type Advice struct {
 	_                                                incomparable
 	Rank, Kind, Where, Saves, Why, Fix, How, Illegal string
@@ -83,7 +83,7 @@ func kindTitle(kind string) string {
 }
 
 // missesOf returns a text about the effect of a fix on the misses in each level. rank identifies
-// the finding to which the fix belongs.
+// the finding of the fix.
 func missesOf(t *report.Table, rank string) string {
 	if t == nil {
 		return ""

@@ -16,11 +16,11 @@ type Finding struct {
 	ID    string // the same in all versions, for tests and links
 	Title string // two or three words
 	Text  string // the sentence, with its numbers
-	Tab   Tab    // the tab that shows the evidence
+	Tab   Tab    // tab with the evidence
 }
 
-// Findings describes the profile in sentences, beginning with the most general sentences, for
-// caches of common sizes and for the current hierarchy.
+// Findings describes the profile in sentences, beginning with the most general ones, for caches of
+// common sizes and for the current hierarchy.
 func (v *View) Findings(h hierarchy.Hierarchy) []Finding {
 	if v.Curve.Accesses == 0 {
 		return []Finding{{ID: "empty", Title: "Nothing to see", Tab: TabDiagnosis, Text: Nothing(v.Profile)}}
@@ -39,7 +39,7 @@ func (v *View) Findings(h hierarchy.Hierarchy) []Finding {
 	return list
 }
 
-// Nothing explains why a profile has no references, with advice; "" if it has some.
+// Nothing explains why a profile has no references, with advice. It returns "" if there are any.
 func Nothing(p *profile.Profile) string {
 	t := &p.Totals
 	switch {
@@ -205,7 +205,7 @@ func kindPlural(kind string) string {
 	return kind + "s"
 }
 
-// Sentence turns a clause into a sentence.
+// Sentence converts a clause to a sentence.
 func Sentence(clause string) string { return upper(strings.TrimSuffix(clause, ".")) + "." }
 
 func upper(s string) string {

@@ -48,7 +48,7 @@ func (v *View) FootprintChart(levels []hierarchy.Cache) *Chart {
 }
 
 // footprintFills returns the length of the window whose footprint is as large as a cache,
-// interpolated between known lengths; 0 if no window is that large.
+// interpolated between known lengths. It returns 0 if no window is that large.
 func footprintFills(windows, sizes []float64, bytes float64) float64 {
 	for i, size := range sizes {
 		switch {
@@ -63,8 +63,8 @@ func footprintFills(windows, sizes []float64, bytes float64) float64 {
 	return 0
 }
 
-// FootprintMisses shows the miss ratio that is predicted from the growth of the footprint, and the
-// exact miss ratio. It returns nil if the run has no stack distances for that line size.
+// FootprintMisses shows the miss ratio that the growth of the footprint predicts, and the exact
+// miss ratio. It returns nil if the run has no stack distances for that line size.
 func (v *View) FootprintMisses() *Chart {
 	f := v.Profile.Footprint
 	exact := v.Profile.LocalityAt(f.LineBytes)
@@ -99,13 +99,13 @@ func (v *View) FootprintMisses() *Chart {
 	return chart
 }
 
-// FootprintTable has a row for each window length.
+// FootprintTable returns a table with a row for each window length.
 func (v *View) FootprintTable() *Table {
 	return v.once("footprint", func() *Table { return v.table("", v.question("footprint"), nil) })
 }
 
 // missingFootprint returns the reason why a profile has no footprint, and how to obtain a profile
-// with a footprint.
+// with one.
 func missingFootprint(p *profile.Profile) string {
 	if p.Footprint != nil && p.Footprint.Accesses > 0 {
 		return ""

@@ -3,12 +3,12 @@
 // hash; and the format of numbers.
 //
 // The package depends on neither the browser nor Vugu, so native tests cover everything that a
-// person reads. Data flows through the package as follows:
+// person reads. Data flows through it as follows:
 //
 //  1. [NewView] summarises a profile for one line size.
 //  2. [View.Findings], [View.Bins], [View.MissCurve] and other methods turn the summary into
 //     sentences, charts and tables.
-//  3. The components of package ui lay these out; charts.js draws each [Chart].
+//  3. The components of package ui lay these out, and charts.js draws each [Chart].
 package state
 
 import (
@@ -33,8 +33,8 @@ func Exact(n uint64) string {
 	return out.String()
 }
 
-// Spaced rewrites the numbers in a text in the page's style: with grouped digits, and no line break
-// before a unit.
+// Spaced rewrites the numbers in a text in the page's style: with grouped digits, and without a
+// line break before a unit.
 func Spaced(text string) string {
 	isDigit := func(i int) bool { return i >= 0 && i < len(text) && text[i] >= '0' && text[i] <= '9' }
 	var out strings.Builder
@@ -89,7 +89,7 @@ func Bytes(n uint64) string {
 
 func scaled(x, base float64, units []string) string {
 	i := 0
-	// 999.5 would be rounded to 1000, so the next unit is used.
+	// 999.5 would be rounded to 1000, so use the next unit.
 	for x >= base-0.5 && i < len(units)-1 {
 		x /= base
 		i++
@@ -145,5 +145,5 @@ func Duration(millis uint64) string {
 	return significant(float64(s)/3600) + thin + "h"
 }
 
-// Count formats a predicted count, which need not be whole.
+// Count formats a predicted count, which may be fractional.
 func Count(x float64) string { return Exact(uint64(math.Round(x))) }

@@ -12,10 +12,10 @@ import (
 	"github.com/stackglass/stackglass/core/report"
 )
 
-// Loops holds the loop nests of a run for the Loops view: the answer of "stackglass loops --each", with
-// misses if the question included caches. Its rows are a tree of the loops of the source code. Below an
-// outermost loop that the run contains several times, a row folds the loops of each thread and time
-// slice.
+// Loops contains the loop nests of a run for the Loops view: the answer of "stackglass loops
+// --each", with misses if the question included caches. Its rows are a tree of the loops of the
+// source code. If the run contains an outermost loop several times, the loops of each thread and
+// time slice are folded into a row below it.
 type Loops struct {
 	Profile *profile.Profile
 	asked   []string
@@ -28,11 +28,11 @@ type Loops struct {
 
 // loopRow is a row of the tree of loops.
 type loopRow struct {
-	of    *report.Table // nil: the row is not a loop; it folds the loops below
+	of    *report.Table // nil: the row is not a loop, but contains the loops below it
 	row   int
 	depth int  // from 0
 	part  bool // the row is a loop of one thread and time slice
-	id    int  // identifies the loop in the URL, whatever the order of nests; from 1
+	id    int  // identifies the loop in the URL, independent of the order of nests; from 1
 }
 
 // LoopsQuestion returns a question about the loops of a run and their misses in a hierarchy, with
@@ -41,10 +41,10 @@ func LoopsQuestion(levels []hierarchy.Cache, args ...string) answers.Question {
 	return VerbQuestion("loops", hierarchy.Hierarchy{Levels: levels}, args...)
 }
 
-// EachLoop is the argument of the question that [NewLoops] needs an answer to.
+// EachLoop is the argument that the question for [NewLoops] needs.
 const EachLoop = "each=true"
 
-// NewLoops returns the loops in the answer to a question; asked contains the words of the question.
+// NewLoops returns the loops in the answer to a question. asked contains the words of the question.
 func NewLoops(p *profile.Profile, asked []string, reply *answers.Reply) *Loops {
 	l := &Loops{Profile: p, asked: asked, reply: reply, each: reply.Table("each"), misses: map[string][]report.Value{}}
 	l.list(reply.Table("loops"))
@@ -98,8 +98,8 @@ func after(t *report.Table, row int) int {
 	return end
 }
 
-// loopIDs numbers loops by their labels: first the loops of the run, as they begin, and then the loops
-// of the source code that the run contains several times.
+// loopIDs numbers loops by their labels: first the loops of the run, in the order in which they
+// begin, and then the loops of the source code that the run contains several times.
 func loopIDs(tables ...*report.Table) map[string]int {
 	ids := map[string]int{}
 	for _, t := range tables {
@@ -121,7 +121,7 @@ func loopIDs(tables ...*report.Table) map[string]int {
 	return ids
 }
 
-// nestOf returns the number of the nest with a loop, which is the first nest if there are several.
+// nestOf returns the number of the nest with a loop, or of the first nest if there are several.
 func nestOf(label string) string {
 	nest, _, _ := strings.Cut(strings.TrimSuffix(label, "+"), ".")
 	return nest
@@ -154,13 +154,14 @@ func (l *Loops) text(row int, key string) string { return l.cell(row, key).Plain
 
 func (l *Loops) number(row int, key string) uint64 { return uint64(number(l.cell(row, key))) }
 
-// own returns the number of references in a loop that are outside its inner loops.
+// own returns the number of references in a loop outside its inner loops.
 func (l *Loops) own(row int) uint64 { return l.number(row, "own_references") }
 
 // source reports whether a row is a loop of the source code.
 func (l *Loops) source(row int) bool { return l.rows[row].of != nil && !l.rows[row].part }
 
-// ID identifies the loop of a row, whatever the order of nests; 0: the row is not a loop.
+// ID identifies the loop of a row, independent of the order of nests. It returns 0 if the row is
+// not a loop.
 func (l *Loops) ID(row int) int { return l.rows[row].id }
 
 // Row returns the first row of the loop with that ID, or -1.
@@ -168,8 +169,8 @@ func (l *Loops) Row(id int) int {
 	return slices.IndexFunc(l.rows, func(r loopRow) bool { return r.id == id && id > 0 })
 }
 
-// Hottest returns the loop of the source code with the most references outside its inner loops, or -1
-// if there is no loop.
+// Hottest returns the loop of the source code with the most references outside its inner loops, or
+// -1.
 func (l *Loops) Hottest() int {
 	best, most := -1, uint64(0)
 	for i := range l.Len() {
@@ -180,7 +181,8 @@ func (l *Loops) Hottest() int {
 	return best
 }
 
-// Nest returns the number of the nest that contains a loop. If there are several, it is the first.
+// Nest returns the number of the nest that contains a loop, or of the first nest if there are
+// several.
 func (l *Loops) Nest(row int) string { return nestOf(l.Label(row)) }
 
 // Summary describes the loops in sentences.
@@ -208,7 +210,7 @@ func (l *Loops) Summary() string {
 		"Loop " + l.Title(hot) + " makes the most references: " + Percent(Ratio(l.own(hot), references)) + "."
 }
 
-// Method returns sentences that state how the loops were found.
+// Method returns sentences about how the loops were found.
 func (l *Loops) Method() string {
 	text := "The trace was compressed without loss to " + Bytes(uint64(len(l.Profile.Loops))) + " in the profile. Counts are exact. " +
 		"Loops are numbered like chapters. Nests that differ only in addresses and trip counts are listed as one nest that runs several times. " +
@@ -219,15 +221,15 @@ func (l *Loops) Method() string {
 	return text
 }
 
-// Lines describes the loops of each source line. A loop belongs to the first line that contains a
-// reference of the loop. The loops of a line are listed from the outermost to the innermost loop.
-// Each loop has a range of trip counts, because several threads and nests may run the same loop.
+// Lines describes the loops of each source line. A loop belongs to the first line with a reference
+// of the loop. The loops of a line are listed from the outermost to the innermost loop. Each loop
+// has a range of trip counts, because several threads and nests may run it.
 func (l *Loops) Lines() func(file string, line uint32) string {
 	type trips struct{ least, most uint64 }
 	type about struct {
 		depths     []trips
 		references uint64
-		outermost  uint64 // the depth of the outermost loop
+		outermost  uint64 // depth of the outermost loop
 	}
 	lines := map[string]*about{}
 	key := func(i int) string { return l.text(i, "file") + ":" + l.text(i, "first_line") }
@@ -324,7 +326,7 @@ func (l *Loops) Sentence(loop int) string {
 	return text + "."
 }
 
-// Grid returns the tree of loops as a table, with the known misses in a hierarchy; picked is the
+// Grid returns the tree of loops as a table, with the known misses in a hierarchy. picked is the
 // selected loop.
 func (l *Loops) Grid(picked int, levels []hierarchy.Cache) *Grid {
 	t := (&Table{Caption: "Loops", Rows: l.Len()}).answered(l.reply, "loops")
@@ -404,8 +406,8 @@ func orDash(s string) string {
 // loopWords formats values, with sizes in binary units.
 var loopWords = report.Words{Count: Exact, Size: Bytes, Real: significant, Share: Percent}
 
-// shown returns some columns of a table of the answer, with the rows of the given loops; nil if
-// there are no such rows.
+// shown returns some columns of a table of the answer, with the rows of the given loops, or nil if
+// there are none.
 func (l *Loops) shown(key, caption string, loops map[string]bool, columns ...string) *Table {
 	whole := l.reply.Table(key)
 	if whole == nil {
@@ -428,7 +430,7 @@ func (l *Loops) shown(key, caption string, loops map[string]bool, columns ...str
 	return t
 }
 
-// parts returns the labels of the run's loops that a row stands for.
+// parts returns the labels of the run's loops that a row represents.
 func (l *Loops) parts(row int) map[string]bool {
 	labels := map[string]bool{}
 	for i := range rowsOf(l.each) {
@@ -439,8 +441,8 @@ func (l *Loops) parts(row int) map[string]bool {
 	return labels
 }
 
-// ArraysTable lists the arrays that a loop accesses. If misses were counted, it also shows the
-// class of each array.
+// ArraysTable lists the arrays that a loop accesses. If misses were counted, it contains the class
+// of each array.
 func (l *Loops) ArraysTable(loop int) *Table {
 	of, columns := l.parts(loop), []string{"array", "class", "references", "stores", "stride_bytes", "extent_bytes", "touched_bytes", "utilisation", "exact", "base"}
 	if len(of) > 1 {
@@ -449,7 +451,7 @@ func (l *Loops) ArraysTable(loop int) *Table {
 	return l.shown("arrays", "Arrays of loop "+l.Label(loop), of, columns...)
 }
 
-// Advice describes a striking access pattern of a loop's arrays; "" if there is none.
+// Advice describes a striking access pattern of a loop's arrays, or returns "".
 func (l *Loops) Advice(loop int) string {
 	t, parts := l.reply.Table("arrays"), l.parts(loop)
 	for i := range rowsOf(t) {
@@ -481,15 +483,15 @@ func (l *Loops) Irregular(nest string) bool {
 	return false
 }
 
-// MissesTable shows the misses of a loop, of all references outside of loops, and of the run, by
-// cause and level; nil if none are known.
+// MissesTable shows the misses of a loop, of all references outside loops, and of the run, by cause
+// and level, or returns nil if none are known.
 func (l *Loops) MissesTable(loop int) *Table {
 	return l.shown("misses", "Misses in loop "+l.Label(loop)+" and in the whole run (exact, LRU; each level sees every access)",
 		map[string]bool{l.Label(loop): true, "(outside loops)": true, "(total)": true})
 }
 
 // EvictionsTable shows, for each pair of arrays, how often lines of one array evicted lines of the
-// other from the first level during the whole run. It returns nil if no level was counted, or if
+// other from the first level during the whole run. It returns nil if no level was counted, or
 // nothing was evicted.
 func (l *Loops) EvictionsTable() *Table {
 	t := l.reply.Table("evictions")

@@ -28,8 +28,8 @@ func WithLine(levels []hierarchy.Cache, i int, lineBytes uint32) []hierarchy.Cac
 	})
 }
 
-// WithLevel returns the levels with an additional level at the end, which is eight times as large
-// as the previous level.
+// WithLevel returns the levels with an additional last level, eight times as large as the level
+// before it.
 func WithLevel(levels []hierarchy.Cache, lineBytes uint32) []hierarchy.Cache {
 	if len(levels) >= MaxLevels {
 		return levels
@@ -48,8 +48,7 @@ func WithLevel(levels []hierarchy.Cache, lineBytes uint32) []hierarchy.Cache {
 	return append(slices.Clone(levels), fitWays(c))
 }
 
-// WithoutLevel returns the levels, with one level removed. The last remaining level cannot be
-// removed.
+// WithoutLevel returns the levels without one of them. The only level cannot be removed.
 func WithoutLevel(levels []hierarchy.Cache, i int) []hierarchy.Cache {
 	if i < 0 || i >= len(levels) || len(levels) == 1 {
 		return levels
@@ -68,8 +67,8 @@ func With(levels []hierarchy.Cache, i int, change func(*hierarchy.Cache)) []hier
 	return out
 }
 
-// fitWays returns the cache with an associativity that divides its number of lines, because the old
-// associativity may not fit the size that the user has chosen.
+// fitWays returns the cache with an associativity that divides its number of lines. The old
+// associativity may not fit a new size.
 func fitWays(c hierarchy.Cache) hierarchy.Cache {
 	lines := c.SizeBytes / uint64(c.LineBytes)
 	for c.Ways > 1 && lines%uint64(c.Ways) != 0 {
@@ -78,8 +77,7 @@ func fitWays(c hierarchy.Cache) hierarchy.Cache {
 	return c
 }
 
-// Step returns the member of a list that follows or precedes a value, or the value itself if there
-// is no such member.
+// Step returns the member of a list after or before a value, or the value itself if there is none.
 func Step[T comparable](list []T, value T, by int) T {
 	if i := slices.Index(list, value) + by; i >= 0 && i < len(list) && slices.Contains(list, value) {
 		return list[i]
@@ -91,9 +89,9 @@ func Step[T comparable](list []T, value T, by int) T {
 // means non-inclusive.
 var inclusionCodes = [...]float64{hierarchy.NonInclusive: 0, hierarchy.Exclusive: 2, hierarchy.Inclusive: 3}
 
-// formatMachine writes a hierarchy for the URL's hash: levels in order,
-// L1.32768.8.64_L2.262144.8.64.l12.h, then memory and clock. Letters mark values that differ from
-// the default: l latency, b bytes per cycle, s cores, h hashed, r replacement, i inclusion, w write
+// formatMachine writes a hierarchy for the URL's hash: levels in order, such as
+// L1.32768.8.64_L2.262144.8.64.l12.h, then memory and clock. Letters mark values other than the
+// default: l latency, b bytes per cycle, s cores, h hashed, r replacement, i inclusion, w write
 // policy. In numbers, d represents the decimal point.
 func formatMachine(h hierarchy.Hierarchy) string {
 	var parts []string
@@ -237,8 +235,7 @@ func keep(text, also string) string {
 	}, text)
 }
 
-// oneCore is the name, in the URL and in choices, of the placement that puts all threads on one
-// core.
+// oneCore is the name, in the URL and in choices, of the placement with all threads on one core.
 const oneCore = "one-core"
 
 // placementOf parses a placement from the URL or from a choice.
@@ -249,14 +246,14 @@ func placementOf(text string) hierarchy.Placement {
 	return hierarchy.OnOwnCores
 }
 
-// ThreadsOn returns the screen with another placement of threads on cores; choice is the name of
+// ThreadsOn returns the screen with another placement of threads on cores. choice is the name of
 // one of the [Placements].
 func (s Screen) ThreadsOn(choice string) Screen {
 	s.Threads = placementOf(choice)
 	return s
 }
 
-// Placements returns the possible placements of a profile's threads on cores; nil if there is no
+// Placements returns the possible placements of a profile's threads on cores, or nil if there is no
 // choice.
 func Placements(p *profile.Profile) []Choice {
 	if len(p.Sharing) == 0 {
@@ -269,7 +266,7 @@ func Placements(p *profile.Profile) []Choice {
 	return []Choice{{Title: own}, {Name: oneCore, Title: "all threads on one core"}}
 }
 
-// ThreadsOn returns a sentence that states on which cores the threads of A and of B run.
+// ThreadsOn returns a sentence about the cores on which the threads of A and of B run.
 func (c *Comparison) ThreadsOn(h hierarchy.Hierarchy) string {
 	a, b := answers.ThreadsOn(c.A.Profile, h), answers.ThreadsOn(c.B.Profile, h)
 	if a == b {
@@ -292,7 +289,7 @@ func (v *View) CoresTable(h hierarchy.Hierarchy) *Table {
 }
 
 // problem returns the reason why there is no prediction for a hierarchy, and the groups of threads
-// that an analysis would need for a prediction.
+// with which an analysis would make it possible.
 func (v *View) problem(err error) (text string, missing [][]uint32) {
 	var domain *hierarchy.DomainError
 	if !errors.As(err, &domain) {
@@ -304,7 +301,7 @@ func (v *View) problem(err error) (text string, missing [][]uint32) {
 		". This analysis did not count the misses of these groups. Analyse the trace again with these groups, or put all threads on one core", domain.Groups
 }
 
-// oneCache returns a note that all threads share one cache; "" if there is only one thread.
+// oneCache returns a note that all threads share one cache, or "" if there is only one thread.
 func (v *View) oneCache() string {
 	if len(v.Profile.Totals.Threads) < 2 {
 		return ""

@@ -8,7 +8,7 @@ import (
 	"github.com/stackglass/stackglass/core/hierarchy"
 )
 
-// MaxLines is the maximum number of capacities that the view over time shows at once.
+// MaxLines is the maximum number of capacities in the view over time.
 const MaxLines = 3
 
 // Log2Lines returns the useful capacities for which the windows contain misses: from 1 KiB to the
@@ -24,8 +24,7 @@ func (v *View) Log2Lines() []int {
 	return list
 }
 
-// DefaultLog2Lines returns the capacities to show by default, as near as possible to 1, 32 and 256
-// KiB.
+// DefaultLog2Lines returns the default capacities, as near as possible to 1, 32 and 256 KiB.
 func (v *View) DefaultLog2Lines() []int {
 	all := v.Log2Lines()
 	var list []int
@@ -55,7 +54,7 @@ func (v *View) OverTime(log2Lines []int) *Chart {
 		chart.At = append(chart.At, float64((w.First+uint64(i))*w.References))
 	}
 	if n := len(chart.At); n > 0 {
-		// The value of the last window is valid up to its end.
+		// The value of the last window applies up to its end.
 		end := chart.At[n-1] + float64(w.References)
 		chart.At = append(chart.At, end)
 		chart.X.Min, chart.X.Max = chart.At[0], end
@@ -113,8 +112,8 @@ func (v *View) lastLog2() int {
 	return last
 }
 
-// WorkingSet shows the distinct lines of each window of the run, in bytes; nil if they were not
-// counted.
+// WorkingSet shows the distinct lines of each window of the run in bytes, or returns nil if they
+// were not counted.
 func (v *View) WorkingSet() *Chart {
 	w := &v.Locality.Windows
 	if len(w.Distinct) == 0 || len(w.Distinct) != len(w.Rows) {
@@ -133,7 +132,7 @@ func (v *View) WorkingSet() *Chart {
 		most, sum = max(most, lines), sum+lines
 	}
 	n := len(y)
-	end := chart.At[n-1] + float64(w.References) // the value of the last window is valid up to its end
+	end := chart.At[n-1] + float64(w.References) // the value of the last window applies up to its end
 	chart.At, y = append(chart.At, end), append(y, y[n-1])
 	chart.X.Min, chart.X.Max, chart.Y.Max = chart.At[0], end, float64(most*v.LineBytes)*1.1
 	chart.Series = []Series{{Label: "working set", Color: "ink", Shape: ShapeStep, Y: y}}
@@ -149,8 +148,8 @@ func (v *View) WorkingSetTable() *Table {
 	})
 }
 
-// LevelLog2Lines returns, for each level, the largest power-of-two capacity that fits in the level.
-// The view over time shows this capacity in place of the level. estimates names the levels that are
+// LevelLog2Lines returns, for each level, the largest power-of-two capacity that fits in it. The
+// view over time shows this capacity in place of the level. estimates names the levels that are
 // larger than their capacity, so that their values are estimates.
 func (v *View) LevelLog2Lines(levels []hierarchy.Cache) (list []int, estimates []string) {
 	all := v.Log2Lines()

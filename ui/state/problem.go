@@ -14,8 +14,8 @@ type Problem struct {
 // problemGap separates problems in one text.
 const problemGap = "\n\n"
 
-// AddProblem appends a problem to the problems that the user has not dismissed, unless they already
-// contain it.
+// AddProblem appends a problem to the problems that the user has not dismissed, unless they contain
+// it already.
 func AddProblem(problems, problem string) string {
 	switch {
 	case problem == "" || slices.Contains(strings.Split(problems, problemGap), problem):
@@ -26,7 +26,7 @@ func AddProblem(problems, problem string) string {
 	return problems + problemGap + problem
 }
 
-// Problems splits the result of AddProblem into problems, in the order in which they were added.
+// Problems splits the result of AddProblem into problems, in their order.
 func Problems(problems string) []Problem {
 	if problems == "" {
 		return nil

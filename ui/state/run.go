@@ -20,7 +20,7 @@ type RunBar struct {
 type Fact struct {
 	_               incomparable
 	ID, Name, Value string
-	// the share of a limit, as text, or as a number from 0 to 1 for a meter; "": none
+	// share of a limit, as text, or as a number from 0 to 1 for a meter; "": none
 	Share string
 }
 
@@ -65,14 +65,14 @@ func NewRunBar(p workers.Progress) RunBar {
 	return bar
 }
 
-// SameForm reports whether another bar has the same parts, even if their texts differ.
+// SameForm reports whether another bar has the same parts, possibly with other texts.
 func (b RunBar) SameForm(other RunBar) bool {
 	return b.Known == other.Known && b.Paused == other.Paused && slices.EqualFunc(b.Facts, other.Facts, func(f, g Fact) bool {
 		return f.ID == g.ID && f.Name == g.Name && (f.Share == "") == (g.Share == "")
 	})
 }
 
-// Value returns the length of the bar; use it only if the share is known.
+// Value returns the length of the bar. Use it only if the share is known.
 func (b RunBar) Value() string { return strconv.FormatFloat(b.Share, 'f', 4, 64) }
 
 // memory describes the memory that the analysis uses, and the limit.
@@ -111,8 +111,8 @@ func rate(p workers.Progress) string {
 	return SI(p.References*1000/p.Millis) + "/s"
 }
 
-// left estimates the remaining time from the recent speed. During the first half second, or the
-// first 2 % of the work, it returns "".
+// left estimates the remaining time from the recent speed. It returns "" during the first half
+// second and the first 2 % of the work.
 func left(p workers.Progress, part, whole uint64) string {
 	switch {
 	case p.Paused:

@@ -11,36 +11,36 @@ import (
 	"github.com/stackglass/stackglass/core/hierarchy"
 )
 
-// Screen is the content of the URL's hash: the analysis, the view of it, and the view's settings.
-// It contains no data: a link reveals only the key of an entry in the user's own store.
+// Screen is the content of the URL's hash: the analysis, its view, and the view's settings. It
+// contains no data: a link reveals only the key of an entry in the user's own store.
 type Screen struct {
 	Open      string // key of the analysis; "": the first screen
 	Other     string // key of the analysis to compare with; "": none
-	Demo      string // name of the demo to which a link leads; "" once the demo is open, because Open then contains its key
+	Demo      string // name of the demo to which a link leads; "" once the demo is open, because Open then identifies it
 	Exercise  int    // number of the workshop's exercise, from 1; 0: none
 	Tab       Tab
 	Facts     bool              // the facts below the diagnosis are expanded
 	LineBytes uint32            // the line size in view; 0: the profile's default
 	Levels    []hierarchy.Cache // the levels of the current hierarchy; nil: the preset's levels
 	Memory    hierarchy.Memory  // the memory below the caches in Levels
-	ClockGHz  float64           // the clock frequency that belongs to Levels
+	ClockGHz  float64           // clock frequency of the processor with Levels
 	Preset    string            // name of the preset hierarchy; "": the default preset
 	Threads   hierarchy.Placement
 	Beside    []string           // the hierarchy to compare with, as arguments of --against; nil: none
-	Cell      Cell               // the selected sets × ways
+	Cell      Cell               // selected sets × ways
 	Conflicts bool               // the map shows conflict misses instead of miss ratios
 	Log2Lines []int              // capacities of the view over time; nil: the default capacities
-	Table     string             // the chart whose table is open; "": none
-	Range     Range              // the part of the run that views show; zero: the whole run
-	Zooms     []Zoom             // the charts that show a part of their x axis
-	Orders    []Order            // the tables whose rows the user has sorted
+	Table     string             // chart whose table is open; "": none
+	Range     Range              // part of the run in the views; zero: the whole run
+	Zooms     []Zoom             // charts that show a part of their x axis
+	Orders    []Order            // tables whose rows the user has sorted
 	Page      int                // the page of the open table, from 0
-	By        answers.CountersBy // how counters are grouped; "": for the program
-	Sort      string             // the column by which counters or the rows of the Code view are sorted; "": the default
-	Place     attribution.By     // how misses in the code are grouped; "": by line
+	By        answers.CountersBy // grouping of counters; "": for the program
+	Sort      string             // column that sorts counters or the rows of the Code view; "": the default
+	Place     attribution.By     // grouping of misses in the code; "": by line
 	Picked    int                // the selected row of the Code view, from 1; 0: none
 
-	Stack       Stack  // the kind of LRU stack whose curves are shown for all threads; "": private
+	Stack       Stack  // kind of LRU stack whose curves are shown for all threads; "": private
 	OwnBytes    uint64 // size of each thread's private cache; 0: the size of the first level
 	SharedBytes uint64 // size of a cache that threads share; 0: the size of the last level
 	// threads that share a cache, in the format of [Groups]; "": all threads share one cache
@@ -52,21 +52,22 @@ type Screen struct {
 	Flow    [2]int      // selected row and column of the matrix, from 1; 0: none
 	Owner   int         // the data structure whose owners are shown, from 1; 0: the first
 	Data    int         // the data structure of the Data view, from 1; 0: the first of the ranking
-	// the numbers by which members and maps in the Data view are shaded; "": accesses
+	// numbers that shade members and maps in the Data view; "": accesses
 	Shade string
 	// the selected loop, from 1; 0: the loop with the most references outside its inner loops
 	Loop int
 
 	Cores      int    // the number of cores to predict, from 1; 0: 4
-	Division   string // how work is divided among the cores; "": by iterations
+	Division   string // division of work among the cores; "": by iterations
 	Schedule   string // schedule of loops; "": as in the program
-	Interleave string // how the cores' references are interleaved; "": round robin
+	Interleave string // interleaving of the cores' references; "": round robin
 	Model      string // the input of SDCM (see Models); "": a few lines
 
-	Calls  string // the direction in which call paths are shown; see CallDirections
+	Calls  string // direction of call paths; see CallDirections
 	Root   int    // for CallsFunction: the first path of the function, as numbered in the profile; 0: the function with the most exclusive misses
-	Weight string // the event by which call paths are weighted; "": misses of the first level
-	// the call path that fills the flame graph, in the format of [CallTree.Frame]; "": all paths
+	Weight string // event that weights call paths; "": misses of the first level
+	// call path that is as wide as the flame graph, in the format of [CallTree.Frame]; "": all
+	// paths
 	Frame string
 
 	Processor string // the processor for run times; "": the default processor
@@ -115,7 +116,7 @@ var settings = []setting{
 			s.Beside = append(s.Beside, text)
 		}
 	}},
-	// this setting occurs only in older links
+	// only in older links
 	{"beside", func(*Screen) string { return "" }, func(s *Screen, text string) {
 		if h := parseMachine(text); h.Levels != nil {
 			s.Beside = AgainstWords(h)
@@ -208,12 +209,12 @@ var settings = []setting{
 		}
 		return strconv.Itoa(s.Page + 1)
 	}, func(s *Screen, text string) { s.Page = int(max(parse(text, 31), 1)) - 1 }},
-	// this setting is never written, because Open identifies an open demo
+	// never written, because Open identifies an open demo
 	{"demo", func(*Screen) string { return "" }, func(s *Screen, text string) { s.Demo = safe(text) }},
 }
 
-// against is the name of an argument of "stackglass what-if", and also of the setting that contains
-// the values of this argument.
+// against is the name of an argument of "stackglass what-if", and of the setting with the values of
+// this argument.
 const against = "against"
 
 // word returns a setting whose text consists of letters and digits.
@@ -243,8 +244,7 @@ func parse(text string, bits int) uint64 {
 	return n
 }
 
-// Hash returns the URL's hash for the screen, without "#". Settings with their default values are
-// omitted.
+// Hash returns the URL's hash for the screen, without "#". It omits settings with default values.
 func (s Screen) Hash() string {
 	if s.Open == "" {
 		return ""
@@ -258,8 +258,8 @@ func (s Screen) Hash() string {
 	return strings.Join(parts, "&")
 }
 
-// ParseScreen parses a hash, with or without "#". Settings that it does not recognise have their
-// default values, so that every link opens a valid screen.
+// ParseScreen parses a hash, with or without "#". Settings that it does not recognise keep their
+// default values, so every link opens a valid screen.
 func ParseScreen(hash string) Screen {
 	var s Screen
 	for _, part := range strings.Split(strings.TrimPrefix(hash, "#"), "&") {
@@ -319,14 +319,14 @@ func parseCapacities(value string) []int {
 	return list
 }
 
-// safeKey removes characters that do not occur in the keys of tables and columns.
+// safeKey removes characters that are impossible in the keys of tables and columns.
 func safeKey(key string) string { return keep(key, "-_") }
 
-// safeLine removes characters that do not occur in the lines that describe a hierarchy.
+// safeLine removes characters that are impossible in the lines that describe a hierarchy.
 func safeLine(text string) string { return keep(text, "-=,.") }
 
-// Anew returns the screen that shows the diagnosis of a new analysis, for the current processor and
-// the current hierarchy.
+// Anew returns the screen with the diagnosis of a new analysis, for the current processor and the
+// current hierarchy.
 func (s Screen) Anew(key string) Screen {
 	return Screen{Open: key, Levels: s.Levels, Memory: s.Memory, ClockGHz: s.ClockGHz, Preset: s.Preset, Threads: s.Threads, Processor: s.Processor}
 }
@@ -340,21 +340,21 @@ func (s Screen) With(t Tab) Screen {
 	return s
 }
 
-// Called returns the screen with call paths shown in another direction. root is a path of the
-// function in view, for CallsFunction.
+// Called returns the screen with another direction of call paths. root is a path of the function in
+// view, for CallsFunction.
 func (s Screen) Called(direction string, root int) Screen {
 	s.Calls, s.Root, s.Frame = direction, root, ""
 	return s
 }
 
-// Against returns the screen that compares the analysis with the analysis stored under key. If key
-// is "", it returns the screen without a comparison.
+// Against returns the screen that compares the analysis with the analysis stored under key, or the
+// screen without a comparison if key is "".
 func (s Screen) Against(key string) Screen {
 	s.Other, s.Sort, s.Table, s.Page, s.Picked = key, "", "", 0, 0
 	return s
 }
 
-// SummedIn returns the screen with a different grouping of the misses in the code.
+// SummedIn returns the screen with another grouping of the misses in the code.
 func (s Screen) SummedIn(by attribution.By) Screen {
 	if by == attribution.Line {
 		by = ""
@@ -363,7 +363,7 @@ func (s Screen) SummedIn(by attribution.By) Screen {
 	return s
 }
 
-// Summed returns the screen with the counters grouped in another way, in the default order of that
+// Summed returns the screen with another grouping of the counters, in the default order of that
 // table.
 func (s Screen) Summed(by answers.CountersBy) Screen {
 	if by == answers.ByProgram {
@@ -380,7 +380,7 @@ func (s Screen) Sorted(column string) Screen {
 }
 
 // Order is the order of a table's rows: by a column, numbers descending and words ascending, or the
-// reverse. The zero Order is that of the table's document.
+// reverse. The zero Order is the order of the table's document.
 type Order struct {
 	Table   string // the ID of the table
 	Column  string // the key of the column
@@ -407,7 +407,7 @@ func parseOrder(text string) Order {
 	return Order{safeKey(table), safeKey(column), reverse == "reverse"}
 }
 
-// Order returns the order of a table's rows; the zero Order if the user has not sorted them.
+// Order returns the order of a table's rows, or the zero Order if the user has not sorted them.
 func (s Screen) Order(table string) Order {
 	for _, o := range s.Orders {
 		if o.Table == table {
@@ -418,7 +418,7 @@ func (s Screen) Order(table string) Order {
 }
 
 // Ordered returns the screen with a table's rows sorted by a column. Sorting by the same column
-// again reverses the rows, and a third time restores the order of the document.
+// again reverses the rows, and a third time restores the document's order.
 func (s Screen) Ordered(table, column string) Screen {
 	o := s.Order(table)
 	s.Orders = slices.DeleteFunc(slices.Clone(s.Orders), func(of Order) bool { return of.Table == table })
@@ -449,8 +449,8 @@ func (s Screen) Toggle(chart string) Screen {
 	return s
 }
 
-// ToggleCapacity shows or hides a capacity in the view over time. shown lists the capacities shown
-// now. If more than [MaxLines] capacities would be shown, the first capacity is hidden. The last
+// ToggleCapacity shows or hides a capacity in the view over time. shown lists the capacities that
+// are shown now. If there would be more than [MaxLines], the first capacity is hidden. The last
 // remaining capacity cannot be hidden.
 func (s Screen) ToggleCapacity(shown []int, k int) Screen {
 	var list []int
@@ -474,5 +474,5 @@ func (s Screen) ToggleCapacity(shown []int, k int) Screen {
 	return s
 }
 
-// PresetSlug returns a preset's name in the form that the hash contains.
+// PresetSlug returns a preset's name in the form of the hash.
 func PresetSlug(name string) string { return safe(name) }

@@ -21,8 +21,7 @@ func (c Cell) valid() bool {
 // Lines returns the capacity of the cache in lines.
 func (c Cell) Lines() uint64 { return uint64(c.Ways) << c.Log2Sets }
 
-// Move returns the cell that is the given numbers of steps away in sets and ways, clamped to the
-// map.
+// Move returns the cell at the given numbers of steps in sets and ways, within the map.
 func (c Cell) Move(sets, ways int) Cell {
 	return Cell{min(max(c.Log2Sets+sets, 0), profile.SetCounts-1), min(max(c.Ways+ways, 1), profile.MaxWays)}
 }
@@ -49,8 +48,8 @@ func parseCell(s string) Cell {
 	return Cell{}
 }
 
-// CellAnswer divides the misses of a cell's cache by cause. The misses are the sum of the cold,
-// capacity and conflict misses. The number of conflict misses may be negative.
+// CellAnswer divides the misses of a cell's cache by cause: cold, capacity and conflict misses. The
+// number of conflict misses may be negative.
 type CellAnswer struct {
 	Misses   uint64
 	Cold     uint64 // misses on the first access to a line
@@ -58,8 +57,8 @@ type CellAnswer struct {
 	Conflict int64  // additional misses because of the sets; may be negative
 }
 
-// CellAnswer returns the misses of a cell by cause, as "stackglass sets" reports them. The profile
-// must have a table of sets with the cell's number of sets.
+// CellAnswer returns the misses of a cell by cause, as "stackglass sets" does. The profile must
+// have a table of sets with the cell's number of sets.
 func (v *View) CellAnswer(c Cell) CellAnswer {
 	if v.causes == nil {
 		if d, err := v.Run.Answer(v.question("sets").With("causes", "true")); err == nil {
@@ -79,7 +78,7 @@ func (v *View) CellAnswer(c Cell) CellAnswer {
 	return CellAnswer{Misses: uint64(number("misses")), Cold: uint64(number("cold")), Capacity: uint64(number("capacity")), Conflict: int64(number("conflict"))}
 }
 
-// Counted returns the nearest cell in one direction whose number of sets was counted.
+// Counted returns the nearest cell in one direction with a counted number of sets.
 func (v *View) Counted(c Cell, fewer bool) Cell {
 	for c.valid() && v.Locality.Sets != nil && !v.Locality.Sets.Counts(c.Log2Sets) {
 		if c.Log2Sets++; fewer {
@@ -89,8 +88,8 @@ func (v *View) Counted(c Cell, fewer bool) Cell {
 	return c
 }
 
-// DefaultCell returns the cell of the first level that is on the map for that line size, or else
-// the cell of a common first level.
+// DefaultCell returns the cell of the first level on the map for that line size, or else the cell
+// of a common first level.
 func DefaultCell(levels []hierarchy.Cache, lineBytes uint32) Cell {
 	for _, l := range levels {
 		if c, ok := cellOf(l); ok && l.LineBytes == lineBytes {
@@ -119,8 +118,8 @@ type HeatMap struct {
 	LineBytes uint64
 	Rows      int
 	Columns   int
-	// Values contains shares of all accesses, row by row. If values are signed, the colours
-	// distinguish values above and below zero.
+	// Values contains shares of all accesses, row by row. If they are signed, colours distinguish
+	// values above and below zero.
 	Values []float64
 	Signed bool
 	Says   string  // what the values are shares of
@@ -158,7 +157,7 @@ func (v *View) SetsMap(cell Cell, conflicts bool, levels []hierarchy.Cache) *Hea
 			m.Values = append(m.Values, value)
 		}
 	}
-	m.Least, m.Most = m.Values[0], m.Values[0] // the value for a single set, which is always counted
+	m.Least, m.Most = m.Values[0], m.Values[0] // value for a single set, which is always counted
 	for _, n := range m.Values {
 		if n < m.Least {
 			m.Least = n

@@ -37,7 +37,7 @@ func (s Settings) WorkerCount() uint32 {
 	return uint32(n)
 }
 
-// Spec translates the form to a spec. If no box is checked, the spec has 64-byte lines and data
+// Spec converts the form to a spec. If no box is checked, the spec has 64-byte lines and data
 // references. Line sizes are in ascending order.
 func (s Settings) Spec() (analysis.Spec, error) {
 	spec := analysis.Spec{Kinds: trace.DataKinds}
@@ -111,8 +111,8 @@ func (s Settings) sample(spec *analysis.Spec) error {
 
 // Measure makes the analysis measure the misses of a hierarchy's levels by site, because stack
 // distances alone cannot attribute the misses of set-associative caches. It measures levels with
-// the line size of the sites, and levels whose line size is not analysed at all. Levels with hashed
-// sets, and samples, cannot be measured.
+// the line size of the sites, and levels whose line size is not analysed. Levels with hashed sets,
+// and samples, cannot be measured.
 func Measure(spec *analysis.Spec, levels []hierarchy.Cache) {
 	if spec.Sample != nil {
 		return
@@ -133,8 +133,7 @@ func Measure(spec *analysis.Spec, levels []hierarchy.Cache) {
 	}
 }
 
-// SpecKey returns a text that differs between two analyses of the same file if their settings
-// differ.
+// SpecKey returns a text that differs between two analyses of a file with different settings.
 func SpecKey(spec analysis.Spec) string {
 	text := spec.Kinds.String()
 	for _, n := range spec.LineBytes {

@@ -12,9 +12,9 @@ import (
 	"github.com/stackglass/stackglass/core/trace/sourcefile"
 )
 
-// Sources contains the source files that the user opened. The page shows these files with the
-// misses of each line. Files are matched by name, and by the folders that both the profile and the
-// browser know.
+// Sources contains the source files that the user opened. The page shows them with the misses of
+// each line. They are matched by name, and by the folders that both the profile and the browser
+// know.
 type Sources struct{ files map[string][]*Source }
 
 // Source is a source file.
@@ -23,7 +23,7 @@ type Source struct {
 	Path  string // the path, as far as the browser knows it, to distinguish files with the same name
 	Lines []string
 
-	inComment []bool // by line: whether the line begins within a comment; computed on first use
+	inComment []bool // by line: whether it begins within a comment; computed on first use
 }
 
 // InComment reports whether a line, from 0, begins within a multi-line comment as in C.
@@ -75,7 +75,8 @@ func endsInComment(text string, within bool) bool {
 }
 
 // Language returns the name of the syntax highlighting that tables.js uses for a file: "fortran"
-// for Fortran, "hash" for languages whose comments begin with #, and "c" for all other languages.
+// for Fortran, "hash" for languages with comments that begin with #, and "c" for all other
+// languages.
 func Language(name string) string {
 	switch ending := strings.ToLower(path.Ext(name)); {
 	case ending == "":
@@ -96,7 +97,7 @@ func IsSource(name string) bool {
 	return ending != "" && strings.Contains(sourceEndings, " "+ending+" ")
 }
 
-// NewSource returns a source file with that content; problem explains why the file is not source
+// NewSource returns a source file with that content. problem explains why the file is not source
 // code.
 func NewSource(name, where string, content []byte) (f *Source, problem string) {
 	switch {
@@ -113,7 +114,7 @@ func (s *Sources) Remove(f *Source) {
 	s.files[f.Name] = slices.DeleteFunc(s.files[f.Name], func(x *Source) bool { return x == f })
 }
 
-// Add adds a file and returns it. If an identical file exists, Add returns that file instead.
+// Add adds a file and returns it, or returns an identical file that exists already.
 func (s *Sources) Add(f *Source) *Source {
 	if s.files == nil {
 		s.files = map[string][]*Source{}
@@ -127,9 +128,8 @@ func (s *Sources) Add(f *Source) *Source {
 	return f
 }
 
-// Of returns the files to which a name in a profile may refer: of the files with the same base
-// name, the files that share the most trailing folders with the name. If there are several such
-// files, the name is ambiguous.
+// Of returns the files to which a name in a profile may refer: the files with the same base name
+// that share the most trailing folders with the name. If there are several, the name is ambiguous.
 func (s *Sources) Of(name string) (list []*Source) {
 	all := s.files[path.Base(name)]
 	paths := make([]string, len(all))
@@ -142,8 +142,8 @@ func (s *Sources) Of(name string) (list []*Source) {
 	return list
 }
 
-// Label returns a text that distinguishes files with the same name: by folder if the folder is
-// known, otherwise by length.
+// Label returns a text that distinguishes files with the same name: the folder if it is known, and
+// otherwise the length.
 func (f *Source) Label(number int) string {
 	if f.Path != "" && f.Path != f.Name {
 		return f.Path

@@ -19,7 +19,7 @@ type Column struct {
 	_     incomparable
 	Name  string
 	Unit  string // the unit of the values, or "" if Name contains it
-	Key   string // the column's key in the document; "" if the rows cannot be sorted by the column
+	Key   string // the column's key in the document; "": the column cannot sort the rows
 	Words bool   // the column contains text, which is left-aligned
 }
 
@@ -30,20 +30,20 @@ type Table struct {
 	Columns []Column
 	Rows    int
 	Row     func(i int) []string // the cells as shown, computed when needed
-	// Bar returns the length of a row's bar, as a share of the longest bar; nil if rows have no bars.
+	// Bar returns the length of a row's bar, as a share of the longest bar. It is nil if rows have
+	// no bars.
 	Bar func(i int) float64
 
-	// Sort is the key of the column by which the rows are sorted; "": the order of the document.
-	// Numbers are in descending order and words in ascending order; Reverse inverts both.
+	// Sort is the key of the column that sorts the rows; "": the order of the document. Numbers are
+	// in descending order and words in ascending order. Reverse inverts both.
 	Sort    string
 	Reverse bool
 	Doubt   string         // a caveat about the rows, in a sentence; "": none
 	By      attribution.By // how misses in the code are grouped
 
-	// values returns the values that a cell shows; nil if the verb sorts the rows, or if the order is
-	// fixed
+	// values returns the values in a cell; nil if the verb sorts the rows, or the order is fixed
 	values func(i, column int) []report.Value
-	inBoth bool // in a comparison: whether at least one row is in both runs
+	inBoth bool // in a comparison: at least one row is in both runs
 
 	document func() *report.Document // returns the document that contains the table; nil: see reply
 	reply    *answers.Reply          // the answer program's reply with the document; nil: nothing to export
@@ -121,7 +121,7 @@ func placeWords(file, line, function string) string {
 	return file + ":" + line + blank(function)
 }
 
-// bars adds bars whose lengths are in proportion to the numbers in a column of the underlying table.
+// bars adds bars with lengths in proportion to the numbers in a column of the underlying table.
 func (t *Table) bars(of *report.Table, key string) *Table {
 	at, most := of.Index(key), 0.0
 	if at < 0 {
@@ -155,11 +155,11 @@ func (t *Table) sortedBy(key string) *Table {
 	return t
 }
 
-// Sorts reports whether the table itself sorts its rows, and not the verb that it comes from.
+// Sorts reports whether the table itself sorts its rows, and not the verb of its answer.
 func (t *Table) Sorts() bool { return t.values != nil }
 
 // Ordered returns the table with its rows in the given order. Rows with equal values, and rows
-// without a value, which are last, stay in the order of the document.
+// without a value, which come last, keep the order of the document.
 func (t *Table) Ordered(o Order) *Table {
 	compare := t.comparing(o)
 	if compare == nil {
@@ -225,7 +225,7 @@ const PageRows = 20
 // Pages returns the number of pages, at least one.
 func (t *Table) Pages() int { return max(1, (t.Rows+PageRows-1)/PageRows) }
 
-// Page returns the rows of a page and the number of its first row; pages count from 0.
+// Page returns the rows of a page and the number of its first row. Pages are numbered from 0.
 func (t *Table) Page(page int) (rows [][]string, first int) {
 	page = min(max(page, 0), t.Pages()-1)
 	first = page * PageRows
@@ -244,7 +244,7 @@ func (t *Table) answered(reply *answers.Reply, key string) *Table {
 	return t
 }
 
-// Source returns the underlying table with all rows and columns; nil if there is none.
+// Source returns the underlying table with all rows and columns, or nil.
 func (t *Table) Source() *report.Table {
 	if t.document != nil {
 		d := t.document()
@@ -257,7 +257,7 @@ func (t *Table) Source() *report.Table {
 	return nil
 }
 
-// CSV returns all rows and columns as CSV, equal to the command's output.
+// CSV returns all rows and columns as CSV, as the command does.
 func (t *Table) CSV() []byte {
 	if source := t.Source(); source != nil {
 		return source.CSV()
@@ -265,7 +265,7 @@ func (t *Table) CSV() []byte {
 	return nil
 }
 
-// JSON returns the table's document as JSON, equal to the command's output.
+// JSON returns the table's document as JSON, as the command does.
 func (t *Table) JSON() []byte {
 	switch {
 	case t.document != nil:
@@ -283,27 +283,27 @@ type Grid struct {
 	ID       string
 	Order    string // identifies the rows and their order; a new value resets scrolling
 	Selected int    // the selected row; -1: none
-	// Mark returns a row's class in app.css. If Mark is nil, no row has a class.
+	// Mark returns a row's class in app.css. It is nil if no row has a class.
 	Mark func(i int) string
 	Code []bool // columns that contain code, in which white space is kept
 	// Language selects the syntax highlighting, as returned by [Language]; "": none.
 	Language string
 	// Shares returns the lengths of a row's bars, 0 to 1, by column; -1 or a missing value means no
-	// bar. For code, the value is the intensity of the background. If Shares is nil, no row has
+	// bar. For code, the value is the intensity of the background. Shares is nil if no row has
 	// bars.
 	Shares func(i int) []float64
-	// Titles returns the texts that are shown when the pointer is over a row's cells, by column; nil
-	// if no text differs from its cell.
+	// Titles returns the texts that appear when the pointer is over a row's cells, by column. It is
+	// nil if all texts equal their cells.
 	Titles func(i int) []string
-	// After returns a note that is shown behind the code of a row; nil if there are no notes.
+	// After returns a note that follows the code of a row. It is nil if there are no notes.
 	After func(i int) string
-	// Longest is the number of characters of the longest line of code with its note, so that no line
-	// is cut off; 0: unknown.
+	// Longest is the number of characters of the longest line of code with its note, so that no
+	// line is cut off. 0 means unknown.
 	Longest int
-	// Depths contains the depths of a tree's rows, from 1; nil if the table is not a tree.
+	// Depths contains the depths of a tree's rows, from 1. It is nil if the table is not a tree.
 	Depths []int
 	// Folded contains, for each row of a tree, whether its child rows are hidden until the user
-	// unfolds the row; nil if no row can be folded.
+	// unfolds the row. It is nil if no row can be folded.
 	Folded []bool
 
 	rows []int // the rows of the unsorted grid; nil: see Grid.Sorted
@@ -336,12 +336,12 @@ func (g *Grid) View(first, count int) (rows [][]string, marks []string) {
 	return rows, marks
 }
 
-// MostText is the maximum number of bytes of a text that are shown. Names of C++ templates can have
-// some thousands of bytes; longer names are unreadable.
+// MostText is the maximum number of bytes of a displayed text. Names of C++ templates can have
+// thousands of bytes, which nobody can read.
 const MostText = 8000
 
-// Fit returns the text, or the beginning and the length of a text that is too long to show. Exports
-// contain the whole text.
+// Fit returns the text, or the beginning and the length of a text that is too long. Exports contain
+// the whole text.
 func Fit(text string) string {
 	if len(text) <= MostText {
 		return text

@@ -28,8 +28,8 @@ const (
 )
 
 // tabs contains, for each tab, the name, the slug in the URL, and a function that returns the
-// reason why the tab has nothing to show for a profile, or "" if it has. alone is the reason why
-// the tab cannot compare two runs, or "" if it can.
+// reason why the tab has nothing to show for a profile, or "". alone is the reason why the tab
+// cannot compare two runs, or "".
 var tabs = [numTabs]struct {
 	name, slug string
 	missing    func(*profile.Profile) string
@@ -50,8 +50,8 @@ var tabs = [numTabs]struct {
 	TabData:          {"Data", "data", missingData, "Data structures of two runs cannot be compared here yet: look at A alone and at B alone, or run “stackglass compare A B --on data”."},
 }
 
-// TabGroup is a group of views on one subject. The digit key for the group's position in TabGroups
-// opens the group.
+// TabGroup is a group of views on one subject. The digit key for its position in TabGroups opens
+// it.
 type TabGroup struct {
 	Name string
 	Tabs []Tab
@@ -91,12 +91,11 @@ func (t Tab) Name() string { return tabs[t].name }
 // Slug returns the tab's name in the URL.
 func (t Tab) Slug() string { return tabs[t].slug }
 
-// Alone returns a sentence that states that the tab shows only one run; "" if the tab can compare
-// two runs.
+// Alone returns a sentence if the tab shows only one run, and "" if it can compare two runs.
 func (t Tab) Alone() string { return tabs[t].alone }
 
-// Missing explains why the tab has nothing to show for a profile. It returns "" if the tab has
-// something, or if the profile is nil because it does not exist yet.
+// Missing explains why the tab has nothing to show for a profile. It returns "" if there is
+// something to show, or if the profile is nil because it does not exist yet.
 func (t Tab) Missing(p *profile.Profile) string {
 	if p == nil {
 		return ""

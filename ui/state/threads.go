@@ -51,8 +51,8 @@ type Threads struct {
 	stack    Stack // the stack of overlaid
 }
 
-// coreCurves holds the miss-ratio curves of one core. A coherence miss occurs in a cache of any
-// size, so the curves do not contain these misses; lost counts them by depth.
+// coreCurves contains the miss-ratio curves of one core. They do not contain coherence misses,
+// which occur in a cache of any size. lost counts these by depth.
 type coreCurves struct {
 	private, coherent, shared *profile.Curve
 	lost                      *profile.Curve // coherence misses, by the depth at which the line was invalidated
@@ -91,8 +91,8 @@ func (t *Threads) Doubts() []string {
 	return t.view.threadDoubts(list, answers.ThreadsOfSample)
 }
 
-// CoreName returns the name of a core. The name lists the core's threads, such as "thread 3" or
-// "threads 0, 1".
+// CoreName returns the name of a core, which lists its threads, such as "thread 3" or "threads 0,
+// 1".
 func (t *Threads) CoreName(core int) string {
 	threads := t.Cores[core].Threads
 	words := make([]string, len(threads))
@@ -121,7 +121,7 @@ func (t *Threads) curve(core int, s Stack) *profile.Curve {
 
 const nbsp = "\u00a0"
 
-// MostCores is the maximum number of cores that a chart shows; the tables list all cores.
+// MostCores is the maximum number of cores in a chart. The tables list all cores.
 const MostCores = 16
 
 // coreColors lists the colors that, together with dashes, distinguish curves.
@@ -131,8 +131,8 @@ func coreSeries(i int, label string, y []float64) Series {
 	return Series{Label: label, Color: coreColors[i%len(coreColors)], Shape: ShapeStep, Dash: i/len(coreColors)%2 == 1 || i%2 == 1, Y: y}
 }
 
-// Overlaid returns one chart with the curves of all cores for one kind of stack. If the chart has
-// not changed, Overlaid returns the same pointer again.
+// Overlaid returns one chart with the curves of all cores for one kind of stack. It returns the
+// same pointer again if the chart has not changed.
 func (t *Threads) Overlaid(s Stack, caches ...uint64) *Chart {
 	chart := t.chart("cores", "Miss ratio by thread, "+s.Name(), []Stack{s}, caches)
 	if t.overlaid != nil && t.stack == s && t.overlaid.X.Max == chart.X.Max {
@@ -168,7 +168,7 @@ func (t *Threads) Each(core int, caches ...uint64) *Chart {
 	return chart
 }
 
-// CoreSentence returns a sentence that states how many coherence misses a core has.
+// CoreSentence returns a sentence with the number of coherence misses of a core.
 func (t *Threads) CoreSentence(core int) string {
 	c := &t.cores[core]
 	return "Accesses " + Exact(c.private.Accesses) + ", of which " + Exact(c.lost.Accesses) + " are coherence misses."
@@ -287,8 +287,8 @@ func (t *Threads) OwnTable(bytes uint64) *Table {
 	})
 }
 
-// OwnSentence returns a sentence that states how many misses of private caches are coherence
-// misses.
+// OwnSentence returns a sentence with the share of coherence misses among the misses of private
+// caches.
 func (t *Threads) OwnSentence(bytes uint64) string {
 	own := t.OwnTable(bytes).Source()
 	accesses, misses, coherence := sum(own, "accesses"), sum(own, "misses"), sum(own, "coherence")
@@ -316,8 +316,8 @@ type Groups []int
 // OneGroup returns one group of all cores.
 func OneGroup(cores int) Groups { return make(Groups, cores) }
 
-// ParseGroups parses the output of String for the given number of cores. It returns one group for
-// any other text.
+// ParseGroups parses the output of String for the given number of cores. Any other text means one
+// group.
 func ParseGroups(text string, cores int) Groups {
 	g := make(Groups, 0, cores)
 	for _, word := range strings.Split(text, "-") {
@@ -333,7 +333,7 @@ func ParseGroups(text string, cores int) Groups {
 	return g.number()
 }
 
-// String returns the groups in the form that URLs use; "" if there is only one group.
+// String returns the groups in the form of URLs, or "" if there is only one group.
 func (g Groups) String() string {
 	words := make([]string, len(g))
 	one := true
@@ -388,8 +388,8 @@ func (g Groups) members() [][]uint32 {
 	return list
 }
 
-// Domains returns the threads of each group that has several cores, for an analysis of the caches
-// that they share.
+// Domains returns the threads of each group of several cores, for an analysis of the caches that
+// they share.
 func (t *Threads) Domains(g Groups) (domains [][]uint32) {
 	for _, cores := range g.members() {
 		if len(cores) < 2 || len(cores) == len(t.Cores) {
@@ -457,8 +457,8 @@ func (t *Threads) SharedSentence(g Groups, bytes uint64) string {
 	return text + "with a cache of that size for each thread, they would miss as often."
 }
 
-// ChangeTable lists the reasons why stack distances on the stack of all cores differ from stack
-// distances on private stacks.
+// ChangeTable lists the reasons why stack distances differ between the stack of all cores and
+// private stacks.
 func (t *Threads) ChangeTable() *Table {
 	return t.view.once("change", func() *Table {
 		caption := "How distances change when threads share a stack"
@@ -470,8 +470,8 @@ func (t *Threads) ChangeTable() *Table {
 	})
 }
 
-// AbsentThreads returns sentences that name the threads of the settings' groups that are missing
-// from the trace; "" if none are missing.
+// AbsentThreads returns sentences with the threads in the settings' groups that the trace lacks, or
+// "".
 func AbsentThreads(p *profile.Profile, cores [][]uint32) string {
 	text := ""
 	for _, doubt := range answers.AbsentThreads(p, cores) {

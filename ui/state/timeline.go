@@ -16,7 +16,7 @@ import (
 // Range is a part of a run: the references [From, To). The zero Range is the whole run.
 type Range struct{ From, To uint64 }
 
-// String returns the range in the form that URLs and the argument --range use, or "" for the whole
+// String returns the range in the form of URLs and of the argument --range, or "" for the whole
 // run.
 func (r Range) String() string {
 	if r.To <= r.From {
@@ -50,7 +50,7 @@ type Timeline struct {
 // Band is a phase: windows [From, To).
 type Band struct {
 	From, To, Number int
-	Label            string // the function that makes most accesses
+	Label            string // function with the most accesses
 }
 
 // Timeline returns the timeline for the levels of a hierarchy; nil if the profile has no timeline.
@@ -180,7 +180,7 @@ func (v *View) inRange(q ask.Question) ask.Question {
 // ranged lists the views that show the chosen range.
 var ranged = []Tab{TabCode, TabCalls, TabCaches}
 
-// Ranged reports whether the tab's view shows only the chosen range, instead of the whole run.
+// Ranged reports whether the tab's view shows only the chosen range, and not the whole run.
 func (t Tab) Ranged() bool { return slices.Contains(ranged, t) }
 
 // RangeWords returns a sentence that states whether the tab's view shows only the chosen range.

@@ -14,15 +14,15 @@ type View struct {
 	LineBytes uint64
 	Curve     *profile.Curve
 	Lines     uint64 // the number of distinct lines, or footprint
-	// Part is the part of the run in view, and Range its references; nil and zero: the whole run. Only
-	// Curve, Predict, Ranker and the answers of verbs with an argument for the range are about the
-	// part.
+	// Part is the part of the run in view, and Range its references; nil and zero: the whole run.
+	// Only Curve, Predict, Ranker and the answers of verbs with an argument for the range refer to
+	// the part.
 	Part  *ask.Run
 	Range Range
 
 	*Answers
 
-	// These are computed on first use.
+	// Computed on first use.
 	communication *Communication
 	threads       *Threads
 	causes        *report.Table // the causes of the misses in each cell of the map of sets

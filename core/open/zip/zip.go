@@ -2,9 +2,10 @@
 // DynamoRIO writes such archives: their members chunk.0000, chunk.0001, … are consecutive parts of
 // one trace.
 //
-// The archive is read from its beginning to its end, so it may come from a pipe. Therefore the
-// members' own headers are used, and the central directory at the end of the archive only shows
-// that the archive is complete. Bytes after the directory are ignored. The checksum of every member is verified.
+// The archive is read from its beginning to its end, so it may come from a pipe. The members' own
+// headers are therefore used, and the central directory at the end of the archive only shows that
+// the archive is complete. Bytes after the directory are ignored. The checksum of every member is
+// verified.
 package zip
 
 import (
@@ -99,7 +100,7 @@ func (z *reader) Read(p []byte) (int, error) {
 	return 0, z.err
 }
 
-// begin reads headers up to the next member that has content. It returns io.EOF if the central
+// begin reads headers up to the next member with content. It returns io.EOF if the central
 // directory follows.
 func (z *reader) begin() error {
 	for {
@@ -268,7 +269,7 @@ func readMember(r *bufio.Reader) (member, error) {
 	return m, nil
 }
 
-// widen takes sizes that need more than 32 bits from a member's extra fields.
+// widen reads sizes that need more than 32 bits from a member's extra fields.
 func (m *member) widen(extra []byte) {
 	for len(extra) >= 4 {
 		kind, length := binary.LittleEndian.Uint16(extra), int(binary.LittleEndian.Uint16(extra[2:]))
@@ -278,7 +279,7 @@ func (m *member) widen(extra []byte) {
 		if kind != zip64Extra {
 			continue
 		}
-		// the order is defined by the specification
+		// the specification defines this order
 		for _, size := range []*uint64{&m.unpacked, &m.packed} {
 			if *size == unknown32 && len(field) >= 8 {
 				*size, field = binary.LittleEndian.Uint64(field), field[8:]

@@ -2,7 +2,7 @@
 // compressed size of a WebAssembly program by 180 KB.
 //
 // The library checks a frame's checksum before it returns the frame's last block. If the checksum
-// is wrong or missing, this block, up to 128 KiB of text, is lost.
+// is wrong or missing, this block of up to 128 KiB of text is lost.
 package zstd
 
 import (

@@ -1,6 +1,6 @@
 // Package kernels describes the loop nests of well-known programs, for the validation of cache
 // models: matrix products (plain, blocked and triangular), transposition, matrix-vector products,
-// Jacobi's method, and strided walks. Elements are doubles. A begins at [Base]; the other arrays
+// Jacobi's method, and strided walks. Elements are doubles. A begins at [Base]. The other arrays
 // follow, each at the beginning of a 64-byte line. The vectors of [MVT] are one line further apart.
 package kernels
 
