@@ -11,19 +11,19 @@ import (
 const AnswerHostName = "answers"
 
 // Answerer answers a question about one subject. It receives the question's attachment, and calls
-// give with each reply. From time to time it calls goOn, which reports whether the answer is still
-// wanted. Its error explains, in a sentence, why there is no answer.
+// give with each reply. From time to time, it calls goOn, which reports whether the answer is still
+// wanted. Its error explains in a sentence why there is no answer.
 type Answerer func(q answers.Question, attachment any, goOn func() bool, give func(*answers.Reply)) error
 
-// AnswerHost serves answers. It receives a Subject and then questions about it, until it receives
-// another subject. A new question replaces the question of the same name that is being answered.
+// AnswerHost serves answers. It receives a Subject and questions about it until it receives another
+// subject. A new question replaces the question of the same name that is being answered.
 type AnswerHost struct {
 	Carrier Carrier
 	// Open contains functions that open an answerer for a subject, by the names of questions. The
 	// errors explain, in a sentence, why there is no answerer.
 	Open map[string]func(Subject) (Answerer, error)
-	// Breathe is called during computations, so that messages can arrive; nil if they also arrive
-	// without it.
+	// Breathe is called during computations, so that messages can arrive. It is nil if they also
+	// arrive without it.
 	Breathe func()
 
 	subject Subject
@@ -42,7 +42,7 @@ type opened struct {
 type arrival struct {
 	message  Message
 	question answers.Question // the question, if the message has type TypeAsk
-	wrong    error            // what is wrong with the message
+	wrong    error            // error in the message
 	err      error            // the error that ended the connection
 }
 
@@ -99,8 +99,8 @@ func (h *AnswerHost) take() arrival {
 	return a
 }
 
-// wanted reports whether the answer to the question with a name is still needed, i.e. no later
-// arrival has made the answer superfluous.
+// wanted reports whether the answer to the question with a name is still needed, because no later
+// arrival has made it superfluous.
 func (h *AnswerHost) wanted(name string) bool {
 	if h.Breathe != nil {
 		h.Breathe()

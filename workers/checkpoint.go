@@ -10,8 +10,8 @@ import (
 	"github.com/stackglass/stackglass/core/profile"
 )
 
-// Checkpoint describes a run that can be resumed: its options, enough information to recognise its
-// file, and the state of the analyses.
+// Checkpoint describes a run that can be resumed: its options, the data that identifies its file,
+// and the state of the analyses.
 type Checkpoint struct {
 	Name   string // the file's name, with which the page asks the user for the file
 	Format string
@@ -81,9 +81,10 @@ type Keeper struct {
 	// Outside returns the number of bytes in the spill store; nil if there is no spill store.
 	Outside func() uint64
 
-	// A checkpoint is due after Bytes of the (compressed) file were read or References were analysed,
-	// whichever happens first; 0 means 256 MiB and 2^24. Therefore, checkpoints are due at the same
-	// positions on every machine, but slow machines skip some checkpoints unless References is set.
+	// A checkpoint is due after Bytes of the (compressed) file were read or References were
+	// analysed, whichever happens first; 0 means 256 MiB and 2^24. Checkpoints are therefore due at
+	// the same positions on every machine, but slow machines skip some of them unless References is
+	// set.
 	Bytes, References uint64
 
 	pace       share
@@ -98,9 +99,9 @@ const (
 	defaultReferences = 1 << 24
 )
 
-// costPerLine is the assumed time that the first checkpoint takes per distinct line. Random
-// accesses to 2^16 to 2^23 lines took 50 to 110 ns natively and twice as long in Chromium; writing
-// to the disk doubles the time.
+// costPerLine is the assumed time per distinct line of the first checkpoint. Random accesses to
+// 2^16 to 2^23 lines took 50 to 110 ns natively and twice as long in Chromium. Writing to the disk
+// doubles the time.
 const costPerLine = 250 * time.Nanosecond
 
 // Begin records where the run begins: at the start of the trace or at a restored checkpoint.
@@ -137,7 +138,7 @@ func (k *Keeper) Save() error {
 	begin := k.Now()
 	c := k.Checkpoint
 	state := k.Runner.State()
-	// take the prefix after the state, so that the prefix covers every byte on which the state depends
+	// after the state, so that the prefix covers every byte on which the state depends
 	c.Read = k.File.Prefix()
 	e := profile.Entry{Key: k.Key, Name: k.Name, Created: begin.UnixMilli(), References: k.Runner.Progress().References}
 	if c.Size > 0 {

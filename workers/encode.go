@@ -25,7 +25,7 @@ import (
 //	profile  the rest of the body
 //
 // If a page and a worker are from different builds, the version shows that a message is not
-// damaged. Different builds can meet if a browser has cached one of the two programs.
+// damaged. Builds can differ if a browser has cached one of the two programs.
 const protocolVersion = 7
 
 // BodyError reports that a message's body cannot be read.
@@ -157,8 +157,8 @@ func codeStretch(s *analysis.Stretch, b *body) {
 	b.flag(&s.Whole, "the whole-chunks flag")
 }
 
-// EncodeSegment returns the binary form of s. The segment may have no profile. It contains a
-// checksum, because damage would change counts.
+// EncodeSegment returns the binary form of s, which may have no profile. It contains a checksum,
+// because damage would change counts.
 func EncodeSegment(s analysis.Segment) []byte {
 	var encoded []byte
 	if s.Profile != nil {
@@ -174,7 +174,7 @@ func DecodeSegment(data []byte) (s analysis.Segment, err error) {
 	sum := max(0, len(data)-8)
 	var encoded []byte
 	err = decode(TypeSegment, data[:sum], func(b *body) {
-		if !b.Failed() { // there are at least eight more bytes
+		if !b.Failed() { // at least eight more bytes follow
 			b.Check(xxhash.Sum64(data[:sum]) == binary.LittleEndian.Uint64(data[sum:]), "damaged")
 			b.failed("a segment with its checksum")
 		}
@@ -221,7 +221,7 @@ func (b *body) spec(s *analysis.Spec) {
 	b.budget(&s.Budget)
 }
 
-// budget encodes or decodes the limits of the models, but not the spill store, which belongs to the
+// budget encodes or decodes the limits of the models, without the spill store, which belongs to the
 // worker.
 func (b *body) budget(v **locality.Budget) {
 	there := *v != nil
@@ -372,7 +372,7 @@ func (b *body) rest(v *[]byte) {
 	}
 }
 
-// Subject is what questions are about: a profile, an LLVM IR module, or both.
+// Subject is the subject of questions: a profile, an LLVM IR module, or both.
 type Subject struct {
 	Profile []byte // encoded; nil: none
 	Name    string // the name of the module's file

@@ -8,7 +8,7 @@ import (
 	"github.com/cespare/xxhash/v2"
 )
 
-// BlockBytes is the length of the blocks of a file; each block has its own checksum. The first
+// BlockBytes is the length of the blocks of a file. Each block has its own checksum, so the first
 // block that differs reveals another file.
 const BlockBytes = 4 << 20
 
@@ -20,8 +20,8 @@ type Prefix struct {
 }
 
 // File counts the bytes read from a file, computes their checksums, and compares these with a
-// checkpoint's. It returns no bytes from the first block that differs. Only one goroutine may call
-// Read; any goroutine may call the other methods.
+// checkpoint. It returns no bytes from the first block that differs. Only one goroutine may call
+// Read. Any goroutine may call the other methods.
 type File struct {
 	name string
 	size uint64 // size of the file; 0: unknown
@@ -30,7 +30,7 @@ type File struct {
 	mu   sync.Mutex
 	read Prefix // the prefix read so far; its Tail is not set (see hash)
 	hash *xxhash.Digest
-	// the checkpoint that the first bytes must match; nil: no checkpoint, or already checked
+	// checkpoint that the first bytes must match; nil: none, or already checked
 	want  *Checkpoint
 	wrong error // the error that ended reading; never changed once set
 }
@@ -66,7 +66,7 @@ func (f *File) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// atMost limits a read of n bytes to the bytes up to the next comparison.
+// atMost limits a read of n bytes to the bytes before the next comparison.
 func (f *File) atMost(n uint64) uint64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -102,11 +102,10 @@ func (f *File) take(p []byte) bool {
 	return true
 }
 
-// Verify reads up to the checkpoint if necessary. Afterwards, Wrong reports whether this is another
-// file.
+// Verify reads up to the checkpoint if necessary. Wrong then reports whether this is another file.
 func (f *File) Verify() {
 	for skipped := make([]byte, 64<<10); f.Verifying() && f.Wrong() == nil; {
-		_, _ = f.Read(skipped) // the error is stored in wrong, or a later read will return it again
+		_, _ = f.Read(skipped) // wrong contains the error, or a later read will return it again
 	}
 }
 

@@ -14,8 +14,8 @@ import (
 )
 
 // Host serves one [Carrier]. It runs one analysis at a time, in the goroutine of [Host.Serve], and
-// queues all others. Its fields contain everything that differs between a host in a web worker and
-// a host in a goroutine.
+// queues all others. Its fields contain all differences between a host in a web worker and a host
+// in a goroutine.
 type Host struct {
 	Carrier Carrier
 
@@ -26,11 +26,11 @@ type Host struct {
 
 	// OpenFile opens the attachment of a Start. size is 0 if unknown.
 	OpenFile func(attachment any) (file io.ReadCloser, size uint64, err error)
-	// OpenTrace opens file as a trace. format is as in Start. watch is as in open.Options; it can
+	// OpenTrace opens file as a trace. format is as in Start. watch is as in open.Options, and can
 	// stop a job that receives no rows.
 	OpenTrace func(name string, file io.Reader, format string, watch func() error) (trace.Reader, error)
 
-	// Outline reads the index of the attachment of a Start; its error reports that there is no
+	// Outline reads the index of the attachment of a Start. Its error reports that there is no
 	// index. Outline is nil if attachments cannot be read at arbitrary positions.
 	Outline func(attachment any) (trace.Outline, error)
 
@@ -101,7 +101,7 @@ func (h *Host) Serve() error {
 	}
 }
 
-// receive calls note with each message and puts it into inbox, until the carrier ends. Then it sets
+// receive calls note with each message and puts it into inbox until the carrier ends. It then sets
 // *end to the reason and closes inbox.
 func receive(c Carrier, inbox chan<- Message, end *error, note func(Message)) {
 	defer close(inbox)
@@ -207,8 +207,8 @@ func panicText(p any) string {
 	return "unknown"
 }
 
-// askStorage records how many bytes the store uses. Browsers answer slowly, so askStorage is called
-// only at the start of a job and after each Put.
+// askStorage records how many bytes the store uses. Browsers answer slowly, so it is called only at
+// the start of a job and after each Put.
 func (h *Host) askStorage() {
 	if h.Store == nil {
 		return
@@ -218,7 +218,7 @@ func (h *Host) askStorage() {
 	}
 }
 
-// put stores data. If this fails, problem is a sentence that explains the reason.
+// put stores data. If this fails, problem explains why, in a sentence.
 func (h *Host) put(e profile.Entry, data []byte) (problem string) {
 	if h.Store == nil {
 		return h.NoStore

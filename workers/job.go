@@ -163,8 +163,8 @@ func (j *job) run() error {
 	}
 }
 
-// blame returns the error of the file, if there is one, instead of a decoder's error. It first
-// compares the file with the checkpoint, unless they have already been compared.
+// blame returns the error of the file, if there is one, in place of a decoder's error. It compares
+// the file with the checkpoint first, unless this was done.
 func (j *job) blame(err error) error {
 	j.file.Verify()
 	if wrong := j.file.Wrong(); wrong != nil {
@@ -174,9 +174,9 @@ func (j *job) blame(err error) error {
 }
 
 // watch reports whether the job was cancelled. Reads call it within a step, because a step may take
-// long and return no rows. A run cannot react to other messages within a step. While a trace is
-// being opened, watch ignores a Cancel during the first reads, because the message to the user is
-// better after the trace is open.
+// long and return no rows. A run cannot react to other messages within a step. watch ignores a
+// Cancel during the first reads of an opening trace, because the message to the user is better
+// after the trace is open.
 func (j *job) watch() error {
 	const every, opening = 256, 1024 // reads of 16 KiB or more
 	if j.watched++; j.watched%every == 0 {
@@ -218,7 +218,6 @@ func (j *job) takeTurn() error {
 	return nil
 }
 
-// obey handles the waiting messages.
 func (j *job) obey() error {
 	if err := j.ended; err != nil {
 		return err
@@ -317,7 +316,6 @@ func (j *job) wait() (m Message, ok bool) {
 	return m, ok
 }
 
-// wasPaused excludes the time since begin from all time measurements.
 func (j *job) wasPaused(begin time.Time) {
 	d := j.host.Now().Sub(begin)
 	j.pausedFor += d
@@ -360,9 +358,8 @@ func (j *job) sendProgress(tell func(*Progress)) error {
 	return j.send(TypeProgress, p.Encode())
 }
 
-// sendSnapshot sends the profile of the references so far if it has changed. If obeys is set,
-// sendSnapshot handles messages between its two halves, because each half takes long for millions
-// of lines.
+// sendSnapshot sends the profile of the references so far if it has changed. If obeys is set, it
+// handles messages between its two halves, because each half takes long for millions of lines.
 func (j *job) sendSnapshot(obeys bool) error {
 	references := j.runner.Progress().References
 	if references == j.shown {
@@ -384,8 +381,8 @@ func (j *job) sendSnapshot(obeys bool) error {
 
 const (
 	// snapshotBytes limits the size of the exact histograms in a snapshot. They take about one byte
-	// for each stack distance that occurs. The page needs about forty bytes for each of these stack
-	// distances, which the run's budget does not include, and it keeps several snapshots in memory.
+	// for each stack distance that occurs. The page needs about forty bytes for each of them, which
+	// the run's budget does not include, and it keeps several snapshots in memory.
 	snapshotBytes = 1 << 20
 	// snapshotDigits is the number of significant bits of rounded distances. This leaves 512
 	// distinct distances between two powers of two.

@@ -10,7 +10,7 @@ import (
 	"github.com/stackglass/stackglass/core/stack"
 )
 
-// insideShare is the percentage of the memory limit that models may use before they are spilled;
+// insideShare is the percentage of the memory limit that models may use before they are spilled.
 // modelShare is the percentage that spilled models may use. The rest is needed for results, the
 // file and garbage. In addition, segments leave gaps in WebAssembly's memory, which never shrinks.
 const (
@@ -23,7 +23,7 @@ type outside struct {
 	shelf  stack.Shelf // nil: nothing is spilled
 	remove func()      // deletes the spill store
 	needed bool        // whether the last checkpoint needs the spill store
-	stays  bool        // whether spilling is impossible, so that the stacks stay in memory
+	stays  bool        // spilling is impossible, so the stacks stay in memory
 	looked uint64      // bytes in use after the last garbage collection for isTooLarge
 	held   []Message   // messages that arrived while the spill store was busy
 	ended  error       // the error that one of these messages caused; it ends the run
@@ -81,7 +81,7 @@ func (j *job) isTooLarge() bool {
 }
 
 // spill spills the stacks. If that is impossible, the run continues with all available memory,
-// because more frequent garbage collections would not free more memory.
+// because more frequent garbage collections would not free more.
 func (j *job) spill() {
 	defer func() {
 		if j.stays {
@@ -120,7 +120,7 @@ func (j *job) closeShelf() {
 	}
 }
 
-// unshelve deletes the spill store. The result there reports whether the spill store existed.
+// unshelve deletes the spill store. The result there reports whether it existed.
 func (j *job) unshelve() (there bool) {
 	if j.shelf == nil {
 		return false
@@ -130,8 +130,8 @@ func (j *job) unshelve() (there bool) {
 	return true
 }
 
-// turning is a spill store that lets the job handle messages during a traversal of all lines,
-// because a traversal takes seconds.
+// turning is a spill store that lets the job handle messages during a traversal of all lines, which
+// takes seconds.
 type turning struct {
 	stack.Shelf
 	job *job
@@ -152,7 +152,7 @@ func (t turning) Sync() error {
 }
 
 // listen handles messages while a spill store is busy, and keeps the messages that have to wait. A
-// cancelled run ends afterwards.
+// cancelled run then ends.
 func (j *job) listen() {
 	if now := j.host.Now(); !j.turn.due(now) {
 		return

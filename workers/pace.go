@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// pace determines when a repeated task runs. At least the duration least passes between two runs.
-// The interval is also so long that the task takes at most a twentieth of the time.
+// pace determines when a repeated task runs. At least the duration least passes between two runs,
+// and the task takes at most a twentieth of the time.
 type pace struct {
 	least time.Duration
 	next  time.Time
@@ -55,7 +55,7 @@ type share struct {
 }
 
 // due reports whether to run the task. The first run is expected to take the duration first, and
-// each later run 50 % longer than the previous run.
+// each later run 50 % longer than the run before it.
 func (s *share) due(now time.Time, first time.Duration) bool {
 	const share = 20
 	next := s.last + s.last/2

@@ -10,8 +10,8 @@
 //     profile.
 //  4. The client may send Pause, Resume and Cancel, which have no body. The host responds within a
 //     quarter of a second.
-//  5. The last Progress reports Ending, because assembling the result takes a while for many
-//     millions of lines.
+//  5. The last Progress reports Ending, because assembling the result of many millions of lines
+//     takes a while.
 //  6. One [Done] or [Failed] ends the job. A run that is cancelled, or whose file is damaged, ends
 //     with Done and a partial profile that contains the reason. Failed means that there is no
 //     result.
@@ -21,16 +21,16 @@
 //  1. The run sends [Help] with the trace attached, and then Stretch, a segment to analyse. Every
 //     message about a segment contains its number.
 //  2. The helper sends [Analysed] ten times a second, and finally Segment, the result.
-//  3. The run may send Pause, Resume, and Cut, which asks for the result soon.
+//  3. The run may send Pause, Resume, and Cut, which requests the result soon.
 //
-// If a helper dies or sends invalid messages, the run no longer uses it and analyses the segment
+// If a helper dies or sends invalid messages, the run no longer uses it, and analyses the segment
 // itself.
 //
 // Answers that take long to compute, or that need rarely used code, come from another program
-// ([AnswerHost]). This program sends Ready, and receives a [Subject] and questions about the
-// subject ([answers.Question], TypeAsk). TypeAnswer contains a reply. If a question has several
-// replies, every reply except the last states that another reply follows. A question replaces the
-// previous question of the same name.
+// ([AnswerHost]). This program sends Ready, and receives a [Subject] and questions about it
+// ([answers.Question], TypeAsk). TypeAnswer contains a reply. If a question has several replies,
+// every reply except the last states that another one follows. A question replaces the previous
+// question of the same name.
 //
 // There are two kinds of [Carrier], workers/local (channels) and workers/web (postMessage). Both
 // must pass the same test suite (workerstest), so they behave alike. Package codec encodes the
@@ -99,18 +99,17 @@ type Message struct {
 type Carrier interface {
 	// Send does not wait until the other side has read m.
 	Send(m Message) error
-	// Receive waits for the next message. After the last message it returns an error: ErrClosed
-	// if either side closed the connection, a *DeadError if the other side died.
+	// Receive waits for the next message. After the last message, it returns an error: ErrClosed if
+	// either side closed the connection, a *DeadError if the other side died.
 	Receive() (Message, error)
-	// Close ends the connection; in the browser it also ends the worker.
+	// Close ends the connection. In the browser, it also ends the worker.
 	Close() error
 }
 
 // ErrClosed reports that a [Carrier] was closed on either side.
 var ErrClosed = errors.New("the connection to the worker is closed")
 
-// DeadError reports that the other side of a [Carrier] died. Close the carrier and open a new
-// carrier.
+// DeadError reports that the other side of a [Carrier] died. Close the carrier and open a new one.
 type DeadError struct {
 	Code int    // the exit code, -1 if there is none
 	Why  string // the first line of the worker's last output, or "" if unknown
@@ -138,7 +137,7 @@ type Start struct {
 	Format string // a value of --input-format; "" detects the format
 	Spec   analysis.Spec
 	Resume bool // resume from the checkpoint under Key
-	// Memory limits the program, in bytes; 0: no limit. A run that needs more spills its stacks, if
+	// Memory limits the program, in bytes; 0: no limit. A run that needs more spills its stacks if
 	// the host has a spill store.
 	Memory uint64
 
@@ -173,8 +172,8 @@ type Progress struct {
 	Speed      uint64 // recent speed per second, in the unit of Done; 0: unknown
 }
 
-// Done returns the progress and the total, in references if the total number of references is
-// known, otherwise in bytes of the file. whole is 0 if neither total is known.
+// Done returns the progress and the total, in references if their total number is known, and
+// otherwise in bytes of the file. whole is 0 if neither total is known.
 func (p *Progress) Done() (part, whole uint64) {
 	if p.Total > 0 {
 		return p.References + p.Ahead + p.LeftOut, p.Total
@@ -196,8 +195,8 @@ type Done struct {
 type Help struct {
 	Name string // name of the trace file
 	Spec analysis.Spec
-	// MostLines is the maximum number of distinct lines in a segment, which is cut if it has more; 0:
-	// no limit.
+	// MostLines is the maximum number of distinct lines in a segment, which is cut if it has more;
+	// 0: no limit.
 	MostLines uint64
 }
 
@@ -212,11 +211,11 @@ type Failed struct {
 	Problem string // one or two sentences: the failure, the data that is kept, and advice
 }
 
-// Mailbox is the receiving half of a [Carrier]: an unbounded queue that never blocks the sender, because
-// event handlers of the browser must not block. The zero value is ready.
+// Mailbox is the receiving half of a [Carrier]: an unbounded queue that never blocks the sender,
+// because event handlers of the browser must not block. The zero value is ready.
 type Mailbox struct {
 	mu      sync.Mutex
-	arrived sync.Cond // the field L of arrived is set on first use
+	arrived sync.Cond // its field L is set on first use
 	waiting []Message
 	end     error // the error that Take returns when waiting is empty
 }
@@ -259,7 +258,7 @@ func (b *Mailbox) Take() (Message, error) {
 		b.arrived.Wait()
 	}
 	m := b.waiting[0]
-	b.waiting[0] = Message{} // this allows the body to be freed
+	b.waiting[0] = Message{} // so that the body can be freed
 	b.waiting = b.waiting[1:]
 	return m, nil
 }

@@ -274,7 +274,7 @@ func (h *helper) tell(kind Type) {
 func (h *helper) Cut() { h.tell(TypeCut) }
 
 // Analysed returns the helper's progress, and whether its segment has ended. A segment also ends if
-// the helper was silent for too long.
+// the helper is silent for too long.
 func (h *helper) Analysed() (references uint64, ended bool) {
 	h.mu.Lock()
 	mute := !h.ended && time.Since(h.heard) > cmp.Or(h.team.sharing.Patience, defaultPatience)
@@ -310,8 +310,8 @@ func (h *helper) Close() {
 	}
 }
 
-// HelperHost serves the helper's end of its [Carrier]. It analyses segments of one trace, one
-// after the other, in the goroutine of [HelperHost.Serve].
+// HelperHost serves the helper's end of its [Carrier]. It analyses segments of one trace, one after
+// the other, in the goroutine of [HelperHost.Serve].
 type HelperHost struct {
 	Carrier Carrier
 	// OpenSource opens the attachment of a Help message for reading at arbitrary positions.
@@ -323,7 +323,7 @@ type HelperHost struct {
 
 	inbox     chan Message        // closed when the carrier ends
 	end       error               // why inbox is closed
-	stretcher *analysis.Stretcher // nil if the trace has not been opened yet
+	stretcher *analysis.Stretcher // nil: the trace has not been opened yet
 	mostLines uint64              // maximum number of distinct lines in a segment; 0: no limit
 }
 
@@ -362,8 +362,8 @@ func (h *HelperHost) open(m Message) {
 	}
 }
 
-// analyse returns the result of a segment, or an empty segment after an error. The run will
-// encounter the same error.
+// analyse returns the result of a segment, or an empty segment after an error, which the run will
+// encounter, too.
 func (h *HelperHost) analyse(m Message) (segment analysis.Segment) {
 	defer func() {
 		if recover() != nil {

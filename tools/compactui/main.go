@@ -1,5 +1,5 @@
 // Compactui rewrites the Go code that vugugen generates from components, so that it compiles to
-// fewer bytes: calls of functions in ui/nodes.go replace the statements for each node, listener and
+// fewer bytes. Calls of functions in ui/nodes.go replace the statements for each node, listener and
 // property. The resulting nodes are the same, except for white space that browsers do not show
 // (space.go).
 //
@@ -46,8 +46,7 @@ const (
 	literal = `("(?:[^"\\]|\\.)*")` // a string literal
 )
 
-// node matches the creation of an element. Its groups are the element's name and the element's
-// attributes.
+// node matches the creation of an element. Its groups are the element's name and attributes.
 const node = `vgn = &vugu\.VGNode\{Type: vugu\.VGNodeType\(3\), Namespace: "", Data: ` + literal + `, Attr: \[\]vugu\.VGAttribute(?:\(nil\)|\{(.*)\})\}\s*`
 
 var (
@@ -67,7 +66,7 @@ var (
 )
 
 // These patterns match statements that are already compact. Statements between an element and its
-// only text do not add nodes.
+// only text add no nodes.
 var (
 	fixed      = regexp.MustCompile(`(vgn = addElement\(vgparent, "` + inside + `)"\)\s*setAttribute\(vgn, "` + inside + `", "` + inside + `"\)\n`)
 	onlyText   = regexp.MustCompile(`(add(?:Element|Root)\(\w+, "` + inside + `)"\)\n((?:\s*(?:setAttribute|addProperty|addListener)\(vgn, .*\)\n)*)\s*\{\s*vgparent := vgn\s*_ = vgparent\s*addText\(vgparent, "` + inside + `"\)\s*\}\n`)
@@ -135,7 +134,7 @@ func repeated(source string, old *regexp.Regexp, with string) string {
 func unquoted(literal string) string {
 	s, err := strconv.Unquote(literal)
 	if err != nil {
-		// this cannot happen, because the patterns match only literals
+		// impossible, because the patterns match only literals
 		panic("not a string literal: " + literal)
 	}
 	return s

@@ -67,7 +67,7 @@ func (s *spaces) statements(i, depth int) (end int, found []child) {
 	for ; i < len(s.lines); i++ {
 		line := strings.TrimSpace(s.lines[i])
 		opens := strings.HasSuffix(line, "{")
-		if strings.HasPrefix(line, "}") && !opens { // a line that also has an opening brace is an else
+		if strings.HasPrefix(line, "}") && !opens { // a line with an opening brace, too, is an else
 			return i, found
 		}
 		switch names := anyElement.FindStringSubmatch(line); {
@@ -94,8 +94,7 @@ func (s *spaces) statements(i, depth int) (end int, found []child) {
 	return i, found
 }
 
-// choose finds the white space among the children of an element that a browser does not show, and
-// marks it.
+// choose marks the white space among the children of an element that a browser does not show.
 func (s *spaces) choose(parent string, all []child) {
 	if parent == keepsSpace {
 		return

@@ -1,6 +1,6 @@
 // Package e2e tests the page end to end: `stackglass serve` serves it to a real Chromium. The tests
-// use the page as a person would, and compare the page's answers with the command's answers for the
-// same file. The package contains only tests.
+// use the page as a person would, and compare its answers with the command's answers for the same
+// file. The package contains only tests.
 //
 //	make e2e                                          builds, then runs them all
 //	STACKGLASS_E2E=1 go test ./tools/e2e -run Keyboard
@@ -17,12 +17,12 @@
 //     worker and caches are empty.
 //  3. Every page and worker is watched. A console error, an exception, a
 //     violation of the policy or a request to another origin fails the test.
-//  4. Tests wait for conditions as long as a slow machine may need; no test fails because a machine
-//     is slow.
+//  4. Tests wait for conditions as long as a slow machine may need, so no test fails because a
+//     machine is slow.
 //
 // Most tests use the page as served by the command. hostings_test.go tests the other ways to serve
 // it: a static host without headers, Cloudflare's runtime, the unzipped archive and the single
-// file; TestPolicy uses every feature of the page in each of them.
+// file. TestPolicy uses every feature of the page in each of them.
 //
 // Environment variables: STACKGLASS_PROGRAM is the path of the command to test (default
 // bin/stackglass), STACKGLASS_CHROMIUM is the path of the browser, and STACKGLASS_DATA is the

@@ -27,8 +27,8 @@ var sources embed.FS
 // kernel is an OpenMP program.
 type kernel struct {
 	name string
-	// paced means that the next free thread executes the next chunk of iterations. pace.c then makes
-	// all threads equally fast.
+	// paced means that the next free thread executes the next chunk of iterations. pace.c then
+	// makes all threads equally fast.
 	paced bool
 	// vector means that -O2 vectorises the iterations of a worksharing loop. The single-threaded
 	// run then executes several iterations at once, while other runs may execute them one by one.
@@ -47,7 +47,7 @@ var kernels = []kernel{
 
 const severalRuns = 5
 
-// scalar contains the options for -O2 without changes to the iterations of the source code: they
+// scalar contains the options for -O2 without changes to the iterations of the source code, which
 // are not vectorised, unrolled, or replaced by a call of memcpy.
 const scalar = "-O2 -fno-vectorize -fno-unroll-loops"
 
@@ -69,8 +69,8 @@ type program struct {
 	folder string
 }
 
-// compiler is the compiler for the kernels. The numbers in core/multicore/ACCURACY.md were measured
-// with this version of the compiler.
+// compiler is the compiler of the kernels. The numbers in core/multicore/ACCURACY.md were measured
+// with this version.
 const compiler = "clang-19"
 
 // compile compiles a kernel so that it traces itself, and writes all files to folder.
@@ -117,10 +117,9 @@ func (p *program) arguments(out string) []string {
 // run returns the trace of a run with the given number of threads.
 func (p *program) run(threads int) (path string, err error) { return p.runAgain(threads, 0) }
 
-// runAgain does the same as run, but has an additional argument, a number that distinguishes
-// repeated runs. If the system allows it, the same data are in the same cache lines in all runs.
-// For this purpose, addresses are not randomised, and the environment, which is on the stack above
-// main, always has the same length.
+// runAgain is run with an additional argument, a number that distinguishes repeated runs. If the
+// system allows it, the same data are in the same cache lines in all runs: addresses are not
+// randomised, and the environment, which is on the stack above main, always has the same length.
 func (p *program) runAgain(threads, number int) (path string, err error) {
 	path = fmt.Sprintf("%s.%02d.%02d.sgt", p.traced, threads, number)
 	cmd := exec.Command(p.traced)
@@ -134,7 +133,7 @@ func (p *program) runAgain(threads, number int) (path string, err error) {
 	return path, nil
 }
 
-// file is a trace that is closed after it has been read.
+// file is a trace that is closed after it was read.
 type file struct {
 	*sgt.Reader
 	of io.Closer
@@ -159,8 +158,8 @@ func mimicked(path string) predict.Source {
 	})
 }
 
-// printedThreads returns a source of threads among which the blocks are divided as in the paper: by
-// Algorithm 1, or by Algorithm 2 if shared is true.
+// printedThreads returns a source of threads among which the blocks are divided as in the paper, by
+// Algorithm 1 or, if shared is true, by Algorithm 2.
 func printedThreads(path string, perRegion, shared bool) predict.Source {
 	return func(o multicore.Options) (predict.Threads, error) {
 		r, err := open(path)

@@ -158,8 +158,8 @@ func measure(p *program, grinds bool) (list []measurement, err error) {
 }
 
 // compare compares a prediction, computed from the single-threaded trace one, with the traces many
-// of several threads. With the paper's division of the work, the first level is computed by
-// Algorithm 1, which treats the caches as independent, and the second level by Algorithm 2.
+// of several threads. With the paper's division of the work, Algorithm 1, which treats the caches
+// as independent, yields the first level, and Algorithm 2 the second.
 func compare(one string, many []string, cores int, h hierarchy.Hierarchy, division multicore.Division) (validate.Row, error) {
 	var truths []predict.Source
 	for _, path := range many {

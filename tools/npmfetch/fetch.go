@@ -106,8 +106,7 @@ func (f *fetcher) download(ctx context.Context, address string) ([]byte, error) 
 	return body, nil
 }
 
-// These are the limits for one unpacked package. At present, the largest package has half as many
-// bytes.
+// Limits for one unpacked package. At present, the largest package has half as many bytes.
 const (
 	maxUnpacked = 256 << 20 // bytes
 	maxFiles    = 20000

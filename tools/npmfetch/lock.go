@@ -25,8 +25,8 @@ type pinned struct {
 	fits    bool     // whether the package is for this machine
 }
 
-// Names and versions become parts of paths and addresses. Therefore, only names and versions that
-// npm allows are accepted.
+// Names and versions become parts of paths and addresses, so only names and versions that npm
+// allows are accepted.
 var (
 	nameWanted    = regexp.MustCompile(`^(@[a-z0-9~-][a-z0-9._~-]*/)?[a-z0-9~-][a-z0-9._~-]*$`)
 	versionWanted = regexp.MustCompile(`^[0-9]+\.[0-9]+\.[0-9]+([-+][0-9A-Za-z.+-]+)?$`)
@@ -80,8 +80,8 @@ func readLock(file string) ([]pinned, error) {
 	return list, nil
 }
 
-// wanted returns the packages with the given names, or all packages if no names are given, together
-// with their dependencies. It skips packages for other machines.
+// wanted returns the packages with the given names, or all packages if no names are given, with
+// their dependencies. It skips packages for other machines.
 func wanted(all []pinned, names []string) ([]pinned, error) {
 	byName := map[string]pinned{}
 	for _, p := range all {
@@ -111,7 +111,7 @@ func wanted(all []pinned, names []string) ([]pinned, error) {
 	return list, nil
 }
 
-// fits reports whether a package is for this system: the list named must be empty or contain the
+// fits reports whether a package is for this system. The list named must be empty or contain the
 // system.
 func fits(named []string, this string) bool {
 	return len(named) == 0 || slices.Contains(named, this)
@@ -137,8 +137,8 @@ func (p pinned) address(registry string) string {
 
 func (p pinned) String() string { return p.name + "@" + p.version }
 
-// installed reports whether folder contains the package. A folder is renamed to its final name only
-// when it is complete, so it is sufficient to check package.json.
+// installed reports whether folder contains the package. A folder gets its final name only when it
+// is complete, so it is sufficient to check package.json.
 func (p pinned) installed(folder string) bool {
 	text, err := os.ReadFile(filepath.Join(folder, "package.json"))
 	var own struct{ Name, Version string }

@@ -1,7 +1,7 @@
 // Npmfetch installs npm packages in site/node_modules, in the versions that site/package-lock.json
 // pins. It installs the named packages with their dependencies, or all packages. It does the same
 // as `npm ci --ignore-scripts`, but requires neither npm nor the hundred packages that a system
-// installs with npm. Npmfetch skips packages for other machines.
+// installs with npm. It skips packages for other machines.
 //
 //  1. It reads the version in node_modules/NAME/package.json, and does nothing if that is the
 //     pinned version.
@@ -10,8 +10,8 @@
 //  3. It unpacks regular files, up to a limit, into a temporary folder, and renames the folder when
 //     it is complete.
 //
-// It runs nothing that it fetches. The registry is $npm_config_registry if this variable is set,
-// otherwise $NPM_CONFIG_REGISTRY, otherwise https://registry.npmjs.org.
+// It runs nothing that it fetches. The registry is $npm_config_registry if this variable is set, or
+// else $NPM_CONFIG_REGISTRY, or else https://registry.npmjs.org.
 //
 // Usage, from the repository's root:
 //

@@ -22,7 +22,7 @@ type row struct {
 }
 
 // peer returns llvm-mca's results for a loop: the number of cycles per iteration in the steady
-// state, and the number of cycles of the first iteration.
+// state, and of the first iteration.
 func peer(t *target, assembly string) (steady, first float64, err error) {
 	cycles := func(iterations string) (float64, error) {
 		report, _, err := mca(t, assembly, "-iterations="+iterations)
@@ -43,8 +43,8 @@ func peer(t *target, assembly string) (steady, first float64, err error) {
 	return (late - early) / 1000, first, err
 }
 
-// entering is the number of cycles that llvm-mca adds before the first instruction and after the
-// last instruction: an instruction is dispatched, starts in the next cycle, and retires.
+// entering is the number of cycles that llvm-mca adds before the first and after the last
+// instruction. An instruction is dispatched, starts in the next cycle, and retires.
 const entering = 3
 
 func compareAll(w io.Writer, testdata, machine, march string, measured bool) error {

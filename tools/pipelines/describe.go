@@ -24,14 +24,14 @@ type target struct {
 	// two micro-ops on four ports may use two pairs of ports.
 	groups []string
 	// scheduler is the number of micro-ops that can wait for operands, or 0 if the core has several
-	// schedulers. LLVM's numbers (BufferSize; llvm-mca -scheduler-stats) are not used: LLVM's number
-	// for Skylake and Ice Lake is the same as for Haswell, 60, and its number for Golden Cove is 112.
-	// Published numbers are 97 for Skylake, including address generation, and 160 for Ice Lake,
-	// including loads and stores (A. Abel and J. Reineke's uiCA, microArchConfigs.py, RSWidth, after
+	// schedulers. LLVM's numbers (BufferSize; llvm-mca -scheduler-stats) are not used. LLVM has the
+	// same number for Skylake and Ice Lake as for Haswell, 60, and 112 for Golden Cove. Published
+	// numbers are 97 for Skylake, including address generation, and 160 for Ice Lake, including
+	// loads and stores (A. Abel and J. Reineke's uiCA, microArchConfigs.py, RSWidth, after
 	// WikiChip). All descriptions of the four Intel processors contain 97, which agrees with times
-	// measured on Sapphire Rapids. For example, matmul with n = 130 in RUNTIMES.md has a loop that is
-	// limited by a sum and is entered many times. For this loop, the model is 2.9 % below the
-	// measurement with 97, but 8.9 % below the measurement with 112.
+	// measured on Sapphire Rapids. For example, matmul with n = 130 in RUNTIMES.md has a loop that
+	// is limited by a sum and is entered many times. For this loop, the model is 2.9 % below the
+	// measurement with 97, but 8.9 % below it with 112.
 	scheduler int
 }
 
@@ -98,8 +98,8 @@ func mca(t *target, text string, flags ...string) (report mcaReport, complaints 
 
 var entries = regexp.MustCompile(`Total ROB Entries: +(\d+)`)
 
-// reorderBuffer returns the size of a target's reorder buffer. llvm-mca prints this size only as
-// text, together with statistics about some code.
+// reorderBuffer returns the size of a target's reorder buffer. llvm-mca prints it only as text,
+// with statistics about some code.
 func reorderBuffer(t *target, code string) (int, error) {
 	cmd := exec.Command(mcaProgram, "-mtriple="+t.triple, "-mcpu="+t.cpu, "-iterations=1", "-retire-stats")
 	cmd.Stdin = strings.NewReader(code)
@@ -229,7 +229,7 @@ func addendOf(t *target, code string) (float64, error) {
 	return math.Round(report.CodeRegions[0].SummaryView.TotalCycles / 1000), nil
 }
 
-// portNames shortens the names of the resources in the tables: it removes the common prefix, and
+// portNames shortens the names of the resources in the tables. It removes the common prefix, and
 // numbers the units of a resource, because they have the same name.
 func portNames(resources []string) []string {
 	stem := resources[0]
@@ -302,8 +302,8 @@ func costOf(t *target, r *mcaRegion, ports []string, place []int) (c pipeline.Co
 // parts returns the micro-ops that cause the given pressure on ports. In llvm-mca's tables, the
 // pressure of a micro-op is spread evenly over its ports. Ports of one kind (Zn4ALU0, Zn4ALU1) with
 // the same pressure form one set if their pressures add up to a whole number of cycles. Otherwise,
-// the set consists of all ports of the kind whose pressure is at least the smallest one, or of
-// ports of several kinds with the same pressure.
+// the set consists of all ports of the kind with at least the smallest pressure, or of ports of
+// several kinds with the same pressure.
 func parts(t *target, ports []string, pressure []float64, microOps int) (uses []pipeline.Use) {
 	var kinds []string
 	left := map[string][]int{}

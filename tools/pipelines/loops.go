@@ -42,8 +42,7 @@ var sources = []source{
 type build struct {
 	dir, testdata string
 	machine       string // processor for which code is generated
-	// whether machine is not the target for which the loops were written, so that some loops are
-	// skipped
+	// machine is not the target for which the loops were written, so some loops are skipped
 	other bool
 	loops []loop
 }
@@ -125,8 +124,8 @@ func (b *build) generate(from, to string) error {
 	return command(clangProgram, "-O2", "-march="+b.machine, "-Xclang", "-disable-llvm-passes", "-x", "ir", "-S", from, "-o", to)
 }
 
-// hottest returns the single-block loop that processes most of the elements. This is the loop with
-// the most instructions.
+// hottest returns the single-block loop that processes most of the elements: the loop with the most
+// instructions.
 func hottest(p *trace.Program, function int) (*trace.Block, bool) {
 	var best *trace.Block
 	f := &p.Functions[function]

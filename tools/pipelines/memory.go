@@ -15,7 +15,7 @@ import (
 )
 
 // footprint contains memory.c's measurements for a memory region of one size: the cycles of a load
-// that depends on the previous load, and the cycles per line when many lines are accessed in
+// that depends on the load before it, and the cycles per line when many lines are accessed in
 // various ways.
 type footprint struct {
 	bytes                        uint64
@@ -31,8 +31,8 @@ type crossings struct {
 // beyond is the size of a region that does not fit in any cache, in bytes.
 const beyond = 256 << 20
 
-// remember adds this machine's memory levels to a description. The sizes are reported by the
-// system, and the times are measured by probes.
+// remember adds this machine's memory levels to a description. The system reports the sizes, and
+// probes measure the times.
 func remember(p *pipeline.Processor, testdata string) error {
 	caches, err := systemCaches("/sys/devices/system/cpu/cpu0/cache")
 	if err != nil {
@@ -91,9 +91,9 @@ func systemCaches(dir string) (list []pipeline.Level, err error) {
 	return list, nil
 }
 
-// footprints returns the sizes that are needed to distinguish the cache levels. The sizes are half
-// the size of each cache except the last, four times the size of the second-to-last cache (which
-// then has almost no hits), and larger sizes, up to a size that exceeds the last cache.
+// footprints returns the sizes that distinguish the cache levels: half the size of each cache
+// except the last, four times the size of the second-to-last cache (which then has almost no hits),
+// and larger sizes, up to a size that exceeds the last cache.
 func footprints(caches []pipeline.Level) (list []uint64) {
 	for _, c := range caches[:max(1, len(caches)-1)] {
 		list = append(list, c.SizeBytes/2)
@@ -107,10 +107,9 @@ func footprints(caches []pipeline.Level) (list []uint64) {
 }
 
 // levelsOf converts footprints to levels. The last cache is shared, and a virtual machine can use
-// only a part of this cache. The size of the last cache is the largest footprint for which the
-// cache supplies half of the lines that are read in sequence, estimated from the cycles. The
-// latencies of a pointer chase do not show this size, because above some footprint, they are
-// dominated by address translation.
+// only a part of it. Its size is the largest footprint for which it supplies half of the lines that
+// are read in sequence, estimated from the cycles. The latencies of a pointer chase do not show
+// this size, because address translation dominates them above some footprint.
 func levelsOf(caches []pipeline.Level, list []footprint) []pipeline.Level {
 	levels := slices.Clone(caches)
 	first, last := list[0], list[len(list)-1]

@@ -103,8 +103,8 @@ func calls(t *trace.Program, name string) (list []string) {
 	return list
 }
 
-// countAll adds code to all blocks of IR. The code counts the executions of each block in an array
-// indexed by block number.
+// countAll adds code to all blocks of IR that counts the executions of each block in an array, by
+// block number.
 func countAll(text string, p *trace.Program) (string, error) {
 	for f := range p.Functions {
 		fn := &p.Functions[f]
@@ -159,8 +159,8 @@ var wholeNotes = map[string]string{
 func (b *build) optimise(from string, flags []string) []string {
 	args := []string{"-O2", "-march=" + b.machine, "-fno-math-errno", "-fno-discard-value-names"}
 	args = append(args, flags...)
-	// Compile 64-bit divisions to plain division instructions, without a preceding branch that
-	// checks for small numbers.
+	// Compile 64-bit divisions to plain division instructions, without a branch for small numbers
+	// before them.
 	return append(args, "-Xclang", "-target-feature", "-Xclang", "-idivq-to-divl", from)
 }
 

@@ -31,12 +31,12 @@ type kernel struct {
 type size struct {
 	n     int
 	level string // the level in which the data fit
-	// why explains a large error of the model for this size; it is "" if the error is not large.
+	// why explains a large error of the model for this size, or is "".
 	why string
 }
 
-// kernels lists the kernels of the table. No size is a power of two, so that the lines of a column
-// do not all map to the same few sets.
+// kernels lists the kernels of the table. No size is a power of two, because the lines of a column
+// would then map to the same few sets.
 var kernels = []kernel{
 	{"matmul", "C = A·B of n×n doubles, row by column", []size{{30, "L1", ""}, {130, "L2", ""}, {300, "L3", ""}}},
 	{"jacobi", "a sweep over n×n doubles, in which each value becomes the mean of its four neighbours", []size{{50, "L1", ""}, {300, "L2", ""}, {1600, "L3", ""}}},
@@ -48,7 +48,6 @@ var kernels = []kernel{
 	{"triad", "a = b + x·c of n doubles", []size{{1500, "L1", ""}, {60000, "L2", ""}, {2000000, "L3", ""}}},
 }
 
-// These are the explanations of large errors.
 const (
 	guesses = "mispredicted branches: the code generator turns the select that the model sees into a branch"
 	pages   = "probably address translation: nearly every store is to another page"
@@ -69,7 +68,7 @@ type outcome struct {
 	measured  float64 // measured cycles of the fastest run; 0: not measured
 }
 
-// runtimeFlags returns the flags for the kernels, which are the same for the traced and the timed
+// runtimeFlags returns the flags for the kernels, which are the same in the traced and the timed
 // program.
 func runtimeFlags(cpu string) []string {
 	return []string{"-O2", "-march=" + cpu, "-g", "-fno-discard-value-names"}
@@ -122,8 +121,8 @@ func record(args ...string) error {
 	return err
 }
 
-// predict traces a run and predicts its time in the same way as `stackglass pipeline --processor …
-// --module …`.
+// predict traces a run and predicts its time, as `stackglass pipeline --processor … --module …`
+// does.
 func (k *kernelBuild) predict(o *outcome) error {
 	p, err := profileOf(analysis.Sites|analysis.Sets|analysis.Blocks, k.traced, o.kernel.name, strconv.Itoa(o.size.n), "once")
 	if err != nil {
@@ -194,7 +193,7 @@ func (k *kernelBuild) measure(o *outcome) error {
 	return nil
 }
 
-// outcomes returns the rows of the table, whose numbers are not filled in yet.
+// outcomes returns the rows of the table, without numbers.
 func outcomes() (list []outcome) {
 	for i := range kernels {
 		for j := range kernels[i].sizes {

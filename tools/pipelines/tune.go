@@ -22,7 +22,7 @@ type probe struct {
 	// the instructions of one iteration, as a chain and as independent copies; "" if the snippet
 	// cannot be timed in this form
 	chain, spread string
-	mixed         string  // the same as chain, with a multiplication after each link
+	mixed         string  // chain with a multiplication after each link
 	links, copies float64 // numbers of snippets in one iteration of chain and of spread
 	less          float64 // cost of other instructions in the chain, in cycles per link
 	float         bool    // whether registers contain floats, not doubles
@@ -31,7 +31,7 @@ type probe struct {
 }
 
 // One iteration of a probe's loop contains turns × repeats snippets, several for each result
-// register. This makes the cost of the loop itself negligible.
+// register. The cost of the loop itself is then negligible.
 const (
 	turns   = 8
 	repeats = 5
@@ -154,9 +154,9 @@ func independent(code string) string {
 	return text
 }
 
-// chained returns a copy of an instruction whose result is also its first operand, so that
-// repeating it forms a dependency chain. It returns "" if the result and the operand are in
-// different kinds of registers.
+// chained returns a copy of an instruction whose result is also its first operand. Repeated, it
+// forms a dependency chain. It returns "" if the result and the operand are in different kinds of
+// registers.
 func chained(code string) string {
 	at := operands(code)
 	if len(at) == 0 {
@@ -278,7 +278,7 @@ func tune(dir, testdata, machine string) error {
 	return writeMeasured(dir, tuned)
 }
 
-// note stores the numbers of a run that are the fastest so far.
+// note stores the fastest numbers so far.
 func note(list []probe, out []byte) error {
 	for line := range bytes.Lines(out) {
 		fields := strings.Fields(string(line))
@@ -338,7 +338,7 @@ func adjust(p *pipeline.Processor, list []probe) *pipeline.Processor {
 			c.Again = math.Round(m.latency)
 		}
 		if bitsOf(k.Type) == 512 && m.rate < 0.45 {
-			m.rate = 0 // the clock frequency may change when registers of this width are used; no core starts more than two such instructions per cycle
+			m.rate = 0 // the clock frequency may change with registers of this width; no core starts more than two such instructions per cycle
 		}
 		alone := pipeline.Processor{Name: "alone", Ports: p.Ports, Dispatch: p.Dispatch}
 		alone.Set(k, c)

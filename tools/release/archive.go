@@ -50,7 +50,7 @@ func (r *release) tar(root string, files []file) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// folders returns the folders that contain files; each folder follows its parent.
+// folders returns the folders that contain files. Each folder follows its parent.
 func folders(files []file) (list []string) {
 	for _, f := range files {
 		for folder := path.Dir(f.name); folder != "." && folder != "/"; folder = path.Dir(folder) {

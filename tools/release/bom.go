@@ -165,7 +165,8 @@ func (d *dependencies) link(program []byte) error {
 	return nil
 }
 
-// sorted returns the parts in the order of their names, and checks that all parts are in the list.
+// sorted returns the parts in the order of their names, and checks that the list contains all of
+// them.
 func (d *dependencies) sorted() (list []part, err error) {
 	for name, p := range d.parts {
 		if !d.listed[name].linked {

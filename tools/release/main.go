@@ -49,7 +49,7 @@ type release struct {
 	when    time.Time // time of the commit
 	log     io.Writer
 
-	shared       []file // the files that every archive contains besides the program
+	shared       []file // files in every archive besides the program
 	dependencies *dependencies
 }
 

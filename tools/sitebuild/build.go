@@ -130,7 +130,7 @@ var small = []string{
 
 // tags contains the build tags of the programs. With this tag, which is named after a compiler,
 // Vugu and its package vjson do not use encoding/json. Nothing else in the programs uses that
-// package, and it would account for one twentieth of the bytes of a first visit. TestReducedVugu
+// package, which would account for one twentieth of the bytes of a first visit. TestReducedVugu
 // checks the side effects of the tag.
 const tags = "tinygo"
 
@@ -191,7 +191,7 @@ func (b *build) compile(file, folder string) error {
 	return b.write(file, program)
 }
 
-// copyRuntime writes wasm_exec.js, to which it adds the code that unfolds programs.
+// copyRuntime writes wasm_exec.js with the code that unfolds programs.
 func (b *build) copyRuntime() error {
 	root, err := output("go", "env", "GOROOT")
 	if err != nil {
@@ -239,8 +239,8 @@ func (b *build) copyCharts() error {
 var userLanguage = regexp.MustCompile(`new Intl\.NumberFormat\([^()]*\)`)
 
 // inEnglish makes uPlot format numbers in English, like the rest of the page. In WebKit on a system
-// without a language (LANG=C), the browser's language is invalid, and uPlot's request would end the
-// script.
+// without a language (LANG=C), the browser's language is invalid, and uPlot's request for it would
+// end the script.
 func inEnglish(uplot []byte) ([]byte, error) {
 	if n := len(userLanguage.FindAll(uplot, -1)); n != 1 {
 		return nil, fmt.Errorf("uPlot asks for the user's language in %d places, want 1", n)

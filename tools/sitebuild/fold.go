@@ -12,7 +12,7 @@ import (
 // After dropLines has shortened the function table, half of the table consists of offsets, which
 // compress badly. The table is therefore folded: numbers that can be computed from other numbers
 // are omitted, and the remaining numbers are stored field by field. An offset is stored as the
-// difference from the largest preceding offset, because most offsets have not occurred before and
+// difference from the largest offset before it, because most offsets have not occurred before and
 // are in the linker's order. unfold.js, a part of wasm_exec.js, restores the table before the
 // program starts, in a few milliseconds, and verifies a checksum. In 32-bit words:
 //
@@ -28,11 +28,11 @@ import (
 // The entry of a function is its number in the file, which is one more than the entry of the
 // previous function. A program counter consists of the function's number and, in the lower 16 bits,
 // a block number. To find the function for a program counter, the runtime uses a table of buckets,
-// which can be computed from the number of functions. Names are numbers (see symbols.go).
-// Therefore, the name offset in a record is folded to a flag that says whether the name has the
-// runtime's prefix, and the names themselves are omitted.
+// which can be computed from the number of functions. Names are numbers (see symbols.go). The name
+// offset in a record is therefore folded to a flag for the runtime's prefix, and the names
+// themselves are omitted.
 
-// folding describes to unfold.js where the table is. It is stored below the lowest address that Go
+// folding tells unfold.js where the table is. It is stored below the lowest address that Go
 // programs use, and unfold.js clears it.
 type folding struct {
 	Magic     uint32
@@ -124,8 +124,7 @@ func beginsWith(words []uint32, at uint32, text string) bool {
 	return true
 }
 
-// buckets returns the table of buckets. In the bucket of the last function, only the first word is
-// used.
+// buckets returns the table of buckets. Only the first word of the last function's bucket is used.
 func (f *folding) buckets(words []uint32) []uint32 {
 	return words[f.Buckets:][:bucketWords*bucketsOfFunction*(f.Functions-1)+1]
 }
@@ -159,8 +158,7 @@ func (t *functionTable) place() {
 	}
 }
 
-// field is a field of the records. It contains the address of the field in each record with this
-// field.
+// field is a field of the records. It contains the address of the field in each record that has it.
 type field struct {
 	at      []uint32
 	offsets bool // whether values are stored as differences
@@ -183,7 +181,7 @@ func (t *functionTable) fields() (list []field) {
 }
 
 // tables returns the fields of the offsets that follow the heads of records. Record i has many[i]
-// such offsets, which follow after[i] other offsets.
+// such offsets, after after[i] other offsets.
 func (t *functionTable) tables(after, many []uint32) (list []field) {
 	for number := range slices.Max(many) {
 		f := field{offsets: true}

@@ -13,8 +13,8 @@ import (
 )
 
 // icons lists the pictures that browsers need to install the page as an app, because they do not
-// accept icon.svg everywhere. The operating system cuts off the corners of a maskable icon;
-// therefore the drawing is smaller and the background fills the square.
+// accept icon.svg everywhere. The operating system cuts off the corners of a maskable icon, so its
+// drawing is smaller and its background fills the square.
 var icons = []struct {
 	name     string
 	pixels   int
@@ -90,8 +90,8 @@ func number(digits string) float64 {
 	return n
 }
 
-// draw returns the drawing as a square picture. The coverage of a pixel is computed from the
-// distance between its centre and the nearest edge.
+// draw returns the drawing as a square picture. The distance between a pixel's centre and the
+// nearest edge determines its coverage.
 func (d *drawing) draw(pixels int, maskable bool) raster.Image {
 	picture := raster.NewNRGBA(raster.Rect(0, 0, pixels, pixels))
 	scale := d.side / float64(pixels)
@@ -116,8 +116,8 @@ func (d *drawing) draw(pixels int, maskable bool) raster.Image {
 	return picture
 }
 
-// coverage returns the share of a pixel that is inside, given the distance to the edge in pixels,
-// which is negative inside.
+// coverage returns the share of a pixel that is inside. distance is the distance to the edge in
+// pixels, and is negative inside.
 func coverage(distance float64) float64 { return min(max(0.5-distance, 0), 1) }
 
 // fromSquare returns the distance of a point from the square with round corners.

@@ -62,7 +62,7 @@ func (b *build) extractHelper() error {
 	return b.write("vugu.js", []byte(script+";\n"))
 }
 
-// improve makes two changes to Vugu's script. First, the decoder retains an incomplete character at
+// improve makes two changes to Vugu's script. First, the decoder keeps an incomplete character at
 // the end of a chunk for the next chunk, because Vugu splits text longer than its 16 KiB buffer at
 // any byte, even within a character. Second, the renderer skips attributes and texts that have not
 // changed, because Vugu sets all of them in every render, which makes the browser recompute the

@@ -11,11 +11,10 @@ import (
 
 // Line tables contain the file and line of each instruction, inlined calls and the locations of
 // arguments, for the stack traces that a crash prints. The linker cannot strip them from a wasm
-// file as it strips symbols (-ldflags=-s -w). Line tables are a tenth of the bytes of a first
-// visit, because they hardly compress. Without line tables, a crash still prints the names of
-// functions.
+// file as it strips symbols (-ldflags=-s -w). They are a tenth of the bytes of a first visit,
+// because they hardly compress. Without them, a crash still prints the names of functions.
 //
-// Line tables are part of the runtime's function table, in the layout of src/runtime/symtab.go and
+// They are part of the runtime's function table, in the layout of src/runtime/symtab.go and
 // src/internal/abi/symtab.go of Go 1.20 to 1.26:
 //
 //	header    magic, then offsets of the parts; see headFunctions
@@ -27,7 +26,7 @@ import (
 // table, and an offset of all ones means no data. For all tables and data that only stack traces
 // need, dropLines sets the offsets to these values. It then overwrites with zeros the parts of
 // pctab to which no offset refers any more, the data for stack traces, the file names, and the
-// first lines of functions. The points where a signal may interrupt a function are also removed,
+// first lines of functions. The points where a signal may interrupt a function are removed, too,
 // because wasm has no signals. Tables that the garbage collector and panics need are kept.
 
 // tableMagic is the start of the table: the magic number of Go 1.20 and later, two zeros, the
@@ -195,7 +194,7 @@ func (t *lineTable) module() (at int, known bool) {
 }
 
 // keptData returns the offsets of the data to keep. The linker merges equal data, so some data for
-// stack traces may also have another use.
+// stack traces may have another use, too.
 func (t *lineTable) keptData() map[int]bool {
 	kept := map[int]bool{}
 	for record := range t.records() {
@@ -209,7 +208,7 @@ func (t *lineTable) keptData() map[int]bool {
 	return kept
 }
 
-// clearData overwrites data for stack traces with zeros if the length of the data is known.
+// clearData overwrites data for stack traces with zeros if its length is known.
 func (t *lineTable) clearData(number, data, offset, calls int) {
 	switch {
 	case offset == noData:
@@ -237,7 +236,7 @@ func callsOf(tables []byte, at int) int {
 }
 
 // tableEnd returns the end of the table at an offset of pctab. A table consists of pairs of
-// varints, and ends at a zero in place of the first number of a pair, other than the first pair.
+// varints. A zero in place of the first number of a pair, other than the first pair, ends it.
 func tableEnd(tables []byte, at int) int {
 	for start := at; at == start || tables[at] != 0; {
 		at = numberEnd(tables, numberEnd(tables, at))

@@ -1,5 +1,5 @@
-// Sitebuild builds site/dist, a folder that any static host can serve, from scratch and from pinned
-// sources only:
+// Sitebuild builds site/dist, a folder that any static host can serve, from scratch and only from
+// pinned sources:
 //
 //  1. app.wasm from ./wasm/app: the program of the page and of its workers; and unpack.wasm, from
 //     ./wasm/unpack/program, which the page loads for rare compression formats and for answers.

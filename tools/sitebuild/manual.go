@@ -76,7 +76,7 @@ func manualPages() (pages []manualPage, err error) {
 			_, linked = glossary(linked)
 		}
 		linked = wideTable.ReplaceAllString(linked, `<div class="wide" tabindex="0">$0</div>`)
-		// add the picture's size, so that the text below does not move when the picture is loaded
+		// add the picture's size, so that the text below it does not move when it is loaded
 		linked = picture.ReplaceAllStringFunc(linked, func(src string) string {
 			content, fault := os.ReadFile("site/docs/" + picture.FindStringSubmatch(src)[1])
 			size := pictureSize.FindSubmatch(content)

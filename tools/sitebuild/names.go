@@ -18,7 +18,7 @@ import (
 )
 
 // The names of scripts, styles and programs contain a hash of the content, and these files are in a
-// separate folder. Therefore, browsers and hosts may cache them for ever, and a running page never
+// separate folder. Browsers and hosts may therefore cache them for ever, and a running page never
 // receives files of another version. Files that people or browsers request by a fixed name have no
 // hash: the page, the service worker and its list, the icon, and the demos.
 
@@ -101,7 +101,7 @@ func (b *build) writeHeaders() error {
 	return b.write("_headers", []byte(text.String()))
 }
 
-// writeIgnored lists the files that Cloudflare does not need because it compresses files itself.
+// writeIgnored lists the files that Cloudflare does not need, because it compresses files itself.
 func (b *build) writeIgnored() error {
 	return b.write(".assetsignore", []byte("*.br\n*.gz\n.gitkeep\n"))
 }

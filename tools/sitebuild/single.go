@@ -150,8 +150,7 @@ func (s *single) addFile(name string, content []byte) error {
 }
 
 // addManual adds the manual as one document. The page opens the document from a blob in its memory,
-// so the page's policy also applies to the document. The document therefore uses the page's style
-// sheet.
+// so the page's policy applies to it, too. The document therefore uses the page's style sheet.
 func (s *single) addManual() error {
 	manual, err := manualInOne(s.style, "default-src 'none'; img-src data:; style-src "+source(s.style)+"; base-uri 'none'; form-action 'none'")
 	if err != nil {

@@ -16,12 +16,12 @@ import (
 )
 
 // Function names are needed only when a program crashes, but make up a thirtieth of the bytes of a
-// first visit. Therefore, they are replaced with numbers ("go.1234"), which fold then removes. The
+// first visit. They are therefore replaced with numbers ("go.1234"), which fold then removes. The
 // names are written to a separate file, one per line, in the order of the functions. When a program
 // crashes, unfold.js fetches this file and prints the program's output again with names.
 //
 // The runtime recognises its functions by the prefix "runtime." and omits them from stack traces,
-// so the names of these functions retain the prefix.
+// so their names keep the prefix.
 
 const (
 	runtimePrefix = "runtime."
@@ -93,8 +93,8 @@ func (b *build) linkNames(memory []byte, program string, list []byte) error {
 	return nil
 }
 
-// writeSizes writes a file with the code size of each package in a program, the largest first. The
-// file shows how much a change adds to the page. Brotli compresses the code to about a seventh.
+// writeSizes writes a file with the code size of each package in a program, the largest first. It
+// shows how much a change adds to the page. Brotli compresses the code to about a seventh.
 func writeSizes(to string, program, names []byte) error {
 	sizes := map[string]int{}
 	lengths := functionLengths(program)

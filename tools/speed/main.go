@@ -3,12 +3,11 @@
 //	speed [-o PAGE] [-baseline FOLDER] [-rounds N] [-programs NAMES]
 //
 // It compiles the programs in programs/ with instrumentation, runs each of them, and measures whole
-// runs of the command on their traces. A time is the user and system time including decoding; the
-// median of the rounds is reported. Each round runs every command once, so that a busy machine
-// slows all commands equally. The baseline is the textbook method, a hash table and a Fenwick tree,
-// in a program that reads plain line numbers; its source is FOLDER/fen.cc. The benchmarks of
-// core/stack measure the kernels on the same traces, and a test of tools/e2e measures the page in
-// Chromium.
+// runs of the command on their traces. A time is the median over the rounds of the user and system
+// time, including decoding. Each round runs every command once, so that a busy machine slows all
+// commands equally. The baseline is the textbook method, a hash table and a Fenwick tree, in a
+// program that reads plain line numbers. Its source is FOLDER/fen.cc. The benchmarks of core/stack
+// measure the kernels on the same traces, and a test of tools/e2e measures the page in Chromium.
 package main
 
 import (
@@ -28,7 +27,7 @@ type session struct {
 	plain         string // the path of the baseline's program, or "" if there is no baseline
 	rounds        int
 	programs      []*program
-	demo          *program // a demo trace, which is measured only in the tab
+	demo          *program // a demo trace that is measured only in the tab
 	missing       []string // failed measurements and their reasons
 }
 
@@ -94,7 +93,7 @@ func (s *session) run(folder string, wanted *regexp.Regexp) {
 // failure is the panic value of check.
 type failure struct{ error }
 
-// If err is not nil, check ends the function that [try] called.
+// check ends the function that [try] called if err is not nil.
 func check(err error) {
 	if err != nil {
 		panic(failure{err})

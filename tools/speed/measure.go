@@ -23,15 +23,15 @@ import (
 // question is a command line whose run is measured.
 type question struct {
 	name string
-	// the words of the command line; $TRACE and other names represent files of the program
+	// words of the command line; $TRACE and other names represent files of the program
 	words string
 	on    string // key in groups: the programs for which the question is measured
 }
 
 const baseline = "baseline"
 
-// measured lists the caches of the page's default hierarchy. The page measures their line
-// utilisation.
+// measured lists the caches of the page's default hierarchy, whose line utilisation the page
+// measures.
 const measured = " --utilisation 48KiB,12,1MiB,16,32MiB,16"
 
 // questions lists the runs that are measured for each program.
@@ -101,8 +101,8 @@ func (p *program) spend(question, name string, words ...string) {
 	p.costs[question] = append(p.costs[question], c)
 }
 
-// peak returns the peak resident set size of a finished process in bytes, or NaN if the system is
-// not Linux.
+// peak returns the peak resident set size of a finished process in bytes, or NaN on a system other
+// than Linux.
 func peak(state *os.ProcessState) float64 {
 	if runtime.GOOS != "linux" {
 		return math.NaN()

@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-// bounds explains why some targets are not reached; it is written by hand.
+// bounds explains why some targets are not reached. It is written by hand.
 //
 //go:embed bounds.md
 var bounds string

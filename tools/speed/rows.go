@@ -16,7 +16,7 @@ type row struct {
 type goal struct {
 	on    string // a key of groups
 	bound float64
-	most  bool // whether the figure must be at most, not at least, bound
+	most  bool // the figure must be at most bound, and otherwise at least bound
 }
 
 func least(on string, bound float64) []goal { return []goal{{on, bound, false}} }

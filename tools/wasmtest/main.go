@@ -10,9 +10,8 @@
 //  1. The jumps in the binary are converted to branches and loops, as in the page's program. A
 //     server on a loopback port serves the binary, Go's wasm_exec.js and a page, all with the
 //     content security policy of the site.
-//  2. Chromium opens the page in a new, empty, persistent profile (an off-the-record profile has a
-//     different kind of storage). The page starts a worker, which runs the binary with the
-//     arguments.
+//  2. Chromium opens the page in a new, empty, persistent profile (an off-the-record profile has
+//     another kind of storage). The page starts a worker, which runs the binary with the arguments.
 //  3. While the binary runs, its output is posted back and copied to stdout and stderr. This
 //     command exits with the binary's exit code.
 //

@@ -16,15 +16,15 @@ import (
 	"github.com/stackglass/stackglass/workers/web"
 )
 
-// address returns the address of a file of the site, as recorded in the page. The file "worker"
-// starts this program in a worker, and "unpacker" starts the second program.
+// address returns the address of a file of the site, as recorded in the page. "worker" starts this
+// program in a worker, and "unpacker" starts the second program.
 func address(file string) string {
 	return document().Get("documentElement").Get("dataset").Get(file).String()
 }
 
 // browser is the page's [ui.Port].
 type browser struct {
-	focus   string // id of the element to focus after the next build has been rendered
+	focus   string // id of the element to focus after the next render
 	demos   []ui.Demo
 	grids   map[string]*state.Grid // tables passed to tables.js, by id
 	problem string                 // the problem that was last scrolled into view
@@ -67,7 +67,7 @@ func (b *browser) building() (rendered func()) {
 	}
 }
 
-// showProblem scrolls to a new problem, which may be below the fold.
+// showProblem scrolls to a new problem, which may be out of view.
 func (b *browser) showProblem() {
 	text, problem := "", element("problem")
 	if problem.Truthy() {
@@ -121,7 +121,7 @@ func (b *browser) Demos() []ui.Demo {
 		d := ui.Demo{Name: attributes.Get("demo").String(), Question: card.Get("textContent").String(),
 			Title: attributes.Get("title").String(), URL: attributes.Get("file").String(), Opens: attributes.Get("opens").String(),
 			Source: web.Text(attributes, "source")}
-		// A card without these numbers does not match any result.
+		// A card without these numbers matches no result.
 		d.References, _ = strconv.ParseUint(attributes.Get("references").String(), 10, 64)
 		d.Lines, _ = strconv.ParseUint(attributes.Get("lines").String(), 10, 64)
 		lesson := card.Call("closest", ".card").Call("querySelectorAll", "[data-view]")
@@ -145,7 +145,7 @@ func (b *browser) Demos() []ui.Demo {
 
 // Remember stores a short text in this browser.
 func (b *browser) Remember(name, text string) {
-	defer func() { _ = recover() }() // this panics if storage is disabled
+	defer func() { _ = recover() }() // panics if storage is disabled
 	js.Global().Get("localStorage").Call("setItem", name, text)
 }
 
@@ -188,8 +188,8 @@ func (b *browser) Hash() string {
 }
 
 // SetHash changes the URL's hash without a hashchange event. Replacing the hash takes several
-// milliseconds, and Safari allows only 100 replacements in 30 seconds. So SetHash sets at most
-// mostHashes hashes immediately, for single clicks and keys. If more hashes follow within
+// milliseconds, and Safari allows only 100 replacements in 30 seconds. SetHash therefore sets at
+// most mostHashes hashes immediately, for single clicks and keys. If more hashes follow within
 // hashPause, for example from a slider, it sets only the last hash.
 func (b *browser) SetHash(hash string, replace bool) {
 	switch {
@@ -215,8 +215,8 @@ const (
 	hashPause  = 1250 * time.Millisecond
 )
 
-// finishHash sets a hash that is still waiting to be set. It is called before the browser follows a
-// link. It needs no lock, because it does not block.
+// finishHash sets a hash that is waiting to be set. It is called before the browser follows a link.
+// It needs no lock, because it does not block.
 func (b *browser) finishHash() {
 	if b.hashWaits {
 		b.hashWaits = false

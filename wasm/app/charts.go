@@ -56,7 +56,7 @@ func floats(numbers []float64) js.Value {
 	return js.Global().Get("Float64Array").New(bytes.Get("buffer"))
 }
 
-// Grid passes a table to tables.js. The script requests the rows that it draws.
+// Grid passes a table to tables.js, which requests the rows that it draws.
 func (b *browser) Grid(g *state.Grid) {
 	if b.grids == nil {
 		b.grids = map[string]*state.Grid{}
@@ -74,7 +74,7 @@ func (b *browser) Grid(g *state.Grid) {
 }
 
 // rows returns the rows that tables.js requests. It needs no lock, because a grid does not change
-// after it has been passed to Grid.
+// after it was passed to Grid.
 func (b *browser) rows(id string, first, count int) any {
 	g := b.grids[id]
 	if g == nil {
@@ -173,7 +173,7 @@ func (b *browser) Matrix(m *state.Matrix) {
 
 // load loads a rarely used script on first use, and then calls connect. In the single-file page,
 // all scripts are already loaded. load returns false if the script is already connected. Otherwise,
-// connect will draw everything that has been passed before.
+// connect will draw everything that was passed before.
 func load(first bool, file, name string, connect func()) (waits bool) {
 	ready := script(name).Truthy()
 	switch {
@@ -240,7 +240,7 @@ func (b *browser) Flame(f *state.Flame) {
 				id, row := args[0].String(), args[1].Int()
 				go b.app.ZoomCalls(id, row)
 			}),
-			// this needs no lock, because a graph does not change
+			// no lock is needed, because a graph does not change
 			js.FuncOf(func(_ js.Value, args []js.Value) any {
 				where, lines := b.flames[args[0].String()].About(args[1].Int())
 				return map[string]any{"where": where, "lines": list(len(lines), func(i int) any { return words(lines[i]) })}

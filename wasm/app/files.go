@@ -59,7 +59,7 @@ func (b *browser) Fetch(url, name string) (ui.File, error) {
 	if err != nil {
 		return ui.File{}, err
 	}
-	// The date is fixed, so that a demo counts as the same file every time it is fetched.
+	// A fixed date makes a demo the same file every time it is fetched.
 	file := js.Global().Get("File").New([]any{blob}, name, map[string]any{"lastModified": 0})
 	return fileOf(file), nil
 }
@@ -67,8 +67,8 @@ func (b *browser) Fetch(url, name string) (ui.File, error) {
 // handlesName is the name of the database with the handles of dropped files.
 const handlesName = "stackglass files"
 
-// handles stores FileSystemFileHandles of dropped files, which Chromium-based browsers can keep in
-// IndexedDB.
+// handles stores the FileSystemFileHandles of dropped files, which Chromium-based browsers can keep
+// in IndexedDB.
 type handles struct{ kept *idb.Handles }
 
 // newHandles returns nil if the browser has no file handles, or cannot store them.
@@ -154,7 +154,7 @@ func newSources() ui.SourceFiles {
 	return sources{kept}
 }
 
-// Keep implements [ui.SourceFiles]. If the browser's storage is full, the files are in memory only.
+// Keep implements [ui.SourceFiles]. If the browser's storage is full, the files are only in memory.
 func (s sources) Keep(key string, files []*state.Source) {
 	if len(files) == 0 {
 		_ = s.kept.Delete(key)

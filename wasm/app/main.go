@@ -2,7 +2,7 @@
 
 // App is the program of the page. It connects package ui to the browser, and renders the
 // components. In a worker, the same program is the host of analyses, because one program for both
-// tasks is a third smaller than two programs.
+// tasks is a third smaller than two.
 package main
 
 import (
@@ -129,13 +129,12 @@ func begin(app *ui.App, page *browser) {
 	app.Sweep()
 }
 
-// warmUpAfter is how long the page must be idle before warmUp runs.
+// warmUpAfter is the time for which the page must be idle before warmUp runs.
 const warmUpAfter = 300 * time.Millisecond
 
 // warmUp makes the browser compile the code of the first view of a result. Browsers compile a
 // function when it is first called. Compiling all functions of the view takes a fifth of a second,
-// and a new run would not respond during this time. The browser handles events between the short
-// steps.
+// in which a new run would not respond. The browser handles events between the short steps.
 func warmUp() {
 	time.Sleep(warmUpAfter)
 	builder, err := vugu.NewBuildEnv()

@@ -73,7 +73,7 @@ func (t *tabs) Await(key string, leave <-chan struct{}) (release func()) {
 // request requests a lock. It returns the function that releases the lock, or nil if the lock was
 // not granted.
 func (t *tabs) request(key string, options map[string]any) (release func()) {
-	// receives the function that settles the promise and thereby releases the lock; undefined: the
+	// receives the function that settles the promise and thus releases the lock; undefined: the
 	// lock was not granted
 	granted := make(chan js.Value, 1)
 	hold := js.FuncOf(func(_ js.Value, args []js.Value) any {

@@ -2,10 +2,10 @@
 // io.Reader. It keeps only a few megabytes of the file in memory, and no data leaves the machine.
 // It builds for js/wasm only.
 //
-// It uses the fastest method that the browser supports:
+// It uses the fastest of these methods that the browser supports:
 //
-//  1. stream() with a reader that brings its own buffer (BYOB): there are two buffers of 4 MiB, so
-//     that the browser fills one while the other is analysed;
+//  1. stream() with a reader that brings its own buffer (BYOB): the browser fills one of two
+//     buffers of 4 MiB while the other is analysed;
 //  2. stream() with a plain reader;
 //  3. slices of 8 MiB.
 //

@@ -25,7 +25,7 @@ type File struct {
 	blob   js.Value
 	source source
 	ahead  js.Value // the promise of the chunk that follows view
-	view   js.Value // a Uint8Array, the chunk that is being read
+	view   js.Value // the chunk that is being read, a Uint8Array
 	at     int      // number of bytes of view that were read
 	length int      // number of bytes in view
 	small  []byte   // the unread part of buffer
@@ -151,7 +151,7 @@ func (f *File) turnOver() error {
 }
 
 // unchanged returns io.EOF if the file has not changed since it was chosen. Browsers check this
-// when they open a file, not while they read it, so unchanged reads the last byte once more.
+// only when they open a file, so unchanged reads the last byte once more.
 func (f *File) unchanged() error {
 	last, err := web.Try(func() js.Value { return f.blob.Call("slice", max(1, f.size)-1).Call("arrayBuffer") })
 	if err == nil {
@@ -213,8 +213,8 @@ func newSource(blob js.Value) source {
 
 const ownBufferBytes = 4 << 20
 
-// stream reads a stream. If own is set, it passes its buffers to the browser, which returns them;
-// otherwise the browser allocates the memory.
+// stream reads a stream. If own is set, it passes its buffers to the browser, which returns them.
+// Otherwise, the browser allocates the memory.
 type stream struct {
 	reader js.Value
 	own    bool

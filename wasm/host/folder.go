@@ -20,8 +20,8 @@ import (
 // contents follow.
 const folderLine = "stackglass folder"
 
-// mostParts limits the files of a folder. Each compressed file needs a separate decompressor, which
-// uses about 20 MB.
+// mostParts is the maximum number of files in a folder. Each compressed file needs a separate
+// decompressor, which uses about 20 MB.
 const mostParts = 64
 
 // folderFile is a trace that is merged from the files of a folder.
@@ -32,7 +32,7 @@ type folderFile struct {
 
 func (f folderFile) Read(p []byte) (int, error) { return f.Reader.Read(p) }
 
-// openFolder opens the trace in blob if boot.js made blob of a folder; otherwise it returns nil.
+// openFolder opens the trace in blob if boot.js made blob from a folder, and otherwise returns nil.
 func (t *traces) openFolder(blob js.Value, whole *file.File) (io.ReadCloser, error) {
 	at, err := file.OpenAt(blob)
 	if err != nil {

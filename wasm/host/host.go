@@ -100,9 +100,9 @@ func setLimit(bytes uint64) {
 	debug.SetMemoryLimit(limit)
 }
 
-// memory returns a function that returns the size in bytes of the program's linear memory. This
-// memory never shrinks. It returns nil if worker.js has not provided access to that memory. Then
-// the figure of the Go runtime is used.
+// memory returns a function that returns the size in bytes of the program's linear memory, which
+// never shrinks. It returns nil if worker.js has not provided access to that memory. The figure of
+// the Go runtime is then used.
 func memory() func() uint64 {
 	of := js.Global().Get("memory")
 	if of.Type() != js.TypeObject {

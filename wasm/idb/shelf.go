@@ -24,14 +24,14 @@ const (
 	blockBytes = 2 << 20
 	// collectEvery is the number of bytes read and written between two of Go's garbage collections.
 	// The browser keeps the data of a request while Go refers to the request. Go's garbage
-	// collector sees only a few words of each request, so it may not run before the requests refer
+	// collector sees only a few words of each request, and might not run before the requests refer
 	// to a gigabyte of data.
 	collectEvery = 64 << 20
 )
 
 // Shelf is a stack.Shelf, the spill store of one run, in a separate database. The key of a block is
 // run · 2^32 + block, a number that is exact for the first 2^21 runs. Data is written while the
-// program continues, so a later call may return the error.
+// program continues, so an error may be returned by a later call.
 type Shelf struct {
 	db      *idb.Database
 	name    string
@@ -39,9 +39,9 @@ type Shelf struct {
 	bytes   uint64             // the sum of sizes
 	changes []change           // changes that are not written yet, in order
 	staged  int                // total size of changes, in bytes
-	// receives the result when the current transaction ends; nil if there is no transaction
+	// receives the result when the current transaction ends; nil: no transaction
 	writing chan error
-	ahead   chan fetched // receives the block that is read ahead; nil if no block is read ahead
+	ahead   chan fetched // receives the block that is read ahead; nil: none
 	next    float64      // the key of that block
 	data    []byte       // the data that Read last returned
 	moved   int          // bytes read and written since the last garbage collection
@@ -247,8 +247,7 @@ func (s *Shelf) discard() {
 	}()
 }
 
-// isBlock reports whether the answer is a block. If no block was written under the key, the answer
-// is undefined.
+// isBlock reports whether the answer is a block. The answer is undefined if the key has no block.
 func (f *fetched) isBlock() bool { return f.array.InstanceOf(js.Global().Get("Uint8Array")) }
 
 func (s *Shelf) isStaged(key float64) bool {
@@ -313,8 +312,8 @@ func Shelves(store string) (keys []string) {
 // DeleteShelf deletes the spill store of an entry.
 func DeleteShelf(store, key string) error { return shelfError(deleteDatabase(store + shelfMark + key)) }
 
-// deleteDatabase deletes a database and waits until it is deleted. If the database is in use,
-// deleteDatabase does not wait, and the browser deletes it later.
+// deleteDatabase deletes a database and waits until it is deleted. It does not wait for a database
+// in use, which the browser deletes later.
 func deleteDatabase(name string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), openPatience)
 	defer cancel()

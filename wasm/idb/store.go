@@ -28,8 +28,7 @@ const (
 	chunkBytes   = profile.PieceBytes
 )
 
-// openPatience limits the wait for a database, because there may be no event while opening is
-// blocked.
+// openPatience limits the wait for a database, because a blocked database may cause no event.
 var openPatience = 10 * time.Second
 
 // Store is a database of kept analyses. Other tabs and workers may use it, too. Its methods may be
@@ -86,8 +85,8 @@ func offered() (yes bool) {
 	return js.Global().Get("Reflect").Call("get", js.Global(), "indexedDB").Truthy()
 }
 
-// connect opens the database again. If that fails, it keeps the old connection, so that connect can
-// be called again.
+// connect opens the database again. If that fails, it keeps the old connection, so that it can be
+// called again.
 func (s *Store) connect() error {
 	db, err := open(s.name, entriesStore, chunksStore)
 	if err == nil {
@@ -98,8 +97,8 @@ func (s *Store) connect() error {
 
 // open opens a database with these object stores, and creates it if necessary.
 func open(name string, stores ...string) (*idb.Database, error) {
-	// A database that opens after the wait has ended also needs its object stores. Otherwise, it would
-	// have the current version but no object stores, and could never be used.
+	// A database that opens after the wait has ended needs its object stores, too. Otherwise, it
+	// would have the current version without object stores, and could never be used.
 	request, err := idb.Global().Open(context.Background(), name, 1, func(db *idb.Database, _, _ uint) error {
 		for _, store := range stores {
 			if _, err := db.CreateObjectStore(store, idb.ObjectStoreOptions{}); err != nil {
@@ -141,7 +140,7 @@ func closeLate(request *idb.OpenDBRequest) {
 func (s *Store) Close() error { return s.db.Close() }
 
 // Suspend aborts all transactions, and delays these and later transactions until Resume. A page
-// must call it before the browser suspends the page: WebKit keeps the transactions of suspended
+// must call it before the browser suspends the page. WebKit keeps the transactions of suspended
 // pages open, so no other page could write to the database.
 func (s *Store) Suspend() {
 	s.mu.Lock()
@@ -150,7 +149,7 @@ func (s *Store) Suspend() {
 		s.suspended = make(chan struct{})
 	}
 	for t := range s.running {
-		if t.Abort() == nil { // otherwise the transaction is committed already
+		if t.Abort() == nil { // otherwise, the transaction is already committed
 			delete(s.running, t)
 		}
 	}
@@ -237,14 +236,14 @@ func startIn(t *idb.Transaction, store string, do func(*idb.ObjectStore) error) 
 		err = do(objects)
 	}
 	if err != nil {
-		_ = t.Abort() // the transaction may already have aborted
+		_ = t.Abort() // the transaction may have been aborted already
 		<-ended
 		ended <- err
 	}
 	return ended
 }
 
-// full returns profile.ErrFull instead of the browser's error for a full storage.
+// full returns profile.ErrFull in place of the browser's error for a full storage.
 func full(err error) error {
 	if isDOM(err, "QuotaExceededError") {
 		return profile.ErrFull
@@ -252,8 +251,8 @@ func full(err error) error {
 	return err
 }
 
-// isDOM reports whether err is the browser's error with the given name. Such an error is an
-// idb.DOMException if it comes from an event, and a js.Error if it comes from a call.
+// isDOM reports whether err is the browser's error with the given name: an idb.DOMException from an
+// event, or a js.Error from a call.
 func isDOM(err error, name string) bool {
 	var thrown js.Error
 	if errors.As(err, &thrown) {
@@ -368,7 +367,7 @@ func (s *Store) save(e profile.Entry, write func(io.Writer) error, beside bool) 
 }
 
 // makeRoom removes the generations that a new generation replaces: all except the newest if beside
-// is set, otherwise all.
+// is set, and otherwise all.
 func makeRoom(chunks *idb.ObjectStore, key string, generations []generation, beside bool) error {
 	if !beside || len(generations) == 0 || generations[0].number == 0 {
 		_, err := chunks.Delete(chunkRange(key))

@@ -14,7 +14,7 @@ const (
 )
 
 // mostWaiting is the maximum number of messages that can wait on either side: the parts, an answer
-// to each part that was sent, and the first and the last message.
+// to each of them, and the first and the last message.
 const mostWaiting = 2*ahead + 2
 
 type kind uint8
@@ -34,7 +34,7 @@ const (
 	cut      // the compressed bytes ended too early
 	damaged  // the compressed bytes are wrong; text: the decoder's error
 	stopped  // all bytes that were decompressed before the read error have been sent
-	// the decompressor has died; text: the reason. The decompressor's carrier sends this message.
+	// the decompressor has died; text: the reason. Its carrier sends this message.
 	gone
 )
 

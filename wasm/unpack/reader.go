@@ -15,11 +15,11 @@ type reader struct {
 	source io.Reader
 	part   []byte // compressed bytes to send
 	window int    // number of parts that may be sent now
-	told   error  // how source ended, if the decompressor has been informed; otherwise nil
+	told   error  // the end of source, if the decompressor knows it; otherwise nil
 	ready  bool   // whether the decompressor is running
 	chunk  []byte // the decompressed part that is being read
 	rest   []byte // the unread bytes of chunk
-	err    error  // how the stream ended, or nil
+	err    error  // the end of the stream, or nil
 }
 
 // newReader starts decompressing source. It sends compressed bytes even while the decompressor is
@@ -44,7 +44,7 @@ func (r *reader) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// letGo releases a decompressed part, so that the decompressor may send another part.
+// letGo releases a decompressed part, so that the decompressor may send another one.
 func (r *reader) letGo() {
 	if r.chunk != nil {
 		r.port.free(r.chunk)

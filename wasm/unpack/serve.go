@@ -14,7 +14,7 @@ var errBroken = errors.New("the rest of the file could not be read")
 type server struct {
 	port   port
 	queue  [][]byte // compressed parts that wait to be read
-	end    error    // how the stream ends after queue: io.EOF or errBroken; nil: not known yet
+	end    error    // end of the stream after queue: io.EOF or errBroken; nil: not known yet
 	part   []byte   // the compressed part that is being read
 	rest   []byte   // the unread bytes of part
 	broke  bool     // whether the decoder has received errBroken

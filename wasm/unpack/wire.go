@@ -14,10 +14,10 @@ import (
 	"github.com/stackglass/stackglass/workers/web"
 )
 
-// wire is a [port] that uses postMessage. A message is an object with the fields of [message],
-// where the field bytes is an ArrayBuffer and the field length is the number of bytes in use. The
-// buffer is transferred, and later returned as the spare buffer of a message in the other
-// direction, so parts need no new memory.
+// wire is a [port] that uses postMessage. A message is an object with the fields of [message]. The
+// field bytes is an ArrayBuffer, and the field length is the number of bytes in use. The buffer is
+// transferred, and later returned as the spare buffer of a message in the other direction, so parts
+// need no new memory.
 type wire struct {
 	remote   js.Value // a Worker, or the global scope in the decompressor
 	inbox    chan message
@@ -82,7 +82,7 @@ func (w *wire) receive(event js.Value) {
 	w.inbox <- m
 }
 
-// numberIn returns the value of a field if it is a number below limit, otherwise 0.
+// numberIn returns the value of a field if it is a number below limit, and otherwise 0.
 func numberIn(object js.Value, field string, limit int) int {
 	v := web.Number(object, field)
 	if !(v >= 0 && v < float64(limit)) {
@@ -177,8 +177,8 @@ func (w *wire) close() {
 // Name is the name of the decompressors' global scopes.
 const Name = "unpack"
 
-// patience is the maximum time that a decompressor may need to load. After that, an error is
-// reported. Its program is a file of 800 KB.
+// patience is the maximum time that a decompressor may take to load its program, a file of 800 KB.
+// After that, an error is reported.
 const patience = 2 * time.Minute
 
 // Workers starts decompressors, for one analysis at a time.

@@ -1,10 +1,10 @@
 // Package edge implements the Cloudflare worker that serves the page. It is an http.Handler, so it
 // also runs natively in tests. ./program connects it to the worker with github.com/syumai/workers.
 //
-// Every request starts the Go program again. This takes about ten milliseconds, so the program
-// answers only a few kinds of requests. Cloudflare itself serves the files of the site, with the
-// headers of site/dist/_headers, and rejects uploads to their addresses. wrangler.jsonc in this
-// folder lists the paths that this program handles:
+// Every request starts the Go program again, which takes about ten milliseconds. The program
+// therefore answers only a few kinds of requests. Cloudflare itself serves the files of the site,
+// with the headers of site/dist/_headers, and rejects uploads to their addresses. wrangler.jsonc in
+// this folder lists the paths that this program handles:
 //
 //	/healthz   "ok", for monitoring
 //	/version   the version, as JSON

@@ -38,7 +38,7 @@ func Try(f func() js.Value) (v js.Value, err error) {
 	return f(), nil
 }
 
-// Release frees the memory of a typed array at once, if the browser supports that. Otherwise, the
+// Release frees the memory of a typed array at once if the browser supports that. Otherwise, the
 // memory is freed only after both Go and the browser have collected garbage. Go may collect late,
 // because it does not know the size of the array.
 func Release(array js.Value) {

@@ -96,8 +96,7 @@ func beAlive(self js.Value) {
 	name := "stackglass worker " + self.Get("crypto").Call("randomUUID").String()
 	locks.Call("request", name, js.FuncOf(func(js.Value, []js.Value) any {
 		self.Call("postMessage", map[string]any{"alive": name})
-		// The promise is never settled, so the lock is held. Function.prototype is a function that
-		// does nothing.
+		// The promise is never settled, so the lock stays held. Function.prototype does nothing.
 		return self.Get("Promise").New(self.Get("Function").Get("prototype"))
 	}))
 }

@@ -42,8 +42,8 @@ func Function(f func(args []js.Value)) js.Func {
 	})
 }
 
-// EarlyMessages passes the message events that arrived before the program was ready to take. The
-// bootstrap script has kept these events.
+// EarlyMessages passes the message events that arrived before the program was ready, and that the
+// bootstrap script has kept, to take.
 func EarlyMessages(take func(event js.Value)) {
 	self := js.Global()
 	early := self.Get("earlyMessages")

@@ -1,8 +1,8 @@
 // Package symbols reads the symbols of ELF files: functions from the symbol tables, source lines
 // from DWARF line tables, and variables with fixed addresses.
 //
-// Symbols or debugging information may be absent. If a distribution stores debugging information in
-// separate files, it is found in /usr/lib/debug by the file's build ID.
+// Symbols or debugging information may be absent. Debugging information that a distribution stores
+// in separate files is found in /usr/lib/debug by the file's build ID.
 package symbols
 
 import (
@@ -51,12 +51,12 @@ type File struct {
 	rows      []row      // ascending
 	files     []string   // source files; the first is "", for no file
 	numbers   map[string]uint32
-	file      *dwarf.LineFile // the file for which numberOf was called last
+	file      *dwarf.LineFile // the file of the last call of numberOf
 	number    uint32
 }
 
-// row is one row of a line table, valid up to the address of the next row. A large program has
-// millions of rows.
+// row is one row of a line table, and applies up to the address of the next row. A large program
+// has millions of rows.
 type row struct {
 	addr         uint64
 	file         uint32 // 0 ends a sequence
@@ -90,9 +90,8 @@ func Open(path string) (*File, error) {
 // HasLines reports whether the file has source lines.
 func (s *File) HasLines() bool { return len(s.rows) > 0 }
 
-// tidyRows sorts the rows. If one sequence ends at the address where another sequence begins,
-// tidyRows puts the row that begins a sequence last, because the last of several rows with the same
-// address applies.
+// tidyRows sorts the rows. If a sequence ends where another one begins, the row that begins a
+// sequence comes last, because the last of several rows with the same address applies.
 func (s *File) tidyRows() {
 	slices.SortStableFunc(s.rows, func(a, b row) int {
 		return cmp.Or(cmp.Compare(a.addr, b.addr), cmp.Compare(min(a.file, 1), min(b.file, 1)))
@@ -238,8 +237,8 @@ func (s *File) readRows(lines *dwarf.LineReader) {
 	}
 }
 
-// numberOf returns the number of a source file. It is optimised for the most frequent case, in
-// which the file is the same as in the previous row.
+// numberOf returns the number of a source file. It is optimised for the most frequent case, the
+// file of the previous row.
 func (s *File) numberOf(file *dwarf.LineFile) uint32 {
 	if file == s.file {
 		return s.number
@@ -298,9 +297,8 @@ func (s *File) from(addr uint64) int {
 
 func (s *File) lineOf(r row) Line { return Line{s.files[r.file], int(r.line), int(r.column)} }
 
-// Opening returns the first line that the line table lists for addr. For the address of a function,
-// this is the line of the function itself, although the first instruction may belong to several
-// lines.
+// Opening returns the first line that the line table lists for addr. At the address of a function,
+// this is the line of the function, although the first instruction may belong to several lines.
 func (s *File) Opening(addr uint64) (Line, bool) {
 	i := s.from(addr)
 	for i < len(s.rows) && s.rows[i].addr == addr && s.rows[i].file == 0 {
@@ -324,8 +322,8 @@ func (s *File) Line(addr uint64) (Line, bool) {
 	return s.lineOf(s.rows[i-1]), true
 }
 
-// Lines returns the source file of the instruction at first. It also returns the lowest and the
-// highest line, in that file, of the instructions from first to last.
+// Lines returns the source file of the instruction at first, and the lowest and highest line in
+// that file of the instructions from first to last.
 func (s *File) Lines(first, last uint64) (file string, low, high int) {
 	at, ok := s.Opening(first)
 	if !ok {

@@ -5,7 +5,7 @@ import "bytes"
 // check panics with errFlow unless the new code of a function is equivalent to its old code. The
 // blocks must have the same instructions. Each jump, the end of each block, and each number with
 // which a goroutine resumes must lead to the same block as before. check parses the new code
-// independently of the code that wrote it, except that it uses the recorded start of each block.
+// independently of the code that wrote it, but uses the recorded start of each block.
 func (f *flow) check() {
 	c := newFlowChecker(f)
 	first := c.at(len(f.head))
@@ -24,7 +24,7 @@ type flowChecker struct {
 	*flow
 	list    []newInstruction
 	byPlace map[int]int // index of each instruction by its offset in the code
-	// instruction at which the function returns while its goroutine waits; -1: no such instruction
+	// instruction at which the function returns while its goroutine waits; -1: none
 	unwind int
 }
 
@@ -94,7 +94,7 @@ func (c *flowChecker) at(place int) int {
 func (c *flowChecker) branch(from, leaves int) int {
 	to := c.list[from].outer
 	for range leaves {
-		to = c.list[to].outer // this panics if the branch leads out of the function
+		to = c.list[to].outer // panics if the branch leads out of the function
 	}
 	if c.list[to].op == opLoop {
 		return to + 1
@@ -102,7 +102,7 @@ func (c *flowChecker) branch(from, leaves int) int {
 	return c.list[to].end + 1
 }
 
-// unset represents the value of variable 0 where no code may read the variable.
+// value of variable 0 where no code may read it
 const unset = -1
 
 // follow panics unless control flows from an instruction, through code between blocks, to the given
@@ -221,9 +221,9 @@ func (c *flowChecker) fall(at, next int) {
 	}
 }
 
-// same checks that the new code equals the given old code, and returns the instruction after this
-// code. It panics if there is a difference. The code may use variable 0, as indirect calls do, but
-// must set the variable before it reads it.
+// same checks that the new code equals the given old code, and returns the instruction after it. It
+// panics if they differ. The code may use variable 0, as indirect calls do, but must set it before
+// it reads it.
 func (c *flowChecker) same(at int, code []byte) int {
 	place := c.list[at].place
 	if !bytes.HasPrefix(c.out[place:], code) {

@@ -7,20 +7,21 @@ import (
 )
 
 // Many numbers in the code of a Go program can be computed from their positions. A compressor
-// cannot exploit this, because the numbers are all different. The numbers account for a quarter of
-// the compressed code. Folding replaces them by other numbers of the same length. unfold.js
-// restores them as the file arrives, one function at a time, so that browsers can compile the code
-// while it loads. For each function, these numbers are replaced:
+// cannot exploit this, because the numbers are all different. They account for a quarter of the
+// compressed code. Folding replaces them by other numbers of the same length. unfold.js restores
+// them as the file arrives, one function at a time, so that browsers can compile the code while it
+// loads. For each function, these numbers are replaced:
 //
 //   - the return address of a call, which the caller writes to the stack: an i64.const of 5 digits,
 //     the function's number times 2^16 plus the number of a block, which increases by one or two
-//     from call to call It is replaced by the difference to the previous address. The last two
+//     from call to call. It is replaced by the difference from the previous address. The last two
 //     digits of the difference are 0, which never occurs in other numbers of 5 digits;
 //   - the number of blocks that the conditional branch after a call leaves, which decreases with
 //     each block that ends before it. It is replaced by the number of blocks that the branch does
-//     not leave. This is usually one, the function itself. Such a branch is recognised by the
-//     preceding local.set of the stack pointer;
-//   - the jump table of a function: each entry is replaced by the difference to the previous entry.
+//     not leave. This is usually one, the function itself. The local.set of the stack pointer
+//     before it identifies such a branch;
+//   - the jump table of a function: each entry is replaced by the difference from the previous
+//     entry.
 //
 // Numbers of the last two kinds keep their number of seven-bit digits. Differences are computed
 // modulo the range of these digits. A file with folded code begins with a custom section that marks
@@ -70,7 +71,7 @@ var errCode = errors.New("the program's code does not have the form that Go 1.26
 	"look at src/cmd/link/internal/wasm/asm.go, and adapt Fold or remove it")
 
 // Fold returns a wasm file with its code folded. It returns an error if unfolding does not restore
-// the file, which means that the code has an unknown form.
+// the file, because the code has an unknown form.
 func Fold(file []byte) (folded []byte, err error) {
 	defer UnknownForm(&err, errCode)
 	folded = slices.Insert(bytes.Clone(file), HeadBytes, foldedMark...)
@@ -84,7 +85,7 @@ func Fold(file []byte) (folded []byte, err error) {
 	return folded, nil
 }
 
-// changeCode folds the code of a file, or unfolds it in the same way as unfold.js.
+// changeCode folds the code of a file, or unfolds it as unfold.js does.
 func changeCode(file []byte, unfold bool) {
 	r := &Reader{File: file, At: HeadBytes}
 	for id := range r.Sections() {
@@ -208,7 +209,7 @@ func (f *functionCode) constant() {
 func (f *functionCode) number() (n uint32) {
 	start := f.At
 	for shift := 0; ; shift += 7 {
-		b := f.File[f.At] // this panics at the end of the file
+		b := f.File[f.At] // panics at the end of the file
 		f.At++
 		n |= uint32(b&0x7f) << shift
 		if b < 0x80 {
@@ -228,8 +229,8 @@ func (f *functionCode) signed() int {
 	return n
 }
 
-// put overwrites the last number read if it has fewer than addressDigits digits, and leaves longer
-// numbers unchanged.
+// put overwrites the last number read if it has fewer than addressDigits digits, and otherwise
+// leaves it unchanged.
 func (f *functionCode) put(n uint32) {
 	if len(f.digits) < addressDigits {
 		f.write(n)

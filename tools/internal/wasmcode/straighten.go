@@ -8,7 +8,7 @@ import (
 )
 
 // Go's compiler does not use the loops and branches of wasm. It compiles a function to one loop
-// around a jump table: each jump writes a block number to local variable 0 and continues at the top
+// around a jump table. Each jump writes a block number to local variable 0 and continues at the top
 // of the loop, where the table jumps to the block with that number. A goroutine also resumes at
 // such a block. Engines compile each of these jumps to an indirect jump to a point where the values
 // of all variables merge, so programs run at a third of the native speed. Straighten therefore
@@ -99,8 +99,7 @@ type flowBlock struct {
 	falls bool // whether control may continue in the next block without a jump
 }
 
-// flowPart is a part of a block: either bytes that are copied, or code that depends on the new
-// structure.
+// flowPart is a part of a block: bytes to copy, or code that depends on the new structure.
 type flowPart struct {
 	op     byte // one of the constants below, such as partCode
 	code   []byte
@@ -116,8 +115,8 @@ const (
 	partUnwind // branch to the instruction at which the function returns while its goroutine waits
 )
 
-// label is a target of branches: the loop of a region (if item is -1), or the end of a wasm block,
-// which precedes an item.
+// label is a target of branches: the loop of a region (if item is -1), or the end of a wasm block
+// before an item.
 type label struct {
 	of   *region
 	item int
@@ -132,7 +131,7 @@ type region struct {
 	entries  []bool // for each item: whether variable 0 selects the item at the entry to the region
 	targets  []bool // for each item: whether the item is the target of a branch
 	table    bool   // whether the region can be entered at an item other than the first
-	numbered bool   // whether variable 0 is the number of a block; otherwise the variable is 0 or 1
+	numbered bool   // variable 0 is the number of a block; otherwise, it is 0 or 1
 }
 
 // parseFlow parses the code of a function, which starts after its length. It returns nil if the
@@ -207,8 +206,8 @@ func (r *flowReader) takes(code ...byte) bool {
 // block.
 func (r *flowReader) target(number int) int { return r.blockOf[min(number, len(r.blockOf)-1)] }
 
-// block reads a block, and the end of the wasm block that precedes the next block. toTable is the
-// number of wasm blocks that a branch to the jump table leaves.
+// block reads a block, and the end of the wasm block before the next block. toTable is the number
+// of wasm blocks that a branch to the jump table leaves.
 func (r *flowReader) block(toTable int) flowBlock {
 	b := flowBlock{falls: true}
 	for depth := 0; ; {
@@ -250,8 +249,8 @@ func (r *flowReader) block(toTable int) flowBlock {
 	}
 }
 
-// returnAddress reads a constant. If the constant is an address in this function, it is the return
-// address of a call. After a panic, the function resumes at the call that precedes this address.
+// returnAddress reads a constant. A constant that is an address in this function is the return
+// address of a call. After a panic, the function resumes at the call before this address.
 func (r *flowReader) returnAddress() {
 	if at := r.functionCode.number(); len(r.digits) == addressDigits && int(at>>16) == r.function {
 		number := int(at & 0xffff)
@@ -373,8 +372,8 @@ func (r *region) within(a, b int) *region {
 }
 
 // enter marks the items through which a block is entered, in this region and the regions inside it.
-// If a jump comes from the code directly outside the region, and its target is not in a loop inside
-// the region, the number of the block is not needed.
+// The number of the block is not needed if a jump comes from the code directly outside the region,
+// and its target is in no loop inside the region.
 func (r *region) enter(block int, jumps bool) {
 	for r.items != nil {
 		i := r.item(block)
@@ -561,7 +560,7 @@ func (f *flow) writeBlock(block int, r *region) {
 }
 
 // goal returns the label to which a jump from one block of the region to another must branch, and
-// the region or block that the jump enters at this label.
+// the region or block that the jump enters there.
 func (r *region) goal(from, to int) (enters *region, l label) {
 	if to <= from {
 		for !r.loop || r.from != to {

@@ -94,7 +94,7 @@ func newPlot(title, xLabel, yLabel string) *plot.Plot {
 }
 
 // Curve draws the miss ratio of a fully associative LRU cache against its capacity, from one line
-// to beyond the footprint. The capacity axis is logarithmic; so is the miss axis if the miss ratios
+// to beyond the footprint. The capacity axis is logarithmic. So is the miss axis if the miss ratios
 // span more than two decades.
 func Curve(name string, lineBytes uint32, c *profile.Curve) (*Chart, error) {
 	capacity := "capacity (fully associative LRU, lines of " + strconv.FormatUint(uint64(lineBytes), 10) + " bytes)"
@@ -182,7 +182,7 @@ func fromZero(p *plot.Plot, most float64) {
 }
 
 // sizeTicks returns ticks at the capacities whose number of lines is a power of two. At most about
-// twelve ticks have labels.
+// twelve of them have labels.
 func sizeTicks(doublings int, lineBytes uint32) []plot.Tick {
 	every := (doublings + 12) / 12
 	var ticks []plot.Tick

@@ -138,12 +138,12 @@ func outputFor(output, name string, traces int) (string, error) {
 	return output, nil
 }
 
-// analyzeAndKeep analyses a trace and writes its profile to path. It returns the result, if there
-// is one, even if it also returns an error.
+// analyzeAndKeep analyses a trace and writes its profile to path. It may return both a result and
+// an error.
 func (a *app) analyzeAndKeep(r *reading, name, path string, lineBytes []uint32, named []string) (*answerable, error) {
 	var out *wholefile.File
 	if path != "" {
-		// The pass may take long, so the file is created first to report a wrong path at once.
+		// The pass may take long, so create the file first to report a wrong path at once.
 		var err error
 		if out, err = create(path); err != nil {
 			return nil, err

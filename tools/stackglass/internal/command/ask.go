@@ -195,7 +195,7 @@ func (a *app) loadFor(r *reading, q ask.Question, name string) (*answerable, err
 	}
 	r.asked, r.analyses = q.Levels(), needed.String()
 	if q.Verb.Name == "what-if" {
-		if r.stacks = q.Stacks(); !q.Given("share") { // with --share, any number of sets may be needed
+		if r.stacks = q.Stacks(); !q.Given("share") { // --share may need any number of sets
 			r.sets = ask.SetNumbers(r.asked) | 1
 		}
 	}

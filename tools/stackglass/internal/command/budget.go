@@ -135,7 +135,7 @@ func (b *budget) broken(value float64) bool {
 type bound struct {
 	budget
 	row     string // the row's name, or * for any row
-	percent bool   // whether the bound limits the change in %, not the difference
+	percent bool   // the bound limits the change in %, and not the difference
 }
 
 // parseBounds parses conditions ROW.NUMBER.difference OP BOUND, where OP is one of > >= < <= and
@@ -166,7 +166,7 @@ func parseBound(text string) (b bound, ok bool) {
 }
 
 // checkBounds returns the first exceeded bound as the error exceeded. err reports a bound on a
-// number that is not part of the comparison.
+// number that the comparison lacks.
 func checkBounds(list []bound, compared []answers.Compared) (exceeded, err error) {
 	for _, b := range list {
 		known := false
@@ -191,8 +191,8 @@ func checkBounds(list []bound, compared []answers.Compared) (exceeded, err error
 	return exceeded, nil
 }
 
-// names reports whether the bound applies to a row. It applies if b.row is the row's first name,
-// all of the row's names joined by slashes, or, if the row has no name, the table's name.
+// names reports whether the bound applies to a row, because b.row is the row's first name, all of
+// its names joined by slashes, or, if it has no name, the table's name.
 func (b *bound) names(row *report.JoinedRow, table string) bool {
 	if b.row == "*" {
 		return true

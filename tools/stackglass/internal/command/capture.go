@@ -53,7 +53,7 @@ func (a *app) cc() *cobra.Command {
 // the runtime are written for Linux.
 func records(system string) bool { return system == "linux" }
 
-// cannotRecord returns the error of a verb that records, on another system than Linux.
+// cannotRecord returns the error of a verb that records on a system other than Linux.
 func cannotRecord(verb *cobra.Command, system string) error {
 	machine := "a container or a virtual machine is sufficient"
 	switch system {
@@ -146,7 +146,7 @@ func (a *app) trace() *cobra.Command {
 }
 
 // tracesItself reports whether a program was linked by `stackglass cc`. It ignores errors, because
-// they are reported when the program is run.
+// running the program reports them.
 func tracesItself(program string) bool {
 	path, err := exec.LookPath(program)
 	if err != nil {

@@ -50,12 +50,11 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	return run(ctx, args, stdin, stdout, stderr)
 }
 
-// run is like [Main], but uses the caller's context.
+// run is [Main] with the caller's context.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	return (&app{stdin: stdin, stderr: stderr, unbuffered: stdout}).run(ctx, args)
 }
 
-// run runs one command line.
 func (a *app) run(ctx context.Context, args []string) int {
 	a.stdout = bufio.NewWriterSize(a.unbuffered, 1<<16)
 	root := a.root()

@@ -159,8 +159,7 @@ func (a *app) loadPair(c *comparing, q ask.Question, args []string) (pair [2]*an
 	return pair, nil
 }
 
-// compared joins the answers about both files. The tables of the document are filled in later by
-// layOut.
+// compared joins the answers about both files. layOut adds the tables of the document later.
 func (a *app) compared(c *comparing, q ask.Question, pair [2]*answerable) (*report.Document, []answers.Compared, error) {
 	var runs [2]*ask.Run
 	for i, l := range pair {

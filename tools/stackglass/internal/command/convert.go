@@ -17,7 +17,7 @@ import (
 )
 
 // convert returns the verb that writes a trace in another format. Its older names are fold, which
-// writes a loop-compressed trace, and unfold, which expands a loop-compressed trace.
+// writes a loop-compressed trace, and unfold, which expands one.
 func (a *app) convert() *cobra.Command {
 	var r *rewriting
 	var to string
@@ -91,7 +91,7 @@ func (a *app) rewrite(r *rewriting, name string, to pass.ConvertOptions) error {
 	return a.convertOne(r.reading, name, r.output, to)
 }
 
-// writtenTo checks the path of a verb's output: it must not be the path of the input.
+// writtenTo checks that the path of a verb's output is not the path of the input.
 func writtenTo(verb, as, output, name string) error {
 	if output == "" {
 		return usagef(verb, " writes a file; give its name, for example: stackglass ", verb, " ", name, " -o ", as)

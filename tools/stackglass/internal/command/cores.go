@@ -46,11 +46,10 @@ func (r *reading) group(spec *analysis.Spec) (err error) {
 	return asUsage(err)
 }
 
-// aboutGroups returns warnings about threads in --cores and --domains that do not occur in the
-// trace.
+// aboutGroups returns warnings about threads in --cores and --domains that the trace lacks.
 func (l *answerable) aboutGroups(r *reading) (doubts []string) {
 	var spec analysis.Spec
-	_ = r.group(&spec) // this cannot fail, because the groups were checked before
+	_ = r.group(&spec) // cannot fail, because the groups were checked before
 	for _, text := range answers.AbsentThreads(l.Profile, spec.Cores) {
 		doubts = append(doubts, l.name+": --cores "+text)
 	}
@@ -61,11 +60,11 @@ func (l *answerable) aboutGroups(r *reading) (doubts []string) {
 }
 
 // sharingCores returns the threads of each core, in the order in which the cores share the caches
-// of h. It returns nil if the analysis of o does not need them. The order is the same as in a
-// simulation: first the cores that --cores lists, then one core for each other thread, in the order
-// in which the threads first appear. This order is known only after the trace was read. Therefore,
-// a trace is read twice if it has more threads than the number of cores that share one cache.
-// Standard input cannot be read twice, so --cores or --domains must list its threads.
+// of h, or nil if the analysis of o does not need them. The order is the same as in a simulation:
+// first the cores that --cores lists, then one core for each other thread, in the order in which
+// the threads first appear. This order is known only after the trace was read. A trace with more
+// threads than cores that share one cache is therefore read twice. Standard input cannot be read
+// twice, so --cores or --domains must list its threads.
 func (r *reading) sharingCores(h hierarchy.Hierarchy, in *pass.Input, o pass.Options) ([][]uint32, error) {
 	fewest := fewestSharers(h)
 	if fewest == 0 || r.domains != "" || !o.Spec.Runs(analysis.Sharing) || in.IsProfile || in.IsByfl {
@@ -106,8 +105,8 @@ func fewestSharers(h hierarchy.Hierarchy) (fewest uint32) {
 	return fewest
 }
 
-// fewThreads reports whether the beginning of a trace, or the headers of a container,
-// show that it has at most the given number of threads.
+// fewThreads reports whether the beginning of a trace, or the headers of a container, show that it
+// has at most the given number of threads.
 func (r *reading) fewThreads(in *pass.Input, o pass.Options, threads uint32) (bool, error) {
 	if in.Bytes == 0 {
 		return false, nil // standard input and pipes cannot be read twice
@@ -149,9 +148,8 @@ func simulatedCores(groups [][]uint32, appeared []uint32) [][]uint32 {
 	return cores[:min(len(cores), simulate.MaxCores)]
 }
 
-// domainsOf returns the groups of threads that share a cache, for levels whose caches are each
-// shared by several cores, but not by all. It returns nil if an analysis cannot have a stack for
-// each group.
+// domainsOf returns the groups of threads that share a cache, for levels with caches that several
+// cores, but not all, share. It returns nil if an analysis cannot have a stack for each group.
 func domainsOf(h hierarchy.Hierarchy, cores [][]uint32) (domains [][]uint32) {
 	for _, c := range h.Levels {
 		for _, threads := range sharersOf(c, cores) {
@@ -168,7 +166,7 @@ func domainsOf(h hierarchy.Hierarchy, cores [][]uint32) (domains [][]uint32) {
 }
 
 // sharersOf returns the threads that share each cache of a level, in ascending order. It returns
-// nil if the caches are private, or if all cores share a single cache.
+// nil if the caches are private, or all cores share one.
 func sharersOf(c hierarchy.Cache, cores [][]uint32) (groups [][]uint32) {
 	if c.SharedBy <= 1 || uint64(c.SharedBy) >= uint64(len(cores)) {
 		return nil
@@ -179,8 +177,8 @@ func sharersOf(c hierarchy.Cache, cores [][]uint32) (groups [][]uint32) {
 	return groups
 }
 
-// sharersDoubts returns warnings that list the threads that share each cache, because the order in
-// which threads appear determines these threads.
+// sharersDoubts returns warnings that list the threads that share each cache, because they depend
+// on the order in which threads appear.
 func sharersDoubts(h hierarchy.Hierarchy, cores [][]uint32) (doubts []string) {
 	for _, c := range h.Levels {
 		groups := sharersOf(c, cores)

@@ -21,14 +21,14 @@ import (
 type exporting struct {
 	machineOptions
 	r       *reading
-	usual   bool // whether the user specified no hierarchy, so that h is the default hierarchy
+	usual   bool // the user specified no hierarchy, so h is the default hierarchy
 	to      string
 	output  string
 	lines   []uint
 	event   string
 	table   string
 	oneCore bool
-	h       hierarchy.Hierarchy // the hierarchy; without levels if the user specified no hierarchy
+	h       hierarchy.Hierarchy // the hierarchy; without levels if the user specified none
 }
 
 // exportForms lists the values of --to.
@@ -78,10 +78,10 @@ func (a *app) runExport(cmd *cobra.Command, e *exporting, name string) error {
 	if e.ofSites() {
 		needed := analysis.Sites
 		if e.r.sample == "" {
-			needed |= analysis.Blocks // blocks are needed for call paths
+			needed |= analysis.Blocks // call paths need blocks
 		}
 		if len(e.h.Levels) > 0 {
-			needed |= analysis.Sharing // each thread has private caches, the same as for what-if
+			needed |= analysis.Sharing // each thread has private caches, as for what-if
 		}
 		if ask.SetNumbers(e.h) != 0 {
 			needed |= analysis.Sets

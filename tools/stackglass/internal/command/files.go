@@ -61,7 +61,7 @@ func contentOf(content []byte) func(io.Writer) error {
 }
 
 // keep writes the profile of a pass to out, the file that was created for path, and returns the
-// path of the profile. A partial profile does not replace a complete one: it is written to a path
+// path of the profile. A partial profile does not replace a complete one, but is written to a path
 // that ends in .partial.sgp.
 func (a *app) keep(l *answerable, out *wholefile.File, path string) (string, error) {
 	if l.Stopped != nil && isCompleteProfile(path) {
@@ -109,8 +109,8 @@ func (a *app) save(path string, content []byte) error {
 	return saveFile(path, write)
 }
 
-// besideWhole returns the path for the export of a partial profile. The export must not replace a
-// file or a folder of tables that may be complete.
+// besideWhole returns the path for the export of a partial profile, which must not replace a file
+// or a folder of tables that may be complete.
 func besideWhole(path string) string {
 	there, err := os.Stat(path)
 	if err == nil && there.IsDir() {
@@ -131,8 +131,8 @@ func besideWhole(path string) string {
 // aboutTables is the name of the table that describes the other tables in its folder.
 const aboutTables = "input"
 
-// saveTables writes each table to a separate file in a folder. The table that describes the other
-// tables is removed first and written last, so a folder that contains this table is complete.
+// saveTables writes each table to a separate file in a folder. It removes the table that describes
+// the other tables first and writes it last, so a folder that contains this table is complete.
 func (e *exporting) saveTables(x *export.Export, folder string) error {
 	tables, warnings := x.Tables()
 	if !x.Run.Wanted() {

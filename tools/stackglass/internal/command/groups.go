@@ -144,7 +144,7 @@ func filled(text string, width int) string {
 }
 
 // fit limits the tables of a document to the width of a terminal. It splits a table that is too
-// wide into several tables with the same rows, and repeats the first column in each table.
+// wide into several tables with the same rows and the same first column.
 func fit(d *report.Document, width int) *report.Document {
 	narrow := *d
 	narrow.Tables, narrow.Prose = fitTables(d.Tables, width), fitTables(d.Prose, width)

@@ -200,7 +200,7 @@ func endOf(f *pass.Facts) report.Value {
 }
 
 // capturedFacts returns the facts that were recorded with the trace. If a name has several values,
-// the last value is used; but all values of arguments are joined.
+// the last one is used, but all values of arguments are joined.
 func capturedFacts(capture []trace.Fact) (facts []report.Fact) {
 	texts := map[string]string{}
 	var names []string

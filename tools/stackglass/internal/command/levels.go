@@ -96,8 +96,8 @@ func givenLevels(caches []string) (h hierarchy.Hierarchy, err error) {
 }
 
 // readHierarchy parses a file in YAML or in one of the formats of package config. h.About lists the
-// settings of the file that a [hierarchy.Hierarchy] cannot express. where is the option with which
-// the user named the file.
+// settings that a [hierarchy.Hierarchy] cannot express. where is the option with which the user
+// named the file.
 func readHierarchy(where, path string, text []byte) (h hierarchy.Hierarchy, err error) {
 	var notes []string
 	form := config.Recognise(text)
@@ -143,7 +143,7 @@ func readYAML(text []byte) (hierarchy.Hierarchy, error) {
 	return config.FromNode(node)
 }
 
-// fromYAML converts a YAML node. Aliases are rejected: a few bytes of aliases can expand to
+// fromYAML converts a YAML node. It rejects aliases, because a few bytes of aliases can expand to
 // gigabytes, and a hierarchy does not need them.
 func fromYAML(from *yaml.Node) (config.Node, error) {
 	to := config.Node{Line: from.Line, Text: from.Value}

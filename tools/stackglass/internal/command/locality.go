@@ -12,7 +12,7 @@ import (
 )
 
 // localityVerbs lists the verbs that locality replaces, by the values of --by. The first verb is
-// the default. Each verb also remains a separate command, which the help does not list.
+// the default. Each verb remains a separate command, which the help does not list.
 var localityVerbs = []struct{ by, verb string }{
 	{"size", "curve"},
 	{"distance", "histogram"},
@@ -26,9 +26,8 @@ func isLocality(verb string) bool {
 	return slices.ContainsFunc(localityVerbs, func(l struct{ by, verb string }) bool { return l.verb == verb })
 }
 
-// locality returns the verb for stack distances and the results that follow from stack distances
-// without a hierarchy. The verb has the options of all verbs that it replaces, and runs one of
-// these verbs.
+// locality returns the verb for stack distances and for results that follow from them without a
+// hierarchy. It has the options of all verbs that it replaces, and runs one of them.
 func (a *app) locality() *cobra.Command {
 	var by string
 	verbs := map[string]*cobra.Command{}

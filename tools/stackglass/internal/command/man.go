@@ -9,7 +9,7 @@ import (
 )
 
 // man returns the hidden verb that prints the manual page of the command in roff, for packages. The
-// page is generated from the same verbs, options and texts as the help.
+// verbs, options and texts are those of the help.
 func (a *app) man() *cobra.Command {
 	return &cobra.Command{
 		Use:    "man",

@@ -28,7 +28,6 @@ import (
 	"github.com/stackglass/stackglass/tools/stackglass/internal/wholefile"
 )
 
-// multicoreOptions contains the options that the page does not offer, and the prediction.
 type multicoreOptions struct {
 	r         *reading
 	at, check string // the input for which a run is predicted, and a recorded run with this input
@@ -138,7 +137,7 @@ func (m *multicoreOptions) question(words answers.MulticoreQuestion) (q predict.
 	return q, nil
 }
 
-// passError is an error that occurs while a trace is read, rather than an error in the question.
+// passError is an error while a trace is read, and not in the question.
 type passError struct{ err error }
 
 func (e *passError) Error() string { return e.err.Error() }
@@ -161,7 +160,7 @@ func (a *app) predict(m *multicoreOptions, l *answerable, words answers.Multicor
 	}, nil
 }
 
-// predictOne predicts from the trace of one run. It reads this trace once for each number of cores.
+// predictOne predicts from the trace of one run. It reads the trace once for each number of cores.
 func (a *app) predictOne(m *multicoreOptions, q predict.Question, name string) (*pass.Predicted, error) {
 	common, err := m.r.options(a, nil)
 	if err != nil {

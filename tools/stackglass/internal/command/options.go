@@ -32,7 +32,7 @@ type reading struct {
 	strict      bool
 	mergeable   bool
 	analyses    string           // in the syntax of analysis.ParseAnalyses; "" selects the default analyses
-	usual       bool             // whether to use analysis.Usual unless the user lists analyses
+	usual       bool             // use analysis.Usual unless the user lists analyses
 	sets        stack.SetNumbers // which set tables to compute; 0 selects the default
 	stacks      analysis.Stacks  // which per-core stacks to compute; 0 selects all
 	setCounts   string           // "all" or "most"
@@ -47,12 +47,12 @@ type reading struct {
 
 	utilisation []string          // caches whose utilisation is measured by site, as typed
 	levels      []hierarchy.Cache // the default value of utilisation
-	// whether to record, for each site, which sites accessed its lines before
+	// record, for each site, the sites that accessed its lines before
 	previous bool
 
 	cores, domains string // groups of threads in the syntax of analysis.ParseGroups, or ""
-	// asked is the hierarchy of the question. The cores that share its caches are the
-	// domains of the analysis, unless the option domains is set.
+	// asked is the hierarchy of the question. The cores that share its caches are the domains of
+	// the analysis, unless the option domains is set.
 	asked hierarchy.Hierarchy
 
 	checkpoints *checkpoints // nil if the verb has no checkpoints
@@ -144,7 +144,7 @@ func complete(cmd *cobra.Command, option string, words []string) {
 	must(cmd.Flags().SetAnnotation(option, completions, words))
 }
 
-// completeFiles is like complete, but for an option whose value may also be a file.
+// completeFiles is complete for an option whose value may also be a file.
 func completeFiles(cmd *cobra.Command, option string, words []string) {
 	must(cmd.Flags().SetAnnotation(option, completionsOrFiles, words))
 }
@@ -155,9 +155,9 @@ const (
 	completionsOrFiles = "completions or files"
 )
 
-// registerCompletions registers the completions of all options. Cobra retains the registered
-// functions, and therefore the commands, until the process ends. Therefore, completions are
-// registered only when a shell requests them.
+// registerCompletions registers the completions of all options. Cobra keeps the registered
+// functions, and therefore the commands, until the process ends. It is therefore called only when a
+// shell requests completions.
 func registerCompletions(cmd *cobra.Command) {
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
 		for name, directive := range map[string]cobra.ShellCompDirective{completions: cobra.ShellCompDirectiveNoFileComp, completionsOrFiles: cobra.ShellCompDirectiveDefault} {
@@ -181,8 +181,8 @@ func (r *reading) changed(options ...string) string {
 	return ""
 }
 
-// must panics if there is an error. It is used only for errors that result from a bug in this
-// package.
+// must panics if there is an error. It is used only for errors that a bug in this package would
+// cause.
 func must(err error) {
 	if err != nil {
 		panic(err)
@@ -221,7 +221,7 @@ func (r *reading) options(a *app, lineBytes []uint32) (pass.Options, error) {
 		},
 	}
 	switch {
-	case r.changed("sets") == "": // the default; a resumed run retains its numbers of sets
+	case r.changed("sets") == "": // the default; a resumed run keeps its numbers of sets
 	case r.setCounts == "all":
 		o.Spec.SetNumbers = stack.AllSetNumbers
 	case r.setCounts == "most":
@@ -341,7 +341,7 @@ func (a *app) load(r *reading, name string, lineBytes []uint32) (*answerable, er
 	return a.loadOpened(r, in, lineBytes)
 }
 
-// loadOpened is like load, but takes an open FILE.
+// loadOpened is load for an open FILE.
 func (a *app) loadOpened(r *reading, in *pass.Input, lineBytes []uint32) (*answerable, error) {
 	o, err := r.options(a, lineBytes)
 	if err != nil {
@@ -422,7 +422,7 @@ func (l *answerable) doubts() []string {
 }
 
 // answer prints a document about a loaded profile. It returns the error that ended the pass early,
-// if there is one.
+// or nil.
 func (a *app) answer(l *answerable, format string, d *report.Document) error {
 	d.Warnings = append(l.warnings, d.Warnings...)
 	if err := a.print(format, d); err != nil {
@@ -431,8 +431,8 @@ func (a *app) answer(l *answerable, format string, d *report.Document) error {
 	return l.Stopped
 }
 
-// print writes a document to stdout. The warnings are printed to stderr, except for JSON documents,
-// because these contain the warnings.
+// print writes a document to stdout. It prints the warnings to stderr, except for JSON documents,
+// which contain them.
 func (a *app) print(format string, d *report.Document) error {
 	if format != string(report.JSON) {
 		for _, w := range d.Warnings {

@@ -254,7 +254,6 @@ type runAnswers struct {
 // modelsOpener opens the models of a profile, with the LLVM IR of its program.
 type modelsOpener = func(p *profile.Profile, name string, module []byte) (*costmodel.Models, error)
 
-// answersOf computes the answers about a profile.
 func (o *scaleOptions) answersOf(p *profile.Profile, processor *pipeline.Processor, open modelsOpener) (*runAnswers, error) {
 	t := &runAnswers{p: p}
 	run, err := blocks.DecodeRun(p.Blocks)
@@ -453,7 +452,7 @@ func (o *scaleOptions) reuse(p *profile.Profile) report.Table {
 	return t
 }
 
-// sameFigure is the largest relative difference that rounding can cause.
+// sameFigure is the maximum relative difference due to rounding.
 const sameFigure = 1e-12
 
 // checked returns a table with a row for each figure: the predicted value and the value in the real

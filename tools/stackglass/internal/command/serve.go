@@ -17,9 +17,8 @@ import (
 	"github.com/stackglass/stackglass/tools/stackglass/internal/web"
 )
 
-// friendlyAddress is the default address of the page. The address is always the same, so that the
-// browser finds its storage for the page again. If the port is in use, the server uses any free
-// port.
+// friendlyAddress is the default address of the page. It is always the same, so that the browser
+// finds its storage for the page again. If the port is in use, the server uses any free port.
 const friendlyAddress = "127.0.0.1:7411"
 
 // serve returns the verb that serves the page on this machine.

@@ -33,8 +33,8 @@ type simulation struct {
 	i1, d1, ll     string // Cachegrind's options
 	translated     simulate.Result
 	hasTranslation bool
-	// whether the trace identifies the instruction of each reference; only determined for prefetchers
-	// that need instructions
+	// whether the trace identifies the instruction of each reference; determined only for
+	// prefetchers that need instructions
 	instructions bool
 }
 
@@ -263,8 +263,7 @@ func (s *simulation) translator(h hierarchy.Hierarchy, o simulate.Options) (*sim
 	return simulate.New(h.Translation(), o)
 }
 
-// measuredOf converts the result of a simulation to an answer of the same form as the answers of
-// what-if.
+// measuredOf converts the result of a simulation to an answer in the form of what-if.
 func measuredOf(h hierarchy.Hierarchy, l *answerable, r simulate.Result) hierarchy.Prediction {
 	var counted []hierarchy.Counted
 	for i := range r.Levels {

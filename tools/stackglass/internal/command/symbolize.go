@@ -21,8 +21,8 @@ func addSymbols(cmd *cobra.Command, files *[]string) {
 	cmd.Flags().StringArrayVar(files, "symbols", nil, "read function names and source lines from this `PROGRAM` or library; PROGRAM@ADDRESS also states its load address")
 }
 
-// symbolize adds the function, file and line of instructions from the program's files. The result
-// is a list of warnings.
+// symbolize adds the function, file and line of instructions from the program's files. It returns a
+// list of warnings.
 func symbolize(p *profile.Profile, files []string) (notes []string, err error) {
 	if len(files) > 0 && p.Sites == nil {
 		return nil, usagef("--symbols: the profile contains no source locations that could be named")
@@ -104,8 +104,8 @@ func (n *naming) one(s *profile.Site) {
 	}
 }
 
-// nameFiles shortens the file names of sites in the same way as an analysis. It uses the paths of
-// the files if the paths are known.
+// nameFiles shortens the file names of sites as an analysis does. It uses the paths of the files if
+// they are known.
 func nameFiles(s *profile.Sites, paths map[*profile.Site]string) {
 	path := func(site *profile.Site) string { return cmp.Or(paths[site], site.File) }
 	var all []string

@@ -72,8 +72,8 @@ func nothing(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// unknownVerb returns the error that the first word of a command line is not a verb. The error
-// suggests similar verbs or lists all verbs.
+// unknownVerb returns the error that the first word of a command line is not a verb. It suggests
+// similar verbs or lists all verbs.
 func unknownVerb(root *cobra.Command, args []string) error {
 	at := slices.IndexFunc(args, func(arg string) bool { return !strings.HasPrefix(arg, "-") })
 	if at < 0 {
@@ -198,8 +198,7 @@ func asUsage(err error) error {
 
 func usagef(parts ...string) error { return &usageError{errors.New(strings.Join(parts, ""))} }
 
-// usage is like asUsage, but for errors of package ask, which name options without the leading
-// dashes.
+// usage is asUsage for errors of package ask, which name options without the leading dashes.
 func usage(err error) error {
 	var option *trace.OptionError
 	if errors.As(err, &option) && option.Option != "cache" && option.Option != "hierarchy" {
@@ -236,7 +235,7 @@ func is[T error](err error) bool {
 	return errors.As(err, &target)
 }
 
-// sentence returns the message for an error of a verb, together with advice.
+// sentence returns the message for an error of a verb, with advice.
 func sentence(err error, verb *cobra.Command) string {
 	text := strings.TrimSpace(err.Error())
 	help := "; see `" + helpOf(verb) + "`"

@@ -115,7 +115,7 @@ func (v *validation) off(b *budget) float64 {
 	return math.Abs(relative(v.predicted.Levels[level].Misses, v.counted.Levels[level].Misses))
 }
 
-// shareOff returns relative(x, y) as a table value, or no value if the result is infinite.
+// shareOff returns relative(x, y) as a table value, or no value if it is infinite.
 func shareOff(x, y float64) report.Value {
 	if off := relative(x, y); !math.IsInf(off, 0) {
 		return report.Ratio(off)
@@ -169,8 +169,8 @@ func (v *validation) reasons(r simulate.Result) (list []string) {
 	return list
 }
 
-// groupsKnown returns an error for levels that some cores share, unless --cores lists the cores:
-// the stacks to analyse are chosen before the trace is read.
+// groupsKnown returns an error for levels that some cores share, unless --cores lists the cores,
+// because the stacks to analyse are chosen before the trace is read.
 func groupsKnown(s *simulation, r simulate.Result) error {
 	for _, l := range r.Levels {
 		n := int(min(uint64(l.Cache.SharedBy), simulate.MaxCores))
@@ -204,7 +204,7 @@ func sortedCores(r simulate.Result) (cores [][]uint32) {
 // views returns a table with a row for each level and each model of MODELS §6 that applies to it,
 // with the simulated misses. The models of private levels are the private stacks (MODELS §6.1),
 // Anger's formula (MODELS §6.3) and the coherent stacks (MODELS §6.4). The model of shared levels
-// is the concurrent stack (MODELS §6.2). Misses are limited to the misses of the level above in the
+// is the concurrent stack (MODELS §6.2). Misses are at most the misses of the level above in the
 // same model.
 func (v *validation) views(asker *hierarchy.Asker) report.Table {
 	t := report.Table{Key: "views", Title: "Misses of all cores, as predicted by each model of coherence and as simulated", Columns: report.Columns(

@@ -95,7 +95,7 @@ func (a *app) runValidateLoops(s *simulation, o *loopValidation, names []string)
 	return a.answer(l, s.r.format, d)
 }
 
-// validateKernels validates the built-in kernels. By default it uses the caches for which counts of
+// validateKernels validates the built-in kernels. Its default caches are those for which counts of
 // DineroIV are recorded.
 func (a *app) validateKernels(s *simulation, o *loopValidation, caches []misses.Cache) error {
 	if len(caches) == 0 {

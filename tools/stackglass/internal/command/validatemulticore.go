@@ -43,7 +43,7 @@ func addMulticoreValidation(s *simulation) *multicoreValidation {
 	return o
 }
 
-// numbered is the trace of a run, and the number of cores of this run.
+// numbered is the trace of a run with its number of cores.
 type numbered struct {
 	cores int
 	name  string
@@ -245,7 +245,7 @@ func (o *multicoreValidation) table() report.Table {
 }
 
 // addComparison adds rows for each level: the mean ratio of private caches, and the global ratio.
-// weighed means that the weights of blocks are computed from equations.
+// weighed means that equations yield the weights of blocks.
 func addComparison(t *report.Table, row *validate.Row, grind *validate.Cachegrind, weighed bool) {
 	for i := range row.Levels {
 		l := &row.Levels[i]

@@ -92,7 +92,7 @@ func saveChart(path string, format chart.Format, draw func() (*chart.Chart, erro
 	return saveFile(path, func(w io.Writer) error { return drawn.Write(w, format) })
 }
 
-// exactRows reports whether a format is meant for programs and therefore contains every row.
+// exactRows reports whether a format is for programs, and therefore contains every row.
 func exactRows(format string) bool {
 	return format == string(report.CSV) || format == string(report.JSON)
 }
@@ -151,8 +151,7 @@ func addMeasures(cmd *cobra.Command, r *reading) {
 // readable demangles a function name.
 func readable(name string) string { return demangle.Filter(name, demangle.NoEnclosingParams) }
 
-// loops adds the option to read symbols from the program. A loop-compressed trace does not support
-// this option.
+// loops adds the option to read symbols from the program. Loop-compressed traces do not support it.
 func (a *app) loops(cmd *cobra.Command, o *asking) {
 	var symbols []string
 	addSymbols(cmd, &symbols)
@@ -239,7 +238,7 @@ func chosenProcessor(name string) (*pipeline.Processor, error) {
 	return p, asUsage(err)
 }
 
-// loadByfl reads a result of Byfl as a profile that contains only counters.
+// loadByfl reads a result of Byfl as a profile with only counters.
 func (a *app) loadByfl(r *reading, in *pass.Input) (*answerable, error) {
 	if err := r.refuseForResult(in.Name, "a result of Byfl"); err != nil {
 		return nil, err
@@ -281,8 +280,8 @@ func (a *app) diagnose(cmd *cobra.Command, o *asking) {
 	o.last = func(d *report.Document) error { return checkTableBudgets(budgets, d) }
 }
 
-// tableBudget is the condition of one --fail-if: a column of a table, and a bound on each number in
-// the column.
+// tableBudget is the condition of one --fail-if: a column of a table, and a bound on each of its
+// numbers.
 type tableBudget struct {
 	budget
 	table string

@@ -9,9 +9,9 @@
 //	sum    8 bytes little-endian: XXH64 of the data
 //
 // KEY.part is a generation that is being written. When it is flushed to the disk, it is renamed,
-// and the second-last generation is removed. Therefore, at least one of the two newest generations
-// is complete whenever the program or the machine stops. The process that runs the analysis holds a
-// lock on KEY.lock.
+// and the second-last generation is removed. At least one of the two newest generations is
+// therefore complete whenever the program or the machine stops. The process that runs the analysis
+// holds a lock on KEY.lock.
 package folder
 
 import (
@@ -67,7 +67,7 @@ func (f *Folder) Own(key string) (release func(), err error) {
 			return nil, err
 		}
 		if stillThere(path, lock) {
-			_ = os.Remove(f.part(key)) // if the removal fails, writing the file will also fail
+			_ = os.Remove(f.part(key)) // if the removal fails, writing the file will fail, too
 			return func() { system.RemoveLocked(lock) }, nil
 		}
 		lock.Close() // the owner of the lock has just removed the file
@@ -80,7 +80,7 @@ func stillThere(path string, lock *os.File) bool {
 	return err == nil && openErr == nil && os.SameFile(named, open)
 }
 
-// Save implements [profile.Checkpoints]. It stores only one field of e, Key, in the file name.
+// Save implements [profile.Checkpoints]. It stores only the Key of e, in the file name.
 func (f *Folder) Save(e profile.Entry, write func(io.Writer) error) error {
 	if err := check(e.Key); err != nil {
 		return err

@@ -71,13 +71,13 @@ func (c *Checkpoints) load(in *Input) (*workers.Checkpoint, error) {
 	return from, nil
 }
 
-// unusable returns the error that a pass cannot resume from its checkpoint. It does not delete the
-// checkpoint.
+// unusable returns the error that a pass cannot resume from its checkpoint, which it does not
+// delete.
 func (c *Checkpoints) unusable(in *Input, err error) error {
 	return &CheckpointError{Name: in.Name, Place: c.Place, Err: err}
 }
 
-// refuse converts an error about a changed file into a [CheckpointError].
+// refuse converts an error about a changed file to a [CheckpointError].
 func (c *Checkpoints) refuse(in *Input, err error) error {
 	var other *workers.OtherFileError
 	if c == nil || !errors.As(err, &other) {
@@ -112,7 +112,7 @@ type saver struct {
 	unsaved error           // why no more checkpoints are saved
 }
 
-// begin restores the runner from a checkpoint if a checkpoint exists.
+// begin restores the runner from a checkpoint, if there is one.
 func (c *Checkpoints) begin(in *Input, content *workers.File, runner analysis.Run, o *Options, from *workers.Checkpoint) (*saver, error) {
 	if c == nil {
 		return &saver{}, nil
@@ -141,7 +141,7 @@ func (c *Checkpoints) begin(in *Input, content *workers.File, runner analysis.Ru
 	return s, nil
 }
 
-// look saves a checkpoint if a checkpoint is due.
+// look saves a checkpoint if one is due.
 func (s *saver) look() {
 	if s.keeper != nil && s.unsaved == nil && s.keeper.Due() {
 		s.save()
@@ -150,7 +150,7 @@ func (s *saver) look() {
 
 var errNoMemory = errors.New("saving a checkpoint needs more memory than --memory allows (default: half of the free memory)")
 
-// save saves a checkpoint. Meanwhile, a copy of the state is in memory.
+// save saves a checkpoint. Meanwhile, memory contains a copy of the state.
 func (s *saver) save() {
 	held := memoryInUse()
 	if s.memory > 0 && held > s.memory/2 {

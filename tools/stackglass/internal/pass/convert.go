@@ -115,8 +115,7 @@ func (c *conversion) over(err error) (bool, error) {
 	return err != nil, err
 }
 
-// how describes how the recorded run ended; the description is stored at the end of the converted
-// trace.
+// how describes how the recorded run ended, for the end of the converted trace.
 func (c *conversion) how() string {
 	switch limit := c.options.Part.Limit; {
 	case c.done.Stopped != nil:
@@ -159,8 +158,8 @@ func (c *conversion) rows(t *open.Trace, w rowWriter) error {
 	}
 }
 
-// choose reduces a batch to the references that belong to the part to convert, and the entries of
-// blocks around these references. It returns the number of references.
+// choose reduces a batch to the references in the part to convert, and the entries of the blocks
+// around them. It returns the number of references.
 func (c *conversion) choose(b *trace.Batch) (references uint64) {
 	p, left := &c.options.Part, ^uint64(0)
 	if p.Limit > 0 {

@@ -96,7 +96,7 @@ func Open(ctx context.Context, name string, stdin io.Reader) (*Input, error) {
 	return in, nil
 }
 
-// isModule recognises the text of LLVM IR by the beginning of the text or by the file's name.
+// isModule recognises the text of LLVM IR by its beginning or by the file's name.
 func isModule(name string, head []byte) bool {
 	begins := []string{"; ModuleID =", "source_filen", "target datal", "target tripl"}
 	return slices.Contains(begins, string(head)) || strings.HasSuffix(name, ".ll")
@@ -199,7 +199,7 @@ func (in *Input) readProfile() (*profile.Profile, error) {
 func endedBy(ctx context.Context, r io.Reader) io.Reader {
 	out, in := io.Pipe()
 	go func() {
-		// Hide all methods of r except Read, because otherwise a file would be copied in smaller pieces.
+		// Hide all methods of r except Read. Otherwise, a file would be copied in smaller pieces.
 		_, err := io.CopyBuffer(struct{ io.Writer }{in}, struct{ io.Reader }{r}, make([]byte, 1<<18))
 		in.CloseWithError(err)
 	}()

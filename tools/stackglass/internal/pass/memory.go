@@ -15,8 +15,7 @@ import (
 
 // ballast is memory that is never touched, so the system does not allocate pages for it. The
 // garbage collector counts it as part of the heap, and therefore does not collect a small heap
-// again and again. Frequent collections would slow down all goroutines. A run with many lines drops
-// the ballast.
+// again and again, which would slow down all goroutines. A run with many lines drops the ballast.
 var ballast []byte
 
 // HoldBallast allocates unused memory, so that a program with a low GOGC, which suits large heaps,
@@ -81,7 +80,7 @@ const modelShare = 70
 
 // AvailableMemory returns half of the bytes that the system can provide without swapping, or 0 if
 // this number is unknown. The other half is for other programs, and for the file cache. A program
-// cannot survive running out of memory, so a pass stops before the memory is exhausted.
+// cannot survive running out of memory, so a pass stops before.
 func AvailableMemory() uint64 {
 	return availableIn(readText("/proc/meminfo"), readText("/sys/fs/cgroup/memory.max"), readText("/sys/fs/cgroup/memory.current"))
 }

@@ -63,8 +63,7 @@ type Result struct {
 	Unsaved  error              // why the last checkpoint could not be saved, or nil
 }
 
-// packings lists the compression formats that only this program reads, in addition to the common
-// formats.
+// packings lists the compression formats that only this program reads, besides the common formats.
 var packings = []open.Packing{gzip.Packing, zstd.Packing, xz.Packing, zip.Packing, snappy.Packing}
 
 // ErrInterrupted means that the user interrupted the pass.
@@ -76,7 +75,7 @@ type interrupted struct{}
 func (interrupted) Error() string        { return "interrupted" }
 func (interrupted) Is(target error) bool { return target == analysis.ErrStopped }
 
-// Analyze returns the input's profile. It fails if there is no profile; [Result.Stopped] is set if
+// Analyze returns the input's profile. It fails if there is no profile. [Result.Stopped] is set if
 // the profile is partial.
 func (in *Input) Analyze(ctx context.Context, o Options) (*Result, error) {
 	if in.IsProfile {
@@ -197,7 +196,7 @@ func (in *Input) run(ctx context.Context, runner analysis.Run, o Options, saver 
 		linesBetweenLooks = 1 << 17 // about 10 MB of model memory; a few range references can touch many lines
 	)
 	looked := uint64(0) // number of lines at the last check
-	begun := false      // whether at least one reference was analysed
+	begun := false      // at least one reference was analysed
 	for step := 0; ; step++ {
 		if ctx.Err() != nil && !halt(runner) {
 			return ErrInterrupted
@@ -260,8 +259,7 @@ func (in *Input) readError(ctx context.Context, err error) error {
 	return err
 }
 
-// watcher is a reader that remembers the first bad record, because the runner only counts bad
-// records.
+// watcher is a reader that remembers the first bad record. The runner only counts bad records.
 type watcher struct {
 	reader   trace.Reader
 	firstBad *trace.SyntaxError

@@ -23,8 +23,8 @@ func TryLock(file *os.File) error {
 	return err
 }
 
-// RemoveLocked removes a file that this process has locked, and then closes it. Removing the file
-// while it is locked prevents other processes from holding a lock on a removed file.
+// RemoveLocked removes a file that this process has locked, and then closes it. In this order, no
+// other process can hold a lock on a removed file.
 func RemoveLocked(file *os.File) {
 	_ = os.Remove(file.Name())
 	file.Close()

@@ -44,7 +44,7 @@ func TryLock(file *os.File) error {
 }
 
 // RemoveLocked closes a file that this process has locked, and removes it. Windows does not remove
-// open files. If another process has opened the file in the meantime, that process removes the file
+// open files. If another process has opened the file in the meantime, that process removes it
 // later.
 func RemoveLocked(file *os.File) {
 	file.Close()
