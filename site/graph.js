@@ -4,7 +4,7 @@
 // chosen. The script is loaded when the first graph is shown.
 "use strict";
 (function () {
-  const graphs = new Map(); // what Go handed over last, by id
+  const graphs = new Map(); // the latest data from Go, by id
   let onPick = null;
   const svg = (name, attributes, parent) => {
     const e = document.createElementNS("http://www.w3.org/2000/svg", name);
@@ -12,7 +12,7 @@
     if (parent) parent.append(e);
     return e;
   };
-  const pad = 12, line = 18; // pixels
+  const pad = 12, line = 18; // padding and line height in pixels
 
   class Graph extends HTMLElement {
     static observedAttributes = ["graph"];

@@ -1,13 +1,13 @@
-// This script takes the place of a server in the single HTML file. Everything that the page and its
-// workers fetch, import or start as a worker comes from this file. The page and the workers need
-// not know this, and the policy can forbid every connection.
+// This script replaces the server in the single HTML file. Everything that the page and its workers
+// fetch, import or start as a worker comes from this file, without changes to the page or the
+// workers. The policy can therefore forbid every connection.
 //
-// tools/sitebuild/single.go builds the file. This script comes first; elements script[data-file]
-// contain the programs and demos, compressed with gzip and encoded as base64. It is also the first
-// script of every worker, which receives the files in a message.
+// tools/sitebuild/single.go builds the file. This script is the first in the page and in every
+// worker. Elements script[data-file] contain the programs and demos, compressed with gzip and
+// encoded as base64. A worker receives these files in a message.
 "use strict";
 (function () {
-  const bundle = ["single.js", "wasm_exec.js", "worker.js"]; // what a worker runs
+  const bundle = ["single.js", "wasm_exec.js", "worker.js"]; // the scripts of a worker
   const types = { wasm: "application/wasm", c: "text/plain; charset=utf-8", html: "text/html; charset=utf-8" };
   const page = self.document;
   const found = page ? parsed().then(collect) : arrived();
@@ -29,11 +29,11 @@
   }
 
   function arrived() {
-    self.importScripts = () => {}; // wasm_exec.js is there already
+    self.importScripts = () => {}; // wasm_exec.js is already part of the worker's scripts
     return new Promise((resolve) => {
       self.addEventListener("message", function take(event) {
         if (!event.data.files) return;
-        event.stopImmediatePropagation(); // it is no message for the program
+        event.stopImmediatePropagation(); // the message is not for the program
         self.removeEventListener("message", take);
         resolve({ ...event.data, address: URL.createObjectURL(event.data.worker) });
       });
@@ -42,7 +42,7 @@
 
   self.fetch = async function (name) {
     const { files } = await found;
-    name = name.replace(/\.[0-9a-f]{16}\./, "."); // as a program names its names
+    name = name.replace(/\.[0-9a-f]{16}\./, "."); // files are stored without the hash in their names
     if (!files.has(name)) throw new TypeError(name + " is not in this file");
     const packed = Uint8Array.from(atob(await files.get(name).text()), (letter) => letter.charCodeAt(0));
     const body = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));

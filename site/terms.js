@@ -11,7 +11,7 @@
   }
   const pattern = new RegExp("(?<![\\w-])(" + Array.from(entries.keys()).sort((a, b) => b.length - a.length)
     .map((word) => word.replace(/[.*+?^${}()|[\]\\]/g, "\\$&").replace(/ /g, "\\s+")).join("|") + ")(?:e?s)?(?![\\w-])", "gi");
-  // The terms in view: the ranges of each text node, and each term once.
+  // The visible terms: the ranges in each text node, and each term once.
   let found = new Map(), inView = new Map();
   function scan() {
     const result = document.getElementById("result");
@@ -89,7 +89,7 @@
     }
     const hit = (found.get(node) || []).find(({ range }) => range.startOffset <= offset && offset <= range.endOffset);
     if (!hit) return null;
-    const at = hit.range.getBoundingClientRect(); // the caret snaps to the nearest text
+    const at = hit.range.getBoundingClientRect(); // the caret position is that of the nearest text
     return x >= at.left - 2 && x <= at.right + 2 && y >= at.top - 2 && y <= at.bottom + 2 ? hit : null;
   }
   addEventListener("pointermove", (e) => {
@@ -122,7 +122,7 @@
   });
   addEventListener("keydown", (e) => {
     if (e.key !== "Escape" || !shown) return;
-    e.stopImmediatePropagation(); // the key closes this and nothing else
+    e.stopImmediatePropagation(); // the key closes only the explanation
     hide();
   }, true);
   addEventListener("scroll", hide, { capture: true, passive: true });

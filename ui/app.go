@@ -155,9 +155,9 @@ func (a *App) reload() {
 	})
 }
 
-// Follow navigates to the screen in the URL's hash after the hash has changed. Of several links in
-// quick succession, the last takes effect, even while an earlier change of the screen is pending.
-// Follow must be called on the event thread.
+// Follow navigates to the screen in the URL's hash after the hash has changed. If the user follows
+// several links in quick succession, the last one takes effect, even while an earlier change of the
+// screen is pending. Follow must be called on the event thread.
 func (a *App) Follow(hash string) {
 	turn := a.links.Add(1)
 	go func() {

@@ -36,8 +36,8 @@ const (
 // OnePass greedily schedules one pass of the body through an empty core. Operations enter in
 // program order, with as many micro-ops per cycle as the processor dispatches. From the next cycle
 // on, each operation starts as soon as its operands are available and its ports are free. Older
-// operations have priority. Of several possible ports, a micro-op uses the port that the body uses
-// least. Results of the previous iteration are available from the beginning.
+// operations have priority. If several ports are possible, a micro-op uses the port that the body
+// uses least. Results of the previous iteration are available from the beginning.
 func (b *Body) OnePass() Schedule {
 	s := scheduler{b: b}
 	_, _, s.need = b.portBound()

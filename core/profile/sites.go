@@ -72,8 +72,8 @@ type Site struct {
 // References returns the number of references that the site made.
 func (s *Site) References() uint64 { return sum(s.Strides[:]) }
 
-// Stride returns the most frequent stride of the site's references. Of several equally frequent
-// strides, it returns the most regular one.
+// Stride returns the most frequent stride of the site's references. If several strides are equally
+// frequent, it returns the most regular one.
 func (s *Site) Stride() Stride {
 	most := ZeroStride
 	for c := range NumStrides {

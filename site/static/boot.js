@@ -1,5 +1,5 @@
-// The parts of the first screen that work before wasm is ready: dropped files, chosen files and
-// demo cards are queued; the theme, the list of keys and offline use need no wasm.
+// The parts of the first screen that work before the program is ready. Dropped files, chosen files
+// and demo cards are queued. The theme, the list of keys and offline use do not need the program.
 "use strict";
 (function () {
   const $ = (id) => document.getElementById(id);
@@ -29,7 +29,7 @@
     },
   };
 
-  // Files that are dropped anywhere on the page, or chosen.
+  // Files that the user drops anywhere on the page or chooses.
   const root = document.documentElement;
   let depth = 0;
   const hasFiles = (e) => e.dataTransfer && Array.from(e.dataTransfer.types).includes("Files");
@@ -131,8 +131,8 @@
     keys.dispatchEvent(new Event("show")); // terms.js fills in the list of terms
   };
 
-  // The script that explains terms is loaded when the pointer or the keyboard focus first reaches a
-  // result.
+  // The script that explains terms is loaded when the pointer or the keyboard focus reaches a result
+  // for the first time.
   const terms = document.documentElement.dataset.terms;
   let loading = terms ? null : Promise.resolve(); // in a single file, the script is part of it
   const explained = () => loading ||= new Promise((done) => {
@@ -210,9 +210,9 @@
       offline.textContent = "The browser refused to store it (" + e.message + ").";
       return;
     }
-    // A newer version that was fetched during an earlier visit waits until no page uses the older
-    // one. It is not activated sooner, because a page and its workers must have the same version,
-    // and a worker that is ended during its work might delay the next visit.
+    // A newer version that was fetched during an earlier visit is activated when no page uses the
+    // older version. Earlier activation would give a page and its workers different versions, and a
+    // worker that is ended during its work might delay the next visit.
     if (registration.waiting) offline.textContent = "It is stored now, and so is a newer version. To use the newer version, close all tabs of this page and open it again.";
     const storing = registration.installing;
     storing && storing.addEventListener("statechange", () => {

@@ -35,8 +35,8 @@
     return /^\d+$/.test(first) ? scaled(Number(first), 1024, ["", "Ki", "Mi", "Gi"]) : first;
   };
 
-  // Reading a style makes the browser compute the layout of the page, so each style is read only
-  // once per theme.
+  // Each style is read only once per theme, because the browser computes the layout of the page
+  // whenever a style is read.
   let colors = new Map();
   function css(name) {
     if (!colors.has(name)) colors.set(name, getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim());
@@ -195,8 +195,8 @@
       return this.zoom || this.full();
     }
 
-    // zoomTo zooms to a part of the x axis; null shows everything. Go keeps the zoom in the address,
-    // and hands the chart over with it.
+    // zoomTo zooms to a part of the x axis; null shows everything. Go keeps the zoom in the page's
+    // address, and passes it with the chart.
     zoomTo(zoom) {
       this.zoom = zoom;
       [this.data.from, this.data.to] = zoom || [0, 0];
@@ -352,21 +352,21 @@
     }
 
     label(u, ctx, m, x, y, em, family, box, color) {
-      // The text to the right of a mark is above the falling curve. Text that does not fit there is
-      // in the sentence below the chart.
+      // The text of a mark is to its right, above the falling curve. If there is no room for it, only
+      // the sentence below the chart contains it.
       const size = " " + bytes(m.x) + ": " + share(m.y);
       ctx.font = "600 " + em * 0.87 + "px " + family;
       const first = ctx.measureText(m.label).width;
       ctx.font = em * 0.87 + "px " + family;
       let room = box.left + box.width - x - em - first;
-      for (const other of this.data.marks) { // it must not cover the next mark either
+      for (const other of this.data.marks) { // the text must not cover the next mark
         const dx = u.valToPos(other.x, "x", true) - x, dy = u.valToPos(other.y, "y", true) - y;
         if (dx > 0 && Math.abs(dy + em) < em * 1.2) room = Math.min(room, dx - em * 1.6 - first);
       }
       const words = box.width < em * 34 ? [] : [size + " fully assoc.", size];
       const value = words.find((text) => ctx.measureText(text).width <= room) || "";
       const width = first + ctx.measureText(value).width;
-      // A name that does not fit there either is drawn on top of its mark.
+      // If there is no room to the right, the name is drawn on top of its mark.
       const left = room >= 0 ? x + em * 0.8 : Math.min(x - width / 2, box.left + box.width - width);
       let top = Math.max(y - em * (room >= 0 ? 1 : 1.4), box.top + em * 0.8);
       const clash = () => this.labels.some((l) => Math.abs(l.top - top) < em * 1.1 && l.left < left + width + em * 0.4 && left < l.left + l.width + em * 0.4);
@@ -399,7 +399,7 @@
         while (last >= 0 && y[last] === null) last--;
         if (last >= 0) ends.push({ s, last, at: u.valToPos(y[last], "y", true) });
       });
-      // In the order of the ends of the curves, so that each label is next to its curve.
+      // Labels are placed in the order of the ends of the curves, so that each is next to its curve.
       ends.sort((a, b) => a.at - b.at).forEach(({ s, last, at }) => {
         const box = u.bbox;
         const x = Math.min(u.valToPos(this.points[0][last], "x", true), box.left + box.width) - em * 0.4;

@@ -1,13 +1,14 @@
-// Flame graphs: draws a tree of calls where an <sg-flame flame="id"> stands, from what Go
-// hands over. Each frame is as wide as its weight; the frames that it calls lie below it, or
-// its callers above it. Pointer and keys are handled here; Go hears which frame to zoom to,
-// and says what stands in the box beside the pointer. Loaded when the first one is shown.
+// Flame graphs. Go passes a tree of calls, which this script draws into the element
+// <sg-flame flame="id">. The width of a frame is proportional to its weight. The frames that it
+// calls are below it; its callers are above it. The pointer and the keys are handled here; Go is
+// told which frame to zoom to, and returns the text of the box beside the pointer. The script is
+// loaded when the first flame graph is shown.
 "use strict";
 (function () {
-  const flames = new Map(); // what Go handed over last, by id
+  const flames = new Map(); // the latest data from Go, by id
   let onZoom = null, onAbout = null, onWords = null;
-  const hues = [250, 60, 155, 330, 25, 200, 100, 290]; // by the index of a colour, from 1
-  const high = 21, least = 0.4; // of a frame, in pixels
+  const hues = [250, 60, 155, 330, 25, 200, 100, 290]; // by colour number, which starts at 1
+  const high = 21, least = 0.4; // height and minimum width of a frame, in pixels
   const style = (name) => getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim();
   const calm = matchMedia("(prefers-reduced-motion: reduce)");
 
@@ -39,7 +40,7 @@
       this.tall = make("div", this.box, {});
       this.canvas = make("canvas", this.tall, {});
       this.tip = make("div", this, { className: "flame-tip", hidden: true });
-      this.tip.setAttribute("aria-hidden", "true"); // the same is announced
+      this.tip.setAttribute("aria-hidden", "true"); // the text is announced elsewhere
       this.at = this.over = -1; // the frame selected by keys, and the frame below the pointer
       this.zoom = -2; // not drawn yet
       this.box.addEventListener("scroll", () => this.draw());
@@ -54,7 +55,7 @@
       this.box.addEventListener("blur", () => { this.hide(); this.paint(); });
     }
 
-    // take reads what Go handed over, and moves to where it zooms.
+    // take reads the data from Go, and zooms to the requested frame.
     take() {
       const data = flames.get(this.getAttribute("flame"));
       if (!data) return;
@@ -115,7 +116,7 @@
       this.paint();
     }
 
-    // place is where a frame is drawn: its left border and its width.
+    // place returns the left border and the width of a frame.
     place(i) {
       const [low, top] = this.range, scale = this.width / (top - low || 1);
       const x = (this.data.starts[i] - low) * scale, end = x + this.data.weights[i] * scale;
@@ -182,7 +183,7 @@
 
     letters(ctx, text) { return ctx.measureText(text).width; }
 
-    // fit cuts a name that is too wide at its end.
+    // fit shortens a name to the available width.
     fit(ctx, name, wide, ellipsis) {
       if (name.length * 12 < wide || this.letters(ctx, name) <= wide) return name;
       let low = 0, top = Math.min(name.length, Math.ceil(wide / 2));
@@ -194,7 +195,7 @@
       return low > 0 ? name.slice(0, low) + "…" : "";
     }
 
-    // frame finds the frame at the pointer.
+    // frame returns the frame at the pointer.
     frame(e) {
       if (!this.data || !this.range) return -1;
       const box = this.canvas.getBoundingClientRect(), x = e.clientX - box.left;
@@ -219,7 +220,7 @@
       else this.beside(e.clientX, e.clientY);
     }
 
-    // tell fills the box beside the pointer.
+    // tell sets the text of the box beside the pointer.
     tell(i) {
       const { where, lines } = onAbout(this.data.id, i);
       const add = (name, parent, text) => parent.appendChild(Object.assign(document.createElement(name), { textContent: text }));
@@ -249,7 +250,7 @@
       this.over = -1;
     }
 
-    // reveal scrolls the box, and nothing else, to a frame.
+    // reveal scrolls only the box, until the frame is visible.
     reveal(i) {
       if (i < 0) return;
       const y = this.row(i) * high;
@@ -263,7 +264,7 @@
       onZoom(this.data.id, i === this.data.zoom ? this.data.parents[i] : i);
     }
 
-    // beside returns the next frame of the same row in view, to the left or to the right.
+    // beside returns the next visible frame to the left or right in the same row.
     neighbour(i, step) {
       const { depths, starts } = this.data;
       let best = -1;
@@ -317,7 +318,7 @@
       flames.set(data.id, data);
       for (const host of document.querySelectorAll('sg-flame[flame="' + data.id + '"]')) if (host.box) host.take();
     },
-    // picture is what is drawn, for charts.js to save.
+    // picture returns the drawing, which charts.js saves.
     picture(id) {
       const host = document.querySelector('sg-flame[flame="' + id + '"]');
       return host && host.data ? { canvas: host.canvas, title: host.data.title, below: "" } : null;

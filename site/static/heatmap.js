@@ -4,7 +4,7 @@
 // handled here; Go is told which cell was chosen, and describes it in words.
 "use strict";
 (function () {
-  const maps = new Map(); // what Go handed over last, by id
+  const maps = new Map(); // the latest data from Go, by id
   let onPick = null;
 
   const thin = "\u202f";
@@ -121,7 +121,7 @@
       return mix(this.low, this.high, Math.min(Math.max(t, 0), 1));
     }
 
-    // The column of w ways extends from log2 w to log2 (w+1).
+    // The column for w ways extends from log2(w) to log2(w+1).
     x(ways) { return this.left + this.width * Math.log2(ways) / Math.log2(this.data.columns + 1); }
     // Larger numbers of sets are further up.
     y(row) { return this.row * (this.data.rows - 1 - row); }
@@ -155,7 +155,7 @@
       for (let a = 0; a < rows; a++) {
         for (let w = 1; w <= columns; w++) {
           const v = values[a * columns + w - 1], c = this.colour(v);
-          if (isNaN(v)) continue; // this number of sets was not counted
+          if (isNaN(v)) continue; // the analysis did not count this number of sets
           const from = this.x(w), to = this.x(w + 1);
           ctx.fillStyle = css(c);
           ctx.fillRect(from, this.y(a), to - from + 0.6, this.row + 0.6);
@@ -256,7 +256,7 @@
       }
       word(this.data.says + (this.floor ? ", logarithmic" : ""));
       this.scale.replaceChildren(swatches);
-      // Not set here, because Vugu removes attributes that it did not set.
+      // Vugu removes attributes that it did not set, so the attribute is not set here.
       this.canvas.toggleAttribute("data-ready", least <= most);
     }
 

@@ -3,7 +3,7 @@
 "use strict";
 (function () {
   const form = document.getElementById("search"), query = document.getElementById("query"), found = document.getElementById("found");
-  const most = 12; // results
+  const most = 12; // maximum number of results
   form.hidden = false;
   let loading = null;
 
@@ -17,8 +17,8 @@
     });
   }
 
-  // score rates a section. Every word must occur in it, and words in headings count most. 0 means
-  // that the section does not match.
+  // score rates a section. Words in headings count most. The score is 0 if a word does not occur in
+  // the section.
   function score([, , title, heading, text], words) {
     let sum = 0;
     for (const word of words) {
@@ -70,10 +70,10 @@
   });
 })();
 
-// A stack to try: the reader changes the accesses and the size of the cache. A code block in the language
-// live-stack contains the accesses to begin with.
+// A stack to try: the reader changes the accesses and the size of the cache. The initial accesses
+// come from a code block in the language live-stack.
 (function () {
-  const most = 24, sizes = 8; // accesses, and lines of the largest cache
+  const most = 24, sizes = 8; // maximum number of accesses, and lines of the largest cache
 
   function element(name, properties, ...children) {
     const e = Object.assign(document.createElement(name), properties);
@@ -102,7 +102,7 @@
       row("cache of " + lines + (lines === 1 ? " line" : " lines"), depths.map((d) => element("td", d < lines ? { className: "hit", textContent: "hit" } : { className: "miss", textContent: "miss" })))));
   }
 
-  // curve draws the misses of each size of cache.
+  // curve draws the misses for each cache size.
   function curve(depths, lines) {
     const all = Array.from({ length: sizes }, (_, i) => misses(depths, i + 1));
     const columns = all.map((n, i) => {

@@ -130,8 +130,7 @@
       }));
     }
 
-    // areas draws a map: cells of one name are one area, from the column where it
-    // begins to the column where it ends.
+    // areas draws a map. Adjacent cells with the same name form one area.
     areas(ctx) {
       const { columns, values, names } = this.data, n = columns.length;
       const low = rgb("heat-low"), high = rgb("heat-high"), hair = style("field");
@@ -167,7 +166,7 @@
       return "";
     }
 
-    // hatch tells neighbours apart by more than their colour.
+    // hatch returns a pattern that distinguishes neighbours by more than their colour.
     hatch(ctx, x, y, up, color, wide = this.wide) {
       ctx.save();
       ctx.beginPath();
@@ -238,16 +237,16 @@
       return [first, end];
     }
 
-    // between returns the cells from where the pointer went down to where it is;
-    // null while it is still in the same cell.
+    // between returns the cells between the place where the pointer was pressed and its current
+    // place; null if both are in the same cell.
     between() {
       const [a, b] = [this.from, this.to];
       if (a[0] === b[0] && a[1] === b[1]) return null;
       return [Math.min(a[0], b[0]), Math.min(a[1], b[1]), Math.max(a[0], b[0]) + 1, Math.max(a[1], b[1]) + 1];
     }
 
-    // show shows a part of a map: the first row and column, and the ones after the
-    // last; null is all of it.
+    // show shows a part of a map. part contains the first row and column, and the row and column
+    // after the last; null shows the whole map.
     show(part) {
       this.data.part = part;
       this.draw();
@@ -282,7 +281,7 @@
       if (part) this.show(part);
     }
 
-    // closer shows half as many rows and columns around a cell.
+    // closer zooms in to half as many rows and columns around a cell.
     closer([r, c]) {
       const half = (at, from, to, least) => {
         const size = Math.max(Math.ceil((to - from) / 2), Math.min(least, to - from)), first = Math.min(Math.max(at - (size >> 1), from), to - size);

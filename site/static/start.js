@@ -1,9 +1,9 @@
 // Starts the program under the page's policy.
 "use strict";
 (function () {
-  // Vugu evaluates its helper script with eval, which the policy forbids. vugu.js already contains
-  // this script, so eval ignores it. All other calls of eval are passed on, and the policy refuses
-  // them.
+  // Vugu evaluates its helper script with eval, which the policy forbids. This eval ignores the
+  // script, because vugu.js already contains it. All other calls are passed on, and the policy
+  // refuses them.
   const evaluate = window.eval;
   window.eval = function (text) {
     if (typeof text === "string" && text.startsWith("(function(){if(window.vuguRender)return;")) return undefined;
@@ -27,15 +27,15 @@
     });
   };
 
-  // A render removes attributes that are not in its tree. The attribute open of details is kept,
-  // because the user opened them.
+  // A render removes attributes that are not in its tree. The attribute open of a details element is
+  // kept, because the user sets it.
   const remove = NamedNodeMap.prototype.removeNamedItem;
   NamedNodeMap.prototype.removeNamedItem = function (name) {
     const attribute = rendering && name === "open" && this.getNamedItem(name);
     return attribute && attribute.ownerElement.localName === "details" ? attribute : remove.call(this, name);
   };
 
-  // A worker compiles the program, so that the page handles events meanwhile.
+  // A worker compiles the program, so that the page can handle events meanwhile.
   const compile = () => new Promise((done, failed) => {
     const worker = new Worker(document.documentElement.dataset.worker, { name: "compiler" });
     worker.onmessage = ({ data }) => {
@@ -68,5 +68,5 @@
     // Go's run resolves when the program has ended, which this program never does by itself.
     fail("The page's program has ended, probably because memory ran out. Stored analyses are untouched; reload the page to continue.");
   }
-  addEventListener("DOMContentLoaded", start); // a single file has its workers' scripts from then on
+  addEventListener("DOMContentLoaded", start); // in a single file, the scripts of the workers are available from then on
 })();

@@ -8,9 +8,9 @@
 // Programs are stored unfolded, so they need not be unfolded at every visit, and the browser can
 // cache their compiled code.
 //
-// Responses have the headers of the site's policy, whatever the host sent (except the header that
-// forbids browsers to guess types, because the host may use the wrong types). This is needed
-// because a worker is under a policy only if its script was sent with one.
+// Responses have the headers of the site's policy, whatever the host sent, because the policy
+// applies to a worker only if its script has these headers. The header that forbids browsers to
+// guess types is left out, because the host may send wrong types.
 "use strict";
 importScripts("precache.js");
 importScripts(self.stackglassFiles.find(([name]) => name.includes("/wasm_exec."))[0]); // unfoldProgram
@@ -42,8 +42,8 @@ self.addEventListener("fetch", (event) => {
   event.respondWith(answer(event.request, url));
 });
 
-// share stores the files that another app shares with the installed page, where the page takes them
-// (boot.js). They are sent to no server.
+// share stores the files that another app shares with the installed page. The page (boot.js) takes
+// them from there; they are not sent to any server.
 async function share(request) {
   const cache = await caches.open("shared");
   for (const file of (await request.formData()).getAll("files")) {
@@ -63,7 +63,7 @@ async function answer(request, url) {
 async function fill() {
   const cache = await caches.open(cacheName);
   const before = await earlier();
-  // One at a time, because the page that is starting has priority.
+  // Files are fetched one at a time, because the page that is starting has priority.
   for (const [name, hash] of self.stackglassFiles) {
     const url = new URL(name, self.registration.scope).href;
     if (await cache.match(url)) continue;
@@ -78,10 +78,10 @@ async function fill() {
   }
 }
 
-// marked checks a response against the hash in the precache list, and returns it with this hash: if
-// the host is being updated, the cache must not contain a mixture of versions. The body has been
-// decompressed, so the headers with its encoding and length are removed. An unfolded program was
-// checked before it was unfolded.
+// marked checks a response against the hash in the precache list, and returns it with this hash. If
+// the host is being updated, this keeps a mixture of versions out of the cache. The headers with the
+// encoding and the length are removed, because the body has been decompressed. An unfolded program
+// was checked before it was unfolded.
 async function marked(name, response, hash, unfolded = false) {
   let body = await response.arrayBuffer();
   const headers = new Headers(response.headers);

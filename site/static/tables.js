@@ -8,11 +8,11 @@
 // of a block: above mostHigh, each pixel represents more than its share of a row.
 "use strict";
 (function () {
-  const tables = new Map(); // what Go handed over last, by id
+  const tables = new Map(); // the latest data from Go, by id
   let onRows = null, onPick = null, onSort = null;
   const mostHigh = 8e6;
 
-  // In code, comments, strings, numbers and reserved words are coloured.
+  // Code is shown with coloured comments, strings, numbers and reserved words.
   const reserved = {
     c: "alignas alignof as async auto await bool break case catch char class const constexpr continue crate decltype default delete do double else enum explicit export extern false final float fn for friend func goto if impl import in inline int interface let long loop match mod mut namespace new noexcept nullptr operator override package private protected pub public range register restrict return short signed size_t sizeof static struct super switch template this throw trait true try type typedef typename union unsigned use using var virtual void volatile where while",
     fortran: "allocatable allocate call case character common complex contains continue cycle deallocate default dimension do double elemental else elseif end enddo endif exit external function goto if implicit in inout integer intent interface intrinsic logical module none only out parameter pointer precision private procedure program public pure real recursive result return save select stop subroutine target then type use where while",
@@ -67,7 +67,7 @@
     }
 
     build() {
-      this.at = -1; // the row that the keys are at
+      this.at = -1; // the row that is selected with the keys
       const make = (name, parent, set) => parent.appendChild(Object.assign(document.createElement(name), set));
       this.box = make("div", this, { className: "scroll rows" });
       this.tall = make("div", this.box, {});
@@ -106,7 +106,7 @@
         this.at = this.selected = -1;
         this.box.scrollTop = 0;
         this.table.removeAttribute("aria-activedescendant");
-        this.folded = data.folded.slice(); // by row; then what the reader folds and unfolds
+        this.folded = data.folded.slice(); // by row; the reader changes it by folding and unfolding
         this.shown = null;
       }
       if (data.selected >= 0 && data.selected !== this.selected) this.unfold(data.selected);
@@ -125,7 +125,7 @@
       this.columns.replaceChildren(...data.columns.map((c) => {
         const col = document.createElement("col");
         col.className = c.kind;
-        // All of the code can be reached, by scrolling sideways.
+        // Long lines of code can be scrolled sideways.
         if (c.kind === "code" && data.longest) col.style.width = "calc(" + Math.min(data.longest + 2, 160) + "ch * var(--code-size, 1))";
         return col;
       }));
@@ -163,7 +163,7 @@
 
     count() { return this.shown ? this.shown.length : this.data.rows; }
 
-    // row returns the row at a place, and place returns the place of a row.
+    // row returns the row at a place among the shown rows; place returns the place of a row.
     row(place) { return this.shown ? this.shown[place] : place; }
 
     place(row) {
@@ -203,7 +203,7 @@
       if (row === this.height && table === this.whole) return;
       this.height = row;
       this.whole = table;
-      const extra = this.box.offsetHeight - this.box.clientHeight; // a bar below, if any
+      const extra = this.box.offsetHeight - this.box.clientHeight; // height of the horizontal scroll bar
       this.box.style.height = table + extra + "px";
       this.tall.style.height = table + Math.min((this.count() - count) * row, mostHigh) + "px";
       this.fill();
@@ -223,7 +223,7 @@
       this.first = this.top();
       for (let i = 0; i < rows.length; ) {
         const from = this.row(this.first + i);
-        let n = 1; // rows that follow each other
+        let n = 1; // number of consecutive rows
         while (i + n < rows.length && this.row(this.first + i + n) === from + n) n++;
         const list = onRows ? onRows(data.id, from, n) : [];
         for (let k = 0; k < n; k++, i++) this.fillRow(rows[i], from + k, list[k]);

@@ -4,9 +4,9 @@
 // it is.
 "use strict";
 (function () {
-  let data = null; // what Go handed over last
+  let data = null; // the latest data from Go
   let onRange = null;
-  let busy = 0, next = null; // since when Go works on a range, and the range after it
+  let busy = 0, next = null; // the time at which Go began to process a range, and the range to send next
 
   const style = (name) => getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim();
   const thin = "\u202f";
@@ -18,7 +18,7 @@
   const cyclesText = (x) => "≈ " + count(x); // an estimate
   const percent = (x) => (x && x < 0.00001 ? "< 0.001" : Number((x * 100).toPrecision(3))) + thin + "%";
 
-  // Go gets one range at a time, so that the page never lags behind the pointer.
+  // Only one range at a time is sent to Go, so that the page does not lag behind the pointer.
   function send(from, to, phase) {
     if (busy && performance.now() - busy < 2000) { next = [from, to, phase]; return; }
     busy = performance.now();
@@ -54,7 +54,7 @@
       this.plot.addEventListener("keydown", (e) => this.key(e));
     }
 
-    // range is what is being brushed, or else what Go shows.
+    // range is the range that is being selected, or else the range that Go shows.
     get range() { return this.held && this.held.range || [data.from, data.to]; }
 
     x(window) { return this.left + this.width * Math.min(window * data.window, data.references) / data.references; }
@@ -93,7 +93,7 @@
       this.say();
     }
 
-    // areas are the shares of accesses that miss in each level: one within the other.
+    // areas draws the share of accesses that miss in each level. The areas overlap.
     areas(ctx, height, em, family) {
       const most = Math.max(...data.levels.map((l) => Math.max(...l.y)), 1e-9);
       for (let k = 1; k < 4; k++) {
@@ -209,7 +209,7 @@
       ctx.fillText(lane.label, em * 0.3, y + height / 2 + 0.5);
     }
 
-    // brush shades what is not chosen, and draws the two handles.
+    // brush shades the part outside of the range, and draws the two handles.
     brush(ctx, height, em) {
       const [from, to] = this.range;
       if (to > from) {
@@ -234,7 +234,7 @@
       }
     }
 
-    // say writes the numbers under the pointer, or of the range.
+    // say shows the numbers at the pointer, or those of the range.
     say() {
       const at = this.hover;
       this.plot.setAttribute("aria-label", data.title + ". " + data.summary + " " + data.sentence +
@@ -254,7 +254,7 @@
       this.held = { start: near(from) ? to : near(to) ? from : Math.min(Math.floor(at), data.windows - 1), x: e.clientX, range: null, handle: near(from) || near(to),
         band: e.clientY - box.top >= this.bandsFrom && e.clientY - box.top <= this.bandsTo ? data.bands.find((b) => at >= b.from && at < b.to) : null };
       this.hover = null;
-      onRange(-1, -1, false); // the pointer was pressed: what follows is one step of the history
+      onRange(-1, -1, false); // until the pointer is released, all changes are one step of the history
     }
 
     move(e) {

@@ -1,16 +1,17 @@
 // Loads Go programs. They are served in a folded form that compresses better. This script unfolds
-// the code as it arrives (tools/internal/wasmcode/fold.go describes the folding), and the table of
-// functions before the program starts (tools/sitebuild/fold.go; there, all numbers are words of 32
-// bits, and all addresses are addresses of such words). The table lacks the names of functions
-// (symbols.go), which are fetched when a program has died. Programs that are not folded are not
+// the code as it arrives (see tools/internal/wasmcode/fold.go). Before the program starts, it
+// unfolds the table of functions (see tools/sitebuild/fold.go; all numbers in the table are words of
+// 32 bits, and all addresses count such words). The table does not contain the names of functions
+// (see symbols.go), which are fetched if a program dies. Programs that are not folded are not
 // changed. tools/sitebuild appends this script to wasm_exec.js.
 "use strict";
 
 {
 	const FOLDING = 4, MAGIC = 0x646c6f66, OLD = 0x80000000, NONE = 0xffffffff;
-	// Words of a record, and of the table of buckets for each function.
+	// Positions of words in a record, the length of its fixed part, the number of buckets per
+	// function, and the length of a bucket.
 	const NAME = 1, STACK = 4, OTHERS = 7, IDS = 10, HEAD = 11, BUCKETS = 16, BUCKET = 5;
-	const LINK = 48, LINK_BYTES = 128; // in bytes: which file has the names of functions
+	const LINK = 48, LINK_BYTES = 128; // position and length, in bytes, of the name of the file with the names of functions
 
 	const unfold = (words) => {
 		const [magic, table, length, functions, first, buckets, sum, names] = words.slice(FOLDING, FOLDING + 8);
@@ -41,7 +42,7 @@
 		words[table + 2 * functions] = first + functions;
 
 		let next = 3 * functions;
-		// One word of the records that have more of its kind than number.
+		// field restores one word of every record that has more than number words of this kind.
 		const field = (offsets, many, number) => {
 			let largest = 0;
 			for (let i = 0; i < functions; i++) {
@@ -78,19 +79,19 @@
 		if (got >>> 0 !== sum) throw new Error("the program's table of functions is damaged; reload the page");
 	};
 
-	// linked takes from a program which file has the names of its functions. They have
-	// numbers in it.
+	// linked reads the name of the file with the names of a program's functions, and removes it from
+	// the program's memory.
 	const linked = (bytes) => {
 		const link = bytes.slice(0, bytes.indexOf(0));
 		bytes.fill(0);
 		return String.fromCharCode(...link);
 	};
 
-	// Where files of this script's folder are. A worker's addresses begin there.
+	// The address of this script's folder. It is empty in workers, whose addresses are relative to it.
 	const folder = globalThis.document && document.currentScript ? document.currentScript.src.replace(/[^/]*$/, "") : "";
 	const decoder = new TextDecoder();
 
-	// explain says again what a program said when it died, with names.
+	// explain repeats the last words of a program that died, with the names of functions.
 	const explain = async (said, file) => {
 		const response = await fetch(folder + file);
 		if (!response.ok) throw new Error(`${file}: status ${response.status}`);
@@ -98,11 +99,10 @@
 		console.error("With the names of functions:\n" + said.replace(/\b(?:go|runtime)\.(\d+)/g, (number, i) => names[i] || number));
 	};
 
-	// The code of a program, as tools/internal/wasmcode/fold.go folds it. Both go over it in the
-	// same way.
+	// Unfolding the code. tools/internal/wasmcode/fold.go folds it, and traverses it in the same way.
 	const MARK = "folded", HEAD_BYTES = 8, MARK_BYTES = 9, CODE = 10, FIRST = 0x1000;
 
-	// What instructions are followed by; from BLOCK on, a number that is read.
+	// What follows an instruction. From BLOCK on, it is a number that must be read.
 	const ONE = 1, TWO = 2, FLOAT = 3, DOUBLE = 4, MORE = 5, END = 6, BLOCK = 7, BRANCH = 8, TABLE = 9, ENTRY = 10, I64 = 11;
 	const kinds = new Uint8Array(256);
 	for (const [kind, from, to] of [
@@ -111,11 +111,11 @@
 		[DOUBLE, 0x44, 0x44], [MORE, 0xfc, 0xfc],
 	]) kinds.fill(kind, from, to + 1);
 
-	// unfoldFunction puts the code of one function back, which lies from at to end and is
-	// number so and so. This takes time, so it is one loop that calls nothing.
+	// unfoldFunction unfolds the code of the function with a given number, from at to end. Much time
+	// is spent here, so it is a single loop without calls.
 	const unfoldFunction = (code, at, end, number) => {
 		let address = number << 16, depth = 0, entries = 0, last = 0, op = 0;
-		for (let groups = code[at++]; groups > 0; groups--) { // of local variables
+		for (let groups = code[at++]; groups > 0; groups--) { // groups of local variables
 			while (code[at++] > 127);
 			at++;
 		}
@@ -145,12 +145,12 @@
 				b = code[at++];
 				n |= (b & 127) << bits;
 			}
-			if (kind === I64) { // an address behind a call
+			if (kind === I64) { // the return address of a call
 				if (bits !== 35 || code[at - 1] !== 0 || code[at - 2] !== 128) continue;
 				n = address += n;
 			} else if (bits > 28) {
 				continue;
-			} else if (kind === BRANCH) { // behind a call, which ends with local.set
+			} else if (kind === BRANCH) { // the branch after a call, which ends with local.set
 				if (before !== 0x21) continue;
 				n = depth - n;
 			} else if (kind === ENTRY) {
@@ -169,14 +169,14 @@
 		}
 	};
 
-	// unfoldCode takes a file piece by piece, and passes on what is whole. Files that do not
-	// say that they are folded pass as they are.
+	// unfoldCode receives a file in pieces, and passes on its complete parts. Files without the mark
+	// of folded code are not changed.
 	const unfoldCode = () => {
 		let rest = new Uint8Array(0), at = 0;
-		let pass = -1; // how many bytes pass as they are, before a section, or a function of those left
+		let pass = -1; // number of bytes that are passed on unchanged before the next section or function
 		let functions = -1, number = FIRST;
 
-		// head reads so many numbers at a place, if all of them are there.
+		// head reads several numbers from a place on. It returns null if not all of them have arrived.
 		const head = (place, many) => {
 			const numbers = [];
 			for (let n = 0, shift = 0; numbers.length < many; shift += 7) {
@@ -191,7 +191,7 @@
 			}
 			return [place, ...numbers];
 		};
-		// step passes one part, if it is there.
+		// step passes on one part if it has arrived.
 		const step = () => {
 			if (pass < 0) {
 				if (rest.length < HEAD_BYTES + MARK_BYTES) return false;
@@ -239,7 +239,7 @@
 	globalThis.compileProgram = async (address) => {
 		const response = await fetch(address);
 		if (!response.ok) throw new Error(`${address}: the server answered ${response.status}`);
-		// Some hosts send another type, with which streaming fails.
+		// Compiling while loading requires this type, and some hosts send a different one.
 		const program = response.headers.has("X-Stackglass-Unfolded") ? response :
 			new Response(unfoldProgram(response.body), { headers: { "Content-Type": "application/wasm" } });
 		if (WebAssembly.compileStreaming) return WebAssembly.compileStreaming(program);
@@ -252,7 +252,7 @@
 		unfold(new Uint32Array(memory));
 		await new Promise((resolve) => setTimeout(resolve)); // let the page handle events
 		const file = linked(new Uint8Array(memory, LINK, LINK_BYTES));
-		let said = ""; // from the first sign of trouble on
+		let said = ""; // the output from the first error message on
 		const write = globalThis.fs?.writeSync;
 		if (file) {
 			fs.writeSync = (fd, bytes) => {
@@ -265,7 +265,8 @@
 		}
 		await run.call(this, instance);
 		if (!said) return;
-		// Whoever waits for the end may end the worker; a host that does not answer is left.
+		// The worker may be ended as soon as this function returns. If the host does not answer in two
+		// seconds, the names are left out.
 		await Promise.race([
 			explain(said, file).catch((err) => console.error("no names of functions: " + err.message)),
 			new Promise((resolve) => setTimeout(resolve, 2000)),

@@ -16,11 +16,11 @@ self.onmessage = (event) => self.earlyMessages.push(event);
 {
 	const settings = new URLSearchParams(self.location.search || self.location.hash.slice(1));
 	const decoder = new TextDecoder();
-	let lastWords = ""; // from the first sign of trouble on
+	let lastWords = ""; // the output from the first error message on
 
 	importScripts(settings.get("exec") || "wasm_exec.js");
 
-	// The runtime writes why it dies where nobody would see it.
+	// When the Go runtime dies, it writes the reason to a file that nobody would see.
 	const write = fs.writeSync;
 	fs.writeSync = (file, bytes) => {
 		if (lastWords.length < 300) {
@@ -30,14 +30,14 @@ self.onmessage = (event) => self.earlyMessages.push(event);
 		return write.call(fs, file, bytes);
 	};
 
-	// A helper is given the program that the worker which started it has compiled.
+	// A helper receives the compiled program from the worker that started it.
 	const given = new Promise((resolve) => {
 		self.addEventListener("message", (event) => {
 			if (event.data && event.data.program instanceof WebAssembly.Module) resolve(event.data.program);
 		});
 	});
 
-	// If wasm_exec.js is Go's own, nothing is folded.
+	// compileProgram is missing if wasm_exec.js is Go's own script. The program is then not folded.
 	const compile = self.compileProgram || (async (address) => {
 		const response = await fetch(address);
 		if (!response.ok) throw new Error(`${address}: the server answered ${response.status}`);
@@ -48,10 +48,10 @@ self.onmessage = (event) => self.earlyMessages.push(event);
 
 	const run = async () => {
 		const go = new Go();
-		let code = 2; // a program that dies without a word exits so
+		let code = 2; // the exit code of a program that dies without setting one
 		go.exit = (c) => { code = c; };
-		// What is thrown out of the program at a promise is no error of the worker: whoever started
-		// it would wait for ever.
+		// An exception that the program throws within a promise causes no error event on the worker.
+		// Without this message, the starter of the worker would wait for ever.
 		const resume = go._resume;
 		go._resume = () => {
 			try {
@@ -68,7 +68,7 @@ self.onmessage = (event) => self.earlyMessages.push(event);
 		}
 		const instance = await WebAssembly.instantiate(module, go.importObject);
 		self.program = module;
-		self.memory = instance.exports.mem; // for the program to see how large it is
+		self.memory = instance.exports.mem; // the program reads its size here
 		await go.run(instance);
 		return code;
 	};

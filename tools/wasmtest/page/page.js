@@ -1,5 +1,5 @@
-// Starts the worker and posts what it writes to the server, one piece after the
-// other so that they stay in order. The worker itself never waits for that.
+// Starts the worker and posts its output to the server. Only one piece is posted at a time, so that
+// the pieces stay in order. The worker does not wait for the posts.
 "use strict";
 
 let posted = Promise.resolve();
@@ -27,7 +27,7 @@ const write = (file, bytes) => {
 	}
 };
 
-// What fails after the end (an event for a program that is gone) is no news.
+// Errors after the end are ignored, for example an event for a program that has ended.
 let ended = false;
 const exit = (code, why) => {
 	if (ended) {

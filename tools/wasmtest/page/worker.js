@@ -1,5 +1,5 @@
-// Runs the test binary. Output leaves as messages, which the page takes while
-// the binary computes.
+// Runs the test binary. Its output is sent in messages, which the page receives while the binary
+// computes.
 "use strict";
 
 importScripts("wasm_exec.js");
@@ -13,8 +13,8 @@ fs.write = (file, bytes, offset, length, position, callback) => {
 };
 process.cwd = () => "/";
 
-// An empty file system: what is looked for (testdata/fuzz, by every fuzz test) is
-// not there, instead of the whole system being out of order.
+// An empty file system. Fuzz tests look for testdata/fuzz, and must see that it does not exist,
+// instead of an error of the file system.
 fs.constants = { O_WRONLY: 1, O_RDWR: 2, O_CREAT: 64, O_EXCL: 128, O_TRUNC: 512, O_APPEND: 1024, O_DIRECTORY: 65536 };
 for (const call of ["open", "stat", "lstat", "readdir"]) {
 	fs[call] = (...args) => args.at(-1)(Object.assign(new Error("no such file"), { code: "ENOENT" }));
@@ -25,7 +25,7 @@ for (const call of ["open", "stat", "lstat", "readdir"]) {
 	const go = new Go();
 	go.argv = args;
 	go.env = env;
-	let code = 2; // a program that dies without a word exits so
+	let code = 2; // the exit code of a program that dies without setting one
 	go.exit = (c) => { code = c; };
 	const { instance } = await WebAssembly.instantiateStreaming(fetch("test.wasm"), go.importObject);
 	await go.run(instance);
