@@ -11,9 +11,10 @@ import (
 // The accesses of each site in the windows are known exactly, in bins of distances. The misses in
 // the windows are computed from the share of misses in each bin of the whole run. If the misses in
 // the whole run are exact for a fully associative level, the misses in the windows are also exact;
-// see [Attribution.Exact]. Otherwise, they are estimates, which the ranker scales so that all
+// see [Attribution.Exact]. Otherwise they are estimates, which the ranker adjusts so that all
 // windows together have the misses of the whole run, for each site, data object and call path.
-// Misses without a known site, and line utilisation, are known only for the whole run.
+// Misses without a known site are divided among the windows in proportion to the accesses that are
+// not expected to miss. Line utilisation is known only for the whole run.
 func (r *Ranker) Within(from, to int) (within *Ranker, ok bool) {
 	if r.of != nil || r.estimated {
 		return nil, false
@@ -67,54 +68,101 @@ func (r *Ranker) within(list []Attribution) {
 	accesses := own
 	for i := range list {
 		a := &list[i]
-		misses := func(p part) float64 { return a.fit.missesOf(r.on(a.on, p)) }
-		a.Sites, a.Data, a.Paths = scaled(a.Sites, r.of.sites, r.sites, misses), scaled(a.Data, r.of.data, r.data, misses), scaled(a.Paths, r.of.paths, r.paths, misses)
+		misses := func(value float64, whole, own part) float64 {
+			s := a.fit.spread(value, r.on(a.on, whole))
+			return s.in(a.fit, r.on(a.on, own))
+		}
+		before := total(a.Sites)
+		a.Sites, a.Data, a.Paths = inWindows(a.Sites, r.of.sites, r.sites, misses), inWindows(a.Data, r.of.data, r.data, misses), inWindows(a.Paths, r.of.paths, r.paths, misses)
 		if a.gone != nil {
-			coherence := func(p part) float64 { return a.gone.kept(p.coherent.Lost) }
-			a.SiteCoherence, a.DataCoherence = scaled(a.SiteCoherence, r.of.sites, r.sites, coherence), scaled(a.DataCoherence, r.of.data, r.data, coherence)
-			a.Coherence = 0
-			for _, n := range a.SiteCoherence {
-				a.Coherence += n
+			coherence := func(value float64, whole, own part) float64 {
+				expected := a.gone.kept(whole.coherent.Lost)
+				if nearly(expected, value) {
+					return a.gone.kept(own.coherent.Lost)
+				}
+				return a.gone.kept(own.coherent.Lost) * ratio(value, expected)
 			}
+			a.SiteCoherence, a.DataCoherence = inWindows(a.SiteCoherence, r.of.sites, r.sites, coherence), inWindows(a.DataCoherence, r.of.data, r.data, coherence)
+			a.Coherence = total(a.SiteCoherence)
 		}
-		if all > 0 {
-			a.Rest *= own / all
-		}
+		a.Rest *= ratio(own-total(a.Sites), all-before)
 		a.Exact, a.PathsExact, a.Countable, a.Part = a.Exact && a.model, a.Exact && a.model, "", r
 		l := &a.Level
 		if !a.Exact {
 			l.Method = hierarchy.Windowed
 		}
-		l.Misses = a.Rest
-		for _, n := range a.Sites {
-			l.Misses += n
-		}
-		l.Misses = min(l.Misses, accesses)
+		l.Misses = min(a.Rest+total(a.Sites), accesses)
 		l.Accesses, l.Hits = accesses, accesses-l.Misses
 		accesses = l.Misses
 	}
 }
 
-// scaled returns the numbers of the windows. misses returns the expected misses of a part of the
-// program, and values contains the misses of each part in the whole run. The windows have the same
-// share of these misses as of the expected misses or, if no misses are expected, of the accesses.
-func scaled(values []float64, whole, own []part, misses func(part) float64) []float64 {
+// inWindows calls misses for the number of misses of each part in the whole run.
+func inWindows(values []float64, whole, own []part, misses func(value float64, whole, own part) float64) []float64 {
 	if values == nil {
 		return nil
 	}
 	list := make([]float64, len(values))
 	for i, value := range values {
-		expected, here := misses(whole[i]), misses(own[i])
-		switch {
-		case nearly(expected, value):
-			list[i] = here
-		case expected > 0:
-			list[i] = value * here / expected
-		default:
-			list[i] = value * float64(own[i].reuse.Accesses()) / float64(max(whole[i].reuse.Accesses(), 1))
-		}
+		list[i] = misses(value, whole[i], own[i])
 	}
 	return list
+}
+
+// spread divides the misses of a part of the program among the windows of the timeline: it contains
+// the probability that a certain miss is counted, and the factors for the expected misses and the
+// expected hits in each bin.
+type spread struct{ certain, misses, hits float64 }
+
+// spread returns the spread for a part of the program with the given misses and accesses in the
+// whole run. If there are fewer misses than expected, the misses that are not certain are reduced;
+// if there are more, a share of the expected hits are misses as well. So all windows together have
+// the given misses, and no window has more misses than accesses.
+func (f *fitting) spread(misses float64, n accesses) spread {
+	expected, certain, all := f.missesOf(n), f.part*float64(n.certain), float64(n.certain)
+	for _, b := range n.bins {
+		all += float64(b.Count)
+	}
+	switch {
+	case nearly(expected, misses):
+		return spread{f.part, 1, 0}
+	case misses > expected && all > expected:
+		more := (misses - expected) / (all - expected)
+		return spread{f.part + more*(1-f.part), 1, more}
+	case misses >= certain && expected > certain:
+		return spread{f.part, (misses - certain) / (expected - certain), 0}
+	}
+	factor := ratio(misses, expected)
+	return spread{f.part * factor, factor, 0}
+}
+
+func total(list []float64) (sum float64) {
+	for _, x := range list {
+		sum += x
+	}
+	return sum
+}
+
+// ratio returns a/b, or 0 if b is 0.
+func ratio(a, b float64) float64 {
+	if b == 0 {
+		return 0
+	}
+	return a / b
+}
+
+// of returns the misses of a number of accesses of which a share is expected to miss.
+func (s *spread) of(count, share float64) float64 {
+	return count * (s.misses*share + s.hits*(1-share))
+}
+
+// in returns the misses of accesses.
+func (s *spread) in(f *fitting, n accesses) float64 {
+	sum := s.certain * float64(n.certain)
+	for _, b := range n.bins {
+		sum += s.of(float64(b.Count), f.shares[b.Bin])
+	}
+	return sum
 }
 
 // OverTime returns the number of line accesses and the misses of each level in each window of the
@@ -130,37 +178,31 @@ func (r *Ranker) OverTime(levels []Attribution) (accesses []uint64, misses [][]f
 	}
 	for n := range levels {
 		misses[n] = make([]float64, len(windows))
-		a, factor := &levels[n], make([]float64, len(r.sites))
+		a, spreads := &levels[n], make([]spread, len(r.sites))
 		for i, value := range a.Sites {
-			expected := a.fit.missesOf(r.on(a.on, r.sites[i]))
-			switch {
-			case nearly(expected, value):
-				factor[i] = 1
-			case expected > 0:
-				factor[i] = value / expected
-			default:
-				factor[i] = -value / float64(max(r.sites[i].reuse.Accesses(), 1))
-			}
+			spreads[i] = a.fit.spread(value, r.on(a.on, r.sites[i]))
 		}
 		onCores := a.on == r.coherent
 		for i, w := range windows {
-			sum := a.Rest * float64(accesses[i]) / float64(max(r.Accesses(), 1))
+			sum := 0.0
 			for _, c := range w {
 				if c.Key.Part() != profile.TimeSite {
 					continue
 				}
-				count, share, whole := float64(c.Count), factor[c.Key.Index()], c.Key.Stack() == profile.TimeWhole
+				s, count := &spreads[c.Key.Index()], float64(c.Count)
 				switch bin := c.Key.Bin(); {
-				case share < 0 && whole:
-					sum -= share * count
-				case share < 0 || whole == onCores:
+				case (c.Key.Stack() == profile.TimeWhole) == onCores:
 				case bin == profile.ColdSiteBin || c.Key.Stack() == profile.TimeLost:
-					sum += share * a.fit.part * count
+					sum += s.certain * count
 				default:
-					sum += share * a.fit.shares[bin] * count
+					sum += s.of(count, a.fit.shares[bin])
 				}
 			}
 			misses[n][i] = sum
+		}
+		hits := float64(r.Accesses()) - total(a.Sites)
+		for i := range windows {
+			misses[n][i] += a.Rest * ratio(float64(accesses[i])-misses[n][i], hits)
 		}
 	}
 	return accesses, misses

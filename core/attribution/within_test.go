@@ -63,7 +63,13 @@ func TestWindowsAddUpToTheRun(t *testing.T) {
 				if got := sum(levels[i].Sites) + levels[i].Rest; !near(misses[i][w], got) {
 					t.Fatalf("window %d, level %d: %v misses over time, but %v of its sites", w, i, misses[i][w], got)
 				}
+				if got, most := misses[i][w], float64(accesses[w]); got > most*(1+1e-9) && whole[i].Level.Misses <= float64(r.Accesses()) {
+					t.Fatalf("window %d, level %d: %v misses in %v accesses", w, i, got, most)
+				}
 				for s, m := range levels[i].Sites {
+					if here := float64(part.Reuse(attribution.Line, s).Accesses()); m > here*(1+1e-9) {
+						t.Fatalf("window %d, level %d: %v misses of site %d in %v accesses", w, i, m, s, here)
+					}
 					all[i].sites[s] += m
 				}
 				for d, m := range levels[i].Data {
