@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/chromedp/cdproto/performance"
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
 
 	"github.com/stackglass/stackglass/ui/state"
 )
@@ -105,11 +107,63 @@ func TestSpeed(t *testing.T) {
 			slider = max(slider, median(m.wall))
 			t.Logf("%s: %s %s: median %.0f ms, CPU time %.0f ms", filepath.Base(file), s.view, s.slider, median(m.wall), median(m.cpu))
 		}
+		if brush := p.brushes(2 * rounds); brush != nil {
+			say(t, file, "from a brush to the view", median(brush))
+			t.Logf("%s: from a brush to the view: longest %.0f ms", filepath.Base(file), brush[len(brush)-1])
+		}
+		eval[any](p, toView("caches")+`; document.querySelector("#size-1").focus()`)
+		const moves = 60
+		tasks := p.tasks(func() {
+			for i := range moves {
+				p.press([]string{kb.ArrowLeft, kb.ArrowRight}[i/(moves/2)])
+			}
+		})
+		longest := task{}
+		for _, of := range tasks {
+			longest.Wall, longest.CPU = max(longest.Wall, of.Wall), max(longest.CPU, of.CPU)
+		}
+		t.Logf("%s: the longest task in %d moves of a slider: %v, CPU time %v; %d tasks of 10 ms and more", filepath.Base(file), moves, longest.Wall, longest.CPU, len(tasks))
 		say(t, file, "slowest view, first time", first)
 		say(t, file, "slowest view", later)
 		say(t, file, "slowest slider", slider)
 		p.home()
 	}
+}
+
+// brushes drags across the timeline with the mouse, each time over another part of the run. It returns
+// the times in milliseconds from releasing the button to the frame that shows the ranking of the
+// source lines of that part, or nil if there is no timeline.
+func (p *tab) brushes(rounds int) (took []float64) {
+	eval[any](p, toView("code"))
+	p.wait("the view code", inView("code"))
+	if !p.has("sg-timeline canvas") {
+		return nil
+	}
+	for i := range rounds {
+		box := eval[[3]float64](p, `(() => {
+			const timeline = document.querySelector("sg-timeline"), ranking = document.querySelector("#table-code");
+			timeline.scrollIntoView({ block: "center" });
+			const before = ranking.innerHTML, times = window.times = {};
+			addEventListener("mouseup", () => {
+				const begun = performance.now();
+				const look = () => {
+					if (ranking.innerHTML === before) requestAnimationFrame(look);
+					else requestAnimationFrame(() => times.took = performance.now() - begun);
+				};
+				look();
+			}, { capture: true, once: true });
+			const box = timeline.canvas.getBoundingClientRect();
+			return [box.left, box.top + 8, box.width];
+		})()`)
+		at := func(share float64) float64 { return box[0] + share*box[2] }
+		from := 0.05 * float64(1+i)
+		release := p.drag(at(from), box[1])
+		p.do("drag", chromedp.MouseEvent("mouseMoved", at(from+0.2), box[1], chromedp.ButtonLeft))
+		release(at(from+0.4), box[1])
+		p.wait("the part of the run", `window.times.took`)
+		took = append(took, eval[float64](p, `window.times.took`))
+	}
+	return took
 }
 
 // TestSpeedOfRuns prints the time from opening a file until the page shows its curve, and until it
