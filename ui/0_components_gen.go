@@ -719,7 +719,7 @@ func (c *Caches) causes() []state.Cause {
 	if c.answer().Problem != "" {
 		return nil
 	}
-	if c.of != c.App.result.View {
+	if c.of != c.App.inRange() {
 		c.attribute()
 	}
 	return c.list
@@ -727,7 +727,7 @@ func (c *Caches) causes() []state.Cause {
 
 // attribute computes the causes.
 func (c *Caches) attribute() {
-	c.of, c.machineOf, c.list = c.App.result.View, c.machine(), nil
+	c.of, c.machineOf, c.list = c.App.inRange(), c.machine(), nil
 	if v := c.App.codeView(); v != nil {
 		c.list = v.Lines.Causes(5)
 	}
@@ -735,7 +735,7 @@ func (c *Caches) attribute() {
 
 // settle computes the causes once the hierarchy has not changed for a moment.
 func (c *Caches) settle() {
-	if c.of != c.App.result.View || state.SameMachine(c.machineOf, c.machine()) {
+	if c.of != c.App.inRange() || state.SameMachine(c.machineOf, c.machine()) {
 		return
 	}
 	c.turn++
@@ -743,7 +743,7 @@ func (c *Caches) settle() {
 	go func() {
 		time.Sleep(200 * time.Millisecond)
 		c.App.update(func() {
-			if turn == c.turn && c.App.result != nil && c.of == c.App.result.View && c.App.view() == View(c) {
+			if turn == c.turn && c.App.result != nil && c.of == c.App.inRange() && c.App.view() == View(c) {
 				c.attribute()
 			}
 		})
@@ -755,7 +755,7 @@ func (c *Caches) Waits() string { return c.App.uncounted() }
 
 // Draw implements [View].
 func (c *Caches) Draw() {
-	chart := c.App.result.View.MissCurve(c.App.Levels())
+	chart := c.App.inRange().MissCurve(c.App.Levels())
 	c.answer().MarkReal(chart)
 	c.App.draw(chart)
 	c.settle()

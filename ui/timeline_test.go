@@ -69,6 +69,12 @@ func TestTimeline(t *testing.T) {
 	if got := d.app.answer().Prediction.Levels[0].Misses; got != misses {
 		t.Errorf("%v misses in the first level, want %v", got, misses)
 	}
+	if causes := d.app.view().(*Caches).causes(); len(causes) == 0 || !strings.HasSuffix(causes[0].References, " accesses") {
+		t.Errorf("the causes of the misses are %+v, want accesses of the range", causes)
+	}
+	if drawn, whole := d.charts["curve"], d.app.result.View.MissCurve(d.app.Levels()); drawn.Summary == whole.Summary || drawn.Series[0].Y[0] > 1 {
+		t.Errorf("the curve of the range is described as the curve of the run: %s", drawn.Summary)
+	}
 	if v := d.app.inRange(); v.Curve.Accesses != v.Ranker().Accesses() || v.Curve.Accesses >= d.app.result.View.Curve.Accesses {
 		t.Errorf("the curve has %d accesses", v.Curve.Accesses)
 	}

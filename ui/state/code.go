@@ -139,11 +139,20 @@ type Cause struct {
 	Where, Function, References, Misses, Share string
 }
 
+// referencesOf returns the number of references of a row; for a part of the run, which has no such
+// counts, the number of line accesses.
+func (c *Code) referencesOf(r *attribution.Row) string {
+	if c.Ranker.Part() {
+		return Plural(r.Accesses, "access", "accesses")
+	}
+	return Exact(r.References)
+}
+
 // Causes returns the rows with the most misses in the first level; count is the number of rows.
 func (c *Code) Causes(count int) (list []Cause) {
 	for _, place := range c.Most(0) {
 		r := &c.rows[place]
-		cause := Cause{ID: c.ID(place), Function: r.Function, References: Exact(r.References), Misses: c.about(0) + Count(r.Misses[0]),
+		cause := Cause{ID: c.ID(place), Function: r.Function, References: c.referencesOf(r), Misses: c.about(0) + Count(r.Misses[0]),
 			Share: c.about(0) + Percent(r.Misses[0]/max(c.Levels[0].Level.Misses, 1))}
 		if cause.Where = c.Place(place); r.File != "" && r.Line > 0 {
 			cause.Where = lineName(r.File, r.Line)
