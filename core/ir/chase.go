@@ -10,9 +10,10 @@ import (
 // chases returns [trace.LinkSite] and [trace.ChasingSite] if the site's load computes the next
 // value of a loop variable from its current value, for example in a loop that traverses a list. It
 // returns only [trace.ChasingSite] if the load's address is such a variable plus an offset that is
-// computed without a load, such as the address of a list element's field. Links may be pointers,
-// indices or offsets. The variables are phis or, for example in unoptimised code, local variables
-// in memory.
+// computed without a load, such as the address of a list element's field, or if it is the variable's
+// next value plus such an offset, as in a loop that looks at the next element before it advances.
+// Links may be pointers, indices or offsets. The variables are phis or, for example in unoptimised
+// code, local variables in memory.
 func (p *plan) chases(s *site) (flags trace.SiteFlags) {
 	if s.kind != trace.Load {
 		return 0
@@ -32,8 +33,22 @@ func (p *plan) chases(s *site) (flags trace.SiteFlags) {
 				flags = trace.ChasingSite
 			}
 		}
+		for _, load := range c.ends {
+			if p.isLink(header, load) {
+				flags = trace.ChasingSite
+			}
+		}
 	}
 	return flags
+}
+
+// isLink reports whether a load computes the next value of a loop variable.
+func (p *plan) isLink(header, load int32) bool {
+	c := chase{p: p, header: header, seen: map[int32]bool{}, variable: -1}
+	c.value(p.f.insts[load].address.id)
+	return slices.ContainsFunc(c.reached[:min(len(c.reached), mostVariables)], func(variable int32) bool {
+		return slices.Contains(p.links(header, variable), load)
+	})
 }
 
 // links returns the loads that compute the next value of a loop variable from its current value.
@@ -86,6 +101,7 @@ type chase struct {
 	near     bool  // whether only loads of local variables are followed
 	reached  []int32
 	loads    []int32 // loads that were followed, except loads of local variables
+	ends     []int32 // loads that were not followed, because near is set
 	seen     map[int32]bool
 	found    bool // whether the variable was found
 }
@@ -122,10 +138,12 @@ func (c *chase) value(id int32) {
 			}
 			return
 		}
-		if !c.near {
-			c.loads = append(c.loads, d)
-			c.value(in.address.id)
+		if c.near {
+			c.ends = append(c.ends, d)
+			return
 		}
+		c.loads = append(c.loads, d)
+		c.value(in.address.id)
 		return
 	case opCall:
 		if !c.near && strings.HasPrefix(in.call.callee, treeStep) {

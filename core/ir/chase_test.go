@@ -8,7 +8,8 @@ import (
 
 // TestChases checks that loads from the elements of a list are marked as chasing, and that loads of
 // the next address are also marked as links. Loads of data that an element points to are not
-// marked, because they can overlap.
+// marked, because they can overlap. Loads from the next element, as in a search that stops before
+// this element, are marked.
 func TestChases(t *testing.T) {
 	r, err := Instrument([]byte(`
 define i64 @list(ptr %head, i64 %key) {
@@ -82,6 +83,23 @@ loop:
 done:
   ret i64 0
 }
+define ptr @before(ptr %head, i64 %level, i64 %key) {
+entry:
+  br label %loop
+loop:
+  %c = phi ptr [ %head, %entry ], [ %n, %more ]
+  %link = getelementptr ptr, ptr %c, i64 %level
+  %n = load ptr, ptr %link
+  %end = icmp eq ptr %n, null
+  br i1 %end, label %done, label %more
+more:
+  %at = getelementptr i8, ptr %n, i64 64
+  %k = load i64, ptr %at
+  %less = icmp ult i64 %k, %key
+  br i1 %less, label %loop, label %done
+done:
+  ret ptr %c
+}
 define i32 @offsets(ptr %arena, i32 %head) {
 entry:
   %off = alloca i32
@@ -124,7 +142,7 @@ done:
 	}
 	const chases, links = trace.ChasingSite, trace.ChasingSite | trace.LinkSite
 	want := map[string][]trace.SiteFlags{
-		"list": {chases, links}, "sometimes": {chases, 0, links}, "search": {0}, "gather": {0, 0}, "offsets": {links}, "tree": {chases},
+		"list": {chases, links}, "sometimes": {chases, 0, links}, "search": {0}, "gather": {0, 0}, "before": {links, chases}, "offsets": {links}, "tree": {chases},
 	}
 	got := map[string][]trace.SiteFlags{}
 	for _, s := range r.Program.Sites {
