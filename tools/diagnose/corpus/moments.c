@@ -14,22 +14,22 @@ __attribute__((noinline)) static void moments(const double *x, int n, double *su
 	*sum = s; *sq = q; *lo = l; *hi = h;
 }
 #else
-__attribute__((noinline)) static double sum(const double *x, int n) {
+static double sum(const double *x, int n) {
 	double s = 0;
 	for (int i = 0; i < n; i++) s += x[i];
 	return s;
 }
-__attribute__((noinline)) static double squares(const double *x, int n) {
+static double squares(const double *x, int n) {
 	double s = 0;
 	for (int i = 0; i < n; i++) s += x[i] * x[i]; // planted: fusion
 	return s;
 }
-__attribute__((noinline)) static double least(const double *x, int n) {
+static double least(const double *x, int n) {
 	double s = x[0];
 	for (int i = 0; i < n; i++) if (x[i] < s) s = x[i];
 	return s;
 }
-__attribute__((noinline)) static double most(const double *x, int n) {
+static double most(const double *x, int n) {
 	double s = x[0];
 	for (int i = 0; i < n; i++) if (x[i] > s) s = x[i];
 	return s;
