@@ -5,6 +5,7 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/stackglass/stackglass/core/loops"
 	"github.com/stackglass/stackglass/core/loops/outline"
@@ -19,7 +20,19 @@ type Loops struct {
 	Place     func(loops.Reference) *profile.Site // returns the site of a reference, or nil
 	LineBytes uint32                              // line size for counting arrays
 	Name      func(string) string                 // makes a function's name readable; may be nil
+
+	data   []profile.DataObject
+	blocks func() []allocation // the blocks that were allocated one by one
 }
+
+// allocation is a block of allocated memory.
+type allocation struct {
+	from, end trace.Addr
+	by        *profile.DataObject
+}
+
+// mostAllocations is the largest number of blocks that [Loops.AllocatedAt] examines.
+const mostAllocations = 1 << 12
 
 // NewLoops summarises the loops of a profile, at most the given number of nests. It returns nil for
 // a profile without loops, and fails if the loops are damaged.
@@ -32,8 +45,10 @@ func NewLoops(p *profile.Profile, most int) (*Loops, error) {
 		return nil, err
 	}
 	l := &Loops{Outline: outline.New(tree, most), Place: PlacesOf(p), LineBytes: 64}
+	l.blocks = sync.OnceValue(l.allocations)
 	switch {
 	case p.Sites != nil:
+		l.data = p.Sites.Data
 		l.LineBytes = p.Sites.LineBytes
 	case len(p.Locality) > 0:
 		l.LineBytes = p.Locality[0].LineBytes
@@ -184,9 +199,60 @@ func (l *Loops) Variable(r loops.Reference) string {
 	return ""
 }
 
-// Arrays returns the arrays of a loop.
+// Arrays returns the arrays of a loop. An array that no reference names has the name of the variable
+// to which its memory was assigned when it was allocated.
 func (l *Loops) Arrays(loop int) []outline.Array {
-	return l.Outline.Arrays(loop, uint64(l.LineBytes), l.Variable)
+	list := l.Outline.Arrays(loop, uint64(l.LineBytes), l.Variable)
+	for i := range list {
+		if a := &list[i]; a.Name == "" && !a.Wild {
+			if by := l.AllocatedAt(a.Base); by != nil {
+				a.Name = by.Name
+			}
+		}
+	}
+	return list
+}
+
+// AllocatedAt returns the data structure to which the block that contains an address belongs. It
+// returns nil if this is unknown, for example because several blocks had this address in turn.
+func (l *Loops) AllocatedAt(addr trace.Addr) (by *profile.DataObject) {
+	if l.blocks == nil {
+		return nil
+	}
+	for _, b := range l.blocks() {
+		switch {
+		case addr < b.from || addr >= b.end || b.by == by:
+		case by != nil:
+			return nil
+		default:
+			by = b.by
+		}
+	}
+	return by
+}
+
+// allocations returns the blocks that no loop allocated.
+func (l *Loops) allocations() (list []allocation) {
+	byNumber := map[uint32]*profile.DataObject{}
+	for i := range l.data {
+		if of := &l.data[i]; of.Kind == profile.HeapObject && of.Number != profile.NoSite {
+			byNumber[of.Number] = of
+		}
+	}
+	if len(byNumber) == 0 {
+		return nil
+	}
+	for node := range l.Tree().Nodes() {
+		r, addr, wild := node.Leaf()
+		if node.IsLoop() || wild || r.Kind != trace.Alloc || byNumber[r.Site] == nil {
+			continue
+		}
+		if len(list) == mostAllocations {
+			return nil
+		}
+		list = append(list, allocation{addr, addr + min(r.Arg, ^addr), byNumber[r.Site]})
+	}
+	return list
 }
 
 // Brief returns a shorter version of Table for people. It contains the source loops with at least

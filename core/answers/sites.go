@@ -427,6 +427,19 @@ func ObjectName(o *profile.DataObject) string {
 	return "[all other data]"
 }
 
+// Allocated describes an array by the source line that allocates it, for example "the array from
+// main.c:12 in f". name makes the function's name readable, and may be nil.
+func Allocated(o *profile.DataObject, name func(string) string) string {
+	text := "the array from " + o.File + ":" + strconv.FormatUint(uint64(o.Line), 10)
+	if o.Function == "" {
+		return text
+	}
+	if name != nil {
+		return text + " in " + name(o.Function)
+	}
+	return text + " in " + o.Function
+}
+
 // AddressOf returns a name for an instruction whose function is unknown.
 func AddressOf(s *profile.Site) string {
 	switch {

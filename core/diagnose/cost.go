@@ -79,6 +79,7 @@ type costs struct {
 	pages    []float64   // cycles that each site waits for address translation
 	split    []float64   // cycles of each site for references that cross a line boundary
 	idle     float64     // cycles that threads wait for each other
+	names    []string    // name of the variable that each site accesses; "" if it has no name
 	steps    []uint64    // stride of each site in its innermost loop, in bytes; 0 if unknown
 	replay   *counts     // replay of the unchanged run in the caches; nil: not needed or not possible
 }
@@ -181,6 +182,7 @@ func (r *run) price() error {
 		return err
 	}
 	r.others()
+	c.names = namesOf(r)
 	r.group()
 	r.out.Cycles = c.base + c.idle
 	for k := range levels {
@@ -457,6 +459,40 @@ func stepsOf(r *run) []uint64 {
 		walk(n, 1)
 	}
 	return steps
+}
+
+// namesOf returns the name of the variable that each site accesses. If the code does not name the
+// variable, it is the name of the variable to which the memory was assigned when it was allocated.
+func namesOf(r *run) []string {
+	names, unknown := make([]string, len(r.p.Sites.Code)), false
+	for i := range names {
+		names[i] = named(r.p.Sites.Code[i].Variable)
+		unknown = unknown || names[i] == ""
+	}
+	if r.loops == nil || !unknown {
+		return names
+	}
+	index := newSiteIndex(r.p)
+	var walk func(n loops.Node)
+	walk = func(n loops.Node) {
+		for i := range n.Len() {
+			item, _ := n.Item(i)
+			if item.IsLoop() {
+				walk(item)
+				continue
+			}
+			ref, addr, wild := item.Leaf()
+			if site := index.of(ref.Site, ref.PC, ref.Kind); site >= 0 && !wild && names[site] == "" {
+				if by := r.loops.AllocatedAt(addr); by != nil {
+					names[site] = by.Name
+				}
+			}
+		}
+	}
+	for _, n := range r.loops.Tree().TopLoops() {
+		walk(n)
+	}
+	return names
 }
 
 // scattered reports whether a site's addresses are irregular: they have no constant stride, and few
@@ -781,7 +817,7 @@ func (r *run) dataOf(at *place) string {
 	waits := map[string]float64{}
 	var names []string
 	for _, i := range at.sites {
-		name := named(r.p.Sites.Code[i].Variable)
+		name := r.cost.names[i]
 		if name == "" {
 			continue
 		}

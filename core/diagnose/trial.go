@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/stackglass/stackglass/core/answers"
 	"github.com/stackglass/stackglass/core/answers/loopcount"
 	"github.com/stackglass/stackglass/core/hierarchy"
 	"github.com/stackglass/stackglass/core/loops"
@@ -584,7 +585,7 @@ func (r *run) nest(g *group) {
 		f.Fix = "this loop iterates over the same data " + strconv.FormatUint(runs, 10) + " times in a row: divide the data into parts that fit in " + r.Machine.Levels[0].Name + ", and do all " + strconv.FormatUint(runs, 10) + " passes over one part before starting the next"
 	}
 	if a := r.strided(loop); a != nil && kind == Stride {
-		f.Fix += ", so that " + cmp.Or(named(a.Name), "the array") + " moves " + bytesOf(nearest(a, int64(l.LineBytes))) + " in each iteration of the innermost loop"
+		f.Fix += ", so that " + cmp.Or(named(a.Name), r.allocated(a), "the array") + " moves " + bytesOf(nearest(a, int64(l.LineBytes))) + " in each iteration of the innermost loop"
 		f.Data = named(a.Name)
 	}
 	if _, tile := b.change.(change.Tile); tile && b.sunk {
@@ -1870,7 +1871,15 @@ func (r *run) strideWords(nest int) string {
 	if a == nil {
 		return ""
 	}
-	return "the address in " + cmp.Or(named(a.Name), "an array") + " moves " + bytesOf(magnitude(a.Strides[len(a.Strides)-1])) + " in each iteration of the innermost loop, so each access is to another line"
+	return "the address in " + cmp.Or(named(a.Name), r.allocated(a), "an array") + " moves " + bytesOf(magnitude(a.Strides[len(a.Strides)-1])) + " in each iteration of the innermost loop, so each access is to another line"
+}
+
+// allocated describes an array without a name by the source line that allocates it, or returns "".
+func (r *run) allocated(a *outline.Array) string {
+	if by := r.loops.AllocatedAt(a.Base); by != nil && by.Line > 0 {
+		return answers.Allocated(by, r.Readable)
+	}
+	return ""
 }
 
 // arrays returns the arrays of a loop, with the strides of the loops in the source.
@@ -1900,7 +1909,7 @@ func (r *run) strided(nest int) *outline.Array {
 	for _, body := range bodies(r.rollNest(r.loops.Loops[nest].Nest).Nest.Items) {
 		for _, it := range body {
 			if s := r.loops.Place(it.Ref); s != nil && !it.Wild {
-				a := []outline.Array{{Name: s.Variable, Strides: it.Steps, References: 1}}
+				a := []outline.Array{{Name: s.Variable, Base: it.Addr, Strides: it.Steps, References: 1}}
 				if strided(a, int64(r.loops.LineBytes)) != nil {
 					return &a[0]
 				}

@@ -69,8 +69,11 @@ func lanes(kind string) uint64 {
 func (t *Trial) Names() change.Names {
 	return change.Names{
 		Array: func(at trace.Addr) string {
-			if a := t.arrayAt(at); a != nil {
+			if a := t.arrayAt(at); a != nil && a.Name != "" {
 				return a.Name
+			}
+			if by := t.of.AllocatedAt(at); by != nil && by.Line > 0 {
+				return answers.Allocated(by, t.of.Name)
 			}
 			return ""
 		},
