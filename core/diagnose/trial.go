@@ -1053,45 +1053,11 @@ func (r *run) applies(n *loops.Nest, by change.Change) bool {
 	}
 	fused := n.Clone()
 	for _, pair := range fuse.Pairs() {
-		if r.sameSource(fused, pair) || needsLater(fused, pair) || r.separate(fused, pair) || pair.Apply(fused) != nil {
+		if r.sameSource(fused, pair) || needsLater(fused, pair) || loopcount.Separate(r.loops, fused, pair) || pair.Apply(fused) != nil {
 			return false
 		}
 	}
 	return true
-}
-
-// separate reports whether two loops cannot be fused because they are in different functions. The
-// compiler turns the body of a parallel region into a function, so a loop in a region and a loop
-// before or after the region are also in different functions. Inlined code belongs to the function
-// around it.
-func (r *run) separate(n *loops.Nest, fuse change.Fuse) bool {
-	if len(fuse.First) == 0 {
-		return false
-	}
-	a, b := fuse.First.Loop(n), fuse.Loop(1).Loop(n)
-	if a == nil || b == nil {
-		return false
-	}
-	first, known, shared := map[string]bool{}, false, false
-	for _, it := range leavesOf(a.Body) {
-		if s := r.loops.Place(it.Ref); s != nil && s.Function != "" {
-			first[s.Function] = true
-		}
-	}
-	for _, it := range leavesOf(b.Body) {
-		if s := r.loops.Place(it.Ref); s != nil && s.Function != "" {
-			known = true
-			shared = shared || first[s.Function]
-		}
-	}
-	return len(first) > 0 && known && !shared || forks(a.Body) || forks(b.Body)
-}
-
-// forks reports whether items contain the beginning or the end of a parallel region.
-func forks(items []loops.Item) bool {
-	return slices.ContainsFunc(items, func(it loops.Item) bool {
-		return it.IsLoop() && forks(it.Body) || !it.IsLoop() && (it.Ref.Kind == trace.ParallelBegin || it.Ref.Kind == trace.ParallelEnd)
-	})
 }
 
 // needsLater reports whether two loops cannot simply be fused, because an iteration of the second

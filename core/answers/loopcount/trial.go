@@ -361,11 +361,65 @@ func (t *Trial) Propose(level hierarchy.Cache, most int, goOn func() bool) (tabl
 	if !ok {
 		return table, false, &trace.OptionError{Option: "cache", Got: level.Name, Want: "a cache that chooses sets by the low bits of the line number"}
 	}
-	found, stopped, err := change.Search(t.Nest, cache, most, nil, goOn)
+	wanted := func(by change.Change) bool {
+		fuse, ok := by.(change.Fuse)
+		return !ok || !t.separates(fuse)
+	}
+	found, stopped, err := change.Search(t.Nest, cache, most, wanted, goOn)
 	for i := range found {
 		addTrial(&table, found[i].Change.Words(t.Names()), level.Name, &found[i], found[i].Change.Illegal())
 	}
 	return table, stopped, err
+}
+
+// separates reports whether a fusion merges loops of different functions.
+func (t *Trial) separates(fuse change.Fuse) bool {
+	fused := t.Nest.Clone()
+	for _, pair := range fuse.Pairs() {
+		if Separate(t.of, fused, pair) || pair.Apply(fused) != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// Separate reports whether two loops cannot be fused because they are in different functions. The
+// compiler turns the body of a parallel region into a function, so a loop in a region and a loop
+// before or after the region are also in different functions. Inlined code belongs to the function
+// around it.
+func Separate(l *answers.Loops, n *loops.Nest, fuse change.Fuse) bool {
+	if len(fuse.First) == 0 {
+		return false
+	}
+	a, b := fuse.First.Loop(n), fuse.Loop(1).Loop(n)
+	if a == nil || b == nil {
+		return false
+	}
+	first, second := functionsOf(l, a.Body), functionsOf(l, b.Body)
+	shared := slices.ContainsFunc(first, func(name string) bool { return slices.Contains(second, name) })
+	return len(first) > 0 && len(second) > 0 && !shared || forks(a.Body) || forks(b.Body)
+}
+
+// functionsOf returns the functions that make the references among items.
+func functionsOf(l *answers.Loops, items []loops.Item) (names []string) {
+	for i := range items {
+		switch it := &items[i]; {
+		case it.IsLoop():
+			names = append(names, functionsOf(l, it.Body)...)
+		case it.Ref.Kind.IsReference():
+			if s := l.Place(it.Ref); s != nil && s.Function != "" && !slices.Contains(names, s.Function) {
+				names = append(names, s.Function)
+			}
+		}
+	}
+	return names
+}
+
+// forks reports whether items contain the beginning or the end of a parallel region.
+func forks(items []loops.Item) bool {
+	return slices.ContainsFunc(items, func(it loops.Item) bool {
+		return it.IsLoop() && forks(it.Body) || !it.IsLoop() && (it.Ref.Kind == trace.ParallelBegin || it.Ref.Kind == trace.ParallelEnd)
+	})
 }
 
 func trialTable(title string) report.Table {

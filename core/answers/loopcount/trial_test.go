@@ -52,3 +52,29 @@ func TestOption(t *testing.T) {
 		t.Errorf("%s %s for a change without an option", kind, text)
 	}
 }
+
+// TestSeparate checks that loops are fused only within one function, and not across the border of a
+// parallel region.
+func TestSeparate(t *testing.T) {
+	sites := []profile.Site{{Function: "main.omp_outlined"}, {Function: "main"}, {Function: "main"}, {}}
+	l := &answers.Loops{Place: func(ref loops.Reference) *profile.Site { return &sites[ref.Site] }}
+	load := func(site uint32) loops.Item {
+		return loops.Leaf(loops.Reference{Site: site, Kind: trace.Load, Bytes: 8}, 1<<20, 8)
+	}
+	fork := loops.Leaf(loops.Reference{Site: 1, Kind: trace.ParallelBegin}, 0)
+	for name, c := range map[string]struct {
+		first, second []loops.Item
+		want          bool
+	}{
+		"a parallel loop and a serial loop":     {[]loops.Item{load(0)}, []loops.Item{load(1)}, true},
+		"two loops of one function":             {[]loops.Item{load(1)}, []loops.Item{load(2)}, false},
+		"a loop that also calls a function":     {[]loops.Item{load(0), load(1)}, []loops.Item{load(2)}, false},
+		"a loop that starts a parallel region":  {[]loops.Item{load(1), fork}, []loops.Item{load(2)}, true},
+		"a loop whose function is not recorded": {[]loops.Item{load(3)}, []loops.Item{load(1)}, false},
+	} {
+		n := &loops.Nest{Items: []loops.Item{loops.Loop(40, c.first...), loops.Loop(40, c.second...)}}
+		if got := Separate(l, n, change.Fuse{First: change.Path{0}}); got != c.want {
+			t.Errorf("%s: %t, want %t", name, got, c.want)
+		}
+	}
+}
