@@ -3,6 +3,7 @@ package diagnose
 import (
 	"cmp"
 	"path"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -451,6 +452,9 @@ func (r *run) nest(g *group) {
 	worst := worstOf(waits)
 	var tried []trial
 	try := func(n *loops.Nest, sunk bool, by change.Change) {
+		if slices.ContainsFunc(tried, func(t trial) bool { return t.nest == n && t.sunk == sunk && reflect.DeepEqual(t.change, by) }) {
+			return
+		}
 		if out := r.try(n, sunk, by, g); out != nil {
 			tried = append(tried, *out)
 		}
@@ -460,6 +464,14 @@ func (r *run) nest(g *group) {
 			_, pad := by.(change.Pad)
 			return r.applies(t.Nest, by) && !(pad && r.byChance(loop, worst))
 		}, r.GoOn)
+		if g.pages > leastPages*r.out.Cycles {
+			// the tiles with the fewest misses may touch more pages than the TLB has entries
+			inPages, _, _ := change.Search(t.Nest, translations[0].cache, mostChanges, func(by change.Change) bool {
+				_, tile := by.(change.Tile)
+				return tile && r.applies(t.Nest, by)
+			}, r.GoOn)
+			found = append(found, inPages...)
+		}
 		for _, o := range found {
 			for _, by := range withLarger(o.Change) {
 				try(t.Nest, false, by)
