@@ -965,7 +965,7 @@ func (r *run) try(n *loops.Nest, sunk bool, by change.Change, g *group) *trial {
 	}
 	left := min(1, share(after[0], before[0]))
 	if sequence {
-		left *= overlapStride / overlapSequence
+		left *= r.inOrderAt(g, worst)
 	}
 	if g.wait-waits[worst]*left+g.pages+core < Least*r.out.Cycles {
 		return nil
@@ -993,9 +993,12 @@ func (r *run) try(n *loops.Nest, sunk bool, by change.Change, g *group) *trial {
 			left = max(0, then[k]-then[k+1]) / lines
 		}
 		if sequence {
-			left *= overlapStride / overlapSequence
+			left *= r.inOrderAt(g, k)
 		}
 		gain := waits[k] * (1 - left)
+		if waits[k] == 0 { // a cache that has kept no lines between their uses may now keep some
+			gain = -max(0, then[k]-then[k+1]-max(0, now[k]-now[k+1])) * share(waits[worst], now[worst]-now[worst+1]) * share(r.cost.latency[k], r.cost.latency[worst])
+		}
 		if out.fetched += gain; gain > most {
 			most, out.level = gain, k
 		}
@@ -1015,6 +1018,30 @@ func (r *run) try(n *loops.Nest, sunk bool, by change.Change, g *group) *trial {
 	}
 	out.saved += out.fetched
 	return out
+}
+
+// inOrderAt returns the ratio by which the nests of a group wait less for the same lines from below a
+// level if their lines become sequential. Stores, for example, wait as long as before.
+func (r *run) inOrderAt(g *group, level int) float64 {
+	now, then := 0.0, 0.0
+	seen := map[*place]bool{}
+	for _, nest := range g.loops {
+		for _, at := range r.placesOf(nest) {
+			if seen[at] {
+				continue
+			}
+			seen[at] = true
+			for _, i := range at.sites {
+				cycles, overlap := r.cost.site[i][level], r.cost.run.overlap[i]
+				now += cycles
+				then += cycles * min(overlap, overlapSequence) / overlapSequence
+			}
+		}
+	}
+	if now == 0 {
+		return 1
+	}
+	return then / now
 }
 
 // isFragment reports whether the misses of a trial are too few to represent all runs of the group's
