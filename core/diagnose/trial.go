@@ -611,6 +611,9 @@ func (r *run) nest(g *group) {
 	if vector > 0 {
 		f.How += " The compiler can then use vector instructions, as in other loops of this program. Only half of the saving by vector instructions is counted, because the compiler may not use vector instructions."
 	}
+	if f.Kind == Stride || f.Kind == Capacity {
+		f.Fix += r.orPad(tried, b, names)
+	}
 	f.Why = r.why(f.Kind, loop, b.level)
 	if c, ok := b.change.(change.Split); ok {
 		if a, ok := r.recordOf(r.worstSite(g.at)); ok {
@@ -637,6 +640,21 @@ func (r *run) nest(g *group) {
 		}
 	}
 	r.add(at, f)
+}
+
+// orPad returns a clause that names the best padding among the trials, if padding alone saves more
+// than half as much as another change. It often takes less work, and is legal more often.
+func (r *run) orPad(tried []trial, best *trial, names change.Names) string {
+	var pad *trial
+	for i := range tried {
+		if _, ok := tried[i].change.(change.Pad); ok && (pad == nil || tried[i].saved > pad.saved) {
+			pad = &tried[i]
+		}
+	}
+	if pad == nil || pad.saved < best.saved/2 {
+		return ""
+	}
+	return "; or " + pad.change.Words(names) + ", which alone saves " + percent2(share(pad.saved, r.out.Cycles))
 }
 
 // worstIn returns the source location in a loop of a nest that waits longest.
@@ -1855,7 +1873,9 @@ func (r *run) why(kind Kind, loop, level int) string {
 		switch {
 		case c.Misses == 0:
 		case kind == Conflict && r.conflictMisses(loop, level) > 0:
-			counts += "; " + ratio(uint64(r.conflictMisses(loop, level)), c.Misses) + " of these would hit if the cache were fully associative: lines that are used together share few sets"
+			counts += r.conflictWords(loop, level)
+		case (kind == Capacity || kind == Stride) && r.conflicts(loop, level):
+			counts += r.conflictWords(loop, level)
 		case kind == Capacity:
 			counts += ", because the loop returns to its data after " + name + " has evicted it"
 		case kind == Fusion:
@@ -1868,6 +1888,11 @@ func (r *run) why(kind Kind, loop, level int) string {
 		}
 	}
 	return counts
+}
+
+// conflictWords returns a clause that states the share of a loop's misses that are conflict misses.
+func (r *run) conflictWords(loop, level int) string {
+	return "; " + ratio(uint64(r.conflictMisses(loop, level)), r.counted.Levels[level].ByLoop[loop].Misses) + " of these would hit if the cache were fully associative: lines that are used together share few sets"
 }
 
 // strideWords describes the stride of the array with the largest stride.
