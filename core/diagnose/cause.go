@@ -521,9 +521,14 @@ func (r *run) causes() {
 		case r.tried[at] && r.swept[at] < oftenSwept: // changes were tried, and none helped
 			continue
 		default:
+			evicted, most := r.evicted(at)
+			if evicted *= 1 - r.taken[at]; evicted+at.pages < leastWait*r.out.Cycles {
+				continue
+			}
+			level = r.Machine.Levels[most].Name
 			f.Kind = Capacity
-			f.Saved = left / carefully
-			f.Least, f.Most = 0, left
+			f.Most = min(left, evicted+at.pages)
+			f.Saved = f.Most / carefully
 			f.Why = "the code returns to the data after " + level + " has evicted it"
 			f.Fix = "work on parts of the data that fit in " + level + ": do all steps for one part before starting the next"
 			f.More = "curve"
@@ -540,6 +545,38 @@ func (r *run) causes() {
 		r.taken[at] = 1
 		r.add(at, f)
 	}
+}
+
+// evicted returns the cycles that a source location waits for lines that a cache has evicted since
+// their last use, and the level with most of these waits. The other waits are for lines that a core
+// accesses for the first time, or that another core invalidated. No cache avoids these waits.
+func (r *run) evicted(at *place) (cycles float64, level int) {
+	most := 0.0
+	for k := range r.cost.levels {
+		waits := 0.0
+		for _, i := range at.sites {
+			fetched := r.cost.run.fetches(i)[k]
+			first := r.firstAccesses(i, k)
+			if k+1 < len(r.cost.levels) { // these lines come from a lower level
+				first -= r.firstAccesses(i, k+1)
+			}
+			left := fetched - r.cost.run.taken(i, k, fetched) - max(0, first)
+			waits += r.cost.site[i][k] * max(0, share(left, fetched))
+		}
+		if cycles += waits; waits > most {
+			most, level = waits, k
+		}
+	}
+	return cycles, level
+}
+
+// firstAccesses returns the first accesses of a site to the lines of a level. In a level that is
+// private to a core, these are the first accesses of each core.
+func (r *run) firstAccesses(i, level int) float64 {
+	if of := r.p.Sites.Coherent; of != nil && r.Machine.Levels[level].SharedBy <= 1 {
+		return float64(of.Code[i].Cold)
+	}
+	return float64(r.p.Sites.Code[i].Reuse.Cold)
 }
 
 // fewerBytes returns the fix for a location that waits in functions that copy or fill memory.

@@ -284,8 +284,10 @@ func (d *Diagnosis) merge() {
 		}
 		g := &all[i]
 		if f.Line != g.Line {
-			if f.Data != "" && !slices.Contains(strings.Split(g.Data, ", "), f.Data) {
-				g.Data = strings.TrimPrefix(g.Data+", "+f.Data, ", ")
+			for name := range strings.SplitSeq(f.Data, ", ") {
+				if name != "" && !slices.Contains(strings.Split(g.Data, ", "), name) {
+					g.Data = strings.TrimPrefix(g.Data+", "+name, ", ")
+				}
 			}
 			f.Data = g.Data
 			g.also = append(g.also, f.Line)
