@@ -2,6 +2,7 @@ package diagnose
 
 import (
 	"iter"
+	"path"
 	"slices"
 	"strings"
 
@@ -32,7 +33,7 @@ func (r *run) compute() {
 			}
 		}
 		chain := r.chain(b)
-		if t.Bottleneck != pipeline.Recurrence || saved < t.Cycles/2 || at.wait > t.Cycles || at.dependent > 0 || found(others, k, saved) || chain.loads == (chain.floats || chain.multiplies || chain.remainders || chain.tables) || chain.number >= partialSums || chain.floats && r.overlaps(k) {
+		if t.Bottleneck != pipeline.Recurrence || saved < t.Cycles/2 || at.wait > t.Cycles || at.dependent > 0 || found(others, k, saved) || r.overlapped(k, saved) || chain.loads == (chain.floats || chain.multiplies || chain.remainders || chain.tables) || chain.number >= partialSums || chain.floats && r.overlaps(k) {
 			continue
 		}
 		each, iterations := r.sourceIteration(b)
@@ -40,7 +41,7 @@ func (r *run) compute() {
 		f := Finding{Kind: Compute, Cost: t.Cycles, Saved: saved / carefully, Least: 0, Most: saved,
 			Why: each + " waits for a result of the previous iteration; this chain takes " + takes + ", although the ports alone would need " + need,
 			Fix: "split the chain into several independent chains, such as four partial sums; for floating point, allow the compiler to reorder operations (-ffast-math or an OpenMP simd reduction)",
-			How: "Modelled: the cycles that the loop would take if only the execution ports limited it.", IllegalIf: "the result must be the same to the last bit, because the order of floating-point additions changes",
+			How: "Modelled: the cycles that the loop would take if only the execution ports limited it.", IllegalIf: "the program needs exactly the same floating-point result, because another order of additions rounds differently",
 			More: "pipeline"}
 		if !chain.floats {
 			f.Fix = "split the chain into several independent chains, such as four sums or checksums of every fourth element"
@@ -65,6 +66,7 @@ func (r *run) compute() {
 			f.IllegalIf = "the numbers are so large that even a few sums overflow"
 		case chain.used: // for example a running sum, whose chain partial sums cannot break
 			f.Fix, instead = "compute the value of each iteration from its index instead of from the previous iteration, or work on several independent sequences at a time", ""
+			f.IllegalIf = "there is only one sequence, and each of its values depends on the previous value"
 		}
 		if f.Kind == Compute {
 			f.Fix += instead
@@ -72,8 +74,60 @@ func (r *run) compute() {
 				f.Fix = "keep the result in a local variable and store it after the loop, and " + f.Fix
 			}
 		}
+		if line := r.chainLine(b); line > 0 && path.Base(at.file) == path.Base(k.File) {
+			at = &place{function: at.function, file: at.file, line: line, data: at.data}
+		}
 		r.add(at, f)
 	}
+}
+
+// chainLine returns the source line of the recurrence of block b: the line of most loads that the
+// chain itself makes or, if it makes none, of most loads whose values enter the chain. It returns 0
+// if there is no such load in the file of the block.
+func (r *run) chainLine(b int) (line uint32) {
+	k := &r.cost.program.Blocks[b]
+	in := map[int32]bool{}
+	for _, op := range r.cost.hits.Blocks[b].Steady.Cycle {
+		if int(op) < len(k.Instrs) {
+			in[int32(op)] = true
+		}
+	}
+	loads := map[uint32]int{}
+	count := func(op int32) {
+		if i := &k.Instrs[op]; i.Opcode == "load" && i.Site > 0 {
+			if at := r.cost.program.Sites[k.FirstSite+i.Site-1].Place; at.Line > 0 && at.File == k.File {
+				loads[at.Line]++
+			}
+		}
+	}
+	for op := range in {
+		count(op)
+	}
+	if len(loads) == 0 {
+		entered := map[int32]bool{}
+		var enter func(op int32)
+		enter = func(op int32) {
+			for _, use := range k.Instrs[op].Uses {
+				if use < 0 || in[use] || entered[use] {
+					continue
+				}
+				entered[use] = true
+				if count(use); k.Instrs[use].Opcode != "load" {
+					enter(use)
+				}
+			}
+		}
+		for op := range in {
+			enter(op)
+		}
+	}
+	most := 0
+	for of, times := range loads {
+		if times > most || times == most && of < line {
+			line, most = of, times
+		}
+	}
+	return line
 }
 
 // sourceIteration returns the number of source iterations in an iteration of a block's loop, and
@@ -185,7 +239,7 @@ func (r *run) divisions() {
 			Why:       each + " divides by a number that does not change in the loop: an iteration takes " + number(t.Steady.Cycles/iterations) + " cycles, and would take " + number(quick.Cycles/iterations) + " with multiplications",
 			Fix:       "compute the reciprocal before the loop, and multiply by it (-freciprocal-math lets the compiler do so); for whole numbers, divide by a power of two",
 			How:       "Modelled: the loop with a multiplication in place of each such division.",
-			IllegalIf: "the result must be the same to the last bit, because a product with the reciprocal is rounded twice",
+			IllegalIf: "the program needs exactly the same floating-point result, because a product with the reciprocal is rounded twice",
 			More:      "pipeline"})
 	}
 }
@@ -245,6 +299,17 @@ func (r *run) refersFrom(at *place, k *trace.Block) bool {
 
 // leastCompute is the minimum share of the run's cycles for which a block is examined.
 const leastCompute = 0.05
+
+// overlapped reports whether a finding fuses the loop of a block with other loops and saves more than
+// half of the given cycles. The chain of the block then overlaps with the operations of these loops.
+func (r *run) overlapped(k *trace.Block, saved float64) bool {
+	for _, at := range r.places {
+		if i, ok := r.fused[at]; ok && r.refersFrom(at, k) && r.out.Findings[i].Saved > saved/2 {
+			return true
+		}
+	}
+	return false
+}
 
 // found reports whether the list contains a finding at one of the block's source lines that may
 // save more than half of the given cycles.

@@ -167,6 +167,7 @@ type run struct {
 	moved      []record           // arrays for which a finding changes the layout
 	searched   map[string]bool    // functions with dependent loads for which reordering the elements saves nothing
 	swept      map[*place]uint64  // number of runs of the loops around a location
+	fused      map[*place]int     // the finding that fuses the loops around a location with other loops
 	instead    map[*place]string  // a change of the loop order that also splits a chain of dependent results
 	apart      [2]*counts         // replays with the changes of [apart], by whether words are copied; nil: not simulated yet
 
@@ -192,7 +193,7 @@ func Run(p *profile.Profile, o Options) (*Diagnosis, error) {
 	}
 	readable := o.Readable
 	o.Readable = func(name string) string { return shortName(readable(name)) }
-	r := &run{Options: o, p: p, taken: map[*place]float64{}, tried: map[*place]bool{}, searched: map[string]bool{}, swept: map[*place]uint64{}, instead: map[*place]string{}, full: map[int][]float64{}, plain: map[plainNest]float64{}, trials: map[int]nestTrial{}, rolled: map[int]*change.Rolled{}, sources: map[uint32]source{}, out: &Diagnosis{}}
+	r := &run{Options: o, p: p, taken: map[*place]float64{}, tried: map[*place]bool{}, searched: map[string]bool{}, swept: map[*place]uint64{}, instead: map[*place]string{}, fused: map[*place]int{}, full: map[int][]float64{}, plain: map[plainNest]float64{}, trials: map[int]nestTrial{}, rolled: map[int]*change.Rolled{}, sources: map[uint32]source{}, out: &Diagnosis{}}
 	if len(p.Loops) > 0 {
 		l, err := answers.NewLoops(p, mostNests)
 		if err != nil {

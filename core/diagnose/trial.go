@@ -169,6 +169,10 @@ func (r *run) neighbours(byPlace map[*place]*group) {
 		}
 		for _, at := range []*place{first, second} {
 			took[at] = max(took[at], share(o.saved, g.wait))
+			r.fused[at] = len(r.out.Findings)
+			if i, ok := ends[first]; ok {
+				r.fused[at] = i
+			}
 		}
 		if i, ok := ends[first]; ok { // extend the finding by a third loop, and so on
 			f := &r.out.Findings[i]
@@ -176,7 +180,7 @@ func (r *run) neighbours(byPlace map[*place]*group) {
 			for k := range f.Before {
 				f.Before[k], f.After[k] = f.Before[k]+o.before[k], f.After[k]+o.after[k]
 			}
-			if f.Fix += ", and of " + second.source(); first == second {
+			if f.Fix += ", and with the next loop, " + second.source(); first == second {
 				f.Fix = fuseInlined
 			}
 			ends[second] = i
