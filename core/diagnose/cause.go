@@ -515,7 +515,7 @@ func (r *run) causes() {
 			f.Why = "the lines are accessed in order and replaced before they are used again, so the loop runs at the speed of " + r.behind(at.level)
 			f.Fix = "use a smaller type, skip data that is not needed, for instance with an index, or do more work on each element while it is in the cache: combine this pass with the previous or the next pass"
 			if at.stores > at.wait/4 {
-				f.Fix += "; or bypass the caches when storing (" + nonTemporal(at.file) + "), so that the lines are not fetched first"
+				f.Fix += "; or bypass the caches when storing (" + nonTemporal(at.file) + "), so that the lines are not fetched first, which saves up to " + percent2(share(at.stores*(1-r.taken[at]), r.out.Cycles))
 			}
 			f.More = "sites --by object"
 		case r.tried[at] && r.swept[at] < oftenSwept: // changes were tried, and none helped
