@@ -22,35 +22,47 @@ const (
 const (
 	keepCopies = "give each thread a private copy, and combine the copies at the end; or store less often"
 	takeMore   = "take several pieces of work at a time, so that the threads perform fewer atomic operations on this word"
-	// takeOrKeep is the advice if the trace does not show whether the results are used. It is
-	// correct in both cases.
-	takeOrKeep = "if the program uses the result of the atomic operation, take several pieces of work at a time; otherwise give each thread a private copy, and combine the copies at the end"
+	// takeOrKeep and takeOrKeepLocked are the advice if the trace does not show whether the results
+	// are used. The advice is correct in both cases.
+	takeOrKeep       = "if the program uses the result of the atomic operation, take several pieces of work at a time; otherwise give each thread a private copy, and combine the copies at the end"
+	takeOrKeepLocked = "if the threads use the number that they read, for example as the index of the next piece of work, take several pieces of work at a time; otherwise give each thread a private copy, and combine the copies at the end"
+	takeMoreLocked   = "take several pieces of work at a time, so that the threads lock less often; or use an atomic operation instead of the lock"
 )
 
 // atomicFix returns the advice for words that several threads store to at a source location. A
 // private copy for each thread is wrong if a thread uses the result of the atomic operation,
 // because all threads would then receive the same numbers.
 func (r *run) atomicFix(at *place) string {
-	switch r.atomicUse(at) {
-	case isUsed:
+	use, locked := r.atomicUse(at), !r.isAtomic(at)
+	switch {
+	case use == isUsed && locked:
+		return takeMoreLocked
+	case use == isUsed:
 		return takeMore
-	case maybeUsed:
+	case use == maybeUsed && locked:
+		return takeOrKeepLocked
+	case use == maybeUsed:
 		return takeOrKeep
 	}
 	return keepCopies
 }
 
-// atomicUse returns the use of the results of the atomic operations at a source location. Stores
-// that are not atomic have no result.
+// atomicUse returns the use of the results of the atomic operations at a source location. In a
+// function that waits for locks, it does the same for other updates of a number. Other stores have
+// no result.
 func (r *run) atomicUse(at *place) (use resultUse) {
 	p := r.cost.program
 	if p == nil {
 		return notUsed
 	}
-	for _, i := range at.sites {
+	for _, i := range slices.Concat(at.sites, r.replacing(at)) {
 		number := r.p.Sites.Code[i].Number
-		if int64(number) < int64(len(p.Sites)) && p.Sites[number].Flags&trace.AtomicSite != 0 {
+		switch {
+		case int64(number) >= int64(len(p.Sites)):
+		case p.Sites[number].Flags&trace.AtomicSite != 0:
 			use = max(use, r.resultUse(number))
+		case r.p.Sites.Code[i].Kind == trace.Store && r.locksAround(p.Sites[number].Block):
+			use = max(use, r.updateUse(number))
 		}
 	}
 	return use
@@ -82,7 +94,12 @@ func (r *run) resultUse(number uint32) resultUse {
 			use = maybeUsed // unoptimised code stores every result
 		}
 	}
-	only := r.onlySource(b, typed)
+	return max(use, r.usedLater(b, typed))
+}
+
+// usedLater returns the use of a value of a block in the blocks that may be executed after it.
+func (r *run) usedLater(b uint32, typed string) resultUse {
+	p, use, only := r.cost.program, notUsed, r.onlySource(b, typed)
 	for _, after := range r.reachable(b) {
 		for _, i := range p.Blocks[after].Instrs {
 			uses := i.Uses
@@ -98,6 +115,57 @@ func (r *run) resultUse(number uint32) resultUse {
 		}
 	}
 	return use
+}
+
+// locksAround reports whether the function of a block calls a function that waits for a lock.
+func (r *run) locksAround(b uint32) bool {
+	p := r.cost.program
+	locks := r.calls("pthread_mutex_lock", "__kmpc_critical", "mtx_lock", "omp_set_lock")
+	if locks == nil || int64(b) >= int64(len(p.Blocks)) {
+		return false
+	}
+	for n := range p.Blocks {
+		if p.Blocks[n].Function == p.Blocks[b].Function && locks(uint32(n)) {
+			return true
+		}
+	}
+	return false
+}
+
+// updateUse returns the use of the number that a store replaces by a number that is computed from
+// it, as in next = next + 1. Sums of floating-point numbers are not used as indices.
+func (r *run) updateUse(number uint32) resultUse {
+	p := r.cost.program
+	if int64(p.Sites[number].Block) >= int64(len(p.Blocks)) {
+		return notUsed
+	}
+	b := p.Sites[number].Block
+	k := &p.Blocks[b]
+	store := slices.IndexFunc(k.Instrs, func(i trace.Instr) bool { return i.Opcode == "store" && i.Site == number-k.FirstSite+1 })
+	if store < 0 || len(k.Instrs[store].Uses) == 0 || k.Instrs[store].Uses[0] < 0 || !strings.HasPrefix(k.Instrs[store].Type, "i") {
+		return notUsed
+	}
+	update := int(k.Instrs[store].Uses[0])
+	load := slices.IndexFunc(k.Instrs[update].Uses, func(use int32) bool {
+		if use < 0 || k.Instrs[use].Opcode != "load" || k.Instrs[use].Site == 0 {
+			return false
+		}
+		from, to := &p.Sites[k.FirstSite+k.Instrs[use].Site-1], &p.Sites[number]
+		return from.Bytes == to.Bytes && from.Object == to.Object && from.Structure == to.Structure && from.Offset == to.Offset
+	})
+	if load < 0 {
+		return notUsed
+	}
+	read := int(k.Instrs[update].Uses[load])
+	for i := range k.Instrs {
+		for _, of := range []int{read, update} {
+			used := slices.Contains(k.Instrs[i].Uses, int32(of)) || slices.Contains(k.Instrs[i].Uses, -2-int32(of))
+			if i != update && i != store && used {
+				return isUsed
+			}
+		}
+	}
+	return r.usedLater(b, k.Instrs[store].Type)
 }
 
 // keepsType reports whether all operands of an instruction have its type, except for addresses and

@@ -248,7 +248,7 @@ func (r *run) trueSharing(of *counts) {
 			Fix:  r.atomicFix(at),
 			How:  "The misses caused by another core's stores were counted. At best, all of these misses disappear.",
 			More: "communication --by site"}
-		shared := r.storesShared(at)
+		shared := r.storesShared(at) || r.replaced(at, of)
 		helps := of == nil || of.copiesSaveAt(at) >= left/4
 		if tried == nil && of != nil && helps {
 			tried = r.retryApart(of, true)
@@ -377,6 +377,37 @@ func (r *run) storesShared(at *place) bool {
 		s := &r.p.Sites.Code[i]
 		return s.Kind != trace.Load && (s.Variable == "" || slices.Contains(loaded, s.Variable))
 	})
+}
+
+// replaced reports whether a source location loads a number that other threads have stored, and its
+// function replaces this number in another source line, as in first = next; next = first + 1.
+func (r *run) replaced(at *place, of *counts) bool {
+	if of == nil || of.copiesSaveAt(at) <= at.coherence/8 {
+		return false
+	}
+	all := 0.0
+	for _, i := range at.sites {
+		all += of.coherence[0][i]
+	}
+	return of.falselyAt(at) < all/2 && len(r.replacing(at)) > 0
+}
+
+// replacing returns the stores by which the function of a source location replaces the variables for
+// whose lines the location waits.
+func (r *run) replacing(at *place) (stores []int) {
+	for _, i := range at.sites {
+		s := &r.p.Sites.Code[i]
+		if s.Kind != trace.Load || s.Variable == "" || !r.cost.coherent(i) {
+			continue
+		}
+		for j := range r.p.Sites.Code {
+			by := &r.p.Sites.Code[j]
+			if by.Kind == trace.Store && by.Function == s.Function && by.Variable == s.Variable && by.Type == s.Type && !slices.Contains(stores, j) {
+				stores = append(stores, j)
+			}
+		}
+	}
+	return stores
 }
 
 // coherent reports whether a site waits for lines that other cores invalidated.
