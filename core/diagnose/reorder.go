@@ -19,8 +19,11 @@ type reorder struct {
 	now   uint32  // the outer loop that is running
 	at    int     // iteration of the inner loop; -1 before the inner loop
 	rows  int     // number of rows in turns
-	hash  uint64  // hash of the addresses in an iteration of the outer loop
-	last  [2]uint64
+	// hash of the addresses in an iteration of the outer loop, except for references that only some
+	// iterations of the inner loop make
+	hash uint64
+	rare []bool // by site: whether only some iterations make its references
+	last [2]uint64
 	// turn is the number of iterations of the outer loop. again is the number of these that used
 	// the same addresses as one of the two previous iterations.
 	turn, again int
@@ -49,7 +52,9 @@ func (o *reorder) take(w *row) {
 		}
 		o.turns[at] = append(o.turns[at], *w)
 		o.rows++
-		o.hash = (o.hash ^ w.addr) * 0x9e3779b97f4a7c15
+		if w.index < 0 || !o.rare[w.index] {
+			o.hash = (o.hash ^ w.addr) * 0x9e3779b97f4a7c15
+		}
 	// a row of a function that the loop calls
 	case int64(w.site) >= int64(len(o.loop)) || o.loop[w.site] == 0:
 	default:
@@ -59,7 +64,7 @@ func (o *reorder) take(w *row) {
 		}
 		switch {
 		case w.site+1 == o.now:
-			if o.turn++; o.hash == o.last[0] || o.hash == o.last[1] {
+			if o.turn++; o.hash != 0 && (o.hash == o.last[0] || o.hash == o.last[1]) {
 				o.again++
 			}
 			if o.last, o.hash, o.at = [2]uint64{o.hash, o.last[0]}, 0, -1; o.rows > mostKept {
@@ -149,7 +154,11 @@ func (r *run) interchange() {
 // given as 1 + its header block.
 func (r *run) newReorder(inner []uint32) *reorder {
 	blocks := r.cost.program.Blocks
-	o := &reorder{loop: make([]uint32, len(blocks)), inner: make([]bool, len(blocks)), now: around}
+	o := &reorder{loop: make([]uint32, len(blocks)), inner: make([]bool, len(blocks)), now: around, rare: make([]bool, len(r.p.Sites.Code))}
+	for i := range o.rare {
+		b, ok := r.blockOf(i)
+		o.rare[i] = ok && r.conditional(b)
+	}
 	for _, loop := range inner {
 		o.inner[loop-1] = true
 		outer := r.outer(loop)

@@ -12,7 +12,7 @@ import (
 // both loops, and block 5 belongs to a function called by the inner loop.
 func TestReorder(t *testing.T) {
 	var got, want []trace.Addr
-	o := &reorder{loop: []uint32{around, 2, 2, 2, around, 0}, inner: []bool{2: true, 5: false}, now: around}
+	o := &reorder{loop: []uint32{around, 2, 2, 2, around, 0}, inner: []bool{2: true, 5: false}, now: around, rare: make([]bool, 1)}
 	o.give = func(w *row) { got = append(got, w.addr) }
 	block := func(n uint32) { o.take(&row{kind: trace.BlockEntry, site: n}) }
 	load := func(addr trace.Addr) { o.take(&row{kind: trace.Load, addr: addr}) }
