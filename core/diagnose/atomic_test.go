@@ -44,3 +44,32 @@ func TestAtomicFix(t *testing.T) {
 		}
 	}
 }
+
+// TestLockedFix checks the advice for a number that threads replace under a lock.
+func TestLockedFix(t *testing.T) {
+	read, add := trace.Instr{Opcode: "load", Type: "i32", Site: 1, Uses: []int32{-1}}, trace.Instr{Opcode: "add", Type: "i32", Uses: []int32{0}}
+	store := trace.Instr{Opcode: "store", Type: "i32", Site: 2, Uses: []int32{1, -1}}
+	sum := []trace.Instr{{Opcode: "load", Type: "double", Site: 1, Uses: []int32{-1}}, {Opcode: "fadd", Type: "double", Uses: []int32{0, -1}}, {Opcode: "store", Type: "double", Site: 2, Uses: []int32{1, -1}}}
+	compare := []trace.Instr{{Opcode: "icmp", Type: "i32", Uses: []int32{-1}}}
+	for name, c := range map[string]struct {
+		instrs, next []trace.Instr
+		callee, want string
+	}{
+		"a ticket that the same block compares":    {[]trace.Instr{read, add, store, {Opcode: "icmp", Type: "i32", Uses: []int32{0}}}, nil, "pthread_mutex_lock", takeMoreLocked},
+		"a number that the next block may compare": {[]trace.Instr{read, add, store}, compare, "__kmpc_critical", takeOrKeepLocked},
+		"a number that no instruction uses":        {[]trace.Instr{read, add, store}, nil, "pthread_mutex_lock", keepCopies},
+		"a sum":                                    {sum, compare, "pthread_mutex_lock", keepCopies},
+		"a number without a lock":                  {[]trace.Instr{read, add, store}, compare, "puts", keepCopies},
+	} {
+		program := &trace.Program{
+			Functions: []trace.Function{{}},
+			Blocks:    []trace.Block{{Callee: c.callee, Successors: []uint32{1}}, {Instrs: c.instrs, Successors: []uint32{2}, Sites: 2}, {Instrs: c.next, FirstSite: 2}},
+			Sites:     []trace.Site{{Kind: trace.Load, Block: 1, Bytes: 4}, {Kind: trace.Store, Block: 1, Bytes: 4}},
+		}
+		sites := []profile.Site{{Kind: trace.Load}, {Number: 1, Kind: trace.Store}}
+		r := &run{p: &profile.Profile{Sites: &profile.Sites{Code: sites}}, cost: &costs{program: program}}
+		if got := r.atomicFix(&place{sites: []int{0, 1}}); got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stackglass/stackglass/core/attribution"
 	"github.com/stackglass/stackglass/core/hierarchy"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/trace"
@@ -72,6 +73,29 @@ func TestScattersScalars(t *testing.T) {
 		r := &run{p: p, cost: &costs{program: &trace.Program{Sites: []trace.Site{{}, {Structure: c.structure}}}, replay: &counts{sites: []siteCounts{{}, {grain: c.grain}}}}}
 		if got := r.scattersScalars(&place{sites: []int{0, 1}}); got != c.want {
 			t.Errorf("%s: %t, want %t", name, got, c.want)
+		}
+	}
+}
+
+// TestEvicted checks that first accesses of each core and lines that another core invalidated do not
+// count as evicted lines.
+func TestEvicted(t *testing.T) {
+	for name, c := range map[string]struct {
+		private, all uint64  // first accesses of each core, and of all cores together
+		invalidated  float64 // of the misses in L1
+		cycles       float64
+		level        int
+	}{
+		"first accesses":                   {100, 40, 0, 0, 0},
+		"invalidated lines":                {40, 40, 60, 0, 0},
+		"lines that L1 evicts":             {40, 40, 0, 600, 0},
+		"lines that the last level evicts": {60, 0, 40, 400, 1},
+	} {
+		p := &profile.Profile{Sites: &profile.Sites{Code: []profile.Site{{Reuse: profile.Reuse{Cold: c.all}}}, Coherent: &profile.CoherentSites{Code: []profile.CoherentReuse{{Cold: c.private}}}}}
+		r := &run{p: p, cost: &costs{levels: make([]attribution.Attribution, 2), site: [][]float64{{600, 400}}, run: measure{misses: [][]float64{{100}, {40}}, coherence: [][]float64{{c.invalidated}, nil}}}}
+		r.Machine.Levels = []hierarchy.Cache{{Name: "L1", SharedBy: 1}, {Name: "L3", SharedBy: 8}}
+		if cycles, level := r.evicted(&place{sites: []int{0}}); cycles != c.cycles || level != c.level {
+			t.Errorf("%s: %v cycles in level %d, want %v in %d", name, cycles, level, c.cycles, c.level)
 		}
 	}
 }

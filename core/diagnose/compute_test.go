@@ -3,6 +3,7 @@ package diagnose
 import (
 	"testing"
 
+	"github.com/stackglass/stackglass/core/pipeline"
 	"github.com/stackglass/stackglass/core/trace"
 )
 
@@ -27,6 +28,38 @@ func TestSourceIteration(t *testing.T) {
 		r := &run{sources: c.sources, cost: &costs{program: &trace.Program{Sites: c.sites, Blocks: []trace.Block{{Sites: uint32(len(c.sites))}}}}}
 		if each, iterations := r.sourceIteration(0); each != c.each || iterations != c.iterations {
 			t.Errorf("%s: %q, %v; want %q, %v", name, each, iterations, c.each, c.iterations)
+		}
+	}
+}
+
+// TestChainLine checks that a finding names the line of the chain, and not the line of the store in
+// the same loop, as in z = 0.9*z + x[i]; y[i] = z.
+func TestChainLine(t *testing.T) {
+	site := func(kind trace.Kind, line uint32) trace.Site {
+		return trace.Site{Kind: kind, Place: trace.Place{File: "a.c", Line: line}}
+	}
+	filter := []trace.Instr{
+		{Opcode: "load", Site: 1, Uses: []int32{-1}}, {Opcode: "fmul", Uses: []int32{0}},
+		{Opcode: "fmul", Uses: []int32{-2 - 3}}, {Opcode: "fadd", Uses: []int32{1, 2}}, {Opcode: "store", Site: 2, Uses: []int32{3, -1}},
+	}
+	list := []trace.Instr{{Opcode: "load", Site: 1, Uses: []int32{-1}}, {Opcode: "load", Site: 2, Uses: []int32{-2 - 1}}}
+	for name, c := range map[string]struct {
+		instrs []trace.Instr
+		cycle  []uint32
+		file   string
+		want   uint32
+	}{
+		"a filter":                 {filter, []uint32{2, 3}, "a.c", 30},
+		"a chain of loads":         {list, []uint32{1}, "a.c", 31},
+		"a chain without loads":    {[]trace.Instr{{Opcode: "add", Uses: []int32{-2}}}, []uint32{0}, "a.c", 0},
+		"a load in another file":   {filter, []uint32{2, 3}, "b.c", 0},
+		"an operation of no block": {filter, []uint32{9}, "a.c", 0},
+	} {
+		k := trace.Block{File: c.file, Sites: 2, Instrs: c.instrs}
+		hits := &pipeline.Runtime{Blocks: []pipeline.BlockTime{{Steady: pipeline.Steady{Cycle: c.cycle}}}}
+		r := &run{cost: &costs{hits: hits, program: &trace.Program{Sites: []trace.Site{site(trace.Load, 30), site(trace.Store, 31)}, Blocks: []trace.Block{k}}}}
+		if got := r.chainLine(0); got != c.want {
+			t.Errorf("%s: line %d, want %d", name, got, c.want)
 		}
 	}
 }
