@@ -5,7 +5,6 @@ import (
 	"math"
 	"strconv"
 	"strings"
-	"sync"
 
 	"github.com/stackglass/stackglass/core/loops"
 	"github.com/stackglass/stackglass/core/loops/outline"
@@ -22,7 +21,7 @@ type Loops struct {
 	Name      func(string) string                 // makes a function's name readable; may be nil
 
 	data   []profile.DataObject
-	blocks func() []allocation // the blocks that were allocated one by one
+	blocks []allocation // the blocks that were allocated one by one
 }
 
 // allocation is a block of allocated memory.
@@ -45,10 +44,10 @@ func NewLoops(p *profile.Profile, most int) (*Loops, error) {
 		return nil, err
 	}
 	l := &Loops{Outline: outline.New(tree, most), Place: PlacesOf(p), LineBytes: 64}
-	l.blocks = sync.OnceValue(l.allocations)
 	switch {
 	case p.Sites != nil:
 		l.data = p.Sites.Data
+		l.blocks = l.allocations()
 		l.LineBytes = p.Sites.LineBytes
 	case len(p.Locality) > 0:
 		l.LineBytes = p.Locality[0].LineBytes
@@ -216,10 +215,7 @@ func (l *Loops) Arrays(loop int) []outline.Array {
 // AllocatedAt returns the data structure to which the block that contains an address belongs. It
 // returns nil if this is unknown, for example because several blocks had this address in turn.
 func (l *Loops) AllocatedAt(addr trace.Addr) (by *profile.DataObject) {
-	if l.blocks == nil {
-		return nil
-	}
-	for _, b := range l.blocks() {
+	for _, b := range l.blocks {
 		switch {
 		case addr < b.from || addr >= b.end || b.by == by:
 		case by != nil:

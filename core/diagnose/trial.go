@@ -3,7 +3,6 @@ package diagnose
 import (
 	"cmp"
 	"path"
-	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -456,7 +455,7 @@ func (r *run) nest(g *group) {
 	worst := worstOf(waits)
 	var tried []trial
 	try := func(n *loops.Nest, sunk bool, by change.Change) {
-		if slices.ContainsFunc(tried, func(t trial) bool { return t.nest == n && t.sunk == sunk && reflect.DeepEqual(t.change, by) }) {
+		if slices.ContainsFunc(tried, func(t trial) bool { return t.nest == n && t.sunk == sunk && t.change.Words(names) == by.Words(names) }) {
 			return
 		}
 		if out := r.try(n, sunk, by, g); out != nil {
