@@ -38,7 +38,7 @@ func TestDescribe(t *testing.T) {
 	}
 	text = "L1I=32KiB,8,instructions\nL1=32KiB,8,prefetch=stride\nDTLB=64,4,tlb\n"
 	r, err = asked(t, workers.Subject{}, answers.Question{Of: answers.OfDescription, Bytes: []byte(text)})
-	if err != nil || string(r.Bytes) != "L1=32KiB,8" || len(r.Notes) != 1 || !strings.Contains(r.Notes[0], "leave out the prefetcher of L1, DTLB, the instruction cache L1I") {
+	if err != nil || string(r.Bytes) != "L1=32KiB,8" || len(r.Notes) != 1 || !strings.Contains(r.Notes[0], "do not model the prefetcher of L1, DTLB, the instruction cache L1I") {
 		t.Errorf("%s, %q, %v", r.Bytes, r.Notes, err)
 	}
 	_, err = asked(t, workers.Subject{}, answers.Question{Of: answers.OfDescription, Bytes: []byte("{\n\"levels\": 3}")})
