@@ -77,7 +77,7 @@ func (r *run) sharing() {
 			finding.Why = happens + "; when the threads run at the same time, they invalidate each other's copies " + report.Count(uint64(times)).Human() + " times"
 			finding.Saved, finding.Tried = max(0, tried.saved)*share(times, all), true
 			finding.Before, finding.After = tried.before, tried.after
-			finding.How = apartLines
+			finding.How = apartLines + r.apart[0].extended()
 		case of != nil && cost > 0: // threads that run at the same time would wait for the same words, so this is true sharing
 			continue
 		default:
@@ -182,7 +182,7 @@ func (r *run) falseSharing(of *counts, tried *retrial, all float64, covered map[
 		}
 		finding := Finding{Kind: FalseSharing, Cost: at.coherence, Tried: true, Before: tried.before, After: tried.after,
 			Fix:  "start the data of each thread on a separate line (" + separation(at.file) + "), or accumulate in a local variable and store the result once at the end",
-			How:  apartLines,
+			How:  apartLines + r.apart[0].extended(),
 			More: "communication --false-sharing"}
 		among := []*place{at}
 		for _, other := range r.places {
@@ -282,7 +282,7 @@ func (r *run) trueSharing(of *counts) {
 		}
 		neighbours = nil
 		f.Before, f.After = tried.before, tried.after
-		f.How = "In the recorded references, each thread was given its own copy of these words, and the caches of all cores were simulated again with the threads running at the same time."
+		f.How = "In the recorded references, each thread was given its own copy of these words, and the caches of all cores were simulated again with the threads running at the same time." + r.apart[1].extended()
 		if r.atomicUse(at) != notUsed {
 			f.How += " If each thread takes several pieces of work at a time, the saving approaches this value as the number of pieces grows."
 		}
@@ -302,7 +302,7 @@ func (r *run) trueSharing(of *counts) {
 		r.add(at, Finding{Kind: FalseSharing, Cost: at.coherence, Saved: tried.savedAt(at), Tried: true, Before: tried.before, After: tried.after,
 			Why:  "the lines also contain words that several threads store to, so each access must fetch the line from another core",
 			Fix:  "move the words that several threads store to onto separate lines (" + separation(at.file) + ")",
-			How:  apartLines,
+			How:  apartLines + r.apart[1].extended(),
 			More: "communication --false-sharing"})
 	}
 }

@@ -74,12 +74,7 @@ func (r *run) cyclesOf(of *counts) (bySite []float64, idle float64) {
 	for i := range waits {
 		bySite = append(bySite, sum(waits[i])+pages[i]+split[i])
 	}
-	for _, w := range of.idle {
-		if !w.dynamic {
-			idle += w.cycles
-		}
-	}
-	return bySite, idle
+	return bySite, of.idleCycles()
 }
 
 // savedAt returns the cycles that a retrial saves at a source location.

@@ -5,6 +5,7 @@ import (
 	"math/bits"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"github.com/stackglass/stackglass/core/hierarchy"
 	"github.com/stackglass/stackglass/core/parallel"
@@ -67,6 +68,10 @@ type counts struct {
 	lines     lineTable
 	team      int     // number of threads
 	claimed   []claim // atomic operations on the same word, by site
+	// counts of the first part of a run of several threads, up to a synchronisation point; nil if the
+	// run is short, or if no part of it stands for the rest
+	beginning *beginning
+	simulated float64 // the share of the accesses that were simulated
 }
 
 // siteCounts contains the counts of one site.
@@ -381,6 +386,11 @@ type replay struct {
 	overfull bool              // there are too many groups
 	placer   *placer           // nil if there is only one thread, or if like is set
 	like     bool              // strides are only needed for sites with atomic operations
+	taken    uint64            // number of references
+	met      int               // number of synchronisation points
+	until    int               // the number of the synchronisation point at which the replay ends; 0: at the end of the trace
+	begun    []beginning       // the counts at some of these points
+	enough   atomic.Bool       // this point was reached
 	prepared []row             // the accesses of the current reference, if there is only one thread
 	last     []lastOf          // the last reference, by site and thread
 	perFetch []float64         // cycles per fetch, by site and level
@@ -502,7 +512,8 @@ func (r *run) again(to rename, order *reorder, pageShift uint, levels bool) *cou
 
 // againLike replays a trace of several threads like [run.again]. The change keeps the places of data
 // in pages and the strides, so againLike takes the number of translations, the strides and the pages
-// from the replay of the unchanged run, and saves the time for counting them.
+// from the replay of the unchanged run, and saves the time for counting them. For a long run, it
+// simulates only the beginning, and scales the differences to the whole run.
 func (r *run) againLike(of *counts, to rename) *counts { return r.replay(to, nil, pageShift, true, of) }
 
 // replay is [run.again] or [run.againLike].
@@ -541,12 +552,15 @@ func (r *run) replay(to rename, order *reorder, pageShift uint, levels bool, lik
 		order.give, s.order, s.take = s.row, order, order.take
 	}
 	if c.team > 1 {
-		if s.like = like != nil; !s.like {
+		if s.like = like != nil; s.like && like.beginning != nil {
+			s.until = like.beginning.met
+		}
+		if !s.like {
 			c.pages = map[trace.Addr]*page{}
 			s.placer = newPlacer(c, s.shift, pageShift)
 		}
 		s.reuse, s.divide, s.take = r.newReuse(), s.split, s.use
-		s.goOn = func() bool { return !s.overfull && r.GoOn() }
+		s.goOn = func() bool { return !s.overfull && !s.enough.Load() && r.GoOn() }
 	}
 	if to == nil {
 		s.alloc = s.allocated
@@ -588,7 +602,7 @@ func (r *run) replay(to rename, order *reorder, pageShift uint, levels bool, lik
 		if s.placer != nil {
 			s.placer.start()
 		}
-		done = s.schedule.run()
+		done = s.schedule.run() || s.enough.Load()
 		if s.placer != nil {
 			s.placer.finish()
 			s.translations(s.placer.second, s.placer.walks)
@@ -599,7 +613,7 @@ func (r *run) replay(to rename, order *reorder, pageShift uint, levels bool, lik
 	r.replaying.Lock()
 	r.chunks = append(r.chunks, s.free...)
 	r.replaying.Unlock()
-	if !done || s.broken {
+	if !done || s.broken || s.until > 0 && len(s.begun) == 0 {
 		return nil
 	}
 	for i := range c.sites {
@@ -608,6 +622,14 @@ func (r *run) replay(to rename, order *reorder, pageShift uint, levels bool, lik
 			c.sites[i] = like.sites[i]
 		}
 		c.sites[i].siteAccesses = s.uses[i]
+	}
+	switch {
+	case s.until > 0:
+		c.extend(like, &s.begun[0])
+	case like == nil:
+		if i := slices.IndexFunc(s.begun, c.represents); i >= 0 {
+			c.beginning = &s.begun[i]
+		}
 	}
 	c.blocks = sortBlocks(c.blocks)
 	if parts.period > 0 {
@@ -788,6 +810,7 @@ func (s *replay) use(r *row) {
 	if i < 0 {
 		return
 	}
+	s.taken++
 	if s.open && r.again {
 		s.claims++
 		s.claimed[i].times++
@@ -1228,6 +1251,13 @@ func (s *replay) join() {
 	}
 	s.divides, s.dynamic, s.claims = 0, false, 0
 	s.begin()
+	switch s.met++; {
+	case s.met == s.until:
+		s.begun = append(s.begun, s.beginning())
+		s.enough.Store(true)
+	case s.until == 0 && s.taken >= uint64(leastBeginning+len(s.begun)*stepOfBeginnings) && len(s.begun) < mostBeginnings:
+		s.begun = append(s.begun, s.beginning())
+	}
 }
 
 // begin starts the threads.

@@ -1,0 +1,99 @@
+package diagnose
+
+import "slices"
+
+// If a run is long, changes to the layout of data that threads share are tried on its beginning. A
+// beginning ends at a synchronisation point, and has at least leastBeginning references. There are
+// at most mostBeginnings, and about stepOfBeginnings references are between two of them.
+const (
+	leastBeginning   = 2 << 20
+	stepOfBeginnings = 1 << 20
+	mostBeginnings   = 8
+)
+
+// beginning contains the counts of a replay of several threads at a synchronisation point.
+type beginning struct {
+	met               int // number of the synchronisation point, from 1
+	misses, coherence [][]float64
+	uses              []siteAccesses
+	idle              float64 // cycles that threads wait for each other
+}
+
+// beginning returns the counts at the current synchronisation point.
+func (s *replay) beginning() beginning {
+	b := beginning{met: s.met, uses: slices.Clone(s.uses), idle: s.idleCycles()}
+	for k := range s.misses {
+		b.misses = append(b.misses, slices.Clone(s.misses[k]))
+		b.coherence = append(b.coherence, slices.Clone(s.coherence[k]))
+	}
+	return b
+}
+
+// idleCycles returns the cycles that threads wait for each other because the work was divided
+// unequally before it began.
+func (c *counts) idleCycles() (cycles float64) {
+	for _, w := range c.idle {
+		if !w.dynamic {
+			cycles += w.cycles
+		}
+	}
+	return cycles
+}
+
+// accesses returns the number of accesses of all sites, in the whole run and in a beginning.
+func (c *counts) accesses(in *beginning) (all, begun float64) {
+	for i := range c.sites {
+		all += float64(c.sites[i].accesses)
+		begun += float64(in.uses[i].accesses)
+	}
+	return all, begun
+}
+
+// represents reports whether the effect of a change on the run can be computed from its effect on a
+// beginning: the beginning is considerably shorter than the run, and the sites that wait for lines
+// from other cores do so in the beginning too.
+func (c *counts) represents(b beginning) bool {
+	const most, least, fewest = 0.75, 0.05, 0.2 // shares
+	all, begun := c.accesses(&b)
+	missing, lost := 0.0, 0.0
+	for i, n := range c.coherence[0] {
+		if lost += n; b.coherence[0][i] < fewest*n*share(begun, all) {
+			missing += n
+		}
+	}
+	return begun <= most*all && missing <= least*lost
+}
+
+// extend replaces the counts of the beginning of a changed run by estimated counts of the whole run.
+// Each count differs from the count of the unchanged run, of, by the difference in the beginning,
+// multiplied by how much more often the site waits for other cores in the whole run or, if it does
+// not wait for them, by how much more often it accesses memory.
+func (c *counts) extend(of *counts, to *beginning) {
+	from := of.beginning
+	all, begun := of.accesses(from)
+	c.simulated = share(begun, all)
+	for i := range c.sites {
+		by := share(float64(of.sites[i].accesses), float64(from.uses[i].accesses))
+		if lost := from.coherence[0][i]; lost > 0 {
+			by = of.coherence[0][i] / lost
+		}
+		whole := func(of, from, to float64) float64 { return max(0, of-by*(from-to)) }
+		for k := range c.misses {
+			c.misses[k][i] = whole(of.misses[k][i], from.misses[k][i], to.misses[k][i])
+			c.coherence[k][i] = min(c.misses[k][i], whole(of.coherence[k][i], from.coherence[k][i], to.coherence[k][i]))
+		}
+		n := &c.sites[i]
+		n.accesses = of.sites[i].accesses
+		n.near = min(n.accesses, uint64(whole(float64(of.sites[i].near), float64(from.uses[i].near), float64(to.uses[i].near))))
+	}
+	c.idle = []waiting{{cycles: max(0, of.idleCycles()-share(all, begun)*(from.idle-to.idle))}}
+}
+
+// extended returns a sentence about a result that was computed from the beginning of the run; empty
+// if the whole run was simulated.
+func (c *counts) extended() string {
+	if c == nil || c.simulated == 0 {
+		return ""
+	}
+	return " The first " + percent(c.simulated) + " of the run were simulated, and the differences were scaled to the whole run."
+}
