@@ -491,7 +491,6 @@ func (r *run) causes() {
 		if left < leastWait*r.out.Cycles {
 			continue
 		}
-		level := r.Machine.Levels[at.level].Name
 		how := r.untriedHow()
 		used := r.utilisation(at)
 		f := Finding{Cost: left, How: how}
@@ -556,7 +555,7 @@ func (r *run) causes() {
 			if evicted *= 1 - r.taken[at]; evicted+at.pages < leastWait*r.out.Cycles {
 				continue
 			}
-			level = r.Machine.Levels[most].Name
+			level := r.Machine.Levels[most].Name
 			f.Kind = Capacity
 			f.Most = min(left, evicted+at.pages)
 			f.Saved = f.Most / carefully
