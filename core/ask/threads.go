@@ -151,5 +151,5 @@ func (r *Run) crowded() []string {
 		return nil
 	}
 	return []string{r.Name + ": there are " + strconv.Itoa(len(p.Totals.Threads)) + " threads and at most " + strconv.Itoa(profile.MaxCores) +
-		" cores; the last threads are assigned to the cores in turn; --cores chooses which threads share a core, and --threads chooses which threads to analyse"}
+		" cores; the remaining threads are assigned to the cores in turn; --cores chooses which threads share a core, and --threads chooses which threads to analyse"}
 }

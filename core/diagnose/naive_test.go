@@ -147,7 +147,7 @@ func TestReplay(t *testing.T) {
 			t.Errorf("%v accesses to near lines, want %v", got, n.nears)
 		}
 		if contended != len(n.contended) || c.coherence[0][0] != n.coherence || c.falsely[0] != n.falsely || c.severally[0] != n.severally || c.misses[0][0] != n.misses[0] || c.misses[1][0] != n.misses[1] {
-			t.Errorf("%+v, %d lines contended; want %v and %v misses, %v lost, %v of these falsely and %v severally, %d lines", c, contended, n.misses[0], n.misses[1], n.coherence, n.falsely, n.severally, len(n.contended))
+			t.Errorf("%+v, %d contended lines; want %v misses of the private level and %v of the shared level, %v coherence misses, %v of them due to false sharing and %v in lines with several writers, and %d contended lines", c, contended, n.misses[0], n.misses[1], n.coherence, n.falsely, n.severally, len(n.contended))
 		}
 	})
 }

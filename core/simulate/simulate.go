@@ -73,7 +73,7 @@
 //     of every 32 lines with the value 2, and all others with 3. DRRIP chooses between them by set
 //     dueling. The sets are divided into groups of consecutive sets, as many as 32 groups if there
 //     are enough sets. The first set of a group uses SRRIP, and the last set BRRIP. The other sets
-//     use the policy whose sets miss less often, according to a counter of 10 bits. A single set
+//     use the policy whose sets miss less often, according to a 10-bit counter. A single set
 //     uses SRRIP.
 //
 // A use is a hit of any kind, including hits of prefetches and write-backs.

@@ -109,8 +109,8 @@ func (p *tab) nextVersion() (active func()) {
 }
 
 // TestUpdateDuringRun changes the site while a trace is analysed in a page without a service
-// worker. The run must end normally, and so must the page's next run, because the browser may cache
-// the page's files indefinitely.
+// worker. The run must end normally. The next run on the same page must end normally too, because the
+// browser may never fetch the page's files again.
 func TestUpdateDuringRun(t *testing.T) {
 	needStage(t)
 	site := newChanging(t, serve(t, ":0"))

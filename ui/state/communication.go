@@ -515,5 +515,5 @@ func missingCommunication(p *profile.Profile) string {
 			"or run “stackglass analyze --analyses sharing,communication -o file.sgp” and drop that file here."
 	}
 	return "This trace has one thread only, or does not record which thread made a reference, so no data moves between threads. " +
-		"Traces of multithreaded programs that were compiled with “stackglass cc” record threads, and so do gem5, drmemtrace and csv traces with a column of threads. Drop such a trace here, or try the demos with several threads."
+		"Traces of multithreaded programs that were compiled with “stackglass cc” record threads. Traces of gem5 and drmemtrace, and csv traces with a thread column, do too. Drop such a trace here, or try the demos with several threads."
 }

@@ -340,8 +340,8 @@ func (s Screen) With(t Tab) Screen {
 	return s
 }
 
-// Called returns the screen with another direction of call paths. root is a path of the function in
-// view, for CallsFunction.
+// Called returns the screen with another direction of call paths. root is a call path that ends in
+// the function in view; it is needed for CallsFunction.
 func (s Screen) Called(direction string, root int) Screen {
 	s.Calls, s.Root, s.Frame = direction, root, ""
 	return s

@@ -189,7 +189,7 @@ func (t Tab) RangeWords() string {
 	case t == TabCode:
 		return "This view shows this range. Evictions and LLVM IR instructions are of the whole run."
 	case t == TabData:
-		return "The ranking shows this range. Members, the map and memory blocks show the whole run."
+		return "The ranking shows this range. The members, the map and the memory blocks show the whole run."
 	case t.Ranged():
 		return "This view shows this range."
 	}

@@ -19,7 +19,7 @@
 //	                        ←───  whole, cut, damaged or stopped: the end
 //
 // At most four parts are in transit in either direction, which limits the memory of both sides. A
-// paused run reads nothing, which stops its decompressor. No side polls for messages. The position
+// paused run reads nothing, which stops its decompressor. Neither side polls for messages. The position
 // in the file therefore depends only on the position in the trace, and not on the relative speed of
 // the two sides, as checkpoints require. (G. Kahn, "The semantics of a simple language for parallel
 // programming", 1974).

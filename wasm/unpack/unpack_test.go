@@ -86,8 +86,8 @@ func (p *pipe) isClosed() bool {
 
 func atOnce() {}
 
-// started returns the reader that package open would receive for a packing that is decompressed on
-// the other side of a pipe.
+// started returns the reader that package open would receive for a compressed file that is
+// decompressed at the other end of a pipe.
 func started(packings []open.Packing, name string, source io.Reader, slow func()) *reader {
 	analyser, unpacker := newPipe(slow)
 	go func() { _ = serve(unpacker, packings) }()

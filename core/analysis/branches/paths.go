@@ -42,7 +42,7 @@ type path struct {
 
 	calls        uint64 // calls by the parent's function
 	again        uint64 // recursive calls of the function, which stay on the path
-	back         uint64 // calls of the parent's function, which continue on the parent's path
+	back         uint64 // recursive calls of the parent's function, which are counted on the parent's path
 	instructions uint64 // LLVM IR instructions executed on the path
 }
 

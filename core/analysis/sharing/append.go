@@ -24,8 +24,8 @@ import (
 //     which appends the segment later. Its distances are counted when the pass resolves its first
 //     touches.
 //
-// Finally, the lines of the segment are pushed on top of the stacks. A note is kept if no earlier
-// access has resolved it.
+// Finally, the lines of the segment are pushed on top of the stacks. If no earlier access to the
+// line of a note was found, the note is kept for the segments that come before.
 
 // ErrManyCores reports that the segments have more threads, or groups of threads, than the analysis
 // has cores.

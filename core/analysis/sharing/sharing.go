@@ -16,8 +16,9 @@
 //  6. A [Follower] receives, batch by batch, the depth of every access on the coherent stack of its
 //     core. Package sites counts these depths by source location.
 //
-// For a trace with one core, the analysis costs nothing. The stack of the trace is the core's stack
-// in all views until a second core appears. The analysis then starts with the counts of that stack.
+// For a trace with one core, the analysis costs nothing: as long as only one core has accessed
+// memory, the stack of the whole trace is also the stack of that core. When a second core appears,
+// the analysis starts with the counts of that stack.
 //
 // Segments of a trace are joined exactly (append.go), even if each segment has only one core. A
 // segment therefore records everything that depends on earlier rows (segment.go): first touches by

@@ -545,7 +545,7 @@ func (u *dataUse) addressMap(name string) error {
 	}
 	use := u.by[r.Object]
 	if use == nil || use.Map.Rows == 0 {
-		return u.lacks("the run has more than " + strconv.Itoa(profile.MostMaps) + " data structures, and " + u.s.Place(r) + " is not one of those with a map")
+		return u.lacks("the run has more than " + strconv.Itoa(profile.MostMaps) + " data structures, and " + u.s.Place(r) + " has no map")
 	}
 	t := report.Table{Key: "map", Title: "Line accesses to " + u.s.Place(r) + " by time (number of references) and offset from the lowest address of the data", Columns: report.Columns(
 		"from_reference=from reference", "offset_bytes=offset (bytes)", "accesses", "cold=first accesses")}

@@ -48,7 +48,7 @@ type Writer struct {
 	body   []byte // the body of the tree's frame
 }
 
-// NewWriter returns a writer of a new file.
+// NewWriter returns a writer for a new file.
 func NewWriter(w io.Writer) *Writer { return &Writer{out: w} }
 
 // Write adds a tree with the next records of a trace. h is the trace's header at this point, which

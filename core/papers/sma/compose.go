@@ -14,7 +14,7 @@ type analysis struct {
 	leaves []*leaf
 	wild   map[loops.Reference]Level // accesses and misses per access of each wild reference
 	loops  int
-	budget int // limits the work: see places
+	budget int // limits the number of sampled iterations; see the method places
 
 	counts  []float32 // number of lines in each set
 	counted []uint32  // sets whose counts may differ from 0
