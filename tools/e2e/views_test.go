@@ -265,11 +265,16 @@ func TestViewsLeaveNothing(t *testing.T) {
 	p.finished()
 	slugs := []string{"diagnosis", "locality", "caches", "associativity", "code", "threads", "communication", "counters"}
 	alone := map[string]string{}
+	drawn := func(slug string) {
+		if p.drawn(); slug == "code" {
+			p.wait("the evictions, which a worker counts", `document.querySelector("#view #table-evictions")`)
+		}
+	}
 	for _, slug := range slugs {
 		p.openView(slug, "#view")
 		p.reload()
 		p.waitFor("#digest")
-		p.drawn()
+		drawn(slug)
 		alone[slug] = eval[string](p, shown)
 	}
 	at := ""
@@ -278,7 +283,7 @@ func TestViewsLeaveNothing(t *testing.T) {
 			p.openView(from, "#view")
 		}
 		p.openView(to, "#view")
-		p.drawn()
+		drawn(to)
 		if got := eval[string](p, shown); got != alone[to] {
 			t.Errorf("from view %s to view %s: the page shows %s, but after a reload %s", from, to, got, alone[to])
 		}
