@@ -19,8 +19,8 @@ type beginning struct {
 	idle              float64 // cycles that threads wait for each other
 }
 
-// beginning returns the counts at the current synchronisation point.
-func (s *replay) beginning() beginning {
+// snapshot returns the counts at the current synchronisation point.
+func (s *replay) snapshot() beginning {
 	b := beginning{met: s.met, uses: slices.Clone(s.uses), idle: s.idleCycles()}
 	for k := range s.misses {
 		b.misses = append(b.misses, slices.Clone(s.misses[k]))

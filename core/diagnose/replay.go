@@ -589,7 +589,7 @@ func (r *run) replay(to rename, order *reorder, pageShift uint, levels bool, lik
 			s.placer.remote[i] = remoteExtra * memory / r.cost.run.overlap[i]
 		}
 	}
-	s.perMiss, s.locks = r.handOver(), r.calls("pthread_mutex_lock", "__kmpc_critical", "mtx_lock", "omp_set_lock")
+	s.perMiss, s.locks = r.handOver(), r.locks()
 	if r.cost.program != nil {
 		s.perVisit = make([]float64, len(r.cost.program.Blocks))
 		for b := range s.perVisit {
@@ -646,6 +646,12 @@ func (r *run) creates() func(uint32) bool {
 // joins returns a function that reports whether a block ends with a call that waits for a thread to end.
 func (r *run) joins() func(uint32) bool {
 	return r.calls("pthread_join", "thrd_join", "_ZNSt6thread4joinEv")
+}
+
+// locks returns a function that reports whether a block ends with a call that waits for a lock; nil
+// if no block does.
+func (r *run) locks() func(uint32) bool {
+	return r.calls("pthread_mutex_lock", "__kmpc_critical", "mtx_lock", "omp_set_lock")
 }
 
 // calls returns a function that reports whether a block ends with a call of a function whose name
@@ -1253,10 +1259,10 @@ func (s *replay) join() {
 	s.begin()
 	switch s.met++; {
 	case s.met == s.until:
-		s.begun = append(s.begun, s.beginning())
+		s.begun = append(s.begun, s.snapshot())
 		s.enough.Store(true)
 	case s.until == 0 && s.taken >= uint64(leastBeginning+len(s.begun)*stepOfBeginnings) && len(s.begun) < mostBeginnings:
-		s.begun = append(s.begun, s.beginning())
+		s.begun = append(s.begun, s.snapshot())
 	}
 }
 

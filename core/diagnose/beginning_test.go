@@ -1,0 +1,113 @@
+package diagnose
+
+import (
+	"math"
+	"testing"
+
+	"github.com/stackglass/stackglass/core/hierarchy"
+	"github.com/stackglass/stackglass/core/trace"
+	"pgregory.net/rapid"
+)
+
+// TestExtend: if a run repeats its beginning, the counts of the changed run are the counts of its
+// beginning, multiplied by the number of repetitions.
+func TestExtend(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		const levels = 2
+		sites, times := rapid.IntRange(1, 4).Draw(t, "sites"), uint64(rapid.IntRange(2, 9).Draw(t, "repetitions"))
+		from, to, of, c := beginning{met: 1}, beginning{met: 1}, &counts{}, &counts{}
+		draw := func(name string, most float64) float64 {
+			return float64(rapid.Uint64Range(0, uint64(most)).Draw(t, name))
+		}
+		whole := func(x float64) float64 { return x * float64(times) }
+		for range levels {
+			b := make([]float64, sites)
+			of.misses, of.coherence = append(of.misses, make([]float64, sites)), append(of.coherence, make([]float64, sites))
+			c.misses, c.coherence = append(c.misses, make([]float64, sites)), append(c.coherence, make([]float64, sites))
+			from.misses, from.coherence = append(from.misses, append([]float64{}, b...)), append(from.coherence, append([]float64{}, b...))
+			to.misses, to.coherence = append(to.misses, append([]float64{}, b...)), append(to.coherence, append([]float64{}, b...))
+		}
+		for i := range sites {
+			accesses := draw("accesses", 1000) + 1
+			use := func(near float64) siteAccesses {
+				return siteAccesses{accesses: uint64(accesses), near: uint64(near)}
+			}
+			near := draw("near", accesses)
+			from.uses, to.uses = append(from.uses, use(near)), append(to.uses, use(draw("near after", accesses)))
+			of.sites, c.sites = append(of.sites, siteCounts{siteAccesses: siteAccesses{accesses: uint64(accesses) * times, near: uint64(near) * times}}), append(c.sites, siteCounts{})
+			for k := range levels {
+				from.misses[k][i] = draw("misses", accesses)
+				from.coherence[k][i] = draw("coherence", from.misses[k][i])
+				to.misses[k][i] = draw("misses after", accesses)
+				to.coherence[k][i] = draw("coherence after", to.misses[k][i])
+				of.misses[k][i], of.coherence[k][i] = whole(from.misses[k][i]), whole(from.coherence[k][i])
+			}
+		}
+		from.idle, to.idle = draw("idle", 1000), draw("idle after", 1000)
+		of.idle, of.beginning = []waiting{{cycles: whole(from.idle)}, {cycles: 7, dynamic: true}}, &from
+		if !of.represents(from) {
+			t.Fatal("the beginning of a run that repeats it does not represent the run")
+		}
+		c.extend(of, &to)
+		near := func(got, want float64) bool { return math.Abs(got-want) <= 1e-9*(1+want) }
+		for i := range sites {
+			for k := range levels {
+				if got, want := c.misses[k][i], whole(to.misses[k][i]); !near(got, want) {
+					t.Errorf("level %d, site %d: %v misses, want %v", k, i, got, want)
+				}
+				if got, want := c.coherence[k][i], whole(to.coherence[k][i]); !near(got, want) {
+					t.Errorf("level %d, site %d: %v coherence misses, want %v", k, i, got, want)
+				}
+			}
+			if got, want := c.sites[i].near, to.uses[i].near*times; math.Abs(float64(got)-float64(want)) > 1 {
+				t.Errorf("site %d: %d near accesses, want %d", i, got, want)
+			}
+		}
+		if got, want := c.idleCycles(), whole(to.idle); !near(got, want) {
+			t.Errorf("%v idle cycles, want %v", got, want)
+		}
+		if got, want := c.simulated, 1/float64(times); !near(got, want) {
+			t.Errorf("a share of %v was simulated, want %v", got, want)
+		}
+		// Threads wait for each other only after the beginning.
+		of.coherence[0][0] += 1 + 20*whole(sum(of.coherence[0]))
+		if of.represents(from) {
+			t.Error("a beginning without most of the waits represents the run")
+		}
+	})
+}
+
+// TestBeginnings: a replay keeps its counts at the synchronisation points after enough references,
+// or at the requested point, and later references do not change them.
+func TestBeginnings(t *testing.T) {
+	for _, until := range []int{0, 2} {
+		level := hierarchy.Cache{SizeBytes: 64 * 8, Ways: 2, LineBytes: 64}
+		c := &counts{sites: make([]siteCounts, 1), falsely: make([]float64, 1), severally: make([]float64, 1), team: 2, pages: map[trace.Addr]*page{},
+			misses: [][]float64{{0}}, coherence: [][]float64{{0}}}
+		s := &replay{counts: c, uses: make([]siteAccesses, 1), shift: 6, pageShift: pageShift, levels: []hierarchy.Cache{level}, caches: make([][]*lru, 1),
+			group: []int{1}, private: 1, last: make([]lastOf, 2), perFetch: []float64{1}, native: []uint64{16}, atomic: []bool{false}, until: until}
+		s.schedule = schedule{threads: 2, open: true}
+		var misses, lost []float64
+		for region := range 3 {
+			s.taken = uint64(leastBeginning) * uint64(region) // as if a region had this number of references
+			for i := range 100 {
+				s.row(&row{addr: 1<<20 + 4*uint64(i%2), bytes: 4, thread: uint8(i % 2), kind: trace.Store})
+			}
+			s.join()
+			misses, lost = append(misses, c.misses[0][0]), append(lost, c.coherence[0][0])
+		}
+		want := []int{1, 2} // regions; the first has too few references
+		if until > 0 {
+			want = []int{until - 1}
+		}
+		if len(s.begun) != len(want) || s.enough.Load() != (until > 0) {
+			t.Fatalf("until %d: %d beginnings, and enough is %t", until, len(s.begun), s.enough.Load())
+		}
+		for n, region := range want {
+			b := &s.begun[n]
+			if b.met != region+1 || b.misses[0][0] != misses[region] || b.coherence[0][0] != lost[region] || b.uses[0].accesses != uint64(100*(region+1)) {
+				t.Errorf("until %d: %+v, want %v misses and %v coherence misses after region %d", until, b, misses[region], lost[region], region)
+			}
+		}
+	}
+}
