@@ -100,56 +100,32 @@
         ctx.fillStyle = style("grid");
         ctx.fillRect(0, Math.round(height * k / 4), this.width, 1);
       }
-      for (const level of data.levels) {
-        const path = new Path2D(), edge = new Path2D();
-        path.moveTo(this.x(0), height);
-        for (let i = 0; i < data.windows; i++) {
-          const y = height - (height - 3) * level.y[i] / most;
-          path.lineTo(this.x(i), y);
-          path.lineTo(this.x(i + 1), y);
-          edge[i ? "lineTo" : "moveTo"](this.x(i), y);
-          edge.lineTo(this.x(i + 1), y);
-        }
-        path.lineTo(this.x(data.windows), height);
-        ctx.fillStyle = ctx.strokeStyle = style(level.color);
-        ctx.globalAlpha = 0.28;
-        ctx.fill(path);
-        ctx.globalAlpha = 1;
-        ctx.lineWidth = 1.25;
-        ctx.stroke(edge);
-      }
-      ctx.fillStyle = style("hair");
-      ctx.fillRect(0, height, this.width, 1);
+      for (const level of data.levels) this.area(ctx, level.y, most, height, height - 3, style(level.color));
       // The names of the levels, and the ratio at the top.
-      ctx.textBaseline = "middle";
-      ctx.textAlign = "left";
-      ctx.font = "600 " + em * 0.73 + "px " + family;
-      ctx.lineJoin = "round";
-      let x = em * 0.3;
-      for (const [text, color] of data.levels.map((l) => [l.label, l.color]).concat([["misses, at most " + percent(most), "second"]])) {
-        ctx.strokeStyle = style("paper");
-        ctx.lineWidth = 3;
-        ctx.strokeText(text, x, em * 0.6);
-        ctx.fillStyle = style(color);
-        ctx.fillText(text, x, em * 0.6);
-        x += ctx.measureText(text).width + em * 0.4;
-      }
+      this.title(ctx, data.levels.map((l) => [l.label, l.color]).concat([["misses, at most " + percent(most), "second"]]), 0, em, family);
     }
 
     // cycles draws the estimated memory cycles per access.
     cycles(ctx, top, height, em, family) {
-      const most = Math.max(...data.cycles, 1e-9), bottom = top + height;
+      const most = Math.max(...data.cycles, 1e-9);
+      this.area(ctx, data.cycles, most, top + height, height - 2, style("memory"));
+      this.title(ctx, [["memory cycles per access, at most " + cyclesText(most), "second"]], top, em, family);
+    }
+
+    // area draws a value of each window, above the line at bottom. The value most is height pixels
+    // above it.
+    area(ctx, values, most, bottom, height, color) {
       const path = new Path2D(), edge = new Path2D();
       path.moveTo(this.x(0), bottom);
-      data.cycles.forEach((n, i) => {
-        const y = bottom - (height - 2) * n / most;
-        for (const x of [this.x(i), this.x(i + 1)]) {
-          path.lineTo(x, y);
-          edge[i || x ? "lineTo" : "moveTo"](x, y);
-        }
-      });
+      for (let i = 0; i < data.windows; i++) {
+        const y = bottom - height * values[i] / most;
+        path.lineTo(this.x(i), y);
+        path.lineTo(this.x(i + 1), y);
+        edge[i ? "lineTo" : "moveTo"](this.x(i), y);
+        edge.lineTo(this.x(i + 1), y);
+      }
       path.lineTo(this.x(data.windows), bottom);
-      ctx.fillStyle = ctx.strokeStyle = style("memory");
+      ctx.fillStyle = ctx.strokeStyle = color;
       ctx.globalAlpha = 0.28;
       ctx.fill(path);
       ctx.globalAlpha = 1;
@@ -157,16 +133,23 @@
       ctx.stroke(edge);
       ctx.fillStyle = style("hair");
       ctx.fillRect(0, bottom, this.width, 1);
+    }
+
+    // title writes texts, each with the name of its colour, into the upper left corner of an area.
+    title(ctx, texts, top, em, family) {
       ctx.textBaseline = "middle";
       ctx.textAlign = "left";
       ctx.font = "600 " + em * 0.73 + "px " + family;
       ctx.lineJoin = "round";
-      ctx.strokeStyle = style("paper");
-      ctx.lineWidth = 3;
-      const text = "memory cycles per access, at most " + cyclesText(most);
-      ctx.strokeText(text, em * 0.3, top + em * 0.6);
-      ctx.fillStyle = style("second");
-      ctx.fillText(text, em * 0.3, top + em * 0.6);
+      let x = em * 0.3;
+      for (const [text, color] of texts) {
+        ctx.strokeStyle = style("paper");
+        ctx.lineWidth = 3;
+        ctx.strokeText(text, x, top + em * 0.6);
+        ctx.fillStyle = style(color);
+        ctx.fillText(text, x, top + em * 0.6);
+        x += ctx.measureText(text).width + em * 0.4;
+      }
     }
 
     // bands draws the phases. A phase that occurs again has the same colour.

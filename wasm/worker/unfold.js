@@ -102,7 +102,8 @@
 	// Unfolding the code. tools/internal/wasmcode/fold.go folds it, and traverses it in the same way.
 	const MARK = "folded", HEAD_BYTES = 8, MARK_BYTES = 9, CODE = 10, FIRST = 0x1000;
 
-	// What follows an instruction. From BLOCK on, it is a number that must be read.
+	// The kinds of operands of an instruction. From BLOCK on, the value of the operand is needed; all
+	// other operands are skipped.
 	const ONE = 1, TWO = 2, FLOAT = 3, DOUBLE = 4, MORE = 5, END = 6, BLOCK = 7, BRANCH = 8, TABLE = 9, ENTRY = 10, I64 = 11;
 	const kinds = new Uint8Array(256);
 	for (const [kind, from, to] of [
