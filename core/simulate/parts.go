@@ -194,7 +194,8 @@ func (l *level) readRange(addr trace.Addr, bytes uint64) (dirty bool) {
 }
 
 // receiveParts processes bytes that the level above writes back or writes through. It reports
-// whether the level has kept them.
+// whether the level has kept all of them. If not, all of them go to the level below, and the sub-blocks
+// that are present get their new contents without becoming dirty.
 func (l *level) receiveParts(addr trace.Addr, bytes uint64, back bool) (hit, kept bool) {
 	w := l.watch
 	line, mask := addr>>l.shift, l.partsOf(addr, bytes)
