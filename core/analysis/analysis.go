@@ -104,8 +104,8 @@ type Stretches interface {
 	Sampled() *profile.Sampled // Sampled describes the parts that were read.
 }
 
-// ToRead returns the number of references of a trace that a run reads. A limit does not include
-// references of other kinds and threads.
+// ToRead returns the number of references of a trace that a run reads. References of other kinds or
+// threads do not count towards a limit.
 func (s Spec) ToRead(references uint64) uint64 {
 	references -= min(s.Skip, references)
 	if s.Limit > 0 {

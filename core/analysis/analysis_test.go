@@ -386,7 +386,7 @@ func TestSaveRestore(t *testing.T) {
 				finish(t, r)
 			}
 			if !bytes.Equal(r.Profile(profile.State{}).Encode(), want) {
-				t.Fatalf("seed %d: the resumed run differs from the uninterrupted one", seed)
+				t.Fatalf("seed %d: the result of the resumed run differs from the result of the uninterrupted run", seed)
 			}
 			break
 		}

@@ -30,11 +30,12 @@ type Plan struct {
 	spec  Spec
 	head  Stretch // the part of the trace before the first stretch
 	index chunkIndex
-	lone  bool // threads are distinguished, but all stretches belong to one thread
+	lone  bool // the run analyses several cores, but each stretch is analysed as if it belonged to one core
 }
 
 // headReferences is the number of references that are analysed before the first stretch. By then,
-// communication knows that the trace has a single thread, which is true for all divided traces.
+// package communication has found a second thread, or has stopped; a run in which it continues
+// cannot be divided.
 const headReferences = leastStretch
 
 // NewPlan divides a run into stretches of about the given number of references. A stretch begins at
@@ -139,7 +140,7 @@ func (p *Plan) MovesOf(source trace.Source, stretch int) (all Moves, err error) 
 			return nil, short(err)
 		}
 		now := r.Header().Program
-		if some := only(rows, contract.LayoutEvents); now != nil && (len(some.Kind) > 0 || len(all) == 0 || len(now.Objects) != len(known.Objects) || len(now.Threads) != len(known.Threads)) {
+		if some := eventsOf(rows, contract.LayoutEvents); now != nil && (len(some.Kind) > 0 || len(all) == 0 || len(now.Objects) != len(known.Objects) || len(now.Threads) != len(known.Threads)) {
 			all = append(all, Move{r.Position().Chunk, some})
 			known = *now
 		}
@@ -233,7 +234,7 @@ func (p *Plan) append(d *Divided, from trace.Position, rest *profile.Profile) (d
 	if !d.takes(rest, p.lone) || !d.source.Agrees(d.mover, from.Chunk) {
 		return false, nil
 	}
-	// Nothing needs the final layout.
+	// No analysis needs the layout of memory blocks at the end of the trace.
 	if err := d.mover.Pass(trace.AtEnd); err != nil {
 		return false, err
 	}

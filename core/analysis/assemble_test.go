@@ -86,7 +86,7 @@ func TestPlanEqualsRunner(t *testing.T) {
 			stretches += len(list)
 		}
 		if !bytes.Equal(got.Encode(), want.Encode()) {
-			t.Fatalf("seed %d: the result of %d stretches differs from that of one run, joined: %v, %+v", seed, len(list), joined, spec)
+			t.Fatalf("seed %d: the result of %d stretches differs from the result of one run, joined: %v, %+v", seed, len(list), joined, spec)
 		}
 	}
 	if stretches < 200 || most < 3 {

@@ -129,7 +129,6 @@ type walker struct {
 	calling []calls
 }
 
-// calls is a call of a function.
 type calls struct {
 	from []uint32 // call path of the caller
 	to   uint32
@@ -431,7 +430,7 @@ func TestBlocksWithAnyNumberOfWorkers(t *testing.T) {
 		want, _ := alone(t, spec, readerOf(file))
 		for _, workers := range []int{2, 3} {
 			if got := toItsEnd(t, divided(t, spec, file, workers, 1+rng.IntN(1000), counting(&joined))); !bytes.Equal(got, want.Encode()) {
-				t.Fatalf("seed %d: the result of %d workers that read differs from that of one", seed, workers)
+				t.Fatalf("seed %d: the result of %d workers that read the trace themselves differs from the result of one worker", seed, workers)
 			}
 		}
 		if rng.IntN(2) == 0 {
@@ -441,12 +440,12 @@ func TestBlocksWithAnyNumberOfWorkers(t *testing.T) {
 		want, _ = alone(t, spec, reading(p, whole, 4096))
 		for _, workers := range []int{2, 3, 8} {
 			if got, _ := shared(t, spec, reading(p, whole, 4096), workers, 1+rng.IntN(1000)); !bytes.Equal(got.Encode(), want.Encode()) {
-				t.Fatalf("seed %d: the result of %d workers differs from that of one", seed, workers)
+				t.Fatalf("seed %d: the result of %d workers differs from the result of one worker", seed, workers)
 			}
 		}
 	}
 	if joined < 100 {
-		t.Errorf("%d segments in total", joined)
+		t.Errorf("%d segments were joined, want at least 100", joined)
 	}
 }
 
@@ -489,7 +488,7 @@ func TestBlocksInSegments(t *testing.T) {
 			parts = slices.Replace(parts, i, i+2, checked(t, sum))
 		}
 		if len(parts) == 1 && !bytes.Equal(analysis.AsSegment(parts[0]).Encode(), analysis.AsSegment(want).Encode()) {
-			t.Fatalf("seed %d: the joined result differs from that of the whole trace", seed)
+			t.Fatalf("seed %d: the joined result differs from the result of the whole trace", seed)
 		}
 	}
 	if torn > 40 {
@@ -574,7 +573,7 @@ func TestBlocksWithArbitraryRows(t *testing.T) {
 			}
 		}
 		if got, _ := shared(t, blocksAlone, reading(p, whole, 4096), 3, 1+rng.IntN(300)); !bytes.Equal(got.Encode(), want.Encode()) {
-			t.Fatalf("seed %d: the result of several workers differs from that of one", seed)
+			t.Fatalf("seed %d: the result of several workers differs from the result of one worker", seed)
 		}
 	}
 }

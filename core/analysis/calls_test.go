@@ -188,13 +188,13 @@ func TestCallPathsOfSegments(t *testing.T) {
 		want, _ := alone(t, spec, reading(p, whole, 4096))
 		for _, workers := range []int{2, 3, 8} {
 			if got, _ := shared(t, spec, reading(p, whole, 4096), workers, 1+rng.IntN(1000)); !bytes.Equal(got.Encode(), want.Encode()) {
-				t.Fatalf("seed %d: the result of %d workers differs from that of one", seed, workers)
+				t.Fatalf("seed %d: the result of %d workers differs from the result of one worker", seed, workers)
 			}
 		}
 		file := container(t, rng, p, w.steps)
 		want, _ = alone(t, spec, readerOf(file))
 		if got := toItsEnd(t, divided(t, spec, file, 3, 1+rng.IntN(1000), counting(&joined))); !bytes.Equal(got, want.Encode()) {
-			t.Fatalf("seed %d: the result of workers that read differs from that of one", seed)
+			t.Fatalf("seed %d: the result of workers that read the trace themselves differs from the result of one worker", seed)
 		}
 		r, err := analysis.NewRunner(spec, reading(p, whole, 1+rng.IntN(500)))
 		for lives := 0; err == nil && lives < 5; lives++ {
@@ -248,7 +248,7 @@ func TestCallPathsOfSegments(t *testing.T) {
 			parts = slices.Replace(parts, i, i+2, checked(t, sum))
 		}
 		if len(parts) == 1 && !bytes.Equal(analysis.AsSegment(parts[0]).Encode(), analysis.AsSegment(want).Encode()) {
-			t.Fatalf("seed %d: the joined result differs from that of the whole trace", seed)
+			t.Fatalf("seed %d: the joined result differs from the result of the whole trace", seed)
 		}
 	}
 	if joined < 50 || torn > 30 {
@@ -295,7 +295,7 @@ func sameForWorkers(t *testing.T, rng *rand.Rand, p *trace.Program, steps []trac
 	got, _ = alone(t, callSpec, reading(p, tracetest.Rows(p, steps...), 4096))
 	for _, workers := range []int{2, 3} {
 		if shared, _ := shared(t, callSpec, reading(p, tracetest.Rows(p, steps...), 4096), workers, 1000); !bytes.Equal(shared.Encode(), got.Encode()) {
-			t.Errorf("the result of %d workers differs from that of one", workers)
+			t.Errorf("the result of %d workers differs from the result of one worker", workers)
 		}
 	}
 	r, err := analysis.NewRunner(callSpec, reading(p, tracetest.Rows(p, steps...), 700))
@@ -324,7 +324,7 @@ func sameForWorkers(t *testing.T, rng *rand.Rand, p *trace.Program, steps []trac
 	file := container(t, rng, p, steps)
 	want, _ := alone(t, callSpec, readerOf(file))
 	if divided := toItsEnd(t, divided(t, callSpec, file, 3, 1000, counting(&joined))); !bytes.Equal(divided, want.Encode()) {
-		t.Error("the result of workers that read differs from that of one")
+		t.Error("the result of workers that read the trace themselves differs from the result of one worker")
 	}
 	spec := callSpec
 	spec.Mergeable = true

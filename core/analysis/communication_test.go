@@ -1008,7 +1008,7 @@ func TestCommunicationSaveRestore(t *testing.T) {
 		finish(t, again)
 		if got := checked(t, again.Finish(profile.State{})); !bytes.Equal(got.Encode(), want.Encode()) {
 			equalCommunication(t, got.Communication, want.Communication)
-			t.Fatalf("%d: the profile differs from that of an uninterrupted run", seed)
+			t.Fatalf("%d: the profile differs from the profile of an uninterrupted run", seed)
 		}
 	}
 }
@@ -1198,7 +1198,7 @@ func TestLongSerialHeadEqualsNaive(t *testing.T) {
 	where := &naiveSites{p: program, spec: spec, line: 64, data: map[objectID]*profile.DataObject{}}
 	equalCommunication(t, p.Communication, communicationByDefinition(p, where, whole, spec.Kinds))
 	if q, _ := shared(t, spec, reader(), 3, 20_000); !bytes.Equal(q.Encode(), p.Encode()) {
-		t.Error("the result of several workers differs from that of one")
+		t.Error("the result of several workers differs from the result of one worker")
 	}
 	before, again := newRunner(t, spec, reader()), newRunner(t, spec, reader())
 	for before.Progress().References < head-2000 {

@@ -153,7 +153,7 @@ func TestContract(t *testing.T) {
 		check("spilled", false, false)
 	}
 	if segments < 10 {
-		t.Errorf("%d segments in total", segments)
+		t.Errorf("%d segments were joined, want at least 10", segments)
 	}
 }
 

@@ -448,7 +448,7 @@ func TestSaveRestoreWithEvents(t *testing.T) {
 				t.Fatal(err)
 			}
 			if !bytes.Equal(checked(t, r.Finish(profile.State{})).Encode(), want) {
-				t.Fatalf("seed %d: the resumed run differs from the uninterrupted one", seed)
+				t.Fatalf("seed %d: the result of the resumed run differs from the result of the uninterrupted run", seed)
 			}
 			break
 		}

@@ -430,19 +430,19 @@ func TestDataWithAnyNumberOfWorkers(t *testing.T) {
 		want, _ := alone(t, spec, readerOf(file))
 		for _, workers := range []int{2, 3} {
 			if got := toItsEnd(t, divided(t, spec, file, workers, 1+rng.IntN(4000), counting(&joined))); !bytes.Equal(got, want.Encode()) {
-				t.Fatalf("seed %d: the result of %d workers that read differs from that of one", seed, workers)
+				t.Fatalf("seed %d: the result of %d workers that read the trace themselves differs from the result of one worker", seed, workers)
 			}
 		}
 		whole := tracetest.Rows(p, steps...)
 		want, _ = alone(t, spec, tracetest.NewProgramReader(p, whole, 4096))
 		for _, workers := range []int{2, 3, 8} {
 			if got, _ := shared(t, spec, tracetest.NewProgramReader(p, whole, 4096), workers, 1+rng.IntN(4000)); !bytes.Equal(got.Encode(), want.Encode()) {
-				t.Fatalf("seed %d: the result of %d workers differs from that of one", seed, workers)
+				t.Fatalf("seed %d: the result of %d workers differs from the result of one worker", seed, workers)
 			}
 		}
 	}
 	if joined < 20 {
-		t.Errorf("%d segments in total", joined)
+		t.Errorf("%d segments were joined, want at least 20", joined)
 	}
 }
 

@@ -125,12 +125,12 @@ func TestDividedEqualsRunner(t *testing.T) {
 		for _, workers := range []int{2, 3, 8} {
 			d := divided(t, spec, file, workers, 1+rng.IntN(4000), counting(&joined))
 			if got := toItsEnd(t, d); !bytes.Equal(got, want.Encode()) {
-				t.Fatalf("seed %d: the result of %d workers differs from that of one, %+v", seed, workers, spec)
+				t.Fatalf("seed %d: the result of %d workers differs from the result of one worker, %+v", seed, workers, spec)
 			}
 		}
 	}
 	if joined < 200 {
-		t.Errorf("%d segments in total", joined)
+		t.Errorf("%d segments were joined, want at least 200", joined)
 	}
 }
 
@@ -259,7 +259,7 @@ func TestDividedResumes(t *testing.T) {
 				t.Fatal(err)
 			}
 			if got := toItsEnd(t, run); !bytes.Equal(got, want.Encode()) {
-				t.Fatalf("seed %d: the result of a resumed run differs from that of an uninterrupted one", seed)
+				t.Fatalf("seed %d: the result of a resumed run differs from the result of an uninterrupted run", seed)
 			}
 		}
 	}

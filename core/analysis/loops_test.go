@@ -142,7 +142,7 @@ func TestLoopsWithAnyNumberOfWorkers(t *testing.T) {
 		want, _ := alone(t, spec, readerOf(file))
 		for _, workers := range []int{2, 3} {
 			if got := toItsEnd(t, divided(t, spec, file, workers, 1+rng.IntN(4000), counting(&joined))); !bytes.Equal(got, want.Encode()) {
-				t.Fatalf("seed %d: the result of %d workers that read differs from that of one, %+v", seed, workers, spec)
+				t.Fatalf("seed %d: the result of %d workers that read the trace themselves differs from the result of one worker, %+v", seed, workers, spec)
 			}
 		}
 		if rng.IntN(2) == 0 {
@@ -152,12 +152,12 @@ func TestLoopsWithAnyNumberOfWorkers(t *testing.T) {
 		want, _ = alone(t, spec, tracetest.NewProgramReader(p, whole, 4096))
 		for _, workers := range []int{2, 3, 8} {
 			if got, _ := shared(t, spec, tracetest.NewProgramReader(p, whole, 4096), workers, 1+rng.IntN(4000)); !bytes.Equal(got.Encode(), want.Encode()) {
-				t.Fatalf("seed %d: the result of %d workers differs from that of one, %+v", seed, workers, spec)
+				t.Fatalf("seed %d: the result of %d workers differs from the result of one worker, %+v", seed, workers, spec)
 			}
 		}
 	}
 	if joined < 50 {
-		t.Errorf("%d segments in total", joined)
+		t.Errorf("%d segments were joined, want at least 50", joined)
 	}
 }
 
@@ -212,7 +212,7 @@ func TestLargeTreesAreDropped(t *testing.T) {
 			t.Errorf("with %d bytes: the result of a resumed run differs", c.limit)
 		}
 		if got, _ := shared(t, spec, tracetest.NewReader(whole, 4096), 3, 50_000); !bytes.Equal(got.Encode(), want.Encode()) {
-			t.Errorf("with %d bytes: the result of three workers differs from that of one", c.limit)
+			t.Errorf("with %d bytes: the result of three workers differs from the result of one worker", c.limit)
 		}
 	}
 }

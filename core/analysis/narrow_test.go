@@ -82,12 +82,12 @@ func TestNarrowEqualsRunner(t *testing.T) {
 				t.Fatalf("seed %d: saving the state of a narrow run returned no error", seed)
 			}
 			if got := toItsEnd(t, d); !bytes.Equal(got, want.Encode()) || w.hash != hash || len(w.faults) > 0 {
-				t.Fatalf("seed %d: the result of a narrow run differs from that of a run that reads all events; %v", seed, w.faults)
+				t.Fatalf("seed %d: the result of a narrow run differs from the result of a run that reads all events; %v", seed, w.faults)
 			}
 		}
 	}
 	if joined < 50 {
-		t.Errorf("%d segments in total", joined)
+		t.Errorf("%d segments were joined, want at least 50", joined)
 	}
 }
 

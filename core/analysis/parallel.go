@@ -464,7 +464,6 @@ func (p *Parallel) Close() (unused bool) {
 // told keeps a copy of the header for each block, because readers extend the header's tables later.
 type told struct{ latest *trace.Header }
 
-// header returns the header so far.
 func (t *told) header(r trace.Reader) *trace.Header {
 	d, ok := r.(trace.Describer)
 	if !ok {

@@ -73,7 +73,7 @@ func TestParallelEqualsRunner(t *testing.T) {
 			segment := 1 + rng.IntN(n)
 			got, _ := shared(t, spec, spoiledReader(whole), workers, segment)
 			if !bytes.Equal(got.Encode(), want.Encode()) {
-				t.Fatalf("seed %d: the result of %d workers with segments of %d references differs from that of one, %+v", seed, workers, segment, spec)
+				t.Fatalf("seed %d: the result of %d workers with segments of %d references differs from the result of one worker, %+v", seed, workers, segment, spec)
 			}
 		}
 	}
@@ -111,7 +111,7 @@ func TestParallelFollowsBlocks(t *testing.T) {
 			segment := 1 + rng.IntN(4000)
 			got, _ := shared(t, spec, tracetest.NewProgramReader(p, tracetest.Rows(p, steps...), 4096), workers, segment)
 			if !bytes.Equal(got.Encode(), want.Encode()) {
-				t.Fatalf("seed %d: the result of %d workers with segments of %d references differs from that of one, %+v", seed, workers, segment, spec)
+				t.Fatalf("seed %d: the result of %d workers with segments of %d references differs from the result of one worker, %+v", seed, workers, segment, spec)
 			}
 		}
 	}
@@ -163,7 +163,7 @@ func TestParallelResumes(t *testing.T) {
 				err = run.Step()
 			}
 			if got := run.Finish(profile.State{}); err != io.EOF || !bytes.Equal(got.Encode(), want.Encode()) {
-				t.Fatalf("seed %d: %v; the result of a resumed run differs from that of an uninterrupted one", seed, err)
+				t.Fatalf("seed %d: %v; the result of a resumed run differs from the result of an uninterrupted run", seed, err)
 			}
 		}
 		second.Close()

@@ -145,7 +145,6 @@ func ParseAnalyses(list string) (Analyses, error) {
 // Runs reports whether a run of the spec includes an analysis, given as a single bit.
 func (s Spec) Runs(a Analyses) bool { return s.has(a) }
 
-// has reports whether an analysis runs.
 func (s Spec) has(a Analyses) bool {
 	r := registrationOf(a)
 	return s.wants()&r.tag != 0 && !(s.Budget != nil && r.byLine) && (s.Sample == nil || r.inSample == nil || r.inSample(s.Sample))

@@ -671,7 +671,7 @@ func TestSitesSaveRestore(t *testing.T) {
 			got := checked(t, r.Finish(profile.State{}))
 			equalSites(t, fmt.Sprint("seed ", seed), got.Sites, want.Sites)
 			if !bytes.Equal(got.Encode(), want.Encode()) {
-				t.Fatalf("seed %d: the resumed run differs from the uninterrupted one", seed)
+				t.Fatalf("seed %d: the result of the resumed run differs from the result of the uninterrupted run", seed)
 			}
 		}
 	}

@@ -170,7 +170,7 @@ func TestTimelineCountsByDefinition(t *testing.T) {
 		}
 	}
 	if compared < 100 {
-		t.Errorf("%d windows in total", compared)
+		t.Errorf("%d windows were compared, want at least 100", compared)
 	}
 }
 
@@ -189,7 +189,7 @@ func TestTimelineOfDividedRuns(t *testing.T) {
 		}
 		for _, workers := range []int{2, 5} {
 			if got := toItsEnd(t, divided(t, spec, file, workers, 1+rng.IntN(3000), counting(&joined))); !bytes.Equal(got, want.Encode()) {
-				t.Fatalf("seed %d: the result of %d workers differs from that of one", seed, workers)
+				t.Fatalf("seed %d: the result of %d workers differs from the result of one worker", seed, workers)
 			}
 		}
 		whole := tracetest.Rows(p, steps...)

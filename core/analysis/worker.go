@@ -38,13 +38,13 @@ func (m *moves) note(number int, b *block) {
 	m.latest = b.header
 	one := move{block: number, header: b.header}
 	if b.moves {
-		one.rows = only(b.rows, m.wanted)
+		one.rows = eventsOf(b.rows, m.wanted)
 	}
 	m.list = append(m.list, one)
 }
 
-// only returns a copy of the events that are of these kinds.
-func only(b *trace.Batch, kinds trace.Kinds) *trace.Batch {
+// eventsOf returns a copy of the batch's events of these kinds.
+func eventsOf(b *trace.Batch, kinds trace.Kinds) *trace.Batch {
 	some := &trace.Batch{}
 	for i, k := range b.Kind {
 		if !kinds.Has(k) {
@@ -137,7 +137,6 @@ func (w *worker) follow(to int) {
 // program returns the code that the trace has described up to the current rows.
 func (w *worker) program() *trace.Program { return w.header.Program }
 
-// analyse analyses a claim as a segment.
 func (w *worker) analyse(c *claim) {
 	first := &c.blocks[0]
 	w.header = first.header

@@ -260,7 +260,6 @@ func (c *Calls) cells(calls uint64, self, all []uint64) (row []report.Value) {
 	return row
 }
 
-// cell returns a count of an event.
 func (c *Calls) cell(event int, n uint64) report.Value {
 	if c.Events[event].Key == "bytes" {
 		return report.Bytes(n)
@@ -430,7 +429,6 @@ func (c *Calls) callersOf(p covered) []covered {
 	return nil
 }
 
-// name returns the name of a node.
 func (c *Calls) name(n *callNode) string {
 	if n.at < 0 {
 		return FurtherCallers

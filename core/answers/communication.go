@@ -60,7 +60,6 @@ func (c *Communication) LineBytes() uint32 {
 
 const usualLine = 64 // bytes
 
-// flowTotals returns the sum of the flows.
 func flowTotals(flows []profile.Flow) (sum profile.Flow) {
 	for _, f := range flows {
 		sum.Events += f.Events

@@ -80,8 +80,8 @@ func NotCounted(p *profile.Profile) (list []string) {
 	return list
 }
 
-// CounterTables returns the nonempty tables about the whole program. The sums come first, for
-// formats with only one table.
+// CounterTables returns the nonempty tables about the whole program. The sums come first, because
+// some formats contain only the first table.
 func CounterTables(p *profile.Profile) []report.Table {
 	c := p.Counters
 	tables := []report.Table{CounterSums(c)}
@@ -226,7 +226,6 @@ func mostFirst(c *profile.Counters, kind profile.TallyKind) (list []profile.Tall
 	return list, total
 }
 
-// mixTable returns a table of the instruction mix.
 func mixTable(c *profile.Counters) report.Table {
 	b := newCounterTable("instruction_mix", "Instruction mix", "opcode", "count=instructions", "share")
 	list, total := mostFirst(c, profile.Opcodes)

@@ -26,7 +26,7 @@ import (
 //	         fewest (iterations of one execution): the worksharing loops
 //	notes    text: sentences about the numbers
 //	speedup  cycles, milliseconds, speedup, efficiency; losses as shares of all cores'
-//	         time: serial, imbalance, copied, caches, bandwidth; limit (the one that loses most)
+//	         time: serial, imbalance, copied, caches, bandwidth; limit (the largest loss)
 //
 // In the page, another table lists the processors, as for a ModelQuestion. That table has no column
 // cores.

@@ -32,7 +32,6 @@ type Sites struct {
 	all  []siteColumn
 }
 
-// siteColumn is a column with its cells.
 type siteColumn struct {
 	report.Column
 	part sitePart
@@ -234,13 +233,11 @@ const (
 	utilisation     = "utilisation_"
 )
 
-// coherent reports whether a level has coherence misses.
 func (s *Sites) coherent(n int) bool { return s.Levels[n].Coherence > 0 }
 
 // level returns a level's name, with which the keys of its columns begin.
 func (s *Sites) level(n int) string { return s.Levels[n].Level.Cache.Name }
 
-// columns returns all columns.
 func (s *Sites) columns() []siteColumn {
 	if s.all == nil {
 		s.addPlace()
@@ -273,7 +270,6 @@ func (s *Sites) addText(part sitePart, text string, of func(*attribution.Row) st
 	s.add(part, text, func(r *attribution.Row) report.Value { return report.TextOf(of(r)) })
 }
 
-// object returns the data object of a row.
 func (s *Sites) object(r *attribution.Row) *profile.DataObject {
 	return &s.Profile.Sites.Data[r.Object]
 }

@@ -102,7 +102,6 @@ type stack struct {
 	certain uint64 // number of accesses that miss in every cache
 }
 
-// binning is a histogram in bins.
 type binning struct {
 	bins  [profile.SiteBins]bin
 	curve *profile.Curve

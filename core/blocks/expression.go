@@ -244,7 +244,6 @@ func (e *expression) apply(of []*big.Rat) (v *big.Rat, why string) {
 	return v, ""
 }
 
-// power returns an integer power of base.
 func power(base, exponent *big.Rat) (*big.Rat, string) {
 	const most = 1000
 	if !exponent.IsInt() || new(big.Rat).Abs(exponent).Cmp(big.NewRat(most, 1)) > 0 {

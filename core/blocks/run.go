@@ -212,7 +212,6 @@ func WithoutPaths(p *trace.Program) *trace.Program {
 	return bare
 }
 
-// eachFile calls do with every file name.
 func eachFile(p *trace.Program, do func(file *string)) {
 	for i := range p.Modules {
 		do(&p.Modules[i].Name)

@@ -432,7 +432,6 @@ func (s *Sheet) getter(values map[string]*big.Rat) func(string) (*big.Rat, strin
 	return get
 }
 
-// set sets the weights of a branch.
 func (m *Model) set(l *branch, at int, get func(string) (*big.Rat, string)) error {
 	fail := func(why, do string) error {
 		e := m.System.fail(at, why, do)

@@ -36,7 +36,6 @@ type component struct {
 	exact     [][]uint64
 }
 
-// solver computes one solution.
 type solver struct {
 	s       *System
 	c       *Solution

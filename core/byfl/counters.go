@@ -102,7 +102,6 @@ func (s *file) read(t *Table) bool {
 		slices.Contains([]string{"Command line", "Byfl options", "System information"}, t.Name)
 }
 
-// counts returns the counters that a row contains.
 func counts(t *Table, row []Cell) (sum profile.Counts) {
 	for i, column := range t.Columns {
 		if counter, ok := counterOf[column.Name]; ok && column.Type == Number {

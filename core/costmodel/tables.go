@@ -53,7 +53,6 @@ func part(x, of float64) float64 {
 	return x / of
 }
 
-// instructions returns the number of instructions of a block.
 func (m *Models) instructions(b int) (n uint64) {
 	for _, op := range m.program.Blocks[b].Ops {
 		n += uint64(op.Count)
@@ -61,7 +60,6 @@ func (m *Models) instructions(b int) (n uint64) {
 	return n
 }
 
-// costOf returns the cycles of a function.
 func (m *Models) costOf(f int) float64 { return m.runtime.Functions[f] }
 
 // blocksTable lists a function's blocks in descending order of their cycles.

@@ -262,7 +262,6 @@ type Form struct {
 // Forms returns the formats.
 func Forms() []Form { return forms }
 
-// forms is a variable, because code that makes such a list would need code that compares it.
 var forms = []Form{
 	{"html", "report", ".html", "text/html", false},
 	{"json", "all tables", ".json", "application/json", false},

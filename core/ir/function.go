@@ -49,7 +49,6 @@ type basicBlock struct {
 	header      int32  // end of its phis and landing pads, which must stay first
 }
 
-// labelRef is a label in an instruction.
 type labelRef struct {
 	from, to    int32 // range of its text in the module, without %
 	open, close int32 // in a phi: range of the pair's text, including its brackets

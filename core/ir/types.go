@@ -5,7 +5,6 @@ import (
 	"strings"
 )
 
-// typeKind is the kind of a type.
 type typeKind uint8
 
 const (
@@ -39,7 +38,6 @@ type datatype struct {
 // allocBytes returns the distance between neighbouring elements of an array.
 func (t *datatype) allocBytes() uint64 { return roundUp(t.bytes, t.align) }
 
-// fieldOffset returns the offset of a field in a struct.
 func (t *datatype) fieldOffset(n int) (at uint64) {
 	for i, f := range t.fields[:n+1] {
 		if !t.packed {

@@ -64,7 +64,6 @@ type node struct {
 	slot uint32
 }
 
-// loopAt describes a node that is a loop.
 type loopAt struct {
 	number int
 	next   int // end of the next iteration, if it lies after the loop
@@ -292,8 +291,8 @@ func (f *Folder) leaf(c candidate) {
 	}
 }
 
-// continuesElsewhere ends the running loop. If another loop starts to run as a result, it ends,
-// too, until a loop accepts the row.
+// continuesElsewhere ends the running loop. If another loop then runs, that loop ends, too, and so
+// on until a loop accepts the row.
 func (f *Folder) continuesElsewhere(c candidate) bool {
 	// Fold the list only once per row, because a replay may split a loop, which would then be
 	// compressed again.

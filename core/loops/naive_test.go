@@ -6,7 +6,6 @@ import (
 	"pgregory.net/rapid"
 )
 
-// row is a row of a batch.
 type row struct {
 	Reference
 	Addr trace.Addr
@@ -44,7 +43,6 @@ func naive(t *Tree) (rows []row) {
 	return rows
 }
 
-// rowsIn returns the rows of a batch.
 func rowsIn(b *trace.Batch) []row {
 	all := make([]row, b.Len())
 	for i := range all {

@@ -77,7 +77,6 @@ func (p *pool[T]) take(n int) []T {
 	}
 }
 
-// leaf adds the shape of a new leaf.
 func (s *shapes) leaf(ref uint32, wild bool) uint32 {
 	return s.add(shape{ref: ref, wild: wild, params: 1, leaves: 1})
 }

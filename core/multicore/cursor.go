@@ -100,7 +100,6 @@ func (c *cursor) give(p *tape.Page, from, to int) *trace.Batch {
 	return &c.moved
 }
 
-// at returns the page that contains a row.
 func (c *cursor) at(row uint64) (*tape.Page, error) {
 	if c.page != nil && row >= c.page.Row && row < c.page.End() {
 		return c.page, nil

@@ -80,7 +80,6 @@ const mostBetween = 64
 
 func (p *passage) reset() { p.header, p.blocks = 0, p.blocks[:0] }
 
-// enter adds a block to the passage.
 func (p *passage) enter(s *step, block uint32, row uint64) {
 	if s.header != 0 && !s.whole {
 		p.reset()

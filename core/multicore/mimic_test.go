@@ -12,7 +12,6 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// batchOf returns a batch with the given rows.
 func batchOf(rows []row, thread uint32) *trace.Batch {
 	b := trace.NewBatch(len(rows))
 	b.NeedThread()

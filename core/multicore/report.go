@@ -153,7 +153,6 @@ func (m *Reader) Report() Report {
 
 const noRegion = "There is no parallel region, so core 0 makes all accesses. Was the program compiled with -fopenmp?"
 
-// doubts returns the caveats.
 func (m *Reader) doubts() (list []string) {
 	f := &m.found
 	say := func(is bool, text string) {

@@ -190,7 +190,6 @@ func wanted(t testing.TB, times int) *trace.Batch {
 	return b
 }
 
-// isPrefix reports whether got is a prefix of want.
 func isPrefix(got, want *trace.Batch) bool {
 	if got.Len() > want.Len() {
 		return false

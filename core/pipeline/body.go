@@ -215,7 +215,7 @@ type layout struct {
 	apart   bool // a multiply-add is executed as a product and a sum
 	// by instruction: the instructions of the block that use its result, repeated for repeated uses
 	users [][]int32
-	// by instruction: it is free, because it is part of another instruction
+	// by instruction: whether it is free, because it is part of another instruction
 	free    []bool
 	product []uint8 // for sums that become multiply-adds: 1 + the number of the operand that is the product
 }

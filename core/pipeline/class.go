@@ -75,7 +75,6 @@ var standIns = map[Class]Class{
 // accesses, such an access is counted twice.
 var withoutStandIn = []Class{Unknown, FMA, IMin, CrossingLoad, CrossingStore}
 
-// isClass reports whether name is the name of a class.
 func isClass(name string) bool {
 	_, ok := standIns[Class(name)]
 	return ok || slices.Contains(withoutStandIn, Class(name))

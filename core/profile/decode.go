@@ -139,7 +139,6 @@ func (p *Profile) decodeOptional(tag string, c *coder) {
 	c.Check(!again, "section "+tag+" is repeated, or the preceding section is missing")
 }
 
-// raw reads the remaining bytes.
 func (c *coder) raw() []byte { return append([]byte{}, c.In.Take()...) }
 
 // finish checks that all mandatory sections are present, and that the digest is correct.

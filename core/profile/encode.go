@@ -112,7 +112,6 @@ func digestSections(sections []byte) (sum [32]byte) {
 	return sum
 }
 
-// writer writes sections.
 type writer struct {
 	to     io.Writer
 	digest interface { // hash of the sections whose tags begin with an upper-case letter

@@ -7,5 +7,4 @@ import (
 	"hash"
 )
 
-// newHash returns the hash for digests.
 func newHash() hash.Hash { return sha256.New() }

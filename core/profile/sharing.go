@@ -393,7 +393,6 @@ func (h *Histogram) below(limit uint64) bool {
 	return true
 }
 
-// equal reports whether both histograms have the same counts.
 func (h *Histogram) equal(other *Histogram) bool {
 	for d, n := range h.All() {
 		if other.Count(d) != n {

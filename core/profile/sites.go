@@ -158,7 +158,6 @@ type BinCount struct {
 	Count uint64
 }
 
-// counted returns the sum of the counts.
 func counted(bins []BinCount) (n uint64) {
 	for _, b := range bins {
 		n += b.Count

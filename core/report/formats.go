@@ -10,7 +10,6 @@ import (
 	"github.com/stackglass/stackglass/core/codec"
 )
 
-// appendTexts appends texts to b.
 func appendTexts(b []byte, texts ...string) []byte {
 	for _, text := range texts {
 		b = append(b, text...)

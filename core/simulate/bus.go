@@ -374,7 +374,6 @@ func (t *lineTable) get(line trace.Line) (c copies, known bool) {
 	return e.copies, e.next != 0
 }
 
-// add adds a line.
 func (t *lineTable) add(line trace.Line, c copies) {
 	if 2*(t.used+1) > len(t.entries) {
 		t.keep(func(trace.Line, copies) bool { return true })

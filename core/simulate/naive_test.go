@@ -380,7 +380,6 @@ func (l *naiveLevel) missed(line uint64) {
 	l.lost[line] = false
 }
 
-// put inserts a line.
 func (n *naive) put(i int, line uint64, words data, dirty bool) {
 	n.putLine(i, &naiveLine{number: line, words: words, dirty: dirty})
 }

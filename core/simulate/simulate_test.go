@@ -278,7 +278,6 @@ func (n *naive) reference(t *rapid.T, version int, kind trace.Kind, addr, bytes 
 	}
 }
 
-// held returns the lines in a cache.
 func held(l *level) (lines []trace.Line) {
 	l.tags.each(func(line trace.Line) { lines = append(lines, line) })
 	return lines

@@ -281,7 +281,6 @@ type holes struct {
 	levels [][]uint64 // levels[0] has one bit per stamp
 }
 
-// newest returns the highest stamp.
 func (h *holes) newest() (stamp uint32, found bool) {
 	top := len(h.levels) - 1
 	if top < 0 || h.levels[top][0] == 0 {

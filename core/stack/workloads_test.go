@@ -66,7 +66,6 @@ func realLines(b *testing.B, name string) (lines []trace.Line) {
 	}
 }
 
-// fileLines reads the line numbers in a file.
 func fileLines(b *testing.B, file string) []trace.Line {
 	content, err := os.ReadFile(file)
 	if err != nil {

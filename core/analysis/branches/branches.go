@@ -137,7 +137,7 @@ func (a *Analysis) Consume(b *trace.Batch) error {
 	return nil
 }
 
-// runOf returns the number of equal threads at the beginning of the list, which is at least 1.
+// runOf returns the number of elements at the beginning of the list that are equal to the first.
 func runOf(threads []uint32) int {
 	const block = 64 // number of threads compared at a time
 	n := 1
@@ -184,7 +184,7 @@ func (a *Analysis) pick(kinds []trace.Kind, sites []uint32) (n int, err error) {
 	return n, nil
 }
 
-const mostPicked = 1 << 10 // maximum number of rows at a time
+const mostPicked = 1 << 10 // maximum number of rows that pick examines at a time
 
 // follow moves a thread through the given blocks. before contains the number of references before
 // each block.

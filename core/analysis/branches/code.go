@@ -150,8 +150,8 @@ func (c *code) known(edge uint64) bool {
 	return known
 }
 
-// jumpSetters are the functions that can return more than once, because a later jump makes the same
-// call return again.
+// jumpSetters lists the functions that can return more than once: after a longjmp, the same call
+// returns again.
 var jumpSetters = []string{"setjmp", "_setjmp", "sigsetjmp", "__sigsetjmp", "getcontext", "swapcontext", "vfork"}
 
 // instructionsOf returns the number of LLVM IR instructions in one execution of a block.

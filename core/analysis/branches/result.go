@@ -86,7 +86,6 @@ func upTo(p *trace.Program, block uint32) *trace.Program {
 	return &some
 }
 
-// encode returns the binary encoding of the program.
 func (a *Analysis) encode(p *trace.Program) []byte {
 	e := &a.encoded
 	if e.partial {

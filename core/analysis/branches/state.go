@@ -17,8 +17,8 @@ import (
 // number + 1; 0 means none.
 //
 //	0, or 1 if the analysis was stopped
-//	list of call paths behind the first one, each behind its parent: parent; 0 for a path
-//	  from before the segment, 1 for those that are not distinguished, or 2 + function;
+//	list of call paths after the first, each after its parent: parent; 0 for a path
+//	  from before the segment, 1 for the paths that are not distinguished, or 2 + function;
 //	  calls; calls of itself; calls of its parent's function
 //	instructions of each path
 //	list of threads, ascending, each: number; flags: 1 based, 2 reached; returned; before;
@@ -129,8 +129,8 @@ func (a *Analysis) codePaths(c *codec.Coder) (listed paths, number []uint32) {
 	return listed, number
 }
 
-// codeThread reads or writes a thread. To read, pass an empty thread, whose frames then no longer
-// count as left.
+// codeThread reads or writes a thread. When it reads, t must be empty, and the frames that it reads
+// no longer count as left.
 func (a *Analysis) codeThread(c *codec.Coder, t *thread, path func(*uint32)) {
 	block := func(n *uint32) { codec.Below(c, n, uint64(len(a.code.nodes))) }
 	based, reached, before, frames, under := t.based, t.reached, t.before, t.frames(), t.framePaths()
@@ -309,8 +309,8 @@ func (a *Analysis) fits(paths int, deepest uint32) bool {
 	return len(a.paths.list)+paths <= MostPaths && (a.paths.deepest+deepest <= MostDepth || a.openDepth()+deepest <= MostDepth)
 }
 
-// openDepth returns the greatest depth of the paths from which the next rows may continue. A path
-// that distinguishes no calls has no path below it, so it does not count.
+// openDepth returns the greatest depth of the paths from which the next rows may continue. The path
+// of all calls that are not distinguished has no path below it, so it does not count.
 func (a *Analysis) openDepth() (deepest uint32) {
 	look := func(n uint32) {
 		if at := &a.paths.list[n]; at.function != further {

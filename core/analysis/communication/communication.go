@@ -88,7 +88,7 @@ type Analysis struct {
 type reference struct {
 	thread        uint8  // the thread's slot
 	number        uint32 // the thread's number
-	beyond        bool   // the slot belongs to an earlier thread
+	beyond        bool   // the thread shares the last slot with an earlier thread
 	bit           uint64 // the bit that represents the slot
 	loads, stores bool
 	site          uint32 // 1 + the slot of the reference's site

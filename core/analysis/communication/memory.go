@@ -316,7 +316,6 @@ func (m *memory) tallySlot(k tallyKey) *uint32 {
 	}
 }
 
-// addTally adds a new tally to a line.
 func (m *memory) addTally(s *sharedLine, t tally) {
 	t.next, s.tallies = s.tallies, uint32(len(m.tallies))
 	m.tallies = append(m.tallies, t)

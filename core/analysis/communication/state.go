@@ -21,7 +21,7 @@ type form struct {
 	slots   *threads // the slots
 }
 
-// hold makes reading fail if a number is out of range.
+// hold records an error unless possible is true, or the form writes.
 func (f *form) hold(possible bool) { f.Check(possible, "a number out of range") }
 
 func (f *form) u8(v *uint8) { codec.Below(f.Coder, v, 1<<8) }

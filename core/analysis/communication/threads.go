@@ -181,7 +181,7 @@ func (w *windows) room() window {
 	return room
 }
 
-// since appends the flows of f that closed windows do not contain to last.
+// since appends to last the counts of f that no closed window contains.
 func (w *windows) since(f flows, last window) window {
 	for place, c := range f {
 		if w.counted != nil {

@@ -21,8 +21,8 @@ import (
 )
 
 // NewData returns an analysis of data structures. Package structures sets it. Only programs that
-// need this analysis import that package, so the first visit to the page does not transfer its
-// code. In other programs, NewData panics.
+// need this analysis import that package, so the page does not load the package on the first visit.
+// In other programs, NewData panics.
 var NewData = func(lineBytes uint32, program func() *trace.Program) Analysis {
 	panic("contract: this program selects the analysis of data structures; it must import core/analysis/structures")
 }

@@ -97,8 +97,8 @@ func threshold(rate float64) uint64 {
 }
 
 // NewLocality and NewFollowers create the analyses of a sample; see [analysis.Sampling]. Package
-// estimate sets them. Only programs that sample import package estimate, so the first visit to the
-// page does not transfer its code. In other programs, they panic.
+// estimate sets them. Only programs that sample import package estimate, so the page does not load
+// that package on the first visit. In other programs, they panic.
 var (
 	NewLocality  = func(o Options, lineBytes []uint32) analysis.SampledLocality { panic(notLinked) }
 	NewFollowers = func(o Options, w analysis.Wanted) []analysis.Analysis { panic(notLinked) }

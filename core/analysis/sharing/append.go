@@ -21,8 +21,8 @@ import (
 //  2. The stacks of each core determine the distances: the private stack as in package locality,
 //     and the earlier coherent stack below the segment's coherent stack (stack.Below).
 //  3. The stacks of domains also determine distances. The stack of all cores belongs to the pass,
-//     which appends the segment later. Its distances are counted when the pass resolves its first
-//     touches.
+//     which appends the segment later. These distances are counted when the pass resolves its
+//     first touches.
 //
 // Finally, the lines of the segment are pushed on top of the stacks. If no earlier access to the
 // line of a note was found, the note is kept for the segments that come before.

@@ -32,8 +32,8 @@ type domain struct {
 	distances []uint32
 }
 
-// member counts a core's accesses in a domain. The distances of accesses that no counter counts are
-// equal on both stacks.
+// member counts a core's accesses in a domain. An access that no counter counts has the same
+// distance on both stacks.
 type member struct {
 	counts
 	dilated, overlapped, intercepted, brought uint64

@@ -160,7 +160,7 @@ type loader struct {
 	a *Analysis
 }
 
-// hold makes reading fail if a number is out of range. It returns false after any error.
+// hold records an error unless possible is true. It returns false after any error.
 func (r *loader) hold(possible bool) bool {
 	r.Check(possible, errState.Error())
 	return !r.Failed()

@@ -36,7 +36,7 @@ func TestSaveRestore(t *testing.T) {
 		runner := resumed(t, spec, tracetest.NewReader(b, rows), saved)
 		steps(t, runner, b.Len()+1)
 		if got := runner.Finish(profile.State{}); !bytes.Equal(got.Encode(), want.Encode()) {
-			t.Fatal("the resumed run differs from the uninterrupted one")
+			t.Fatal("the result of the resumed run differs from the result of the uninterrupted run")
 		}
 	})
 }

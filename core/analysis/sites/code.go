@@ -24,7 +24,6 @@ type code struct {
 
 const noSlot = 0 // no site has this slot
 
-// siteKey identifies a site.
 type siteKey struct {
 	number uint32 // number in the trace's tables, or profile.NoSite; the other fields then identify the site
 	pc     uint64

@@ -92,7 +92,7 @@ type form struct {
 	touchPaths, coreFirstPaths []uint32       // lists for the paths of first touches
 }
 
-// hold makes reading fail if a number is out of range.
+// hold records an error unless possible is true, or the form writes.
 func (f *form) hold(possible bool) { f.Check(possible, "a number out of range") }
 
 func (s *summary) state(in *profile.Sites, calls *profile.Calls) []byte {

@@ -87,7 +87,6 @@ func (t *timeline) begin(a *Analysis, at uint64) {
 	t.window(t.open)
 }
 
-// window returns the window with this number.
 func (t *timeline) window(number uint64) *timeWindow {
 	for t.first+uint64(len(t.windows)) <= number {
 		t.windows = append(t.windows, timeWindow{})
@@ -165,7 +164,6 @@ func (w *timeWindow) add(other *timeWindow) {
 	w.places = 0
 }
 
-// lane returns the count of a lane.
 func (w *timeWindow) lane(i int) *uint64 {
 	for len(w.lanes) <= i {
 		w.lanes = append(w.lanes, 0)
@@ -173,7 +171,7 @@ func (w *timeWindow) lane(i int) *uint64 {
 	return &w.lanes[i]
 }
 
-// grow doubles the windows until they contain at least size references.
+// grow doubles the size of the windows until each contains at least size references.
 func (t *timeline) grow(a *Analysis, size uint64) {
 	if t.size >= size {
 		return
@@ -200,7 +198,7 @@ func paired(first uint64, windows []timeWindow) []timeWindow {
 	return joined
 }
 
-// bound doubles the windows while they have too many places.
+// bound doubles the size of the windows while they contain too many places in all.
 func (t *timeline) bound(a *Analysis) {
 	atMost := 0
 	for i := range t.windows {
@@ -439,7 +437,7 @@ func (t *timeline) settle(a *Analysis) {
 	t.bound(a)
 }
 
-// result returns the windows with the indices of the profile.
+// result returns the windows, which refer to places by their indices in the profile.
 func (t *timeline) result(s *summary, p *profile.Profile) *profile.Timeline {
 	a := s.a
 	t.settle(a)

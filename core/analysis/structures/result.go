@@ -374,7 +374,6 @@ func (f *form) places() {
 	}
 }
 
-// stack writes or reads the LRU stack.
 func (f *form) stack() {
 	var lines []trace.Line
 	if !f.Reads() {

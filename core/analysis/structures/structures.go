@@ -63,7 +63,6 @@ type role struct {
 	object, of, elements uint32 // elements is 1 + the index of the elements of this object and structure
 }
 
-// use is the use of one data structure.
 type use struct {
 	known    bool
 	heap     bool
@@ -258,7 +257,6 @@ func (a *Analysis) look(u *use, object uint32) {
 	u.looked = true
 }
 
-// reference counts the reference in row i.
 func (a *Analysis) reference(b *trace.Batch, i int, kind trace.Kind) {
 	addr, bytes := b.Addr[i], uint64(max(b.Bytes[i], 1))
 	if addr+bytes < addr {

@@ -32,7 +32,6 @@ const (
 	tableMask  = tableSlots - 1
 )
 
-// memberSet is a set of members.
 type memberSet [4]uint64
 
 func (s *memberSet) add(member int) {

@@ -323,7 +323,6 @@ func enter(s *blocks.System, p *trace.Program, q ask.Question) error {
 	return nil
 }
 
-// blockAnswer returns the requested tables.
 func blockAnswer(q ask.Question, b *answers.Blocks) (list []report.Table, err error) {
 	most := int(q.Number("top"))
 	if most == 0 || !q.Brief || q.Given("by") && !q.Given("top") {

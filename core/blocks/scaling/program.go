@@ -517,8 +517,8 @@ func (p *Program) basis(b int, c *Count) Basis {
 	return Checked
 }
 
-// foretold contains the predicted line accesses of a source location.
-type foretold struct {
+// predictedSite contains the predicted line accesses of a source location.
+type predictedSite struct {
 	site           *site
 	of             *memory.Profile
 	accesses, cold uint64
@@ -526,7 +526,7 @@ type foretold struct {
 
 // fill adds the accesses to r and kind. It rounds them to integers without changing their sum.
 // Their distances are less than the number of lines.
-func (d *foretold) fill(r *profile.Reuse, kind *profile.KindLocality, lines uint64) {
+func (d *predictedSite) fill(r *profile.Reuse, kind *profile.KindLocality, lines uint64) {
 	counts := make([]uint64, profile.SiteBins)
 	all, left := 0.0, d.accesses-d.cold
 	for _, s := range d.of.Spans {
@@ -624,7 +624,7 @@ func runsMore(n int) string {
 func (p *Program) profileAt(at []int64) (*profile.Profile, error) {
 	last := p.inputs[len(p.inputs)-1].Profile
 	out := &profile.Profile{Input: last.Input, Sites: &profile.Sites{LineBytes: last.Sites.LineBytes}}
-	var list []foretold
+	var list []predictedSite
 	lines, all := uint64(0), uint64(0)
 	for k := range p.sites {
 		s := &p.sites[k]
@@ -654,7 +654,7 @@ func (p *Program) profileAt(at []int64) (*profile.Profile, error) {
 		code.Strides = p.strides(s, at, references)
 		out.Sites.Code = append(out.Sites.Code, code)
 		out.Totals.References[s.like.Kind] += references
-		d := foretold{site: s, accesses: accesses}
+		d := predictedSite{site: s, accesses: accesses}
 		if s.reuse != nil {
 			d.of = s.reuse.at(at, float64(accesses))
 			// only some runs show the reuse, so use the reuse of the largest of them

@@ -32,7 +32,8 @@
 // class is followed from run to run, because a distance in one run corresponds to a distance in the
 // next. The law of a quantile is a polynomial that fits the runs, a constant, or a sum of two
 // monomials or a power law that fits within 2 % (12.5 % if distances are binned). Otherwise, the
-// quantile keeps its value, because shares change at the quantiles where classes of distances meet.
+// quantile keeps its value: it lies where two classes of distances meet, and the shares of the
+// classes change from run to run.
 // The predicted quantiles are then sorted.
 //
 // # Programs
@@ -251,7 +252,6 @@ func (l *Law) count(at []int64) (c Count) {
 // mostExecutions is more than any program executes.
 const mostExecutions = 1e30
 
-// doubt adds the caveats of the prediction.
 func (m *Model) doubt(p *Prediction, reuse Reuse) {
 	say := func(s string) { p.Doubts = append(p.Doubts, s) }
 	var all, guessed, unchecked, odd, off float64

@@ -221,10 +221,10 @@ func TestScaledReuse(t *testing.T) {
 			}
 		}
 		real := memory.Mix(blocks)
-		foretold := memory.Mix(scaled.Blocks)
+		predictedSite := memory.Mix(scaled.Blocks)
 		as := memory.Mix(kept.Blocks)
-		if all := real.Accesses(); math.Abs(foretold.Accesses()/all-1) > 1e-9 {
-			t.Errorf("%s: %v accesses, want %v", k.name, foretold.Accesses(), all)
+		if all := real.Accesses(); math.Abs(predictedSite.Accesses()/all-1) > 1e-9 {
+			t.Errorf("%s: %v accesses, want %v", k.name, predictedSite.Accesses(), all)
 		}
 		worst, worstKept := 0.0, 0.0
 		for lines := uint64(1); lines <= 1<<14; lines *= 2 {
@@ -233,7 +233,7 @@ func TestScaledReuse(t *testing.T) {
 				hits, _ := p.Hits(c)
 				return 1 - hits/p.Accesses()
 			}
-			worst = max(worst, math.Abs(ratio(foretold)-ratio(real)))
+			worst = max(worst, math.Abs(ratio(predictedSite)-ratio(real)))
 			worstKept = max(worstKept, math.Abs(ratio(as)-ratio(real)))
 		}
 		t.Logf("%s: miss ratios off by at most %.3f scaled, %.3f kept", k.name, worst, worstKept)

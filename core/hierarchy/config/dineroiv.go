@@ -36,7 +36,6 @@ type dineroCache struct {
 	backs  string // letter of wback
 }
 
-// dineroParser reads DineroIV's options.
 type dineroParser struct {
 	caches []dineroCache
 	h      hierarchy.Hierarchy
@@ -181,7 +180,6 @@ func (p *dineroParser) cacheOf(level int, kind byte) *dineroCache {
 	return &p.caches[i]
 }
 
-// build creates the hierarchy.
 func (p *dineroParser) build() *Error {
 	slices.SortStableFunc(p.caches, func(a, b dineroCache) int { return cmp.Compare(a.level, b.level) })
 	kinds := map[int]string{}

@@ -118,7 +118,6 @@ func (p *drParser) note(text string) {
 	}
 }
 
-// word reads the next token.
 func (p *drParser) word() token {
 	if p.at >= len(p.tokens) {
 		last := 0

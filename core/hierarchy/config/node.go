@@ -247,7 +247,6 @@ func (r *reader) cache(n Node) hierarchy.Cache {
 	return c
 }
 
-// tlbs reads the TLBs.
 func (r *reader) tlbs(n Node, h *hierarchy.Hierarchy) {
 	for _, item := range r.list(n) {
 		name, entries, ways, more := "", "", "", ""

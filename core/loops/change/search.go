@@ -130,7 +130,7 @@ func (s *search) try(j job) {
 		s.stopped = s.stopped || !s.goOn()
 		return !s.stopped && least <= s.limit(j.list)
 	}
-	// most counts end before they ask for the first time
+	// most counts end before they call promising for the first time
 	if !promising(0) {
 		return
 	}

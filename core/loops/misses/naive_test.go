@@ -249,7 +249,6 @@ func (d *drawing) setWild(n *loops.Nest, items []loops.Item) {
 	}
 }
 
-// drawCache draws the geometry of a cache.
 func drawCache(t *rapid.T) Cache {
 	return Cache{
 		LineBytes: rapid.SampledFrom([]uint64{8, 16, 32, 64, 64, 64, 128}).Draw(t, "line size in bytes"),

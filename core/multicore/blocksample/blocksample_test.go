@@ -18,7 +18,6 @@ import (
 
 func near(a, b float64) bool { return math.Abs(a-b) <= 1e-12*(1+math.Abs(a)+math.Abs(b)) }
 
-// collect collects the stacks of a trace.
 func collect(t rapid.TB, o Options, p *trace.Program, whole *trace.Batch, rows int) []*Stack {
 	t.Helper()
 	c, err := New(o, func() *trace.Program { return p })

@@ -240,7 +240,6 @@ func (t *running) begin(block uint32, entry bool) {
 	t.now, t.block, t.entry, t.began = nil, block, entry, false
 }
 
-// access accesses the lines from first to last.
 func (c *Collector) access(t *running, site uint32, first, last trace.Line) {
 	g := t.on
 	if !t.began {

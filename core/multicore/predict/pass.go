@@ -270,7 +270,6 @@ func (p *pass) result() (Result, error) {
 	return r, nil
 }
 
-// simulated returns the simulation's results for level i.
 func simulated(r *simulate.Result, i int) Level {
 	n, all := &r.Levels[i], float64(r.Levels[0].Run.Accesses())
 	l := Level{

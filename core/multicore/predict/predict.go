@@ -255,7 +255,6 @@ func (r *Run) begin(cores int) error {
 	return err
 }
 
-// finish adds the result of a pass.
 func (r *Run) finish() error {
 	p := r.now
 	result, err := p.result()

@@ -250,7 +250,6 @@ func addRates(t *report.Table, cores int, l *Level) {
 		report.Real(l.Accesses), report.Real(l.Hits), report.Real(l.Misses), coherence, report.Ratio(l.Global), off, report.Ratio(l.Local), mean, meanOff, low, high)
 }
 
-// sampling returns the table of sample sizes.
 func sampling(results []Result) report.Table {
 	t := report.Table{Key: "sampling", Title: "Basis of the estimates", Columns: report.Columns("cores", "level", "method",
 		"windows=executions looked at", "executions=of", "lines=lines followed", "accesses=accesses looked at", "of", "share")}
@@ -316,7 +315,6 @@ func workTable(results []Result) report.Table {
 	return t
 }
 
-// loops returns the table of worksharing loops.
 func loops(results []Result) report.Table {
 	t := report.Table{Key: "loops", Title: "Worksharing loops, and how their iterations were divided", Columns: report.Columns(
 		"cores", "source", "schedule", "divided=divided as", "times=executions", "iterations", "fewest=fewest in one")}

@@ -160,7 +160,6 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// manyKernels returns kernels of many sizes.
 func manyKernels() (list []kernels.Kernel) {
 	for depth := 1; depth <= 6; depth++ {
 		list = append(list, nested(depth))

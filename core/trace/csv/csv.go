@@ -271,7 +271,6 @@ var kindWords = [...]struct {
 	{"i", trace.Fetch}, {"f", trace.Fetch}, {"fetch", trace.Fetch}, {"ifetch", trace.Fetch}, {"x", trace.Fetch}, {"2", trace.Fetch},
 }
 
-// kindOf reads a kind.
 func kindOf(field []byte) (trace.Kind, *trace.SyntaxError) {
 	if len(field) == 1 {
 		if k := kindLetters[field[0]]; k != noKind {

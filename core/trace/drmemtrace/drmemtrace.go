@@ -151,7 +151,6 @@ func (p *parser) bundle(b *trace.Batch, row, count int, lengths *[8]byte) int {
 	return row
 }
 
-// reference writes the row of a reference.
 func (p *parser) reference(b *trace.Batch, row int, kind trace.Kind, addr trace.Addr, bytes uint32) int {
 	b.Addr[row], b.Bytes[row], b.Kind[row] = addr, bytes, kind
 	if b.PC != nil {

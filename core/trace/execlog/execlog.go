@@ -74,7 +74,6 @@ func (p *parser) Parse(window []byte, b *trace.Batch, row int) (taken, count, ro
 	return taken, count, row, nil
 }
 
-// row writes one row.
 func (p *parser) row(b *trace.Batch, row int, kind trace.Kind, addr trace.Addr) {
 	b.Addr[row], b.Kind[row], b.PC[row], b.Thread[row] = addr, kind, p.pc, p.thread
 }

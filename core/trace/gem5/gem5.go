@@ -297,7 +297,6 @@ func varint(text []byte) (v uint64, n int) {
 	return 0, 0
 }
 
-// field is one field of a message.
 type field struct {
 	number uint64
 	wire   uint64
@@ -343,7 +342,6 @@ type packet struct {
 // one more than the highest number of a known field of a Packet
 const packetFields = 8
 
-// decodePacket reads a Packet.
 func decodePacket(text []byte) (k packet, wrong *trace.SyntaxError) {
 	const required = 1<<2 | 1<<3 | 1<<4 // command, address, size
 	var values [packetFields]uint64

@@ -185,7 +185,6 @@ func (p *parser) reference(b *trace.Batch, row int, what lineKind, addr trace.Ad
 	return row + 1
 }
 
-// lineKind is the kind of a line.
 type lineKind uint8
 
 const (
@@ -210,7 +209,6 @@ var prefixes = []struct {
 	{[]byte("BB DONE: "), blockDone},
 }
 
-// record reads a line.
 func record(line []byte) (what lineKind, addr trace.Addr, label []byte, wrong *trace.SyntaxError) {
 	if line = lines.Trim(line); len(line) == 0 {
 		return blank, 0, nil, nil
@@ -279,7 +277,6 @@ func newBlocks() *blocks {
 	return t
 }
 
-// add appends a block and returns its number.
 func (t *blocks) add(b trace.Block, first uint32) uint32 {
 	t.program.Blocks = append(t.program.Blocks, b)
 	t.parts = append(t.parts, part{first: first})

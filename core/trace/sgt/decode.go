@@ -242,7 +242,6 @@ func (p *plan) cell(value int, scale uint8) cell {
 	return c
 }
 
-// cellsOf returns the cells of a block's values.
 func (d *decoder) cellsOf(b *decodedBlock) []cell {
 	return d.cells.all[b.first+uint32(b.lead):][:b.width]
 }

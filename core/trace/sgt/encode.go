@@ -55,7 +55,6 @@ type encodedValue struct {
 	pick, sure         bool
 }
 
-// begin starts a chunk.
 func (e *encoder) begin(layouts []layout) {
 	e.forget()
 	e.blocks, e.values = e.blocks[:0], e.values[:0]

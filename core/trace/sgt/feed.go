@@ -123,7 +123,6 @@ func tagOf(b []byte) string {
 	return ""
 }
 
-// read reads len(p) bytes.
 func (f *feed) read(p []byte) error {
 	n, err := io.ReadFull(f.r, p)
 	f.at += uint64(n)

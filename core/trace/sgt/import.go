@@ -99,7 +99,6 @@ func (m *Importer) step(block uint32, values []uint64) error {
 	return m.w.Step(m.thread.number, m.ticket, block, values)
 }
 
-// newSite adds a site to a group.
 func (m *Importer) newSite(g siteGroup) uint32 {
 	site := trace.Site{Kind: g.kind, Bytes: g.bytes, PC: g.pc, Flags: g.flags}
 	return m.newBlock(trace.Block{Function: trace.NoFunction, Flags: trace.Synthetic}, g, site)

@@ -159,7 +159,6 @@ func TestImportSmallTraces(t *testing.T) {
 	}
 }
 
-// factsOf returns the facts of a container.
 func factsOf(t failer, file []byte) []trace.Fact {
 	t.Helper()
 	s, err := Look(NewReader("t", bytes.NewReader(file), Options{}))

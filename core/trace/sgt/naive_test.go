@@ -191,7 +191,6 @@ func naiveDifference(p *naivePart, scale int) uint64 {
 	return d
 }
 
-// row is one row of a batch.
 type row struct {
 	kind   trace.Kind
 	addr   uint64

@@ -196,7 +196,6 @@ func TestRowsEqualReference(t *testing.T) {
 	})
 }
 
-// threadsOf returns the number of threads of rows.
 func threadsOf(rows []row) int {
 	threads := map[uint32]bool{}
 	for _, r := range rows {

@@ -18,7 +18,6 @@ type Part struct {
 	Skip, Limit uint64
 }
 
-// isWhole reports whether the part is the whole trace.
 func (p *Part) isWhole() bool {
 	return p.Kinds&trace.AllKinds == trace.AllKinds && p.Threads == nil && p.Skip == 0 && p.Limit == 0
 }
@@ -57,7 +56,6 @@ type Rewriter struct {
 	values       []uint64
 }
 
-// rewrittenBlock describes a block in the new file.
 type rewrittenBlock struct {
 	number uint32  // number of the block in the new file
 	keep   []uint8 // values to keep; nil: all values

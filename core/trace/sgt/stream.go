@@ -5,7 +5,6 @@ import (
 	"io"
 )
 
-// chunkEntry is the entry of a chunk in the index.
 type chunkEntry struct {
 	at                      uint64 // offset of the CHNK frame
 	thread                  uint32
@@ -156,7 +155,6 @@ func bit(flags, flag byte) int {
 	return 0
 }
 
-// skip skips n bytes.
 func (f *feed) skip(n int) error {
 	done, err := int64(n), error(nil)
 	if s, ok := f.r.(*io.SectionReader); ok {

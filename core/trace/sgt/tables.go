@@ -468,7 +468,6 @@ func zigzag(d uint64) uint64 { return d<<1 ^ uint64(int64(d)>>63) }
 // unzigzag is the inverse of [zigzag].
 func unzigzag(z uint64) uint64 { return z>>1 ^ -(z & 1) }
 
-// appendPrefix appends a prefix varint.
 func appendPrefix(dst []byte, v uint64) []byte {
 	more := (bits.Len64(v|1) - 1) / 7 // number of bytes after the first byte
 	if more >= 8 {

@@ -151,7 +151,6 @@ func (t *told) takeFile(r *cursor) error {
 	return r.end()
 }
 
-// facts reads a list of facts.
 func (c *cursor) facts() []trace.Fact {
 	all := list[trace.Fact](c.count(2, "facts"))
 	for i := range all {

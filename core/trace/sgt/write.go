@@ -213,7 +213,6 @@ func (w *Writer) Flush() {
 	w.open, w.fill, w.bytes = w.open[:0], 0, 0
 }
 
-// chunk writes the frames of one chunk.
 func (w *Writer) chunk(c *openChunk, floor uint64) {
 	w.content = append(append(append(w.content[:0], c.control...), c.value...), c.ticket...)
 	packLZ4(&w.packed, w.packer, w.content)

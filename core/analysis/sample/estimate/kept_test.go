@@ -88,7 +88,7 @@ func TestFullSampleEqualsAllAccesses(t *testing.T) {
 		want.Locality, want.Sampled = got.Locality, got.Sampled // other tests check these fields
 		want.Timeline = nil                                     // samples have no timeline
 		if string(want.Encode()) != string(got.Encode()) {
-			t.Errorf("seed %d: the results differ from those for all accesses", seed)
+			t.Errorf("seed %d: the results differ from the results for all accesses", seed)
 			difference(t, want, got)
 		}
 	}
@@ -456,7 +456,7 @@ func TestCommunicationWithLineLimit(t *testing.T) {
 		}
 		g, w := got.Communication, want.Communication
 		if !reflect.DeepEqual(g.Granules, w.Granules) || !reflect.DeepEqual(g.Pairs, w.Pairs) || !reflect.DeepEqual(g.Windows, w.Windows) || !reflect.DeepEqual(g.Off, w.Off) {
-			t.Errorf("seed %d: the communication differs from that at the final rate", seed)
+			t.Errorf("seed %d: the communication differs from the communication at the final rate", seed)
 		}
 		if len(g.Owners) != len(w.Owners) {
 			t.Errorf("seed %d: owners of %d objects, want %d", seed, len(g.Owners), len(w.Owners))

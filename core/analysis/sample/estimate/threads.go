@@ -346,7 +346,6 @@ func (t *threads) take(core uint8, line trace.Line, known *knownLine) {
 	}
 }
 
-// coherentTop returns the front of the coherent stack.
 func (c *coreStacks) coherentTop() *holedFront {
 	if c.same {
 		return (*holedFront)(&c.space.front)

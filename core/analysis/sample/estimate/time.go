@@ -30,9 +30,9 @@ type timed struct {
 
 	watched map[trace.Line]watch
 	filter  [1 << 8]uint64 // bit set of the hashes of watched lines, and of some lines that are no longer watched
-	// the samples since which recent contains all lines, and some earlier samples, in order
+	// the young samples and some samples that are no longer young, in order
 	young  []watching
-	recent *stack.Exact // stack of the lines since the first young sample; nil: no sample is young
+	recent *stack.Exact // stack of all lines since the first element of young; nil: no sample is young
 	old    *order       // order of one line in 1 << oldBits since the first open sample
 
 	analysed, samples uint64
