@@ -10,22 +10,21 @@ import (
 
 // Tags of the frames that this package knows.
 const (
-	tagFile     = "SGT."
-	tagCapture  = "CAPT"
-	tagModule   = "MODL"
-	tagObjects  = "OBJS"
-	tagThread   = "THRD"
-	tagTags     = "TAGS"
-	tagChunk    = "CHNK"
-	tagDone     = "DONE"
-	tagIndex    = "INDX"
-	tagFolded   = "SGL."     // for loop-compressed traces; see core/loops/sgl
-	tagTree     = "TREE"     // for loop-compressed traces
-	magicFrame  = 0x184d2a53 // magic number of this format's frames, which are LZ4 skippable frames
-	frameHead   = 8          // number of bytes of the magic number and the length
-	frameExtra  = 8          // number of bytes of the tag and the checksum
-	largestBody = 1<<30 - frameExtra
-	indexEnd    = "SGTX"
+	tagFile    = "SGT."
+	tagCapture = "CAPT"
+	tagModule  = "MODL"
+	tagObjects = "OBJS"
+	tagThread  = "THRD"
+	tagTags    = "TAGS"
+	tagChunk   = "CHNK"
+	tagDone    = "DONE"
+	tagIndex   = "INDX"
+	tagFolded  = "SGL."     // for loop-compressed traces; see core/loops/sgl
+	tagTree    = "TREE"     // for loop-compressed traces
+	magicFrame = 0x184d2a53 // magic number of this format's frames, which are LZ4 skippable frames
+	frameHead  = 8          // number of bytes of the magic number and the length
+	frameExtra = 8          // number of bytes of the tag and the checksum
+	indexEnd   = "SGTX"
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
