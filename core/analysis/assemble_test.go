@@ -90,7 +90,7 @@ func TestPlanEqualsRunner(t *testing.T) {
 		}
 	}
 	if stretches < 200 || most < 3 {
-		t.Errorf("%d stretches in total, at most %d blocks", stretches, most)
+		t.Errorf("%d stretches, want at least 200; at most %d blocks, want at least 3", stretches, most)
 	}
 }
 

@@ -173,7 +173,8 @@ func TestCallPathsMatchTrace(t *testing.T) {
 	}
 }
 
-// The paths are the same with any number of workers, in segments joined in any grouping, and after interruptions.
+// The paths are the same with any number of workers, in segments joined in any grouping, and after
+// interruptions.
 func TestCallPathsOfSegments(t *testing.T) {
 	joined, torn := 0, 0
 	for seed := range uint64(80) {
@@ -252,7 +253,7 @@ func TestCallPathsOfSegments(t *testing.T) {
 		}
 	}
 	if joined < 50 || torn > 30 {
-		t.Errorf("%d segments in total; %d of 80 traces could not be joined", joined, torn)
+		t.Errorf("%d segments, want at least 50; %d of 80 traces could not be joined, want at most 30", joined, torn)
 	}
 }
 

@@ -116,7 +116,7 @@ func TestLoopsDoNotChangeOtherResults(t *testing.T) {
 	}
 }
 
-// loopSpecs returns a random spec with analyses that read every row in order, and others.
+// loopSpecs returns a random spec. Some of its analyses must read every row in order.
 func loopSpecs(rng *rand.Rand) analysis.Spec {
 	spec := analysis.Spec{Kinds: trace.AllKinds, Analyses: analysis.Loops}
 	switch rng.IntN(4) {

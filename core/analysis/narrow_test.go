@@ -32,8 +32,8 @@ func (w *weary) Append(*profile.Profile) error   { return nil }
 
 // TestNarrowEqualsRunner checks that a run whose helpers read fewer events has the same result,
 // byte for byte, as a run that reads all events, even if helpers end segments at any position,
-// including within chunks. (The run itself also reads fewer events, after the rows that an analysis
-// must read in order.)
+// including within chunks. (Once no analysis has to read rows in order any more, the run itself
+// also reads fewer events.)
 func TestNarrowEqualsRunner(t *testing.T) {
 	most := 0
 	var w *weary

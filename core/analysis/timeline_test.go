@@ -217,7 +217,7 @@ func TestTimelineOfDividedRuns(t *testing.T) {
 		undo()
 	}
 	if joined < 100 || coarse < 10 {
-		t.Errorf("%d segments in total; windows were joined in %d traces", joined, coarse)
+		t.Errorf("%d segments were joined, windows in %d traces; want at least 100 and 10", joined, coarse)
 	}
 }
 

@@ -104,8 +104,7 @@ func collapse(name string, open, end byte) string {
 	return b.String()
 }
 
-// kept returns the length of the name of an operator or of an anonymous namespace at the beginning
-// of text, or 0.
+// kept returns the length of the operator name or anonymous namespace with which text begins, or 0.
 func kept(text string) int {
 	const operator = "operator"
 	if after, is := strings.CutPrefix(text, operator); is {

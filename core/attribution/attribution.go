@@ -66,7 +66,7 @@ type Attribution struct {
 	Coherence                    float64
 	SiteCoherence, DataCoherence []float64
 
-	Part *Ranker // ranker of the part of the run to which the numbers apply; nil: the whole run
+	Part *Ranker // if the numbers apply to a part of the run: the ranker of this part; otherwise nil
 
 	Private bool // each core has a private cache at this level
 	// Countable is the cache's size and ways, such as 32KiB,8, if the misses of sites are estimates
@@ -74,8 +74,8 @@ type Attribution struct {
 	Countable string
 
 	capacity capacity
-	fit      *fitting   // the expected misses of each bin
-	on       *stack     // the stack whose misses fit describes
+	fit      *fitting // the expected misses of each bin of the stack on
+	on       *stack
 	gone     *binShares // by bin: share of coherence misses whose line was no longer in the cache
 	model    bool       // whether the expected misses of sites are exact
 }

@@ -151,7 +151,7 @@ func ratio(a, b float64) float64 {
 	return a / b
 }
 
-// of returns the misses of a number of accesses of which a share is expected to miss.
+// of returns the misses among count accesses, of which the given share is expected to miss.
 func (s *spread) of(count, share float64) float64 {
 	return count * (s.misses*share + s.hits*(1-share))
 }

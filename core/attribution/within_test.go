@@ -103,8 +103,8 @@ func TestWindowsAddUpToTheRun(t *testing.T) {
 	}
 }
 
-// In a fully associative cache with a power of two of lines, the misses in a part of the run are the
-// difference between two runs: up to the end of the part, and up to its beginning.
+// In a fully associative cache whose number of lines is a power of two, the misses in a part of the
+// run are the misses up to the end of the part minus the misses up to its beginning.
 func TestWindowsAreExact(t *testing.T) {
 	compared := 0
 	for seed := range uint64(40) {

@@ -8,7 +8,7 @@ import (
 	"github.com/stackglass/stackglass/core/profile"
 )
 
-// Influence is the influence of an edge on a total.
+// Influence describes how the probability of an edge affects a total.
 type Influence struct {
 	Block int
 	Way   int     // index of the successor; the number of successors means leaving the function

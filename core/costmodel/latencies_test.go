@@ -30,8 +30,8 @@ func latenciesOf(h hierarchy.Hierarchy) (list []float64) {
 	return append(list, h.Memory.LatencyCycles)
 }
 
-// TestCompleteLatencies: for each level, a missing latency is taken from the processor's
-// description, or is a typical value. A warning lists these latencies.
+// TestCompleteLatencies checks that a missing latency of a level is taken from the processor's
+// description, or else is a typical value, and that a warning lists these latencies.
 func TestCompleteLatencies(t *testing.T) {
 	described, err := pipeline.Read([]byte("name: toy\ndispatch: 4\nports: P0\nlevels:\n  L1: latency 5, size 1KiB\n  L2: latency 20, size 4KiB\n  memory: latency 400\nclasses:\n  load: latency 5, uops 1, ports P0\n"))
 	if err != nil {

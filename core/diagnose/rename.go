@@ -254,7 +254,7 @@ type elementTable struct {
 	to      []trace.Addr // new address of each element, and the end of the last element
 	latest  uint32       // the element found last
 	placed  uint64       // number of elements that are blocks or parts of blocks or, without blocks, number of grains
-	// possible is the maximum of placed for addresses between low and high.
+	// possible is the number of elements or grains between low and high, the maximum of placed.
 	possible uint64
 	// element returns the beginning of the element that contains an address, the number of bytes
 	// that certainly belong to it, and the number of bytes that are reserved for it.

@@ -36,8 +36,8 @@ type Level struct {
 	// Approximate means that the line size of this level or of a level above differs from the first
 	// level's, so that accesses and misses are counted in different units.
 	Approximate bool
-	// Together means that this exclusive level and all levels above it were predicted as the one
-	// LRU cache as which they behave.
+	// Together means that this exclusive level and all levels above it behave like one LRU cache,
+	// and were predicted as this cache.
 	Together bool
 	// Low and High are the limits of the 95 % confidence interval of the misses if Bounded is set.
 	Low, High float64

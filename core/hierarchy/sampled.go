@@ -7,7 +7,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// The methods for levels of a sampled profile (MODELS §8): the methods of predict.go, applied to
+// The methods for levels of a sampled profile (MODELS §8). They apply the methods of predict.go to
 // estimated distances.
 const (
 	Sampled            Method = "sampled"

@@ -9,11 +9,10 @@ import (
 
 // chases returns [trace.LinkSite] and [trace.ChasingSite] if the site's load computes the next
 // value of a loop variable from its current value, for example in a loop that traverses a list. It
-// returns only [trace.ChasingSite] if the load's address is such a variable plus an offset that is
-// computed without a load, such as the address of a list element's field, or if it is the variable's
-// next value plus such an offset, as in a loop that looks at the next element before it advances.
-// Links may be pointers, indices or offsets. The variables are phis or, for example in unoptimised
-// code, local variables in memory.
+// returns only [trace.ChasingSite] if the load's address is such a variable, or its next value, plus
+// an offset that is computed without a load. Examples are a load of another field of a list element,
+// and a loop that looks at the next element before it advances. Links may be pointers, indices or
+// offsets. The variables are phis or, for example in unoptimised code, local variables in memory.
 func (p *plan) chases(s *site) (flags trace.SiteFlags) {
 	if s.kind != trace.Load {
 		return 0

@@ -24,7 +24,7 @@ const (
 const (
 	defineTame      = iota // a tame leaf of the next reference
 	defineWild             // a wild leaf of the next reference
-	defineKnownTame        // a tame leaf of the reference whose number follows
+	defineKnownTame        // a tame leaf of an earlier reference, whose number follows
 	defineKnownWild
 	defineLoop
 )

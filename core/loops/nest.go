@@ -227,7 +227,8 @@ func (n Node) Nest() *Nest {
 	return &Nest{Items: []Item{itemOf(n, nil)}, has: n.tree.has}
 }
 
-// itemOf describes a node. around contains the steps of its parameters, the outermost loop first.
+// itemOf describes a node. around contains, for each loop around the node, outermost first, the
+// steps of the node's parameters.
 func itemOf(n Node, around [][]uint64) Item {
 	var it Item
 	for _, steps := range around {

@@ -116,7 +116,7 @@ func TestNestMatchesDescription(t *testing.T) {
 	})
 }
 
-// TestFoldedTreesAsNests checks the same for trees that a Folder has built.
+// TestFoldedTreesAsNests converts trees that a Folder has built to nests and back.
 func TestFoldedTreesAsNests(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		all, has := drawRows(t)

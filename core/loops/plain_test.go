@@ -234,7 +234,8 @@ func TestNotMuchLongerThanPlain(t *testing.T) {
 	}
 }
 
-// TestNeverMuchLongerThanPlain checks the same for any nests, noise and windows.
+// TestNeverMuchLongerThanPlain does the same as TestNotMuchLongerThanPlain for random rows and
+// windows.
 func TestNeverMuchLongerThanPlain(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		all, has := drawRows(t)

@@ -13,11 +13,11 @@ import (
 // plain form alone. Integers are LEB128, and differences are zigzag-encoded.
 //
 //	version (2), columns in bits: 1 thread, 2 PC, 4 site, 8 arg
-//	references, each: kind << 1, bytes, and of the columns that there are
-//	    site and PC as differences to the reference before, thread, arg
+//	references, each: kind << 1, bytes, and, of the columns that exist,
+//	    site and PC as differences from the previous reference, thread, arg
 //	rows
-//	runs of equal references, each: the number of the reference, its rows but one,
-//	    and for each row the difference to the address of its reference before
+//	runs of equal references, each: number of the reference, number of rows minus one,
+//	    and for each row the difference from the reference's previous address
 //
 // Nothing else is compressed.
 type Plain struct {

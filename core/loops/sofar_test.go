@@ -51,7 +51,7 @@ func TestTreeSoFar(t *testing.T) {
 		}
 		f.Finish()
 		if f.Tree() != nil || f.Bytes() != 0 {
-			t.Fatal("got a tree after Finish")
+			t.Fatal("SoFar returned a tree after Finish")
 		}
 	}
 }

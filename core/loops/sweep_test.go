@@ -33,10 +33,10 @@ func TestSweepsMatchRowByRow(t *testing.T) {
 			t.Fatalf("habits differ")
 		}
 		if got, want := fast.Tree(), slow.Tree(); !reflect.DeepEqual(got, want) {
-			t.Fatalf("a tree different from the one built row by row")
+			t.Fatalf("the tree differs from the tree built row by row")
 		}
 		if !reflect.DeepEqual(fast.Finish(), slow.Finish()) {
-			t.Fatalf("a final tree different from the one built row by row")
+			t.Fatalf("the final tree differs from the tree built row by row")
 		}
 	})
 }

@@ -20,7 +20,7 @@ const (
 	makesTasks
 	locks
 	keepsPrivate // the block requests the thread's copy of a global variable
-	inOrder      // the block makes an iteration wait for earlier ones
+	inOrder      // the block makes an iteration wait for earlier iterations
 	cancels
 	adds // the block adds a thread's part of a reduction, in a team of one thread
 )

@@ -27,11 +27,11 @@ type cursor struct {
 
 	next  int    // number of the next part
 	in    *part  // the part whose units are being read, or nil
-	run   uint64 // number of the next run of units, or of the next unit, in the loop of in
+	run   uint64 // in the loop of in: number of the next run of units, or of the next unit
 	done  uint64 // number of units of the next run that have been read
 	row   uint64 // the next row to read
 	end   uint64 // row at which to stop
-	until uint64 // mark at which to stop if it comes before row end, or none
+	until uint64 // mark at which to stop unless row end is reached first, or none
 	stage stage
 	units [2]uint64 // range of units of the current chunk
 

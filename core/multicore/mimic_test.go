@@ -311,7 +311,7 @@ func TestUnsupportedTraces(t *testing.T) {
 	}
 	for _, o := range []Options{{Cores: 0}, {Cores: 2, Division: AsPrinted, Order: interleave.Order{Policy: interleave.ByTime}}, {Cores: 2, Division: AsPrinted + 1}} {
 		if _, err := Mimic(nil, o, nil); err == nil {
-			t.Errorf("%+v was taken", o)
+			t.Errorf("%+v was accepted", o)
 		}
 	}
 }

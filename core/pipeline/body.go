@@ -68,7 +68,7 @@ type Access struct {
 // Misses describes the first-level misses of an access. The numbers are means per execution of the
 // access.
 type Misses struct {
-	Lines     float64 // number of lines
+	Lines     float64
 	Waits     float64 // sum of the lines' latencies in cycles, from address to value
 	Scattered float64 // cycles to transfer the lines if many independent lines arrive at the same time
 }

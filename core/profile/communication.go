@@ -38,7 +38,7 @@ type Communication struct {
 // Absence is the reason why a profile of several threads has no [Communication].
 type Absence uint8
 
-// The reasons.
+// The values of Absence.
 const (
 	AbsenceUnknown Absence = iota // the profile is from an earlier version
 	NotAnalysed                   // communication was not analysed

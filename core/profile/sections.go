@@ -32,19 +32,19 @@ package profile
 //	      that occur, then their counts; if some were omitted, a mask of these
 //	      numbers of sets. Follows the windows of its line size
 //	SITE  line bytes; flags: 1 data objects, 2 previous sites of lines; list of
-//	      (capacity in lines, ways or 0); list of strings, which are their index below;
+//	      (capacity in lines, ways or 0); list of strings; later fields are their indices;
 //	      list of sites, each: mask of the fields that differ from the previous
 //	      site, then their values: number - (previous + 1, or previous if that was 2^32 - 1), as
 //	      all differences modulo 2^32; zigzag PC, offset, line and column -
 //	      previous; kind and bytes xor previous; module; function; file; type;
-//	      variable. (The first site follows one with number 2^32 - 1 and all else 0.)
+//	      variable. (The first site is compared with a site of number 2^32 - 1 and zeros.)
 //	      Mask of the strides that occur, then their counts; reuse;
 //	      list of objects, each: kind; number + 1 modulo 2^32; name; function;
 //	      file; line; blocks; bytes; references; reuse.
 //	      Reuse: cold; list of (bin - (previous + 1), count); for each capacity
 //	      lines fetched, bytes used; list of (site - (previous + 1), count)
 //	CNTR  flags: 1 blocks, 2 instructions, 4 touched bytes; number of counters;
-//	      list of strings, which are their index below;
+//	      list of strings; later fields are their indices;
 //	      list of functions, each: number - (previous + 1); name; file; line;
 //	      invocations; unique bytes; counts;
 //	      list of basic blocks, each: number - (previous + 1); function + 1, 0 for
@@ -80,7 +80,7 @@ package profile
 //	BLCK  how often blocks ran, with the program, in the format of package blocks; empty if the trace has no blocks
 //	FOOT  line bytes; distinct lines; list of absences of lines by length, in ranges that
 //	      begin at FootprintWindow: their number; the sum of their lengths
-//	CALL  flags: 1 coherent stacks; list of strings, which are their index below; list of
+//	CALL  flags: 1 coherent stacks; list of strings; later fields are their indices; list of
 //	      call paths, each: index of its caller; function; file; line; calls; calls of itself;
 //	      calls of its caller's function; instructions; references; bytes; cold;
 //	      list of (bin - (previous + 1), count); with coherent stacks cold and two such
@@ -91,7 +91,7 @@ package profile
 //	      1 coherent stacks, 2 coherence misses; 7 bits: the bin, or 124 for first
 //	      accesses. List of threads in TOTL, if there are several, each: its
 //	      accesses in each window
-//	DATA  line bytes; references a column of maps; list of strings, which are their index below;
+//	DATA  line bytes; references a column of maps; list of strings; later fields are their indices;
 //	      list of structures, each: name; bytes; list of members, each: name; offset; bytes;
 //	      type; list of data structures, each: index in SITE - (previous + 1); blocks released,
 //	      kept, and their bytes; most bytes at once; list of (bin - (previous + 1), count) of
@@ -101,7 +101,7 @@ package profile
 //	      (bin - (previous + 1), count); of each pair of members visits to both; and a map: bytes
 //	      of a row; rows; list of cells, each: 64 column + row - (previous + 1); list of
 //	      (class of distances - (previous + 1), count)
-//	smpi  of a sample, halves of intervals and intervals, each a list of its own
+//	smpi  confidence intervals of a sample: half-widths, or (low, high); each list has its own
 //	      length: of each core in SHAR 0, or 1 + list of (low, high) of its private
 //	      misses; of coherent ones; first accesses; coherence misses; invalidations;
 //	      of each member of its domains list of (low, high); of each site and object

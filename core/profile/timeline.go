@@ -39,7 +39,7 @@ type TimeKey uint64
 // TimePart is the kind of a part of the program.
 type TimePart uint8
 
-// The kinds of parts.
+// The kinds of parts, and what the index in a TimeKey refers to.
 const (
 	TimeSite   TimePart = iota // index in Sites.Code
 	TimeObject                 // index in Sites.Data
@@ -50,7 +50,7 @@ const (
 // TimeStack selects the list to which a count belongs.
 type TimeStack uint8
 
-// The lists of counts.
+// The values of TimeStack.
 const (
 	TimeWhole TimeStack = iota // counts of Reuse, on the stack of the trace
 	TimeFound                  // counts of CoherentReuse, on the coherent stacks of the cores

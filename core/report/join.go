@@ -38,8 +38,8 @@ type Key struct {
 	// Counts means that if a table lacks a row, the row's numbers are zero in that table, for example
 	// in a histogram or a list of events. Otherwise the numbers are unknown.
 	Counts bool
-	// Problems means that each row is a problem. A problem that is only in A is fixed; a problem
-	// that is only in B is new.
+	// Problems means that each row describes a problem. A problem that only A has is fixed; a
+	// problem that only B has is new.
 	Problems bool
 }
 

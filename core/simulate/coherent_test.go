@@ -150,8 +150,8 @@ func references(b *trace.Batch) *trace.Batch {
 	return kept
 }
 
-// TestCoherentKernels checks the same for the kernels, for every capacity and for all numbers of
-// sets and ways in set tables.
+// TestCoherentKernels repeats TestCoherentStack with the kernels, for every capacity and for all
+// numbers of sets and ways in set tables.
 func TestCoherentKernels(t *testing.T) {
 	for _, name := range kernels {
 		t.Run(name, func(t *testing.T) {

@@ -112,10 +112,10 @@
 // The degree is the number of lines of one prefetch. The distance is the number of lines or strides
 // from the access to the first prefetched line. In a level with sub-blocks, all these lines are
 // sub-blocks. Demand accesses cause prefetches. With the option chained, prefetches by levels above
-// cause prefetches, too. With the option reads, stores do not. Prefetches that miss continue to the
-// lower levels, in which they are not demand accesses. A prefetch takes no time, so it is never
-// late. If this level or a level below is inclusive, prefetches wait until the levels above have
-// inserted their lines.
+// cause prefetches, too. With the option reads, stores cause no prefetches. Prefetches that miss
+// continue to the lower levels, in which they are not demand accesses. A prefetch takes no time, so
+// it is never late. If this level or a level below is inclusive, prefetches wait until the levels
+// above have inserted their lines.
 //
 // # Optimal replacement
 //
@@ -196,7 +196,7 @@ type Level struct {
 	BestMisses uint64
 	Bounded    bool
 	Resident   uint64 // number of lines present at the end
-	Caches     int    // number of caches
+	Caches     int
 	// counts of Run by the core that caused each event; an invalidation counts for the core that
 	// loses the line
 	Cores []Counts

@@ -141,7 +141,8 @@ func TestEqualsReference(t *testing.T) {
 	})
 }
 
-// The same applies with prefetchers, sub-blocks and instruction caches.
+// TestFeaturesEqualReference repeats TestEqualsReference with prefetchers, sub-blocks and
+// instruction caches.
 func TestFeaturesEqualReference(t *testing.T) { rapid.Check(t, featuresEqualReference) }
 
 // FuzzFeatures does the same as TestFeaturesEqualReference with the fuzzer's inputs.
@@ -444,7 +445,7 @@ func TestPresets(t *testing.T) {
 	}
 }
 
-// TestMemoryBytes checks that the memory of a simulator is known in advance.
+// TestMemoryBytes checks that MemoryBytes predicts the memory that a simulator allocates.
 func TestMemoryBytes(t *testing.T) {
 	for _, text := range []string{"16MiB,8", "16MiB,8,plru", "16MiB,1,random", "16MiB,64", "16MiB,64,plru", "16MiB,full"} {
 		c, err := hierarchy.ParseCache("L1=" + text)

@@ -220,8 +220,8 @@ func (m *Coherent) depthOf(e *entry) uint32 {
 	return uint32(m.used) + stamps.live - 1 - stamps.rank(e.stamp)
 }
 
-// Lose turns a line that another core writes into a hole. It returns the line's depth, or Cold if
-// the core does not have the line.
+// Lose replaces a line by a hole, because another core writes the line. It returns the line's
+// depth, or Cold if the core does not have the line.
 func (m *Coherent) Lose(line trace.Line) (depth uint32) {
 	e := m.near.exact.table.find(line)
 	switch {

@@ -189,7 +189,7 @@ func (r *Below) find(line trace.Line) *entry {
 	return nil
 }
 
-// depth returns the depth of an entry that is below.
+// depth returns the depth of an entry in the stack below the segment.
 func (r *Below) depth(e *entry) uint32 {
 	return r.above + r.stamps.live - 1 - r.stamps.rank(e.stamp)
 }

@@ -50,8 +50,8 @@ type waySet struct {
 
 // Ids that do not identify lines.
 const (
-	noID   = iota // there is no entry
-	holeID        // a hole
+	noID = iota // there is no entry
+	holeID
 	firstID
 )
 

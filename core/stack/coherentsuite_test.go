@@ -59,7 +59,7 @@ func Coherent(events []stacktest.Event) Answers {
 	return a
 }
 
-// only returns the answers with only the depths for the counted numbers of sets.
+// only returns the answers without the depths for numbers of sets that are not counted.
 func (a Answers) only(numbers stack.SetNumbers) Answers {
 	for k := range a.Depths {
 		if (numbers|1)>>k&1 == 0 {
@@ -69,7 +69,7 @@ func (a Answers) only(numbers stack.SetNumbers) Answers {
 	return a
 }
 
-// chosen returns numbers of sets to count.
+// chosen contains the numbers of sets to count, one element for each test run.
 var chosen = []stack.SetNumbers{stack.AllSetNumbers, stack.MostSetNumbers, 1<<6 | 1<<10, 1<<1 | 1<<16, 1 << 2, 1}
 
 // Run returns the answers of a model that processes the events in batches of the given lengths.

@@ -34,6 +34,6 @@ func TestRenew(t *testing.T) {
 		}
 	}
 	if *got.Depths() != *want.Depths() {
-		t.Error("the depths differ from those without renewing")
+		t.Error("the depths differ from the depths without renumbering")
 	}
 }

@@ -63,7 +63,7 @@ func RunSets(t *testing.T, fresh func() *stack.Sets) {
 			inParts(t, fresh, lines, rng.IntN(len(lines)+1))
 		}
 	})
-	// Enough lines to fill lists of up to 2^10 sets, so that most visits are late.
+	// The lines fill the lists of up to 2^10 sets.
 	t.Run("chase", func(t *testing.T) {
 		lines := Chase(60_000, 600_000)
 		m, plain := fresh(), NewPlain(stack.AllSetNumbers)

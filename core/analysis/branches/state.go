@@ -309,8 +309,8 @@ func (a *Analysis) fits(paths int, deepest uint32) bool {
 	return len(a.paths.list)+paths <= MostPaths && (a.paths.deepest+deepest <= MostDepth || a.openDepth()+deepest <= MostDepth)
 }
 
-// openDepth returns the greatest depth of the paths from which the next rows may continue. The path
-// of all calls that are not distinguished has no path below it, so it does not count.
+// openDepth returns the greatest depth of the paths from which the next rows may continue. It
+// ignores the path that combines all further calls, because this path has no path below it.
 func (a *Analysis) openDepth() (deepest uint32) {
 	look := func(n uint32) {
 		if at := &a.paths.list[n]; at.function != further {

@@ -14,8 +14,8 @@ type memory struct {
 	recent  [recentLines]*line
 	private arena[privateWord] // words of lines that are not shared, one run per line
 	free    []uint32           // unused runs of private
-	shares  arena[sharedLine]  // the shared lines
-	cells   arena[cell]        // cells of shared lines, one run of words per line
+	shares  arena[sharedLine]
+	cells   arena[cell] // cells of shared lines, one run of words per line
 
 	pageAt index.Table // index of each page, by the page's number in the address space
 	pages  arena[share]

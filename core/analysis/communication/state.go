@@ -17,11 +17,11 @@ import (
 type form struct {
 	*codec.Coder
 	sites   *sites.Analysis
-	threads int      // number of slots in use
-	slots   *threads // the slots
+	threads int // number of slots in use
+	slots   *threads
 }
 
-// hold records an error unless possible is true, or the form writes.
+// hold records an error if a value that was read is impossible.
 func (f *form) hold(possible bool) { f.Check(possible, "a number out of range") }
 
 func (f *form) u8(v *uint8) { codec.Below(f.Coder, v, 1<<8) }

@@ -48,7 +48,7 @@ func (c *Grouping) several(threads []uint32) bool {
 		return false
 	}
 	first, others := threads[0], uint32(0)
-	for _, t := range threads { // usually all threads are equal, so the loop has no branches
+	for _, t := range threads { // no branches: usually, all references belong to one thread
 		others |= t ^ first
 	}
 	c.core(first)

@@ -143,8 +143,9 @@ type Question struct {
 	Line   trace.Line
 }
 
-// Asker asks about the stacks during the pass. Package communication needs the answers, because a
-// communicated value comes from a cache if that cache still contains the line.
+// Asker asks at which depths lines are on the stacks of cores during the pass. Package
+// communication asks, because a communicated value comes from a cache if that cache still contains
+// the line.
 type Asker interface {
 	// Ask appends its questions about the next accesses, in order. The slices of a are valid until
 	// it returns.
@@ -154,7 +155,7 @@ type Asker interface {
 	Answer(depths []uint32)
 }
 
-// Feed sets the asker for one of the line sizes. It is called once several cores have appeared.
+// Feed sets the asker for a line size. It is called once several cores have appeared.
 func (a *Analysis) Feed(lineBytes uint32, asker Asker) {
 	if s := a.size(lineBytes); s != nil {
 		s.asker = asker

@@ -92,7 +92,7 @@ type form struct {
 	touchPaths, coreFirstPaths []uint32       // lists for the paths of first touches
 }
 
-// hold records an error unless possible is true, or the form writes.
+// hold records an error if a value that was read is impossible.
 func (f *form) hold(possible bool) { f.Check(possible, "a number out of range") }
 
 func (s *summary) state(in *profile.Sites, calls *profile.Calls) []byte {

@@ -263,7 +263,7 @@ func (f *fitter) support(of []int) (s support, ok bool) {
 	}
 }
 
-// before changes runs to the previous choice of runs.
+// before replaces a choice of runs by the previous choice. It returns false if there is none.
 func before(runs []int) bool {
 	for i := range runs {
 		if least := i; runs[i] > least {

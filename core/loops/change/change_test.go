@@ -100,7 +100,7 @@ func TestPadding(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got, want := rowsOfNest(t, small), rowsOfNest(t, want); !slices.Equal(got, want) {
-		t.Error("other references")
+		t.Error("the padded nest makes other references than the original nest")
 	}
 	if got := missesOf(t, n, c); got != 266240 || before < 2_000_000 {
 		t.Errorf("%d misses before and %d after, want 266240", before, got)

@@ -57,6 +57,6 @@ func TestSplitRejects(t *testing.T) {
 		}
 	}
 	if err := (change.Split{Array: 5}).Apply(records(100, 96, 0)); err == nil {
-		t.Error("split at an address without an array")
+		t.Error("split an array at an address at which no array begins")
 	}
 }

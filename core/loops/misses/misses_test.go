@@ -60,8 +60,8 @@ func TestNests(t *testing.T) {
 	t.Logf("%d accesses jumped over, in %d nests", jumped, nests)
 }
 
-// TestTriangles checks the same for nests with varying trip counts, in caches that are so small
-// that these nests fill them.
+// TestTriangles compares the counts with simulation, like the test before it, for nests with
+// varying trip counts in caches that these nests fill.
 func TestTriangles(t *testing.T) {
 	progressions, nests := 0, 0
 	rapid.Check(t, func(t *rapid.T) {

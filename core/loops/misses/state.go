@@ -24,8 +24,8 @@ type tally struct {
 
 type hits struct{ accesses, misses uint64 }
 
-// save appends the counters of the given number of nodes, from at on, of evictions and of stack
-// distances to a list.
+// save appends to a list: the counters of the given number of nodes, beginning with node at, the
+// counters of evictions, and the counters of stack distances.
 func (t *tally) save(to []uint64, at, nodes int) []uint64 {
 	for _, n := range t.counts[at : at+nodes] {
 		to = append(to, n.accesses, n.misses)
@@ -206,7 +206,7 @@ func (s *stacks) touch(all []access, t *tally) {
 	}
 }
 
-// use makes a line the most recently used line. It must not be called for the line that already is.
+// use makes a line the most recently used line, which it must not be yet.
 func (k *stack) use(a *access, t *tally) {
 	at, slot := k.find(a.line)
 	if at >= 0 {

@@ -511,8 +511,8 @@ func TestChain(t *testing.T) {
 	}
 }
 
-// TestWrong checks that impossible requests return errors.
-func TestWrong(t *testing.T) {
+// TestImpossibleRequests checks that impossible requests return errors.
+func TestImpossibleRequests(t *testing.T) {
 	for _, line := range []uint32{0, 4, 48} {
 		if _, err := New(Options{LineBytes: line}, nil); err == nil {
 			t.Errorf("lines of %d bytes were accepted", line)

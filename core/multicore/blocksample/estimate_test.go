@@ -102,11 +102,11 @@ func TestParallel(t *testing.T) {
 	}
 }
 
-// TestLooked checks that invalid options and weights return errors.
-func TestLooked(t *testing.T) {
+// TestInvalidOptions checks that invalid options and weights return errors.
+func TestInvalidOptions(t *testing.T) {
 	for _, l := range []Looked{{Rate: -1}, {Rate: 1.1}, {Rate: math.NaN()}, {Least: 1}, {Least: -3}, {Least: MostLeast + 1}} {
 		if _, err := New(Options{LineBytes: 64, Looked: l}, nil); err == nil {
-			t.Errorf("%+v was taken", l)
+			t.Errorf("%+v was accepted", l)
 		}
 	}
 	for _, by := range []Weighting{Corrected, Printed, Counted} {

@@ -21,7 +21,7 @@ type Weighting uint8
 const (
 	// Corrected weights blocks by references: it replaces N_i by N_i r_i. The weights sum to one.
 	Corrected Weighting = iota
-	// Printed follows eq. 1 to 3 as printed, over blocks with references.
+	// Printed applies eq. 1 to 3 as the paper prints them, but only to blocks with references.
 	Printed
 	// Counted weights blocks by their counted accesses on the stack. Eq. 1 to 3 approximate these
 	// counts if the cores have equal shares of the work.

@@ -284,9 +284,9 @@ func (r *Run) Results() []Result { return r.results }
 
 // Progress describes the progress of a run.
 type Progress struct {
-	Cores      int    // number of cores in the current pass; 0 if no pass is running
-	Pass       int    // number of the current pass, starting at 1
-	Passes     int    // number of passes
+	Cores      int // number of cores in the current pass; 0 if no pass is running
+	Pass       int // number of the current pass, starting at 1
+	Passes     int
 	References uint64 // number of references of the threads in all passes so far
 }
 
@@ -323,7 +323,7 @@ type Result struct {
 type Level struct {
 	Cache  hierarchy.Cache
 	Method hierarchy.Method
-	Caches int // number of caches
+	Caches int
 	// These fields are sums over all caches of the level. Coherence counts the misses on lines that
 	// another core's store invalidated. SDCM does not predict it.
 	Accesses, Hits, Misses, Coherence float64

@@ -120,7 +120,7 @@ func TestWindowsOfExecutions(t *testing.T) {
 			t.Errorf("%s: %v misses in the shared cache, want %v", division, last.Misses, want)
 		}
 		if other := r.Windowed[1][0]; other.Global == first.Global {
-			t.Errorf("%s: the equations as printed make no difference", division)
+			t.Errorf("%s: the equations as printed give the same hit ratio as the corrected equations", division)
 		}
 	}
 }

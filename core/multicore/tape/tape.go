@@ -201,8 +201,8 @@ func (t *Tape) keep(p *page, data []byte) error {
 type Page struct {
 	trace.Batch        // the rows, without threads
 	Row         uint64 // number of the first row
-	// Marks contains the indices of the rows that follow a mark, in ascending order. Mark is the
-	// number of the first mark.
+	// Marks contains the indices of the rows that follow a mark, in ascending order. The first of
+	// these marks has the number Mark.
 	Marks   []uint16
 	Mark    uint64
 	Owners  []uint8 // owners of Marks; empty if all are 0

@@ -131,7 +131,7 @@ func (c *closing) Close() error {
 // the hit ratios from windows are set if q.Windows is not empty.
 //
 // If the division of the work varies from run to run, pass several truths; the results are compared
-// with their mean. Without truths, Compare only makes the prediction.
+// with their mean. If there is no truth, Compare only makes the prediction.
 func Compare(q predict.Question, mimicked predict.Source, truths ...predict.Source) (Row, error) {
 	cores := q.Cores[0]
 	q.Cores, q.Keep, q.Processor = []int{cores}, 0, nil

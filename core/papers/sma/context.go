@@ -173,7 +173,8 @@ func (a *analysis) measure(l *loop, touches []touch, its []array) {
 	}
 }
 
-// iterate runs an iteration twice at place k, and adds the losses in the second run to the touches.
+// iterate runs an iteration twice at place k. It adds to each touch the lines that are lost in the
+// second run.
 // This composes the right context of an iteration with the left context of the next iteration
 // (thesis, Figure 3.4).
 func (a *analysis) iterate(l *loop, c *context, touches []touch, its []array, k int) {

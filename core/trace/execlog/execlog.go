@@ -33,9 +33,7 @@ func NewReader(name string, r io.Reader) *lines.Reader { return lines.NewReader(
 type parser struct {
 	thread uint32
 	pc     trace.Addr
-	// number of unread bytes of the current line, all of them references; 0: at the beginning of a
-	// line
-	rest int
+	rest   int // number of unread bytes of the current line, which contain references; 0: begin a line
 }
 
 // Header implements [lines.Parser].

@@ -34,7 +34,7 @@ func TestPack(t *testing.T) {
 	}
 	for what, text := range map[string]string{"nothing": "", "no text": "a\x00b", "too much": strings.Repeat("x", sourcefile.MostBytes+1)} {
 		if _, ok := sourcefile.Pack("a.c", []byte(text)); ok {
-			t.Errorf("%s is taken", what)
+			t.Errorf("%s is accepted", what)
 		}
 	}
 }
