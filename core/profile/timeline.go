@@ -39,11 +39,11 @@ type TimeKey uint64
 // TimePart is the kind of a part of the program.
 type TimePart uint8
 
-// The kinds of parts, and what the index in a TimeKey refers to.
+// The kinds of parts, each with the list that contains its parts.
 const (
-	TimeSite   TimePart = iota // index in Sites.Code
-	TimeObject                 // index in Sites.Data
-	TimePath                   // index in Calls.Paths
+	TimeSite   TimePart = iota // Sites.Code
+	TimeObject                 // Sites.Data
+	TimePath                   // Calls.Paths
 	numTimeParts
 )
 
