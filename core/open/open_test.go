@@ -578,14 +578,7 @@ func TestNoAllocations(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := trace.NewBatch(1000)
-	if n := testing.AllocsPerRun(200, func() {
-		if err := tr.Next(b); err != nil {
-			t.Fatal(err)
-		}
-	}); n != 0 {
-		t.Errorf("%v allocations per batch, want 0", n)
-	}
+	tracetest.CheckAllocations(t, testing.AllocsPerRun, tr)
 }
 
 func TestRealTraces(t *testing.T) {

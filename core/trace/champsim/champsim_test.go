@@ -125,7 +125,7 @@ func TestRecognise(t *testing.T) {
 		change(&last)
 		return encode(append(append([]instr{}, small[:3]...), last)...)
 	}
-	for text, want := range map[string]string{
+	tracetest.CheckRecognise(t, Recognise, map[string]string{
 		encode(small...):                                       "",
 		encode(small...)[:200]:                                 "",
 		"0 1000\n":                                             "fewer than the 64 bytes",
@@ -135,23 +135,11 @@ func TestRecognise(t *testing.T) {
 		with(func(i *instr) { i.Sources[2] = 1 << 50 }):        "record 4: 0x4000000000000 is not an address",
 		encode(small[2], small[3]):                             "no record of the file refers to memory",
 		with(func(i *instr) { i.Sources[0] = ^uint64(0) - 7 }): "",
-	} {
-		reason, ok := Recognise([]byte(text))
-		if ok != (want == "") || !strings.Contains(reason, want) {
-			t.Errorf("%q…: %v %q, want %q", text[:7], ok, reason, want)
-		}
-	}
+	})
 }
 
 func TestNoAllocations(t *testing.T) {
-	r, b := NewReader("t", tracetest.Endless([]byte(encode(small...)))), trace.NewBatch(1000)
-	if n := testing.AllocsPerRun(200, func() {
-		if err := r.Next(b); err != nil {
-			t.Fatal(err)
-		}
-	}); n != 0 {
-		t.Errorf("%v allocations per batch, want 0", n)
-	}
+	tracetest.CheckAllocations(t, testing.AllocsPerRun, NewReader("t", tracetest.Endless([]byte(encode(small...)))))
 }
 
 func FuzzChampSim(f *testing.F) {
@@ -164,15 +152,5 @@ func FuzzChampSim(f *testing.F) {
 }
 
 func BenchmarkRead(b *testing.B) {
-	text := bytes.Repeat([]byte(encode(small...)), 20000)
-	batch, rows := trace.NewBatch(0), 0
-	b.SetBytes(int64(len(text)))
-	for b.Loop() {
-		r := NewReader("t", bytes.NewReader(text))
-		rows = 0
-		for r.Next(batch) == nil {
-			rows += batch.Len()
-		}
-	}
-	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(rows), "ns/row")
+	tracetest.BenchmarkReader(b, NewReader, bytes.Repeat([]byte(encode(small...)), 20000))
 }

@@ -204,16 +204,7 @@ func TestRealTrace(t *testing.T) {
 func TestNoAllocations(t *testing.T) {
 	rows := "0x10,1,0x400,r,8\n\"0x20\",2,,\"store\",4\n"
 	r := NewReader("t", io.MultiReader(strings.NewReader(header+"\n"), tracetest.Endless([]byte(rows))))
-	b := trace.NewBatch(1000)
-	next := func() {
-		if err := r.Next(b); err != nil {
-			t.Fatal(err)
-		}
-	}
-	next()
-	if n := testing.AllocsPerRun(200, next); n != 0 {
-		t.Errorf("%v allocations per batch, want 0", n)
-	}
+	tracetest.CheckAllocations(t, testing.AllocsPerRun, r)
 }
 
 func FuzzCSV(f *testing.F) {
@@ -249,19 +240,5 @@ func FuzzCSV(f *testing.F) {
 func BenchmarkRead(b *testing.B) {
 	small := tracetest.Small("small.csv")
 	first := bytes.IndexByte(small, '\n') + 1
-	text := append(append([]byte(nil), small[:first]...), bytes.Repeat(small[first:], 10000)...)
-	batch, lines := trace.NewBatch(0), 0
-	b.SetBytes(int64(len(text)))
-	for b.Loop() {
-		r := NewReader("small.csv", bytes.NewReader(text))
-		var err error
-		for err == nil {
-			err = r.Next(batch)
-		}
-		if err != io.EOF {
-			b.Fatal(err)
-		}
-		lines = r.Lines()
-	}
-	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(lines), "ns/line")
+	tracetest.BenchmarkReader(b, NewReader, slices.Concat(small[:first], bytes.Repeat(small[first:], 10000)))
 }

@@ -3,7 +3,6 @@ package din
 import (
 	"bytes"
 	"io"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -96,39 +95,17 @@ func TestLines(t *testing.T) {
 
 // TestWrongByteAnywhere puts every byte at every position of lines that take the fast path.
 func TestWrongByteAnywhere(t *testing.T) {
-	for _, line := range []string{"0 4001ab\n", "1 1fff000708\r\n", "2 0x04001ab0\n", "0 0123456789abcdef\n"} {
-		for at := range line {
-			for c := range 256 {
-				text := line[:at] + string([]byte{byte(c)}) + line[at+1:] + "0 8\n"
-				got, want := tracetest.Outcomes(t, reader(strings.NewReader(text)), 4), naive(text)
-				if !slices.Equal(got, want) {
-					t.Fatalf("%q: got %+v, want %+v", text, got, want)
-				}
-			}
-		}
-	}
+	tracetest.CheckWrongBytes(t, reader, naive, "0 8\n", "0 4001ab\n", "1 1fff000708\r\n", "2 0x04001ab0\n", "0 0123456789abcdef\n")
 }
 
 func TestErrorsSayWhatIsWrong(t *testing.T) {
-	for line, want := range map[string]string{
+	tracetest.CheckLineErrors(t, NewReader, "app.din", "0 8", "1 8", map[string]string{
 		"7 10":                `app.din:2: label "7", want 0 to 4`,
 		"r 10":                `app.din:2: label "r", want 0 to 4`,
 		"0":                   `app.din:2: address "", want 1 to 16 hexadecimal digits`,
 		"0 xyz":               `app.din:2: address "xyz", want 1 to 16 hexadecimal digits`,
 		"0 12345678901234567": `app.din:2: address "12345678901234567", want at most 16 hexadecimal digits, because an address has 64 bits`,
-	} {
-		r := NewReader("app.din", strings.NewReader("0 8\n"+line+"\n1 8\n"))
-		b := trace.NewBatch(0)
-		if err := r.Next(b); err != nil || b.Len() != 1 {
-			t.Fatalf("before %q: %d rows, %v", line, b.Len(), err)
-		}
-		if err := r.Next(b); err == nil || err.Error() != want {
-			t.Errorf("got  %v\nwant %s", err, want)
-		}
-		if err := r.Next(b); err != nil || b.Len() != 1 || b.Kind[0] != trace.Store || r.Lines() != 3 {
-			t.Errorf("after %q: %d rows, %v, line %d", line, b.Len(), err, r.Lines())
-		}
-	}
+	})
 }
 
 func TestEqualsReference(t *testing.T) {
@@ -152,15 +129,7 @@ func TestEqualsReference(t *testing.T) {
 func TestRealTrace(t *testing.T) { compare(t, string(tracetest.Small("small.din"))) }
 
 func TestNoAllocations(t *testing.T) {
-	r := NewReader("small.din", tracetest.Endless(tracetest.Small("small.din")))
-	b := trace.NewBatch(1000)
-	if n := testing.AllocsPerRun(200, func() {
-		if err := r.Next(b); err != nil {
-			t.Fatal(err)
-		}
-	}); n != 0 {
-		t.Errorf("%v allocations per batch, want 0", n)
-	}
+	tracetest.CheckAllocations(t, testing.AllocsPerRun, reader(tracetest.Endless(tracetest.Small("small.din"))))
 }
 
 func FuzzDin(f *testing.F) {
@@ -172,19 +141,5 @@ func FuzzDin(f *testing.F) {
 }
 
 func BenchmarkRead(b *testing.B) {
-	text := bytes.Repeat(tracetest.Small("small.din"), 4000)
-	batch, lines := trace.NewBatch(0), 0
-	b.SetBytes(int64(len(text)))
-	for b.Loop() {
-		r := NewReader("small.din", bytes.NewReader(text))
-		var err error
-		for err == nil {
-			err = r.Next(batch)
-		}
-		if err != io.EOF {
-			b.Fatal(err)
-		}
-		lines = r.Lines()
-	}
-	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(lines), "ns/line")
+	tracetest.BenchmarkReader(b, NewReader, bytes.Repeat(tracetest.Small("small.din"), 4000))
 }

@@ -146,31 +146,18 @@ func TestErrors(t *testing.T) {
 }
 
 func TestRecognise(t *testing.T) {
-	for text, want := range map[string]string{
+	tracetest.CheckRecognise(t, Recognise, map[string]string{
 		encode(small...):              "",
 		encode(small...)[:50]:         "",
 		"0 1000\n":                    "fewer than the 12 bytes",
 		encode(small[1:]...):          "the first record is of type 28, want 25",
 		encode(entry{25, 0, 1 << 40}): "version",
 		encode(small[0], entry{10, 4, 1}, entry{60, 0, 0}): "record 3 is of type 60",
-	} {
-		if reason, ok := Recognise([]byte(text)); ok != (want == "") || !strings.Contains(reason, want) {
-			t.Errorf("%q: %v %q, want %q", text, ok, reason, want)
-		}
-	}
+	})
 }
 
 func TestNoAllocations(t *testing.T) {
-	r, b := NewReader("t", tracetest.Endless([]byte(encode(small...)))), trace.NewBatch(1000)
-	next := func() {
-		if err := r.Next(b); err != nil {
-			t.Fatal(err)
-		}
-	}
-	next()
-	if n := testing.AllocsPerRun(200, next); n != 0 {
-		t.Errorf("%v allocations per batch, want 0", n)
-	}
+	tracetest.CheckAllocations(t, testing.AllocsPerRun, NewReader("t", tracetest.Endless([]byte(encode(small...)))))
 }
 
 func FuzzDrmemtrace(f *testing.F) {
@@ -183,15 +170,5 @@ func FuzzDrmemtrace(f *testing.F) {
 }
 
 func BenchmarkRead(b *testing.B) {
-	text := bytes.Repeat([]byte(encode(small...)), 20000)
-	batch, rows := trace.NewBatch(0), 0
-	b.SetBytes(int64(len(text)))
-	for b.Loop() {
-		r := NewReader("t", bytes.NewReader(text))
-		rows = 0
-		for r.Next(batch) == nil {
-			rows += batch.Len()
-		}
-	}
-	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(rows), "ns/row")
+	tracetest.BenchmarkReader(b, NewReader, bytes.Repeat([]byte(encode(small...)), 20000))
 }

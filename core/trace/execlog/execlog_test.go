@@ -100,7 +100,7 @@ func TestLines(t *testing.T) {
 }
 
 func TestErrorsSayWhatIsWrong(t *testing.T) {
-	for line, want := range map[string]string{
+	tracetest.CheckLineErrors(t, NewReader, "a", `0, 0x1, 0x2, "nop"`, `0, 0x1, 0x2, "nop"`, map[string]string{
 		"hello":                         `a:2: processor "hello", want a decimal number, at most 4294967295`,
 		`4294967296, 0x1, 0x2, "x"`:     `a:2: processor "4294967296", want a decimal number, at most 4294967295`,
 		`0, 401000, 0x1, "nop"`:         `a:2: instruction "401000", want 0x and 1 to 16 hexadecimal digits`,
@@ -109,29 +109,14 @@ func TestErrorsSayWhatIsWrong(t *testing.T) {
 		`0, 0x1, 0x2, "nop" load, 0x3`:  `a:2: disassembly " \"nop\" load, 0x3", want text in quotes, and a comma if references follow`,
 		`0, 0x1, 0x2, "nop", load, RAM`: `a:2: address "RAM", want 0x and 1 to 16 hexadecimal digits`,
 		`0, 0x1, 0x2, "nop", load`:      `a:2: address "", want 0x and 1 to 16 hexadecimal digits`,
-	} {
-		r, b := NewReader("a", strings.NewReader("0, 0x1, 0x2, \"nop\"\n"+line+"\n0, 0x1, 0x2, \"nop\"\n")), trace.NewBatch(0)
-		if err := r.Next(b); err != nil || b.Len() != 1 {
-			t.Fatalf("before %q: %d rows, %v", line, b.Len(), err)
-		}
-		if err := r.Next(b); err == nil || err.Error() != want {
-			t.Errorf("got  %v\nwant %s", err, want)
-		}
-		if err := r.Next(b); err != nil || b.Len() != 1 || r.Lines() != 3 {
-			t.Errorf("after %q: %d rows, %v, line %d", line, b.Len(), err, r.Lines())
-		}
-	}
+	})
 }
 
 func TestRecognise(t *testing.T) {
-	for text, want := range map[string]string{
+	tracetest.CheckRecognise(t, Recognise, map[string]string{
 		small: "", "\n" + small: "", "\n": "the file contains no instruction",
 		"addr,rw\n0x1,r\n": `line 1: processor "addr"`, "0 1000\n": `line 1: processor "0 1000"`,
-	} {
-		if reason, ok := Recognise([]byte(text)); ok != (want == "") || !strings.Contains(reason, want) {
-			t.Errorf("%q: %v %q, want %q", text, ok, reason, want)
-		}
-	}
+	})
 }
 
 func TestEqualsReference(t *testing.T) {
@@ -150,14 +135,7 @@ func TestLongLine(t *testing.T) {
 }
 
 func TestNoAllocations(t *testing.T) {
-	r, b := NewReader("t", tracetest.Endless([]byte(small))), trace.NewBatch(1000)
-	if n := testing.AllocsPerRun(200, func() {
-		if err := r.Next(b); err != nil {
-			t.Fatal(err)
-		}
-	}); n != 0 {
-		t.Errorf("%v allocations per batch, want 0", n)
-	}
+	tracetest.CheckAllocations(t, testing.AllocsPerRun, NewReader("t", tracetest.Endless([]byte(small))))
 }
 
 func FuzzExeclog(f *testing.F) {
@@ -169,13 +147,5 @@ func FuzzExeclog(f *testing.F) {
 }
 
 func BenchmarkRead(b *testing.B) {
-	text := bytes.Repeat([]byte(small), 20000)
-	batch := trace.NewBatch(0)
-	b.SetBytes(int64(len(text)))
-	for b.Loop() {
-		r := NewReader("t", bytes.NewReader(text))
-		for r.Next(batch) == nil {
-		}
-	}
-	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/80000, "ns/line")
+	tracetest.BenchmarkReader(b, NewReader, bytes.Repeat([]byte(small), 20000))
 }

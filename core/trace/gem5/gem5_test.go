@@ -336,7 +336,7 @@ func TestCut(t *testing.T) {
 }
 
 func TestRecognise(t *testing.T) {
-	for file, want := range map[string]string{
+	tracetest.CheckRecognise(t, Recognise, map[string]string{
 		small:                                   "",
 		small[:9]:                               "",
 		file(plainHeader):                       "",
@@ -344,26 +344,12 @@ func TestRecognise(t *testing.T) {
 		"ge":                                    "does not begin with gem5",
 		magic + string(delimited(number(1, 1))): "the header: field 1",
 		file(plainHeader, delimited(number(1, 5), text(2, []byte("x")))): "the first message is not a packet",
-	} {
-		if reason, ok := Recognise([]byte(file)); ok != (want == "") || !strings.Contains(reason, want) {
-			t.Errorf("%q: %v %q, want %q", file, ok, reason, want)
-		}
-	}
+	})
 }
 
 func TestNoAllocations(t *testing.T) {
 	packets := tracetest.Endless(append(packetOf(1, 0x8000, 8, number(6, 5), number(7, 0x401000)), packetOf(4, 0x8008, 4)...))
-	r := NewReader("t", io.MultiReader(strings.NewReader(file(namedHeader)), packets))
-	b := trace.NewBatch(1000)
-	next := func() {
-		if err := r.Next(b); err != nil {
-			t.Fatal(err)
-		}
-	}
-	next()
-	if n := testing.AllocsPerRun(200, next); n != 0 {
-		t.Errorf("%v allocations per batch, want 0", n)
-	}
+	tracetest.CheckAllocations(t, testing.AllocsPerRun, NewReader("t", io.MultiReader(strings.NewReader(file(namedHeader)), packets)))
 }
 
 func FuzzGem5(f *testing.F) {
@@ -376,15 +362,5 @@ func FuzzGem5(f *testing.F) {
 }
 
 func BenchmarkRead(b *testing.B) {
-	text := []byte(file(namedHeader, bytes.Repeat(packetOf(1, 0x8000, 8, number(5, 2), number(6, 5), number(7, 0x401000)), 50000)))
-	batch, rows := trace.NewBatch(0), 0
-	b.SetBytes(int64(len(text)))
-	for b.Loop() {
-		r := NewReader("t", bytes.NewReader(text))
-		rows = 0
-		for r.Next(batch) == nil {
-			rows += batch.Len()
-		}
-	}
-	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(rows), "ns/row")
+	tracetest.BenchmarkReader(b, NewReader, []byte(file(namedHeader, bytes.Repeat(packetOf(1, 0x8000, 8, number(5, 2), number(6, 5), number(7, 0x401000)), 50000))))
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -124,21 +123,11 @@ func TestLines(t *testing.T) {
 
 // TestWrongByteAnywhere puts every byte at every position of lines that take the fast path.
 func TestWrongByteAnywhere(t *testing.T) {
-	for _, line := range []string{" L 04001ab0,8\n", " S 1fff000708,16\n", "I  04001ab,3\r\n", " M 7ffe01234567,8\n", " L 0123456789abcdef,128\n"} {
-		for at := range line {
-			for c := range 256 {
-				text := line[:at] + string([]byte{byte(c)}) + line[at+1:] + " L 8,8\n"
-				got, want := tracetest.Outcomes(t, reader(strings.NewReader(text)), 4), naive(text)
-				if !slices.Equal(got, want) {
-					t.Fatalf("%q: got %+v, want %+v", text, got, want)
-				}
-			}
-		}
-	}
+	tracetest.CheckWrongBytes(t, reader, naive, " L 8,8\n", " L 04001ab0,8\n", " S 1fff000708,16\n", "I  04001ab,3\r\n", " M 7ffe01234567,8\n", " L 0123456789abcdef,128\n")
 }
 
 func TestErrorsSayWhatIsWrong(t *testing.T) {
-	for line, want := range map[string]string{
+	tracetest.CheckLineErrors(t, NewReader, "a.lackey", " L 8,8", " S 8,8", map[string]string{
 		"hello":                  `a.lackey:2: line "hello", want I, L, S or M, then address,bytes`,
 		" X 10,8":                `a.lackey:2: line " X 10,8", want I, L, S or M, then address,bytes`,
 		" L 10":                  `a.lackey:2: reference "10", want address,bytes`,
@@ -147,22 +136,7 @@ func TestErrorsSayWhatIsWrong(t *testing.T) {
 		" L 10,":                 `a.lackey:2: bytes "", want a decimal number, at most 4294967295`,
 		" L 10,4294967296":       `a.lackey:2: bytes "4294967296", want a decimal number, at most 4294967295`,
 		" L ffffffffffffffff,8":  `a.lackey:2: reference "ffffffffffffffff,8", want a reference that ends within the 64-bit address space`,
-	} {
-		r := NewReader("a.lackey", strings.NewReader(" L 8,8\n"+line+"\n S 8,8\n"))
-		b := trace.NewBatch(0)
-		if err := r.Next(b); err != nil || b.Len() != 1 {
-			t.Fatalf("before %q: %d rows, %v", line, b.Len(), err)
-		}
-		if err := r.Next(b); err == nil || err.Error() != want {
-			t.Errorf("got  %v\nwant %s", err, want)
-		}
-		if err := r.Next(b); err != nil || b.Len() != 1 || b.Kind[0] != trace.Store {
-			t.Errorf("after %q: %d rows, %v", line, b.Len(), err)
-		}
-		if r.Lines() != 3 {
-			t.Errorf("%d lines, want 3", r.Lines())
-		}
-	}
+	})
 }
 
 func TestLinesLongerThanTheBuffer(t *testing.T) {
@@ -239,19 +213,7 @@ func TestBrokenStream(t *testing.T) {
 
 func TestNoAllocations(t *testing.T) {
 	for _, name := range []string{"threads.lackey", "data.lackey"} {
-		r := NewReader(name, tracetest.Endless(tracetest.Small(name)))
-		b := trace.NewBatch(1000)
-		next := func() {
-			if err := r.Next(b); err != nil {
-				t.Fatal(err)
-			}
-		}
-		for range 10 {
-			next()
-		}
-		if n := testing.AllocsPerRun(200, next); n != 0 {
-			t.Errorf("%s: %v allocations per batch, want 0", name, n)
-		}
+		tracetest.CheckAllocations(t, testing.AllocsPerRun, NewReader(name, tracetest.Endless(tracetest.Small(name))))
 	}
 }
 
@@ -272,20 +234,7 @@ func BenchmarkRead(b *testing.B) {
 			} else {
 				text = tracetest.RealText(b, name, 32<<20)
 			}
-			batch, lines := trace.NewBatch(0), 0
-			b.SetBytes(int64(len(text)))
-			for b.Loop() {
-				r := NewReader(name, bytes.NewReader(text))
-				var err error
-				for err == nil {
-					err = r.Next(batch)
-				}
-				if err != io.EOF {
-					b.Fatal(err)
-				}
-				lines = r.Lines()
-			}
-			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(lines), "ns/line")
+			tracetest.BenchmarkReader(b, NewReader, text)
 		})
 	}
 }

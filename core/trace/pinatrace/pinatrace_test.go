@@ -3,7 +3,6 @@ package pinatrace
 import (
 	"bytes"
 	"io"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -63,35 +62,20 @@ func TestLines(t *testing.T) {
 }
 
 func TestErrorsSayWhatIsWrong(t *testing.T) {
-	for line, want := range map[string]string{
+	tracetest.CheckLineErrors(t, NewReader, "a", "0x1: R 0x2", "0x1: W 0x2", map[string]string{
 		"hello":                           `a:2: line "hello", want instruction: R or W address`,
 		"401000: R 0x10":                  `a:2: instruction "401000", want 0x and 1 to 16 hexadecimal digits`,
 		"0x401000: X 0x10":                `a:2: kind "X", want R or W`,
 		"0x401000: R":                     `a:2: address "", want 0x and 1 to 16 hexadecimal digits`,
 		"0x401000: R 0x10000000000000000": `a:2: address "0x10000000000000000", want at most 16 hexadecimal digits, because an address has 64 bits`,
-	} {
-		r, b := NewReader("a", strings.NewReader("0x1: R 0x2\n"+line+"\n0x1: W 0x2\n")), trace.NewBatch(0)
-		if err := r.Next(b); err != nil || b.Len() != 1 {
-			t.Fatalf("before %q: %d rows, %v", line, b.Len(), err)
-		}
-		if err := r.Next(b); err == nil || err.Error() != want {
-			t.Errorf("got  %v\nwant %s", err, want)
-		}
-		if err := r.Next(b); err != nil || b.Len() != 1 || r.Lines() != 3 {
-			t.Errorf("after %q: %d rows, %v, line %d", line, b.Len(), err, r.Lines())
-		}
-	}
+	})
 }
 
 func TestRecognise(t *testing.T) {
-	for text, want := range map[string]string{
+	tracetest.CheckRecognise(t, Recognise, map[string]string{
 		small: "", "#begin\n" + small: "", "#eof\n": "the file contains no reference",
 		" L 04001ab0,8\n": `line 1: line "L 04001ab0,8"`, "\n0x1: r 0x2": `line 2: kind "r"`,
-	} {
-		if reason, ok := Recognise([]byte(text)); ok != (want == "") || !strings.Contains(reason, want) {
-			t.Errorf("%q: %v %q, want %q", text, ok, reason, want)
-		}
-	}
+	})
 }
 
 func TestEqualsReference(t *testing.T) {
@@ -105,17 +89,7 @@ func TestEqualsReference(t *testing.T) {
 
 // TestWrongByteAnywhere puts every byte at every position of lines that take the fast path.
 func TestWrongByteAnywhere(t *testing.T) {
-	for _, line := range []string{"0x401ab0: R 0x7ffe01234567\n", "0x0123456789abcdef: W 0xfedcba9876543210\n"} {
-		for at := range line {
-			for c := range 256 {
-				text := line[:at] + string([]byte{byte(c)}) + line[at+1:] + "0x1: R 0x2\n"
-				got, want := tracetest.Outcomes(t, reader(strings.NewReader(text)), 4), naive(text)
-				if !slices.Equal(got, want) {
-					t.Fatalf("%q: got %+v, want %+v", text, got, want)
-				}
-			}
-		}
-	}
+	tracetest.CheckWrongBytes(t, reader, naive, "0x1: R 0x2\n", "0x401ab0: R 0x7ffe01234567\n", "0x0123456789abcdef: W 0xfedcba9876543210\n")
 }
 
 func TestLongLine(t *testing.T) {
@@ -126,14 +100,7 @@ func TestLongLine(t *testing.T) {
 }
 
 func TestNoAllocations(t *testing.T) {
-	r, b := NewReader("t", tracetest.Endless([]byte(small))), trace.NewBatch(1000)
-	if n := testing.AllocsPerRun(200, func() {
-		if err := r.Next(b); err != nil {
-			t.Fatal(err)
-		}
-	}); n != 0 {
-		t.Errorf("%v allocations per batch, want 0", n)
-	}
+	tracetest.CheckAllocations(t, testing.AllocsPerRun, NewReader("t", tracetest.Endless([]byte(small))))
 }
 
 func FuzzPinatrace(f *testing.F) {
@@ -145,13 +112,5 @@ func FuzzPinatrace(f *testing.F) {
 }
 
 func BenchmarkRead(b *testing.B) {
-	text := bytes.Repeat([]byte("0x7f3acd1ead50: R 0x7f3acd0bde84\n"), 50000)
-	batch := trace.NewBatch(0)
-	b.SetBytes(int64(len(text)))
-	for b.Loop() {
-		r := NewReader("t", bytes.NewReader(text))
-		for r.Next(batch) == nil {
-		}
-	}
-	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/50000, "ns/line")
+	tracetest.BenchmarkReader(b, NewReader, bytes.Repeat([]byte("0x7f3acd1ead50: R 0x7f3acd0bde84\n"), 50000))
 }

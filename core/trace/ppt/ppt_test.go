@@ -245,34 +245,19 @@ func TestBounded(t *testing.T) {
 }
 
 func TestErrorsSayWhatIsWrong(t *testing.T) {
-	for line, want := range map[string]string{
+	tracetest.CheckLineErrors(t, NewReader, "a", "0x1", "0x2", map[string]string{
 		"hello":        `a:2: line "hello", want an address with 0x, alone or after LOAD:, STORE:, LD: or ST:, or a block after BB START: or BB DONE:`,
 		"LOAD: 10":     `a:2: address "10", want 0x and 1 to 16 hexadecimal digits`,
 		"BB DONE: x":   `a:2: BB DONE "x", want a block that has begun but not ended`,
 		"BB START: \t": `a:2: line "BB START:", want an address with 0x, alone or after LOAD:, STORE:, LD: or ST:, or a block after BB START: or BB DONE:`,
-	} {
-		r, b := NewReader("a", strings.NewReader("0x1\n"+line+"\n0x2\n")), trace.NewBatch(0)
-		if err := r.Next(b); err != nil || b.Len() != 1 {
-			t.Fatalf("before %q: %d rows, %v", line, b.Len(), err)
-		}
-		if err := r.Next(b); err == nil || err.Error() != want {
-			t.Errorf("got  %v\nwant %s", err, want)
-		}
-		if err := r.Next(b); err != nil || b.Len() != 1 || r.Lines() != 3 {
-			t.Errorf("after %q: %d rows, %v, line %d", line, b.Len(), err, r.Lines())
-		}
-	}
+	})
 }
 
 func TestRecognise(t *testing.T) {
-	for text, want := range map[string]string{
+	tracetest.CheckRecognise(t, Recognise, map[string]string{
 		small: "", "\n\n0x10\n": "", "": "the file contains no reference",
 		"0 1000\n": `line 1: line "0 1000"`, "addr\n0x1\n": `line 1: line "addr"`, "0x1: R 0x2\n": `line 1: address "0x1: R 0x2"`,
-	} {
-		if reason, ok := Recognise([]byte(text)); ok != (want == "") || !strings.Contains(reason, want) {
-			t.Errorf("%q: %v %q, want %q", text, ok, reason, want)
-		}
-	}
+	})
 }
 
 func TestEqualsReference(t *testing.T) {
@@ -308,18 +293,9 @@ func TestLongLine(t *testing.T) {
 }
 
 func TestNoAllocations(t *testing.T) {
-	r, b := NewReader("t", tracetest.Endless([]byte(small))), trace.NewBatch(1000)
+	r := NewReader("t", tracetest.Endless([]byte(small)))
 	r.Select(everything)
-	next := func() {
-		if err := r.Next(b); err != nil {
-			t.Fatal(err)
-		}
-	}
-	next()
-	next()
-	if n := testing.AllocsPerRun(200, next); n != 0 {
-		t.Errorf("%v allocations per batch, want 0", n)
-	}
+	tracetest.CheckAllocations(t, testing.AllocsPerRun, r)
 }
 
 func FuzzPPT(f *testing.F) {
@@ -332,14 +308,5 @@ func FuzzPPT(f *testing.F) {
 }
 
 func BenchmarkRead(b *testing.B) {
-	text := bytes.Repeat([]byte(small), 10000)
-	batch, read := trace.NewBatch(0), 0
-	b.SetBytes(int64(len(text)))
-	for b.Loop() {
-		r := NewReader("t", bytes.NewReader(text))
-		for r.Next(batch) == nil {
-		}
-		read = r.Lines()
-	}
-	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(read), "ns/line")
+	tracetest.BenchmarkReader(b, NewReader, bytes.Repeat([]byte(small), 10000))
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/stackglass/stackglass/core/trace"
+	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
 // TestNoAllocations checks that reading reuses the same memory from chunk to chunk. It is skipped
@@ -29,18 +30,6 @@ func TestNoAllocations(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, r := range []*Reader{NewReader("t", bytes.NewReader(out.Bytes()), Options{}), openSource(t, out.Bytes()).Open(0, trace.AllKinds).(*Reader)} {
-		b := trace.NewBatch(1000)
-		for range 20 {
-			if err := r.Next(b); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if n := testing.AllocsPerRun(300, func() {
-			if err := r.Next(b); err != nil {
-				t.Fatal(err)
-			}
-		}); n != 0 {
-			t.Errorf("%v allocations per batch, want 0", n)
-		}
+		tracetest.CheckAllocations(t, testing.AllocsPerRun, r)
 	}
 }

@@ -1,0 +1,113 @@
+package tracetest
+
+import (
+	"bytes"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// The functions in this file check or measure the reader of one trace format.
+
+// CheckRecognise calls the Recognise function of a format with the keys of reasons. Each value is a
+// part of the expected reason, or "" if the text must be recognised.
+func CheckRecognise(t Failer, recognise func(text []byte) (reason string, ok bool), reasons map[string]string) {
+	t.Helper()
+	for text, want := range reasons {
+		if reason, ok := recognise([]byte(text)); ok != (want == "") || !strings.Contains(reason, want) {
+			t.Fatalf("%.50q: %v %q, want %q", text, ok, reason, want)
+		}
+	}
+}
+
+// CheckLineErrors reads each key of messages as a line between the lines before and after, which
+// contain one reference each. The error for the line must have the given message, and the reader
+// must then continue with the line after it.
+func CheckLineErrors[R interface {
+	trace.Reader
+	Lines() int
+}](t Failer, newReader func(name string, r io.Reader) R, name, before, after string, messages map[string]string) {
+	t.Helper()
+	for line, want := range messages {
+		r, b := newReader(name, strings.NewReader(before+"\n"+line+"\n"+after+"\n")), trace.NewBatch(0)
+		if err := r.Next(b); err != nil || b.Len() != 1 {
+			t.Fatalf("before %q: %d rows, %v", line, b.Len(), err)
+		}
+		if err := r.Next(b); err == nil || err.Error() != want {
+			t.Fatalf("got  %v\nwant %s", err, want)
+		}
+		if err := r.Next(b); err != nil || b.Len() != 1 || r.Lines() != 3 {
+			t.Fatalf("after %q: %d rows, %v, line %d", line, b.Len(), err, r.Lines())
+		}
+	}
+}
+
+// CheckWrongBytes puts every byte at every position of lines, appends the line after, and compares
+// the outcomes with the results of a reference implementation.
+func CheckWrongBytes(t Failer, open func(io.Reader) trace.Reader, naive func(text string) []Outcome, after string, lines ...string) {
+	t.Helper()
+	for _, line := range lines {
+		for at := range line {
+			for c := range 256 {
+				text := line[:at] + string([]byte{byte(c)}) + line[at+1:] + after
+				if got, want := Outcomes(t, open(strings.NewReader(text)), 4), naive(text); !slices.Equal(got, want) {
+					t.Fatalf("%q: got %+v, want %+v", text, got, want)
+				}
+			}
+		}
+	}
+}
+
+// CheckAllocations checks that r allocates nothing after the first batches. allocsPerRun is
+// [testing.AllocsPerRun], so that this package need not link package testing.
+func CheckAllocations(t Failer, allocsPerRun func(runs int, f func()) float64, r trace.Reader) {
+	t.Helper()
+	b := trace.NewBatch(1000)
+	next := func() {
+		if err := r.Next(b); err != nil {
+			t.Fatalf("%v", err)
+		}
+	}
+	for range 20 {
+		next()
+	}
+	if n := allocsPerRun(200, next); n != 0 {
+		t.Fatalf("%v allocations per batch, want 0", n)
+	}
+}
+
+// Benchmark contains the methods of testing.B that [BenchmarkReader] needs.
+type Benchmark interface {
+	Failer
+	SetBytes(n int64)
+	Loop() bool
+	Elapsed() time.Duration
+	ReportMetric(n float64, unit string)
+}
+
+// BenchmarkReader measures the time for reading text. It reports ns/line for text formats, and
+// ns/row for other formats.
+func BenchmarkReader[R trace.Reader](b Benchmark, newReader func(name string, r io.Reader) R, text []byte) {
+	batch, records, unit := trace.NewBatch(0), 0, "ns/row"
+	b.SetBytes(int64(len(text)))
+	for b.Loop() {
+		r := newReader("t", bytes.NewReader(text))
+		var err error
+		before := records
+		for err == nil {
+			if err = r.Next(batch); err == nil {
+				records += batch.Len()
+			}
+		}
+		if err != io.EOF {
+			b.Fatalf("%v", err)
+		}
+		if r, ok := any(r).(interface{ Lines() int }); ok {
+			records, unit = before+r.Lines(), "ns/line"
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(records), unit)
+}
