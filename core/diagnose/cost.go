@@ -7,11 +7,9 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/stackglass/stackglass/core/answers/loopcount"
 	"github.com/stackglass/stackglass/core/attribution"
 	"github.com/stackglass/stackglass/core/costmodel"
 	"github.com/stackglass/stackglass/core/loops"
-	"github.com/stackglass/stackglass/core/parallel"
 	"github.com/stackglass/stackglass/core/pipeline"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/report"
@@ -81,7 +79,8 @@ type costs struct {
 	idle     float64     // cycles that threads wait for each other
 	names    []string    // name of the variable that each site accesses; "" if it has no name
 	steps    []uint64    // stride of each site in its innermost loop, in bytes; 0 if unknown
-	replay   *counts     // replay of the unchanged run in the caches; nil: not needed or not possible
+	beside   *beside     // numbers of the unchanged run; nil: not needed or not possible
+	replay   *counts     // replay of the unchanged run in the caches; nil: not needed yet, or not possible
 }
 
 // measure contains the numbers that determine the waits of sites.
@@ -167,13 +166,7 @@ func (r *run) price() error {
 	if r.loops != nil && r.tooLong() {
 		r.out.Notes = append(r.out.Notes, r.long())
 	}
-	parallel.Each(2, func(i int) {
-		if i == 0 {
-			r.count()
-		} else {
-			r.replays()
-		}
-	})
+	r.unchanged()
 	r.exact()
 	if r.estimated() {
 		r.out.Notes = append(r.out.Notes, "the profile does not contain the misses of each source line in set-associative caches, so these misses are estimated, and findings may be missing: diagnose the trace itself, or analyse the trace with --utilisation and the size and ways of the first cache, such as 48KiB,12")
@@ -226,37 +219,19 @@ func sum(list []float64) (all float64) {
 	return all
 }
 
-// replays simulates the trace in the caches if the profile is not sufficient. There are three such
-// cases: several threads, because a machine with one core per thread would execute them in another
-// order than the recorded order; more data than the TLB covers; and references that cross line
-// boundaries.
-func (r *run) replays() {
-	c := r.cost
-	split := false
-	for i := range r.p.Sites.Code {
-		split = split || crossing(&r.p.Sites.Code[i], r.p.Sites.LineBytes) > 0
-	}
-	lines := uint64(0)
-	if l := r.p.LocalityAt(r.p.Sites.LineBytes); l != nil {
-		lines = l.Lines()
-	}
-	threads := len(r.p.Totals.Threads) > 1
-	if !threads && !split && lines <= secondPages || !r.canReplay() {
-		return
-	}
-	c.replay = r.again(nil, nil, pageShift, false)
-}
-
 // others computes the cycles that are not waits for lines: cycles for address translation, for
 // references that cross a line boundary, and for threads that wait for each other.
 func (r *run) others() {
 	c := r.cost
 	n := len(r.p.Sites.Code)
 	c.pages, c.split = make([]float64, n), make([]float64, n)
+	if c.beside == nil {
+		return
+	}
+	c.pages, c.split = c.othersOf(r, &c.run, c.site, c.beside)
 	if c.replay == nil {
 		return
 	}
-	c.pages, c.split = c.othersOf(r, &c.run, c.site, c.replay)
 	for _, w := range c.replay.idle {
 		if !w.dynamic {
 			c.idle += w.cycles
@@ -264,15 +239,14 @@ func (r *run) others() {
 	}
 }
 
-func (c *costs) othersOf(r *run, m *measure, site [][]float64, of *counts) (pages, split []float64) {
-	for i := range of.sites {
-		n := &of.sites[i]
+func (c *costs) othersOf(r *run, m *measure, site [][]float64, of *beside) (pages, split []float64) {
+	for i := range of.split {
 		overlap := walkOverlap
 		if c.dependent(r, m, site, i) {
 			overlap = 1
 		}
-		pages = append(pages, (n.second*secondPageCycles+n.walks*walkCycles)/overlap)
-		split = append(split, float64(n.split)*splitCycles)
+		pages = append(pages, (of.second[i]*secondPageCycles+of.walks[i]*walkCycles)/overlap)
+		split = append(split, of.split[i]*splitCycles)
 	}
 	return pages, split
 }
@@ -300,80 +274,11 @@ func (r *run) unhash() {
 	}
 }
 
-// count counts the misses in the loop-compressed trace.
-func (r *run) count() {
-	if r.loops != nil {
-		r.counted = loopcount.CountMisses(r.loops, r.Machine.Levels, r.GoOn)
-	}
-}
-
-// exact replaces the estimated misses of sites by exact misses. With several threads, they come
-// from the replay. Otherwise, they are counted in the loop-compressed trace, with all references
-// sharing the caches.
-func (r *run) exact() {
-	c := r.cost
-	if len(r.p.Totals.Threads) > 1 {
-		if c.replay != nil {
-			c.run.misses, c.run.coherence = c.replay.misses, c.replay.coherence
-		}
-		return
-	}
-	exact := r.exactMisses()
-	for k := range exact {
-		if exact[k] != nil {
-			c.run.misses[k] = exact[k]
-		}
-	}
-	c.replay = r.withMisses(c.replay, pageShift)
-}
-
-// exactMisses returns the misses of the loop-compressed trace by level and site. They are nil for
-// levels that were not counted.
-func (r *run) exactMisses() [][]float64 {
-	if r.misses != nil {
-		return r.misses
-	}
-	r.misses = make([][]float64, len(r.Machine.Levels))
-	if r.counted == nil {
-		return r.misses
-	}
-	number := map[*profile.Site]int{}
-	for i := range r.p.Sites.Code {
-		number[&r.p.Sites.Code[i]] = i
-	}
-	for k := range r.counted.Levels {
-		m := r.counted.Levels[k].Result
-		if m == nil {
-			continue
-		}
-		r.misses[k] = make([]float64, len(r.p.Sites.Code))
-		for ref, counts := range m.Refs {
-			if i, ok := number[r.loops.Place(r.loops.Tree().References()[ref])]; ok {
-				r.misses[k][i] += float64(counts.Misses)
-			}
-		}
-	}
-	return r.misses
-}
-
-// withMisses adds the numbers of misses to the replay of the unchanged run if the replay did not
-// count them.
-func (r *run) withMisses(of *counts, pageShift uint) *counts {
-	if of == nil || of.misses != nil {
-		return of
-	}
-	of.misses = r.exactMisses()
-	if slices.ContainsFunc(of.misses, func(sites []float64) bool { return sites == nil }) {
-		return r.again(nil, nil, pageShift, true)
-	}
-	return of
-}
-
 // estimated reports whether the misses of sites are computed from stack distances, as for fully
 // associative caches.
 func (r *run) estimated() bool {
 	level := r.Machine.Levels[0]
-	return len(r.p.Totals.Threads) < 2 && r.p.Sites.Measured(level.Lines(), level.Ways) < 0 && (r.counted == nil || r.counted.Levels[0].Result == nil)
+	return len(r.p.Totals.Threads) < 2 && r.p.Sites.Measured(level.Lines(), level.Ways) < 0 && r.exactMisses()[0] == nil
 }
 
 // fetches returns the number of lines that a site fetches from below each level.
@@ -741,8 +646,8 @@ func (r *run) group() {
 		r.cost.bySite[s] = at
 		at.sites = append(at.sites, i)
 		at.references += s.References()
-		if of := r.cost.replay; of != nil {
-			at.crossing += float64(of.sites[i].split)
+		if of := r.cost.beside; of != nil {
+			at.crossing += of.split[i]
 		} else if s.Bytes <= nativeLeast {
 			at.crossing += float64(crossing(s, r.p.Sites.LineBytes))
 		}

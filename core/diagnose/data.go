@@ -110,8 +110,8 @@ func (r *run) translations() {
 		}
 		walks, second := 0.0, 0.0
 		for _, i := range at.sites {
-			walks += r.cost.replay.sites[i].walks
-			second += r.cost.replay.sites[i].second
+			walks += r.cost.beside.walks[i]
+			second += r.cost.beside.second[i]
 		}
 		hidden := walks*walkCycles < second*secondPageCycles // at best, instructions that do not wait hide page walks
 		walks += second
@@ -334,23 +334,32 @@ func (r *run) align(at *place, a record) bool {
 
 // remainSplit reports whether more than a quarter of the references that cross line boundaries
 // still cross them after a change of addresses. This happens in a grid, in which only one of
-// several neighbours can be aligned. remainSplit only counts references, and simulates no caches.
+// several neighbours can be aligned. remainSplit only counts references in parts of the run, and
+// simulates no caches.
 func (r *run) remainSplit(at *place, to rename) bool {
 	before, after := uint64(0), uint64(0)
 	native := make([]uint64, len(r.p.Sites.Code)) // 0 if the site belongs to another location
 	for _, i := range at.sites {
-		before += r.base().sites[i].split
 		native[i] = nativeBytes(r.cost.program, &r.p.Sites.Code[i])
 	}
 	shift := r.lineShift()
-	s := schedule{tree: r.loops.Tree(), goOn: r.GoOn, index: newSiteIndex(r.p)} // the order of threads does not matter here
+	some := r.parts()
+	if period := r.loops.Tree().Rows() / numParts; some.period == 0 && period > leastPart {
+		some = parts{period, leastPart}
+	}
+	s := schedule{tree: r.loops.Tree(), goOn: r.GoOn, index: newSiteIndex(r.p), parts: some} // the order of threads does not matter here
 	s.take = func(w *row) {
 		if w.index >= 0 && native[w.index] > 0 && w.bytes <= 2<<shift {
-			after += splits(to(w, int(w.index)), uint64(max(1, w.bytes)), native[w.index], shift)
+			bytes := uint64(max(1, w.bytes))
+			before += splits(w.addr, bytes, native[w.index], shift)
+			after += splits(to(w, int(w.index)), bytes, native[w.index], shift)
 		}
 	}
 	return !s.run() || 4*after > before
 }
+
+// leastPart is the number of rows in each part of the run that remainSplit reads.
+const leastPart = 1 << 18
 
 // padded tries to pad the rows of the arrays that conflict in the nests of a group.
 func (r *run) padded(g *group) *retrial {

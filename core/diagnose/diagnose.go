@@ -11,8 +11,9 @@
 //     determines how far fetches overlap. Loads whose address is the result of another load do not
 //     overlap. For such loads, the pipeline model computes the cycles from the average latency of
 //     each load.
-//  2. Replay (schedule.go, replay.go). A loop-compressed trace that is short enough is replayed in
-//     a simulation. The threads run in the order in which a machine with a core for each thread
+//  2. Misses and translations (unchanged.go). If one thread ran and its loops are regular, the misses
+//     of caches and TLBs are counted in the loop-compressed trace. Otherwise, a trace that is short
+//     enough is replayed in a simulation (schedule.go, replay.go). The threads run in the order in which a machine with a core for each thread
 //     would run them. The simulation also covers address translation, references that cross line
 //     boundaries, the thread that first stores to each page, and the time that threads wait for the
 //     slowest thread.
@@ -152,24 +153,28 @@ type run struct {
 	// renumbered reports whether the loops differ from the loops that the command numbers.
 	renumbered bool
 	counted    *loopcount.Misses // misses of the loops in each level; nil if not counted
-	full       map[int][]float64 // misses of the loops in fully associative caches of the levels' sizes
-	plain      map[plainNest]float64
-	trials     map[int]nestTrial      // by number of the nest
-	rolled     map[int]*change.Rolled // by number of the nest
-	sources    map[uint32]source      // by site, for the nests in rolled
-	misses     [][]float64            // the result of exactMisses; nil if it has not been called
-	hashed     []bool                 // levels whose sets are chosen by a hash
-	cost       *costs
-	places     []*place
-	taken      map[*place]float64 // share of a location's waits that findings include, 0 to 1
-	tried      map[*place]bool    // changes of the loops around a location were tried
-	untried    []func()           // functions that add findings at locations without other findings
-	moved      []record           // arrays for which a finding changes the layout
-	searched   map[string]bool    // functions with dependent loads for which reordering the elements saves nothing
-	swept      map[*place]uint64  // number of runs of the loops around a location
-	fused      map[*place]int     // the finding that fuses the loops around a location with other loops
-	instead    map[*place]string  // a change of the loop order that also splits a chain of dependent results
-	apart      [2]*counts         // replays with the changes of [apart], by whether words are copied; nil: not simulated yet
+	byLoop     [][]inLoop        // the result of inLoops; nil if it has not been called
+	// by level: conflict misses of the loops, as a share of their misses; nil if they could not be counted
+	conflictsIn map[int][]float64
+	mayBe       map[[2]int]bool // results of mayConflict, by nest and level
+	plain       map[plainNest]float64
+	trials      map[int]nestTrial      // by number of the nest
+	rolled      map[int]*change.Rolled // by number of the nest
+	sources     map[uint32]source      // by site, for the nests in rolled
+	misses      [][]float64            // the result of exactMisses; nil if it has not been called
+	number      map[*profile.Site]int  // indices in profile.Sites.Code; nil if not needed yet
+	hashed      []bool                 // levels whose sets are chosen by a hash
+	cost        *costs
+	places      []*place
+	taken       map[*place]float64 // share of a location's waits that findings include, 0 to 1
+	tried       map[*place]bool    // changes of the loops around a location were tried
+	untried     []func()           // functions that add findings at locations without other findings
+	moved       []record           // arrays for which a finding changes the layout
+	searched    map[string]bool    // functions with dependent loads for which reordering the elements saves nothing
+	swept       map[*place]uint64  // number of runs of the loops around a location
+	fused       map[*place]int     // the finding that fuses the loops around a location with other loops
+	instead     map[*place]string  // a change of the loop order that also splits a chain of dependent results
+	apart       [2]*counts         // replays with the changes of [apart], by whether words are copied; nil: not simulated yet
 
 	replaying sync.Mutex // protects these fields while replays run
 	replayed  uint64     // number of rows replayed
@@ -193,7 +198,7 @@ func Run(p *profile.Profile, o Options) (*Diagnosis, error) {
 	}
 	readable := o.Readable
 	o.Readable = func(name string) string { return shortName(readable(name)) }
-	r := &run{Options: o, p: p, taken: map[*place]float64{}, tried: map[*place]bool{}, searched: map[string]bool{}, swept: map[*place]uint64{}, instead: map[*place]string{}, fused: map[*place]int{}, full: map[int][]float64{}, plain: map[plainNest]float64{}, trials: map[int]nestTrial{}, rolled: map[int]*change.Rolled{}, sources: map[uint32]source{}, out: &Diagnosis{}}
+	r := &run{Options: o, p: p, taken: map[*place]float64{}, tried: map[*place]bool{}, searched: map[string]bool{}, swept: map[*place]uint64{}, instead: map[*place]string{}, fused: map[*place]int{}, conflictsIn: map[int][]float64{}, mayBe: map[[2]int]bool{}, plain: map[plainNest]float64{}, trials: map[int]nestTrial{}, rolled: map[int]*change.Rolled{}, sources: map[uint32]source{}, out: &Diagnosis{}}
 	if len(p.Loops) > 0 {
 		l, err := answers.NewLoops(p, mostNests)
 		if err != nil {

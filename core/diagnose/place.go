@@ -47,6 +47,8 @@ type placer struct {
 	}
 	placed []placed // by index of the line
 
+	_ gap
+
 	next       []visit // the visits that were added last
 	full, free chan []visit
 	done       chan struct{}

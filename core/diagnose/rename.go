@@ -70,7 +70,7 @@ func (r *run) cyclesOf(of *counts) (bySite []float64, idle float64) {
 	if err != nil {
 		return nil, 0
 	}
-	pages, split := r.cost.othersOf(r, &m, waits, of)
+	pages, split := r.cost.othersOf(r, &m, waits, of.beside())
 	for i := range waits {
 		bySite = append(bySite, sum(waits[i])+pages[i]+split[i])
 	}

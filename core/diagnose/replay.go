@@ -365,40 +365,47 @@ func (c *recent) use(page uint64) bool {
 // rename returns the address of a reference after a change.
 type rename func(r *row, site int) trace.Addr
 
-// replay is the state of one replay.
+// replay is the state of one replay. In a replay of several threads, references are prepared while
+// earlier references are passed to the caches: the fields before the first gap are for both, the next
+// fields are for the preparation, and the rest is for the caches.
 type replay struct {
 	*counts
-	schedule
 	to        rename // nil if addresses are unchanged
 	shift     uint   // log2 of the line size
 	pageShift uint
+	like      bool // strides are only needed for sites with atomic operations
 	levels    []hierarchy.Cache
-	caches    [][]*lru // caches by level and number
-	group     []int    // by level: number of cores that share a cache
-	private   int      // number of levels that are private to a core
-	used      int      // number of lines that have been used
-	cores     [mostCores]core
-	uses      []siteAccesses      // by site
-	groups    [mostCores]struct { // by thread: the group of lines looked up last
+	placer    *placer           // nil if there is only one thread, or if like is set
+	until     int               // the number of the synchronisation point at which the replay ends; 0: at the end of the trace
+	native    []uint64          // size of the widest machine access, by site
+	atomic    []bool            // by site: whether it performs atomic operations
+	locks     func(uint32) bool // whether a block ends with a call that waits for a lock; nil if no block does
+	perFetch  []float64         // cycles per fetch, by site and level
+	perVisit  []float64         // cycles per execution, by block
+	perMiss   float64           // cycles per coherence miss
+	last      []lastOf          // the last reference, by site and thread
+	uses      []siteAccesses    // by site
+
+	_ gap
+
+	groups [mostCores]struct { // by thread: the group of lines looked up last
 		key    trace.Line // plus one
 		number uint32
 	}
-	overfull bool              // there are too many groups
-	placer   *placer           // nil if there is only one thread, or if like is set
-	like     bool              // strides are only needed for sites with atomic operations
-	taken    uint64            // number of references
-	met      int               // number of synchronisation points
-	until    int               // the number of the synchronisation point at which the replay ends; 0: at the end of the trace
-	begun    []beginning       // the counts at some of these points
-	enough   atomic.Bool       // this point was reached
-	prepared []row             // the accesses of the current reference, if there is only one thread
-	last     []lastOf          // the last reference, by site and thread
-	perFetch []float64         // cycles per fetch, by site and level
-	perVisit []float64         // cycles per execution, by block
-	perMiss  float64           // cycles per coherence miss
-	native   []uint64          // size of the widest machine access, by site
-	atomic   []bool            // by site: whether it performs atomic operations
-	locks    func(uint32) bool // whether a block ends with a call that waits for a lock; nil if no block does
+	overfull bool // there are too many groups
+
+	schedule
+
+	caches   [][]*lru // caches by level and number
+	group    []int    // by level: number of cores that share a cache
+	private  int      // number of levels that are private to a core
+	used     int      // number of lines that have been used
+	cores    [mostCores]core
+	taken    uint64      // number of references
+	met      int         // number of synchronisation points
+	begun    []beginning // the counts at some of these points
+	enough   atomic.Bool // the synchronisation point until was reached
+	prepared []row       // the accesses of the current reference, if there is only one thread
 	// number of lock operations, and of atomic operations on the same word as the previous atomic
 	// operation, since the last synchronisation point
 	claims   int
@@ -419,7 +426,6 @@ type replay struct {
 type core struct {
 	near   [nearLines + 1]uint64 // the most recently used lines, plus one
 	caches []*lru                // the cache that the core uses in each level
-	tlb    tlb                   // used if there is only one thread; otherwise, the placer has the TLBs
 	latest uint64                // the most recently used page, plus one
 
 	work    float64   // cycles of the executed blocks
@@ -996,8 +1002,10 @@ func (s *replay) access(i int, r *row) {
 // followed contains the accesses to lines and pages that have not been passed to the caches yet, in
 // a replay with one thread.
 type followed struct {
+	_                    gap
 	lines, pages         []uint64
 	lineSites, pageSites []int32
+	_                    gap
 }
 
 // mostLatest is the number of recently used lines that are remembered. It is a power of two.
@@ -1012,8 +1020,7 @@ func (f *followed) reset() {
 // returns false if the replay was stopped.
 func (s *replay) alone(levels bool) bool {
 	s.start(0)
-	k := &s.cores[0]
-	k.tlb = newTLB()
+	tlb, caches := newTLB(), s.cores[0].caches
 	second, walks := bySite[float64](len(s.sites)), bySite[float64](len(s.sites))
 	tasks := 3
 	if s.differ = mostLatest - 1; levels {
@@ -1021,15 +1028,15 @@ func (s *replay) alone(levels bool) bool {
 	} else {
 		s.misses = nil
 	}
-	for _, cache := range k.caches {
+	for _, cache := range caches {
 		s.differ &= cache.sets&-cache.sets - 1
 	}
 	for level := range s.misses {
 		s.misses[level] = bySite[float64](len(s.sites))
 		tasks++
 	}
-	var now, next followed
-	s.followed = &next
+	now, next := new(followed), new(followed)
+	s.followed = next
 	var rows, read []row
 	for more := true; more || len(rows) > 0 || len(now.pages)+len(now.lines) > 0; {
 		last := !more
@@ -1047,16 +1054,18 @@ func (s *replay) alone(levels bool) bool {
 					s.order.flush()
 				}
 			case 2:
+				sites := now.pageSites
 				for j, page := range now.pages {
-					k.tlb.use(page, now.pageSites[j], second, walks)
+					tlb.use(page, sites[j], second, walks)
 				}
 			default:
-				k.caches[task-3].follow(now.lines, now.lineSites, s.misses[task-3])
+				caches[task-3].follow(now.lines, now.lineSites, s.misses[task-3])
 			}
 		})
 		rows, read = read, rows
 		now, next = next, now
 		next.reset()
+		s.followed = next
 	}
 	s.translations(second, walks)
 	return !s.stopped
@@ -1072,8 +1081,8 @@ func (s *replay) translations(second, walks []float64) {
 // bySite returns a slice with an element for each site. The slice shares no cache line of the host
 // with other memory.
 func bySite[T any](sites int) []T {
-	const apart = 16
-	return make([]T, apart+sites+apart)[apart : apart+sites]
+	const around = 16
+	return make([]T, around+sites+around)[around : around+sites]
 }
 
 // follow performs accesses, and counts the misses of each site.

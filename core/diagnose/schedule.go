@@ -44,23 +44,18 @@ const mostAhead = 1 << 21
 const mostCores = 64
 
 // schedule delivers the rows of a loop-compressed trace in the order of a machine that runs every
-// thread on its own core.
+// thread on its own core. It reads the next rows while it passes on earlier rows. The state of the
+// two is in different cache lines of the host.
 type schedule struct {
 	tree *loops.Tree
 	// divide is called, in trace order, for each reference with a site, which is the last row. It
 	// replaces the reference by one or more rows; may be nil
 	divide  func(rows []row) []row
-	take    func(*row)
 	index   *siteIndex                          // nil if references have no sites
 	reuse   *reuse                              // nil if there is only one thread
 	order   *reorder                            // also receives block entries; nil if the order is not changed
 	alloc   func(addr trace.Addr, bytes uint64) // called for each allocation, in trace order; may be nil
-	joined  func()                              // called when all threads have synchronised
-	forked  func()                              // called when the threads begin
 	goOn    func() bool
-	clock   [mostCores]float64 // the clock of each thread, which take advances
-	met     float64            // clock at the last synchronisation point
-	worked  uint64             // a bit for each thread that has run since then
 	numbers map[uint32]uint8
 	rest    *loops.Expander // rows that have not yet been read
 	batch   *trace.Batch
@@ -69,8 +64,17 @@ type schedule struct {
 	stopped bool
 	parts   parts
 	past    uint64 // number of rows read or skipped
-	known   int    // number of threads seen so far
 	threads int    // number of threads in the trace
+
+	_ gap
+
+	take    func(*row)
+	joined  func()             // called when all threads have synchronised
+	forked  func()             // called when the threads begin
+	clock   [mostCores]float64 // the clock of each thread, which take advances
+	met     float64            // clock at the last synchronisation point
+	worked  uint64             // a bit for each thread that has run since then
+	known   int                // number of threads seen so far
 	regions bool
 	open    bool
 	master  uint8
@@ -86,7 +90,13 @@ type schedule struct {
 	rows    int
 	full    int            // number of rows that are buffered before they are passed on
 	inner   [mostCores]int // number of nested regions of each thread
+
+	_ gap
 }
+
+// gap separates data of goroutines that run at the same time. Otherwise, each write by one of them
+// would take the cache line away from the other.
+type gap [128]byte
 
 // member is the remaining work of a thread.
 type member struct {

@@ -50,7 +50,7 @@ func (r *run) nests() {
 	if r.loops == nil || r.loops.Nests == 0 || r.p.State.Partial {
 		return
 	}
-	if r.counted == nil {
+	if !slices.ContainsFunc(r.inLoops(), func(level []inLoop) bool { return level != nil }) {
 		return
 	}
 	// Copies of a loop that the compiler made have their largest waits at the same source location.
@@ -89,10 +89,12 @@ func (r *run) nests() {
 	var levels []int
 	for _, g := range list[:min(mostTried, len(list))] {
 		if _, err := r.trialOf(g.largest); err == nil && r.taken[g.at] <= 0.5 && g.wait+g.cycles >= leastWait*r.out.Cycles {
-			levels = append(levels, worstOf(g.waits))
+			if worst := worstOf(g.waits); r.mayConflict(g.largest, worst) {
+				levels = append(levels, worst)
+			}
 		}
 	}
-	r.countFull(levels)
+	r.countConflicts(levels)
 	for i, g := range list {
 		if r.taken[g.at] > 0.5 {
 			continue
@@ -371,9 +373,9 @@ func (r *run) rollNest(nest int) *change.Rolled {
 func (r *run) copies(site uint32) uint64 { return max(1, r.sources[site].copies) }
 
 // nestWaits returns the cycles that a loop waits, by the level that misses. The cycles are the
-// loop's exactly counted misses, multiplied by the wait per line at its source locations.
+// loop's misses, multiplied by the wait per line at its source locations.
 func (r *run) nestWaits(loop int) []float64 {
-	counted := r.counted
+	levels := r.inLoops()
 	waits := make([]float64, len(r.cost.levels))
 	for k := range waits {
 		cycles, lines := 0.0, 0.0
@@ -385,10 +387,10 @@ func (r *run) nestWaits(loop int) []float64 {
 			}
 		}
 		own := lines
-		if m := counted.Levels[k]; m.Result != nil {
-			own = float64(m.ByLoop[loop].Misses)
-			if k+1 < len(counted.Levels) && counted.Levels[k+1].Result != nil {
-				own = max(0, own-float64(counted.Levels[k+1].ByLoop[loop].Misses))
+		if levels[k] != nil {
+			own = levels[k][loop].misses
+			if k+1 < len(levels) && levels[k+1] != nil {
+				own = max(0, own-levels[k+1][loop].misses)
 			}
 		}
 		waits[k] = cycles * min(1, share(own, lines))
@@ -402,9 +404,9 @@ func (r *run) nestWaits(loop int) []float64 {
 func (r *run) average(g *group, nests ...int) {
 	g.perRun, g.repeated, g.times = make([]float64, len(r.cost.levels)), 1, 1
 	accesses := func(nest int) float64 {
-		for k := range g.perRun {
-			if m := r.counted.Levels[k]; m.Result != nil {
-				return float64(m.ByLoop[nest].Accesses)
+		for _, level := range r.inLoops() {
+			if level != nil {
+				return level[nest].accesses
 			}
 		}
 		return 0
@@ -420,13 +422,13 @@ func (r *run) average(g *group, nests ...int) {
 		g.times = all / once
 	}
 	for k := range g.perRun {
-		m := r.counted.Levels[k]
-		if m.Result == nil || len(r.p.Totals.Threads) > 1 { // each thread has its own caches
+		level := r.inLoops()[k]
+		if level == nil || len(r.p.Totals.Threads) > 1 { // each thread has its own caches
 			g.perRun[k] = -1
 			continue
 		}
 		for _, nest := range g.loops {
-			g.perRun[k] += float64(m.ByLoop[nest].Misses) / g.times
+			g.perRun[k] += level[nest].misses / g.times
 		}
 	}
 }
@@ -1281,11 +1283,24 @@ func (r *run) sameSource(n *loops.Nest, fuse change.Fuse) bool {
 	return look(b.Body, func(at *place) bool { return places[at] })
 }
 
-// translations describes the TLBs as caches, with the cost of a miss in each TLB.
-var translations = []struct {
+// translation describes a TLB as a cache, with the cost of a miss.
+type translation struct {
 	cache  misses.Cache
 	cycles float64
-}{
+}
+
+// level returns the TLB as a level of a hierarchy.
+func (t translation) level() hierarchy.Cache {
+	c := t.cache
+	level := hierarchy.Cache{Name: "TLB", SizeBytes: c.Lines() * c.LineBytes, LineBytes: uint32(c.LineBytes)}
+	if c.Sets > 1 {
+		level.Ways = uint32(c.Ways)
+	}
+	return level
+}
+
+// translations describes the TLBs.
+var translations = []translation{
 	{misses.Cache{LineBytes: 1 << pageShift, Sets: firstPages / firstPageWays, Ways: firstPageWays}, secondPageCycles},
 	{misses.Cache{LineBytes: 1 << pageShift, Sets: secondPages / secondPageWays, Ways: secondPageWays}, walkCycles - secondPageCycles},
 }
@@ -1365,13 +1380,13 @@ const countingInstrs = 3
 // in fully associative caches.
 func (r *run) conflictWaits(g *group) (cycles float64) {
 	for k, wait := range g.waits {
-		m := r.counted.Levels[k]
-		if m.Result == nil {
+		level := r.inLoops()[k]
+		if level == nil {
 			continue
 		}
 		misses, conflicts := 0.0, 0.0
 		for _, loop := range g.loops {
-			misses += float64(m.ByLoop[loop].Misses)
+			misses += level[loop].misses
 			conflicts += r.conflictMisses(loop, k)
 		}
 		cycles += wait * min(1, share(conflicts, misses))
@@ -1797,32 +1812,8 @@ func (r *run) conflicts(loop, level int) bool { return r.conflict(loop, level, 2
 // conflict reports whether the share of conflict misses among a loop's misses in a level is larger
 // than 1/of.
 func (r *run) conflict(loop, level int, of float64) bool {
-	m := r.counted.Levels[level]
-	return m.Result != nil && of*r.conflictMisses(loop, level) > float64(m.ByLoop[loop].Misses)
-}
-
-// countFull counts the misses of the loops in fully associative caches of the levels' sizes, unless
-// they are already counted.
-func (r *run) countFull(levels []int) {
-	slices.Sort(levels)
-	levels = slices.DeleteFunc(slices.Compact(levels), func(level int) bool { _, ok := r.full[level]; return ok })
-	counted := make([][]float64, len(levels))
-	parallel.Each(len(levels), func(n int) {
-		c := r.Machine.Levels[levels[n]]
-		c.Ways = 0
-		count := loopcount.CountMisses
-		if l := r.p.LocalityAt(c.LineBytes); l != nil && r.p.Sampled == nil && l.Lines() <= c.Lines() {
-			count = loopcount.CountFirst // such a cache never evicts a line
-		}
-		if m := count(r.loops, []hierarchy.Cache{c}, r.GoOn); m != nil {
-			for i := range m.Levels[0].ByLoop {
-				counted[n] = append(counted[n], float64(m.Levels[0].ByLoop[i].Misses))
-			}
-		}
-	})
-	for n, level := range levels {
-		r.full[level] = counted[n]
-	}
+	in := r.inLoops()[level]
+	return in != nil && of*r.conflictMisses(loop, level) > in[loop].misses
 }
 
 // worstOf returns the index of the level whose misses cause the longest waits.
@@ -1836,18 +1827,16 @@ func worstOf(waits []float64) int {
 	return worst
 }
 
-// conflictMisses returns the misses of a loop in a level minus its misses in a fully associative cache of the
-// same size. The misses of the level must have been counted.
+// conflictMisses returns the conflict misses of a loop in a level.
 func (r *run) conflictMisses(loop, level int) float64 {
-	if r.hashed[level] {
+	if r.hashed[level] || !r.mayConflict(loop, level) {
 		return 0
 	}
-	r.countFull([]int{level})
-	full := r.full[level]
-	if full == nil { // counting was stopped
-		return 0
+	r.countConflicts([]int{level})
+	if in := r.conflictsIn[level]; in != nil { // nil if counting was stopped
+		return in[loop] * r.inLoops()[level][loop].misses
 	}
-	return max(0, float64(r.counted.Levels[level].ByLoop[loop].Misses)-full[loop])
+	return 0
 }
 
 func kindOf(c change.Change) Kind {
@@ -1870,11 +1859,11 @@ func kindOf(c change.Change) Kind {
 func (r *run) why(kind Kind, loop, level int) string {
 	name := r.Machine.Levels[level].Name
 	counts := ""
-	if m := r.counted.Levels[level]; m.Result != nil {
-		c := m.ByLoop[loop]
-		counts = ratio(c.Misses, c.Accesses) + " of the accesses in this loop miss in " + name
+	if in := r.inLoops()[level]; in != nil {
+		c := in[loop]
+		counts = percent(share(c.misses, c.accesses)) + " of the accesses in this loop miss in " + name
 		switch {
-		case c.Misses == 0:
+		case c.misses == 0:
 		case kind == Conflict && r.conflictMisses(loop, level) > 0:
 			counts += r.conflictWords(loop, level)
 		case (kind == Capacity || kind == Stride) && r.conflicts(loop, level):
@@ -1895,7 +1884,7 @@ func (r *run) why(kind Kind, loop, level int) string {
 
 // conflictWords returns a clause that states the share of a loop's misses that are conflict misses.
 func (r *run) conflictWords(loop, level int) string {
-	return "; " + ratio(uint64(r.conflictMisses(loop, level)), r.counted.Levels[level].ByLoop[loop].Misses) + " of these would hit if the cache were fully associative: lines that are used together share few sets"
+	return "; " + percent(share(r.conflictMisses(loop, level), r.inLoops()[level][loop].misses)) + " of these would hit if the cache were fully associative: lines that are used together share few sets"
 }
 
 // strideWords describes the stride of the array with the largest stride.

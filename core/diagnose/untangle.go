@@ -37,38 +37,74 @@ func (r *run) untangled(t *loops.Tree) *loops.Tree {
 	if turns < leastTurns || t.Rows()/turns > mostTurn {
 		return nil
 	}
-	of := untangling{folder: loops.NewFolder(0), number: map[uint32]int{}}
+	of := newUntangling()
 	rest, b := t.Expand(), trace.NewBatch(0)
+	stopped := false
 	for {
 		err := rest.Next(b)
 		if err == io.EOF {
 			break
 		}
-		if err != nil || !r.GoOn() || of.take(b) != nil {
-			return nil
+		if stopped = err != nil || !r.GoOn(); stopped {
+			break
 		}
+		of.take(b)
 	}
-	if of.flush() != nil {
-		return nil
-	}
-	if out := of.folder.Finish(); 2*out.Size().Nodes < t.Size().Nodes {
+	if out := of.finish(); out != nil && !stopped && 2*out.Size().Nodes < t.Size().Nodes {
 		return out
 	}
 	return nil
 }
 
-// untangling keeps the rows of each thread until an event.
+// untangling keeps the rows of each thread until an event. A goroutine folds the rows that were kept
+// while the next rows are taken.
 type untangling struct {
-	folder  *loops.Folder
 	number  map[uint32]int // number of each thread in rows
 	threads []*trace.Batch
 	rows    int
+	folder  *loops.Folder
+	failed  bool // the folder failed
+	// the rows of the threads between two events
+	full, free chan []*trace.Batch
+	done       chan struct{}
+}
+
+// newUntangling starts the goroutine. The caller must call finish.
+func newUntangling() *untangling {
+	const sets = 2
+	u := &untangling{folder: loops.NewFolder(0), number: map[uint32]int{}, full: make(chan []*trace.Batch, sets), free: make(chan []*trace.Batch, sets), done: make(chan struct{})}
+	for range sets {
+		u.free <- nil
+	}
+	go func() {
+		for threads := range u.full {
+			for _, b := range threads {
+				if b.Len() > 0 {
+					u.failed = u.failed || u.folder.Consume(b) != nil
+					b.Reset()
+				}
+			}
+			u.free <- threads
+		}
+		close(u.done)
+	}()
+	return u
+}
+
+// finish folds the remaining rows. It returns nil if folding failed.
+func (u *untangling) finish() *loops.Tree {
+	u.flush()
+	close(u.full)
+	if <-u.done; u.failed {
+		return nil
+	}
+	return u.folder.Finish()
 }
 
 // mostTangled is the largest number of rows that are kept.
 const mostTangled = 1 << 21
 
-func (u *untangling) take(b *trace.Batch) error {
+func (u *untangling) take(b *trace.Batch) {
 	if b.Thread == nil {
 		b.NeedThread()
 	}
@@ -79,41 +115,31 @@ func (u *untangling) take(b *trace.Batch) error {
 		}
 		n, ok := u.number[b.Thread[i]]
 		if !ok {
-			n = len(u.threads)
+			n = len(u.number)
 			u.number[b.Thread[i]] = n
-			u.threads = append(u.threads, trace.NewBatch(0))
 		}
 		event := !stays(b.Kind[i])
 		if event || u.rows > mostTangled {
-			if err := u.flush(); err != nil {
-				return err
-			}
+			u.flush()
+		}
+		for n >= len(u.threads) {
+			u.threads = append(u.threads, trace.NewBatch(0))
 		}
 		u.threads[n].NeedLike(b)
 		u.threads[n].AppendRows(b, i, end)
 		if u.rows += end - i; event {
-			if err := u.flush(); err != nil {
-				return err
-			}
+			u.flush()
 		}
 		i = end
 	}
-	return nil
 }
 
 // flush passes on the rows that are kept.
-func (u *untangling) flush() error {
-	for _, b := range u.threads {
-		if b.Len() == 0 {
-			continue
-		}
-		if err := u.folder.Consume(b); err != nil {
-			return err
-		}
-		b.Reset()
+func (u *untangling) flush() {
+	if u.rows > 0 {
+		u.full <- u.threads
+		u.threads, u.rows = <-u.free, 0
 	}
-	u.rows = 0
-	return nil
 }
 
 // stays reports whether rows of a kind are not events at which threads may meet.

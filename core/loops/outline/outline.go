@@ -382,16 +382,28 @@ func (o *Outline) Path(loop int) (path []int) {
 
 // Refs returns the distinct references of a loop and of the loops in it, in program order.
 func (o *Outline) Refs(loop int) (list []loops.Reference) {
-	l := &o.Loops[loop]
-	n := o.nests[l.Nest]
 	known := map[loops.Reference]bool{}
-	for k := l.item; k < n.items[l.item].end; k++ {
-		if it := &n.items[k]; !it.loop && it.ref.Kind.IsReference() && !known[it.ref] {
-			known[it.ref] = true
-			list = append(list, it.ref)
+	for ref := range o.Executions(loop) {
+		if !known[ref] {
+			known[ref] = true
+			list = append(list, ref)
 		}
 	}
 	return list
+}
+
+// Executions yields each reference of a loop, including inner loops, and the number of its
+// executions over all runs. A reference may be yielded several times.
+func (o *Outline) Executions(loop int) iter.Seq2[loops.Reference, uint64] {
+	l := &o.Loops[loop]
+	n := o.nests[l.Nest]
+	return func(yield func(loops.Reference, uint64) bool) {
+		for k := l.item; k < n.items[l.item].end; k++ {
+			if it := &n.items[k]; !it.loop && it.ref.Kind.IsReference() && !yield(it.ref, n.counts[k]) {
+				return
+			}
+		}
+	}
 }
 
 // Share returns a number of references as a fraction of all references, from 0 to 1.
