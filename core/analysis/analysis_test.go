@@ -73,8 +73,8 @@ func finish(t *testing.T, runner *analysis.Runner) {
 }
 
 // interrupted saves and resumes a run up to ten times, each time after at most the given number of
-// steps, and returns the result. open returns a reader of the trace. see is called with some of the
-// results so far.
+// steps, and returns the result. open returns a reader of the trace. see, if not nil, is called with
+// some of the results so far.
 func interrupted(t *testing.T, rng *rand.Rand, spec analysis.Spec, steps int, open func() trace.Reader, see func(*profile.Profile)) *profile.Profile {
 	t.Helper()
 	var saved []byte
@@ -86,11 +86,11 @@ func interrupted(t *testing.T, rng *rand.Rand, spec analysis.Spec, steps int, op
 		if err != nil {
 			t.Fatal(err)
 		}
-		for range 1 + rng.IntN(steps) {
+		for range rng.IntN(steps + 1) {
 			if err = r.Step(); err != nil {
 				break
 			}
-			if rng.IntN(5) == 0 {
+			if see != nil && rng.IntN(5) == 0 {
 				see(checked(t, r.Profile(profile.State{})))
 			}
 		}
@@ -101,7 +101,37 @@ func interrupted(t *testing.T, rng *rand.Rand, spec analysis.Spec, steps int, op
 		for err == nil {
 			err = r.Step()
 		}
+		if err != io.EOF {
+			t.Fatal(err)
+		}
 		return checked(t, r.Finish(profile.State{}))
+	}
+}
+
+// appended appends random neighbouring segments until only one segment is left.
+func appended(t *testing.T, rng *rand.Rand, spec analysis.Spec, parts []*profile.Profile) (*profile.Profile, error) {
+	t.Helper()
+	for len(parts) > 1 {
+		i := rng.IntN(len(parts) - 1)
+		joined, err := analysis.Append(spec, parts[i], parts[i+1])
+		if err != nil {
+			return nil, err
+		}
+		parts = slices.Replace(parts, i, i+2, checked(t, joined))
+	}
+	return parts[0], nil
+}
+
+// allocatesNothing checks that the steps of a run allocate no memory after the given number of steps.
+func allocatesNothing(t *testing.T, r *analysis.Runner, steps int) {
+	t.Helper()
+	for range steps {
+		if err := r.Step(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := testing.AllocsPerRun(100, func() { _ = r.Step() }); n > 0 {
+		t.Errorf("%v allocations per batch, want 0", n)
 	}
 }
 
@@ -305,15 +335,11 @@ func TestAppend(t *testing.T) {
 			parts = append(parts, run(t, part, tracetest.NewReader(tracetest.Part(whole, lo, hi), 1+rng.IntN(4096))))
 			lo = hi
 		}
-		for len(parts) > 1 { // join any two neighbouring parts
-			i := rng.IntN(len(parts) - 1)
-			joined, err := analysis.Append(spec, parts[i], parts[i+1])
-			if err != nil {
-				t.Fatal(err)
-			}
-			parts = slices.Replace(parts, i, i+2, checked(t, joined))
+		got, err := appended(t, rng, spec, parts)
+		if err != nil {
+			t.Fatal(err)
 		}
-		if !bytes.Equal(analysis.AsSegment(parts[0]).Encode(), want.Encode()) {
+		if !bytes.Equal(analysis.AsSegment(got).Encode(), want.Encode()) {
 			t.Fatalf("seed %d: the joined profile differs from the profile of the whole trace", seed)
 		}
 	}
@@ -361,34 +387,10 @@ func TestSaveRestore(t *testing.T) {
 		rng := rand.New(rand.NewPCG(seed, 5))
 		whole := random(rng, 1+rng.IntN(20_000))
 		spec := specs(rng, whole.Len())
-		want := run(t, spec, tracetest.NewReader(whole, 4096)).Encode()
-		var saved []byte
-		for {
-			r, err := analysis.NewRunner(spec, tracetest.NewReader(whole, 1+rng.IntN(4096)))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if saved != nil {
-				if err := r.Restore(saved); err != nil {
-					t.Fatal(err)
-				}
-			}
-			for range rng.IntN(30) {
-				if err = r.Step(); err != nil {
-					break
-				}
-			}
-			if err == nil && rng.IntN(6) > 0 {
-				saved = r.Save()
-				continue
-			}
-			if err == nil {
-				finish(t, r)
-			}
-			if !bytes.Equal(r.Profile(profile.State{}).Encode(), want) {
-				t.Fatalf("seed %d: the result of the resumed run differs from the result of the uninterrupted run", seed)
-			}
-			break
+		want := run(t, spec, tracetest.NewReader(whole, 4096))
+		got := interrupted(t, rng, spec, 30, func() trace.Reader { return tracetest.NewReader(whole, 1+rng.IntN(4096)) }, nil)
+		if !bytes.Equal(got.Encode(), want.Encode()) {
+			t.Fatalf("seed %d: the result of the resumed run differs from the result of the uninterrupted run", seed)
 		}
 	}
 }
@@ -515,14 +517,7 @@ func TestStepAllocatesNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for range 300 {
-		if err := r.Step(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if n := testing.AllocsPerRun(20, func() { _ = r.Step() }); n > 0 {
-		t.Errorf("%v allocations per batch in steady state, want none", n)
-	}
+	allocatesNothing(t, r, 300)
 }
 
 // Each thread is listed once, in ascending order, for any order of the threads' first references.

@@ -449,6 +449,26 @@ func TestBlocksWithAnyNumberOfWorkers(t *testing.T) {
 	}
 }
 
+// inSegments analyses random segments of a trace, each of which begins with a block and contains a
+// reference, and joins them in random order. It returns an error if they cannot be joined.
+func inSegments(t *testing.T, rng *rand.Rand, spec analysis.Spec, p *trace.Program, whole *trace.Batch) (*profile.Profile, error) {
+	t.Helper()
+	var parts []*profile.Profile
+	for lo := 0; lo < whole.Len(); {
+		hi := min(whole.Len(), lo+1+rng.IntN(1+whole.Len()/4))
+		for hi < whole.Len() && (references(whole, hi) == references(whole, lo) || whole.Kind[hi] != trace.BlockEntry) {
+			hi++
+		}
+		spec.Start = references(whole, lo)
+		part, err := alone(t, spec, reading(p, tracetest.Part(whole, lo, hi), 1+rng.IntN(4096)))
+		if err != nil {
+			return nil, err
+		}
+		parts, lo = append(parts, part), hi
+	}
+	return appended(t, rng, spec, parts)
+}
+
 // For any grouping in which segments are joined, the result and the state equal the result and the
 // state of the whole trace.
 func TestBlocksInSegments(t *testing.T) {
@@ -461,33 +481,9 @@ func TestBlocksInSegments(t *testing.T) {
 		spec := blocksAlone
 		spec.Mergeable = true
 		want, _ := alone(t, spec, reading(p, whole, 4096))
-		var parts []*profile.Profile
-		lo := 0
-		for lo < whole.Len() {
-			hi := min(whole.Len(), lo+1+rng.IntN(1+whole.Len()/4))
-			for hi < whole.Len() && (references(whole, hi) == references(whole, lo) || whole.Kind[hi] != trace.BlockEntry) {
-				hi++
-			}
-			spec.Start = references(whole, lo)
-			part, err := alone(t, spec, reading(p, tracetest.Part(whole, lo, hi), 1+rng.IntN(4096)))
-			if err != nil {
-				torn++
-				parts = nil
-				break
-			}
-			parts, lo = append(parts, part), hi
-		}
-		for len(parts) > 1 {
-			i := rng.IntN(len(parts) - 1)
-			sum, err := analysis.Append(spec, parts[i], parts[i+1])
-			if err != nil {
-				torn++
-				parts = nil
-				break
-			}
-			parts = slices.Replace(parts, i, i+2, checked(t, sum))
-		}
-		if len(parts) == 1 && !bytes.Equal(analysis.AsSegment(parts[0]).Encode(), analysis.AsSegment(want).Encode()) {
+		if got, err := inSegments(t, rng, spec, p, whole); err != nil {
+			torn++
+		} else if !bytes.Equal(analysis.AsSegment(got).Encode(), analysis.AsSegment(want).Encode()) {
 			t.Fatalf("seed %d: the joined result differs from the result of the whole trace", seed)
 		}
 	}

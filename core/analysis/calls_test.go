@@ -197,58 +197,16 @@ func TestCallPathsOfSegments(t *testing.T) {
 		if got := toItsEnd(t, divided(t, spec, file, 3, 1+rng.IntN(1000), counting(&joined))); !bytes.Equal(got, want.Encode()) {
 			t.Fatalf("seed %d: the result of workers that read the trace themselves differs from the result of one worker", seed)
 		}
-		r, err := analysis.NewRunner(spec, reading(p, whole, 1+rng.IntN(500)))
-		for lives := 0; err == nil && lives < 5; lives++ {
-			for range 1 + rng.IntN(5) {
-				if err == nil {
-					err = r.Step()
-				}
-			}
-			if err == nil {
-				saved := r.Save()
-				if r, err = analysis.NewRunner(spec, reading(p, whole, 1+rng.IntN(500))); err == nil {
-					err = r.Restore(saved)
-				}
-				if err != nil {
-					t.Fatal(err)
-				}
-			}
-		}
-		for err == nil {
-			err = r.Step()
-		}
 		again, _ := alone(t, spec, reading(p, whole, 4096))
-		if got := r.Finish(profile.State{}); !bytes.Equal(got.Encode(), again.Encode()) {
+		got := interrupted(t, rng, spec, 5, func() trace.Reader { return reading(p, whole, 1+rng.IntN(500)) }, nil)
+		if !bytes.Equal(got.Encode(), again.Encode()) {
 			t.Fatalf("seed %d: the result differs after interruptions", seed)
 		}
 		spec.Mergeable = true
 		want, _ = alone(t, spec, reading(p, whole, 4096))
-		var parts []*profile.Profile
-		for lo := 0; lo < whole.Len(); {
-			hi := min(whole.Len(), lo+1+rng.IntN(1+whole.Len()/4))
-			for hi < whole.Len() && (references(whole, hi) == references(whole, lo) || whole.Kind[hi] != trace.BlockEntry) {
-				hi++
-			}
-			spec.Start = references(whole, lo)
-			part, err := alone(t, spec, reading(p, tracetest.Part(whole, lo, hi), 1+rng.IntN(4096)))
-			if err != nil {
-				torn++
-				parts = nil
-				break
-			}
-			parts, lo = append(parts, part), hi
-		}
-		for len(parts) > 1 {
-			i := rng.IntN(len(parts) - 1)
-			sum, err := analysis.Append(spec, parts[i], parts[i+1])
-			if err != nil {
-				torn++
-				parts = nil
-				break
-			}
-			parts = slices.Replace(parts, i, i+2, checked(t, sum))
-		}
-		if len(parts) == 1 && !bytes.Equal(analysis.AsSegment(parts[0]).Encode(), analysis.AsSegment(want).Encode()) {
+		if got, err := inSegments(t, rng, spec, p, whole); err != nil {
+			torn++
+		} else if !bytes.Equal(analysis.AsSegment(got).Encode(), analysis.AsSegment(want).Encode()) {
 			t.Fatalf("seed %d: the joined result differs from the result of the whole trace", seed)
 		}
 	}
@@ -299,27 +257,8 @@ func sameForWorkers(t *testing.T, rng *rand.Rand, p *trace.Program, steps []trac
 			t.Errorf("the result of %d workers differs from the result of one worker", workers)
 		}
 	}
-	r, err := analysis.NewRunner(callSpec, reading(p, tracetest.Rows(p, steps...), 700))
-	for lives := 0; err == nil && lives < 5; lives++ {
-		for range 1 + rng.IntN(8) {
-			if err == nil {
-				err = r.Step()
-			}
-		}
-		if err == nil {
-			saved := r.Save()
-			if r, err = analysis.NewRunner(callSpec, reading(p, tracetest.Rows(p, steps...), 700)); err == nil {
-				err = r.Restore(saved)
-			}
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	for err == nil {
-		err = r.Step()
-	}
-	if resumed := r.Finish(profile.State{}); !bytes.Equal(resumed.Encode(), got.Encode()) {
+	resumed := interrupted(t, rng, callSpec, 8, func() trace.Reader { return reading(p, tracetest.Rows(p, steps...), 700) }, nil)
+	if !bytes.Equal(resumed.Encode(), got.Encode()) {
 		t.Error("the result differs after interruptions")
 	}
 	file := container(t, rng, p, steps)
@@ -333,7 +272,7 @@ func sameForWorkers(t *testing.T, rng *rand.Rand, p *trace.Program, steps []trac
 		t.Errorf("a run from the beginning has no limit: %v", err)
 	}
 	spec.Start = 1
-	r, err = analysis.NewRunner(spec, reading(p, tracetest.Rows(p, steps...), 4096))
+	r, err := analysis.NewRunner(spec, reading(p, tracetest.Rows(p, steps...), 4096))
 	for err == nil {
 		err = r.Step()
 	}

@@ -1036,17 +1036,10 @@ func TestCommunicationAllocatesNothing(t *testing.T) {
 	steps = slices.DeleteFunc(steps, func(s tracetest.Step) bool { return !program.Sites[s.Block].Kind.IsReference() })
 	whole := tracetest.Rows(program, slices.Repeat(steps, 24)...)
 	r, err := analysis.NewRunner(analysis.Spec{Analyses: analysis.Communication}, &copier{rows: whole, p: program, endless: true})
-	for range untilLongWindows {
-		if err == nil {
-			err = r.Step()
-		}
-	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := testing.AllocsPerRun(100, func() { _ = r.Step() }); n > 0 {
-		t.Errorf("%v allocations per batch in steady state, want none", n)
-	}
+	allocatesNothing(t, r, untilLongWindows)
 }
 
 // FuzzCommunicationState checks that a saved run with damaged words and lines is either rejected or

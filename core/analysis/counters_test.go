@@ -421,36 +421,10 @@ func TestSaveRestoreWithEvents(t *testing.T) {
 		whole := tracetest.Rows(p, tracetest.RandomSteps(rng, p, 1+rng.IntN(4000))...)
 		spec := specs(rng, whole.Len())
 		spec.Analyses = analysis.Analyses(rng.UintN(4))
-		want := passed(t, spec, tracetest.NewProgramReader(p, whole, 0)).Encode()
-		var saved []byte
-		for {
-			r, err := analysis.NewRunner(spec, tracetest.NewProgramReader(p, whole, 1+rng.IntN(4096)))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if saved != nil {
-				if err := r.Restore(saved); err != nil {
-					t.Fatal(err)
-				}
-			}
-			for range rng.IntN(30) {
-				if err = r.Step(); err != nil {
-					break
-				}
-			}
-			if err == nil && rng.IntN(4) > 0 {
-				saved = r.Save()
-				continue
-			}
-			if err == nil {
-				finish(t, r)
-			} else if err != io.EOF {
-				t.Fatal(err)
-			}
-			if !bytes.Equal(checked(t, r.Finish(profile.State{})).Encode(), want) {
-				t.Fatalf("seed %d: the result of the resumed run differs from the result of the uninterrupted run", seed)
-			}
-			break
+		want := passed(t, spec, tracetest.NewProgramReader(p, whole, 0))
+		got := interrupted(t, rng, spec, 30, func() trace.Reader { return tracetest.NewProgramReader(p, whole, 1+rng.IntN(4096)) }, nil)
+		if !bytes.Equal(got.Encode(), want.Encode()) {
+			t.Fatalf("seed %d: the result of the resumed run differs from the result of the uninterrupted run", seed)
 		}
 	}
 }
@@ -483,16 +457,12 @@ func TestAppendWithEvents(t *testing.T) {
 			parts = append(parts, passed(t, part, tracetest.NewProgramReader(p, tracetest.Part(whole, lo, hi), 1+rng.IntN(4096))))
 			lo = hi
 		}
-		for len(parts) > 1 {
-			i := rng.IntN(len(parts) - 1)
-			joined, err := analysis.Append(spec, parts[i], parts[i+1])
-			if err != nil {
-				t.Fatal(err)
-			}
-			parts = slices.Replace(parts, i, i+2, checked(t, joined))
+		got, err := appended(t, rng, spec, parts)
+		if err != nil {
+			t.Fatal(err)
 		}
-		if !bytes.Equal(analysis.AsSegment(parts[0]).Encode(), want.Encode()) {
-			t.Fatalf("seed %d: the joined profile differs from the profile of the whole trace:\n%+v\n%+v", seed, parts[0].Counters, want.Counters)
+		if !bytes.Equal(analysis.AsSegment(got).Encode(), want.Encode()) {
+			t.Fatalf("seed %d: the joined profile differs from the profile of the whole trace:\n%+v\n%+v", seed, got.Counters, want.Counters)
 		}
 	}
 }
@@ -558,14 +528,7 @@ func TestStepWithEventsAllocatesNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for range 60 {
-		if err := r.Step(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if n := testing.AllocsPerRun(20, func() { _ = r.Step() }); n > 0 {
-		t.Errorf("%v allocations per batch in steady state, want none", n)
-	}
+	allocatesNothing(t, r, 60)
 }
 
 func TestParseAnalyses(t *testing.T) {

@@ -453,7 +453,7 @@ func TestDataResumes(t *testing.T) {
 		whole := tracetest.Rows(p, dataSteps(rng, p)...)
 		spec := analysis.Spec{Kinds: trace.AllKinds, Analyses: analysis.Data | analysis.Sites}
 		want, _ := alone(t, spec, tracetest.NewProgramReader(p, whole, 4096))
-		got := interrupted(t, rng, spec, 8, func() trace.Reader { return tracetest.NewProgramReader(p, whole, 1+rng.IntN(1000)) }, func(*profile.Profile) {})
+		got := interrupted(t, rng, spec, 8, func() trace.Reader { return tracetest.NewProgramReader(p, whole, 1+rng.IntN(1000)) }, nil)
 		if !bytes.Equal(got.Encode(), want.Encode()) {
 			t.Fatalf("seed %d: the profile of an interrupted run differs", seed)
 		}

@@ -170,7 +170,7 @@ func TestLoopsResume(t *testing.T) {
 		whole := tracetest.Rows(p, loopingSteps(rng, p, 1+rng.IntN(12_000))...)
 		spec := loopSpecs(rng)
 		want, _ := alone(t, spec, tracetest.NewProgramReader(p, whole, 4096))
-		got := interrupted(t, rng, spec, 30, func() trace.Reader { return tracetest.NewProgramReader(p, whole, 1+rng.IntN(4096)) }, func(*profile.Profile) {})
+		got := interrupted(t, rng, spec, 30, func() trace.Reader { return tracetest.NewProgramReader(p, whole, 1+rng.IntN(4096)) }, nil)
 		if !bytes.Equal(got.Encode(), want.Encode()) {
 			t.Fatalf("seed %d: the profile of an interrupted run differs, %+v", seed, spec)
 		}
@@ -272,12 +272,5 @@ func TestLoopCompressionAllocatesNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for range 300 {
-		if err := r.Step(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if n := testing.AllocsPerRun(20, func() { _ = r.Step() }); n > 0 {
-		t.Errorf("%v allocations per batch in steady state, want none", n)
-	}
+	allocatesNothing(t, r, 300)
 }

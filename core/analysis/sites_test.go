@@ -3,7 +3,6 @@ package analysis_test
 import (
 	"bytes"
 	"fmt"
-	"io"
 	"math/bits"
 	"math/rand/v2"
 	"reflect"
@@ -648,31 +647,10 @@ func TestSitesSaveRestore(t *testing.T) {
 			return tracetest.NewProgramReader(p, whole, 1+rng.IntN(500))
 		}
 		want := passed(t, spec, open())
-		var saved []byte
-		for ended, most := false, 8; !ended; most *= 2 { // a resumed run reads earlier rows again
-			r, err := analysis.NewRunner(spec, open())
-			if err != nil {
-				t.Fatal(err)
-			}
-			if saved != nil {
-				if err := r.Restore(saved); err != nil {
-					t.Fatal(err)
-				}
-			}
-			for range 1 + rng.IntN(most) {
-				if err = r.Step(); err != nil {
-					break
-				}
-			}
-			if ended = err == io.EOF; !ended {
-				saved = r.Save()
-				continue
-			}
-			got := checked(t, r.Finish(profile.State{}))
-			equalSites(t, fmt.Sprint("seed ", seed), got.Sites, want.Sites)
-			if !bytes.Equal(got.Encode(), want.Encode()) {
-				t.Fatalf("seed %d: the result of the resumed run differs from the result of the uninterrupted run", seed)
-			}
+		got := interrupted(t, rng, spec, 8, open, nil)
+		equalSites(t, fmt.Sprint("seed ", seed), got.Sites, want.Sites)
+		if !bytes.Equal(got.Encode(), want.Encode()) {
+			t.Fatalf("seed %d: the result of the resumed run differs from the result of the uninterrupted run", seed)
 		}
 	}
 }
@@ -702,16 +680,12 @@ func TestSitesAppend(t *testing.T) {
 			parts = append(parts, passed(t, part, reader(tracetest.Part(whole, lo, hi))))
 			lo = hi
 		}
-		for len(parts) > 1 {
-			i := rng.IntN(len(parts) - 1)
-			joined, err := analysis.Append(spec, parts[i], parts[i+1])
-			if err != nil {
-				t.Fatal(err)
-			}
-			parts = slices.Replace(parts, i, i+2, checked(t, joined))
+		got, err := appended(t, rng, spec, parts)
+		if err != nil {
+			t.Fatal(err)
 		}
-		equalSites(t, fmt.Sprint("seed ", seed), parts[0].Sites, want.Sites)
-		if !bytes.Equal(analysis.AsSegment(parts[0]).Encode(), want.Encode()) {
+		equalSites(t, fmt.Sprint("seed ", seed), got.Sites, want.Sites)
+		if !bytes.Equal(analysis.AsSegment(got).Encode(), want.Encode()) {
 			t.Fatalf("seed %d: the joined profile differs from the profile of the whole trace", seed)
 		}
 	}
@@ -812,17 +786,10 @@ func TestSitesAllocateNothing(t *testing.T) {
 	whole := tracetest.Rows(program, slices.Repeat(steps, 20)...)
 	for _, spec := range []analysis.Spec{{}, {Analyses: analysis.Sites, Utilisation: []uint64{1 << 10}, Previous: true}} {
 		r, err := analysis.NewRunner(spec, &copier{rows: whole, p: program, endless: true})
-		for range untilLongWindows {
-			if err == nil {
-				err = r.Step()
-			}
-		}
 		if err != nil {
 			t.Fatal(err)
 		}
-		if n := testing.AllocsPerRun(100, func() { _ = r.Step() }); n > 0 {
-			t.Errorf("%v: %v allocations per batch in steady state, want none", spec.Analyses, n)
-		}
+		allocatesNothing(t, r, untilLongWindows)
 	}
 }
 

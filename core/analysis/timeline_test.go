@@ -194,24 +194,8 @@ func TestTimelineOfDividedRuns(t *testing.T) {
 		}
 		whole := tracetest.Rows(p, steps...)
 		again, _ := alone(t, spec, reading(p, whole, 4096))
-		r, err := analysis.NewRunner(spec, reading(p, whole, 1+rng.IntN(500)))
-		for most := 3; err == nil; most *= 2 { // a resumed run reads earlier rows again
-			for range 1 + rng.IntN(most) {
-				if err == nil {
-					err = r.Step()
-				}
-			}
-			if err == nil {
-				saved := r.Save()
-				if r, err = analysis.NewRunner(spec, reading(p, whole, 1+rng.IntN(500))); err == nil {
-					err = r.Restore(saved)
-				}
-				if err != nil {
-					t.Fatal(err)
-				}
-			}
-		}
-		if got := r.Finish(profile.State{}); !bytes.Equal(got.Encode(), again.Encode()) {
+		got := interrupted(t, rng, spec, 12, func() trace.Reader { return reading(p, whole, 1+rng.IntN(500)) }, nil)
+		if !bytes.Equal(got.Encode(), again.Encode()) {
 			t.Fatalf("seed %d: the result differs after interruptions", seed)
 		}
 		undo()
