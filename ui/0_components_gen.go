@@ -2126,13 +2126,13 @@ func (c *Communication) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 								if c.named(c.worst().Sites[0]) {
 									vgn = addElement(vgparent, "a")
 									setAttribute(vgn, "href", c.code(c.worst().Sites[0]))
-									setText(vgn, "the store in Code")
+									setText(vgn, "show the store in Code")
 								}
 								addText(vgparent, " ")
 								if c.named(c.worst().Sites[1]) && c.worst().Sites[1] != c.worst().Sites[0] {
 									vgn = addElement(vgparent, "a")
 									setAttribute(vgn, "href", c.code(c.worst().Sites[1]))
-									setText(vgn, "the other store in Code")
+									setText(vgn, "show the other store in Code")
 								}
 							}
 						}
@@ -2244,7 +2244,7 @@ func (c *CompareView) coresWait() string {
 	case !c.App.canPredict():
 		return "The trace of A is no longer available: go back and drop it again."
 	case c.App.waitsForWord():
-		return "The trace of A is long: open A alone, and predict several cores there."
+		return "The trace of A is long, so the page does not read it again by itself: open A alone to predict several cores."
 	}
 	return "Reading the trace again …"
 }

@@ -21,7 +21,7 @@ func TestThreadsRunOnCores(t *testing.T) {
 		t.Error("the page says that threads ran on one core")
 	}
 	d.app.Navigate(facts(d.app.Screen))
-	d.wants("L1 misses 35.4 % of accesses, 8 707; 8 189 of these misses occur because another core stored to the line", "false-sharing.c:31")
+	d.wants("35.4 % of accesses miss in L1, 8 707; another core's store to the line causes 8 189 of these misses", "false-sharing.c:31")
 	exports := func(misses string) {
 		t.Helper()
 		delete(d.saved, FileName(d.app.result.Name)+".json")

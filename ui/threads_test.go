@@ -57,7 +57,7 @@ func TestThreadsView(t *testing.T) {
 	d := at(t, "openmp-stencil", state.TabThreads)
 	threads := d.app.threads()
 	d.wants(`id="chart-cores"`, `id="table-own"`, `id="table-shared"`, `id="table-change"`, `id="stack-coherent"`,
-		threads.OwnSentence(48<<10), `id="core-chip-0"`, "another cache")
+		html.EscapeString(threads.OwnSentence(48<<10)), `id="core-chip-0"`, "another cache")
 	if n := len(threads.Cores); n < 2 || len(d.charts["cores"].Series) != n || len(d.charts["core-1"].Series) != 3 {
 		t.Fatalf("%d cores, charts %v", n, d.charts)
 	}
@@ -292,7 +292,7 @@ func TestCompareThreads(t *testing.T) {
 	d.wants(`id="table-own-compared"`, `id="table-shared-compared"`, "misses, A")
 	c := d.app.comparison()
 	d.act(func() { d.app.SetOwn(128) })
-	d.wants(c.OwnSentence(128))
+	d.wants(html.EscapeString(c.OwnSentence(128)))
 	if d.lastSaid() != c.OwnSentence(128) {
 		t.Errorf("said %q", d.lastSaid())
 	}
@@ -300,7 +300,7 @@ func TestCompareThreads(t *testing.T) {
 		t.Errorf("%d coherence misses with counters in one line, %d with counters in separate lines", a, b)
 	}
 	d.act(func() { d.app.SetShared(64) })
-	d.wants("A: Sharing 64 B, the threads miss", "B: Sharing 64 B, the threads miss")
+	d.wants("A: In shared caches of 64 B, the threads miss", "B: In shared caches of 64 B, the threads miss")
 	d.act(func() { d.app.goTo(d.app.Screen.Sorted("accesses_a"), true) })
 	d.wants(`data-sort="accesses_a"`)
 

@@ -26,7 +26,7 @@ func (c *Communication) data() *profile.Communication { return c.Profile.Communi
 func NoCommunication(p *profile.Profile) string {
 	switch p.NoCommunication {
 	case profile.NotAnalysed:
-		return "communication was not one of the chosen analyses"
+		return "communication was not among the requested analyses"
 	case profile.BeyondMemory:
 		return "the cache lines did not fit in memory, so communication between threads was left out"
 	case profile.NotInSample:

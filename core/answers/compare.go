@@ -93,15 +93,15 @@ func joinOne(a, b report.Table, by report.Key) Compared {
 	case a.Index("path") >= 0:
 		if looser := report.Join(a, b, loosePath); anyPlaceInBoth(looser) {
 			c.Joined = looser
-			c.Doubt = "no call path of A ends in the same file in B; rows are matched only by the names of their functions"
+			c.Doubt = "A and B have no call path that ends in the same file, so call paths are matched by function names only"
 		}
 	case byFunction(&a) && byFunction(&b):
 		if looser := report.Join(a, b, loose); anyPlaceInBoth(looser) {
 			c.Joined = looser
-			c.Doubt = "no function of A is in the same file in B; rows are matched only by function name"
+			c.Doubt = "A and B have no function in the same file, so functions are matched by name only"
 		}
 	case a.Index("name") < 0 && a.Index("function") >= 0:
-		c.Doubt = "no row of A is in B, because the sources of A and B differ; --by function compares functions by name"
+		c.Doubt = "A and B have no row in common, because their sources differ; to compare functions by name, use --by function"
 	}
 	return c
 }

@@ -190,7 +190,7 @@ func TestRowsMatchByName(t *testing.T) {
 	}{
 		{sites(lines, "f a.c 1 7 load", "f a.c 2 3 load"), sites(lines, "f a.c 2 9 load,store"), "f,a.c,1,A,7,0,-7,-1 f,a.c,2,both,3,9,6,2", ""},
 		{sites(lines, "f a.c 1 7 load"), sites(lines, "f b.c 1 9 load"), "f,b.c,1,B,0,9,9, f,a.c,1,A,7,0,-7,-1", "--by function"},
-		{sites(lines, "f a.c - 7 load", "(rest) - - 1 -"), sites(lines, "f b.c - 9 load", "(rest) - - 1 -"), "f,7,9,2,0.2857142857142857 (rest),1,1,0,0", "function name"},
+		{sites(lines, "f a.c - 7 load", "(rest) - - 1 -"), sites(lines, "f b.c - 9 load", "(rest) - - 1 -"), "f,7,9,2,0.2857142857142857 (rest),1,1,0,0", "matched by name"},
 		{sites(site, "f a.c 1 5 load x 7 12", "f a.c 1 9 load y 2 13"), sites(site, "f a.c 1 9 load y 3 12"), "f,a.c,1,5,load,x,A,7,0,-7,-1 f,a.c,1,9,load,y,both,2,3,1,0.5", ""},
 		{sites(object, "x global - a.c 12 7"), sites(object, "x global - b.c 13 9"), "x,global,,7,9,2,0.2857142857142857", ""},
 	} {

@@ -64,14 +64,14 @@ func (e *Edges) Check(p *trace.Program) error {
 			into[p.Blocks[b].Successors[i]] += n
 		}
 		if out != e.Visits[b] {
-			return errors.New(name(p, b) + ": ran " + strconv.FormatUint(e.Visits[b], 10) + " times and continued " + strconv.FormatUint(out, 10) + " times, want equal numbers")
+			return errors.New(name(p, b) + ": ran " + strconv.FormatUint(e.Visits[b], 10) + " times, but was left " + strconv.FormatUint(out, 10) + " times, want equal numbers")
 		}
 	}
 	callees := e.Callees(p)
 	calls := append([]uint64{}, e.Entered...)
 	for b, f := range callees {
 		if f == trace.NoFunction && e.Unmade[b] > 0 || e.Unmade[b] > e.Visits[b] {
-			return errors.New(name(p, b) + ": " + strconv.FormatUint(e.Unmade[b], 10) + " calls were not made, but the block contains fewer calls")
+			return errors.New(name(p, b) + ": " + strconv.FormatUint(e.Unmade[b], 10) + " calls were not made, which is more than the block could make")
 		}
 		if f != trace.NoFunction {
 			calls[f] += e.Visits[b] - e.Unmade[b]
@@ -83,7 +83,7 @@ func (e *Edges) Check(p *trace.Program) error {
 			in += calls[f]
 		}
 		if in != e.Visits[b] {
-			return errors.New(name(p, b) + ": ran " + strconv.FormatUint(e.Visits[b], 10) + " times and was reached " + strconv.FormatUint(in, 10) + " times, want equal numbers")
+			return errors.New(name(p, b) + ": ran " + strconv.FormatUint(e.Visits[b], 10) + " times, but was entered " + strconv.FormatUint(in, 10) + " times, want equal numbers")
 		}
 	}
 	return nil

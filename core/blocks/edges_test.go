@@ -36,11 +36,11 @@ func TestEdgesBalance(t *testing.T) {
 		change func(*Edges)
 		want   string
 	}{
-		{func(e *Edges) { e.Visits[2]++ }, "block body of f: ran 4 times and continued 3 times"},
-		{func(e *Edges) { e.Left[3]--; e.Visits[3]-- }, "block exit of f: ran 0 times and was reached 1 times"},
-		{func(e *Edges) { e.Resumed[0] = 2 }, "block entry of f: ran 1 times and was reached 3 times"},
+		{func(e *Edges) { e.Visits[2]++ }, "block body of f: ran 4 times, but was left 3 times"},
+		{func(e *Edges) { e.Left[3]--; e.Visits[3]-- }, "block exit of f: ran 0 times, but was entered 1 times"},
+		{func(e *Edges) { e.Resumed[0] = 2 }, "block entry of f: ran 1 times, but was entered 3 times"},
 		{func(e *Edges) { e.Taken[1] = nil }, "block head of f: counts of 0 outgoing edges, want 2"},
-		{func(e *Edges) { e.Entered[0] = 0 }, "block entry of f: ran 1 times and was reached 0 times"},
+		{func(e *Edges) { e.Entered[0] = 0 }, "block entry of f: ran 1 times, but was entered 0 times"},
 		{func(e *Edges) { e.Unmade[1] = 1 }, "block head of f: 1 calls were not made"},
 		{func(e *Edges) { e.Left = nil }, "but the program has 4 blocks and 1 functions"},
 	} {

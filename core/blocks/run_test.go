@@ -107,7 +107,7 @@ func TestBadRunsAreErrors(t *testing.T) {
 		{nil, "ends too early"},
 		{[]byte{9, 0, 0, 0, 0, 0}, "use a newer stackglass"},
 		{AppendRun(nil, nil, ranTwice().Edges), "the program is missing"},
-		{unbalanced.Append(nil), "block entry of main: ran 8 times and was reached 2 times"},
+		{unbalanced.Append(nil), "block entry of main: ran 8 times, but was entered 2 times"},
 		{append(bytes.Clone(written), 0), "unexpected data at the end"},
 		{written[:len(written)-2], "want less than"},
 	} {

@@ -186,7 +186,7 @@ func TestCoresWarn(t *testing.T) {
 	p.Totals.Threads = []uint32{0, 10, 20}
 	p.Input.Header.Sliced = true
 	_, warnings := predictCores(t, p, nil, "L1=64,full", "L2=128,full,shared=2", "L3=256,full,shared=all")
-	for _, want := range []string{"L2 loses lines to stores of cores outside the group that shares it", "only by time slice"} {
+	for _, want := range []string{"L2: stores by cores that do not share this cache invalidate its lines", "only by time slice"} {
 		if n := strings.Count(join(warnings), want); n != 1 {
 			t.Errorf("%q occurs %d times in %q", want, n, warnings)
 		}

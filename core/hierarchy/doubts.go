@@ -21,7 +21,7 @@ func (a *Asker) warnings(h Hierarchy, out *ByCore) (warnings []Warning) {
 			say(l.Cache.Name, text)
 		}
 		if n := int(min(uint64(l.Cache.SharedBy), MostCores)); n > 1 && n < len(out.Cores) {
-			say(l.Cache.Name, " loses lines to stores of cores outside the group that shares it; the prediction assumes that the lines stay in the cache")
+			say(l.Cache.Name, ": stores by cores that do not share this cache invalidate its lines; the prediction assumes that the lines stay in the cache")
 		}
 	}
 	if out.Cores == nil {
@@ -90,7 +90,7 @@ func PredictedDoubt(p *profile.Predicted) string {
 	if p == nil {
 		return ""
 	}
-	return "the threads are predicted: the threads of " + strconv.FormatUint(uint64(p.Cores), 10) + " cores were synthesised from a single-threaded run (" + p.How + ")"
+	return "the threads of " + strconv.FormatUint(uint64(p.Cores), 10) + " cores were synthesised from a single-threaded run (" + p.How + ")"
 }
 
 func areNames(names []string) string {

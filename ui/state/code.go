@@ -89,9 +89,12 @@ func (c *Code) MostWords(level int) string {
 	n := len(most)
 	places := Plural(uint64(len(c.rows)), PlaceName(c.By), PlaceName(c.By)+"s")
 	of := c.aboutTotal(level) + Count(total) + " misses in " + c.Levels[level].Level.Cache.Name
-	cause := " (highlighted) cause 90" + thin + "% of the " + of + "."
+	number, cause := Exact(uint64(n)), "cause"
 	if n == 1 {
-		cause = " (highlighted) causes 90" + thin + "% of the " + of + "."
+		cause = "causes"
+	}
+	if !c.Levels[level].Exact {
+		number = "About " + number
 	}
 	switch {
 	case total == 0:
@@ -100,10 +103,8 @@ func (c *Code) MostWords(level int) string {
 		return "All " + places + " together cause " + c.about(level) + Percent(made/total) + " of the " + of + "; the profile does not attribute the others. Analyse the trace again."
 	case made < 0.9*total:
 		return "All " + places + " together cause " + c.about(level) + Percent(made/total) + " of the " + of + "; the others are conflict misses in sets, which cannot be attributed."
-	case !c.Levels[level].Exact:
-		return "About " + Exact(uint64(n)) + " of " + places + cause
 	default:
-		return Exact(uint64(n)) + " of " + places + cause
+		return number + " of " + places + " (highlighted) " + cause + " 90" + thin + "% of the " + of + "."
 	}
 }
 

@@ -208,7 +208,7 @@ func (c *Comparison) SetsMap(cell Cell, levels []hierarchy.Cache) *HeatMap {
 		a.Values[i] = b.Values[i] - a.Values[i] // NaN if A or B was not counted
 		a.Least, a.Most = min(a.Least, orZero(a.Values[i])), max(a.Most, orZero(a.Values[i]))
 	}
-	a.Summary = "Compared with A at the same sets and ways, the miss ratio of B is lower by at most " + Percent(-a.Least) + " of accesses, and higher by at most " + Percent(a.Most) + "."
+	a.Summary = "With the same sets and ways, the miss ratio of B is at most " + Percent(-a.Least) + " lower and at most " + Percent(a.Most) + " higher than in A."
 	for i := range a.Marks { // the marks come from A, so remove its conflict misses
 		a.Marks[i].Label, _, _ = strings.Cut(a.Marks[i].Label, ":")
 	}
@@ -383,7 +383,7 @@ func (c *Comparison) Code(by attribution.By, h hierarchy.Hierarchy, sort string)
 		return t
 	}
 	if functions := c.CodeBy(attribution.Function, h, sort); functions.inBoth {
-		functions.Doubt = "No " + PlaceName(by) + " of A is in B, as their sources differ: functions of the same name are compared instead."
+		functions.Doubt = "A and B have no " + PlaceName(by) + " in common, because their sources differ: functions of the same name are compared instead."
 		return functions
 	}
 	return t
@@ -505,10 +505,10 @@ func (c *Comparison) worstSizeWords() string {
 		return ""
 	}
 	if fact("bytes") == "" {
-		return "A and B miss the same share of accesses in a fully associative LRU cache of any size."
+		return "A and B have the same miss ratio in a fully associative LRU cache of any size."
 	}
-	return "A and B differ most with a fully associative cache of " + fact("bytes") + c.A.oneCache() + ": A misses " + fact("a_miss_ratio") +
-		" of its accesses, B " + fact("b_miss_ratio") + " (" + fact("a_misses") + " and " + fact("b_misses") + " misses)."
+	return "A and B differ most in a fully associative cache of " + fact("bytes") + c.A.oneCache() + ": the miss ratio is " + fact("a_miss_ratio") +
+		" for A and " + fact("b_miss_ratio") + " for B (" + fact("a_misses") + " and " + fact("b_misses") + " misses)."
 }
 
 // levelFinding compares the misses of each level.

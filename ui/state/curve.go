@@ -120,10 +120,10 @@ func (v *View) curveSentence() string {
 	if c.Accesses == 0 {
 		return "No accesses yet."
 	}
-	text := "A cache of one line misses " + Percent(c.MissRatio(1)) + " of accesses"
+	text := Percent(c.MissRatio(1)) + " of accesses miss in a cache of one line"
 	if longest, ok := c.Longest(); ok {
-		text += ", and a cache of 32" + thin + "KiB " + Percent(v.MissRatio(32<<10)) + ". From " +
-			Bytes((longest+1)*v.LineBytes) + " on, only first accesses miss: " + Percent(Ratio(c.Cold, c.Accesses))
+		text += ", and " + Percent(v.MissRatio(32<<10)) + " in a cache of 32" + thin + "KiB. With " +
+			Bytes((longest+1)*v.LineBytes) + " or more, only first accesses miss: " + Percent(Ratio(c.Cold, c.Accesses))
 	}
 	return text + "."
 }

@@ -82,7 +82,7 @@ func (v *View) firstLevel() Finding {
 	const small, large = 32 << 10, 1 << 20
 	f := Finding{ID: "first-level", Title: "Common sizes", Tab: TabCaches}
 	atSmall, atLarge := v.MissRatio(small), v.MissRatio(large)
-	f.Text = "A cache of 32" + thin + "KiB would miss " + Percent(atSmall) + " of accesses, and a cache of 1" + thin + "MiB " +
+	f.Text = Percent(atSmall) + " of accesses would miss in a cache of 32" + thin + "KiB, and in a cache of 1" + thin + "MiB " +
 		Percent(atLarge) + " (fully associative, LRU" + v.oneCache() + ")."
 	if four := v.MissRatio(4 * small); atSmall > 0 && four < atSmall {
 		f.Text += " With four times that size, " + Percent(1-four/atSmall) + " of these misses would be hits."
@@ -119,7 +119,7 @@ func (v *View) cold() Finding {
 	share := Ratio(v.Curve.Cold, v.Curve.Accesses)
 	text := Exact(v.Curve.Cold) + " accesses, " + Percent(share) + ", are first accesses to a line (cold misses). No cache can avoid them. Prefetching, or touching less data, can."
 	if longest, ok := v.Curve.Longest(); ok {
-		text += " From " + Bytes((longest+1)*v.LineBytes) + " on, there are only cold misses."
+		text += " With " + Bytes((longest+1)*v.LineBytes) + " or more, only cold misses remain."
 	}
 	return Finding{ID: "cold", Title: "First accesses", Text: text, Tab: TabLocality}
 }
@@ -167,10 +167,10 @@ func (v *View) phases() (Finding, bool) {
 	}
 	f := Finding{ID: "phases", Title: "Over time", Tab: TabLocality}
 	if most < 2*least+0.01 {
-		f.Text = "The run is uniform: a cache of 32" + thin + "KiB misses between " + Percent(least) + " and " + Percent(most) + " at all times."
+		f.Text = "The run is uniform: the miss ratio of a cache of 32" + thin + "KiB stays between " + Percent(least) + " and " + Percent(most) + "."
 		return f, true
 	}
-	f.Text = "The run has phases: a cache of 32" + thin + "KiB misses between " + Percent(least) + " and " + Percent(most) + " of accesses; the maximum is in the window " + windowWords(uint64(at)*v.Locality.Windows.References) + "."
+	f.Text = "The run has phases: the miss ratio of a cache of 32" + thin + "KiB is between " + Percent(least) + " and " + Percent(most) + ", and highest in the window " + windowWords(uint64(at)*v.Locality.Windows.References) + "."
 	return f, true
 }
 
@@ -245,9 +245,9 @@ func (v *View) coherence(h hierarchy.Hierarchy) (Finding, bool) {
 	if l.Method != hierarchy.Exact {
 		mark = about
 	}
-	text += ". " + l.Cache.Name + " misses " + mark + shareOfWhole(l.Misses, l.Accesses) + " of accesses, " + mark + Count(l.Misses)
+	text += ". " + mark + shareOfWhole(l.Misses, l.Accesses) + " of accesses miss in " + l.Cache.Name + ", " + mark + Count(l.Misses)
 	if len(p.Cores) > 0 {
-		text += "; " + mark + Count(p.Coherence[0]) + " of these misses occur because another core stored to the line (coherence misses)"
+		text += "; another core's store to the line causes " + mark + Count(p.Coherence[0]) + " of these misses (coherence misses)"
 	}
 	return Finding{ID: "coherence", Title: "Threads", Tab: TabCaches, Text: text + "."}, true
 }

@@ -199,12 +199,12 @@ func (v *View) setsSentence() string {
 	if most == 0 && least == 0 {
 		return "Sets make no difference to this run: every cache has as many misses as a fully associative cache of the same size."
 	}
-	text := "In this run, sets never cause more misses than full associativity."
+	text := "In this run, no set-associative cache has more misses than a fully associative cache of the same size."
 	if most > 0 {
-		text = "Sets cause most additional misses in a cache of " + v.cellWords(worst) + ": " + Percent(signedShare(most, v.Curve.Accesses)) + " of accesses are conflict misses."
+		text = "A cache of " + v.cellWords(worst) + " has the most conflict misses: " + Percent(signedShare(most, v.Curve.Accesses)) + " of accesses."
 	}
 	if least < 0 {
-		text += " Sets save most misses in a cache of " + v.cellWords(best) + ": " + Percent(signedShare(-least, v.Curve.Accesses)) + " of accesses hit but would miss in a fully associative cache."
+		text += " A cache of " + v.cellWords(best) + " benefits most from its sets: " + Percent(signedShare(-least, v.Curve.Accesses)) + " of accesses hit, but would miss in a fully associative cache."
 	}
 	return text
 }

@@ -197,7 +197,7 @@ func TestDemoFindings(t *testing.T) {
 		"footprint":   "66.6 k references touch 384 lines of 64 bytes, 24 KiB in all",
 		"cold":        "384 accesses, 0.577 %, are first accesses to a line",
 		"knees":       "between 36 and 37 lines (2.31 KiB) from 51 % to 6.54 %",
-		"first-level": "A cache of 32 KiB would miss 0.577 % of accesses",
+		"first-level": "0.577 % of accesses would miss in a cache of 32 KiB",
 	} {
 		if !strings.Contains(text[id], want) {
 			t.Errorf("finding %s: %q, want %q in it", id, text[id], want)
@@ -671,7 +671,7 @@ func TestMissingCommunicationHasOneReason(t *testing.T) {
 		t.Errorf("late thread: %s", text)
 	}
 	p.NoCommunication = profile.NotAnalysed
-	if text := TabCommunication.Missing(p); !strings.Contains(text, "was not one of the chosen analyses") || strings.Contains(text, "second thread") {
+	if text := TabCommunication.Missing(p); !strings.Contains(text, "was not among the requested analyses") || strings.Contains(text, "second thread") {
 		t.Errorf("not analysed: %s", text)
 	}
 }

@@ -245,7 +245,7 @@ func (t *Threads) stackSentence(s Stack) string {
 			accesses += t.cores[i].coherent.Accesses
 		}
 		return "Each thread has its own cache, and another thread's store invalidates the line. " + Exact(lost) +
-			" accesses, " + Percent(Ratio(lost, accesses)) + ", are coherence misses, because their line was invalidated. No cache size avoids these misses."
+			" accesses (" + Percent(Ratio(lost, accesses)) + ") are coherence misses: another thread had invalidated the line. No cache size avoids these misses."
 	case SharedStack:
 		return "All threads share one cache. Each curve shows the accesses of one thread to this cache."
 	}
@@ -292,11 +292,11 @@ func (t *Threads) OwnTable(bytes uint64) *Table {
 func (t *Threads) OwnSentence(bytes uint64) string {
 	own := t.OwnTable(bytes).Source()
 	accesses, misses, coherence := sum(own, "accesses"), sum(own, "misses"), sum(own, "coherence")
-	text := "With " + Bytes(bytes) + " for each thread, " + Exact(misses) + " accesses miss, " + Percent(Ratio(misses, accesses)) + "; "
+	text := "With " + Bytes(bytes) + " for each thread, " + Exact(misses) + " accesses miss (" + Percent(Ratio(misses, accesses)) + "); "
 	if coherence == 0 {
-		return text + "none of them because another thread stored to the line."
+		return text + "another thread's store causes none of these misses."
 	}
-	return text + Exact(coherence) + " of them, " + Percent(Ratio(coherence, misses)) + ", only because another thread stored to the line."
+	return text + "another thread's store causes " + Exact(coherence) + " of these misses (" + Percent(Ratio(coherence, misses)) + ")."
 }
 
 // sum adds up the numbers of a column.
@@ -447,7 +447,7 @@ func (t *Threads) SharedSentence(g Groups, bytes uint64) string {
 		return unknownGroups
 	}
 	misses, own := sum(table, key), sum(table, alone)
-	text := "Sharing " + Bytes(bytes) + ", the threads miss " + Exact(misses) + " times, " + Percent(Ratio(misses, sum(table, "accesses"))) + "; "
+	text := "In shared caches of " + Bytes(bytes) + ", the threads miss " + Exact(misses) + " times (" + Percent(Ratio(misses, sum(table, "accesses"))) + "); "
 	switch {
 	case misses < own:
 		return text + "with a cache of that size for each thread, there would be " + Exact(own-misses) + " more misses: threads fetch lines for each other."

@@ -108,7 +108,7 @@ func TestThreadsVector(t *testing.T) {
 	if got := strings.Join(rows(128), " "); got != "5 4 3 0 1 4 1" {
 		t.Errorf("with two lines: %s", got)
 	}
-	if s := threads.OwnSentence(128); !strings.Contains(s, "1 of them, 20\u202f%, only because another thread stored") {
+	if s := threads.OwnSentence(128); !strings.Contains(s, "another thread's store causes 1 of these misses (20\u202f%)") {
 		t.Error(s)
 	}
 }

@@ -83,7 +83,7 @@ func count(run counting, l *answers.Loops, c hierarchy.Cache, goOn func() bool) 
 		of.InLoops = of.InLoops.Plus(r.Nodes[at])
 	}
 	if r.ShortLoops {
-		of.Problem = c.Name + ": the loop-compressed trace has more than 262,144 nodes, so the references of outermost loops with at most 64 references count as outside loops."
+		of.Problem = c.Name + ": the loop-compressed trace has more than 262,144 nodes, so outermost loops with at most 64 references are not listed; their misses are counted outside loops."
 	}
 	of.ByLoop = outline.Sum(l.Outline, r.Tops(), r.Nodes, func(sum, n *misses.Counts) {
 		sum.Accesses += n.Accesses

@@ -599,7 +599,7 @@ func (p *Program) doubtProgram(out *Predicted) {
 		guessed = guessed || out.Of[b].Basis == Fitted
 	}
 	if n := mostTerms + 1 - len(p.runs); guessed && n > 0 {
-		say("Polynomials of up to " + strconv.Itoa(mostTerms) + " terms are tried: with " + runsMore(n) + ", all of these polynomials could be found and checked.")
+		say("The formulas are polynomials of up to " + strconv.Itoa(mostTerms) + " terms: add " + runsMore(n) + " to determine and check every such formula.")
 	}
 	if out.Slack > 0 {
 		say("The predicted numbers of executions that enter and leave blocks differ by " + strconv.FormatUint(out.Slack, 10) + ".")

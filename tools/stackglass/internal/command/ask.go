@@ -59,7 +59,7 @@ func (a *app) verb(v *ask.Verb) *cobra.Command {
 		case 1:
 			text = "add this cache `LEVEL` (repeat for each level; default: " + v.Usual[0] + ")"
 		default:
-			text = "a `LEVEL`, for example " + strings.Join(v.Usual, " and ") + ", which are the default (repeat for each level)"
+			text = "add this cache `LEVEL` (repeat for each level; default: " + strings.Join(v.Usual, " and ") + ")"
 		}
 		o.addMachine(cmd, text)
 		if v.Machine == ask.UsualCaches && len(v.Usual) == 0 {

@@ -32,8 +32,8 @@ func parseBudgetsOn(texts []string, h hierarchy.Hierarchy, example string, metri
 	for _, text := range texts {
 		b, ok := parseBudget(text, h, metrics)
 		if !ok {
-			return nil, usagef("--fail-if ", strconv.Quote(text), ", want LEVEL.METRIC>NUMBER, for example ", example, ": a level of this hierarchy, one of ",
-				strings.Join(metrics, ", "), ", and > >= < or <=; memory.", metrics[0], " is allowed, too")
+			return nil, usagef("--fail-if ", strconv.Quote(text), ", want LEVEL.METRIC>NUMBER, for example ", example, ", with >, >=, < or <=; the metrics of a level are ",
+				strings.Join(metrics, ", "), "; memory has only memory.", metrics[0])
 		}
 		list = append(list, b)
 	}

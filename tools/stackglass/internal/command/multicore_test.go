@@ -52,7 +52,7 @@ func TestPredictedProfile(t *testing.T) {
 		{"sites", path, "--cache", "L1=8KiB,8"},
 	} {
 		got := stackglass(line...)
-		if want := "the threads are predicted: the threads of 4 cores were synthesised from a single-threaded run (iterations, round-robin)"; got.code != 0 || !strings.Contains(got.stderr, want) {
+		if want := "the threads of 4 cores were synthesised from a single-threaded run (iterations, round-robin)"; got.code != 0 || !strings.Contains(got.stderr, want) {
 			t.Errorf("%s: exit %d, %s, want %s", line, got.code, got.stderr, want)
 		}
 	}
