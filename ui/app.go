@@ -46,7 +46,7 @@ type App struct {
 
 	presets []hierarchy.Hierarchy // computed on first use
 	cpus    *report.Table         // processors of the latest answer
-	// the user was asked for a file that describes a hierarchy
+	// whether the file picker asks for a description of a hierarchy
 	describing bool
 
 	opened map[state.Tab]View // views of one result, each created when first opened
@@ -54,7 +54,7 @@ type App struct {
 
 	result  *Result
 	other   *Result // the result with which result is compared; see comparing
-	against string  // key of the analysis to compare the next result with
+	against string  // key of the analysis with which the next result is compared
 
 	compared       *state.Comparison
 	comparedTables map[string]*state.Table
@@ -62,8 +62,8 @@ type App struct {
 	charts    map[string]*state.Chart // charts passed to Port, by id
 	handed    map[string]any          // the latest data passed to Port, by id
 	grids     map[string]*state.Grid  // the latest tables passed to Port, by id
-	smalls    *state.Threads          // the threads whose small charts were made last
-	each      []*state.Chart          // these charts
+	smalls    *state.Threads          // the view for which the small charts in each were drawn
+	each      []*state.Chart          // one small chart for each core
 	chosen    map[string]int          // the user's predictions in exercises, by demo; nil until loaded
 	code      codeState
 	line      timelineState
@@ -78,8 +78,8 @@ type App struct {
 	cores     coreState
 	changed   bool
 	links     atomic.Int64 // number of links followed; only the last link counts
-	step      string       // the control that made the latest history entry; see adjust
-	pressed   atomic.Bool  // the pointer was pressed since the latest history entry
+	step      string       // the control that caused the latest history entry; see adjust
+	pressed   atomic.Bool  // whether the pointer was pressed since the latest history entry
 }
 
 // Result is the analysis in view.
@@ -339,7 +339,7 @@ func (a *App) giveUp(problem string) {
 func (a *App) present(r *Result) {
 	a.result = r
 	if a.models.of != nil && a.models.of != r.Profile {
-		a.endModels() // the models' worker has loaded another program
+		a.endModels() // the models program has loaded another profile
 	}
 	r.show(a.Screen.LineBytes)
 	r.demo = a.demoOf(r)

@@ -36,7 +36,7 @@ func (x *asker) ask(q answers.Question, attachment any) {
 // busy reports whether a reply is expected.
 func (x *asker) busy() bool { return x != nil && x.running }
 
-// end ends the program. take is not called afterwards.
+// end ends the program. take is not called after that.
 func (x *asker) end() {
 	if x == nil {
 		return

@@ -128,7 +128,7 @@ func (c *BlocksView) Draw() {
 	if b == nil {
 		return
 	}
-	if r.Profile.Totals.AllReferences() > 0 { // there was a run, and not only a module
+	if r.Profile.Totals.AllReferences() > 0 { // the result is of a run, not only of a module
 		m.executed.ask(a, r, state.VerbQuestion("blocks", hierarchy.Hierarchy{}), func() { m.tables = nil })
 	}
 	m.tables = nil
@@ -316,7 +316,7 @@ func (a *App) SetBranch(name, text string) {
 		s.Function = int(b.Function)
 		a.goTo(s, true)
 	}
-	a.drawCharts() // asks the models again, whose answer changes the page
+	a.drawCharts() // asks the models again; their answer changes the page
 }
 
 // named reports whether the user changed a branch or parameter.
@@ -400,7 +400,7 @@ func (a *App) SetParameter(name, text string) {
 	a.drawCharts()
 }
 
-// changed returns the list with one more edit, in place of an earlier edit of the same name.
+// changed returns the list with an edit added; the edit replaces an earlier edit of the same name.
 func changed(list []edit, name, text string) []edit {
 	list = slices.DeleteFunc(slices.Clone(list), func(e edit) bool { return e.name == name })
 	if text = strings.TrimSpace(text); text == "" {

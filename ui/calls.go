@@ -13,7 +13,7 @@ type callState struct {
 	search string
 
 	read *state.Calls   // the last answer
-	from *answers.Reply // the reply that was read
+	from *answers.Reply // the reply from which read was made
 }
 
 func newCalls(a *App) View {
@@ -106,7 +106,7 @@ func (a *App) ZoomCalls(tree string, row int) {
 	a.update(func() { a.zoomCalls(tree, row) })
 }
 
-// zoomCalls is a history entry, so that Back undoes it. The caller holds the lock.
+// zoomCalls adds a history entry, so that Back undoes the zoom. The caller holds the lock.
 func (a *App) zoomCalls(tree string, row int) {
 	calls := a.callPaths()
 	if calls == nil || a.comparing() {

@@ -33,7 +33,7 @@ type codeState struct {
 	machine hierarchy.Hierarchy
 	levels  []attribution.Attribution
 	doubts  []hierarchy.Warning
-	sums    map[attribution.By]*state.Code // attribution of the misses in levels
+	sums    map[attribution.By]*state.Code // the misses of each level, attributed to rows; by grouping
 	view    *state.CodeView
 	tables  map[string]*state.Table // tables of the selected row
 	picked  int

@@ -75,7 +75,7 @@ func TestComparePair(t *testing.T) {
 		t.Errorf("loops compared:\n%s", csv)
 	}
 	d.app.Navigate("#" + d.app.Screen.With(state.TabAssociativity).Hash())
-	d.wants("Miss ratio by sets and ways, B − A", "the miss ratio of B is lower by at most")
+	d.wants("Miss ratio by sets and ways, B − A", "the miss ratio of B is at most")
 	if m := d.app.comparison().SetsMap(d.app.cell(), d.app.Levels()); m.Least >= 0 || m.Values[0] != m.Least && m.Values[0] > m.Most {
 		t.Errorf("the map's values range from %g to %g; the first is %g", m.Least, m.Most, m.Values[0])
 	}

@@ -18,7 +18,7 @@ type coreState struct {
 	asked answers.MulticoreQuestion
 	known *state.Cores // the answers to asked so far, for each number of cores
 	begun bool         // whether the user started a prediction that takes long
-	keep  int          // the number of cores whose threads are to be kept; 0: none
+	keep  int          // the number of cores for which to keep the predicted threads; 0: none
 	// the predicted threads, to compare with measured threads; nil: not known yet
 	beside *state.View
 	failed string // why there are no predictions, in a sentence
@@ -111,7 +111,7 @@ func (a *App) canPredict() bool {
 	return known
 }
 
-// waitsForWord reports whether the trace is too long to be read again without asking the user.
+// waitsForWord reports whether the page must ask the user before it reads the long trace again.
 func (a *App) waitsForWord() bool {
 	return !a.cores.begun && a.result.Profile.Totals.AllReferences() > atOnce && a.predicted() == nil
 }

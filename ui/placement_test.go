@@ -21,7 +21,7 @@ func TestThreadsRunOnCores(t *testing.T) {
 		t.Error("the page says that threads ran on one core")
 	}
 	d.app.Navigate(facts(d.app.Screen))
-	d.wants("35.4 % of accesses miss in L1, 8 707; another core's store to the line causes 8 189 of these misses", "false-sharing.c:31")
+	d.wants("35.4 % of accesses miss in L1, 8 707; another core&#39;s store to the line causes 8 189 of these misses", "false-sharing.c:31")
 	exports := func(misses string) {
 		t.Helper()
 		delete(d.saved, FileName(d.app.result.Name)+".json")
@@ -35,7 +35,7 @@ func TestThreadsRunOnCores(t *testing.T) {
 	exports(`"misses": 8707,`)
 
 	d.act(func() { d.app.PlaceThreads("one-core") })
-	d.wants("4 threads, all on one core", "L1 misses 2.09 % of accesses, 515.")
+	d.wants("4 threads, all on one core", "2.09 % of accesses miss in L1, 515.")
 	if !strings.Contains(d.hash, "threads=one-core") || state.ParseScreen(d.hash).Threads != hierarchy.OnOneCore {
 		t.Errorf("the address is %s", d.hash)
 	}

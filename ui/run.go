@@ -38,7 +38,7 @@ type run struct {
 	stopping  bool             // Cancel was sent
 	snapshot  []byte           // the last snapshot, still encoded
 	growing   *profile.Profile // the last snapshot, decoded
-	leave     chan struct{}    // closed to stop watching another tab; nil: the run is in this tab
+	leave     chan struct{}    // closing it stops watching the tab with the run; nil: the run is in this tab
 	release   func()           // lets other tabs take over the analysis
 	left      bool             // whether the user has left the page
 }
@@ -104,7 +104,7 @@ func (a *App) Offer(item Item) {
 			a.Port.Announce(a.Waiting())
 			return
 		}
-		a.run = &run{name: item.File.Name} // so that no other run starts meanwhile
+		a.run = &run{name: item.File.Name} // prevents another run from starting
 	})
 	if !busy {
 		a.analyse(item)
@@ -368,8 +368,8 @@ func (a *App) keptFile(item Item) (key string) {
 }
 
 // keyFor returns a key that depends on the file and the settings of its analysis. If the user drops
-// the file of an interrupted analysis again, its checkpoint is therefore found. Finished entries
-// are not replaced: a second analysis has another key.
+// the same file again, the interrupted analysis is found under this key. If the key belongs to a
+// complete analysis, keyFor returns another key, so that no result is replaced.
 func (a *App) keyFor(item Item, spec analysis.Spec) (key string, resume bool) {
 	base := fileKey(item.File, spec)
 	taken := map[string]profile.EntryState{}

@@ -63,7 +63,7 @@ func TestThreadsView(t *testing.T) {
 	}
 	private := d.charts["cores"]
 	d.act(func() { d.app.ShowStack(state.CoherentStack) })
-	if c := d.charts["cores"]; c.Title == private.Title || c.Summary != d.lastSaid() || !strings.Contains(c.Summary, "was invalidated") {
+	if c := d.charts["cores"]; c.Title == private.Title || c.Summary != d.lastSaid() || !strings.Contains(c.Summary, "had invalidated the line") {
 		t.Errorf("coherent curves: %q, said %q", c.Title, d.lastSaid())
 	}
 	d.act(func() { d.app.ShowStack(state.PrivateStack) })
@@ -90,7 +90,7 @@ func TestThreadsSizes(t *testing.T) {
 		t.Errorf("the causes of misses add up to %d", own)
 	}
 	d.act(func() { d.app.SetShared(2 << 10) })
-	d.wants("Sharing 2 KiB, the threads miss")
+	d.wants("In shared caches of 2 KiB, the threads miss")
 	few := d.sum("shared", "misses")
 	d.act(func() { d.app.SetShared(1 << 20) })
 	if more := d.sum("shared", "misses"); more >= few {
@@ -123,7 +123,7 @@ func TestThreadsGroups(t *testing.T) {
 	if page := d.html(); strings.Contains(page, `id="groups-unknown"`) {
 		t.Error("the groups are unknown after an analysis with them")
 	}
-	d.wants("Sharing 2 KiB, the threads miss", `id="group-3"`)
+	d.wants("In shared caches of 2 KiB, the threads miss", `id="group-3"`)
 	if s := d.app.Screen; s.Groups != "0-0-1-1" || s.Tab != state.TabThreads || s.SharedBytes != 2<<10 {
 		t.Errorf("after the analysis: %+v", s)
 	}

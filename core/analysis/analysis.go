@@ -155,10 +155,10 @@ func (s Spec) Check() error {
 		return &trace.OptionError{Option: "mergeable", Got: "with " + r.name, Want: "either a mergeable profile or this analysis: " + r.inOrder}
 	}
 	if s.Stacks&^(CoherentStacks|PrivateStacks|ConcurrentStack) != 0 {
-		return &trace.OptionError{Option: "stacks", Got: strconv.Itoa(int(s.Stacks)), Want: "a sum of the values for coherent, private and concurrent stacks"}
+		return &trace.OptionError{Option: "stacks", Got: strconv.Itoa(int(s.Stacks)), Want: "a combination of coherent, private and concurrent stacks"}
 	}
 	if s.Stacks != 0 && (s.Mergeable || s.wants()&(Sites|Communication) != 0) {
-		return &trace.OptionError{Option: "stacks", Got: "some of them", Want: "all stacks, because sites, communication and mergeable profiles need them"}
+		return &trace.OptionError{Option: "stacks", Got: "only some", Want: "all stacks, because sites, communication and mergeable profiles need them"}
 	}
 	if s.SetNumbers&^stack.AllSetNumbers != 0 {
 		return &trace.OptionError{Option: "sets", Got: strconv.Itoa(int(s.SetNumbers)), Want: "powers of two up to 65,536 as numbers of sets"}
@@ -183,7 +183,7 @@ func (s Spec) checkSample() error {
 	case s.Analyses != None && s.Analyses&Communication != 0 && !s.Sample.KeepsLines():
 		return &trace.OptionError{Option: "analyses", Got: s.Analyses.String(), Want: "no communication if single accesses are sampled (time), because the last writer of a value is known only if every access to the value is analysed; sample a share of the lines (space), a number of lines (lines), or parts of the run (onoff)"}
 	case len(s.Utilisation) > 0 || s.Previous:
-		return &trace.OptionError{Option: "utilisation", Got: "with a sample", Want: "all accesses, or parts of the run (onoff)"}
+		return &trace.OptionError{Option: "utilisation", Got: "with a sample", Want: "no sample, or a sample of parts of the run (onoff)"}
 	}
 	return nil
 }

@@ -329,7 +329,7 @@ func (c *Calls) Named(name string) (paths []int, err error) {
 	case len(paths) == 0:
 		return nil, &trace.OptionError{Option: "function", Got: name, Want: "a function of the run; list the functions with --by function"}
 	case len(keys) > 1:
-		return nil, &trace.OptionError{Option: "function", Got: name, Want: "one of the functions with this name: " + strings.Join(keys, ", ")}
+		return nil, &trace.OptionError{Option: "function", Got: name, Want: "the file as well, because several functions have this name: " + strings.Join(keys, ", ")}
 	}
 	return paths, nil
 }

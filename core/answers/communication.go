@@ -30,11 +30,11 @@ func NoCommunication(p *profile.Profile) string {
 	case profile.BeyondMemory:
 		return "the cache lines did not fit in memory, so communication between threads was left out"
 	case profile.NotInSample:
-		return "the sample does not show which thread wrote a line last: lines can leave the sample, or all sampled lines belong to one thread"
+		return "this kind of sample does not record which thread wrote a line last, or all sampled lines belong to one thread"
 	case profile.UnlistedThreads:
-		return "the profile is mergeable, but the trace does not state the number of threads before the first reference"
+		return "a mergeable profile needs the number of threads before the first reference, but the trace does not state it"
 	case profile.LateThread:
-		return "the trace does not state its number of threads, and the second thread first appears after reference " + report.Count(profile.SecondThreadBy).Human()
+		return "by default, communication is analysed only if a second thread is known by reference " + report.Count(profile.SecondThreadBy).Human()
 	}
 	return "the profile was written by an earlier version of stackglass"
 }

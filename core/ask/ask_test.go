@@ -102,7 +102,7 @@ func TestParseErrors(t *testing.T) {
 		"curve line=x":                `line "x", want a whole number`,
 		"curve by=core":               "want an argument of curve: line",
 		"curve line=64 line=32":       "want one value",
-		"threads by=corn":             `by "corn", want core, domain, change, view`,
+		"threads by=corn":             `by "corn", want one of core, domain, change, view`,
 		"threads curve=perhaps":       "want true or false",
 		"threads by=core curve=true":  "cannot be combined",
 		"threads machine=L1=32KiB":    "L1=32KiB",

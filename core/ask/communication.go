@@ -38,7 +38,7 @@ var _ = Add(&Verb{
 		by, granularity := q.Text("by"), q.Text("granularity")
 		switch {
 		case granularity != "word" && by != "" && by != "flow":
-			return &Error{"--granularity " + granularity + ": --by " + by + " covers only words; only --by flow covers lines and pages"}
+			return &Error{"--granularity " + granularity + ": --by " + by + " counts only words; only --by flow counts lines and pages"}
 		case q.Is("false-sharing") && by != "":
 			return &Error{"--false-sharing and --by " + by + " cannot be combined: each prints one table"}
 		}
@@ -94,7 +94,7 @@ func (r *Run) noCommunication() error {
 	case len(p.Totals.Threads) == 0:
 		return r.Cannot(`the trace has no thread numbers, so nothing is known about data that threads share; compile the program with "stackglass cc -- clang …" and run it; sites and counters need no thread numbers`)
 	case len(p.Totals.Threads) == 1:
-		return r.Cannot("all references were made by one thread, " + strconv.FormatUint(uint64(p.Totals.Threads[0]), 10) + ", so no data is exchanged between threads")
+		return r.Cannot("thread " + strconv.FormatUint(uint64(p.Totals.Threads[0]), 10) + " made all references, so no data is exchanged between threads")
 	case answers.IsOfSample(p):
 		return r.Cannot("the sample contains lines of at most one thread; take a larger sample, or a different sample with --sample-seed")
 	}
@@ -113,7 +113,7 @@ func (r *Run) aboutCaches(c *answers.Communication, caches []hierarchy.Cache) (d
 				strconv.FormatUint(uint64(c.LineBytes()), 10) + "; set --line, or use the same line size"}
 		}
 		if !cache.Full() {
-			doubts = append(doubts, cache.Name+": treated as fully associative, because the stack depths of transfers within sets are not known")
+			doubts = append(doubts, cache.Name+": treated as fully associative, because stack distances within sets are not recorded for transfers")
 		}
 	}
 	return doubts, nil

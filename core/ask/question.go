@@ -113,7 +113,7 @@ func (a *Arg) check(list []string) error {
 	for _, value := range list {
 		switch _, err := strconv.ParseUint(value, 10, 64); {
 		case a.Words != nil && !slices.Contains(a.Words, value):
-			return &trace.OptionError{Option: a.Name, Got: value, Want: strings.Join(a.Words, ", ")}
+			return &trace.OptionError{Option: a.Name, Got: value, Want: "one of " + strings.Join(a.Words, ", ")}
 		case a.Kind == Number && err != nil:
 			return &trace.OptionError{Option: a.Name, Got: value, Want: "a whole number"}
 		case a.Kind == Switch && value != "true" && value != "false":
@@ -169,7 +169,7 @@ func Read(words []string) (Question, error) {
 	}
 	v := VerbOf(name)
 	if v == nil {
-		return Question{}, &trace.OptionError{Option: "verb", Got: name, Want: strings.Join(verbNames(), ", ")}
+		return Question{}, &trace.OptionError{Option: "verb", Got: name, Want: "one of " + strings.Join(verbNames(), ", ")}
 	}
 	q := New(v)
 	for _, word := range words[1:] {

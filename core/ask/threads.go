@@ -51,7 +51,7 @@ var _ = Add(&Verb{
 		case len(p.Totals.Threads) == 0:
 			return "the trace does not say which thread made a reference"
 		case len(p.Totals.Threads) == 1:
-			return "all references were made by one thread"
+			return "one thread made all references"
 		}
 		return "the profile contains no per-thread stacks"
 	},
@@ -114,7 +114,7 @@ func (r *Run) noThreads() error {
 		return r.Cannot("this trace does not say which thread made a reference; curve, sets and what-if treat all references as made by one thread; " +
 			`to record threads, compile the program with "stackglass cc -- clang …" and run it, or run it under "stackglass trace -- PROGRAM"`)
 	case len(p.Totals.Threads) == 1:
-		return r.Cannot("all references were made by one thread, " + strconv.FormatUint(uint64(p.Totals.Threads[0]), 10) +
+		return r.Cannot("thread " + strconv.FormatUint(uint64(p.Totals.Threads[0]), 10) + " made all references" +
 			", so no other thread affects its caches; use curve, sets and what-if instead")
 	case r.Analysed && p.Sampled != nil:
 		return r.Cannot("the sample contains lines of at most one core; take a larger sample, or a different sample with --sample-seed")
@@ -150,6 +150,6 @@ func (r *Run) crowded() []string {
 	if len(p.Sharing) == 0 || single <= profile.MaxCores-len(groups) || len(p.Sharing[0].Cores)+absent < profile.MaxCores {
 		return nil
 	}
-	return []string{r.Name + ": there are " + strconv.Itoa(len(p.Totals.Threads)) + " threads and at most " + strconv.Itoa(profile.MaxCores) +
-		" cores; the remaining threads are assigned to the cores in turn; --cores chooses which threads share a core, and --threads chooses which threads to analyse"}
+	return []string{r.Name + ": there are " + strconv.Itoa(len(p.Totals.Threads)) + " threads but at most " + strconv.Itoa(profile.MaxCores) +
+		" cores, so the remaining threads share the cores in turn; to choose which threads share a core, use --cores; to analyse fewer threads, use --threads"}
 }

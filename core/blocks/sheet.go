@@ -459,7 +459,7 @@ func (m *Model) set(l *branch, at int, get func(string) (*big.Rat, string)) erro
 			return fail(why, "")
 		}
 		if l.leaves {
-			return fail("trip is used for a branch that may also leave the function", "use weights instead")
+			return fail("trip cannot describe a branch that may also leave the function", "use weights instead")
 		}
 	case probabilities:
 		if why := distribute(values); why != "" {

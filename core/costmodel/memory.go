@@ -133,7 +133,7 @@ func (m *Models) remember(of machine, key string) {
 		m.memory.notes = []string{"Every load is assumed to hit in the processor's first level: " + why + "."}
 	}
 	if m.run == nil || m.profile.Sites == nil {
-		unknown("without a trace, it is unknown in which levels loads hit; drop a trace of the program here to use the latencies of the caches")
+		unknown("without a trace, it is unknown in which levels loads hit; open a trace of the program to use the latencies of the caches")
 		return
 	}
 	if len(of.h.Levels) == 0 {

@@ -81,7 +81,7 @@ func (m *Models) noteRuntime(r *answers.Reply) {
 		}
 	}
 	if bare > 0 {
-		r.Notes = append(r.Notes, "The trace lacks the instructions of "+strconv.Itoa(bare)+" blocks, so these blocks are assumed to take no time. Drop the module's .ll file here, too.")
+		r.Notes = append(r.Notes, "The trace lacks the instructions of "+strconv.Itoa(bare)+" blocks, so these blocks are assumed to take no time. Add the LLVM IR of the program (.ll).")
 	}
 	for i, lacks := range m.runtime.Missing {
 		if i == mostNoted {

@@ -332,7 +332,7 @@ func alsoAt(line uint32, also []uint32) string {
 	if len(also) == 0 {
 		return ""
 	}
-	text := "; the same holds for line"
+	text := "; the same applies to line"
 	if len(also) > 1 {
 		text += "s"
 	}

@@ -30,7 +30,7 @@ func TestFindingsWorthReading(t *testing.T) {
 		t.Errorf("%d findings in a run that does not wait, want none", len(d.Findings))
 	}
 	d := run(4e5, second, small, third)
-	if len(d.Findings) != 1 || d.Findings[0].Line != 9 || d.Findings[0].Why != "no order; the same holds for lines 7 and 8" || d.Findings[0].Most != 12e4 {
+	if len(d.Findings) != 1 || d.Findings[0].Line != 9 || d.Findings[0].Why != "no order; the same applies to lines 7 and 8" || d.Findings[0].Most != 12e4 {
 		t.Errorf("%+v, want one finding at line 9", d.Findings)
 	}
 	next := small

@@ -75,7 +75,7 @@ func Preset(name string) (Hierarchy, error) {
 		}
 	}
 	near := nearest(name, presets)
-	return Hierarchy{}, &trace.OptionError{Option: "hierarchy", Got: name, Want: "a preset, as " + strings.Join(near, " or ")}
+	return Hierarchy{}, &trace.OptionError{Option: "hierarchy", Got: name, Want: "a preset such as " + strings.Join(near, " or ")}
 }
 
 // nearest returns the names of up to three presets with the smallest edit distances, nearest first.

@@ -58,7 +58,7 @@ func ParseDivision(s string) (Division, error) {
 	if i := slices.Index(divisionNames, s); i >= 0 {
 		return Division(i), nil
 	}
-	return 0, &trace.OptionError{Option: "division", Got: s, Want: strings.Join(divisionNames, ", ")}
+	return 0, &trace.OptionError{Option: "division", Got: s, Want: "one of " + strings.Join(divisionNames, ", ")}
 }
 
 // Schedule is the schedule of a worksharing loop (OpenMP 5.2, §11.5.3).
@@ -131,7 +131,7 @@ func (o *Options) Check() error {
 		return &trace.OptionError{Option: "cores", Got: strconv.Itoa(o.Cores), Want: "1 to " + strconv.Itoa(MostCores)}
 	}
 	if int(o.Division) >= len(divisionNames) {
-		return &trace.OptionError{Option: "division", Got: strconv.Itoa(int(o.Division)), Want: strings.Join(divisionNames, ", ")}
+		return &trace.OptionError{Option: "division", Got: strconv.Itoa(int(o.Division)), Want: "one of " + strings.Join(divisionNames, ", ")}
 	}
 	return o.Order.Check()
 }

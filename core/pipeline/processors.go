@@ -34,7 +34,7 @@ func Description(name string) []byte {
 func Named(name string) (*Processor, error) {
 	text := Description(name)
 	if text == nil {
-		return nil, errors.New("no processor is named " + name + ", want one of " + strings.Join(Processors(), ", "))
+		return nil, errors.New("there is no processor " + name + ", want one of " + strings.Join(Processors(), ", "))
 	}
 	return Read(text)
 }

@@ -121,7 +121,7 @@ func (r *reader) top(key, value string) (err error) {
 		return r.fuses(value)
 	case "transfers":
 		if r.p.Overlaps = value == "overlap"; !r.p.Overlaps {
-			return errors.New("transfers " + strconv.Quote(clip(value)) + ", want overlap")
+			return errors.New("transfers " + strconv.Quote(clip(value)) + ", want the word overlap")
 		}
 	case "classes", "levels", "notes":
 		if r.section = key; value != "" {

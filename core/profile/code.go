@@ -22,7 +22,7 @@ type coder struct {
 	above   uint32  // previous line size
 	most    uint64  // the longest possible distance
 	pages   int     // number of pages of the section's histograms so far
-	crowded string  // end of the error message for too many long distances; "": no limit
+	crowded string  // error message for too many long distances; "": no limit
 
 	capacities int
 	// backing array of the sites' lists: a few large slices instead of a million small slices
@@ -157,7 +157,7 @@ func (h *Histogram) read(c *coder) {
 		step, count := c.In.UintBelow(MaxDistance), c.In.Uint()
 		d := last + step
 		c.Check(d <= c.most && step != 0 && count != 0, "a distance out of order or out of range, or a count of zero")
-		c.Check(h.bytes <= *c.room, "the distances are so far apart that the histogram needs gigabytes; analyze fewer line sizes or threads together")
+		c.Check(h.bytes <= *c.room, "the distances are so far apart that their histogram needs gigabytes; analyze fewer line sizes or threads together")
 		if c.Failed() {
 			return
 		}
@@ -166,7 +166,7 @@ func (h *Histogram) read(c *coder) {
 	}
 	*c.room -= min(*c.room, h.bytes)
 	if c.pages += len(h.pages); c.crowded != "" && c.pages > mostPages {
-		c.In.Fail("the distances are so long " + c.crowded)
+		c.In.Fail(c.crowded)
 	}
 }
 

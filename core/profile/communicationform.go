@@ -12,7 +12,7 @@ func (c *Communication) code(w *coder) {
 		for i := range w.of.Locality {
 			w.most = max(w.most, w.of.longest(&w.of.Locality[i]))
 		}
-		w.crowded = "between so many threads that the histograms need gigabytes; analyze fewer threads together"
+		w.crowded = "the histograms of long distances between many threads need gigabytes; analyze fewer threads together"
 	}
 	w.U32(&c.Beyond)
 	codec.Bounded(w.Coder, &c.Granules, 3, func(g *Granule) {

@@ -403,7 +403,7 @@ func TestDecodeBomb(t *testing.T) {
 	data := sections(parts...)
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	if _, err := profile.Decode(data); err == nil || !strings.Contains(err.Error(), "so far apart that the histogram needs gigabytes") {
+	if _, err := profile.Decode(data); err == nil || !strings.Contains(err.Error(), "so far apart that their histogram needs gigabytes") {
 		t.Errorf("got %v, want an error about the distances", err)
 	}
 	runtime.ReadMemStats(&after)

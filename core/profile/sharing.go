@@ -128,7 +128,7 @@ func (s *Sharing) code(c *coder) {
 			c.In.Fail("the line sizes of the threads' stacks are not in ascending order, or have no histogram")
 			return
 		}
-		c.most, c.crowded = c.of.longest(l), "at so many cores that the histograms need gigabytes; analyze fewer cores together"
+		c.most, c.crowded = c.of.longest(l), "the histograms of long distances on many cores need gigabytes; analyze fewer cores together"
 	}
 	codec.Bounded(c.Coder, &s.Cores, MaxCores, func(k *Core) {
 		c.ascending(&k.Threads, 1<<32)

@@ -156,10 +156,14 @@ func ParseKinds(list string) (set Kinds, err error) {
 // OptionError reports an invalid option, which the user can correct.
 type OptionError struct {
 	Option string // the option's name, without dashes
-	Got    string // the given value
+	Got    string // the given value, or a text that begins with "with" and names a conflicting option
 	Want   string // the accepted values
 }
 
 func (e *OptionError) Error() string {
-	return e.Option + " " + quote(e.Got) + ", want " + e.Want
+	got := e.Got
+	if !strings.HasPrefix(got, "with ") {
+		got = quote(got)
+	}
+	return e.Option + " " + got + ", want " + e.Want
 }

@@ -667,7 +667,7 @@ func TestTabs(t *testing.T) {
 func TestMissingCommunicationHasOneReason(t *testing.T) {
 	p := &profile.Profile{NoCommunication: profile.LateThread}
 	p.Totals.Threads = []uint32{1, 2}
-	if text := TabCommunication.Missing(p); !strings.Contains(text, "second thread first appears after reference 65,536") || strings.Contains(text, "earlier version") || strings.Contains(text, "memory") {
+	if text := TabCommunication.Missing(p); !strings.Contains(text, "second thread is known by reference 65,536") || strings.Contains(text, "earlier version") || strings.Contains(text, "memory") {
 		t.Errorf("late thread: %s", text)
 	}
 	p.NoCommunication = profile.NotAnalysed

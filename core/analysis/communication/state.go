@@ -413,7 +413,7 @@ func (a *Analysis) Append(next *profile.Profile) error {
 	return nil
 }
 
-var errSegment = errors.New("the values that a segment reads may have been written anywhere earlier in the trace; analyse the trace in one piece, or without communication")
+var errSegment = errors.New("a segment may read values that any earlier segment wrote; analyse the trace in one piece, or without communication")
 
 // Joins reports whether a segment can be appended, which requires that communication was turned
 // off.

@@ -24,7 +24,7 @@ import (
 // need this analysis import that package, so the page does not load the package on the first visit.
 // In other programs, NewData panics.
 var NewData = func(lineBytes uint32, program func() *trace.Program) Analysis {
-	panic("contract: this program selects the analysis of data structures; it must import core/analysis/structures")
+	panic("contract: a program that analyses data structures must import core/analysis/structures")
 }
 
 // Analysis consumes a trace, batch by batch, and writes its result into the profile.

@@ -104,7 +104,7 @@ var (
 	NewFollowers = func(o Options, w analysis.Wanted) []analysis.Analysis { panic(notLinked) }
 )
 
-const notLinked = "sample: this program takes a sample; it must import core/analysis/sample/estimate"
+const notLinked = "sample: a program that takes samples must import core/analysis/sample/estimate"
 
 // Locality implements [analysis.Sampling].
 func (o Options) Locality(lineBytes []uint32) analysis.SampledLocality {

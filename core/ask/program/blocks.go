@@ -35,7 +35,7 @@ var Blocks = ask.Add(&ask.Verb{
 		{Name: "probabilities", Help: "read branch probabilities from this `FILE`, in the format that --template writes"},
 		{Name: "set", Kind: ask.List, Help: "set parameters of the --probabilities file: `NAME=NUMBER`, for example n=1000,density=1/8"},
 		{Name: "windows", Kind: ask.Switch, Help: "sample 1 % of each block's executions and report the error of the sampled reuse profiles"},
-		{Name: "window-seed", Kind: ask.Number, Default: "0", Help: "draw a different sample for each `NUMBER`"},
+		{Name: "window-seed", Kind: ask.Number, Default: "0", Help: "choose the sample with this random `SEED`"},
 		{Name: "enter", Kind: ask.List, Help: "for LLVM IR: how often functions are called from outside the module: `NAME=CALLS`, for example main=1,callback=500"},
 	},
 	Needs: func(ask.Question) analysis.Analyses { return analysis.Sites | analysis.Blocks },
@@ -168,7 +168,7 @@ func branchesOf(r *ask.Run, q ask.Question) (*branches, error) {
 	} else {
 		for _, arg := range []string{"prof", "enter"} {
 			if q.Given(arg) {
-				return nil, &ask.Error{Text: "--" + arg + ": " + r.Name + " is a run, not LLVM IR, and already contains its branch counts; omit the option"}
+				return nil, &ask.Error{Text: "--" + arg + ": " + r.Name + " contains the exact branch counts of a run; omit the option, which is for LLVM IR"}
 			}
 		}
 	}

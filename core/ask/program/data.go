@@ -291,7 +291,7 @@ func (u *dataUse) find(option, name string) (*attribution.Row, error) {
 		for _, r := range found {
 			names = append(names, u.s.Place(r))
 		}
-		want = "only one data structure: " + strings.Join(names[:min(len(names), mostNames)], ", ")
+		want = "one data structure, but several match: " + strings.Join(names[:min(len(names), mostNames)], ", ")
 	}
 	return nil, &trace.OptionError{Option: option, Got: name, Want: want}
 }

@@ -49,7 +49,7 @@ var Loops = ask.Add(&ask.Verb{
 		case q.Given("loop") && q.Is("arrays"):
 			return &ask.Error{Text: "--loop and --arrays cannot be combined: --loop prints the arrays of one loop"}
 		case changes(q) && len(q.Machine.Levels) == 0:
-			return &ask.Error{Text: "there is no cache to count misses in: add --cache L1=32KiB,8, or --hierarchy i7-6700"}
+			return &ask.Error{Text: "misses cannot be counted, because no caches are given: add --cache L1=32KiB,8, or --hierarchy i7-6700"}
 		case changesGiven(q) && q.Number("propose") > 0:
 			return &ask.Error{Text: "--propose cannot be combined with a change: --propose looks for changes itself"}
 		}
@@ -292,7 +292,7 @@ func chosenNest(q ask.Question, l *answers.Loops) (nest int, err error) {
 				return of.Nest, nil
 			}
 		}
-		return 0, &trace.OptionError{Option: "nest", Got: strconv.FormatUint(number, 10), Want: "1 to " + strconv.Itoa(l.Nests) + ", as numbered by stackglass loops FILE"}
+		return 0, &trace.OptionError{Option: "nest", Got: strconv.FormatUint(number, 10), Want: "the number of a nest, 1 to " + strconv.Itoa(l.Nests) + "; to list the nests, run: stackglass loops FILE"}
 	}
 	largest := uint64(0)
 	for i := range l.Loops {

@@ -69,7 +69,7 @@ func Processor(r *ask.Run, q ask.Question) (*pipeline.Processor, error) {
 	}
 	text, err := r.ReadFile(q, "processor")
 	if err != nil {
-		return nil, &ask.Error{Text: "--processor " + name + ": " + unknown.Error() + "; or a file, but no file with that name can be read"}
+		return nil, &ask.Error{Text: "--processor " + name + ": there is neither a processor nor a readable file with this name; want a file, or one of " + strings.Join(pipeline.Processors(), ", ")}
 	}
 	if p, err = pipeline.Read(text); err != nil {
 		return nil, &ask.Error{Text: "--processor " + name + ": " + err.Error()}

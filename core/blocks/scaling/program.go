@@ -91,20 +91,20 @@ func (in *Input) read() (*blocks.Run, error) {
 	p := in.Profile
 	switch {
 	case p.State.Partial || p.Input.Skip > 0 || p.Input.Limit > 0 || p.Input.Threads != nil:
-		return nil, bad("a part of a run", "a complete run, because the counts of a part of a run follow no formula")
+		return nil, bad("the profile covers only a part of the run", "a complete run, because the counts of a part of a run follow no formula")
 	case p.Sampled != nil:
-		return nil, bad("a sample of a run", "the complete run; analyse the trace again without --sample")
+		return nil, bad("the profile covers only a sample of the run", "the complete run; analyse the trace again without --sample")
 	case len(p.Blocks) == 0:
-		return nil, bad("a profile without blocks", "a trace of a program compiled with stackglass cc, analysed with --analyses default,blocks")
+		return nil, bad("the profile contains no blocks", "a trace of a program compiled with stackglass cc, analysed with --analyses default,blocks")
 	case p.Sites == nil || p.LocalityAt(p.Sites.LineBytes) == nil:
-		return nil, bad("a profile without source locations and their stack distances", "a profile that was analysed with --analyses default,blocks")
+		return nil, bad("the profile contains no stack distances by source location", "a profile that was analysed with --analyses default,blocks")
 	}
 	r, err := blocks.DecodeRun(p.Blocks)
 	if err != nil {
 		return nil, err
 	}
 	if r.Profile != nil {
-		return nil, bad("LLVM IR, which was not run", "a trace or a profile of a run")
+		return nil, bad("the file contains LLVM IR, but no run", "a trace or a profile of a run")
 	}
 	return r, nil
 }
@@ -113,8 +113,8 @@ func (in *Input) read() (*blocks.Run, error) {
 func sameProgram(a, b *Input, x, y *blocks.Run) error {
 	if !bytes.Equal(blocks.AppendProgram(nil, x.Program), blocks.AppendProgram(nil, y.Program)) {
 		why := ""
-		if err := blocks.NewMatch(x.Program, y.Program).Err(); err != nil {
-			why = " (" + err.Error() + ")"
+		if m := blocks.NewMatch(x.Program, y.Program); len(m.Different) > 0 {
+			why = " (" + m.Different[0].What + " differs)"
 		}
 		return &InputError{a.Name + " and " + b.Name + " come from different programs or builds" + why, "runs of one build of one program, with different inputs"}
 	}
@@ -602,7 +602,7 @@ func (p *Program) doubtProgram(out *Predicted) {
 		say("The formulas are polynomials of up to " + strconv.Itoa(mostTerms) + " terms: add " + runsMore(n) + " to determine and check every such formula.")
 	}
 	if out.Slack > 0 {
-		say("The predicted numbers of executions that enter and leave blocks differ by " + strconv.FormatUint(out.Slack, 10) + ".")
+		say("The formulas predict different numbers of entries and exits for some blocks; they differ by " + strconv.FormatUint(out.Slack, 10) + ".")
 	}
 	last := p.inputs[len(p.inputs)-1].Profile
 	if len(last.Totals.Threads) > 1 {

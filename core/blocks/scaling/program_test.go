@@ -303,7 +303,7 @@ func TestNoPrediction(t *testing.T) {
 	bare.Profile.Blocks = nil
 	for want, inputs := range map[string][]Input{
 		"at least two": {a}, "different inputs": {a, a}, "different programs or builds": {a, other}, "a part of a run": {a, partial},
-		"a sample of a run": {a, sampled}, "without blocks": {a, bare},
+		"only a sample of the run": {a, sampled}, "contains no blocks": {a, bare},
 	} {
 		if _, err := FitProgram([]string{"n"}, inputs); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)

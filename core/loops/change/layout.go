@@ -225,7 +225,7 @@ type Align struct {
 
 // Illegal implements [Change].
 func (Align) Illegal() string {
-	return "other code relies on the array's current address (the allocation or declaration has to request the alignment)"
+	return "other code relies on the array's current address; the allocation or declaration must request the alignment"
 }
 
 // Words implements [Change].

@@ -20,7 +20,7 @@ func chain(n *loops.Nest, at Path, levels int) (list []*loops.Item, why string) 
 		l := list[len(list)-1]
 		next := only(l.Body)
 		if next < 0 {
-			return nil, "a loop contains code outside the next inner loop, and this code would run more or less often"
+			return nil, "a loop contains code outside the next inner loop, and the change would make this code run more or less often"
 		}
 		if !l.Body[next].IsLoop() {
 			return nil, "there are not enough nested loops"

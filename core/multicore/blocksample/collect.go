@@ -208,7 +208,7 @@ func (c *Collector) Consume(b *trace.Batch) error {
 
 func (c *Collector) meet(thread uint32) error {
 	if thread >= MostThreads {
-		return &trace.OptionError{Option: "threads", Got: "number " + strconv.FormatUint(uint64(thread), 10), Want: "threads numbered from 0 (as in synthesised traces) to less than " + strconv.Itoa(MostThreads)}
+		return &trace.OptionError{Option: "threads", Got: "number " + strconv.FormatUint(uint64(thread), 10), Want: "thread numbers below " + strconv.Itoa(MostThreads)}
 	}
 	for uint64(len(c.threads)) <= uint64(thread) {
 		if len(c.stacks) == 0 || c.o.SharedBy > 0 && uint32(len(c.threads))%c.o.SharedBy == 0 {

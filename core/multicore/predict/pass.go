@@ -252,7 +252,7 @@ func (p *pass) result() (Result, error) {
 		r.Warnings = append(r.Warnings, "the times of blocks are unknown, so every reference is assumed to take one cycle on each core: add --processor, and record blocks with their instructions")
 	}
 	if p.crowded {
-		r.Warnings = append(r.Warnings, hierarchy.Warning("there are no SDCM results: more than "+strconv.Itoa(mostDomains)+" groups of cores share a cache, and stacks are available for that many groups only."))
+		r.Warnings = append(r.Warnings, hierarchy.Warning("there are no SDCM results: more than "+strconv.Itoa(mostDomains)+" groups of cores share a cache, and stacks are computed for at most that many groups."))
 	}
 	if p.runner != nil {
 		if err := p.model(&r); err != nil {

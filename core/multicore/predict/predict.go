@@ -91,7 +91,7 @@ func (q *Question) Check() error {
 		}
 	}
 	if q.Processor != nil && q.Options.Division != multicore.ByIterations {
-		return &trace.OptionError{Option: "division", Got: q.Options.Division.String(), Want: "division by iterations, because times depend on barriers, and cores that share executions of blocks do not wait for each other"}
+		return &trace.OptionError{Option: "division", Got: q.Options.Division.String(), Want: "iterations, because run times depend on barriers, and with any other division, cores do not wait at barriers"}
 	}
 	if q.Keep != 0 && !slices.Contains(q.Cores, q.Keep) {
 		return &trace.OptionError{Option: "profile", Got: "of " + strconv.Itoa(q.Keep) + " cores", Want: "a number of cores that is in the list of --cores"}
@@ -224,7 +224,7 @@ func (r *Run) unused() error {
 	for i, x := range r.q.Options.Private.Ranges {
 		if !r.used[i] {
 			return &trace.OptionError{Option: "private", Got: "0x" + strconv.FormatUint(x.Low, 16) + "-0x" + strconv.FormatUint(x.High-1, 16),
-				Want: "addresses that the program accesses; it accesses none of these"}
+				Want: "addresses that the program accesses; the program accesses none of these"}
 		}
 	}
 	return nil
@@ -238,7 +238,7 @@ func (r *Run) Close() {
 	r.close()
 }
 
-var errClosed = errors.New("the prediction was closed")
+var errClosed = errors.New("the prediction was used after it was closed")
 
 func (r *Run) close() {
 	if r.now != nil {

@@ -316,7 +316,7 @@ func TestAsk(t *testing.T) {
 		`private "5-4", want an end that is not less than the start`:                  func(q *answers.MulticoreQuestion) { q.Private = []string{"5-4"} },
 		`private "4-6", want ranges in ascending order that do not overlap`:           func(q *answers.MulticoreQuestion) { q.Private = []string{"5-6", "4-6"} },
 		`profile "of 2 cores", want a number of cores that is in the list of --cores`: func(q *answers.MulticoreQuestion) { q.Keep = 2 },
-		`division "printed", want division by iterations, because times depend on barriers, and cores that share executions of blocks do not wait for each other`: func(q *answers.MulticoreQuestion) {
+		`division "printed", want iterations, because run times depend on barriers, and with any other division, cores do not wait at barriers`: func(q *answers.MulticoreQuestion) {
 			q.Processor = "znver4"
 		},
 		`sdcm "few", want sample, all, windows or none`: func(q *answers.MulticoreQuestion) { q.SDCM = "few" },

@@ -167,7 +167,7 @@ func (p *pass) answer(r *Result) error {
 			list = append(list, l)
 		}
 		if unknown > 0.001 {
-			r.Warnings = append(r.Warnings, "the printed equations also give weight to blocks that never ran on the cores that share a cache; such blocks are left out of the cache's hit ratio")
+			r.Warnings = append(r.Warnings, "the paper's equations also weight blocks that never ran on the cores that share a cache; such blocks are left out of the cache's hit ratio")
 		}
 		if !whole {
 			r.Windowed = append(r.Windowed, list)

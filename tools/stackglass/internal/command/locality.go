@@ -39,7 +39,7 @@ func (a *app) locality() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			verb := verbs[by]
 			if verb == nil {
-				return usagef("--by ", by, ", want ", strings.Join(words, ", "))
+				return usagef("--by ", by, ", want one of ", strings.Join(words, ", "))
 			}
 			if err := passOptions(cmd, verb, by); err != nil {
 				return err
@@ -69,7 +69,7 @@ func passOptions(locality, verb *cobra.Command, by string) (err error) {
 		switch {
 		case err != nil || f.Name == "by" || to == f:
 		case to == nil:
-			err = usagef("--", f.Name, ": cannot be combined with --by ", by, "; see `stackglass help locality`")
+			err = usagef("--", f.Name, " cannot be combined with --by ", by, "; see `stackglass help locality`")
 		default:
 			values := []string{f.Value.String()}
 			if list, ok := f.Value.(pflag.SliceValue); ok {

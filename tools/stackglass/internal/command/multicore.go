@@ -246,7 +246,7 @@ func (a *app) runLarger(o *asking, m *multicoreOptions, args []string) error {
 	case o.r.changed("output", "processor", "by") != "":
 		return usagef("--at: only hit ratios can be predicted for an input that was not run; leave out -o, --processor and --by")
 	case o.r.changed("sdcm") != "":
-		return usagef("--at: all windows of each block are used instead of a sample; leave out --sdcm")
+		return usagef("--at uses all windows of each block instead of a sample; leave out --sdcm")
 	}
 	names, at, ok := parseParameters(m.at)
 	if !ok {

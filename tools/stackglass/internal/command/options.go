@@ -87,7 +87,7 @@ func addOptions(cmd *cobra.Command, analyses bool) *reading {
 	f.BoolVar(&r.strict, "strict", false, "stop at the first chunk of a container that cannot be read, instead of skipping it")
 	if analyses {
 		f.StringVar(&r.sample, "sample", "", "analyse only a `SAMPLE`, and estimate the rest: space=RATE or lines=COUNT of the lines, time=N (one access in N), onoff=ON/PERIOD references")
-		f.Uint64Var(&r.seed, "sample-seed", 0, "draw a different sample for each `NUMBER`")
+		f.Uint64Var(&r.seed, "sample-seed", 0, "choose the sample with this random `SEED`")
 	}
 	f.StringVar(&r.memory, "memory", "", "use at most this `SIZE` of memory, for example 4GiB, and stop with a partial result if more memory is needed (default: half of the free memory)")
 	if analyses {

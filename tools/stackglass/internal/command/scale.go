@@ -195,7 +195,7 @@ func (o *scaleOptions) runs(args []string) (runs []scaleRun, err error) {
 		}
 		at, ok := ordered(o.names, have, values)
 		if !ok {
-			return nil, usagef(strconv.Quote(arg), ": --at has the parameters ", strings.Join(o.names, ", "), ", want a value for each of these parameters and no other parameters")
+			return nil, usagef(strconv.Quote(arg), ": --at has the parameters ", strings.Join(o.names, ", "), "; give a value for each of these parameters, and for no others")
 		}
 		runs = append(runs, scaleRun{file, at})
 	}

@@ -37,7 +37,7 @@ func TestSitesMessages(t *testing.T) {
 		{"sites " + din, 2, `the trace contains neither sites nor instruction addresses, so there is nothing to rank; compile the program with "stackglass cc -- clang …"`},
 		{"sites " + none, 2, "the profile contains no sites; analyze the trace again with --analyses sites"},
 		{"sites --utilisation 32KiB " + none, 2, "is a profile, and its contents were chosen"},
-		{"sites demo:matmul-naive --by module", 2, "want site, line, function, object"},
+		{"sites demo:matmul-naive --by module", 2, "want one of site, line, function, object"},
 		{"sites demo:matmul-naive --share 0", 2, "want a share of the misses, for example 90% or 0.9"},
 		{"sites demo:matmul-naive --top -1", 2, "want a whole number"},
 		{"sites demo:matmul-naive --sort speed", 2, "want one of function, file, line"},
