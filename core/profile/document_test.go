@@ -2,12 +2,11 @@ package profile
 
 import (
 	"bytes"
-	"encoding/hex"
 	"os"
-	"strings"
 	"testing"
 
 	"github.com/stackglass/stackglass/core/trace"
+	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
 // TestWorkedExample checks that the bytes of the manual's example decode to a profile with the
@@ -17,22 +16,7 @@ func TestWorkedExample(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, after, found := strings.Cut(string(text), "\n## A worked example\n")
-	if !found {
-		t.Fatal("there is no worked example")
-	}
-	var file []byte
-	for line := range strings.Lines(after) {
-		if !strings.HasPrefix(line, "    ") {
-			continue
-		}
-		digits, _, _ := strings.Cut(line[4:], "|")
-		b, err := hex.DecodeString(strings.ReplaceAll(strings.TrimSpace(digits), " ", ""))
-		if err != nil {
-			t.Fatalf("%q: %v", line, err)
-		}
-		file = append(file, b...)
-	}
+	file := tracetest.WorkedExample(t, string(text))
 	p, err := Decode(file)
 	if err != nil {
 		t.Fatal(err)

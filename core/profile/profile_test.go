@@ -472,12 +472,19 @@ func TestCheck(t *testing.T) {
 		"line sizes":   func(p *profile.Profile) { p.Locality = append(p.Locality, p.Locality[0]) },
 	} {
 		p := sample(true)
-		if breakIt(p); p.Check() == nil {
-			t.Errorf("%s: Check found no error", name)
-		}
-		if _, err := profile.Decode(p.Encode()); err == nil {
-			t.Errorf("%s: decoded without an error", name)
-		}
+		breakIt(p)
+		invalid(t, name, p)
+	}
+}
+
+// invalid checks that neither Check nor Decode accepts p.
+func invalid(t *testing.T, name string, p *profile.Profile) {
+	t.Helper()
+	if p.Check() == nil {
+		t.Errorf("%s: Check found no error", name)
+	}
+	if _, err := profile.Decode(p.Encode()); err == nil {
+		t.Errorf("%s: decoded without an error", name)
 	}
 }
 

@@ -87,12 +87,8 @@ func TestCheckSets(t *testing.T) {
 		"differs from the histogram": func(t *profile.SetTable) { *t = profile.SetTable{} },
 	} {
 		p := withSets()
-		if breakIt(p.Locality[0].Sets); p.Check() == nil {
-			t.Errorf("%s: Check found no error", name)
-		}
-		if _, err := profile.Decode(p.Encode()); err == nil {
-			t.Errorf("%s: decoded without an error", name)
-		}
+		breakIt(p.Locality[0].Sets)
+		invalid(t, name, p)
 	}
 }
 

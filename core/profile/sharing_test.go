@@ -107,12 +107,8 @@ func TestCheckSharing(t *testing.T) {
 		},
 	} {
 		p := withSharing()
-		if breakIt(&p.Sharing[0]); p.Check() == nil {
-			t.Errorf("%s: Check found no error", name)
-		}
-		if _, err := profile.Decode(p.Encode()); err == nil {
-			t.Errorf("%s: decoded without an error", name)
-		}
+		breakIt(&p.Sharing[0])
+		invalid(t, name, p)
 	}
 }
 

@@ -95,12 +95,8 @@ func TestCheckSites(t *testing.T) {
 		"a wrap":              func(s *profile.Sites) { s.Code[1].Reuse.Bins[0].Count = math.MaxUint64 },
 	} {
 		p := withSites()
-		if breakIt(p.Sites); p.Check() == nil {
-			t.Errorf("%s: Check found no error", name)
-		}
-		if _, err := profile.Decode(p.Encode()); err == nil {
-			t.Errorf("%s: decoded without an error", name)
-		}
+		breakIt(p.Sites)
+		invalid(t, name, p)
 	}
 	for name, breakIt := range map[string]func(s *profile.Sites){
 		"not there":   func(s *profile.Sites) { s.Code[2].Reuse.Before = nil },

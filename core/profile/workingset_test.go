@@ -62,12 +62,8 @@ func TestCheckWorkingSets(t *testing.T) {
 		"too many lists":                      func(_ *profile.Windows, larger *[][]uint64) { *larger = make([][]uint64, 63) },
 	} {
 		p := withWorkingSets()
-		if breakIt(&p.Locality[0].Windows, &p.Segment.Lines[0].WorkingSets); p.Check() == nil {
-			t.Errorf("%s: Check found no error", name)
-		}
-		if _, err := profile.Decode(p.Encode()); err == nil {
-			t.Errorf("%s: decoded without an error", name)
-		}
+		breakIt(&p.Locality[0].Windows, &p.Segment.Lines[0].WorkingSets)
+		invalid(t, name, p)
 	}
 	p := withWorkingSets()
 	p.Segment.Start = ^uint64(0) - 5

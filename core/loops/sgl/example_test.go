@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/hex"
 	"os"
-	"strings"
 	"testing"
 
 	"github.com/stackglass/stackglass/core/loops"
@@ -45,22 +44,7 @@ func TestWorkedExample(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, after, found := strings.Cut(string(text), "\n## A worked example\n")
-	if !found {
-		t.Fatal("FORMAT.md has no worked example")
-	}
-	var got []byte
-	for line := range strings.Lines(after) {
-		if !strings.HasPrefix(line, "    ") {
-			continue
-		}
-		digits, _, _ := strings.Cut(line[4:], "|")
-		b, err := hex.DecodeString(strings.ReplaceAll(strings.TrimSpace(digits), " ", ""))
-		if err != nil {
-			t.Fatalf("%q: %v", line, err)
-		}
-		got = append(got, b...)
-	}
+	got := tracetest.WorkedExample(t, string(text))
 	if !bytes.Equal(got, want) {
 		t.Errorf("FORMAT.md has\n%s\nwant\n%s", hex.Dump(got), hex.Dump(want))
 	}

@@ -4,10 +4,10 @@ import (
 	"bytes"
 	_ "embed"
 	"encoding/hex"
-	"strings"
 	"testing"
 
 	"github.com/stackglass/stackglass/core/trace"
+	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
 //go:embed FORMAT.md
@@ -55,22 +55,7 @@ func exampleFile(t failer) ([]byte, *trace.Program, []step) {
 // TestWorkedExample checks that FORMAT.md shows exactly the bytes of exampleFile.
 func TestWorkedExample(t *testing.T) {
 	want, p, steps := exampleFile(t)
-	_, after, found := strings.Cut(formatText, "\n## A worked example\n")
-	if !found {
-		t.Fatal("FORMAT.md has no worked example")
-	}
-	var got []byte
-	for line := range strings.Lines(after) {
-		if !strings.HasPrefix(line, "    ") {
-			continue
-		}
-		digits, _, _ := strings.Cut(line[4:], "|")
-		b, err := hex.DecodeString(strings.ReplaceAll(strings.TrimSpace(digits), " ", ""))
-		if err != nil {
-			t.Fatalf("%q: %v", line, err)
-		}
-		got = append(got, b...)
-	}
+	got := tracetest.WorkedExample(t, formatText)
 	if !bytes.Equal(got, want) {
 		t.Errorf("FORMAT.md has\n%s\nwant\n%s", hex.Dump(got), hex.Dump(want))
 	}

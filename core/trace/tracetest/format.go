@@ -2,6 +2,7 @@ package tracetest
 
 import (
 	"bytes"
+	"encoding/hex"
 	"io"
 	"slices"
 	"strings"
@@ -77,6 +78,27 @@ func CheckAllocations(t Failer, allocsPerRun func(runs int, f func()) float64, r
 	if n := allocsPerRun(200, next); n != 0 {
 		t.Fatalf("%v allocations per batch, want 0", n)
 	}
+}
+
+// WorkedExample returns the bytes in the section "A worked example" of a format's description. Lines
+// that are indented by four blanks contain bytes in hexadecimal, and optionally | and a comment.
+func WorkedExample(t Failer, text string) (file []byte) {
+	t.Helper()
+	_, section, found := strings.Cut(text, "\n## A worked example\n")
+	if !found {
+		t.Fatalf("there is no worked example")
+	}
+	for line := range strings.Lines(section) {
+		if indented, is := strings.CutPrefix(line, "    "); is {
+			digits, _, _ := strings.Cut(indented, "|")
+			b, err := hex.DecodeString(strings.Join(strings.Fields(digits), ""))
+			if err != nil {
+				t.Fatalf("%q: %v", line, err)
+			}
+			file = append(file, b...)
+		}
+	}
+	return file
 }
 
 // Benchmark contains the methods of testing.B that [BenchmarkReader] needs.
