@@ -14,16 +14,8 @@ import (
 // FuzzInstrument checks that no text makes the rewriter panic, and that the resulting tables are
 // consistent.
 func FuzzInstrument(f *testing.F) {
-	files, _ := filepath.Glob("testdata/golden/*.ll")
-	for _, file := range files {
-		src, err := os.ReadFile(file)
-		if err != nil {
-			f.Fatal(err)
-		}
-		f.Add(src)
-	}
-	for _, s := range snippets {
-		f.Add([]byte(s.text))
+	for _, text := range seeds(f) {
+		f.Add([]byte(text))
 	}
 	f.Fuzz(func(t *testing.T, src []byte) {
 		r, err := Instrument(src, Options{Instrs: true})
@@ -160,7 +152,7 @@ func TestDamagedModules(t *testing.T) {
 	})
 }
 
-func seeds(t *testing.T) []string {
+func seeds(t testing.TB) []string {
 	var list []string
 	files, _ := filepath.Glob("testdata/golden/*.ll")
 	for _, file := range files {

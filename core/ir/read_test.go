@@ -2,7 +2,6 @@ package ir
 
 import (
 	"os"
-	"path/filepath"
 	"reflect"
 	"slices"
 	"strconv"
@@ -335,16 +334,8 @@ declare void @h()
 
 // FuzzRead checks that no text makes the reader panic, and that its tables are consistent.
 func FuzzRead(f *testing.F) {
-	files, _ := filepath.Glob("testdata/golden/*.ll")
-	for _, file := range files {
-		src, err := os.ReadFile(file)
-		if err != nil {
-			f.Fatal(err)
-		}
-		f.Add(src)
-	}
-	for _, s := range snippets {
-		f.Add([]byte(s.text))
+	for _, text := range seeds(f) {
+		f.Add([]byte(text))
 	}
 	f.Add([]byte("define void @f() !prof !0 {\n  br i1 true, label %1, label %1, !prof !1\n1:\n  ret void\n}\n!0 = !{!\"function_entry_count\", i64 2}\n!1 = !{!\"branch_weights\", i32 1, i32 -1}\n"))
 	f.Fuzz(func(t *testing.T, src []byte) {

@@ -60,25 +60,25 @@ func packLZ4(t testing.TB, text []byte, options ...lz4.Option) []byte {
 	if err := w.Apply(options...); err != nil {
 		t.Fatal(err)
 	}
+	pack(t, w, text)
+	return packed.Bytes()
+}
+
+// pack writes text to w, and closes w.
+func pack(t testing.TB, w io.WriteCloser, text []byte) {
+	t.Helper()
 	if _, err := w.Write(text); err != nil {
 		t.Fatal(err)
 	}
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
-	return packed.Bytes()
 }
 
 func packGzip(t testing.TB, text []byte) []byte {
 	t.Helper()
 	var packed bytes.Buffer
-	w := gzip.NewWriter(&packed)
-	if _, err := w.Write(text); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	pack(t, gzip.NewWriter(&packed), text)
 	return packed.Bytes()
 }
 
@@ -114,13 +114,7 @@ func packZip(t testing.TB, method uint16, members ...any) []byte {
 func packSnappy(t testing.TB, text []byte) []byte {
 	t.Helper()
 	var packed bytes.Buffer
-	w := snappy.NewBufferedWriter(&packed)
-	if _, err := w.Write(text); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	pack(t, snappy.NewBufferedWriter(&packed), text)
 	return packed.Bytes()
 }
 
@@ -421,44 +415,24 @@ func folded(t testing.TB, text string) []byte {
 	return out.Bytes()
 }
 
-// TestContainer checks that our own container, which consists of LZ4 frames, is not decompressed as
+// TestContainers checks that our own containers, which consist of LZ4 frames, are not decompressed as
 // LZ4, even inside other compressions.
-func TestContainer(t *testing.T) {
+func TestContainers(t *testing.T) {
 	want := wanted(t, 1)
-	file := container(t, string(tracetest.Small("data.lackey")))
-	for _, c := range []struct {
-		chain string
-		bytes []byte
-	}{{"", file}, {"gzip", packGzip(t, file)}, {"lz4", packLZ4(t, file)}} {
-		tr, got, err := read(bytes.NewReader(c.bytes), all)
-		if err != nil || got.Len() != want.Len() || !isPrefix(got, want) {
-			t.Errorf("%q: %v, %d rows, want %d", c.chain, err, got.Len(), want.Len())
-			continue
-		}
-		if chain := strings.Join(tr.Packings(), " "); tr.Format() != "sgt" || chain != c.chain || tr.Container() == nil {
-			t.Errorf("%s in %q, want a container in %q", tr.Format(), chain, c.chain)
-		}
-		if h := tr.Header(); h.Format != "sgt" || !h.Sizes || h.Threads || h.PCs || h.Program == nil {
-			t.Errorf("header %+v", h)
-		}
-	}
-}
-
-// TestLoopCompressed checks the same for a loop-compressed trace, which also consists of LZ4 frames.
-func TestLoopCompressed(t *testing.T) {
-	want := wanted(t, 1)
-	file := folded(t, string(tracetest.Small("data.lackey")))
-	for _, c := range []struct {
-		chain string
-		bytes []byte
-	}{{"", file}, {"gzip", packGzip(t, file)}, {"lz4", packLZ4(t, file)}} {
-		tr, got, err := read(bytes.NewReader(c.bytes), all)
-		if err != nil || got.Len() != want.Len() || !isPrefix(got, want) {
-			t.Errorf("%q: %v, %d rows, want %d", c.chain, err, got.Len(), want.Len())
-			continue
-		}
-		if chain := strings.Join(tr.Packings(), " "); tr.Format() != "sgl" || chain != c.chain || tr.Container() != nil {
-			t.Errorf("%s in %q, want a loop-compressed trace in %q", tr.Format(), chain, c.chain)
+	text := string(tracetest.Small("data.lackey"))
+	for format, file := range map[string][]byte{"sgt": container(t, text), "sgl": folded(t, text)} {
+		for chain, packed := range map[string][]byte{"": file, "gzip": packGzip(t, file), "lz4": packLZ4(t, file)} {
+			tr, got, err := read(bytes.NewReader(packed), all)
+			if err != nil || got.Len() != want.Len() || !isPrefix(got, want) {
+				t.Errorf("%s in %q: %v, %d rows, want %d", format, chain, err, got.Len(), want.Len())
+				continue
+			}
+			if packings := strings.Join(tr.Packings(), " "); tr.Format() != format || packings != chain || (tr.Container() != nil) != (format == "sgt") {
+				t.Errorf("%s in %q, want %s in %q", tr.Format(), packings, format, chain)
+			}
+			if h := tr.Header(); format == "sgt" && (h.Format != "sgt" || !h.Sizes || h.Threads || h.PCs || h.Program == nil) {
+				t.Errorf("header %+v", h)
+			}
 		}
 	}
 }
