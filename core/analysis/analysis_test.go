@@ -108,6 +108,34 @@ func interrupted(t *testing.T, rng *rand.Rand, spec analysis.Spec, steps int, op
 	}
 }
 
+// resumed returns the result of a run that is saved after the given number of steps, and then resumed.
+func resumed(t *testing.T, spec analysis.Spec, steps int, open func() trace.Reader) *profile.Profile {
+	t.Helper()
+	first, again := newRunner(t, spec, open()), newRunner(t, spec, open())
+	for range steps {
+		if err := first.Step(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := again.Restore(first.Save()); err != nil {
+		t.Fatal(err)
+	}
+	finish(t, again)
+	return checked(t, again.Finish(profile.State{}))
+}
+
+// continues resumes a run from a state, and reports whether the state was accepted.
+func continues(t *testing.T, spec analysis.Spec, r trace.Reader, state []byte) bool {
+	t.Helper()
+	runner := newRunner(t, spec, r)
+	if runner.Restore(state) != nil {
+		return false
+	}
+	finish(t, runner)
+	runner.Finish(profile.State{}).Encode()
+	return true
+}
+
 // appended appends random neighbouring segments until only one segment is left.
 func appended(t *testing.T, rng *rand.Rand, spec analysis.Spec, parts []*profile.Profile) (*profile.Profile, error) {
 	t.Helper()

@@ -733,17 +733,7 @@ func TestManyThreadsEqualNaive(t *testing.T) {
 		if p.Communication.Beyond == 0 {
 			t.Fatal("the trace does not have more threads than slots")
 		}
-		first, again := newRunner(t, spec, reader()), newRunner(t, spec, reader())
-		for range 4 {
-			if err := first.Step(); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if err := again.Restore(first.Save()); err != nil {
-			t.Fatal(err)
-		}
-		finish(t, again)
-		if got := checked(t, again.Finish(profile.State{})); !bytes.Equal(got.Encode(), p.Encode()) {
+		if got := resumed(t, spec, 4, reader); !bytes.Equal(got.Encode(), p.Encode()) {
 			t.Error("the result differs after an interruption")
 		}
 	}
@@ -803,17 +793,7 @@ func TestFalseSharingWithManySites(t *testing.T) {
 	if list := p.Communication.False; len(list) != 1 || list[0].Lines != 1 || list[0].Misses != references-8 || list[0].Threads != [2]uint32{3, 4} {
 		t.Errorf("%+v, want one line with %d misses, most of them by thread 4 after stores of thread 3", list, references-8)
 	}
-	first, again := newRunner(t, spec, reader()), newRunner(t, spec, reader())
-	for range references / 200 {
-		if err := first.Step(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := again.Restore(first.Save()); err != nil {
-		t.Fatal(err)
-	}
-	finish(t, again)
-	if got := checked(t, again.Finish(profile.State{})); !bytes.Equal(got.Encode(), p.Encode()) {
+	if got := resumed(t, spec, references/200, reader); !bytes.Equal(got.Encode(), p.Encode()) {
 		t.Errorf("after an interruption: %+v, want %+v", got.Communication.False, p.Communication.False)
 	}
 }
@@ -1068,14 +1048,7 @@ func FuzzCommunicationState(f *testing.F) {
 			t.Fatal(err)
 		}
 		at.Segment.Communication = state
-		r, err := analysis.NewRunner(spec, tracetest.NewProgramReader(p, whole, 0))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if r.Restore(append(slices.Clone(saved[:head]), at.Encode()...)) == nil {
-			finish(t, r)
-			r.Profile(profile.State{}).Encode()
-		}
+		continues(t, spec, tracetest.NewProgramReader(p, whole, 0), append(slices.Clone(saved[:head]), at.Encode()...))
 	})
 }
 
@@ -1148,17 +1121,8 @@ func TestSecondThreadWithinTrial(t *testing.T) {
 			if want && first > 0 && p.Communication.Granules[0].Flows[0].Transfers != 100 {
 				t.Errorf("flows %+v, want 100 transfers", p.Communication.Granules[0].Flows)
 			}
-			before, again := newRunner(t, analysis.Spec{}, reader()), newRunner(t, analysis.Spec{}, reader())
-			for range communication.Trial/rows - 1 + rows%3 { // before or after the end of the trial
-				if err := before.Step(); err != nil {
-					t.Fatal(err)
-				}
-			}
-			if err := again.Restore(before.Save()); err != nil {
-				t.Fatal(err)
-			}
-			finish(t, again)
-			if got := checked(t, again.Finish(profile.State{})); !bytes.Equal(got.Encode(), p.Encode()) {
+			steps := communication.Trial/rows - 1 + rows%3 // before or after the end of the trial
+			if got := resumed(t, analysis.Spec{}, steps, reader); !bytes.Equal(got.Encode(), p.Encode()) {
 				t.Errorf("a second thread from reference %d on, %d rows per batch: the result differs after an interruption", first, rows)
 			}
 		}

@@ -62,23 +62,8 @@ func TestRangesInPieces(t *testing.T) {
 	mergeable.Mergeable = true
 	want := run(t, mergeable, tracetest.NewReader(whole, 100))
 	for steps := range 12 {
-		r, err := analysis.NewRunner(mergeable, tracetest.NewReader(whole, 100))
-		for i := 0; i < steps && err == nil; i++ {
-			err = r.Step()
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		saved := r.Save()
-		again, err := analysis.NewRunner(mergeable, tracetest.NewReader(whole, 7))
-		if err == nil {
-			err = again.Restore(saved)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		finish(t, again)
-		if !bytes.Equal(again.Profile(profile.State{}).Encode(), want.Encode()) {
+		got := resumed(t, mergeable, steps, func() trace.Reader { return tracetest.NewReader(whole, 100) })
+		if !bytes.Equal(got.Encode(), want.Encode()) {
 			t.Errorf("the result differs if the run is saved after %d steps", steps)
 		}
 	}

@@ -826,14 +826,7 @@ func FuzzSitesState(f *testing.F) {
 			t.Fatal(err)
 		}
 		at.Segment.Sites = state
-		r, err := analysis.NewRunner(specs[i], tracetest.NewProgramReader(p, whole, 0))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if r.Restore(append(slices.Clone(saved[i][:head]), at.Encode()...)) == nil {
-			finish(t, r)
-			r.Profile(profile.State{}).Encode()
-		}
+		continues(t, specs[i], tracetest.NewProgramReader(p, whole, 0), append(slices.Clone(saved[i][:head]), at.Encode()...))
 	})
 }
 
