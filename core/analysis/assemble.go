@@ -16,6 +16,8 @@ import (
 //  2. [JoinSegments] joins neighbouring segments to one segment, in any grouping.
 //  3. [Plan.Finish] analyses the trace up to the first stretch, and appends the joined segments.
 //     This first part belongs to no segment, because some decisions of the analyses depend on it.
+//  4. Some analyses have no segments. [Plan.InOrder] analyses the whole trace with only these
+//     analyses, on one machine, and Finish takes their results.
 //
 // If a run cannot be divided, the plan has no stretches, and Finish analyses the whole trace.
 type Plan struct {
@@ -27,15 +29,15 @@ type Plan struct {
 	// reads the changes of the layout from each part of the trace, and Layouts joins them.
 	Moves bool
 
-	spec  Spec
-	head  Stretch // the part of the trace before the first stretch
-	index chunkIndex
-	lone  bool // the run analyses several cores, but each stretch is analysed as if it belonged to one core
+	spec    Spec
+	inOrder Analyses // analyses that InOrder runs
+	head    Stretch  // the part of the trace before the first stretch
+	index   chunkIndex
+	lone    bool // the run analyses several cores, but each stretch is analysed as if it belonged to one core
 }
 
-// headReferences is the number of references that are analysed before the first stretch. By then,
-// package communication has found a second thread, or has stopped; a run in which it continues
-// cannot be divided.
+// headReferences is the maximum number of references that are analysed before the first stretch. By
+// then, communication knows whether a trace has a single thread if its tables do not say so.
 const headReferences = leastStretch
 
 // NewPlan divides a run into stretches of about the given number of references. A stretch begins at
@@ -56,11 +58,25 @@ func newPlan(spec Spec, source trace.Source, references, head uint64) (*Plan, er
 	chunks := source.Chunks()
 	p.index = newChunkIndex(chunks)
 	p.References = p.index.total()
-	if references == 0 || p.References <= head || !p.spec.Divides(source.Kinds()) || p.spec.inOrder() != nil {
+	if references == 0 || p.References == 0 || !p.spec.Divides(source.Kinds()) {
 		return p, nil
 	}
+	threads := 0 // unknown
+	if known := source.Open(chunks[0].At, 0).Header().Program; known != nil {
+		threads = known.ThreadCount
+	}
+	if threads > 0 {
+		head = min(head, references)
+	}
+	if p.References <= head {
+		return p, nil
+	}
+	if threads > profile.MaxCores && p.spec.has(Sharing) {
+		return p, nil // the assignment of threads to cores depends on the whole trace
+	}
+	p.inOrder = p.spec.apart(threads)
 	references = min(references, p.References) // sums must not overflow
-	events := p.prepare(source)
+	events := p.prepare(source, threads)
 	at := func(chunk int, rows, before uint64) Stretch {
 		return Stretch{From: trace.Position{Chunk: chunks[chunk].At, Rows: rows}, First: before, Events: events, Lone: p.lone}
 	}
@@ -90,13 +106,45 @@ func newPlan(spec Spec, source trace.Source, references, head uint64) (*Plan, er
 }
 
 // prepare determines the events that the analyses of the whole run read.
-func (p *Plan) prepare(source trace.Source) (events trace.Kinds) {
-	f := feed{analyses: table(p.spec, noProgram)}
-	_, p.lone = find[contract.MultiCore](f.analyses)
+func (p *Plan) prepare(source trace.Source, threads int) (events trace.Kinds) {
+	f := feed{analyses: table(p.divided(), noProgram)}
+	_, several := find[contract.MultiCore](f.analyses)
+	p.lone = several && threads < 2
 	_, follows := find[contract.LayoutFollower](f.analyses)
 	events = f.ask()
-	p.Moves = follows && blocksMatter(events, source, p.spec.Mergeable)
+	// Every reader of a trace with one chunk starts at the beginning, and so follows the layout.
+	p.Moves = follows && len(p.index.chunks) > 1 && blocksMatter(events, source, p.spec.Mergeable)
 	return events
+}
+
+// divided returns the spec of the analyses that have segments.
+func (p *Plan) divided() Spec { return p.spec.without(p.inOrder) }
+
+// Ordered reports whether some analyses of the run have no segments, so that Finish needs the result
+// of InOrder.
+func (p *Plan) Ordered() bool { return p.inOrder != 0 && len(p.Stretches) > 0 }
+
+// InOrder reads the whole trace with only the analyses that have no segments, and returns their
+// results. It calls goesOn between two steps, and ends with its error unless the error is nil.
+func (p *Plan) InOrder(r trace.Reader, goesOn func(Progress) error) (*profile.Profile, error) {
+	run := newRunner(p.spec.only(p.inOrder), r)
+	if err := toEnd(run, goesOn); err != io.EOF {
+		return nil, err
+	}
+	whole := run.Finish(profile.State{})
+	whole.Sharing, whole.Timeline = nil, nil // not all stacks were counted
+	return whole, nil
+}
+
+// Range returns the numbers of the references of a stretch. The numbers are approximate if stretches
+// begin within chunks that contain events.
+func (p *Plan) Range(stretch int) (from, to uint64) {
+	at := func(s *Stretch) uint64 { return s.First + s.From.Rows }
+	to = p.References
+	if stretch+1 < len(p.Stretches) {
+		to = at(&p.Stretches[stretch+1])
+	}
+	return at(&p.Stretches[stretch]), to
 }
 
 // Rest returns the part of one of the plan's stretches after a position.
@@ -191,12 +239,20 @@ func JoinSegments(spec Spec, segments ...*profile.Profile) (*profile.Profile, er
 }
 
 // Finish returns the profile of the run. It analyses r, a reader of source from its beginning, up
-// to the first stretch, and then appends rest, the joined segment of all stretches. If rest cannot
-// be appended, Finish analyses the whole trace, and joined is false. The error is an error of r, an
-// [*AppendError] if segments are missing, or [trace.ErrNotThere]. The profile then contains
-// everything before the error.
-func (p *Plan) Finish(r trace.Mover, source trace.Source, rest *profile.Profile) (whole *profile.Profile, joined bool, err error) {
-	runner, err := NewRunner(p.spec, r)
+// to the first stretch, and then appends rest, the joined segment of all stretches. ordered is the
+// result of InOrder if the plan requires it. If rest cannot be appended, Finish analyses the rest of
+// the trace, and joined is false. It calls goesOn between two steps, and ends with its error unless
+// the error is nil. The error is an error of r, an [*AppendError] if segments are
+// missing, or [trace.ErrNotThere]. The profile then contains everything before the error.
+func (p *Plan) Finish(r trace.Mover, source trace.Source, rest, ordered *profile.Profile, goesOn func(Progress) error) (whole *profile.Profile, joined bool, err error) {
+	spec := p.spec
+	if p.Ordered() {
+		if ordered == nil {
+			return nil, false, &AppendError{"the result of the analyses that read the trace in order is missing"}
+		}
+		spec = p.divided()
+	}
+	runner, err := NewRunner(spec, r)
 	if err != nil {
 		return nil, false, err
 	}
@@ -204,30 +260,39 @@ func (p *Plan) Finish(r trace.Mover, source trace.Source, rest *profile.Profile)
 	if len(p.Stretches) > 0 {
 		from := p.Stretches[0].From
 		r.Until(from)
-		if err = toEnd(d.Runner); err == trace.ErrThere {
-			joined, err = p.append(d, from, rest)
+		if err = toEnd(d.Runner, goesOn); err == trace.ErrThere {
+			joined, err = p.append(d, from, rest, goesOn)
 		}
 	}
 	if !joined && err == nil {
 		r.Until(trace.Position{Chunk: trace.AtEnd})
-		err = toEnd(d.Runner)
+		err = toEnd(d.Runner, goesOn)
 	}
 	if err == io.EOF {
 		err = nil
 	}
-	return d.Finish(StateAfter(err, d.analysed)), joined, err
+	whole = d.Finish(StateAfter(err, d.analysed))
+	if p.Ordered() {
+		p.spec.graft(p.inOrder, whole, ordered)
+	}
+	return whole, joined, err
 }
 
-// toEnd calls Step until the trace or the run ends.
-func toEnd(r *Runner) (err error) {
-	for err == nil {
-		err = r.Step()
+// toEnd calls Step until the trace or the run ends, and goesOn between two steps.
+func toEnd(r *Runner, goesOn func(Progress) error) error {
+	for {
+		err := r.Step()
+		if err == nil {
+			err = goesOn(r.Progress())
+		}
+		if err != nil {
+			return err
+		}
 	}
-	return err
 }
 
 // append appends the joined segments if the state before the first segment allows it.
-func (p *Plan) append(d *Divided, from trace.Position, rest *profile.Profile) (done bool, err error) {
+func (p *Plan) append(d *Divided, from trace.Position, rest *profile.Profile, goesOn func(Progress) error) (done bool, err error) {
 	if rest == nil || rest.Segment == nil || rest.Segment.Start != d.analysed || rest.Totals.AllReferences()+d.analysed != p.References {
 		return false, &AppendError{"the segments do not cover the rest of the trace"}
 	}
@@ -242,7 +307,7 @@ func (p *Plan) append(d *Divided, from trace.Position, rest *profile.Profile) (d
 		return false, err
 	}
 	d.mover.Until(trace.Position{Chunk: trace.AtEnd})
-	return true, toEnd(d.Runner)
+	return true, toEnd(d.Runner, goesOn)
 }
 
 // AppendError explains why segments cannot be joined.

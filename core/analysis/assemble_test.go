@@ -10,6 +10,7 @@ import (
 	"github.com/stackglass/stackglass/core/analysis"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/trace"
+	"github.com/stackglass/stackglass/core/trace/sgt"
 )
 
 // segmentOf analyses a single stretch, after begin has moved the stretcher to its start.
@@ -50,15 +51,38 @@ func joinedInTrees(t *testing.T, rng *rand.Rand, spec analysis.Spec, list []*pro
 }
 
 func TestPlanEqualsRunner(t *testing.T) {
-	stretches, most := 0, 0
-	for seed := range uint64(120) {
+	planEqualsRunner(t, 120, func(uint32) uint32 { return 1 }, 3, 0)
+}
+
+// Traces with threads are divided, too. Communication and other analyses without segments are
+// analysed by a run of their own.
+func TestPlanOfThreadsEqualsRunner(t *testing.T) {
+	planEqualsRunner(t, 40, func(thread uint32) uint32 { return 3 * (thread + 1) }, 0, 6)
+}
+
+func planEqualsRunner(t *testing.T, seeds uint64, thread func(uint32) uint32, leastBlocks, leastOrdered int) {
+	t.Helper()
+	goesOn := func(analysis.Progress) error { return nil }
+	stretches, most, inOrder := 0, 0, 0
+	for seed := range seeds {
 		rng := rand.New(rand.NewPCG(seed, 22))
 		p := allocating()
-		file := container(t, rng, p, allocatingSteps(rng, p, 1+rng.IntN(12_000)))
+		file := containerOf(t, rng, p, allocatingSteps(rng, p, 1+rng.IntN(12_000)), thread)
 		spec := dividedSpecs(rng)
 		spec.Mergeable = false
-		want, _ := alone(t, spec, readerOf(file))
-		source := sourceOf(t, file)
+		if spec.Analyses == analysis.Default {
+			for _, beside := range []analysis.Analyses{analysis.Loops, analysis.Regular, analysis.Footprint, analysis.Data} {
+				if rng.IntN(3) == 0 {
+					spec.Analyses |= beside
+				}
+			}
+		}
+		whole := readerOf(file)
+		if outline, err := sgt.ReadOutline(bytes.NewReader(file), int64(len(file))); err == nil {
+			whole.Expect(outline)
+		}
+		want, _ := alone(t, spec, whole)
+		source := sourceOf(t, file).Merged()
 		plan, err := analysis.NewPlanBehind(spec, source, uint64(1+rng.IntN(4000)), uint64(1+rng.IntN(2000)))
 		if err != nil {
 			t.Fatal(err)
@@ -78,7 +102,17 @@ func TestPlanEqualsRunner(t *testing.T) {
 			}
 			list = append(list, segmentOf(t, spec, source, begin))
 		}
-		got, joined, err := plan.Finish(readerOf(file), source, joinedInTrees(t, rng, spec, list))
+		var ordered *profile.Profile
+		if plan.Ordered() {
+			inOrder++
+			if ordered, err = plan.InOrder(source.Open(0, trace.AllKinds), goesOn); err == nil {
+				ordered, err = profile.Decode(ordered.Encode())
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		got, joined, err := plan.Finish(source.Open(0, trace.AllKinds), source, joinedInTrees(t, rng, spec, list), ordered, goesOn)
 		if err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
 		}
@@ -89,8 +123,8 @@ func TestPlanEqualsRunner(t *testing.T) {
 			t.Fatalf("seed %d: the result of %d stretches differs from the result of one run, joined: %v, %+v", seed, len(list), joined, spec)
 		}
 	}
-	if stretches < 200 || most < 3 {
-		t.Errorf("%d stretches, want at least 200; at most %d blocks, want at least 3", stretches, most)
+	if stretches < int(seeds) || most < leastBlocks || inOrder < leastOrdered {
+		t.Errorf("%d stretches, want at least %d; at most %d blocks, want at least %d; %d plans with analyses in order, want at least %d", stretches, seeds, most, leastBlocks, inOrder, leastOrdered)
 	}
 }
 

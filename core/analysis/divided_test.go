@@ -18,6 +18,12 @@ import (
 // module is loaded later, but some references access its variables from the start.
 func container(t *testing.T, rng *rand.Rand, p *trace.Program, steps []tracetest.Step) []byte {
 	t.Helper()
+	return containerOf(t, rng, p, steps, func(uint32) uint32 { return 1 })
+}
+
+// containerOf is container with threads. thread returns the number of a step's thread.
+func containerOf(t *testing.T, rng *rand.Rand, p *trace.Program, steps []tracetest.Step, thread func(uint32) uint32) []byte {
+	t.Helper()
 	var out bytes.Buffer
 	w := sgt.NewWriter(&out, 64, nil)
 	module := func(number uint32) {
@@ -49,7 +55,7 @@ func container(t *testing.T, rng *rand.Rand, p *trace.Program, steps []tracetest
 		if rng.IntN(2) == 0 {
 			s.Block += blocks
 		}
-		if err := w.Step(1, uint64(i), s.Block, s.Values); err != nil {
+		if err := w.Step(thread(s.Thread), uint64(i), s.Block, s.Values); err != nil {
 			t.Fatal(err)
 		}
 		if rng.IntN(1+len(steps)/10) == 0 {

@@ -51,6 +51,10 @@ type registration struct {
 	// analysis is not a [contract.LayoutFollower].
 	layout func(s Spec, program func() *trace.Program) contract.LayoutFollower
 
+	// graft copies the result from the profile of a run that read the trace in order, because the
+	// analysis has no segments. It is not nil for such an analysis, except for an option.
+	graft func(to, from *profile.Profile)
+
 	// finish is called when p contains all results, and records why a result is missing. It may be
 	// nil.
 	finish func(s Spec, p *profile.Profile)
@@ -205,6 +209,20 @@ func (s Spec) inOrder() *registration {
 		}
 	}
 	return nil
+}
+
+// graft copies the results of analyses that have no segments.
+func (s Spec) graft(some Analyses, to, from *profile.Profile) {
+	for i := range registered {
+		if r := &registered[i]; r.tag&some != 0 && r.graft != nil {
+			r.graft(to, from)
+		}
+	}
+	for i := range registered {
+		if finish := registered[i].finish; finish != nil {
+			finish(s, to)
+		}
+	}
 }
 
 // isDefault reports whether the analyses of [Default] run, possibly with others.

@@ -58,6 +58,10 @@ func NewRunner(spec Spec, r trace.Reader) (*Runner, error) {
 	if err := spec.Check(); err != nil {
 		return nil, err
 	}
+	return newRunner(spec, r), nil
+}
+
+func newRunner(spec Spec, r trace.Reader) *Runner {
 	run := &Runner{spec: spec, feed: feed{batch: trace.NewBatch(0)}}
 	if s := spec.Sample; s != nil {
 		if run.stretches = s.Stretches(r, spec.Kinds, spec.Threads); run.stretches != nil {
@@ -71,7 +75,7 @@ func NewRunner(spec Spec, r trace.Reader) (*Runner, error) {
 		events |= b.Events
 	}
 	run.intake = newIntake(spec, r, events)
-	return run, nil
+	return run
 }
 
 // Beside calls consume with the references of each batch, after the analyses. It serves consumers

@@ -85,6 +85,7 @@ func registrations() []registration {
 				}
 				return communication.New(m.spec.SiteLineBytes(), m.get(Sites).(*sites.Analysis), m.spec.decides(m.program))
 			},
+			graft:  func(to, from *profile.Profile) { to.Communication = from.Communication },
 			finish: Spec.explainCommunication,
 		},
 		{
@@ -94,7 +95,7 @@ func registrations() []registration {
 					return nil
 				}
 				a := sharing.New(m.spec.sharing(), m.get(Locality).(*locality.Analysis))
-				if bySite, ok := m.get(Sites).(*sites.Analysis); ok {
+				if bySite, ok := m.get(Sites).(*sites.Analysis); ok && m.spec.Stacks == 0 {
 					a.FeedSites(m.spec.SiteLineBytes(), bySite)
 				}
 				if communicated, ok := m.get(Communication).(*communication.Analysis); ok {
@@ -133,6 +134,7 @@ func registrations() []registration {
 				}
 				return nests.New(nests.Options{MostBytes: loopBytes, IfRegular: m.spec.has(Regular)})
 			},
+			graft: func(to, from *profile.Profile) { to.Loops = from.Loops },
 		},
 		{
 			tag: Regular, name: "regular", needs: Loops, beside: true, bounded: true,
@@ -147,6 +149,7 @@ func registrations() []registration {
 				}
 				return footprint.New(m.spec.LineBytes[0])
 			},
+			graft: func(to, from *profile.Profile) { to.Footprint = from.Footprint },
 		},
 		{
 			tag: Data, name: "data", beside: true, byLine: true,
@@ -158,6 +161,7 @@ func registrations() []registration {
 				}
 				return contract.NewData(m.spec.SiteLineBytes(), m.program)
 			},
+			graft: func(to, from *profile.Profile) { to.Data = from.Data },
 		},
 	}
 }
@@ -203,6 +207,44 @@ func (s Spec) decides(program func() *trace.Program) func() *trace.Program {
 		return nil
 	}
 	return program
+}
+
+// apart returns the analyses of the run that have no segments, with their options. threads is the
+// number of threads of the trace, or 0 if it is unknown.
+func (s Spec) apart(threads int) (some Analyses) {
+	if s.has(Communication) && (threads > 1 || !s.isDefault()) {
+		some = Communication
+	}
+	for i := range registered {
+		if r := &registered[i]; s.has(r.tag) && (r.inOrder != "" || r.needs&some != 0) {
+			some |= r.tag
+		}
+	}
+	return some
+}
+
+// without returns the spec of the run without the analyses that apart returned.
+func (s Spec) without(some Analyses) Spec {
+	if all := s.wants(); some&Communication != 0 {
+		s.Analyses = all&^Counters | s.Analyses&Counters // otherwise, counting per byte would be selected
+	}
+	s.Analyses &^= some
+	return s
+}
+
+// only returns the spec of a run for the results of the analyses that apart returned. This run
+// counts only what their results depend on.
+func (s Spec) only(some Analyses) Spec {
+	all := s.wants()
+	s.Analyses = some | Locality // with Locality, the default analyses are not selected
+	if some&(Communication|Data) != 0 {
+		s.Analyses |= all & Sites
+	}
+	if some&Communication != 0 {
+		s.Analyses |= all & Sharing
+	}
+	s.SetNumbers, s.Stacks = 1, CoherentStacks|ConcurrentStack
+	return s
 }
 
 // Stacks selects stacks of several cores.

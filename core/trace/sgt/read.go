@@ -131,7 +131,7 @@ func (r *Reader) Next(b *trace.Batch) error {
 			r.shown = *r.told
 			break
 		}
-		chunk := l.queue[0].at
+		chunk := r.apart.chunk(l.queue[0].at)
 		if k := l.queue[0].known; r.isNews(k) {
 			if row > 0 {
 				break

@@ -20,6 +20,7 @@ type Source struct {
 	all    *told        // contents of all tables
 	tables []uint64     // offsets of all tables
 	chunks []chunkEntry // entries of the chunks, in file order
+	merged bool         // see Merged
 }
 
 // NewSource reads the index of a file of size bytes. beside, if not nil, is another reader of the
@@ -100,6 +101,9 @@ const mostReferences = 1 << 60
 // Chunks lists the chunks. It returns nil if the chunks belong to several threads, because the
 // order of chunks is then not the order of references.
 func (s *Source) Chunks() (list []trace.Chunk) {
+	if s.merged {
+		return []trace.Chunk{{At: s.chunks[0].at, References: s.references()}}
+	}
 	references := uint64(0)
 	for i := range s.chunks {
 		c := &s.chunks[i]
@@ -109,6 +113,27 @@ func (s *Source) Chunks() (list []trace.Chunk) {
 		list = append(list, trace.Chunk{At: c.at, References: c.references})
 	}
 	return list
+}
+
+// Merged returns a source that can be divided even if the chunks belong to several threads. If they
+// do, the whole trace counts as one chunk, because its rows are merged in the order of their tickets.
+// A reader that begins in the middle must read all earlier rows.
+func (s *Source) Merged() *Source {
+	if s.Chunks() != nil || len(s.chunks) == 0 || s.references() == 0 {
+		return s
+	}
+	merged := *s
+	merged.merged = true
+	return &merged
+}
+
+func (s *Source) references() (sum uint64) {
+	for i := range s.chunks {
+		if sum += min(s.chunks[i].references, mostReferences); sum >= mostReferences {
+			return 0
+		}
+	}
+	return sum
 }
 
 // Kinds returns the kinds of all rows that the file may contain.
@@ -132,6 +157,9 @@ func (s *Source) Open(chunk uint64, kinds trace.Kinds) trace.Mover {
 	in.feed = feed{r: sectionFrom(s.file, chunk, s.size), at: chunk}
 	r := newReader(s.name, Options{Strict: true}, in, known)
 	r.Select(kinds)
+	if s.merged {
+		r.apart.first = s.chunks[0].at
+	}
 	r.Until(trace.Position{Chunk: trace.AtEnd})
 	if err != nil {
 		r.err = r.refuse(chunk, notEOF(err))
@@ -186,11 +214,21 @@ func notEOF(err error) error {
 	return err
 }
 
-// apart is the position of a reader whose chunks all belong to one thread; see [trace.Mover].
+// apart is the position of a reader; see [trace.Mover]. The chunks all belong to one thread, or count
+// as one chunk.
 type apart struct {
-	is   bool
-	here trace.Position // position after the returned rows
-	stop trace.Position // argument of [Reader.Until]
+	is    bool
+	first uint64         // offset of the first chunk, if all chunks count as one chunk; otherwise 0
+	here  trace.Position // position after the returned rows
+	stop  trace.Position // argument of [Reader.Until]
+}
+
+// chunk returns the offset of the chunk that contains the rows of a chunk of the file.
+func (a *apart) chunk(at uint64) uint64 {
+	if a.first > 0 {
+		return a.first
+	}
+	return at
 }
 
 // gave advances the position by the given number of returned rows of a chunk.
@@ -220,7 +258,8 @@ func (a *apart) room(b *trace.Batch, chunk uint64) bool {
 // Position returns the position after the rows returned so far.
 func (r *Reader) Position() trace.Position { return r.apart.here }
 
-// Until implements [trace.Mover]. The chunks must belong to one thread; see [Source.Chunks].
+// Until implements [trace.Mover]. The chunks must belong to one thread, or count as one chunk; see
+// [Source.Chunks].
 func (r *Reader) Until(stop trace.Position) {
 	r.apart.is, r.apart.stop = true, stop
 	r.early = earlyLimit{} // chunks may be skipped
