@@ -32,6 +32,7 @@ func Child() {
 	if endpoint == "" || id == "" {
 		return
 	}
+	isWorker = true
 	// Processes that the worker starts are not workers.
 	os.Unsetenv(endpointVar)
 	os.Unsetenv(workerVar)

@@ -61,7 +61,8 @@
 // repeatable, and its external effects must be idempotent (for example, write a temporary file,
 // then rename it).
 //
-// A bundle that has lost four workers fails with an error that says how each of them ended. A
+// A bundle that has lost four workers fails with an error that says how each of them ended, and on
+// what it worked (see Report). A
 // bundle whose DoFn returns an error or panics fails with that error at once, because it would fail
 // again.
 //

@@ -82,6 +82,8 @@ func (f *laneFn) ProcessElement(ctx context.Context, lane int, emit func(int, in
 			return err
 		}
 	}
+	Report(Work{Name: fmt.Sprintf("lane %d", lane)})
+	Report(Work{Name: "ended", Ended: true})
 	for i := range elements {
 		if i == elements/2 {
 			if err := f.fault(lane); err != nil {
@@ -309,7 +311,7 @@ func TestErrors(t *testing.T) {
 		fault string
 		want  []string
 	}{
-		{"die", []string{"gave up bundle", "its worker process was lost 4 times", "signal: killed"}},
+		{"die", []string{"gave up bundle", "its worker process was lost 4 times", "signal: killed", "while it worked on lane "}},
 		{"error", []string{"app.trace:1042: label 7, want 0 to 4"}},
 		{"panic", []string{"lane three"}},
 	} {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"strings"
 	"sync"
 	"time"
 
@@ -36,6 +37,8 @@ type worker struct {
 	ended  bool               // its process has ended
 	active map[string]*bundle // bundles it works on: b.worker == this
 
+	doing []string // the work that it has begun, but not ended; only run uses it
+
 	mu      sync.Mutex
 	process *os.Process // nil before it has started and after it has ended
 	killed  bool
@@ -49,7 +52,7 @@ func (w *worker) run(opt Options) string {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 
-	messages := &lineWriter{w: opt.Stderr, prefix: fmt.Sprintf("worker %d: ", w.slot)}
+	messages := &lineWriter{w: opt.Stderr, prefix: fmt.Sprintf("worker %d: ", w.slot), takes: w.took}
 	defer messages.flush()
 	cmd := exec.Command(opt.Command[0], opt.Command[1:]...)
 	cmd.Env = append(append(os.Environ(), opt.Env...), endpointVar+"="+w.router.pool.endpoint, workerVar+"="+w.id)
@@ -80,6 +83,9 @@ func (w *worker) run(opt Options) string {
 	end := fmt.Sprintf("process %d: %s", cmd.Process.Pid, cmd.ProcessState)
 	if w.why != "" {
 		end += ", killed because " + w.why
+	}
+	if len(w.doing) > 0 {
+		end += ", while it worked on " + strings.Join(w.doing, " and on ")
 	}
 	return end
 }
@@ -119,7 +125,8 @@ func (w *worker) pid() int {
 type lineWriter struct {
 	w      io.Writer
 	prefix string
-	rest   []byte // an unfinished line
+	takes  func(line []byte) bool // takes lines that are not to be written
+	rest   []byte                 // an unfinished line
 }
 
 func (l *lineWriter) Write(p []byte) (int, error) {
@@ -142,7 +149,9 @@ func (l *lineWriter) flush() {
 }
 
 func (l *lineWriter) line(text []byte) {
-	fmt.Fprintf(l.w, "%s%s\n", l.prefix, text)
+	if !l.takes(text) {
+		fmt.Fprintf(l.w, "%s%s\n", l.prefix, text)
+	}
 }
 
 // lockedWriter lets several workers write to one writer.
