@@ -28,7 +28,7 @@ type analyse struct {
 // stepsBetweenLooks is the number of steps between two checks of the time, about 260,000 references.
 const stepsBetweenLooks = 64
 
-func (f *analyse) ProcessElement(ctx context.Context, task Task, done func(string, Segment), left func(Task)) error {
+func (f *analyse) ProcessElement(ctx context.Context, task Task, emit func(string, Segment), left func(Task)) error {
 	t, err := openTrace(ctx, task.Trace, &f.Options)
 	if err != nil {
 		return err
@@ -37,6 +37,9 @@ func (f *analyse) ProcessElement(ctx context.Context, task Task, done func(strin
 		return fmt.Errorf("%s: there is no stretch %d; the file was changed after the job began, so run the job again", task.Trace, task.Number)
 	}
 	name := f.Options.keptAs(t, &task)
+	from, to := t.plan.Range(task.Number)
+	w := begin(fmt.Sprintf("%s, stretch %d of %d, references %s to %s, from byte %d on",
+		task.Trace, task.Number+1, len(t.plan.Stretches), decimal(from), decimal(to), task.From.Chunk))
 	all, err := f.Options.taken(ctx, t, &task, name)
 	if err != nil {
 		return err
@@ -44,9 +47,9 @@ func (f *analyse) ProcessElement(ctx context.Context, task Task, done func(strin
 	if all != nil && (all.Rest == nil || !f.Last) {
 		kept.Inc(ctx, int64(len(all.Segments)))
 	} else {
-		all = &work{}
-		if all.Segments, all.Rest, err = f.segments(ctx, t, &task); err != nil {
-			return fmt.Errorf("%s: stretch %d, from byte %d on: %w", task.Trace, task.Number, task.From.Chunk, err)
+		all = &result{}
+		if all.Segments, all.Rest, err = f.segments(ctx, t, &task, w); err != nil {
+			return fmt.Errorf("%s: %w", w.name, err)
 		}
 		if name != "" {
 			if err := keep(ctx, name, all); err != nil {
@@ -55,9 +58,14 @@ func (f *analyse) ProcessElement(ctx context.Context, task Task, done func(strin
 		}
 		segments.Inc(ctx, int64(len(all.Segments)))
 	}
+	done := uint64(0)
+	for i := range all.Segments {
+		done += all.Segments[i].End - all.Segments[i].Start
+	}
+	w.end(done)
 	for _, s := range all.Segments {
 		sentLeaves.Update(ctx, int64(len(s.Profile)))
-		done(f.Options.node(&s), s)
+		emit(f.Options.node(&s), s)
 	}
 	if all.Rest != nil {
 		rests.Inc(ctx, 1)
@@ -66,14 +74,14 @@ func (f *analyse) ProcessElement(ctx context.Context, task Task, done func(strin
 	return nil
 }
 
-// work is the result of a task.
-type work struct {
+// result is the result of a task.
+type result struct {
 	Segments []Segment
 	Rest     *Task // the rest of the task, or nil
 }
 
 // segments analyses a stretch, or the part for which there is time.
-func (f *analyse) segments(ctx context.Context, t *opened, task *Task) (made []Segment, rest *Task, err error) {
+func (f *analyse) segments(ctx context.Context, t *opened, task *Task, w *work) (made []Segment, rest *Task, err error) {
 	of := t.plan.Stretches[task.Number]
 	if task.Rest {
 		of = t.plan.Rest(of, task.From)
@@ -95,7 +103,7 @@ func (f *analyse) segments(ctx context.Context, t *opened, task *Task) (made []S
 	begun := time.Now()
 	for {
 		from := time.Now()
-		whole, late, err := f.step(ctx, s, begun)
+		whole, late, err := f.step(ctx, s, begun, w)
 		if errors.Is(err, branches.ErrTorn) || errors.Is(err, branches.ErrManyPaths) {
 			return []Segment{{Trace: task.Trace, Identity: t.identity, Number: task.Number, Alone: err.Error()}}, nil, nil
 		}
@@ -128,12 +136,13 @@ func (f *analyse) segments(ctx context.Context, t *opened, task *Task) (made []S
 }
 
 // step analyses until the stretch ends, its segment is large, or it takes too long.
-func (f *analyse) step(ctx context.Context, s *analysis.Stretcher, begun time.Time) (whole, late bool, err error) {
+func (f *analyse) step(ctx context.Context, s *analysis.Stretcher, begun time.Time, w *work) (whole, late bool, err error) {
 	counted := uint64(0)
 	for step := 1; ; step++ {
 		if err := s.Step(); err == io.EOF {
 			n, _ := s.Progress()
 			references.Inc(ctx, int64(n-counted))
+			w.add(n - counted)
 			return true, false, nil
 		} else if err != nil {
 			return false, false, err
@@ -146,6 +155,7 @@ func (f *analyse) step(ctx context.Context, s *analysis.Stretcher, begun time.Ti
 		}
 		n, lines := s.Progress()
 		references.Inc(ctx, int64(n-counted))
+		w.add(n - counted)
 		counted = n
 		late = !f.Last && f.Options.PatienceMS > 0 && time.Since(begun) > time.Duration(f.Options.PatienceMS)*time.Millisecond
 		if n > 0 && (late || lines >= f.Options.MostLines) {
@@ -182,7 +192,7 @@ func (o *Options) keptAs(t *opened, task *Task) string {
 
 // taken returns the result that an earlier job stored for a task, or nil. A damaged result is
 // ignored.
-func (o *Options) taken(ctx context.Context, t *opened, task *Task, name string) (*work, error) {
+func (o *Options) taken(ctx context.Context, t *opened, task *Task, name string) (*result, error) {
 	if name == "" {
 		return nil, nil
 	}
@@ -190,7 +200,7 @@ func (o *Options) taken(ctx context.Context, t *opened, task *Task, name string)
 	if err != nil || !found {
 		return nil, err
 	}
-	all, err := decode[work](content)
+	all, err := decode[result](content)
 	if err != nil || len(all.Segments) == 0 {
 		return nil, nil
 	}
@@ -214,7 +224,7 @@ func (o *Options) taken(ctx context.Context, t *opened, task *Task, name string)
 }
 
 // keep stores the result of a task in the workspace.
-func keep(ctx context.Context, name string, all *work) error {
+func keep(ctx context.Context, name string, all *result) error {
 	content, err := encode(*all)
 	if err != nil {
 		return err

@@ -3,11 +3,15 @@ package pass
 import (
 	"context"
 	"fmt"
+	"io"
 	"slices"
+	"time"
 
 	"github.com/apache/beam/sdks/v2/go/pkg/beam"
 
 	"github.com/stackglass/stackglass/core/analysis"
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/tools/beam/files"
 )
 
 // divide emits the stretches of traces. If the memory blocks at their beginnings matter, it emits
@@ -30,6 +34,59 @@ func (f *divide) ProcessElement(ctx context.Context, name string, ready, toFollo
 	}
 	stretches.Inc(ctx, int64(len(t.plan.Stretches)))
 	return nil
+}
+
+// inOrder reads a whole trace with the analyses that have no segments, if there are any.
+type inOrder struct{ Options Options }
+
+func (f *inOrder) ProcessElement(ctx context.Context, name string, s Segment) (string, Segment, error) {
+	t, err := openTrace(ctx, name, &f.Options)
+	if err != nil || !t.plan.Ordered() {
+		return name, s, err
+	}
+	w := begin(name + ", all references in order")
+	stored := ""
+	if f.Options.Workspace != "" {
+		stored = files.Join(f.Options.Workspace, t.identity+"/in-order.sgp")
+		if content, found, err := files.Read(ctx, stored); err != nil {
+			return name, s, err
+		} else if found {
+			if _, err := ordered(name, content); err == nil {
+				s.Ordered = content
+				w.end(t.plan.References)
+				kept.Inc(ctx, 1)
+				return name, s, nil
+			}
+		}
+	}
+	begun := time.Now()
+	p, err := t.plan.InOrder(t.reader(name), w.goesOn(ctx))
+	if err != nil {
+		return name, s, fmt.Errorf("%s: %w", w.name, err)
+	}
+	w.end(t.plan.References)
+	s.Ordered = pack(p.Encode())
+	analysing.Update(ctx, time.Since(begun).Milliseconds())
+	if stored != "" {
+		err = files.Write(ctx, stored, unique(), func(w io.Writer) error {
+			_, err := w.Write(s.Ordered)
+			return err
+		})
+		return name, s, err
+	}
+	return name, s, nil
+}
+
+// ordered decodes the result of inOrder.
+func ordered(name string, packed []byte) (*profile.Profile, error) {
+	b, err := unpack(packed)
+	if err == nil {
+		var p *profile.Profile
+		if p, err = profile.Decode(b); err == nil {
+			return p, nil
+		}
+	}
+	return nil, fmt.Errorf("%s: the result of the analyses in order arrived damaged; run the job again: %w", name, err)
 }
 
 // follow reads the allocations of stretches.

@@ -39,6 +39,7 @@ type Segment struct {
 	Start    uint64 // number of references before it
 	End      uint64 // number of references up to its end
 	Profile  []byte // compressed; nil: the segment only represents the trace
+	Ordered  []byte // compressed profile with the results of the analyses that have no segments, or nil
 	Alone    string // reason why it cannot be joined, so that one worker must analyse the whole trace, or ""
 }
 

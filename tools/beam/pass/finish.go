@@ -25,15 +25,23 @@ func (f *finish) ProcessElement(ctx context.Context, name string, parts func(*Se
 		return Result{}, err
 	}
 	var list []Segment
+	var whole Segment
 	for one := (Segment{}); parts(&one); one = (Segment{}) {
 		if one.Identity != t.identity {
 			return Result{}, fmt.Errorf("%s: its segments belong to another trace, or the file was changed during the job; run the job again", name)
 		}
 		if one.Profile != nil || one.Alone != "" {
 			list = append(list, one)
+		} else {
+			whole = one
 		}
 	}
-	var rest *profile.Profile
+	var rest, inOrder *profile.Profile
+	if whole.Ordered != nil {
+		if inOrder, err = ordered(name, whole.Ordered); err != nil {
+			return Result{}, err
+		}
+	}
 	plan := t.plan
 	if len(list) > 0 {
 		root, whole, err := joinTo(ctx, &f.Options, list)
@@ -50,10 +58,15 @@ func (f *finish) ProcessElement(ctx context.Context, name string, parts func(*Se
 		rest = whole
 	}
 	begun := time.Now()
-	p, divided, err := plan.Finish(t.reader(name), t.trace(), rest)
-	if p == nil || len(plan.Stretches) > 0 && err != nil {
-		return Result{}, fmt.Errorf("%s: %w", name, err)
+	w := begin(name + ", up to the first stretch")
+	if len(plan.Stretches) == 0 {
+		w = begin(name + ", all references")
 	}
+	p, divided, err := plan.Finish(t.reader(name), t.trace(), rest, inOrder, w.goesOn(ctx))
+	if p == nil || len(plan.Stretches) > 0 && err != nil {
+		return Result{}, fmt.Errorf("%s: %w", w.name, err)
+	}
+	w.end(0)
 	finishing.Update(ctx, time.Since(begun).Milliseconds())
 	if !divided {
 		references.Inc(ctx, int64(p.Totals.AllReferences()))

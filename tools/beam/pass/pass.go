@@ -9,13 +9,15 @@
 //  3. analyse computes the segments of each stretch, on any worker and in any order. A stretch that
 //     takes too long is cut, and another worker analyses the rest in the next round. If a segment
 //     contains too many lines, it ends, and another one begins.
-//  4. join appends neighbours (MODELS §9). The operation is associative but not commutative, so it
+//  4. inOrder reads the whole trace with the analyses that have no segments, such as communication,
+//     while other workers analyse the stretches. Most traces have no such analyses.
+//  5. join appends neighbours (MODELS §9). The operation is associative but not commutative, so it
 //     cannot be a Beam combiner: runners may combine in any order. Therefore the tree is explicit:
 //     the parent of stretch i on level l is i divided by the fan-in l times. Neighbours are grouped
 //     by their parent, sorted by position, and joined.
-//  5. finish analyses the references before the first stretch, appends the rest, and writes the
+//  6. finish analyses the references before the first stretch, appends the rest, and writes the
 //     profile.
-//  6. tell writes a report about all traces.
+//  7. tell writes a report about all traces.
 //
 // Every step is deterministic, and a file gets its name only when it is complete. A runner may
 // therefore repeat lost work, and may run slow work twice. A workspace stores segments, and a
@@ -37,6 +39,7 @@ import (
 
 func init() {
 	register.DoFn5x1[context.Context, string, func(Task), func(Task), func(string, Segment), error](&divide{})
+	register.DoFn3x3[context.Context, string, Segment, string, Segment, error](&inOrder{})
 	register.DoFn2x3[context.Context, Task, string, Moved, error](&follow{})
 	register.DoFn4x1[context.Context, string, func(*Moved) bool, func(Task), error](&lay{})
 	register.DoFn4x1[context.Context, Task, func(string, Segment), func(Task), error](&analyse{})
@@ -57,39 +60,53 @@ func init() {
 	}
 }
 
-// Check checks traces and options before the job begins. It returns the number of stretches of the
-// longest trace, or an error about the first problem.
-func Check(ctx context.Context, traces []string, o *Options) (most int, err error) {
+// Load describes the work of a job.
+type Load struct {
+	Stretches  int    // number of stretches of the trace that has most
+	References uint64 // number of references that all workers together analyse; 0: unknown
+}
+
+// Check checks traces and options before the job begins. It returns the work of the job, or an error
+// about the first problem.
+func Check(ctx context.Context, traces []string, o *Options) (all Load, err error) {
 	if err := o.Check(); err != nil {
-		return 0, err
+		return all, err
 	}
+	known := true
 	outputs := map[string]string{}
 	for _, name := range traces {
 		to := o.profileOf(name)
 		if other, taken := outputs[to]; taken {
-			return 0, fmt.Errorf("%s and %s would both be stored as %s; analyse them in two jobs, with different folders", other, name, to)
+			return all, fmt.Errorf("%s and %s would both be stored as %s; analyse them in two jobs, with different folders", other, name, to)
 		}
 		outputs[to] = name
 		t, err := openTrace(ctx, name, o)
 		if err != nil {
-			return 0, err
+			return all, err
 		}
-		most = max(most, len(t.plan.Stretches))
+		all.Stretches = max(all.Stretches, len(t.plan.Stretches))
+		all.References += t.plan.References
+		if known = known && t.plan.References > 0; t.plan.Ordered() {
+			all.References += t.plan.References
+		}
+	}
+	if !known {
+		all.References = 0
 	}
 	for _, folder := range []string{o.Output, o.Workspace} {
 		if folder == "" {
 			continue
 		}
 		if err := files.Writable(ctx, folder, unique()); err != nil {
-			return 0, err
+			return all, err
 		}
 	}
 	for _, ending := range reportEndings { // a report of an earlier job must not be mistaken for this job's
 		if err := files.Remove(ctx, files.Join(o.Output, "report."+ending)); err != nil {
-			return 0, err
+			return all, err
 		}
 	}
-	return most, nil
+	return all, nil
 }
 
 // reportEndings contains the endings of the report's files: text, and JSON.
@@ -125,8 +142,12 @@ func Build(s beam.Scope, traces []string, most int, o Options) {
 		span *= o.FanIn
 	}
 	roots := beam.ParDo(s, root, nodes)
-	results := beam.ParDo(s.Scope("Finish"), &finish{o}, beam.GroupByKey(s, beam.Flatten(s, whole, roots)))
-	beam.ParDo0(s.Scope("Tell"), &tell{o}, beam.GroupByKey(s, beam.ParDo(s, together, results)))
+	var results []beam.PCollection
+	all := beam.Flatten(s, o.inOrder(s.Scope("InOrder"), whole), roots)
+	for _, some := range o.segments(s.Scope("Finish"), all) {
+		results = append(results, beam.ParDo(s, &finish{o}, beam.GroupByKey(s, some)))
+	}
+	beam.ParDo0(s.Scope("Tell"), &tell{o}, beam.GroupByKey(s, beam.ParDo(s, together, beam.Flatten(s, results...))))
 }
 
 // laid adds to tasks which memory blocks exist when they begin.
@@ -149,17 +170,33 @@ func (o *Options) lanes(s beam.Scope, tasks beam.PCollection) (parts []beam.PCol
 	return parts
 }
 
+// inOrder adds the results of the analyses that have no segments.
+func (o *Options) inOrder(s beam.Scope, whole beam.PCollection) beam.PCollection {
+	var parts []beam.PCollection
+	for _, some := range o.segments(s, whole) {
+		parts = append(parts, beam.ParDo(s, &inOrder{*o}, beam.Reshuffle(s, some)))
+	}
+	return beam.Flatten(s, parts...)
+}
+
 // joined joins the segments of each node. span is the number of stretches that a parent covers.
 func (o *Options) joined(s beam.Scope, nodes beam.PCollection, span int) beam.PCollection {
-	if o.Lanes == 1 {
-		return beam.ParDo(s, &join{*o, span}, beam.GroupByKey(s, nodes))
-	}
 	var parts []beam.PCollection
-	for i := range o.Lanes {
-		some := beam.ParDo(s, &segmentsOf{lane{i, o.Lanes}}, nodes)
+	for _, some := range o.segments(s, nodes) {
 		parts = append(parts, beam.ParDo(s, &join{*o, span}, beam.GroupByKey(s, some)))
 	}
 	return beam.Flatten(s, parts...)
+}
+
+// segments distributes segments among branches by their key.
+func (o *Options) segments(s beam.Scope, all beam.PCollection) (parts []beam.PCollection) {
+	if o.Lanes == 1 {
+		return []beam.PCollection{all}
+	}
+	for i := range o.Lanes {
+		parts = append(parts, beam.ParDo(s, &segmentsOf{lane{i, o.Lanes}}, all))
+	}
+	return parts
 }
 
 // lane is one of several branches of the pipeline.

@@ -35,6 +35,13 @@ func TestMain(m *testing.M) {
 // container writes random steps of a single-threaded program with allocations.
 func container(t *testing.T, seed uint64, steps int) []byte {
 	t.Helper()
+	return containerOf(t, seed, steps, 1)
+}
+
+// containerOf is container with the given number of threads. Each thread makes about a hundred steps
+// at a time.
+func containerOf(t *testing.T, seed uint64, steps int, threads uint32) []byte {
+	t.Helper()
 	rng := rand.New(rand.NewPCG(seed, 1))
 	p := program()
 	var out bytes.Buffer
@@ -44,7 +51,11 @@ func container(t *testing.T, seed uint64, steps int) []byte {
 	}
 	w.Objects(0, []trace.Addr{p.Objects[0].Addr})
 	var held []trace.Addr
+	thread := uint32(1)
 	for i := range steps {
+		if rng.IntN(100) == 0 {
+			thread = 1 + rng.Uint32N(threads)
+		}
 		block, values := uint32(0), []uint64{0x2000 + 8*rng.Uint64N(4000), 0x1000 + 8*rng.Uint64N(16)}
 		switch {
 		case rng.IntN(20) == 0:
@@ -57,7 +68,7 @@ func container(t *testing.T, seed uint64, steps int) []byte {
 		case rng.IntN(2) == 0 && len(held) > 0:
 			values[0] = held[rng.IntN(len(held))] + 8*rng.Uint64N(8)
 		}
-		if err := w.Step(1, uint64(i), block, values); err != nil {
+		if err := w.Step(thread, uint64(i), block, values); err != nil {
 			t.Fatal(err)
 		}
 		if rng.IntN(500) == 0 {
@@ -90,7 +101,11 @@ func program() *trace.Program {
 // alone returns the profile of the command: one run from the beginning to the end.
 func alone(t *testing.T, spec analysis.Spec, file []byte) []byte {
 	t.Helper()
-	r, err := analysis.NewRunner(spec, sgt.NewReader("t", bytes.NewReader(file), sgt.Options{}))
+	reader := sgt.NewReader("t", bytes.NewReader(file), sgt.Options{})
+	if o, err := sgt.ReadOutline(bytes.NewReader(file), int64(len(file))); err == nil {
+		reader.Expect(o)
+	}
+	r, err := analysis.NewRunner(spec, reader)
 	for err == nil {
 		err = r.Step()
 	}
@@ -120,12 +135,12 @@ func options(t *testing.T) pass.Options {
 // run runs the pipeline on Prism, in this process.
 func run(t *testing.T, names []string, o pass.Options) error {
 	t.Helper()
-	most, err := pass.Check(context.Background(), names, &o)
+	load, err := pass.Check(context.Background(), names, &o)
 	if err != nil {
 		return err
 	}
 	p, s := beam.NewPipelineWithRoot()
-	pass.Build(s, names, most, o)
+	pass.Build(s, names, load.Stretches, o)
 	_, err = prism.Execute(context.Background(), p)
 	return err
 }
@@ -154,7 +169,7 @@ func same(t *testing.T, o pass.Options, content map[string][]byte) {
 
 // The profile has the same bytes as a single run, whatever options divide the work.
 func TestSameBytes(t *testing.T) {
-	content := map[string][]byte{"a.sgt": container(t, 1, 90_000), "b.sgt": container(t, 2, 140_000), "short.sgt": container(t, 3, 300)}
+	content := map[string][]byte{"a.sgt": container(t, 1, 90_000), "b.sgt": container(t, 2, 140_000), "short.sgt": container(t, 3, 300), "threads.sgt": containerOf(t, 4, 60_000, 4)}
 	_, names := folder(t, content)
 	for i, change := range []func(*pass.Options){
 		func(*pass.Options) {},
@@ -163,6 +178,7 @@ func TestSameBytes(t *testing.T) {
 		func(o *pass.Options) { o.PatienceMS, o.Lanes = 1, 2 },
 		func(o *pass.Options) { o.Analyses, o.LineBytes = "locality,sets,counters", []uint32{32, 128} },
 		func(o *pass.Options) { o.Analyses = "default,blocks" },
+		func(o *pass.Options) { o.Analyses, o.Lanes = "default,loops,footprint,data", 2 },
 		func(o *pass.Options) { o.Analyses, o.Workspace = "sites", t.TempDir() },
 	} {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
@@ -172,8 +188,52 @@ func TestSameBytes(t *testing.T) {
 				t.Fatal(err)
 			}
 			same(t, o, content)
+			if told, err := os.ReadFile(filepath.Join(o.Output, "report.txt")); err != nil || o.Analyses != "default,blocks" && strings.Count(string(told), "  yes  ") != 3 {
+				t.Errorf("%v: not exactly the three long traces were divided:\n%s", err, told)
+			}
 		})
 	}
+}
+
+// Short demos are divided, too, if the stretches are short.
+func TestDividedDemos(t *testing.T) {
+	_, names := folder(t, demos(t))
+	for _, workers := range []int{1, 2, 4, 8} {
+		p, err := pool.Start(context.Background(), pool.Options{Workers: workers})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.Use()
+		o := options(t)
+		o.References, o.FanIn, o.Lanes = 8000, 4, workers
+		err = run(t, names, o)
+		*jobopts.EnvironmentType = "loopback"
+		p.Close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		same(t, o, demos(t))
+		told, err := os.ReadFile(filepath.Join(o.Output, "report.txt"))
+		if err != nil || strings.Count(string(told), "  yes  ") < 6 {
+			t.Errorf("%v: only a few demos were divided:\n%s", err, told)
+		}
+	}
+}
+
+// demos returns the files of the demos.
+func demos(t *testing.T) map[string][]byte {
+	t.Helper()
+	content := map[string][]byte{}
+	list, err := filepath.Glob("../../../site/demos/*.sgt")
+	if err != nil || len(list) < 5 {
+		t.Fatal("no demos", err)
+	}
+	for _, name := range list {
+		if content[filepath.Base(name)], err = os.ReadFile(name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return content
 }
 
 // dataFolder returns the folder with the traces that developers share.
@@ -220,16 +280,7 @@ func imported(t *testing.T, name string) []byte {
 
 // All demos and shared traces have the same profile as a single run.
 func TestRealTraces(t *testing.T) {
-	content := map[string][]byte{}
-	demos, err := filepath.Glob("../../../site/demos/*.sgt")
-	if err != nil || len(demos) < 5 {
-		t.Fatal("no demos", err)
-	}
-	for _, name := range demos {
-		if content[filepath.Base(name)], err = os.ReadFile(name); err != nil {
-			t.Fatal(err)
-		}
-	}
+	content := demos(t)
 	for _, name := range []string{"gemm", "jacobi2d", "sort"} {
 		content[name+".sgt"] = imported(t, filepath.Join(dataFolder(t), "traces", name+".lackey.lz4"))
 	}
@@ -258,7 +309,7 @@ func TestRealTraces(t *testing.T) {
 
 // Killed workers do not change the result.
 func TestKilled(t *testing.T) {
-	content := map[string][]byte{"a.sgt": container(t, 4, 400_000), "b.sgt": container(t, 5, 200_000)}
+	content := map[string][]byte{"a.sgt": container(t, 4, 400_000), "b.sgt": containerOf(t, 5, 100_000, 3)}
 	_, names := folder(t, content)
 	for _, workers := range []int{1, 2, 4, 8} {
 		t.Run(fmt.Sprint(workers), func(t *testing.T) {
@@ -406,7 +457,6 @@ func TestBadInput(t *testing.T) {
 		{"mixed", []string{of["mixed.sgt"]}, nil, "mixed.sgt"},
 		{"workspace", []string{of["good.sgt"]}, func(o *pass.Options) { o.Workspace = readOnly + "/x" }, "cannot be written to"},
 		{"output", []string{of["good.sgt"]}, func(o *pass.Options) { o.Output = readOnly }, "cannot be written to"},
-		{"loops", []string{of["good.sgt"]}, func(o *pass.Options) { o.Analyses = "loops" }, "cannot be analysed in parts"},
 		{"lines", []string{of["good.sgt"]}, func(o *pass.Options) { o.LineBytes = []uint32{3} }, "line"},
 		{"names", []string{of["good.sgt"], "/elsewhere/good.sgt"}, nil, "both"},
 	} {
