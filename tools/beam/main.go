@@ -23,6 +23,9 @@ import (
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/core/metrics"
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/log"
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/x/beamx"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/connectivity"
+	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/stackglass/stackglass/core/report"
 	"github.com/stackglass/stackglass/tools/beam/files"
@@ -42,7 +45,7 @@ var (
 	workspace  = flag.String("workspace", "", "a folder that all workers can write to; it stores segments, so that an interrupted job can be resumed")
 	temporary  = flag.String("temporary", "", "the folder to which a worker copies traces that are not files of its machine (default: the system's temporary folder)")
 	workers    = flag.Int("workers", 0, "number of worker processes on this machine, for the runner prism; a process that dies is replaced (0: work in this process)")
-	measured   = flag.Bool("metrics", false, "print the bytes sent and the times")
+	measured   = flag.Bool("metrics", false, "print the progress every 5 seconds to standard error (with the runner prism), and the bytes sent and the times at the end")
 	verbose    = flag.Bool("verbose", false, "print Beam's own messages")
 )
 
@@ -116,18 +119,42 @@ func ownWords(err error) string {
 	return text
 }
 
-// reachable returns an error if a job server does not accept connections.
+// answerTime is the time within which a job server must answer. Beam itself would wait for minutes.
+var answerTime = 10 * time.Second
+
+// reachable returns an error if no job server answers at an address. A server that accepts
+// connections, but does not speak gRPC, is not a job server.
 func reachable(ctx context.Context, endpoint string) error {
 	if endpoint == "" {
 		return nil
 	}
-	dialer := net.Dialer{Timeout: 10 * time.Second}
+	ctx, cancel := context.WithTimeout(ctx, answerTime)
+	defer cancel()
 	address := strings.TrimPrefix(strings.TrimPrefix(endpoint, "http://"), "https://")
-	connection, err := dialer.DialContext(ctx, "tcp", address)
-	if err != nil {
+	if err := answers(ctx, address); err != nil {
 		return fmt.Errorf("--endpoint %s: no job server answers there (%w); start the job server, or correct the address", endpoint, err)
 	}
-	return connection.Close()
+	return nil
+}
+
+func answers(ctx context.Context, address string) error {
+	connection, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
+	if err != nil {
+		return err
+	}
+	connection.Close()
+	client, err := grpc.NewClient("passthrough:///"+address, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	client.Connect()
+	for state := client.GetState(); state != connectivity.Ready; state = client.GetState() {
+		if state == connectivity.TransientFailure || !client.WaitForStateChange(ctx, state) {
+			return errors.New("a program accepts connections, but does not answer like a job server")
+		}
+	}
+	return nil
 }
 
 // run analyses traces. partial reports whether a profile covers only a part of its trace.
@@ -148,7 +175,7 @@ func run(ctx context.Context, patterns []string) (partial bool, err error) {
 			return false, err
 		}
 	}
-	most, err := pass.Check(ctx, traces, &o)
+	load, err := pass.Check(ctx, traces, &o)
 	if err != nil {
 		return false, err
 	}
@@ -163,8 +190,12 @@ func run(ctx context.Context, patterns []string) (partial bool, err error) {
 		defer p.Close()
 		p.Use()
 	}
+	if *measured {
+		stop := show(os.Stderr, load.References)
+		defer stop()
+	}
 	p, s := beam.NewPipelineWithRoot()
-	pass.Build(s, traces, most, o)
+	pass.Build(s, traces, load.Stretches, o)
 	result, err := beamx.RunWithMetrics(ctx, p)
 	if err != nil {
 		return false, err
