@@ -63,8 +63,8 @@ type Spec struct {
 	Stacks Stacks
 
 	// Sample selects the accesses from which package locality estimates its counts; nil: all
-	// accesses. The analyses Sites and Sharing use the same sample. So does Communication, unless
-	// the sample consists of single accesses. Counters remain exact.
+	// accesses. The analyses Sites and Sharing use the same sample, and Communication also uses it,
+	// unless the sample consists of single accesses. Counters remain exact.
 	Sample Sampling
 
 	// Budget limits the memory of the stacks, and provides the spill store; nil: no limit. Sites,

@@ -111,7 +111,7 @@ func TestParseErrors(t *testing.T) {
 	} {
 		_, err := Parse(strings.Fields(words))
 		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%q: %v, want %q in it", words, err, want)
+			t.Errorf("%q: %v, want an error with %q", words, err, want)
 		}
 	}
 }

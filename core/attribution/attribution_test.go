@@ -307,7 +307,7 @@ func TestExactAtEdges(t *testing.T) {
 }
 
 // Between the edges of bins, the sum is exact, and the misses of each site are nearly exact.
-func TestBetweenEdges(t *testing.T) {
+func TestMissesBetweenBinEdges(t *testing.T) {
 	program, steps := tracetest.Multiplication(48)
 	for _, lines := range []uint64{37, 50, 55, 61, 93, 301} {
 		p := analysed(t, analysis.Spec{Utilisation: []uint64{64 * lines}}, program, steps)

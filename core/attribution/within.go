@@ -97,7 +97,7 @@ func (r *Ranker) within(list []Attribution) {
 	}
 }
 
-// inWindows calls misses for the number of misses of each part in the whole run.
+// inWindows calls misses for each part, with the part's misses in the whole run.
 func inWindows(values []float64, whole, own []part, misses func(value float64, whole, own part) float64) []float64 {
 	if values == nil {
 		return nil
@@ -166,7 +166,7 @@ func (s *spread) in(f *fitting, n accesses) float64 {
 }
 
 // OverTime returns the number of line accesses and the misses of each level in each window of the
-// timeline. The levels must be from this ranker, which must be for a whole run with a timeline.
+// timeline. The ranker must be for a whole run with a timeline, and must have returned the levels.
 // [Ranker.Within] computes the same numbers.
 func (r *Ranker) OverTime(levels []Attribution) (accesses []uint64, misses [][]float64) {
 	windows := r.p.Timeline.Windows

@@ -264,7 +264,7 @@ func Slice[T any](c *Coder, list *[]T, least int, member func(*T)) {
 	members(c, list, byBytes, least, member)
 }
 
-// Bounded is Slice for a list with at most the given number of members (most).
+// Bounded codes a list like Slice, but the list may have at most the given number of members.
 func Bounded[T any](c *Coder, list *[]T, most int, member func(*T)) {
 	members(c, list, atMost, most, member)
 }

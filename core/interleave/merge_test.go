@@ -199,7 +199,7 @@ func rowsOf(b *trace.Batch, from int) (rows []row) {
 	return rows
 }
 
-func TestMergedLikeReference(t *testing.T) {
+func TestMergeEqualsNaive(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o := Order{Policy: Policy(rapid.IntRange(0, int(ByTime)).Draw(t, "policy")), Seed: rapid.Uint64().Draw(t, "seed")}
 		o.Cycles = rapid.SampledFrom([][]float64{nil, {3}, {0, 2.5, 1}, {1, 2, 4, 8, 16}}).Draw(t, "cycles")

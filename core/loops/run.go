@@ -183,8 +183,8 @@ func (f *Folder) lengthen(c candidate) bool {
 	return true
 }
 
-// continues reports whether a row begins another iteration of a loop, or of a loop that is nested
-// last in it at any depth.
+// continues reports whether a row begins another iteration of a loop, or of a loop at its end: of
+// its last item, of the last item of that item, and so on.
 func (f *Folder) continues(loop uint32, p []uint64, c candidate) bool {
 	all := f.tree.shapes.all
 	s := &all[loop]

@@ -264,7 +264,7 @@ func (k *calls) number(signature uint64) uint32 {
 	return n
 }
 
-// enter pushes a function.
+// enter pushes a function onto the call stack.
 func (s *stack) enter(function uint32, k *calls) {
 	if s.depth == mostFrames {
 		s.deeper++

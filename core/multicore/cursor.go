@@ -194,8 +194,9 @@ func (c *cursor) chunk(l *loop) (from, to uint64, err error) {
 	return from, to, nil
 }
 
-// given returns the core's next units in a loop whose units were assigned after its end. The units
-// are a run or, if chunks have their own rows, the next chunk of a run. A guided chunk is a run.
+// given returns the core's next units in a loop whose units were assigned when the loop had ended.
+// The units are a run or, if chunks have their own rows, the next chunk of a run. A guided chunk is
+// a run.
 func (c *cursor) given(l *loop) (from, to uint64) {
 	list := l.runs[c.core]
 	if c.run == uint64(len(list)) {

@@ -132,9 +132,9 @@ func TestThievesFindAllChunks(t *testing.T) {
 	}
 }
 
-// TestThievesBegin checks that each core executes its part as long as all cores are equally fast,
+// TestIdleCoresSteal checks that each core executes its part as long as all cores are equally fast,
 // and that the first core to finish takes the last quarter of the next core's part.
-func TestThievesBegin(t *testing.T) {
+func TestIdleCoresSteal(t *testing.T) {
 	next := newThieves(30, 3).next
 	for i := range uint64(2) {
 		for core := range uint64(3) {

@@ -204,7 +204,7 @@ func TestFreeInstructions(t *testing.T) {
 	}
 }
 
-func TestAddendAndAgain(t *testing.T) {
+func TestLatencyWithinChains(t *testing.T) {
 	p := toy(t)
 	p.Set(Key{FMA, "double"}, Cost{Latency: 4, Addend: 2, MicroOps: 1, Uses: []Use{{Ports: 1, Cycles: 1}}})
 	body := func(uses ...int32) float64 {

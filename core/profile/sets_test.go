@@ -23,7 +23,7 @@ func withSets() *profile.Profile {
 	return p
 }
 
-func TestHits(t *testing.T) {
+func TestHitsFromSetTable(t *testing.T) {
 	table := withSets().Locality[0].Sets
 	for _, c := range []struct {
 		sets, ways, hits uint64

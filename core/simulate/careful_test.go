@@ -172,7 +172,7 @@ func TestMostCores(t *testing.T) {
 }
 
 // Sub-blocks are possible only with a single core and with non-inclusive levels.
-func TestRefusesFeatures(t *testing.T) {
+func TestUnsupportedFeatures(t *testing.T) {
 	for name, lines := range map[string][]string{
 		"sub-blocks under an inclusive level":                              {"L1=1KiB,4,subblock=16", "L2=8KiB,4,inclusive"},
 		"a prefetcher in an exclusive level":                               {"L1=1KiB,4", "L2=8KiB,4,exclusive,prefetch=next-line"},

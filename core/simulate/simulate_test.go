@@ -377,7 +377,7 @@ func TestMoreWaysHoldMore(t *testing.T) {
 	})
 }
 
-func TestRefuses(t *testing.T) {
+func TestInvalidHierarchies(t *testing.T) {
 	for name, levels := range map[string][]string{
 		"no level":                         {},
 		"a cache that cannot exist":        {"L1=1000,8"},

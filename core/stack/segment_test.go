@@ -131,14 +131,14 @@ func EqualAppended(t TB, numbers stack.SetNumbers, events []stacktest.Event, len
 	whole, want := NewSegment(numbers, events, 0), Coherent(events).only(numbers)
 	parts[0].answers.same(t, events, &want)
 	if !bytes.Equal(parts[0].state, whole.state) {
-		t.Fatalf("joined segments end with a different stack than the whole")
+		t.Fatalf("the joined segments end with a different stack than one segment of all events")
 	}
 	for i, at := range parts[0].steps {
 		if i >= len(whole.steps) || at != whole.steps[i] {
-			t.Fatalf("step %d of the joined segments differs from the whole's: %+v", i, at)
+			t.Fatalf("step %d of the joined segments differs from the step of one segment: %+v", i, at)
 		}
 	}
 	if len(parts[0].steps) < len(whole.steps) {
-		t.Fatalf("joined segments have %d steps, the whole %d", len(parts[0].steps), len(whole.steps))
+		t.Fatalf("the joined segments have %d steps, want %d as in one segment", len(parts[0].steps), len(whole.steps))
 	}
 }

@@ -113,7 +113,7 @@ func (p *parts) Next(b *trace.Batch) error {
 
 func TestEvents(t *testing.T) {
 	if trace.BlockEntry.IsReference() || !trace.RangeWrite.IsReference() || trace.Kind(6).Valid() || !trace.TaskWait.Valid() {
-		t.Error("references come before events, with a gap between them")
+		t.Error("the kinds of references must come before the kinds of events, with a gap between them")
 	}
 	if trace.EventKinds&trace.AllKinds != 0 || !trace.EventKinds.Has(trace.TaskWait) || !trace.EventKinds.Has(trace.BlockEntry) {
 		t.Errorf("events are %v", trace.EventKinds)

@@ -38,7 +38,7 @@ var (
 // a segment grows with the number of all lines.
 const leastRoom = 1 << 16
 
-// NewShelved is [New], but returns an analysis with an empty spill store.
+// NewShelved is like [New], but returns an analysis with an empty spill store.
 func NewShelved(lineBytes []uint32, sets stack.SetNumbers, b Budget) *Shelved {
 	a := &Shelved{near: New(lineBytes, 0, true, sets), far: New(lineBytes, 0, false, 0), budget: b}
 	for i, s := range a.far.sizes {

@@ -41,7 +41,7 @@ func TestAppend(t *testing.T) {
 		plain := spec
 		plain.Mergeable = false
 		if spec.Analyses == analysis.Sharing && analyse(t, plain, tracetest.NewReader(b, 0)).Digest() != want.Digest() {
-			t.Fatal("mergeable results differ from other results")
+			t.Fatal("the result differs if the run is mergeable")
 		}
 		var parts []*profile.Profile
 		for lo := 0; lo < b.Len() || len(parts) == 0; {

@@ -66,8 +66,8 @@ func TestSum(t *testing.T) {
 	})
 }
 
-// TestUnknown: an unknown latency matters only if some accesses hit in that level.
-func TestUnknown(t *testing.T) {
+// TestUnknownLatency: an unknown latency matters only if some accesses hit in that level.
+func TestUnknownLatency(t *testing.T) {
 	h := levels([]float64{4, 0, 200})
 	for _, k := range []struct {
 		ratios []float64

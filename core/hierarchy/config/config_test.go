@@ -233,7 +233,7 @@ func TestDineroIVOptions(t *testing.T) {
 }
 
 // Errors contain the location.
-func TestRejects(t *testing.T) {
+func TestErrorLocations(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                        "no cache",
 		"L1=32KiB,8\nL2=1MiB,x\n": "line 2: cache",

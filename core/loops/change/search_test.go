@@ -35,9 +35,9 @@ func notTiles(c Change) bool {
 	return !tile
 }
 
-// TestSearchCutsShort checks that the result of a search does not change if counts are stopped
+// TestSearchStopsEarly checks that the result of a search does not change if counts are stopped
 // early and several candidates are counted at a time.
-func TestSearchCutsShort(t *testing.T) {
+func TestSearchStopsEarly(t *testing.T) {
 	c := misses.Cache{LineBytes: 64, Sets: 64, Ways: 8}
 	columns := func(trips uint64) loops.Item {
 		return loops.Loop(trips, loops.Loop(trips, loops.Leaf(load(1), atA, 8, 4096), loops.Leaf(load(2), atB, 4096, 8)))

@@ -75,9 +75,9 @@ func TestTriangles(t *testing.T) {
 	t.Logf("%d jumps over iterations that vary, in %d nests", progressions, nests)
 }
 
-// TestTrap checks a nest in which a line moves out of the region of its array, into the region of
+// TestLineLeavesRegion checks a nest in which a line moves out of the region of its array, into the region of
 // another array.
-func TestTrap(t *testing.T) {
+func TestLineLeavesRegion(t *testing.T) {
 	nest := loops.Nest{Items: []loops.Item{loops.Loop(41, loops.Loop(57,
 		loops.Leaf(loops.Reference{Site: 1, Bytes: 8, Kind: 1}, 0x110000, -800, -800),
 		loops.Leaf(loops.Reference{Site: 2, Bytes: 8}, 0x102002, 4096, 192),

@@ -45,9 +45,9 @@ func folded(t testing.TB, name string) *loops.Tree {
 	}
 }
 
-// TestTruth compares the misses of loop-compressed traces with DineroIV and with histograms of
+// TestMissesEqualDineroIV compares the misses of loop-compressed traces with DineroIV and with histograms of
 // stack distances. In a soak test, it compares all L1 caches that DineroIV simulated.
-func TestTruth(t *testing.T) {
+func TestMissesEqualDineroIV(t *testing.T) {
 	for _, name := range tracetest.RealTraces {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -170,7 +170,7 @@ func Sum[T any](o *Outline, tops iter.Seq2[int, int], nodes []T, add func(sum *T
 	for i, n := range o.nests {
 		byShape[n.first.Shape()] = i + 1
 	}
-	start := make([]int, len(o.nests)) // index in the list of each nest's first loop
+	start := make([]int, len(o.nests)) // for each nest: index of its first loop in o.Loops
 	for i := len(o.Loops) - 1; i >= 0; i-- {
 		start[o.Loops[i].Nest] = i
 	}

@@ -42,10 +42,10 @@ func naiveRates(whole *trace.Batch, sharedBy uint32, c hierarchy.Cache) (global,
 	return global / all, mean / n
 }
 
-// TestOf checks private and shared caches. With all windows, a level's hit ratios equal the ratios
+// TestRatesEqualCounts checks private and shared caches. With all windows, a level's hit ratios equal the ratios
 // computed access by access. With a sample, they are within the stated error about as often as they
 // should be.
-func TestOf(t *testing.T) {
+func TestRatesEqualCounts(t *testing.T) {
 	p, whole := random(rand.New(rand.NewPCG(8, 5)), 5, 30_000, 120, true)
 	for _, sharedBy := range []uint32{1, 2, 5} {
 		caches := int((5 + sharedBy - 1) / sharedBy)

@@ -98,7 +98,7 @@ func mergeAll(t interface{ Fatal(...any) }, parts [][]entry, wrap func(io.Reader
 	return b
 }
 
-func TestMergeIsNaive(t *testing.T) {
+func TestMergeEqualsNaive(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var parts [][]entry
 		for i := range rapid.IntRange(1, 4).Draw(t, "parts") {

@@ -107,7 +107,7 @@ func once(lines []string) map[string]int {
 // anchors returns the longest list of lines of two parts that occur exactly once in each version
 // and have the same order in both.
 func (m *matcher) anchors(fromA, toA, fromB, toB int) (list [][2]int) {
-	var ends []int // for each length, the list that ends first in b: the index in pairs of its last element
+	var ends []int // for each length of a list: index in pairs of the last element that comes first in b
 	var pairs [][2]int
 	var before []int
 	for i := fromA; i < toA; i++ {
