@@ -65,9 +65,9 @@ func (c *counts) represents(b beginning) bool {
 }
 
 // extend replaces the counts of the beginning of a changed run by estimated counts of the whole run.
-// Each count differs from the count of the unchanged run, of, by the difference in the beginning,
-// multiplied by how much more often the site waits for other cores in the whole run or, if it does
-// not wait for them, by how much more often it accesses memory.
+// For each count, the difference that the change makes in the beginning is scaled to the whole run:
+// by the ratio of the site's coherence misses in the whole run and in the beginning or, if it has
+// none in the beginning, by the ratio of its accesses. of contains the counts of the unchanged run.
 func (c *counts) extend(of *counts, to *beginning) {
 	from := of.beginning
 	all, begun := of.accesses(from)

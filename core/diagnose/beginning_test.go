@@ -46,7 +46,7 @@ func TestExtend(t *testing.T) {
 		from.idle, to.idle = draw("idle", 1000), draw("idle after", 1000)
 		of.idle, of.beginning = []waiting{{cycles: whole(from.idle)}, {cycles: 7, dynamic: true}}, &from
 		if !of.represents(from) {
-			t.Fatal("the beginning of a run that repeats it does not represent the run")
+			t.Fatal("a run repeats its beginning, but the beginning does not represent the run")
 		}
 		c.extend(of, &to)
 		near := func(got, want float64) bool { return math.Abs(got-want) <= 1e-9*(1+want) }

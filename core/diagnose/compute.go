@@ -327,7 +327,7 @@ type chained struct {
 	// example in checksums. It is not set for integer sums, which take one cycle each, or for
 	// random number generators, which use no data.
 	multiplies bool
-	remainders bool // as multiplies, for remainders, for example in checksums modulo a prime
+	remainders bool // like multiplies, but for remainders, for example in checksums modulo a prime
 	tables     bool // loaded numbers determine the address of the next load
 	// other instructions of each iteration need the result of the chain, or the chain multiplies it
 	// in each iteration

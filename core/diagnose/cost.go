@@ -531,9 +531,9 @@ func (c *costs) waits(r *run, of *measure) ([][]float64, error) {
 }
 
 // follows returns the share of a site's new addresses that were loaded in earlier iterations, such
-// as the addresses of all elements of a list except the first. It returns 0 if most of them were
-// not, as in a hash table with short chains. The pipeline model recognises this only in loops of
-// one block whose variables are in registers.
+// as the addresses of all elements of a list except the first. It returns 0 if this share is less
+// than half, as in a hash table with short chains. The pipeline model recognises such loads only in
+// loops of one block whose variables are in registers.
 func (c *costs) follows(s *profile.Site) float64 {
 	if int64(s.Number) >= int64(len(c.program.Sites)) {
 		return 0
@@ -697,7 +697,8 @@ func (r *run) group() {
 	}
 }
 
-// dependentFrom is the factor by which dependent loads wait longer than independent loads.
+// dependentFrom is the factor by which loads must wait longer than overlapping loads would, to count
+// as dependent.
 const dependentFrom = 1.5
 
 // crossing returns the number of references of a site that cross a line boundary.

@@ -13,10 +13,10 @@
 //     each load.
 //  2. Misses and translations (unchanged.go). If one thread ran and its loops are regular, the misses
 //     of caches and TLBs are counted in the loop-compressed trace. Otherwise, a trace that is short
-//     enough is replayed in a simulation (schedule.go, replay.go). The threads run in the order in which a machine with a core for each thread
-//     would run them. The simulation also covers address translation, references that cross line
-//     boundaries, the thread that first stores to each page, and the time that threads wait for the
-//     slowest thread.
+//     enough is replayed in a simulation (schedule.go, replay.go). The threads run in the order in
+//     which a machine with a core for each thread would run them. The simulation also covers address
+//     translation, references that cross line boundaries, the thread that first stores to each page,
+//     and the time that threads wait for the slowest thread.
 //  3. Trial. A nest of the loop-compressed trace is changed as the code would be (trial.go; package
 //     loops/change), and its misses in each level are recounted exactly. For another data layout,
 //     addresses are changed (rename.go, data.go), and the whole run is replayed. The change with

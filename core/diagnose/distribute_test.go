@@ -36,7 +36,7 @@ func TestDistribute(t *testing.T) {
 		t.Errorf("%d references, want 45", rows)
 	}
 	if by.Apply(n) == nil {
-		t.Error("a distributed loop is distributed again")
+		t.Error("a loop that was already distributed can be distributed again")
 	}
 }
 

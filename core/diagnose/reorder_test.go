@@ -37,6 +37,6 @@ func TestReorder(t *testing.T) {
 	want = []trace.Addr{7, 1000, 0, 2000, 1001, 100, 2000, 1002, 200, 2000}
 	want = append(want, 1, 501, 2000, 101, 601, 2000, 201, 701, 2000, 102, 2000, 202, 2000, 203, 703, 2000, 8)
 	if !slices.Equal(got, want) {
-		t.Errorf("gave %v, want %v", got, want)
+		t.Errorf("the order is %v, want %v", got, want)
 	}
 }

@@ -415,11 +415,11 @@ type replay struct {
 	broken   bool
 	followed *followed // accesses of the only thread; nil if there are several threads
 
-	// Two lines whose numbers differ in the bits of the mask differ are in different sets in every
-	// cache. An access to the latest line with given values of these bits finds the line in the most
-	// recent position of its set, and does not change the cache.
-	latest []uint64 // line numbers plus one, indexed by these bits; nil if misses are not counted
+	// differ is a mask of bits of line numbers. Lines with different values of these bits are in
+	// different sets of every cache. For each value of the bits, latest contains the line accessed
+	// last: another access to this line hits in every cache and changes none.
 	differ uint64
+	latest []uint64 // line numbers plus one; nil if misses are not counted
 }
 
 // core is the state of a core: its caches, and the lines that it used most recently.

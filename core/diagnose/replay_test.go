@@ -20,7 +20,7 @@ func TestSplits(t *testing.T) {
 		{60, 8, 16, 1}, {56, 8, 16, 0}, {48, 32, 16, 0}, {56, 32, 16, 1}, {48, 32, 32, 1}, {4, 128, 16, 2}, {0, 4096, 16, 0},
 	} {
 		if got := splits(c.addr, c.bytes, c.native, 6); got != c.want {
-			t.Errorf("%+v: %d", c, got)
+			t.Errorf("%+v: %d accesses cross a line boundary", c, got)
 		}
 	}
 }
@@ -29,7 +29,7 @@ func TestSplits(t *testing.T) {
 func TestUnpacked(t *testing.T) {
 	fields := []field{{at: 0, bytes: 1}, {at: 1, bytes: 8}, {at: 9, bytes: 2}}
 	if got := unpacked(record{pitch: 11}, fields); got != 24 || fields[1].to != 8 || fields[2].to != 16 {
-		t.Errorf("%d bytes, %+v", got, fields)
+		t.Errorf("a packed structure: %d bytes, %+v", got, fields)
 	}
 	fields = []field{{at: 0, bytes: 1}, {at: 1, bytes: 16}, {at: 9, bytes: 8}, {at: 13, bytes: 12}, {at: 25, bytes: 2}}
 	if got := unpacked(record{pitch: 27}, fields); got != 40 || fields[2].to != 16 || fields[3].to != 20 || fields[4].to != 32 {
@@ -74,7 +74,7 @@ func TestSchedule(t *testing.T) {
 		}
 	}
 	if !s.run() || joined != 1 {
-		t.Fatal("stopped, or joined", joined)
+		t.Fatalf("the schedule was stopped, or joined %v", joined)
 	}
 	want := []trace.Addr{1, 70, 80, 71, 81, 72, 82, 2}
 	if len(got) != len(want) {
@@ -97,7 +97,7 @@ func TestLRU(t *testing.T) {
 	c := newLRU(4, 2)
 	for i, line := range []uint64{0, 2, 0, 4, 0, 2} {
 		if got, want := c.use(line), i == 2 || i == 4; got != want {
-			t.Errorf("access %d: %t", i, got)
+			t.Errorf("access %d: hit %t", i, got)
 		}
 	}
 	c.drop(0)

@@ -23,17 +23,17 @@ func TestReuse(t *testing.T) {
 	}
 	same("its own block", 2, 104, 104)
 	same("its own stack", 2, 5099, 5099)
-	same("the stack of a thread before", 3, 5099, 5099+apartBy)
+	same("a stack that an earlier thread used", 3, 5099, 5099+apartBy)
 	same("the stack of another thread", 3, 9001, 9001)
 	u.allocated(3, 100, 16)
 	same("a block that another thread had", 3, 115, 115+2*apartBy)
-	same("behind the block", 3, 116, 116)
+	same("the byte after the block", 3, 116, 116)
 	u.allocated(1, 96, 64)
 	same("a larger block in the same place", 1, 115, 115)
 }
 
-// TestBesides moves a reference that is between two loops to before both loops.
-func TestBesides(t *testing.T) {
+// TestReferenceBetweenLoops moves a reference that is between two loops to before both loops.
+func TestReferenceBetweenLoops(t *testing.T) {
 	ref := func(site uint32) loops.Reference { return loops.Reference{Site: site, Kind: trace.Load, Bytes: 8} }
 	n := &loops.Nest{Items: []loops.Item{loops.Loop(3,
 		loops.Loop(5, loops.Leaf(ref(1), 800, 0, 8)), loops.Leaf(ref(2), 16, 0), loops.Loop(5, loops.Leaf(ref(3), 800, 0, 8)),

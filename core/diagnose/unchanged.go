@@ -11,7 +11,7 @@ import (
 	"github.com/stackglass/stackglass/core/profile"
 )
 
-// beside contains numbers of each site that cost time beside misses.
+// beside contains, for each site, the events other than misses that cost time.
 type beside struct {
 	second, walks []float64 // number of translations from the second-level TLB, and from the page table
 	split         []float64 // number of accesses that cross a line boundary
@@ -257,7 +257,7 @@ func (r *run) mayConflict(loop, level int) bool {
 	return may
 }
 
-// leastConflicts is the maximum ratio between misses and conflict misses that are counted.
+// leastConflicts is the ratio of misses to conflict misses above which conflict misses are ignored.
 const leastConflicts = 64
 
 // countConflicts counts the conflict misses of the loops in these levels, unless they are already

@@ -142,7 +142,7 @@ func (u *untangling) flush() {
 	}
 }
 
-// stays reports whether rows of a kind are not events at which threads may meet.
+// stays reports whether threads cannot meet at rows of this kind.
 func stays(kind trace.Kind) bool {
 	return kind.IsReference() || kind == trace.BlockEntry || kind == trace.BareBlock
 }

@@ -39,12 +39,13 @@ func Count(l *answers.Loops, levels []hierarchy.Cache, goOn func() bool) *Misses
 	return countBy(misses.RunAsking, l, levels, goOn)
 }
 
-// CountMisses is [Count] without the kinds of misses. It takes less than half the time.
+// CountMisses is like [Count], but does not distinguish kinds of misses. It takes less than half the
+// time.
 func CountMisses(l *answers.Loops, levels []hierarchy.Cache, goOn func() bool) *Misses {
 	return countBy(misses.CountAsking, l, levels, goOn)
 }
 
-// CountFirst is [CountMisses] for caches that never evict a line. It does not count accesses.
+// CountFirst is like [CountMisses], for caches that never evict a line. It does not count accesses.
 func CountFirst(l *answers.Loops, levels []hierarchy.Cache, goOn func() bool) *Misses {
 	return countBy(misses.FirstAsking, l, levels, goOn)
 }

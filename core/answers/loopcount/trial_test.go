@@ -11,8 +11,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// TestOption checks that Read parses the options that Option returns.
-func TestOption(t *testing.T) {
+// TestOptionsAreRead checks that Read parses the options that Option returns.
+func TestOptionsAreRead(t *testing.T) {
 	load := func(at trace.Addr, by ...int64) loops.Item {
 		return loops.Leaf(loops.Reference{Kind: trace.Load, Bytes: 8}, at, by...)
 	}
