@@ -132,10 +132,10 @@ func (s Spec) WithDefaults() Spec {
 func (s Spec) Check() error {
 	for i, n := range s.LineBytes {
 		if !profile.ValidLineBytes(n) {
-			return &trace.OptionError{Option: "line size", Got: strconv.FormatUint(uint64(n), 10), Want: "a power of two from 8 to 4096 bytes"}
+			return &trace.OptionError{Option: "lines", Got: strconv.FormatUint(uint64(n), 10), Want: "a power of two from 8 to 4096 bytes"}
 		}
 		if i > 0 && n <= s.LineBytes[i-1] {
-			return &trace.OptionError{Option: "line size", Got: strconv.FormatUint(uint64(n), 10), Want: "each line size once, in ascending order"}
+			return &trace.OptionError{Option: "lines", Got: strconv.FormatUint(uint64(n), 10), Want: "each line size once, in ascending order"}
 		}
 	}
 	for i, t := range s.Threads {
@@ -175,13 +175,13 @@ func (s Spec) checkSample() error {
 	case s.Sample == nil:
 		return nil
 	case s.Analyses&beside != 0 && s.Analyses != None && s.Sample.Stretches(nil, s.Kinds, nil) != nil:
-		return &trace.OptionError{Option: "analyses", Got: s.Analyses.String(), Want: "no loops and no blocks if parts of the run are sampled (onoff), because loops and blocks need the whole run; sample a share of the lines (space) instead"}
+		return &trace.OptionError{Option: "analyses", Got: s.Analyses.String(), Want: "no loops and no blocks with an onoff sample, because loops and blocks need the whole run; sample a share of the lines (space) instead"}
 	case s.Mergeable:
 		return &trace.OptionError{Option: "mergeable", Got: "with a sample", Want: "either a sample or a mergeable profile, because sampled profiles cannot be joined"}
 	case s.Sample.Stretches(nil, s.Kinds, nil) != nil:
 		return nil
 	case s.Analyses != None && s.Analyses&Communication != 0 && !s.Sample.KeepsLines():
-		return &trace.OptionError{Option: "analyses", Got: s.Analyses.String(), Want: "no communication if single accesses are sampled (time), because the last writer of a value is known only if every access to the value is analysed; sample a share of the lines (space), a number of lines (lines), or parts of the run (onoff)"}
+		return &trace.OptionError{Option: "analyses", Got: s.Analyses.String(), Want: "no communication with a time sample, because the last writer of a value is known only if every access to the value is analysed; sample lines (space or lines) or parts of the run (onoff) instead"}
 	case len(s.Utilisation) > 0 || s.Previous:
 		return &trace.OptionError{Option: "utilisation", Got: "with a sample", Want: "no sample, or a sample of parts of the run (onoff)"}
 	}

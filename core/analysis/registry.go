@@ -138,7 +138,7 @@ func ParseAnalyses(list string) (Analyses, error) {
 			set |= 1 << i
 			continue
 		}
-		return 0, &trace.OptionError{Option: "analyses", Got: word, Want: strings.Join(analysisNames, ", ") + ", separated by commas, or default"}
+		return 0, &trace.OptionError{Option: "analyses", Got: word, Want: "some of " + strings.Join(analysisNames, ", ") + ", separated by commas, or default"}
 	}
 	if byDefault && set&^beside != 0 {
 		return 0, &trace.OptionError{Option: "analyses", Got: list, Want: "either default, optionally with loops and blocks, or a list of analyses without default"}

@@ -361,13 +361,9 @@ func (a *Asker) parts(h Hierarchy, shares []Share) ([]Cache, error) {
 	if len(shares) == 0 {
 		return nil, nil
 	}
-	bad := func(share Share, want string) error {
-		got := strconv.FormatUint(uint64(share.Thread), 10) + "=" + FormatSize(share.SizeBytes)
-		return &trace.OptionError{Option: "share", Got: got, Want: want}
-	}
 	level := lastShared(h)
 	if level < 0 {
-		return nil, bad(shares[0], "a hierarchy with a cache that several cores share, for example --cache L2=8MiB,16,shared=all")
+		return nil, badShare(shares[0], "a hierarchy with a cache that several cores share, for example --cache L2=8MiB,16,shared=all")
 	}
 	cores := a.p.Sharing[0].Cores
 	parts, left, unnamed := make([]Cache, len(cores)), h.Levels[level].SizeBytes, uint64(len(cores))
@@ -375,11 +371,11 @@ func (a *Asker) parts(h Hierarchy, shares []Share) ([]Cache, error) {
 		core := slices.IndexFunc(cores, func(c profile.Core) bool { return slices.Contains(c.Threads, share.Thread) })
 		switch {
 		case core < 0:
-			return nil, bad(share, "a thread of the trace")
+			return nil, badShare(share, "a thread of the trace")
 		case parts[core].SizeBytes > 0:
-			return nil, bad(share, "one part for each core")
+			return nil, badShare(share, "one part for each core")
 		case share.SizeBytes > left:
-			return nil, bad(share, "parts that add up to at most "+FormatSize(h.Levels[level].SizeBytes)+", the size of "+h.Levels[level].Name)
+			return nil, badShare(share, "parts that add up to at most "+FormatSize(h.Levels[level].SizeBytes)+", the size of "+h.Levels[level].Name)
 		}
 		parts[core].SizeBytes = share.SizeBytes
 		left, unnamed = left-share.SizeBytes, unnamed-1
@@ -395,6 +391,11 @@ func (a *Asker) parts(h Hierarchy, shares []Share) ([]Cache, error) {
 		}
 	}
 	return parts, nil
+}
+
+func badShare(share Share, want string) error {
+	got := strconv.FormatUint(uint64(share.Thread), 10) + "=" + FormatSize(share.SizeBytes)
+	return &trace.OptionError{Option: "share", Got: got, Want: want}
 }
 
 // equalPart rounds bytes down to whole sets of a cache.

@@ -146,7 +146,7 @@ func NewAsker(p *profile.Profile) *Asker {
 func (a *Asker) Predict(h Hierarchy, shares []Share) (ByCore, []Warning, error) {
 	single := len(a.p.Sharing) == 0 || h.Threads == OnOneCore
 	if single && len(shares) > 0 {
-		return ByCore{}, nil, &trace.OptionError{Option: "share", Got: "parts of a shared level", Want: "several threads on separate cores, and a profile with per-thread stacks"}
+		return ByCore{}, nil, badShare(shares[0], "several threads on separate cores, and a profile with per-thread stacks")
 	}
 	if len(h.Levels) == 0 {
 		return ByCore{}, nil, &trace.OptionError{Option: "hierarchy", Got: h.Name, Want: "at least one level"}

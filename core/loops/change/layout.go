@@ -303,7 +303,7 @@ func (c Records) Words(names Names) string {
 func (c Records) Apply(n *loops.Nest) error {
 	refuse := func(why string) error { return &Error{"an array of structures", why} }
 	if len(c.Arrays) < 2 {
-		return refuse("one array, want at least two")
+		return refuse("only one array is given, want at least two")
 	}
 	if why := wrapped(n); why != "" {
 		return refuse(why)

@@ -60,7 +60,7 @@ func (a *app) export() *cobra.Command {
 
 func (a *app) runExport(cmd *cobra.Command, e *exporting, name string) error {
 	if !slices.Contains(exportForms, e.to) {
-		return usagef("--to ", strconv.Quote(e.to), ", want ", strings.Join(exportForms, ", "))
+		return usagef("--to ", strconv.Quote(e.to), ", want one of ", strings.Join(exportForms, ", "))
 	}
 	if err := e.check(cmd, name); err != nil {
 		return err

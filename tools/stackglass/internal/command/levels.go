@@ -55,7 +55,7 @@ func chooseHierarchy(caches []string, named string) (hierarchy.Hierarchy, error)
 	case len(caches) > 0:
 		return givenLevels(caches)
 	case named == "":
-		return hierarchy.Hierarchy{}, usagef("no caches are given: use --cache L1=32KiB,8, or --hierarchy and one of ", strings.Join(presetNames(), ", "))
+		return hierarchy.Hierarchy{}, usagef("no caches are given: add --cache L1=32KiB,8, or --hierarchy with one of ", strings.Join(presetNames(), ", "))
 	}
 	return namedHierarchy("hierarchy", named)
 }

@@ -56,12 +56,13 @@ type reading struct {
 	asked hierarchy.Hierarchy
 
 	checkpoints *checkpoints // nil if the verb has no checkpoints
-	// besides, if not nil, returns a consumer that runs together with the analyses. program returns
-	// the code in the trace.
+	// besides, if not nil, returns a consumer that receives the same batches as the analyses. Its
+	// argument returns the code in the trace.
 	besides func(program func() *trace.Program) func(*trace.Batch) error
 }
 
-// traceOptions lists options that change how a trace is read. They are rejected for a profile.
+// traceOptions lists options that change how a trace is read. With a profile, these options are
+// errors.
 var traceOptions = []string{
 	"input-format", "kinds", "skip", "limit", "threads", "skip-bad", "strict", "mergeable", "analyses",
 	"sample", "sample-seed", "utilisation", "previous", "sets", "cores", "domains", "spill",
@@ -221,7 +222,7 @@ func (r *reading) options(a *app, lineBytes []uint32) (pass.Options, error) {
 		},
 	}
 	switch {
-	case r.changed("sets") == "": // the default; a resumed run keeps its numbers of sets
+	case r.changed("sets") == "": // use the default; a resumed run keeps the numbers of sets of its checkpoint
 	case r.setCounts == "all":
 		o.Spec.SetNumbers = stack.AllSetNumbers
 	case r.setCounts == "most":
@@ -322,7 +323,7 @@ func (r *reading) refuseForProfile(name string) error { return r.refuseForResult
 // refuseForResult rejects options that do not apply to the result of a pass.
 func (r *reading) refuseForResult(name, what string) error {
 	if option := r.changed(slices.Concat(traceOptions, r.lineOptions)...); option != "" {
-		return usagef("--", option, ": ", name, " is ", what, ", and its contents were chosen when the trace was read; give the trace, or omit the option")
+		return usagef("--", option, " applies only when a trace is read, but ", name, " is ", what, "; give the trace, or omit the option")
 	}
 	return nil
 }
@@ -409,7 +410,11 @@ func newAnswerable(result *pass.Result, name string, r *reading) *answerable {
 // doubts returns warnings about the profile as a whole, and about the pass that produced it.
 func (l *answerable) doubts() []string {
 	list := ask.Doubts(l.name, l.Profile)
-	if l.FirstBad != nil && len(list) > 0 {
+	switch n := l.Profile.Totals.BadRecords; {
+	case l.FirstBad == nil || n == 0:
+	case n == 1:
+		list[len(list)-1] += ": " + l.FirstBad.Error()
+	default:
 		list[len(list)-1] += "; the first: " + l.FirstBad.Error()
 	}
 	if l.Changed {

@@ -99,7 +99,7 @@ func (o *scaleOptions) prepare(format string, chosen bool) (at []int64, err erro
 		return nil, usagef("--top ", strconv.Itoa(o.top), ", want a number of rows, or 0 for all rows")
 	}
 	if o.by != "" && !slices.Contains(scaleTables, o.by) {
-		return nil, usagef("--by ", strconv.Quote(o.by), ", want ", strings.Join(scaleTables, ", "))
+		return nil, usagef("--by ", strconv.Quote(o.by), ", want one of ", strings.Join(scaleTables, ", "))
 	}
 	if o.by == "check" && o.check == "" {
 		return nil, usagef("--by check needs a recorded run to compare with; name its file with --check FILE")

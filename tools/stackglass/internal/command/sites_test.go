@@ -36,7 +36,7 @@ func TestSitesMessages(t *testing.T) {
 	}{
 		{"sites " + din, 2, `the trace contains neither sites nor instruction addresses, so there is nothing to rank; compile the program with "stackglass cc -- clang …"`},
 		{"sites " + none, 2, "the profile contains no sites; analyze the trace again with --analyses sites"},
-		{"sites --utilisation 32KiB " + none, 2, "is a profile, and its contents were chosen"},
+		{"sites --utilisation 32KiB " + none, 2, "is a profile; give the trace"},
 		{"sites demo:matmul-naive --by module", 2, "want one of site, line, function, object"},
 		{"sites demo:matmul-naive --share 0", 2, "want a share of the misses, for example 90% or 0.9"},
 		{"sites demo:matmul-naive --top -1", 2, "want a whole number"},
@@ -57,8 +57,8 @@ func TestSitesMessages(t *testing.T) {
 }
 
 // The misses of source locations and data structures add up to the misses that what-if predicts for
-// each level, including coherence misses. This applies to one thread and to several threads, for
-// any threads that share a cache.
+// each level, including coherence misses. The test covers runs of one thread and of several
+// threads, with private and shared caches.
 func TestSitesAddUpToWhatIf(t *testing.T) {
 	for _, name := range demoNames() {
 		for _, caches := range []string{
