@@ -65,7 +65,7 @@ type cost struct {
 	peak      float64 // resident bytes
 }
 
-// long is a time in seconds. Runs that take longer are measured only once.
+// Runs that take longer than this time, in seconds, are measured only once.
 const long = 4
 
 // measure runs all questions s.rounds times, round by round.

@@ -121,18 +121,18 @@ func (s *session) sections() []section {
 			{"simulate", faster("simulate"), nil},
 		}},
 		{"Other figures of whole runs", []row{
-			{"curve: time of text ÷ time of .sgt", ratio("curve of text", "curve", cpu), least("all", 1)},
+			{"curve: time for text ÷ time for .sgt", ratio("curve of text", "curve", cpu), least("all", 1)},
 			{"check, million references/s", func(p *program) float64 { return p.references / 1e6 / p.median("check", cpu) }, least("irregular", 150)},
-			{"sites and operations: additional time ÷ time of locality", func(p *program) float64 {
+			{"additional time for sites and operations ÷ time of locality", func(p *program) float64 {
 				return ratio("locality, sites, operations", "locality", cpu)(p) - 1
 			}, most("one thread", 1)},
-			{"what-if: time ÷ time of simulate", ratio("what-if", "simulate", cpu), most("all", 1.2)},
-			{"loops --cache: time ÷ time of simulate", ratio("loops --cache", "simulate", cpu), most("all", 2)},
-			{"diagnose a profile: time ÷ time of analyze", ratio("diagnose a profile", "analyze", cpu), nil},
-			{"analyze: wall time of one worker ÷ wall time of two", ratio("analyze, one worker", "analyze", wall), least("all", 1.7)},
-			{"analyze text: wall time of one worker ÷ wall time of two", ratio("analyze text, one worker", "analyze text", wall), least("in the tab", 1.7)},
-			{"analyze, default only: time of four threads ÷ time of one", s.ofOne("analyze, default only", cpu), most("four threads", 3)},
-			{".sgl: size ÷ size of .sgt", func(p *program) float64 {
+			{"time of what-if ÷ time of simulate", ratio("what-if", "simulate", cpu), most("all", 1.2)},
+			{"time of loops --cache ÷ time of simulate", ratio("loops --cache", "simulate", cpu), most("all", 2)},
+			{"time to diagnose a profile ÷ time of analyze", ratio("diagnose a profile", "analyze", cpu), nil},
+			{"analyze: wall time with one worker ÷ with two", ratio("analyze, one worker", "analyze", wall), least("all", 1.7)},
+			{"analyze text: wall time with one worker ÷ with two", ratio("analyze text, one worker", "analyze text", wall), least("in the tab", 1.7)},
+			{"analyze, default only: time for a trace of four threads ÷ of one", s.ofOne("analyze, default only", cpu), most("four threads", 3)},
+			{"size of .sgl ÷ size of .sgt", func(p *program) float64 {
 				if p.size("$FOLDED") == 0 {
 					return math.NaN()
 				}
@@ -143,24 +143,24 @@ func (s *session) sections() []section {
 			{"locality, bytes per distinct line", aLine("locality", "locality, one reference"), most("≥ 10^6 lines", 40)},
 			{"analyze, default only, bytes per distinct line", aLine("analyze, default only", "default only, one reference"), most("≥ 10^6 lines", 80)},
 			{"loops --cache, MB", func(p *program) float64 { return p.median("loops --cache", peaks) / 1e6 }, most("all", 200)},
-			{"analyze, default only: memory of four threads ÷ memory of one", s.ofOne("analyze, default only", peaks), most("four threads", 2)},
+			{"analyze, default only: memory for a trace of four threads ÷ of one", s.ofOne("analyze, default only", peaks), most("four threads", 2)},
 		}},
 		{"Kernels of core/stack", []row{
-			{"speed of exact ÷ speed of 16 lines over a Fenwick tree", over("exact", "fenwick16"), least("all", 1.3)},
-			{"speed of sets ÷ speed of plain lists", over("sets", "plain"), least("all", 1.3)},
+			{"exact: speed ÷ speed of a Fenwick tree below a list of 16 lines", over("exact", "fenwick16"), least("all", 1.3)},
+			{"sets: speed ÷ speed of plain LRU lists", over("sets", "plain"), least("all", 1.3)},
 			{"sets, million accesses/s", figure("sets"), least("cache-friendly", 40)},
 			{"exact, million accesses/s", figure("exact"), nil},
 		}},
 		{"A sample of 1 % of the lines", []row{
 			{"mean error of the miss ratio", figure("sample error"), most("all", 0.0024)},
-			{"half the width of the interval ÷ error", figure("sample width"), most("all", 3)},
-			{"intervals that contain the exact value, %", figure("sample coverage"), least("all", 95)},
+			{"half-width of the confidence interval ÷ mean error", figure("sample width"), most("all", 3)},
+			{"confidence intervals that contain the exact value, %", figure("sample coverage"), least("all", 95)},
 		}},
 		{"The page in a tab of Chromium", []row{
-			{"tab: speed ÷ speed of the command, one worker, .sgt", native("analyze as the page does, one worker", "whole 1 sgt"), least("in the tab", 0.5)},
-			{"tab: speed ÷ speed of the command, one worker, text", native("analyze text as the page does, one worker", "whole 1 lackey.lz4"), least("in the tab", 0.5)},
-			{"tab: time of one worker ÷ time of two, .sgt", over("whole 1 sgt", "whole 2 sgt"), least("in the tab", 1.7)},
-			{"tab: time of one worker ÷ time of two, text", over("whole 1 lackey.lz4", "whole 2 lackey.lz4"), least("in the tab", 1.7)},
+			{"tab: speed relative to the command, one worker, .sgt", native("analyze as the page does, one worker", "whole 1 sgt"), least("in the tab", 0.5)},
+			{"tab: speed relative to the command, one worker, text", native("analyze text as the page does, one worker", "whole 1 lackey.lz4"), least("in the tab", 0.5)},
+			{"tab: time with one worker ÷ with two, .sgt", over("whole 1 sgt", "whole 2 sgt"), least("in the tab", 1.7)},
+			{"tab: time with one worker ÷ with two, text", over("whole 1 lackey.lz4", "whole 2 lackey.lz4"), least("in the tab", 1.7)},
 			{"tab: million references/s, two workers", func(p *program) float64 { return p.references / 1e6 / figure("whole 2 sgt")(p) }, least("four threads", 2)},
 			{"tab: first curve, s", figure("curve 2 sgt"), most("in the tab", 1)},
 			{"tab: slowest view, first time, ms", figure("slowest view, first time sgt"), most("threads, demo", 100)},
