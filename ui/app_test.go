@@ -500,7 +500,7 @@ func TestRefusals(t *testing.T) {
 }
 
 // If a link leads to a result that is not stored, the page shows advice and removes nothing from
-// the list. This applies when the link is followed and when the page is opened with it.
+// the list. The test follows the link, and also opens the page with it.
 func TestUnknownLink(t *testing.T) {
 	d := newDesk(t)
 	d.app.Offer(demoItem())
@@ -781,8 +781,8 @@ func TestWithoutStore(t *testing.T) {
 	d.wants("Nothing is kept here.", `class="chip complete"`)
 }
 
-// The counters of a profile are shown for the program, by function and by block. They can be sorted
-// by any column and exported.
+// The counters of a profile are shown for the program, by function and by block. The tables can be
+// sorted by any column and exported.
 func TestCounters(t *testing.T) {
 	d := newDesk(t)
 	d.app.importProfile(fileWith("product.sgp", multiplied(t, analysis.Spec{Analyses: analysis.Locality | analysis.Counters})))

@@ -30,14 +30,15 @@ func TestComparePair(t *testing.T) {
 	d.wants("10 664", "892", `id="size-1"`, `id="ways-more-2"`, `id="compare-machine-file"`)
 	d.act(func() { d.app.SetSize(1, 4<<10) })
 	// The prediction assumes that the second level sees every access, although it sees only the
-	// misses of the first. So the second level's hits and the accesses to memory are estimates.
+	// misses of the first. Therefore, the hits in the second level and the accesses to memory are
+	// estimates.
 	d.wants("34 944", "1 272", "−33 672", "≈ 34 560", "≈ −33 672")
 	if page := d.html(); strings.Contains(page, "≈ 34 944") || strings.Contains(page, ">-33") {
 		t.Error("an exact number of misses is marked as an estimate, or a minus sign is a hyphen")
 	}
 	d.app.Offer(Item{File: fileWith("mine.json", []byte(`{"levels": [{"name": "L1", "size": "16KiB", "ways": 8}]}`))})
 	d.wants(`aria-valuetext="16 KiB"`, "the hierarchy of mine.json")
-	// Their sources are different files, so functions are compared instead of lines.
+	// The two demos have different source files, so functions are compared instead of lines.
 	d.app.Navigate("#" + d.app.Screen.With(state.TabCode).Hash())
 	d.wants("functions of the same name are compared instead", "Misses by function, A and B")
 	if c := d.charts["curve"]; len(c.Series) != 2 || c.Y.Log && c.Y.Min <= 0 || c.X.Min <= 0 || c.Series[0].Label != "A" || c.Series[1].Label != "B" {

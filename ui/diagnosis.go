@@ -56,7 +56,8 @@ func (c *Diagnosis) Table(name string) *state.Table {
 	return c.App.diagnosis.table(name)
 }
 
-// live reports whether the trace is still being read. There is then no diagnosis yet.
+// live reports whether the trace is still being read. Until the trace has been read, there is no
+// diagnosis.
 func (c *Diagnosis) live() bool { return c.App.result == nil || c.App.result.Live }
 
 func (c *Diagnosis) busy() string {

@@ -10,8 +10,8 @@ import (
 	"github.com/stackglass/stackglass/workers"
 )
 
-// verbAnswer contains the answer program's last answer to a question about the run in view. Its
-// methods need the lock.
+// verbAnswer contains the answer program's last answer to a question about the run in view. Callers
+// of its methods must hold the lock.
 type verbAnswer struct {
 	of    *profile.Profile
 	asker *asker // nil before the first question

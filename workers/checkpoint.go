@@ -24,8 +24,8 @@ type Checkpoint struct {
 // typeCheckpoint represents a stored checkpoint in a BodyError; it is never sent.
 const typeCheckpoint Type = 255
 
-// checkpointTag is the beginning of every stored checkpoint. Its number changes whenever the format
-// changes.
+// checkpointTag is the beginning of every stored checkpoint. The number in it changes whenever the
+// format changes.
 const checkpointTag = "stackglass checkpoint 3"
 
 // encodeTo writes the stored form, which resembles a message's body. The function state writes the

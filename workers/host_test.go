@@ -80,7 +80,7 @@ func newFixture(t *testing.T) *fixture {
 	return f
 }
 
-// serve starts the host. Its fields must not be changed afterwards.
+// serve starts the host. The host's fields must not be changed after that.
 func (f *fixture) serve() {
 	f.t.Helper()
 	f.asker, f.host.Carrier = local.Pair()

@@ -380,11 +380,11 @@ func (j *job) sendSnapshot(obeys bool) error {
 }
 
 const (
-	// snapshotBytes limits the size of the exact histograms in a snapshot. They take about one byte
-	// for each stack distance that occurs. The page needs about forty bytes for each of them, which
-	// the run's budget does not include, and it keeps several snapshots in memory.
+	// snapshotBytes limits the size of the exact histograms in a snapshot. The histograms take
+	// about one byte for each stack distance that occurs. The page needs about forty bytes for each
+	// distance, which the run's budget does not include, and it keeps several snapshots in memory.
 	snapshotBytes = 1 << 20
-	// snapshotDigits is the number of significant bits of rounded distances. This leaves 512
+	// snapshotDigits is the number of significant bits of rounded distances. Ten bits leave 512
 	// distinct distances between two powers of two.
 	snapshotDigits = 10
 )

@@ -120,7 +120,7 @@ func (j *job) closeShelf() {
 	}
 }
 
-// unshelve deletes the spill store. The result there reports whether it existed.
+// unshelve deletes the spill store. there reports whether the store existed.
 func (j *job) unshelve() (there bool) {
 	if j.shelf == nil {
 		return false

@@ -66,7 +66,7 @@ func beyond(t *testing.T, b []byte) []byte {
 }
 
 // A run that exceeds its memory limit spills, and its result equals the result of a run that
-// spilled from its start. Afterwards, the spill store is empty.
+// spilled from its start. After the run, the spill store is empty.
 func TestRunSpills(t *testing.T) {
 	b := din(300_000)
 	f, s := newOutside(t, 3)

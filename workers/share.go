@@ -92,7 +92,7 @@ func pays(chunks []trace.Chunk, forced bool) bool {
 	return n >= leastShared || forced && n > 0
 }
 
-// gather returns n helpers. Their workers start with their first segments.
+// gather returns n helpers. A helper's worker starts when the helper receives its first segment.
 func (t *team) gather(n int, wake func()) (list []analysis.Helper) {
 	t.wake = wake
 	for range n {

@@ -416,7 +416,7 @@ func TestSharedResumes(t *testing.T) {
 	}
 }
 
-// A shared run that exceeds its memory limit ends its helpers and spills. Its result has the same
+// A shared run that exceeds its memory limit ends its helpers and spills. The result has the same
 // bytes as the result of any other run.
 func TestSharedRunSpills(t *testing.T) {
 	for at := range int64(8) {

@@ -203,7 +203,7 @@ func isMachine(word string) bool {
 	return beginsWithAny(word, machine...) && !strings.HasPrefix(word, "-module")
 }
 
-// passOn marks the command line to be passed on to the compiler.
+// passOn sets the mode in which the compiler gets the command line unchanged, and the reason.
 func (c *commandLine) passOn(why string) {
 	c.mode = pass
 	if c.why == "" {

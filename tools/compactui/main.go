@@ -46,7 +46,8 @@ const (
 	literal = `("(?:[^"\\]|\\.)*")` // a string literal
 )
 
-// node matches the creation of an element. Its groups are the element's name and attributes.
+// node matches the creation of an element. The pattern's groups are the element's name and
+// attributes.
 const node = `vgn = &vugu\.VGNode\{Type: vugu\.VGNodeType\(3\), Namespace: "", Data: ` + literal + `, Attr: \[\]vugu\.VGAttribute(?:\(nil\)|\{(.*)\})\}\s*`
 
 var (

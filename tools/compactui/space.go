@@ -67,7 +67,7 @@ func (s *spaces) statements(i, depth int) (end int, found []child) {
 	for ; i < len(s.lines); i++ {
 		line := strings.TrimSpace(s.lines[i])
 		opens := strings.HasSuffix(line, "{")
-		if strings.HasPrefix(line, "}") && !opens { // a line with an opening brace, too, is an else
+		if strings.HasPrefix(line, "}") && !opens { // a line that also opens a block is an else
 			return i, found
 		}
 		switch names := anyElement.FindStringSubmatch(line); {

@@ -34,9 +34,9 @@ type held struct {
 // two files are excluded, because the program's memory grows to its final size while they are
 // analysed.
 //
-// The optimising compilers of the JavaScript engine are off. Their code would count as scripts,
-// appear at any time during about thirty analyses, and grow to a third of a megabyte, which is
-// enough to hide a leak in the page.
+// The optimising compilers of the JavaScript engine are off. The code that they generate would
+// count as scripts, appear at any time during about thirty analyses, and grow to a third of a
+// megabyte, which could hide a leak in the page.
 func TestMemoryStaysFlat(t *testing.T) {
 	s := needStage(t)
 	if _, err := os.Stat("/proc/self/smaps_rollup"); err != nil {

@@ -20,7 +20,7 @@ type hosting struct {
 
 const kept = "It is stored now."
 
-// hostings lists all ways to host the page. Each has a different origin.
+// hostings lists all ways to host the page. Each hosting has its own origin.
 var hostings = []hosting{
 	{"serve", func(t *testing.T) *server { return serve(t, ":0") }, kept},
 	{"static host without headers", func(t *testing.T) *server { return folder(t, filepath.Join(root, "site", "dist")) }, kept},

@@ -132,7 +132,7 @@ func TestTables(t *testing.T) {
 }
 
 // TestDemos opens the demos by their cards and by links, compares their results with the command's,
-// and opens all views of each demo. Each demo must be kept only once.
+// and opens all views of each demo. The browser must keep each demo only once.
 func TestDemos(t *testing.T) {
 	needStage(t)
 	p := openPage(t)

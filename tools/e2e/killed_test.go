@@ -178,8 +178,8 @@ func TestBrowserKilled(t *testing.T) {
 	chromedp.Cancel(ctx)
 }
 
-// awaitEnd waits until all processes of the browser with this profile have ended. They end when
-// they notice that the main process is gone.
+// awaitEnd waits until all processes of the browser with this profile have ended. The other
+// processes end when they notice that the main process is gone.
 func awaitEnd(t *testing.T, profile string) {
 	t.Helper()
 	if _, err := os.Stat("/proc/self/cmdline"); err != nil {

@@ -84,8 +84,8 @@ func (p *tab) close() {
 	}
 }
 
-// alone waits until no other tab shows a page of the server. This is necessary because a tab that
-// is being closed may still store data.
+// alone waits until no other tab shows a page of the server. A tab that is being closed may still
+// store data.
 func (p *tab) alone() {
 	p.t.Helper()
 	for late := time.Now().Add(patience); ; time.Sleep(askEvery) {

@@ -181,8 +181,8 @@ func (p *tab) analysed(trace string) string {
 }
 
 // TestPolicy does everything that a person can do, in every hosting that differs from the others.
-// It checks that the page violates no policy and contacts only its host. Then it runs a script that
-// tries to contact other hosts.
+// It checks that the page violates no policy and contacts only its host. At the end, it runs a
+// script that tries to contact other hosts.
 func TestPolicy(t *testing.T) {
 	needStage(t)
 	for _, h := range hostings {

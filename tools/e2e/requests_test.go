@@ -131,7 +131,7 @@ func (s *server) files(t *testing.T, index string) {
 }
 
 // all requests every file of the page, and checks that the server sends the right bytes; ask checks
-// the headers. This ensures that the page behaves the same on each server.
+// the headers. The page therefore behaves the same on each server.
 func (s *server) all(t *testing.T) {
 	t.Helper()
 	dist := os.DirFS(filepath.Join(root, "site", "dist"))

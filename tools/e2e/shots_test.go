@@ -102,7 +102,7 @@ func TestReadmePicture(t *testing.T) {
 }
 
 // shoot takes screenshots of a view, wide and narrow, light and dark, if STACKGLASS_SHOTS names a
-// folder for them. Afterwards, the view is wide and light again.
+// folder for them. After the last screenshot, the view is wide and light again.
 func (p *tab) shoot(view string) {
 	p.t.Helper()
 	dir := os.Getenv("STACKGLASS_SHOTS")

@@ -12,8 +12,8 @@ import (
 	"github.com/pierrec/lz4/v4"
 )
 
-// TestBadFiles opens invalid files. Each must be reported in a sentence, and the page must continue
-// to work.
+// TestBadFiles opens invalid files. The page must report each file in a sentence, and continue to
+// work.
 func TestBadFiles(t *testing.T) {
 	needStage(t)
 	p := openPage(t)

@@ -151,7 +151,7 @@ func truthOf(t *testing.T, trace string) *truth {
 		return known
 	}
 	profile := filepath.Join(shared.files, "command-"+strconv.Itoa(len(truths))+".sgp")
-	measuring := measured // the page does the same
+	measuring := measured // the page measures the same caches
 	for _, d := range demos(t) {
 		if trace == "demo:"+d.Name {
 			measuring = d.measured()

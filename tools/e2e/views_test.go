@@ -195,8 +195,8 @@ func (p *tab) multiplied() string {
 }
 
 // TestEveryState shows every state of the page on a phone screen, with and without fourfold
-// magnification, and checks that the page is never wider than the screen. Then axe-core checks the
-// page on a wide screen, light and dark.
+// magnification, and checks that the page is never wider than the screen. After that, axe-core
+// checks the page on a wide screen, light and dark.
 func TestEveryState(t *testing.T) {
 	needStage(t)
 	axe, err := os.ReadFile(filepath.Join(root, "site", "node_modules", "axe-core", "axe.min.js"))

@@ -32,9 +32,9 @@ type other struct {
 	end  func() // kills the browser
 }
 
-// otherBrowsers lists the functions that start each browser with a profile. They return nil and the
-// reason if the browser is not installed. A browser with the same profile finds the data that an
-// earlier browser stored.
+// otherBrowsers lists the functions that start each browser with a profile. If the browser is not
+// installed, the function returns nil and the reason. A browser with the same profile finds the
+// data that an earlier browser stored.
 var otherBrowsers = map[string]func(t *testing.T, profile string) (*other, string){
 	"Firefox": startFirefox, "WebKit": startWebKit,
 }

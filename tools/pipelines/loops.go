@@ -42,7 +42,8 @@ var sources = []source{
 type build struct {
 	dir, testdata string
 	machine       string // processor for which code is generated
-	// machine is not the target for which the loops were written, so some loops are skipped
+	// whether the processor is not the one for which the loops were written, so that some loops are
+	// skipped
 	other bool
 	loops []loop
 }

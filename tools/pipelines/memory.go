@@ -107,9 +107,9 @@ func footprints(caches []pipeline.Level) (list []uint64) {
 }
 
 // levelsOf converts footprints to levels. The last cache is shared, and a virtual machine can use
-// only a part of it. Its size is the largest footprint for which it supplies half of the lines that
-// are read in sequence, estimated from the cycles. The latencies of a pointer chase do not show
-// this size, because address translation dominates them above some footprint.
+// only a part of it. The size of this part is estimated from the cycles: the largest footprint for
+// which the cache supplies half of the lines that are read in sequence. The latencies of a pointer
+// chase do not show this size, because address translation dominates them above some footprint.
 func levelsOf(caches []pipeline.Level, list []footprint) []pipeline.Level {
 	levels := slices.Clone(caches)
 	first, last := list[0], list[len(list)-1]
@@ -169,7 +169,7 @@ type probed struct {
 	crossings
 }
 
-// take retains the shorter times of two runs.
+// take keeps the shorter time of each measurement in two runs.
 func (b *probed) take(other probed) {
 	if b.list == nil {
 		*b = other

@@ -124,7 +124,7 @@ func probes(snippets []snippet) (list []probe) {
 			p.chain = "" // repeated square roots converge to 1
 			fallthrough
 		case pipeline.FAdd, pipeline.FDiv:
-			// These units forward results to themselves faster than to other units.
+			// The units of additions and divisions forward results to themselves faster than to others.
 			p.mixed = mixed(chained(code), p.float)
 		}
 		list = append(list, p)

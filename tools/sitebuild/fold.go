@@ -181,7 +181,7 @@ func (t *functionTable) fields() (list []field) {
 }
 
 // tables returns the fields of the offsets that follow the heads of records. Record i has many[i]
-// such offsets, after after[i] other offsets.
+// such offsets; after[i] other offsets precede them.
 func (t *functionTable) tables(after, many []uint32) (list []field) {
 	for number := range slices.Max(many) {
 		f := field{offsets: true}

@@ -11,10 +11,10 @@ import (
 
 // Line tables contain the file and line of each instruction, inlined calls and the locations of
 // arguments, for the stack traces that a crash prints. The linker cannot strip them from a wasm
-// file as it strips symbols (-ldflags=-s -w). They are a tenth of the bytes of a first visit,
-// because they hardly compress. Without them, a crash still prints the names of functions.
+// file as it strips symbols (-ldflags=-s -w). Line tables are a tenth of the bytes of a first
+// visit, because they hardly compress. Without them, a crash still prints the names of functions.
 //
-// They are part of the runtime's function table, in the layout of src/runtime/symtab.go and
+// The tables are part of the runtime's function table, in the layout of src/runtime/symtab.go and
 // src/internal/abi/symtab.go of Go 1.20 to 1.26:
 //
 //	header    magic, then offsets of the parts; see headFunctions

@@ -19,8 +19,8 @@ var (
 	inSearch   = regexp.MustCompile(`(?s)window\.manualIndex=(.*);`)
 )
 
-// Every page of the manual is built and contains the policy. Its links lead to existing files of
-// the site and existing anchors.
+// Every page of the manual is built and contains the policy. The links of a page lead to existing
+// files of the site and existing anchors.
 func TestManual(t *testing.T) {
 	b := made(t)
 	folder := filepath.Join(b.out, "docs")

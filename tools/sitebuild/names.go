@@ -57,8 +57,9 @@ func (b *build) address(name string) (string, error) {
 	return hashed, nil
 }
 
-// worker returns the address of the worker script that runs a program. Its query contains the
-// relative addresses of the files that the script loads, and of the worker that runs the unpacker.
+// worker returns the address of the worker script that runs a program. The query of the address
+// contains the relative addresses of the files that the script loads, and of the worker that runs
+// the unpacker.
 func (b *build) worker(program string) (string, error) {
 	script, err := b.address("worker.js")
 	if err != nil {

@@ -16,9 +16,9 @@ import (
 )
 
 // Function names are needed only when a program crashes, but make up a thirtieth of the bytes of a
-// first visit. They are therefore replaced with numbers ("go.1234"), which fold then removes. The
-// names are written to a separate file, one per line, in the order of the functions. When a program
-// crashes, unfold.js fetches this file and prints the program's output again with names.
+// first visit. The names are therefore replaced with numbers ("go.1234"), which fold then removes.
+// The names are written to a separate file, one per line, in the order of the functions. When a
+// program crashes, unfold.js fetches this file and prints the program's output again with names.
 //
 // The runtime recognises its functions by the prefix "runtime." and omits them from stack traces,
 // so their names keep the prefix.

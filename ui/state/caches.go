@@ -190,8 +190,9 @@ func Warnings(levels []hierarchy.Cache, warnings []hierarchy.Warning) []string {
 	return list
 }
 
-// shareOfWhole returns the ratio of two predicted numbers as a percentage. Both are first rounded
-// to whole accesses, as on the page. If nothing hits, 100 % of the accesses miss, not "> 99.9 %".
+// shareOfWhole returns the ratio of two predicted numbers as a percentage. Before the division, it
+// rounds both numbers to whole accesses, as on the page. If nothing hits, 100 % of the accesses
+// miss, not "> 99.9 %".
 func shareOfWhole(part, whole float64) string {
 	if whole = math.Round(whole); whole == 0 {
 		return "–"

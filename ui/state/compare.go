@@ -280,7 +280,7 @@ func (a *answer) table(title, number string, lay func(*answers.Compared) *Table)
 }
 
 // byNumber returns a table with one row for each of the given numbers, or for all numbers if none
-// is given. Its columns are the given columns and the values in both runs.
+// is given. The table has the given columns and the values in both runs.
 func (a *answer) byNumber(title string, columns []string, numbers ...string) *Table {
 	return a.table(title, "", func(j *answers.Compared) *Table {
 		joined := j.Joined
@@ -297,9 +297,9 @@ func (a *answer) byNumber(title string, columns []string, numbers ...string) *Ta
 	})
 }
 
-// byRow returns a table with the joined rows of both runs. Its columns are the given columns and,
-// for each number, the values in both runs. Rows are sorted by the column by or, if by is "", by
-// the difference of the first number.
+// byRow returns a table with the joined rows of both runs. The table has the given columns and, for
+// each number, the values in both runs. Rows are sorted by the column by or, if by is "", by the
+// difference of the first number.
 func (a *answer) byRow(title string, style report.Words, by string, columns []string, numbers ...string) *Table {
 	number := by
 	for _, side := range []string{"_a", "_b", "_difference"} {

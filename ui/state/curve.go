@@ -45,8 +45,8 @@ func (v *View) MissCurve(levels []hierarchy.Cache) *Chart {
 	return chart
 }
 
-// marksSentence explains the marks on the curve. Their values differ from the values on the levels'
-// cards, which include the associativity and the levels above.
+// marksSentence explains the marks on the curve. A mark's value differs from the value on the
+// level's card, which includes the associativity and the levels above.
 func (v *View) marksSentence(levels []hierarchy.Cache) string {
 	text := ""
 	for _, l := range levels {

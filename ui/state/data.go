@@ -124,7 +124,7 @@ func (d *DataView) Ruler() *Matrix {
 	return m
 }
 
-// These values of cells represent bytes outside the element and padding.
+// In a cell, these values represent bytes outside the element, and padding.
 const (
 	outside = -1
 	unused  = -2

@@ -51,8 +51,8 @@ type Threads struct {
 	stack    Stack // the stack of overlaid
 }
 
-// coreCurves contains the miss-ratio curves of one core. They do not contain coherence misses,
-// which occur in a cache of any size. lost counts these by depth.
+// coreCurves contains the miss-ratio curves of one core. The coherent curve does not contain
+// coherence misses, which occur in a cache of any size; lost counts them by depth.
 type coreCurves struct {
 	private, coherent, shared *profile.Curve
 	lost                      *profile.Curve // coherence misses, by the depth at which the line was invalidated

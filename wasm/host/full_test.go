@@ -54,8 +54,8 @@ func TestNoRoomToSpill(t *testing.T) {
 	}
 }
 
-// A run whose lines do not fit in memory spills. Its result equals the result of a run that spilled
-// from its start, even if its worker is killed during the run.
+// A run whose lines do not fit in memory spills. The result equals the result of a run that spilled
+// from its start, even if the worker is killed during the run.
 func TestRunSpills(t *testing.T) {
 	const times = 2
 	part := din(600_000, 20)

@@ -78,8 +78,8 @@ func Open(name string) (*Store, error) {
 	return s, nil
 }
 
-// offered reports whether the browser offers IndexedDB. Some browsers throw an exception when it is
-// accessed.
+// offered reports whether the browser offers IndexedDB. Some browsers throw an exception when a
+// page accesses IndexedDB.
 func offered() (yes bool) {
 	defer func() { _ = recover() }()
 	return js.Global().Get("Reflect").Call("get", js.Global(), "indexedDB").Truthy()

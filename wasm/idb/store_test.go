@@ -281,8 +281,8 @@ func TestReopened(t *testing.T) {
 	}
 }
 
-// A suspended store has no transaction that would keep another page from writing. Its own
-// operations, begun before or meanwhile, end after Resume with the same result.
+// A suspended store has no transaction that would keep another page from writing. Operations of the
+// suspended store, begun before or during the suspension, end after Resume with the same result.
 func TestSuspended(t *testing.T) {
 	s := openNew(t)
 	other, err := Open(s.name)

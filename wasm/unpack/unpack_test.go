@@ -283,8 +283,9 @@ func TestErrorOfTheSource(t *testing.T) {
 	}
 }
 
-// toy is a decoder that unpacks each byte to a number of bytes that depends on its value. So many
-// packed bytes may yield no unpacked byte, and one packed byte may yield many.
+// toy is a decoder that unpacks each byte to a number of bytes that depends on its value. Many
+// compressed bytes may therefore decompress to nothing, and one compressed byte may decompress to
+// many.
 var toy = open.Packing{Name: "toy", New: func(r io.Reader) (io.Reader, error) {
 	return &repeats{source: r.(io.ByteReader)}, nil
 }}

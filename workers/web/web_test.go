@@ -60,8 +60,8 @@ func outOfMemory() {
 }
 
 // throwInPromise makes the clock throw an exception, and reads the clock when a promise is
-// resolved. Then it waits only for promises. An exception in a function that a promise calls does
-// not cause an error event of the worker.
+// resolved. After that, it waits only for promises. An exception in a function that a promise calls
+// does not cause an error event of the worker.
 func throwInPromise() {
 	throws := map[string]any{"value": js.Global().Get("JSON").Get("parse")} // JSON.parse throws if it is called without an argument
 	object, performance := js.Global().Get("Object"), js.Global().Get("performance")
@@ -70,8 +70,8 @@ func throwInPromise() {
 	<-make(chan struct{})
 }
 
-// busy computes and yields every 20 ms until it receives a message. Then it reports how often it
-// yielded.
+// busy computes and yields every 20 ms until it receives a message. It then reports how often it
+// has yielded.
 func busy(c workers.Carrier) {
 	stop := make(chan struct{})
 	go func() {

@@ -106,7 +106,7 @@ func interfaceVersion(ctx context.Context, emulator string) (int, error) {
 	return 1, nil
 }
 
-// source is a source file. Its path is relative to the folder that contains the folders runtime and
+// source is a source file. The path is relative to the folder that contains the folders runtime and
 // qemu.
 type source struct {
 	path string

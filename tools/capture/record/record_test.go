@@ -113,8 +113,8 @@ func (r *recorded) object(t *testing.T, name string) trace.Object {
 	return trace.Object{}
 }
 
-// references returns a function's references to a variable. Each is described by its kind, offset
-// and size.
+// references returns a function's references to a variable. A reference is described by its kind,
+// offset and size.
 func (r *recorded) references(t *testing.T, function, object string) (all []string) {
 	t.Helper()
 	o := r.object(t, object)

@@ -90,8 +90,8 @@ func Open(path string) (*File, error) {
 // HasLines reports whether the file has source lines.
 func (s *File) HasLines() bool { return len(s.rows) > 0 }
 
-// tidyRows sorts the rows. If a sequence ends where another one begins, the row that begins a
-// sequence comes last, because the last of several rows with the same address applies.
+// tidyRows sorts the rows. If one sequence ends at the address at which another begins, the
+// beginning is sorted last, because the last row of an address applies.
 func (s *File) tidyRows() {
 	slices.SortStableFunc(s.rows, func(a, b row) int {
 		return cmp.Or(cmp.Compare(a.addr, b.addr), cmp.Compare(min(a.file, 1), min(b.file, 1)))

@@ -372,8 +372,8 @@ func (r *region) within(a, b int) *region {
 }
 
 // enter marks the items through which a block is entered, in this region and the regions inside it.
-// The number of the block is not needed if a jump comes from the code directly outside the region,
-// and its target is in no loop inside the region.
+// A jump needs no block number if it comes from the code directly outside the region, and its
+// target is in no loop inside the region.
 func (r *region) enter(block int, jumps bool) {
 	for r.items != nil {
 		i := r.item(block)
@@ -384,7 +384,7 @@ func (r *region) enter(block int, jumps bool) {
 	}
 }
 
-// later returns the items, except the first item, that can be entered.
+// later returns the items after the first item that can be entered.
 func (r *region) later() (list []int) {
 	for i := 1; i < len(r.items); i++ {
 		if r.entries[i] {
@@ -559,8 +559,8 @@ func (f *flow) writeBlock(block int, r *region) {
 	}
 }
 
-// goal returns the label to which a jump from one block of the region to another must branch, and
-// the region or block that the jump enters there.
+// goal returns the label for a jump from one block of the region to another, and the region or
+// block that the jump enters at this label.
 func (r *region) goal(from, to int) (enters *region, l label) {
 	if to <= from {
 		for !r.loop || r.from != to {

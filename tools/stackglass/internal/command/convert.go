@@ -16,8 +16,8 @@ import (
 	"github.com/stackglass/stackglass/tools/stackglass/internal/wholefile"
 )
 
-// convert returns the verb that writes a trace in another format. Its older names are fold, which
-// writes a loop-compressed trace, and unfold, which expands one.
+// convert returns the verb that writes a trace in another format. The verb's older names are fold,
+// which writes a loop-compressed trace, and unfold, which expands such a trace.
 func (a *app) convert() *cobra.Command {
 	var r *rewriting
 	var to string
@@ -38,7 +38,7 @@ func (a *app) convert() *cobra.Command {
 				to = ending
 			}
 			if !slices.Contains(formats, to) {
-				return usagef("--to ", to, ", want ", strings.Join(formats, ", "))
+				return usagef("--to ", to, ", want one of ", strings.Join(formats, ", "))
 			}
 			if r.sample != "" {
 				return usagef("--sample: convert writes all references; use --sample with analyze")
@@ -225,13 +225,13 @@ func foldedDocument(d *report.Document, bytes uint64, done *pass.Converted) *rep
 // notUnfolding lists the options that select or repair records.
 var notUnfolding = []string{"kinds", "threads", "skip", "skip-bad", "input-format"}
 
-// The maximum number of rows to expand: more would take terabytes.
+// The maximum number of records to expand: more would take terabytes.
 const (
 	mostUnfolded     = 1 << 40
 	mostUnfoldedText = "2^40"
 )
 
-// unfolds returns an error for loop-compressed traces that expand to too many rows.
+// unfolds returns an error for loop-compressed traces that expand to too many records.
 func (a *app) unfolds(r *reading, name string) error {
 	if name == "-" {
 		return nil // standard input can be read only once

@@ -32,7 +32,7 @@ func init() {
 }
 
 // For one private level, predicted and simulated misses are equal on every core and for every
-// cache. This holds for stored traces and for a trace that the test records.
+// cache. The test uses stored traces and a trace that it records.
 func TestCoherentLevelEqualsSimulation(t *testing.T) {
 	for _, name := range []string{"stencil", "histogram", "multiply"} {
 		traces := []string{kernels + name + ".sgt"}
@@ -162,8 +162,8 @@ func TestSharesAndGroupsRefused(t *testing.T) {
 	expect(t, got, exitExhausted, "cores")
 }
 
-// fiveThreads returns a trace whose threads do not appear in the order of their numbers. They read
-// common lines and write private lines.
+// fiveThreads returns a trace whose threads do not appear in the order of their numbers. The
+// threads read common lines and write private lines.
 func fiveThreads() string {
 	text, random := "addr,rw,size,tid\n", rand.New(rand.NewPCG(1, 2))
 	threads := []int{7, 3, 5, 9, 1}

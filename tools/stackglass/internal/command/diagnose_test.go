@@ -62,8 +62,8 @@ var compiled = regexp.MustCompile(`options: (.+)`)
 
 var planted = regexp.MustCompile(`planted: ([a-z-]+)`)
 
-// threaded matches programs with threads. They are recorded again, at most twice, if the findings
-// are not as expected.
+// threaded matches programs with threads. Such programs are recorded again, at most twice, if the
+// findings are not as expected.
 var threaded = regexp.MustCompile(`omp parallel|std::thread|pthread_create`)
 
 // TestCorpus checks that the planted problem is the first finding. In fixed programs, and in

@@ -18,8 +18,8 @@ func drRecord(to []byte, kind, size uint16, value uint64) []byte {
 	return binary.LittleEndian.AppendUint64(to, value)
 }
 
-// drThread returns the file of a thread that stores to the same line in 50 buffers. Its n-th buffer
-// begins at the time 2n+thread.
+// drThread returns the file of a thread that stores to the same line in 50 buffers. The n-th buffer
+// of the file begins at the time 2n+thread.
 func drThread(thread uint64) []byte {
 	const (
 		header, threadID, marker, timestamp, instruction, store = 25, 22, 28, 2, 10, 1

@@ -262,7 +262,8 @@ func (c *checkpoints) end(a *app, l *answerable, err error) error {
 	return err
 }
 
-// over reports whether a pass that ended with err has read all readable data of its trace.
+// over reports whether a pass that ended with err has read everything that is readable in its
+// trace.
 func over(err error) bool { return is[*trace.DamageError](err) || trace.IsSyntax(err) }
 
 // reason returns the text of an error without its path, and without the full stop at the end of

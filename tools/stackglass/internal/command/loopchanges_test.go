@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// rebuilt lists programs, and their versions after a change. Their arrays begin at multiples of the
-// page size, so that they map to the same cache sets in every build.
+// rebuilt lists programs, and their versions after a change. The arrays of the programs begin at
+// multiples of the page size, so that they map to the same cache sets in every build.
 var rebuilt = []struct {
 	name, change string
 	cache        string

@@ -137,7 +137,7 @@ func (m *multicoreOptions) question(words answers.MulticoreQuestion) (q predict.
 	return q, nil
 }
 
-// passError is an error while a trace is read, and not in the question.
+// passError is an error that occurred while a trace was read. The question is valid.
 type passError struct{ err error }
 
 func (e *passError) Error() string { return e.err.Error() }

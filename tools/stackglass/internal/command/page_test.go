@@ -52,8 +52,8 @@ func pagedTraces(t *testing.T) (files []string) {
 	return append(files, kernels+"stencil.sgt", kernels+"histogram.sgt")
 }
 
-// pagedHierarchies lists hierarchies. Their words become options of the command, and lines for the
-// page.
+// pagedHierarchies lists hierarchies as words, from which the test makes options for the command
+// and lines for the page.
 var pagedHierarchies = []string{
 	"L1=32KiB,8,latency=4 L2=256KiB,8,latency=12 L3=8MiB,16,shared=4,hashed,latency=36 memory=latency=235",
 	"L1=1KiB,full L2=8KiB,4,shared=all",

@@ -64,7 +64,7 @@ func (a *app) runValidateLoops(s *simulation, o *loopValidation, names []string)
 		return a.validateKernels(s, o, caches)
 	}
 	if len(caches) == 0 {
-		return usagef("--loops: no caches are given: use --cache L1=16KiB,1, once for each cache")
+		return usagef("--loops: no caches are given: add --cache L1=16KiB,1, once for each cache")
 	}
 	s.r.analyses = (analysis.Sites | analysis.Loops).String()
 	l, err := a.load(s.r, names[0], []uint32{64})
@@ -95,8 +95,8 @@ func (a *app) runValidateLoops(s *simulation, o *loopValidation, names []string)
 	return a.answer(l, s.r.format, d)
 }
 
-// validateKernels validates the built-in kernels. Its default caches are those for which counts of
-// DineroIV are recorded.
+// validateKernels validates the built-in kernels. The default caches are the caches for which
+// counts of DineroIV are recorded.
 func (a *app) validateKernels(s *simulation, o *loopValidation, caches []misses.Cache) error {
 	if len(caches) == 0 {
 		caches = []misses.Cache{{LineBytes: 64, Sets: 8, Ways: 2}, {LineBytes: 64, Sets: 16, Ways: 1}, {LineBytes: 64, Sets: 16, Ways: 2}}

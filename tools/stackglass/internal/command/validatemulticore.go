@@ -245,7 +245,7 @@ func (o *multicoreValidation) table() report.Table {
 }
 
 // addComparison adds rows for each level: the mean ratio of private caches, and the global ratio.
-// weighed means that equations yield the weights of blocks.
+// If weighed is set, the paper's equations determine the weights of blocks.
 func addComparison(t *report.Table, row *validate.Row, grind *validate.Cachegrind, weighed bool) {
 	for i := range row.Levels {
 		l := &row.Levels[i]

@@ -199,7 +199,8 @@ func (in *Input) readProfile() (*profile.Profile, error) {
 func endedBy(ctx context.Context, r io.Reader) io.Reader {
 	out, in := io.Pipe()
 	go func() {
-		// Hide all methods of r except Read. Otherwise, a file would be copied in smaller pieces.
+		// Hide all methods of r except Read. Otherwise, io.CopyBuffer would copy a file in smaller
+		// pieces.
 		_, err := io.CopyBuffer(struct{ io.Writer }{in}, struct{ io.Reader }{r}, make([]byte, 1<<18))
 		in.CloseWithError(err)
 	}()

@@ -6,8 +6,8 @@ import (
 	"unsafe"
 )
 
-// Numbers of errors that package syscall does not name. Its own constants, such as
-// syscall.ENOSPC, are never returned on Windows.
+// Numbers of errors that package syscall does not name. Windows never returns the package's own
+// constants, such as syscall.ENOSPC.
 const (
 	errorLockViolation    = syscall.Errno(33)
 	errorHandleDiskFull   = syscall.Errno(39)
