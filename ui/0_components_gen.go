@@ -320,7 +320,7 @@ func (c *BlocksView) slide(r state.BranchRow, text string) {
 
 func (c *BlocksView) set(r state.BranchRow, text string) { c.App.SetBranch(r.Branch, text) }
 
-// said returns a branch's line of the branch-probability file, or the reader's text that
+// said returns the line of a branch in the branch-probability file, or the text that the user typed and
 // the models rejected.
 func (c *BlocksView) said(r state.BranchRow) string {
 	if text := c.App.editOf(r.Branch); text != "" {
@@ -675,7 +675,7 @@ type Caches struct {
 	Curve, Against, Threads, Caveats vugu.Builder
 	Levels, Times, ByCore            vugu.Builder
 
-	// The causes, and what they were computed for.
+	// The causes of the misses, and the view and the hierarchy for which they were computed.
 	list      []state.Cause
 	of        *state.View
 	machineOf hierarchy.Hierarchy
@@ -713,7 +713,7 @@ func newCaches(a *App) View {
 }
 
 // causes returns the source lines with the most misses in the first level; nil if they are unknown.
-// While a slider moves, they are those of the hierarchy before, because attributing misses takes
+// While a slider moves, it returns the causes for the previous hierarchy, because attributing misses takes
 // longer than a move.
 func (c *Caches) causes() []state.Cause {
 	if c.answer().Problem != "" {
@@ -1716,7 +1716,7 @@ func (c *CodeView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 								addText(vgparent, "Drop ")
 								vgn = addElement(vgparent, "b")
 								setText(vgn, c.file())
-								addText(vgparent, " here to see the line and the misses of its neighbours. Programs compiled with “stackglass cc” record their own source.")
+								addText(vgparent, " here to see this line and the misses of the lines around it. Programs compiled with “stackglass cc” record their own source.")
 							}
 							vgn = addElement(vgparent, "p")
 							{
@@ -2792,7 +2792,7 @@ func (c *CoresView) sentence() string {
 	return strings.TrimSpace(c.known().RatesSentence(n) + " " + c.known().SpeedUpSentence(n))
 }
 
-// clocks reports whether the order by the cores' clocks can be chosen, or is chosen.
+// clocks reports whether references can be interleaved by the cores' clocks, or are interleaved in this way.
 func (c *CoresView) clocks() bool { return c.timed() || c.App.Screen.Interleave == "time" }
 
 func (c *CoresView) sampled() string {
@@ -3128,7 +3128,7 @@ func (c *Counters) chosen(by string) bool { return string(c.App.by()) == by }
 
 func (c *Counters) choose(by string) { c.App.goTo(c.App.Screen.Summed(answers.CountersBy(by)), true) }
 
-// keys returns the keys of the main tables, or of the tables beside them.
+// keys returns the keys of the main tables or, if asked, of the tables next to them.
 func (c *Counters) keys(beside bool) (list []string) {
 	c.App.sumUp()
 	for _, key := range c.App.result.counterKeys {
@@ -4169,8 +4169,8 @@ var _ log.Logger
 // Kept shows the list of kept analyses.
 type Kept struct{ App *App }
 
-// listed reports whether the list has been read: before that, an empty list would look
-// like a loss.
+// listed reports whether the list has been read. Before that, an empty list would look
+// as if the analyses had been lost.
 func (c *Kept) listed() bool { return c.App.listed || c.App.Store == nil }
 
 func (c *Kept) parts() []state.Fact {
@@ -4594,7 +4594,7 @@ func (c *Locality) Draw() {
 	}
 }
 
-// overTime returns the chart of the misses over time, for the levels of the hierarchy in question
+// overTime returns the chart of the misses over time, for the levels of the current hierarchy
 // unless other sizes are chosen.
 func (c *Locality) overTime() *state.Chart {
 	a, v := c.App, c.App.result.View
@@ -5061,7 +5061,7 @@ type ResultView struct {
 	ThreadsOn vugu.Builder
 	Lesson    vugu.Builder
 	Timeline  vugu.Builder
-	processor string // that is chosen
+	processor string // the chosen processor
 }
 
 // processors returns the processors to choose from, if the view depends on one.
@@ -5091,7 +5091,7 @@ func (c *ResultView) placed() bool {
 	return is && c.has() && c.missing() == "" && v.Placed()
 }
 
-// teaches reports whether the text of a demo is shown above the view; a diagnosis comes before the text.
+// teaches reports whether the text of a demo is shown above the view. Above a diagnosis, the text is shown only in an exercise.
 func (c *ResultView) teaches() bool {
 	return c.has() && !c.App.comparing() && c.App.result.demo != nil && c.missing() == "" && (c.App.Screen.Tab != state.TabDiagnosis || c.App.exercise() != nil)
 }
@@ -5154,11 +5154,11 @@ func (c *ResultView) current(t state.Tab) any {
 	return nil
 }
 
-// group returns the group of the view in question.
+// group returns the group that contains the current view.
 func (c *ResultView) group() state.TabGroup { return state.TabGroups()[c.App.Screen.Tab.Group()] }
 
-// of returns the view that a group leads to: its first one that has something to show; from one of its views,
-// the next.
+// of returns the view to which a group's tab leads: the group's first view that has something to show or, if one of
+// its views is shown, the next view.
 func (c *ResultView) of(g state.TabGroup) state.Tab {
 	at := slices.Index(g.Tabs, c.App.Screen.Tab) + 1
 	for i := range g.Tabs {
@@ -5169,7 +5169,7 @@ func (c *ResultView) of(g state.TabGroup) state.Tab {
 	return g.Tabs[at%len(g.Tabs)]
 }
 
-// in returns the aria-current value of a group: set if the group contains the view in question.
+// in returns the aria-current value of a group, which is set if the group contains the current view.
 func (c *ResultView) in(g state.TabGroup) any {
 	switch {
 	case !slices.Contains(g.Tabs, c.App.Screen.Tab):
@@ -5187,7 +5187,7 @@ func (c *ResultView) id(g state.TabGroup) string {
 	return "group-" + g.Tabs[0].Slug()
 }
 
-// stop makes a row of tabs one stop of the Tab key; arrow keys move within the row
+// stop makes the Tab key stop only once in a row of tabs; arrow keys move within the row
 // (boot.js).
 func (c *ResultView) stop(current bool) string {
 	if current {
@@ -5770,7 +5770,7 @@ type Threads struct {
 	Cores, Own, Shared, Change vugu.Builder
 	Caveats                    vugu.Builder
 	dragged                    int
-	boxes                      int // number of caches to put threads in
+	boxes                      int // number of caches among which the user can move threads
 }
 
 func (c *Threads) threads() *state.Threads { return c.App.threads() }
@@ -5796,8 +5796,8 @@ func (c *Threads) size(text string, now uint64, set func(uint64)) {
 	}
 }
 
-// groups returns the cores in each cache, and one more empty group while there are threads for
-// it.
+// groups returns the cores of each cache, and one empty group if any cores share a
+// cache.
 func (c *Threads) groups() [][]int {
 	of := c.App.groups()
 	c.boxes = min(of.Count()+1, len(of))
@@ -5828,7 +5828,7 @@ func (c *Threads) move(core int, text string) {
 	if n, err := strconv.Atoi(text); err == nil && n > 0 {
 		c.App.MoveCore(core, n-1)
 	}
-	c.App.touch() // the field shows the number of the cache, whatever was typed
+	c.App.touch() // resets the field to the number of the cache, whatever the user typed
 }
 func (c *Threads) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 

@@ -83,7 +83,7 @@ func TestCoresByWindows(t *testing.T) {
 	d.wants(`id="cores-model"`, "by the cores&#39; clocks", `id="cores-sampled"`, " lines, for L1. Bands and ± are 95 % confidence intervals.")
 	d.act(func() { d.app.SetModel("windows") })
 	d.predictedAll()
-	d.wants("SDCM is applied to ", "block executions, for L1", "±")
+	d.wants("SDCM uses ", "block executions, for L1", "±")
 	if !strings.Contains(d.hash, "sdcm=windows") || state.ParseScreen(d.hash).Model != "windows" {
 		t.Error(d.hash)
 	}

@@ -184,7 +184,7 @@ func Warnings(levels []hierarchy.Cache, warnings []hierarchy.Warning) []string {
 	for i := range list {
 		list[i] = strings.TrimSuffix(list[i], ".") + "."
 		if len(also[i]) > 0 {
-			list[i] += " The same holds for " + strings.Join(also[i], " and ") + "."
+			list[i] += " The same applies to " + strings.Join(also[i], " and ") + "."
 		}
 	}
 	return list

@@ -262,7 +262,7 @@ func (c *Cores) SampledSentence(cores int) string {
 		if int(numberIn(t, i, "cores")) != cores {
 			continue
 		}
-		text := "SDCM is applied to " + cell(t, i, "accesses").Shown(words) + " of " + cell(t, i, "of").Shown(words) + " accesses: the accesses "
+		text := "SDCM uses " + cell(t, i, "accesses").Shown(words) + " of " + cell(t, i, "of").Shown(words) + " accesses: all accesses "
 		if lines := cell(t, i, "lines"); !report.Equal(lines, report.None()) {
 			text += "to " + lines.Shown(words) + " lines"
 		} else {

@@ -220,7 +220,7 @@ func (v *View) uncounted() string {
 	if list == nil {
 		return ""
 	}
-	return " Not counted: " + strings.Join(list, ", ") + " sets; stackglass analyze --sets all counts them."
+	return " Caches with " + strings.Join(list, ", ") + " sets were not counted; to count them, run stackglass analyze --sets all."
 }
 
 // cellWords describes a cell, for example "64 sets, 8 ways (32 KiB)".
