@@ -209,7 +209,7 @@ func (r *run) divisions() {
 		if t.Cycles < leastCompute*r.out.Cycles || k.Loop == 0 || t.Steady.Cycles <= 0 {
 			continue
 		}
-		instrs, divisions := slices.Clone(k.Instrs), 0
+		instrs, fractions, integers := slices.Clone(k.Instrs), 0, 0
 		for n := range instrs {
 			i := &instrs[n]
 			if len(i.Uses) != 2 || i.Uses[1] != -1 {
@@ -218,14 +218,13 @@ func (r *run) divisions() {
 			switch i.Opcode {
 			case "fdiv":
 				i.Opcode = "fmul"
+				fractions++
 			case "sdiv", "udiv", "srem", "urem":
 				i.Opcode = "mul"
-			default:
-				continue
+				integers++
 			}
-			divisions++
 		}
-		if divisions == 0 || r.inOtherBlocks(b) {
+		if fractions+integers == 0 || r.inOtherBlocks(b) {
 			continue
 		}
 		quick := r.steady(b, instrs)
@@ -235,13 +234,31 @@ func (r *run) divisions() {
 			continue
 		}
 		each, iterations := r.sourceIteration(b)
+		fix, illegalIf := replaceDivisions(fractions, integers)
 		r.add(at, Finding{Kind: Compute, Cost: t.Cycles, Saved: saved, Tried: true,
 			Why:       each + " divides by a number that does not change in the loop: an iteration takes " + number(t.Steady.Cycles/iterations) + " cycles, and would take " + number(quick.Cycles/iterations) + " with multiplications",
-			Fix:       "compute the reciprocal before the loop, and multiply by it (-freciprocal-math lets the compiler do so); for whole numbers, divide by a power of two",
+			Fix:       fix,
 			How:       "Modelled: the loop with a multiplication in place of each such division.",
-			IllegalIf: "the program needs exactly the same floating-point result, because a product with the reciprocal is rounded twice",
+			IllegalIf: illegalIf,
 			More:      "pipeline"})
 	}
+}
+
+// replaceDivisions describes how to replace divisions of floating-point numbers and of integers by
+// multiplications, and when this is not allowed.
+func replaceDivisions(fractions, integers int) (fix, illegalIf string) {
+	const (
+		reciprocal = "compute the reciprocal before the loop, and multiply by it (-freciprocal-math lets the compiler do so)"
+		integer    = "make the divisor a constant or a power of two; to map a hash value to a range, multiply it by the size of the range and use the upper half of the product"
+		rounding   = "the program needs exactly the same floating-point result, because a product with the reciprocal is rounded twice"
+	)
+	switch {
+	case integers == 0:
+		return reciprocal, rounding
+	case fractions == 0:
+		return integer, ""
+	}
+	return reciprocal + "; for integers, " + integer, rounding
 }
 
 // blockPlace returns the source location of a block, including the waits of the block's references.

@@ -1,6 +1,7 @@
 package diagnose
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stackglass/stackglass/core/pipeline"
@@ -60,6 +61,23 @@ func TestChainLine(t *testing.T) {
 		r := &run{cost: &costs{hits: hits, program: &trace.Program{Sites: []trace.Site{site(trace.Load, 30), site(trace.Store, 31)}, Blocks: []trace.Block{k}}}}
 		if got := r.chainLine(0); got != c.want {
 			t.Errorf("%s: line %d, want %d", name, got, c.want)
+		}
+	}
+}
+
+// TestReplaceDivisions checks that the advice for integers does not concern floating-point numbers.
+func TestReplaceDivisions(t *testing.T) {
+	for name, c := range map[string]struct {
+		fractions, integers        int
+		reciprocal, whole, illegal bool
+	}{
+		"floating-point numbers": {1, 0, true, false, true},
+		"integers":               {0, 1, false, true, false},
+		"both":                   {1, 1, true, true, true},
+	} {
+		fix, illegalIf := replaceDivisions(c.fractions, c.integers)
+		if strings.Contains(fix, "reciprocal") != c.reciprocal || strings.Contains(fix, "power of two") != c.whole || (illegalIf != "") != c.illegal {
+			t.Errorf("%s: %q, not allowed if %q", name, fix, illegalIf)
 		}
 	}
 }
