@@ -177,7 +177,7 @@ func lineEnd(text string, at int) int {
 }
 
 // functionEnd returns the end of the function that begins at e, or -1 if the function has no end.
-// If lines are skipped, it also returns -1 if another function begins before that end.
+// While lines are skipped, a function also has no end if another function begins before the end.
 func (m *module) functionEnd(e extent) int {
 	if !m.skipping {
 		return functionEnd(m.text, e.from)

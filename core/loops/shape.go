@@ -10,7 +10,7 @@ type shape struct {
 	loop   bool
 	wild   bool
 	items  []item   // the body of a loop
-	steps  []uint64 // steps of the body's params - 1 parameters between iterations
+	steps  []uint64 // by parameter of the body (params - 1): the amount that an iteration adds
 	trips  []int32  // indices of the parameters that are trip counts, ascending
 	params int
 	leaves int  // number of leaves in the subtree

@@ -87,7 +87,7 @@ func (s *Site) Stride() Stride {
 // Stride classifies the distance of a reference from the site's previous reference.
 type Stride uint8
 
-// The strides. The first reference of a site counts as irregular.
+// The classes of strides. The first reference of a site counts as irregular.
 const (
 	ZeroStride      Stride = iota // the same address
 	UnitStride                    // the adjacent bytes, up or down

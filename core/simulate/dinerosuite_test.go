@@ -138,7 +138,7 @@ func (d *dineroRandom) remove(trace.Line) (present, dirty bool) { panic("not nee
 func (d *dineroRandom) look(trace.Line) (present, dirty bool)   { panic("not needed") }
 func (d *dineroRandom) wash(trace.Line)                         { panic("not needed") }
 
-// useLibrary makes the random choices of a level as DineroIV does.
+// useLibrary replaces the random choices of a level by DineroIV's.
 func useLibrary(l *level, random func() uint64) {
 	if p := l.watch.prefetch; p != nil && p.Drop > 0 {
 		p.dropped = func() bool { return random()/((1<<31-1)/100) < uint64(p.Drop) }

@@ -165,7 +165,7 @@ func (f *form) pair(v *uint32) {
 	}
 }
 
-// walk is the state of a site's walk in a thread.
+// walk is the state of a walk, which consists of the references of one site in one thread.
 type walk struct {
 	slot  uint32
 	at    stride

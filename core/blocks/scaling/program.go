@@ -124,7 +124,7 @@ func sameProgram(a, b *Input, x, y *blocks.Run) error {
 	return nil
 }
 
-// of returns the law of a number. value returns the number in a run.
+// of returns the law that the values of a number in all runs follow.
 func (p *Program) of(value func(run int) uint64) Law {
 	values := make([]uint64, len(p.runs))
 	for i := range values {
