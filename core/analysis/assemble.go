@@ -265,7 +265,9 @@ func (p *Plan) Finish(r trace.Mover, source trace.Source, rest, ordered *profile
 		}
 	}
 	if !joined && err == nil {
-		r.Until(trace.Position{Chunk: trace.AtEnd})
+		if len(p.Stretches) > 0 {
+			r.Until(trace.Position{Chunk: trace.AtEnd})
+		}
 		err = toEnd(d.Runner, goesOn)
 	}
 	if err == io.EOF {

@@ -49,6 +49,7 @@ type Result struct {
 	Profile string // path of the profile
 	Reason  string // reason why the profile is partial, or ""
 	Divided bool
+	Sampled bool // the numbers are estimates
 	Facts   []Fact
 }
 

@@ -71,7 +71,7 @@ func (f *finish) ProcessElement(ctx context.Context, name string, parts func(*Se
 	if !divided {
 		references.Inc(ctx, int64(p.Totals.AllReferences()))
 	}
-	r := Result{Trace: name, Profile: f.Options.profileOf(name), Divided: divided, Facts: factsOf(p)}
+	r := Result{Trace: name, Profile: f.Options.profileOf(name), Divided: divided, Sampled: p.Sampled != nil, Facts: factsOf(p)}
 	if p.State.Partial {
 		r.Reason = p.State.Reason
 		r.Profile = strings.TrimSuffix(r.Profile, ".sgp") + ".partial.sgp"

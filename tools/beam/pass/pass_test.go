@@ -18,6 +18,7 @@ import (
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/runners/prism"
 
 	"github.com/stackglass/stackglass/core/analysis"
+	"github.com/stackglass/stackglass/core/analysis/sample"
 	"github.com/stackglass/stackglass/core/open"
 	"github.com/stackglass/stackglass/core/trace"
 	"github.com/stackglass/stackglass/core/trace/sgt"
@@ -152,12 +153,21 @@ func same(t *testing.T, o pass.Options, content map[string][]byte) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	spec := analysis.Spec{Analyses: set, LineBytes: o.LineBytes}
+	if o.Sample != "" {
+		chosen, err := sample.Parse(o.Sample)
+		if err != nil {
+			t.Fatal(err)
+		}
+		chosen.Seed = o.Seed
+		spec.Sample = chosen
+	}
 	for name, b := range content {
 		got, err := os.ReadFile(filepath.Join(o.Output, strings.TrimSuffix(name, ".sgt")+".sgp"))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !bytes.Equal(got, alone(t, analysis.Spec{Analyses: set, LineBytes: o.LineBytes}, b)) {
+		if !bytes.Equal(got, alone(t, spec, b)) {
 			t.Errorf("%s: the profile differs from that of one run", name)
 		}
 	}
@@ -192,6 +202,23 @@ func TestSameBytes(t *testing.T) {
 				t.Errorf("%v: not exactly the three long traces were divided:\n%s", err, told)
 			}
 		})
+	}
+}
+
+// A sample has the same profile as in the command. It is not divided.
+func TestSample(t *testing.T) {
+	content := map[string][]byte{"a.sgt": container(t, 1, 50_000), "threads.sgt": containerOf(t, 4, 50_000, 4)}
+	_, names := folder(t, content)
+	for _, text := range []string{"space=0.1", "lines=128", "time=100", "onoff=1000/5000"} {
+		o := options(t)
+		o.Sample, o.Seed, o.Lanes = text, 7, 2
+		if err := run(t, names, o); err != nil {
+			t.Fatal(text, err)
+		}
+		same(t, o, content)
+		if told, err := os.ReadFile(filepath.Join(o.Output, "report.txt")); err != nil || !strings.Contains(string(told), "estimated from a sample") {
+			t.Errorf("%s: %v: the report does not mention the sample:\n%s", text, err, told)
+		}
 	}
 }
 
@@ -457,6 +484,7 @@ func TestBadInput(t *testing.T) {
 		{"mixed", []string{of["mixed.sgt"]}, nil, "mixed.sgt"},
 		{"workspace", []string{of["good.sgt"]}, func(o *pass.Options) { o.Workspace = readOnly + "/x" }, "cannot be written to"},
 		{"output", []string{of["good.sgt"]}, func(o *pass.Options) { o.Output = readOnly }, "cannot be written to"},
+		{"sample", []string{of["good.sgt"]}, func(o *pass.Options) { o.Sample = "space=2" }, "above 0, up to 1"},
 		{"lines", []string{of["good.sgt"]}, func(o *pass.Options) { o.LineBytes = []uint32{3} }, "line"},
 		{"names", []string{of["good.sgt"], "/elsewhere/good.sgt"}, nil, "both"},
 	} {

@@ -45,7 +45,11 @@ func Report(list []Result) *report.Document {
 	var names []string
 	values := map[string][]float64{}
 	ratio := map[string]bool{}
-	traces := report.Table{Key: "traces", Title: "Traces (miss ratios: fully associative LRU, exact)", Columns: []report.Column{
+	exactly := "exact"
+	if slices.ContainsFunc(list, func(r Result) bool { return r.Sampled }) {
+		exactly = "estimated from a sample"
+	}
+	traces := report.Table{Key: "traces", Title: "Traces (miss ratios: fully associative LRU, " + exactly + ")", Columns: []report.Column{
 		{Key: "trace", Label: "trace"}, {Key: "profile", Label: "profile"}, {Key: "divided", Label: "divided"},
 	}}
 	for _, r := range list {

@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 
 	"github.com/stackglass/stackglass/core/analysis"
+	"github.com/stackglass/stackglass/core/analysis/sample"
 	_ "github.com/stackglass/stackglass/core/analysis/sample/estimate" // makes samples available
 	_ "github.com/stackglass/stackglass/core/analysis/structures"      // makes the analysis available
 	"github.com/stackglass/stackglass/core/trace"
@@ -25,6 +26,8 @@ import (
 type Options struct {
 	Analyses  string   // as in the command's --analyses
 	LineBytes []uint32 // nil: 64
+	Sample    string   // as in the command's --sample, or ""
+	Seed      uint64   // seed of the sample
 
 	References uint64 // approximate number of references of a stretch
 	MostLines  uint64 // approximate maximum of distinct lines of a segment
@@ -49,7 +52,14 @@ const (
 // spec returns the specification of the analyses.
 func (o *Options) spec() (analysis.Spec, error) {
 	set, err := analysis.ParseAnalyses(o.Analyses)
-	return analysis.Spec{Analyses: set, LineBytes: o.LineBytes}.WithDefaults(), err
+	spec := analysis.Spec{Analyses: set, LineBytes: o.LineBytes}.WithDefaults()
+	if err == nil && o.Sample != "" {
+		var chosen sample.Options
+		chosen, err = sample.Parse(o.Sample)
+		chosen.Seed = o.Seed
+		spec.Sample = chosen
+	}
+	return spec, err
 }
 
 // Check returns an error if an option is invalid.
@@ -147,11 +157,11 @@ func forget(key string, of *opening) {
 
 // key returns the options that determine the stretches and the contents of their segments.
 func (o *Options) key() string {
-	return fmt.Sprint(segmentVersion, " ", o.Analyses, " ", o.LineBytes, " ", o.References, " ", o.MostLines)
+	return fmt.Sprint(segmentVersion, " ", o.Analyses, " ", o.LineBytes, " ", o.Sample, " ", o.Seed, " ", o.References, " ", o.MostLines)
 }
 
 // segmentVersion is the version of the encoding of segments in workspaces.
-const segmentVersion = 1
+const segmentVersion = 2
 
 // endBytes is the number of bytes at the beginning and at the end of a file that identify it, with its
 // size and the time of its last change. The index is at the end.
@@ -220,7 +230,6 @@ func (t *opened) reader(name string) trace.Mover {
 		return t.source.Open(0, trace.AllKinds)
 	}
 	r := sgt.NewReader(name, io.NewSectionReader(t.file, 0, t.file.Bytes), sgt.Options{})
-	r.Until(trace.Position{Chunk: trace.AtEnd})
 	if o, err := sgt.ReadOutline(t.file, t.file.Bytes); err == nil {
 		r.Expect(o)
 	}
