@@ -65,7 +65,7 @@ func newPlan(spec Spec, source trace.Source, references, head uint64) (*Plan, er
 	if known := source.Open(chunks[0].At, 0).Header().Program; known != nil {
 		threads = known.ThreadCount
 	}
-	if threads > 0 {
+	if threads > 1 {
 		head = min(head, references)
 	}
 	if p.References <= head {
