@@ -175,7 +175,7 @@ func (s Spec) checkSample() error {
 	case s.Sample == nil:
 		return nil
 	case s.Analyses&beside != 0 && s.Analyses != None && s.Sample.Stretches(nil, s.Kinds, nil) != nil:
-		return &trace.OptionError{Option: "analyses", Got: s.Analyses.String(), Want: "no loops and no blocks with an onoff sample, because loops and blocks need the whole run; sample a share of the lines (space) instead"}
+		return &trace.OptionError{Option: "analyses", Got: s.Analyses.String(), Want: "none of " + strings.Join(names(beside), ", ") + " with an onoff sample, because these analyses need the whole run; sample a share of the lines (space) instead"}
 	case s.Mergeable:
 		return &trace.OptionError{Option: "mergeable", Got: "with a sample", Want: "either a sample or a mergeable profile, because sampled profiles cannot be joined"}
 	case s.Sample.Stretches(nil, s.Kinds, nil) != nil:

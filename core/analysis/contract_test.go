@@ -1,6 +1,7 @@
 package analysis_test
 
 import (
+	"bytes"
 	"fmt"
 	"hash/fnv"
 	"math/rand/v2"
@@ -174,4 +175,60 @@ func TestContractForPieces(t *testing.T) {
 	if w.references != 6 || w.bytes != 3*(8+10<<20) || w.pieces != 9 || len(w.faults) > 0 {
 		t.Errorf("%d references to %d bytes, in %d pieces; %v", w.references, w.bytes, w.pieces, w.faults)
 	}
+}
+
+// TestEveryAnalysis checks, for every registered analysis, that a run with helpers, a run on several
+// processors, an interrupted run and joined segments produce the same bytes as one run. Segments are
+// left out for analyses that have none.
+func TestEveryAnalysis(t *testing.T) {
+	for _, name := range analysis.AnalysisNames() {
+		t.Run(name, func(t *testing.T) {
+			tag, err := analysis.ParseAnalyses(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for seed := range uint64(2) {
+				everyRun(t, rand.New(rand.NewPCG(seed, 99)), analysis.Spec{Kinds: trace.AllKinds, Analyses: tag})
+			}
+		})
+	}
+}
+
+// everyRun compares all kinds of runs with one run.
+func everyRun(t *testing.T, rng *rand.Rand, spec analysis.Spec) {
+	t.Helper()
+	same := func(kind string, got, want []byte) {
+		t.Helper()
+		if !bytes.Equal(got, want) {
+			t.Errorf("%s: the result differs from the result of one run", kind)
+		}
+	}
+	p := allocating()
+	steps := allocatingSteps(rng, p, 3000)
+	file := container(t, rng, p, steps)
+	want, _ := alone(t, spec, readerOf(file))
+	same("helpers", toItsEnd(t, divided(t, spec, file, 3, 1+rng.IntN(1000), analysis.Goroutines)), want.Encode())
+
+	whole := tracetest.Rows(p, steps...)
+	want, _ = alone(t, spec, tracetest.NewProgramReader(p, whole, 4096))
+	got, _ := shared(t, spec, tracetest.NewProgramReader(p, whole, 4096), 3, 1+rng.IntN(1000))
+	same("several processors", got.Encode(), want.Encode())
+	got = interrupted(t, rng, spec, 8, func() trace.Reader { return tracetest.NewProgramReader(p, whole, 1+rng.IntN(1000)) }, nil)
+	same("interrupted", got.Encode(), want.Encode())
+
+	if spec.Mergeable = true; spec.Check() != nil || spec.Analyses == analysis.Blocks {
+		return // segments with random jumps cannot be joined: see branches.ErrTorn
+	}
+	want = analysis.AsSegment(passed(t, spec, tracetest.NewProgramReader(p, whole, 4096)))
+	var parts []*profile.Profile
+	for i := range 3 {
+		lo, hi := whole.Len()*i/3, whole.Len()*(i+1)/3
+		spec.Start = references(whole, lo)
+		parts = append(parts, passed(t, spec, tracetest.NewProgramReader(p, tracetest.Part(whole, lo, hi), 4096)))
+	}
+	joined, err := analysis.Append(spec, parts...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	same("segments", joined.Encode(), want.Encode())
 }

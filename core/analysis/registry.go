@@ -112,20 +112,25 @@ func AnalysisNames() []string { return analysisNames }
 
 // String returns the names, separated by commas. The name of [Default] is default.
 func (a Analyses) String() string {
-	var names []string
+	list := names(a)
 	if a&^beside == Default {
-		names = append(names, "default")
+		list = slices.Insert(list, 0, "default")
 	}
-	for i, name := range analysisNames {
-		if a>>i&1 != 0 {
-			names = append(names, name)
-		}
-	}
-	return strings.Join(names, ",")
+	return strings.Join(list, ",")
 }
 
-// ParseAnalyses parses a comma-separated list of names, or default. Loops and blocks always run
-// with other analyses: "loops" alone means default,loops, and "blocks" alone means default,blocks.
+// names returns the names of the analyses in a set.
+func names(a Analyses) (list []string) {
+	for i, name := range analysisNames {
+		if a>>i&1 != 0 {
+			list = append(list, name)
+		}
+	}
+	return list
+}
+
+// ParseAnalyses parses a comma-separated list of names, or default. Some analyses, such as loops,
+// always run with other analyses: "loops" alone means default,loops.
 func ParseAnalyses(list string) (Analyses, error) {
 	var set Analyses
 	byDefault := false
@@ -141,7 +146,7 @@ func ParseAnalyses(list string) (Analyses, error) {
 		return 0, &trace.OptionError{Option: "analyses", Got: word, Want: "some of " + strings.Join(analysisNames, ", ") + ", separated by commas, or default"}
 	}
 	if byDefault && set&^beside != 0 {
-		return 0, &trace.OptionError{Option: "analyses", Got: list, Want: "either default, optionally with loops and blocks, or a list of analyses without default"}
+		return 0, &trace.OptionError{Option: "analyses", Got: list, Want: "either default, optionally with " + strings.Join(names(beside), ", ") + ", or a list of analyses without default"}
 	}
 	return set, nil
 }

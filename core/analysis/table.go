@@ -22,7 +22,10 @@ import (
 //  2. a tag and a registration here;
 //  3. a field of [profile.Profile], which Result sets, and the encoding of this field. If Append
 //     needs more than the result, the additional data is stored in [profile.Segment];
-//  4. tests of its result, and tests that workers, segments and saved runs produce the same bytes.
+//  4. tests of its result. TestEveryAnalysis checks that helpers, segments and saved runs produce
+//     the same bytes as one run.
+//
+// registry.go explains the fields of a registration.
 
 // These are the analyses. Saved runs contain these bits, so new analyses must be added at the end.
 const (

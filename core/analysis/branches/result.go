@@ -16,8 +16,8 @@ type encoded struct {
 // Bare omits the program from results. Only an analysis that knows the program can then use them.
 func (a *Analysis) Bare() { a.encoded.partial = true }
 
-// Result implements analysis.Analysis. The result is empty if there are no blocks, or if calls are
-// nested too deeply.
+// Result implements [contract.Analysis]. The result is empty if there are no blocks, or if calls
+// are nested too deeply.
 func (a *Analysis) Result(p *profile.Profile, state bool) {
 	a.learn(a.program())
 	p.Blocks = []byte{}

@@ -204,7 +204,7 @@ func (c *counts) list() (list []made) {
 
 var errState = errors.New("the saved block counts of this part of the trace are damaged; analyse the trace again from its start")
 
-// Restore implements analysis.Analysis.
+// Restore implements [contract.Analysis].
 func (a *Analysis) Restore(p *profile.Profile) error {
 	threads, listed, err := a.load(p)
 	if err != nil || a.gone {
@@ -240,7 +240,7 @@ func (p *paths) restore(listed *paths, segment bool) {
 	}
 }
 
-// Append implements analysis.Analysis.
+// Append implements [contract.Analysis].
 func (a *Analysis) Append(next *profile.Profile) error {
 	threads, listed, err := a.load(next)
 	if err != nil || a.gone {

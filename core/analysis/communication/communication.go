@@ -118,13 +118,13 @@ var (
 	_ contract.PieceConsumer = (*Analysis)(nil)
 )
 
-// Takes implements analysis.Analysis.
+// Takes implements [contract.Analysis].
 func (a *Analysis) Takes() (events trace.Kinds, sites, pcs bool) { return 0, true, true }
 
-// Close implements analysis.Analysis. It does nothing, because results need all data.
+// Close implements [contract.Analysis]. It does nothing, because results need all data.
 func (a *Analysis) Close() {}
 
-// Consume implements analysis.Analysis. It must be called after the Consume method of package
+// Consume implements [contract.Analysis]. It must be called after the Consume method of package
 // sites' analysis.
 func (a *Analysis) Consume(b *trace.Batch) error {
 	if a.decide(b); a.off {

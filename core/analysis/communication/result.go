@@ -10,8 +10,8 @@ import (
 	"github.com/stackglass/stackglass/core/profile"
 )
 
-// Result implements analysis.Analysis. It must be called after the Result method of package sites'
-// analysis. A trace with one thread has no result.
+// Result implements [contract.Analysis]. It must be called after the Result method of package
+// sites' analysis. A trace with one thread has no result.
 func (a *Analysis) Result(p *profile.Profile, state bool) {
 	if a.off {
 		return

@@ -385,7 +385,7 @@ func (m *memory) again(number uint64, owner uint8, shared bool) bool {
 
 var errState = errors.New("the saved state of the communication analysis is damaged; analyse the trace again from its start")
 
-// Restore implements analysis.Analysis. It must be called after Restore has been called on the
+// Restore implements [contract.Analysis]. It must be called after Restore has been called on the
 // analysis of package sites.
 func (a *Analysis) Restore(p *profile.Profile) error {
 	switch {
@@ -405,7 +405,7 @@ func (a *Analysis) Restore(p *profile.Profile) error {
 	return nil
 }
 
-// Append implements analysis.Analysis for a run without communication; see Joins.
+// Append implements [contract.Analysis] for a run without communication; see Joins.
 func (a *Analysis) Append(next *profile.Profile) error {
 	if !a.off && next.Totals.AllReferences() > 0 {
 		return errSegment

@@ -108,7 +108,7 @@ func (a *Analysis) bySite() bool {
 
 var _ contract.Analysis = (*Analysis)(nil)
 
-// Takes implements analysis.Analysis.
+// Takes implements [contract.Analysis].
 func (a *Analysis) Takes() (events trace.Kinds, sites, pcs bool) {
 	if a.bySite() {
 		return 1 << trace.BareBlock, true, false
@@ -116,7 +116,7 @@ func (a *Analysis) Takes() (events trace.Kinds, sites, pcs bool) {
 	return 1 << trace.BlockEntry, true, false
 }
 
-// Consume implements analysis.Analysis.
+// Consume implements [contract.Analysis].
 func (a *Analysis) Consume(b *trace.Batch) error {
 	if b.Site == nil {
 		if !a.auto {
@@ -271,7 +271,7 @@ func (a *Analysis) learn() {
 	a.bytes = append(a.bytes, make([]uint64, len(a.code.byRow)-len(a.bytes))...)
 }
 
-// Close implements analysis.Analysis.
+// Close implements [contract.Analysis].
 func (a *Analysis) Close() {}
 
 // siteless counts references without a site, by kind and size.

@@ -8,7 +8,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Result implements analysis.Analysis.
+// Result implements [contract.Analysis].
 func (a *Analysis) Result(p *profile.Profile, state bool) {
 	a.learn()
 	c, err := profile.AddCounters(a.base, a.counted())
@@ -24,7 +24,7 @@ func (a *Analysis) Result(p *profile.Profile, state bool) {
 	p.Counters = c
 }
 
-// Restore implements analysis.Analysis.
+// Restore implements [contract.Analysis].
 func (a *Analysis) Restore(p *profile.Profile) error {
 	a.base = p.Counters
 	if a.touched == nil {
@@ -33,7 +33,7 @@ func (a *Analysis) Restore(p *profile.Profile) error {
 	return a.touched.decode(p.Segment.Touched)
 }
 
-// Append implements analysis.Analysis. It adds up the counts.
+// Append implements [contract.Analysis]. It adds up the counts.
 func (a *Analysis) Append(next *profile.Profile) (err error) {
 	if a.base, err = profile.AddCounters(a.base, next.Counters); err != nil || a.touched == nil {
 		return err

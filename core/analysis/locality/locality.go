@@ -76,10 +76,10 @@ func (a *Analysis) Lines() uint64 {
 	return lines
 }
 
-// Takes implements analysis.Analysis. Locality reads only references.
+// Takes implements [contract.Analysis]. Locality reads only references.
 func (a *Analysis) Takes() (events trace.Kinds, sites, pcs bool) { return 0, false, false }
 
-// Close implements analysis.Analysis.
+// Close implements [contract.Analysis].
 func (a *Analysis) Close() {
 	for _, s := range a.sizes {
 		s.table, s.marked = s.setTable(), s.markedTable()
@@ -87,7 +87,7 @@ func (a *Analysis) Close() {
 	}
 }
 
-// Consume implements analysis.Analysis.
+// Consume implements [contract.Analysis].
 func (a *Analysis) Consume(b *trace.Batch) error {
 	EachWindow(b.Len(), a.start+a.done, func(lo, hi int, at, size uint64) {
 		for _, s := range a.sizes {

@@ -8,7 +8,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Result implements analysis.Analysis.
+// Result implements [contract.Analysis].
 func (a *Analysis) Result(p *profile.Profile, state bool) {
 	for _, s := range a.sizes {
 		l, above := s.whole()
@@ -83,7 +83,7 @@ func (s *lineSize) tableOf(depths *stack.SetDepths) *profile.SetTable {
 // Omitted returns the numbers of sets that a set table omits, as a bit set.
 func Omitted(numbers stack.SetNumbers) uint32 { return uint32(stack.AllSetNumbers &^ (numbers | 1)) }
 
-// Restore implements analysis.Analysis.
+// Restore implements [contract.Analysis].
 func (a *Analysis) Restore(p *profile.Profile) error {
 	a.start, a.done = p.Segment.Start, p.Totals.AllReferences()
 	for i, s := range a.sizes {
@@ -149,9 +149,9 @@ func PushAll(lines []trace.Line, push func([]trace.Line)) {
 	}
 }
 
-// Append implements analysis.Analysis (MODELS §9). It replays the next segment's first touches on
-// the stack to find their distances in the whole trace, and then moves the segment's lines to the
-// top.
+// Append implements [contract.Analysis] (MODELS §9). It replays the next segment's first touches
+// on the stack to find their distances in the whole trace, and then moves the segment's lines to
+// the top.
 func (a *Analysis) Append(next *profile.Profile) error {
 	references := next.Totals.AllReferences()
 	a.done += references

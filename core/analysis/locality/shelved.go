@@ -123,10 +123,10 @@ func (a *Shelved) Lines() uint64 {
 	return max(a.lines, a.near.Lines())
 }
 
-// Takes implements analysis.Analysis.
+// Takes implements [contract.Analysis].
 func (a *Shelved) Takes() (events trace.Kinds, sites, pcs bool) { return 0, false, false }
 
-// Close implements analysis.Analysis.
+// Close implements [contract.Analysis].
 func (a *Shelved) Close() {
 	_ = a.Settle() // Result will report the error
 	for _, s := range a.near.sizes {
@@ -135,7 +135,7 @@ func (a *Shelved) Close() {
 	a.far.Close()
 }
 
-// Consume implements analysis.Analysis.
+// Consume implements [contract.Analysis].
 func (a *Shelved) Consume(b *trace.Batch) error {
 	// Consume the batch even after a failure, because the analysis must contain all counted rows.
 	if err := a.near.Consume(b); err != nil {
@@ -222,7 +222,7 @@ func (s *lineSize) again(start uint64) {
 	s.begin(start)
 }
 
-// Result implements analysis.Analysis. The spill store keeps the data of a state until Result has
+// Result implements [contract.Analysis]. The spill store keeps the data of a state until Result has
 // been called twice more with state = true.
 func (a *Shelved) Result(p *profile.Profile, state bool) {
 	if a.near.sizes[0].model != nil {
@@ -259,7 +259,7 @@ func (a *Shelved) keep(to *profile.Segment) error {
 	return nil
 }
 
-// Restore implements analysis.Analysis. The spill store must be the spill store of the saved run.
+// Restore implements [contract.Analysis]. The spill store must be the spill store of the saved run.
 func (a *Shelved) Restore(p *profile.Profile) error {
 	states := codec.NewDecoder(p.Segment.Shelved)
 	for i, s := range a.far.sizes {
@@ -280,7 +280,7 @@ func (a *Shelved) Restore(p *profile.Profile) error {
 	return nil
 }
 
-// Append implements analysis.Analysis.
+// Append implements [contract.Analysis].
 func (a *Shelved) Append(*profile.Profile) error { return errNotMergeable }
 
 var errNotMergeable = errors.New("no segment can be appended to an analysis that has stored lines on disk")

@@ -6,7 +6,7 @@ import (
 	"github.com/stackglass/stackglass/core/profile"
 )
 
-// Result implements analysis.Analysis.
+// Result implements [contract.Analysis].
 func (a *Analysis) Result(p *profile.Profile, state bool) {
 	if a.running {
 		order := a.cores.Order()

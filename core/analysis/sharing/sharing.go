@@ -100,10 +100,10 @@ var (
 	_ contract.Concurrent = (*Analysis)(nil)
 )
 
-// Takes implements analysis.Analysis.
+// Takes implements [contract.Analysis].
 func (a *Analysis) Takes() (events trace.Kinds, sites, pcs bool) { return 0, false, false }
 
-// Consume implements analysis.Analysis. It determines the cores of the references. The pass
+// Consume implements [contract.Analysis]. It determines the cores of the references. The pass
 // provides the line accesses.
 func (a *Analysis) Consume(b *trace.Batch) error {
 	a.seen = a.seen || b.Len() > 0
@@ -202,7 +202,7 @@ func (a *Analysis) Core(thread uint32) (core uint8, known bool) {
 	return a.cores.Known(thread)
 }
 
-// Close implements analysis.Analysis.
+// Close implements [contract.Analysis].
 func (a *Analysis) Close() {
 	for _, s := range a.sizes {
 		s.close()

@@ -111,7 +111,7 @@ func (d *domain) state(w *codec.Coder, lines []trace.Line, own bool, cores int) 
 
 var errState = errors.New("the saved state of the per-thread stacks is damaged; analyse the trace again from its start")
 
-// Restore implements analysis.Analysis.
+// Restore implements [contract.Analysis].
 func (a *Analysis) Restore(p *profile.Profile) error {
 	references := p.Totals.AllReferences()
 	a.seen = references > 0

@@ -9,7 +9,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Result implements analysis.Analysis.
+// Result implements [contract.Analysis].
 func (a *Analysis) Result(p *profile.Profile, state bool) {
 	if a.absent || len(a.code.list) == 1 {
 		return // there are no references, or the trace describes no sites

@@ -137,7 +137,7 @@ func New(o Options, program func() *trace.Program) *Analysis {
 	return a
 }
 
-// Takes implements analysis.Analysis.
+// Takes implements [contract.Analysis].
 func (a *Analysis) Takes() (events trace.Kinds, sites, pcs bool) {
 	if a.options.Mergeable && !a.options.Follows {
 		return 0, true, true
@@ -171,10 +171,10 @@ func (a *Analysis) Succeed(before contract.LayoutFollower) {
 	}
 }
 
-// Close implements analysis.Analysis. It does nothing, because results need all data.
+// Close implements [contract.Analysis]. It does nothing, because results need all data.
 func (a *Analysis) Close() {}
 
-// Consume implements analysis.Analysis. It must be called before the Consume method of package
+// Consume implements [contract.Analysis]. It must be called before the Consume method of package
 // locality's analysis.
 func (a *Analysis) Consume(b *trace.Batch) error {
 	a.last, a.joining.part = -1, nil

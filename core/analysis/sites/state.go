@@ -312,10 +312,10 @@ func (f *form) block(b *placedBlock) {
 
 var errState = errors.New("the saved state of the sites analysis is damaged; analyse the trace again from its start")
 
-// Restore implements analysis.Analysis.
+// Restore implements [contract.Analysis].
 func (a *Analysis) Restore(p *profile.Profile) error { return a.load(p, true) }
 
-// Append implements analysis.Analysis. It must be called before the Append method of package
+// Append implements [contract.Analysis]. It must be called before the Append method of package
 // locality's analysis, which calls Resolve.
 func (a *Analysis) Append(next *profile.Profile) error { return a.load(next, false) }
 

@@ -103,15 +103,15 @@ func newKeptSize(k *kept, lineBytes uint32, w analysis.Wanted) *keptSize {
 	return s
 }
 
-// Takes implements analysis.Analysis.
+// Takes implements [contract.Analysis].
 func (k *kept) Takes() (events trace.Kinds, sites, pcs bool) {
 	return 0, k.sites != nil, k.sites != nil
 }
 
-// Close implements analysis.Analysis. It does nothing, because results need all data.
+// Close implements [contract.Analysis]. It does nothing, because results need all data.
 func (k *kept) Close() {}
 
-// Consume implements analysis.Analysis. It must be called after the Consume method of the sites
+// Consume implements [contract.Analysis]. It must be called after the Consume method of the sites
 // analysis.
 func (k *kept) Consume(b *trace.Batch) error {
 	for _, s := range k.sizes {
@@ -264,7 +264,7 @@ func threadOf(b *trace.Batch, row uint32) uint32 {
 	return b.Thread[row]
 }
 
-// Append implements analysis.Analysis.
+// Append implements [contract.Analysis].
 func (k *kept) Append(*profile.Profile) error {
 	return errors.New("sampled profiles cannot be joined; sample the whole trace in one pass")
 }

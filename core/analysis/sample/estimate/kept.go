@@ -10,7 +10,7 @@ import (
 	"github.com/stackglass/stackglass/core/profile"
 )
 
-// Result implements analysis.Analysis. It must be called after the Result method of the sampled
+// Result implements [contract.Analysis]. It must be called after the Result method of the sampled
 // locality analysis.
 func (k *kept) Result(p *profile.Profile, state bool) {
 	var saved *codec.Coder
@@ -113,7 +113,7 @@ func (k *kept) siteResult(p *profile.Profile, saved *codec.Coder) {
 // In that profile, all accesses beyond the front count at the shortest distance. A profile is
 // encoded as its length (uv) and its bytes.
 
-// Restore implements analysis.Analysis.
+// Restore implements [contract.Analysis].
 func (k *kept) Restore(p *profile.Profile) error {
 	if p.Segment == nil || p.Segment.Kept == nil || p.Sampled == nil || optionsOf(p.Sampled) != k.options {
 		return errors.New("the checkpoint was saved without a sample, or with a different one; analyse the trace again from its start")

@@ -8,7 +8,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Result implements analysis.Analysis.
+// Result implements [contract.Analysis].
 func (a *Analysis) Result(p *profile.Profile, state bool) {
 	p.Sampled = sampledOf(a.options)
 	p.Sampled.Read = p.Totals.AllReferences()

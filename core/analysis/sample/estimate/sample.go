@@ -67,10 +67,10 @@ func newLocality(o sample.Options, lineBytes []uint32) analysis.SampledLocality 
 	return a
 }
 
-// Takes implements analysis.Analysis.
+// Takes implements [contract.Analysis].
 func (a *Analysis) Takes() (events trace.Kinds, sites, pcs bool) { return 0, false, false }
 
-// Close implements analysis.Analysis.
+// Close implements [contract.Analysis].
 func (a *Analysis) Close() {}
 
 // Lines returns the estimated number of distinct lines so far, for the smallest line size.
@@ -80,7 +80,7 @@ func (a *Analysis) Lines() uint64 {
 	return uint64(float64(s.Lines) * max(factor, 1))
 }
 
-// Consume implements analysis.Analysis.
+// Consume implements [contract.Analysis].
 func (a *Analysis) Consume(b *trace.Batch) error {
 	locality.EachWindow(b.Len(), a.done, func(lo, hi int, reference, size uint64) {
 		for _, s := range a.sizes {

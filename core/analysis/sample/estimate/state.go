@@ -24,7 +24,7 @@ func (s *lineSize) code(c *codec.Coder) {
 
 const otherSizes = "the checkpoint was saved with different line sizes; analyse the trace again from its start"
 
-// Restore implements analysis.Analysis.
+// Restore implements [contract.Analysis].
 func (a *Analysis) Restore(p *profile.Profile) error {
 	if p.Segment == nil || p.Segment.Sample == nil || p.Sampled == nil || optionsOf(p.Sampled) != a.options {
 		return errors.New("the checkpoint was saved without a sample, or with a different one; analyse the trace again from its start")
@@ -44,7 +44,7 @@ func (a *Analysis) Restore(p *profile.Profile) error {
 	return c.In.Err()
 }
 
-// Append implements analysis.Analysis. It always fails, because a sample lacks the data for
+// Append implements [contract.Analysis]. It always fails, because a sample lacks the data for
 // joining.
 func (a *Analysis) Append(*profile.Profile) error {
 	return errors.New("sampled profiles cannot be joined; sample the whole trace in one pass")
