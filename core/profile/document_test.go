@@ -3,11 +3,32 @@ package profile
 import (
 	"bytes"
 	"os"
+	"strings"
 	"testing"
 
 	"github.com/stackglass/stackglass/core/trace"
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
+
+// TestEverySectionIsDescribed checks that the manual describes every section.
+func TestEverySectionIsDescribed(t *testing.T) {
+	text, err := os.ReadFile("../../site/docs/sgp.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tags := []string{endTag}
+	for _, f := range forms {
+		tags = append(tags, f.tags...)
+	}
+	for _, s := range states {
+		tags = append(tags, s.tag)
+	}
+	for _, tag := range tags {
+		if !strings.Contains(string(text), "`"+tag+"`") {
+			t.Errorf("site/docs/sgp.md does not describe the section %s", tag)
+		}
+	}
+}
 
 // TestWorkedExample checks that the bytes of the manual's example decode to a profile with the
 // documented counts.

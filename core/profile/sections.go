@@ -1,7 +1,9 @@
 package profile
 
-// This file lists the sections of the binary format. A new section needs an entry here, a field of
-// [Profile], and a method that defines its payload for both directions.
+// This file lists the sections of the binary format. A new section needs an entry in forms, a field
+// of [Profile], a method that defines its payload for both directions, and, if damaged counts could
+// cause a failure, a function that [Profile.Check] calls. Describe the payload below and in
+// site/docs/sgp.md.
 
 // The binary format (.sgp). Integers are unsigned LEB128 varints ("uv") unless
 // said otherwise; a list is its length followed by its elements.
@@ -78,7 +80,7 @@ package profile
 //	      + 1 in SITE, or 0
 //	LOOP  the loop-compressed trace, in the format of package loops; empty if it grew too large
 //	BLCK  how often blocks ran, with the program, in the format of package blocks; empty if the trace has no blocks
-//	FOOT  line bytes; distinct lines; list of absences of lines by length, in ranges that
+//	FOOT  line bytes; accesses; distinct lines; list of absences of lines by length, in ranges that
 //	      begin at FootprintWindow: their number; the sum of their lengths
 //	CALL  flags: 1 coherent stacks; list of strings; later fields are their indices; list of
 //	      call paths, each: index of its caller; function; file; line; calls; calls of itself;
