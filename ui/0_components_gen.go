@@ -1833,24 +1833,24 @@ func (c *CodeView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 							{
 								vgparent := vgn
 								_ = vgparent
-								if c.Table("evictions") != nil {
-									addComponent(vgin, vgout, vgparent, c.Evictions)
-								}
-								if c.view().By != attribution.Object && c.Table("evictions") == nil {
-									vgn = addElement(vgparent, "p\x00class\x00second\x00id\x00evictions-missing")
-									setText(vgn, c.noEvictions())
-								}
-							}
-							vgn = addElement(vgparent, "div\x00class\x00slot")
-							{
-								vgparent := vgn
-								_ = vgparent
 								if c.Table("before") != nil {
 									addComponent(vgin, vgout, vgparent, c.Before)
 								}
 								if c.view().NoBefore() != "" {
 									vgn = addElement(vgparent, "p\x00class\x00second\x00id\x00before-missing")
 									setText(vgn, c.view().NoBefore())
+								}
+							}
+							vgn = addElement(vgparent, "div\x00class\x00slot")
+							{
+								vgparent := vgn
+								_ = vgparent
+								if c.Table("evictions") != nil {
+									addComponent(vgin, vgout, vgparent, c.Evictions)
+								}
+								if c.view().By != attribution.Object && c.Table("evictions") == nil {
+									vgn = addElement(vgparent, "p\x00class\x00second\x00id\x00evictions-missing")
+									setText(vgn, c.noEvictions())
 								}
 							}
 						}
@@ -3161,11 +3161,8 @@ func (c *Counters) Draw() {}
 // Table implements [View].
 func (c *Counters) Table(name string) *state.Table {
 	r := c.App.result
-	switch {
-	case r.Profile.Counters == nil:
+	if r.Profile.Counters == nil {
 		return nil
-	case name == "definitions":
-		return state.CounterDefinitions(r.Profile)
 	}
 	c.App.sumUp()
 	return r.counters[name]

@@ -35,8 +35,10 @@ type codeState struct {
 	doubts  []hierarchy.Warning
 	sums    map[attribution.By]*state.Code // the misses of each level, attributed to rows; by grouping
 	view    *state.CodeView
-	tables  map[string]*state.Table // tables of the selected row
-	picked  int
+	picked  int // the selected row; -1: none
+	// results for the selected row, computed when they are first shown
+	tables    map[string]*state.Table
+	distances *state.Chart
 
 	instructions verbAnswer // the LLVM IR instructions of the selected line
 }
@@ -71,7 +73,7 @@ func (a *App) codeView() *state.CodeView {
 		c.sums[attribution.Line] = state.NewCode(r.Profile, rank, attribution.Line, c.levels)
 	}
 	if v := c.view; v == nil || v.Code != c.sums[by] || v.Sort != a.Screen.Sort || v.Search != c.search {
-		c.view, c.tables = state.NewCodeView(c.sums[by], a.Screen.Sort, c.search), nil
+		c.view, c.tables, c.distances = state.NewCodeView(c.sums[by], a.Screen.Sort, c.search), nil, nil
 		c.view.Lines, c.view.Advice = c.sums[attribution.Line], a.adviceOn
 		c.view.Document, c.view.OfPlace = of.SitesDocument(by, c.machine), of.PlaceDocument(by, c.machine)
 	}
@@ -140,7 +142,11 @@ func (c *CodeView) Draw() {
 	if place < 0 {
 		return
 	}
-	a.draw(v.Distances(place))
+	made := c.made()
+	if made.distances == nil {
+		made.distances = v.Distances(place)
+	}
+	a.draw(made.distances)
 	if c.listed() && c.instructionsMissing() == "" {
 		x := &a.code.instructions
 		x.ask(a, a.result, state.InstructionsQuestion(v.Line(place)), func() {
@@ -156,22 +162,31 @@ func (c *CodeView) Draw() {
 	}
 }
 
+// made returns the state of the view, without the results for a row that is no longer selected.
+func (c *CodeView) made() *codeState {
+	made := &c.App.code
+	if place := c.place(); made.picked != place {
+		made.picked, made.tables, made.distances = place, nil, nil
+	}
+	return made
+}
+
 // Table implements [View].
 func (c *CodeView) Table(name string) *state.Table {
-	v, place, made := c.view(), c.place(), &c.App.code
+	v, place, made := c.view(), c.place(), c.made()
 	if name == "code" {
 		return v.Grid(-1).Table
 	}
 	if place < 0 {
 		return nil
 	}
-	if made.tables == nil || made.picked != place {
-		made.tables, made.picked = map[string]*state.Table{"place": v.DistancesTable(place), "before": v.Before(place),
-			"operands": v.Operands(place, c.App.inRange().SitesDocument(attribution.Site, c.App.code.machine))}, place
+	if made.tables == nil {
+		made.tables = map[string]*state.Table{"place": v.DistancesTable(place), "before": v.Before(place),
+			"operands": v.Operands(place, c.App.inRange().SitesDocument(attribution.Site, c.App.code.machine))}
 	}
 	switch {
 	case made.tables[name] != nil:
-	case name == "evictions" && v.By != attribution.Object && c.App.loopsCounted():
+	case name == "evictions" && v.By != attribution.Object && c.App.evictionsCounted():
 		made.tables[name] = c.App.loops().LineEvictions(v.SourceLines(place))
 	case name == "instructions" && made.instructions.of == c.App.result.Profile && made.instructions.reply != nil && !made.instructions.asker.busy():
 		if slices.Equal(made.instructions.asked, state.InstructionsQuestion(v.Line(place)).Words) {
@@ -188,9 +203,9 @@ func (c *CodeView) noEvictions() string {
 	switch {
 	case missing != "":
 		return "Which arrays evict which is counted in loops. " + missing
-	case !a.loopsCounted() && a.nests.failed != "":
+	case !a.evictionsCounted() && a.nests.failed != "":
 		return a.nests.failed
-	case !a.loopsCounted():
+	case !a.evictionsCounted():
 		return "The evictions are being counted …"
 	}
 	if !a.loops().Evicts() {

@@ -3,6 +3,7 @@ package ui
 import (
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/stackglass/stackglass/core/answers"
 	"github.com/stackglass/stackglass/core/profile"
@@ -17,6 +18,8 @@ type loopState struct {
 	asked  []string     // the last question
 	loops  *state.Loops // the last answer, for any hierarchy; nil: no answer yet
 	failed string       // why there is no answer, in a sentence
+
+	soon bool // the Code view will ask soon; see askForLoops
 
 	tables map[string]*state.Table
 	picked int // the loop of the tables
@@ -109,6 +112,12 @@ func (a *App) loopsCounted() bool {
 	return l != nil && l.Counted(a.Levels())
 }
 
+// evictionsCounted reports whether the loops' evictions are known for the current caches.
+func (a *App) evictionsCounted() bool {
+	l := a.loops()
+	return l != nil && l.CountedIn(a.Levels())
+}
+
 // loopQuestion returns the next question that needs an answer: about the loops, their misses, or
 // the savings of changes to a nest.
 func (a *App) loopQuestion() (q answers.Question, wanted bool) {
@@ -165,17 +174,37 @@ func (a *App) takeLoops(reply *answers.Reply, err error) {
 	}
 	a.drawAgain(state.TabLoops)
 	a.drawAgain(state.TabCode)
-	if a.Screen.Tab == state.TabLoops {
+	if a.Screen.Tab == state.TabLoops || a.lacksEvictions() {
 		a.askLoops()
 	}
 }
 
-// askForLoops asks for the loops of the run in view, and for their misses, unless they are known.
-// The caller holds the lock.
+// lacksEvictions reports whether the Code view is shown, and the evictions in the loops of the run are
+// unknown but can be counted.
+func (a *App) lacksEvictions() bool {
+	r := a.result
+	return a.Screen.Tab == state.TabCode && r != nil && !r.Live && r.Profile != nil && len(r.Profile.Loops) > 0 && !a.evictionsCounted() && a.nests.failed == ""
+}
+
+// evictionsAfter is the time after which the Code view asks for evictions. The view appears sooner
+// if no worker counts at the same time, and users who only pass through the view need no evictions.
+const evictionsAfter = 400 * time.Millisecond
+
+// askForLoops asks for the loops of the run in view, and for their misses, if the Code view lacks them
+// and is still shown after evictionsAfter. The caller holds the lock.
 func (a *App) askForLoops() {
-	if r := a.result; r != nil && !r.Live && r.Profile != nil && len(r.Profile.Loops) > 0 && !a.loopsCounted() && a.nests.failed == "" {
-		a.askLoops()
+	s := &a.nests
+	if !a.lacksEvictions() || s.soon {
+		return
 	}
+	s.soon = true
+	time.AfterFunc(evictionsAfter, func() {
+		a.Env.Lock()
+		if s.soon = false; a.lacksEvictions() {
+			a.askLoops()
+		}
+		a.Env.UnlockOnly()
+	})
 }
 
 // pickLoop selects the loop of a row of the tree. The caller holds the lock.

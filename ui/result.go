@@ -99,6 +99,7 @@ func (a *App) sumUp() {
 	if r.counters == nil || r.summed != a.by() || r.sorted != a.Screen.Sort {
 		r.summed, r.sorted = a.by(), a.Screen.Sort
 		r.counterKeys, r.counters = state.CounterTables(r.answers, r.summed, r.sorted)
+		r.counters["definitions"] = state.CounterDefinitions(r.Profile)
 	}
 }
 

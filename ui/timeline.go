@@ -68,6 +68,7 @@ func (a *App) SetRange(from, to int, phase bool) {
 	if phase && !s.Tab.Ranged() {
 		s = s.With(state.TabCode)
 	}
+	delete(a.handed, "timeline") // timeline.js sends its next range when it gets the timeline
 	a.adjust("range", s)
 	a.Port.Announce(t.Choose(a.result.View, s.Range).Sentence)
 }

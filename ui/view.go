@@ -123,7 +123,7 @@ func (a *App) drawCharts() {
 	if !inView {
 		return
 	}
-	if t := a.timeline(); t != nil {
+	if t := a.timeline(); t != nil && a.handsOver("timeline", [2]any{t, a.Screen.Range}) {
 		a.Port.Timeline(t.Choose(r.View, a.Screen.Range))
 	}
 	if a.missing(a.Screen.Tab) != "" {

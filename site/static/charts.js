@@ -64,7 +64,7 @@
       if (!this.plot) this.build();
       this.resizes = new ResizeObserver(() => this.resize());
       this.resizes.observe(this);
-      this.draw();
+      this.drawSoon();
     }
 
     disconnectedCallback() {
@@ -74,7 +74,24 @@
 
     attributeChangedCallback(name, before, after) {
       if (before !== after) this.at = null;
-      if (this.plot) this.draw();
+      this.drawSoon();
+    }
+
+    // drawSoon draws when the page is complete, but before the browser shows it. Otherwise, the
+    // browser would compute the layout of incomplete pages. A chart below the visible part of the page
+    // is drawn after the visible part is shown.
+    drawSoon() {
+      if (this.due) return;
+      this.due = true;
+      const draw = () => {
+        this.due = false;
+        if (this.plot && this.isConnected) this.draw();
+      };
+      queueMicrotask(() => {
+        if (!this.plot || this.getBoundingClientRect().top < innerHeight) { draw(); return; }
+        this.destroy();
+        setTimeout(draw, 100);
+      });
     }
 
     build() {
@@ -106,6 +123,7 @@
 
     resize() {
       const width = this.plot.clientWidth;
+      if (this.due) return;
       if (!this.u) { if (width) this.draw(); return; }
       if (width && width !== this.u.width) this.u.setSize({ width, height: this.height(width) });
     }

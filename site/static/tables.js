@@ -54,16 +54,27 @@
 
     connectedCallback() {
       if (!this.box) this.build();
-      this.resizes = new ResizeObserver(() => this.fit());
+      this.resizes = new ResizeObserver(() => { if (this.clientWidth !== this.fitted) this.fit(); });
       this.resizes.observe(this);
-      this.draw();
+      this.drawSoon();
     }
 
     disconnectedCallback() { this.resizes.disconnect(); }
 
     attributeChangedCallback(name, before, after) {
       if (before !== after) this.at = -1;
-      if (this.box) this.draw();
+      this.drawSoon();
+    }
+
+    // drawSoon draws when the page is complete, but before the browser shows it. Otherwise, the
+    // browser would compute the layout of incomplete pages.
+    drawSoon() {
+      if (this.due) return;
+      this.due = true;
+      queueMicrotask(() => {
+        this.due = false;
+        if (this.box && this.isConnected) this.draw();
+      });
     }
 
     build() {
@@ -76,7 +87,7 @@
       this.columns = make("colgroup", this.table, {});
       this.head = make("tr", make("thead", this.table, {}), {});
       this.body = make("tbody", this.table, {});
-      this.box.addEventListener("scroll", () => this.fill());
+      this.box.addEventListener("scroll", () => { this.scrolled = true; this.fill(); });
       this.table.addEventListener("keydown", (e) => this.key(e));
       this.table.addEventListener("focus", () => { if (this.at < 0) this.go(Math.max(this.data ? this.data.selected : 0, 0)); });
       this.body.addEventListener("click", (e) => {
@@ -104,7 +115,8 @@
       if (data.order !== this.order) {
         this.order = data.order;
         this.at = this.selected = -1;
-        this.box.scrollTop = 0;
+        if (this.scrolled) this.box.scrollTop = 0;
+        this.scrolled = false;
         this.table.removeAttribute("aria-activedescendant");
         this.folded = data.folded.slice(); // by row; the reader changes it by folding and unfolding
         this.shown = null;
@@ -192,7 +204,7 @@
 
     // fit sets the height of the block to the height of all rows.
     fit() {
-      if (!this.data || !this.clientWidth) return;
+      if (!this.data || !(this.fitted = this.clientWidth)) return;
       const count = Math.min(this.count(), +this.getAttribute("rows") || 18);
       while (this.body.children.length > count) this.body.lastChild.remove();
       while (this.body.children.length < count) this.body.append(document.createElement("tr"));
@@ -206,14 +218,16 @@
       const extra = this.box.offsetHeight - this.box.clientHeight; // height of the horizontal scroll bar
       this.box.style.height = table + extra + "px";
       this.tall.style.height = table + Math.min((this.count() - count) * row, mostHigh) + "px";
-      this.fill();
+      if (this.top() !== this.first) this.fill();
     }
 
-    // top returns the first visible row.
+    // top returns the first visible row. A box that was never scrolled is not measured, because the
+    // browser would have to compute the layout.
     top() {
       const hidden = this.count() - this.body.children.length;
+      if (hidden <= 0 || !this.scrolled) return 0;
       const way = this.box.scrollHeight - this.box.clientHeight;
-      if (hidden <= 0 || way <= 0) return 0;
+      if (way <= 0) return 0;
       return Math.min(hidden, Math.round(this.box.scrollTop / way * hidden));
     }
 
@@ -278,6 +292,7 @@
       if (middle) first = row - (count >> 1);
       else first = row < first ? row : row - count + 1;
       first = Math.min(Math.max(first, 0), hidden);
+      this.scrolled = true;
       this.box.scrollTop = first / hidden * (this.box.scrollHeight - this.box.clientHeight);
       this.fill();
     }

@@ -131,8 +131,8 @@ func TestSpeed(t *testing.T) {
 	}
 }
 
-// brushes drags across the timeline with the mouse, each time over another part of the run. It returns
-// the times in milliseconds from releasing the button to the frame that shows the ranking of the
+// brushes drags across the timeline with the mouse, each time over a part of the run with another
+// length, so that the ranking changes even if the program does the same all the time. It returns the times in milliseconds from releasing the button to the frame that shows the ranking of the
 // source lines of that part, or nil if there is no timeline.
 func (p *tab) brushes(rounds int) (took []float64) {
 	eval[any](p, toView("code"))
@@ -160,7 +160,7 @@ func (p *tab) brushes(rounds int) (took []float64) {
 		from := 0.05 * float64(1+i)
 		release := p.drag(at(from), box[1])
 		p.do("drag", chromedp.MouseEvent("mouseMoved", at(from+0.2), box[1], chromedp.ButtonLeft))
-		release(at(from+0.4), box[1])
+		release(at(from+0.4-0.02*float64(i)), box[1])
 		p.wait("the part of the run", `window.times.took`)
 		took = append(took, eval[float64](p, `window.times.took`))
 	}

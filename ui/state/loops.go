@@ -143,6 +143,19 @@ func (l *Loops) Counted(levels []hierarchy.Cache) bool {
 	return l.reply.Table("misses") != nil && slices.Equal(l.asked, LoopsQuestion(levels, EachLoop).Words)
 }
 
+// CountedIn reports whether the misses in caches with these sizes, ways and lines are known. Their
+// latencies may differ.
+func (l *Loops) CountedIn(levels []hierarchy.Cache) bool {
+	same := func(a, b string) bool { return withoutLatency(a) == withoutLatency(b) }
+	return l.reply.Table("misses") != nil && slices.EqualFunc(l.asked, LoopsQuestion(levels, EachLoop).Words, same)
+}
+
+// withoutLatency removes the latency from a line that describes a cache.
+func withoutLatency(line string) string {
+	parts := strings.Split(line, ",")
+	return strings.Join(slices.DeleteFunc(parts, func(part string) bool { return strings.HasPrefix(part, "latency=") }), ",")
+}
+
 func (l *Loops) cell(row int, key string) report.Value {
 	if r := &l.rows[row]; r.of != nil {
 		return cell(r.of, r.row, key)
