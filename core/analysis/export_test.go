@@ -52,3 +52,10 @@ func LimitTimeline(places int) (undo func()) {
 	timelinePlaces = places
 	return func() { timelinePlaces = before }
 }
+
+// LimitRegions limits marked regions to a number until undo is called.
+func LimitRegions(most int) (undo func()) {
+	before := mostRegions
+	mostRegions = most
+	return func() { mostRegions = before }
+}

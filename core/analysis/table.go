@@ -8,6 +8,7 @@ import (
 	"github.com/stackglass/stackglass/core/analysis/footprint"
 	"github.com/stackglass/stackglass/core/analysis/locality"
 	"github.com/stackglass/stackglass/core/analysis/nests"
+	"github.com/stackglass/stackglass/core/analysis/regions"
 	"github.com/stackglass/stackglass/core/analysis/sharing"
 	"github.com/stackglass/stackglass/core/analysis/sites"
 	"github.com/stackglass/stackglass/core/profile"
@@ -43,6 +44,7 @@ const (
 	// lifetimes of memory blocks, members of structures, and maps of addresses and time; only together
 	// with Default
 	Data
+	Regions // the regions that the program has marked
 )
 
 // Usual selects the analyses that the page and the command run unless the user chooses others:
@@ -166,6 +168,12 @@ func registrations() []registration {
 			},
 			graft: func(to, from *profile.Profile) { to.Data = from.Data },
 		},
+		{
+			tag: Regions, name: "regions", bounded: true, inSample: Sampling.KeepsLines,
+			make: func(m *maker) Analysis {
+				return regions.New(m.program, m.part.is || m.spec.Start > 0, m.spec.Start, mostRegions)
+			},
+		},
 	}
 }
 
@@ -175,6 +183,9 @@ var loopBytes uint64 = nests.MostBytes
 
 // timelinePlaces is the maximum number of places of a timeline. Tests set a lower limit.
 var timelinePlaces = profile.MostTimelinePlaces
+
+// mostRegions is the maximum number of marked regions. Tests set a lower limit.
+var mostRegions = profile.MostRegions
 
 // Wanted contains the analyses that a sample is to estimate.
 type Wanted struct {

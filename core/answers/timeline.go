@@ -1,7 +1,10 @@
 package answers
 
 import (
+	"strconv"
+
 	"github.com/stackglass/stackglass/core/attribution"
+	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/report"
 )
 
@@ -75,7 +78,36 @@ func Timeline(s *Sites, memory float64) []report.Table {
 		}
 		tables = append(tables, lanes)
 	}
+	if s.Profile.Regions != nil {
+		tables = append(tables, Regions(s.Profile))
+	}
 	return tables
+}
+
+// Regions returns a table of the regions that the program has marked. The profile must have regions.
+func Regions(p *profile.Profile) report.Table {
+	t := report.Table{Key: "regions", Title: "Marked regions", Columns: report.Columns("name", "thread", "depth",
+		"from_reference=from reference", "to_reference=to reference", "references", "share=of the run", "times")}
+	for i := range p.Regions.List {
+		r := &p.Regions.List[i]
+		t.Add(report.TextOf(r.Name), report.Count(uint64(r.Thread)), report.Count(uint64(r.Depth)), report.Count(r.From), report.Count(r.To),
+			report.Count(r.References()), report.Share(r.References(), p.Totals.AllReferences()), report.Count(r.Times))
+	}
+	return t
+}
+
+// RegionDoubts returns warnings about the marked regions of a profile.
+func RegionDoubts(p *profile.Profile) (list []string) {
+	most := report.Count(profile.MostRegions).Plain()
+	switch r := p.Regions; {
+	case r == nil:
+	case r.TooMany:
+		list = append(list, "the marked regions are not listed, because they have more than "+most+" combinations of name, thread and depth; mark fewer regions")
+	case r.Gap > 0:
+		list = append(list, "the run has more than "+most+" marked regions; regions with the same name, thread and depth are joined if fewer than "+
+			strconv.FormatUint(r.Gap, 10)+" references lie between them, and the column times states how many were joined")
+	}
+	return list
 }
 
 // CyclesOverTime returns the estimated cycles of memory accesses in each window: the hits in each level,

@@ -40,6 +40,7 @@ type Profile struct {
 	Calls           *Calls    // nil without Sites or Blocks
 	Timeline        *Timeline // Sites and Calls over time; nil without Sites, in profiles of earlier versions, and in samples
 	Data            *Data
+	Regions         *Regions // nil if the program marked no regions, and in profiles of earlier versions
 
 	Sources []trace.SourceFile // source files of the program, for the lines that sites refer to; not part of the digest
 
@@ -231,6 +232,7 @@ type Segment struct {
 	Shelved       []byte         // stack: positions of the stacks in the spill store; nil if Lines contains the stacks
 	LastUses      []byte         // analysis/footprint: the last accesses to lines
 	Structures    []byte         // analysis/structures: blocks, visits and the stack
+	Regions       []byte         // analysis/regions: regions, and where open regions end
 }
 
 // SegmentLines is the state of one line size at the end of a segment.

@@ -103,6 +103,10 @@ package profile
 //	      (bin - (previous + 1), count); of each pair of members visits to both; and a map: bytes
 //	      of a row; rows; list of cells, each: 64 column + row - (previous + 1); list of
 //	      (class of distances - (previous + 1), count)
+//	REGN  1 if there are too many regions, otherwise 0; the gap below which regions are joined;
+//	      list of strings, which are their index below; list of marked regions, each: name;
+//	      thread; depth; first reference - previous, as a difference modulo 2^64; references;
+//	      regions joined; references between them
 //	smpi  confidence intervals of a sample: half-widths, or (low, high); each list has its own
 //	      length: of each core in SHAR 0, or 1 + list of (low, high) of its private
 //	      misses; of coherent ones; first accesses; coherence misses; invalidations;
@@ -131,6 +135,7 @@ package profile
 //	segl  when lines were last used, in the format of package analysis/footprint
 //	segd  blocks of memory, visits to elements and the stack, in the format of package
 //	      analysis/structures
+//	segr  marked regions, and where they end, in the format of package analysis/regions
 //	END.  32 bytes: the digest
 //
 // A section whose tag begins in lower case is optional: readers may skip it and the digest does not
@@ -231,6 +236,7 @@ var forms = []form{
 	optional("CALL", func(p *Profile) **Calls { return &p.Calls }),
 	optional("TIME", func(p *Profile) **Timeline { return &p.Timeline }),
 	optional("DATA", func(p *Profile) **Data { return &p.Data }),
+	optional("REGN", func(p *Profile) **Regions { return &p.Regions }),
 }
 
 const onceSections = 3
@@ -253,6 +259,7 @@ var states = []stateForm{
 	{"segf", func(s *Segment) *[]byte { return &s.Shelved }},
 	{"segl", func(s *Segment) *[]byte { return &s.LastUses }},
 	{"segd", func(s *Segment) *[]byte { return &s.Structures }},
+	{"segr", func(s *Segment) *[]byte { return &s.Regions }},
 }
 
 func (p *Profile) writeLocality(w *writer) {

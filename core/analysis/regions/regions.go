@@ -1,0 +1,369 @@
+// Package regions records when the regions begin and end that a program has marked with
+// stackglass_begin and stackglass_end. Regions of a thread can be nested.
+//
+// The memory is bounded. If there are more than [profile.MostRegions] regions, regions with the same
+// name, thread and depth are joined if fewer references lie between them than a gap. The gap doubles
+// until there are few enough regions. A part of a trace never has more regions than the whole trace for
+// the same gap, so the result does not depend on how the trace is divided.
+//
+// A segment does not know the regions that are open at its beginning. Depths in a segment therefore
+// count from its beginning and can be negative, and the segment lists the ends of those regions.
+package regions
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/stackglass/stackglass/core/analysis/contract"
+	"github.com/stackglass/stackglass/core/codec"
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// Analysis records the regions. Use [New] to create one; the zero value is not usable.
+type Analysis struct {
+	program func() *trace.Program
+	segment bool
+	most    int // maximum number of regions
+
+	at      uint64 // number of references so far, in the whole trace
+	gap     uint64
+	tooMany bool
+	off     bool // an earlier version, which did not record regions, analysed a part of the run
+	list    []*region
+	latest  map[key]*region // the latest region with each key
+	threads map[uint32]*thread
+	order   []uint32 // keys of threads, in the order of their first events
+}
+
+// key identifies regions that can be joined.
+type key struct {
+	name   string
+	thread uint32
+	depth  int64
+}
+
+type region struct {
+	key
+	from, to       uint64 // to is only set after the region has ended
+	times, between uint64
+	into           *region // the region to which the region was joined; nil: none
+}
+
+// thread contains the open regions of a thread, and the ends of regions that were open at the
+// beginning of the segment.
+type thread struct {
+	open []*region
+	ends []uint64
+}
+
+var (
+	_ contract.Analysis = (*Analysis)(nil)
+	_ contract.Joiner   = (*Analysis)(nil)
+)
+
+// New returns an analysis of a trace, or of a segment after the first start references. most is the
+// maximum number of regions.
+func New(program func() *trace.Program, segment bool, start uint64, most int) *Analysis {
+	return &Analysis{program: program, segment: segment, most: most, at: start, latest: map[key]*region{}, threads: map[uint32]*thread{}}
+}
+
+// Takes implements [contract.Analysis].
+func (a *Analysis) Takes() (events trace.Kinds, sites, pcs bool) {
+	return 1<<trace.RegionBegin | 1<<trace.RegionEnd, false, false
+}
+
+// Consume counts references, and records the regions that begin or end between them.
+func (a *Analysis) Consume(b *trace.Batch) error {
+	for i, k := range b.Kind {
+		if k.IsReference() {
+			a.at++
+			continue
+		}
+		if k != trace.RegionBegin && k != trace.RegionEnd || a.tooMany || a.off {
+			continue
+		}
+		number := uint32(0)
+		if b.Thread != nil {
+			number = b.Thread[i]
+		}
+		t := a.thread(number)
+		if k == trace.RegionEnd {
+			a.end(t, a.at)
+			continue
+		}
+		name := ""
+		if p := a.program(); p != nil && b.Addr[i] < uint64(len(p.Tags)) {
+			name = p.Tags[b.Addr[i]]
+		}
+		t.open = append(t.open, a.add(region{key: key{name, number, t.depth()}, from: a.at, times: 1}))
+		a.bound()
+	}
+	return nil
+}
+
+func (a *Analysis) thread(number uint32) *thread {
+	t := a.threads[number]
+	if t == nil {
+		t = &thread{}
+		a.threads[number], a.order = t, append(a.order, number)
+	}
+	return t
+}
+
+// depth returns the number of open regions, without the regions that were open at the beginning of
+// the segment.
+func (t *thread) depth() int64 { return int64(len(t.open)) - int64(len(t.ends)) }
+
+// end ends the innermost region of a thread. In a trace whose beginning was skipped, ends of regions
+// that began earlier have no effect.
+func (a *Analysis) end(t *thread, at uint64) {
+	if n := len(t.open); n > 0 {
+		t.open[n-1].to = at
+		t.open = t.open[:n-1]
+	} else if a.segment {
+		t.ends = append(t.ends, at)
+	}
+}
+
+// add adds a region, or joins it to the region before it. It returns the region that now contains the
+// added region.
+func (a *Analysis) add(r region) *region {
+	if before := a.latest[r.key]; before != nil && before.takes(&r, a.gap) {
+		return before
+	}
+	a.list = append(a.list, &r)
+	a.latest[r.key] = &r
+	return &r
+}
+
+// takes joins the following region with the same key, if fewer than gap references lie between both.
+func (r *region) takes(next *region, gap uint64) bool {
+	between := next.from - r.to
+	if between >= gap {
+		return false
+	}
+	r.to, r.times, r.between = next.to, r.times+next.times, r.between+between+next.between
+	return true
+}
+
+// bound doubles the gap while there are too many regions.
+func (a *Analysis) bound() {
+	for len(a.list) > a.most && !a.tooMany {
+		a.widen(max(1, 2*a.gap))
+	}
+}
+
+// widen joins the regions that have fewer references between them than a larger gap.
+func (a *Analysis) widen(gap uint64) {
+	if gap <= a.gap {
+		return
+	}
+	a.gap = gap
+	if gap > 1<<62 { // all regions that can be joined are joined
+		a.drop()
+		return
+	}
+	clear(a.latest)
+	list := a.list[:0]
+	for _, r := range a.list {
+		if before := a.latest[r.key]; before != nil && before.takes(r, gap) {
+			r.into = before
+			continue
+		}
+		list = append(list, r)
+		a.latest[r.key] = r
+	}
+	clear(a.list[len(list):])
+	a.list = list
+	for _, t := range a.threads {
+		for i, r := range t.open {
+			if r.into != nil {
+				t.open[i] = r.into
+			}
+		}
+	}
+}
+
+// drop forgets all regions, because there are too many.
+func (a *Analysis) drop() {
+	a.tooMany, a.gap = true, 0
+	a.list, a.order = nil, nil
+	clear(a.latest)
+	clear(a.threads)
+}
+
+// Result implements [contract.Analysis].
+func (a *Analysis) Result(p *profile.Profile, state bool) {
+	if state {
+		w := codec.Writer(nil)
+		a.code(w)
+		p.Segment.Regions = w.Out
+	}
+	if a.off || len(a.list) == 0 && !a.tooMany {
+		return
+	}
+	open := map[*region]bool{}
+	for _, t := range a.threads {
+		for _, r := range t.open {
+			open[r] = true
+		}
+	}
+	p.Regions = &profile.Regions{Gap: a.gap, TooMany: a.tooMany}
+	for _, r := range a.list {
+		to := r.to
+		if open[r] {
+			to = a.at
+		}
+		p.Regions.List = append(p.Regions.List, profile.Region{
+			Name: r.name, Thread: r.thread, Depth: uint32(max(r.depth, 0)), From: r.from, To: to, Times: r.times, Between: r.between,
+		})
+	}
+}
+
+// Close does nothing, because Result needs all data.
+func (a *Analysis) Close() {}
+
+var errState = errors.New("the marked regions in the checkpoint are damaged; analyse the trace again from its start")
+
+// code reads or writes the state.
+func (a *Analysis) code(c *codec.Coder) {
+	c.Flags(&a.tooMany, &a.off)
+	c.U64s(&a.at, &a.gap)
+	last := uint64(0)
+	codec.Slice(c, &a.list, 6, func(of **region) {
+		if c.Reads() {
+			*of = &region{}
+		}
+		r, depth := *of, uint64((*of).depth)
+		c.Text(&r.name)
+		c.U32(&r.thread)
+		zero := uint64(0)
+		c.Near(&depth, &zero)
+		r.depth = int64(depth)
+		c.Delta(&r.from, &last)
+		c.U64s(&r.to, &r.times, &r.between)
+	})
+	number := map[*region]uint64{}
+	for i, r := range a.list {
+		number[r] = uint64(i)
+	}
+	codec.Slice(c, &a.order, 3, func(of *uint32) {
+		c.U32(of)
+		if c.Reads() {
+			a.threads[*of] = &thread{}
+		}
+		t := a.threads[*of]
+		codec.Slice(c, &t.open, 1, func(r **region) {
+			n := number[*r]
+			if codec.Below(c, &n, uint64(len(a.list))); !c.Failed() {
+				*r = a.list[n]
+			}
+		})
+		codec.Slice(c, &t.ends, 1, c.U64)
+	})
+}
+
+// read returns the analysis of a saved state.
+func (a *Analysis) read(state []byte, segment bool) (*Analysis, error) {
+	next := New(a.program, segment, 0, a.most)
+	if state == nil {
+		next.off = true
+		return next, nil
+	}
+	r := codec.Reader(state)
+	next.code(r)
+	if r.Failed() || r.More() || len(next.list) > a.most || len(next.threads) != len(next.order) || next.gap&(next.gap-1) != 0 || next.gap > 1<<62 {
+		return nil, errState
+	}
+	for _, of := range next.list {
+		if of.times == 0 || next.latest[of.key] != nil && of.from < next.latest[of.key].to {
+			return nil, errState
+		}
+		next.latest[of.key] = of
+	}
+	for _, t := range next.threads {
+		if slices.Contains(t.open, nil) {
+			return nil, errState
+		}
+	}
+	return next, nil
+}
+
+// Restore implements [contract.Analysis].
+func (a *Analysis) Restore(p *profile.Profile) error {
+	saved, err := a.read(p.Segment.Regions, a.segment)
+	if err != nil {
+		return err
+	}
+	at := p.Segment.Start + p.Totals.AllReferences()
+	if saved.off {
+		saved.at = at
+	}
+	if saved.at != at {
+		return errState
+	}
+	*a = *saved
+	return nil
+}
+
+// Joins implements [contract.Joiner]. If a segment ends more regions than are open, its depths differ
+// from the depths in the whole trace.
+func (a *Analysis) Joins(next *profile.Profile) (now, later bool) {
+	if next == nil || a.off || a.tooMany || a.segment {
+		return true, true
+	}
+	of, err := a.read(next.Segment.Regions, true)
+	if err != nil || of.off {
+		return true, true
+	}
+	if of.tooMany {
+		return false, true // it is unknown which regions the segment ends
+	}
+	for number, t := range of.threads {
+		if open := a.threads[number]; len(t.ends) > 0 && (open == nil || len(t.ends) > len(open.open)) {
+			return false, true
+		}
+	}
+	return true, true
+}
+
+// Append implements [contract.Analysis].
+func (a *Analysis) Append(next *profile.Profile) error {
+	of, err := a.read(next.Segment.Regions, true)
+	if err != nil {
+		return err
+	}
+	a.at += next.Totals.AllReferences()
+	if joins, _ := a.Joins(next); of.off || !joins && !of.tooMany {
+		a.off = true
+	}
+	if of.tooMany || a.tooMany || a.off {
+		a.drop()
+		a.tooMany = !a.off
+		return nil
+	}
+	a.widen(of.gap)
+	depths := map[uint32]int64{}
+	for _, number := range of.order {
+		t := a.thread(number)
+		depths[number] = t.depth()
+		for _, at := range of.threads[number].ends {
+			a.end(t, at)
+		}
+	}
+	in := map[*region]*region{}
+	for _, r := range of.list {
+		moved := *r
+		moved.depth += depths[r.thread]
+		in[r] = a.add(moved)
+	}
+	for _, number := range of.order {
+		t := a.threads[number]
+		for _, r := range of.threads[number].open {
+			t.open = append(t.open, in[r])
+		}
+	}
+	a.bound()
+	return nil
+}
