@@ -7,6 +7,7 @@ import (
 
 	verbs "github.com/stackglass/stackglass/core/ask"
 	"github.com/stackglass/stackglass/core/ask/program"
+	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/report"
 	"github.com/stackglass/stackglass/ui/state"
 )
@@ -109,5 +110,36 @@ func TestTimeline(t *testing.T) {
 	for _, link := range []string{"5..2", "x..y", "999999999999..9999999999999", "1..2", "0..0", "..", "18446744073709551615..18446744073709551616"} {
 		d.app.Navigate("#" + d.app.Screen.With(state.TabCode).Hash() + "&range=" + link)
 		d.wants(`id="timeline"`, `id="code-summary"`)
+	}
+}
+
+// Marked regions are bands of the timeline. A band leads to the windows that contain the region.
+func TestRegionBands(t *testing.T) {
+	d := newDesk(t)
+	d.app.Offer(demoItem())
+	d.app.Navigate("#" + d.app.Screen.With(state.TabCode).Hash())
+	window := d.timeline.Window
+	d.act(func() {
+		d.app.result.Profile.Regions = &profile.Regions{Gap: 2, List: []profile.Region{
+			{Name: "run", Thread: 1, From: 0, To: 4 * window, Times: 1},
+			{Name: "solve", Thread: 1, Depth: 1, From: window + 10, To: 3*window - 10, Times: 3, Between: 2},
+			{Name: "run", Thread: 1, From: 5 * window, To: 6 * window, Times: 1},
+		}}
+		d.app.line = timelineState{}
+		d.app.drawCharts()
+	})
+	got := d.timeline.Regions
+	if len(got) != 3 || got[0].Row != 0 || got[1].Row != 1 || got[2].Number != got[0].Number || got[1].Number == got[0].Number || got[0].To != 4 {
+		t.Fatalf("the regions are %+v", got)
+	}
+	if text := got[1].Text; !strings.HasPrefix(text, "Region solve: references ") || !strings.HasSuffix(text, ", 3 regions with 2 references between them.") {
+		t.Errorf("the region is described as %q", text)
+	}
+	if text := d.timeline.Summary; !strings.Contains(text, "3 marked regions. The run has more than 4096 marked regions.") {
+		t.Errorf("the summary is %q", text)
+	}
+	d.app.BrushRange(1, 3, true)
+	if text := d.lastSaid(); !strings.HasSuffix(text, " Marked region solve, rounded to windows.") {
+		t.Errorf("the page says %q", text)
 	}
 }

@@ -1,5 +1,5 @@
 // The timeline: draws what Go hands over where an <sg-timeline> stands: the miss
-// ratio of each level, the cycles of an access, the phases, and the threads, over the run. A range is
+// ratio of each level, the cycles of an access, the phases, the marked regions, and the threads, over the run. A range is
 // brushed with the pointer or the keys; Go hears of it, and says in words what
 // it is.
 "use strict";
@@ -76,7 +76,11 @@
       const cost = data.cycles.length ? Math.round(em * 1.5) : 0;
       this.bandsFrom = area + 2 + (cost && cost + 2);
       this.bandsTo = this.bandsFrom + band;
-      const height = this.bandsTo + (lanes.length ? 2 + lanes.length * lane : 0);
+      // In a narrow window, only the outer regions are drawn.
+      this.rowHigh = Math.round(em * 1.15);
+      const rows = Math.min(data.regions.reduce((n, r) => Math.max(n, r.row + 1), 0), narrow ? 2 : Infinity);
+      this.regionsTo = this.bandsTo + (rows && 2 + rows * this.rowHigh);
+      const height = this.regionsTo + (lanes.length ? 2 + lanes.length * lane : 0);
       this.canvas.width = Math.round(full * ratio);
       this.canvas.height = Math.round(height * ratio);
       this.canvas.style.setProperty("width", full + "px");
@@ -87,8 +91,9 @@
       ctx.fillRect(0, 0, full, height);
       this.areas(ctx, area, em, font.fontFamily);
       if (cost) this.cycles(ctx, area + 2, cost, em, font.fontFamily);
-      this.bands(ctx, band, em, font.fontFamily);
-      lanes.forEach((l, i) => this.lane(ctx, l, this.bandsTo + 2 + i * lane, lane - 1, em, font.fontFamily));
+      for (const b of data.bands) this.band(ctx, b, this.bandsFrom, band, em, font.fontFamily, 0.22);
+      for (const r of data.regions) if (r.row < rows) this.band(ctx, r, this.bandsTo + 2 + r.row * this.rowHigh, this.rowHigh - 1, em, font.fontFamily, 0.1);
+      lanes.forEach((l, i) => this.lane(ctx, l, this.regionsTo + 2 + i * lane, lane - 1, em, font.fontFamily));
       this.brush(ctx, height, em);
       this.say();
     }
@@ -152,28 +157,41 @@
       }
     }
 
-    // bands draws the phases. A phase that occurs again has the same colour.
-    bands(ctx, height, em, family) {
+    // band draws a phase or a region. A phase or a region that occurs again has the same colour.
+    band(ctx, b, top, height, em, family, fill) {
       const hues = ["level1", "level3", "side-b", "side-a", "level2", "memory"];
       ctx.textBaseline = "middle";
       ctx.textAlign = "left";
       ctx.font = em * 0.8 + "px " + family;
-      for (const b of data.bands) {
-        const from = this.x(b.from), to = Math.max(this.x(b.to) - 1, from + 1);
-        ctx.fillStyle = style(hues[(b.number - 1) % hues.length]);
-        ctx.globalAlpha = 0.22;
-        ctx.fillRect(from, this.bandsFrom, to - from, height);
-        ctx.globalAlpha = 1;
-        ctx.fillRect(from, this.bandsFrom, to - from, 2);
-        let text = b.label;
-        const room = to - from - em * 0.5;
-        if (ctx.measureText(text).width > room) {
-          while (text.length > 2 && ctx.measureText(text + "…").width > room) text = text.slice(0, -1);
-          text = text.length > 2 ? text + "…" : "";
-        }
-        ctx.fillStyle = style("ink");
-        ctx.fillText(text, from + em * 0.3, this.bandsFrom + height / 2 + 1);
+      const from = this.x(b.from), to = Math.max(this.x(b.to) - 1, from + 1);
+      ctx.fillStyle = style(hues[(b.number - 1) % hues.length]);
+      ctx.globalAlpha = fill;
+      ctx.fillRect(from, top, to - from, height);
+      ctx.globalAlpha = 1;
+      ctx.fillRect(from, top, to - from, 2);
+      let text = b.label;
+      const room = to - from - em * 0.5;
+      if (room < em) return;
+      if (ctx.measureText(text).width > room) {
+        while (text.length > 2 && ctx.measureText(text + "…").width > room) text = text.slice(0, -1);
+        text = text.length > 2 ? text + "…" : "";
       }
+      ctx.fillStyle = style("ink");
+      ctx.fillText(text, from + em * 0.3, top + height / 2 + 1);
+    }
+
+    // region returns the region at the pointer.
+    region(e) {
+      const box = this.canvas.getBoundingClientRect(), y = e.clientY - box.top, at = this.window(e);
+      if (y < this.bandsTo || y >= this.regionsTo) return null;
+      const row = Math.floor((y - this.bandsTo - 2) / this.rowHigh);
+      return data.regions.find((r) => r.row === row && at >= r.from && at < r.to) || null;
+    }
+
+    // windowsOf returns the windows of a phase, or the windows that contain a part of a region.
+    windowsOf(b) {
+      const from = Math.floor(b.from);
+      return [from, Math.max(Math.ceil(b.to), from + 1)];
     }
 
     lane(ctx, lane, y, height, em, family) {
@@ -221,9 +239,10 @@
     say() {
       const at = this.hover;
       this.plot.setAttribute("aria-label", data.title + ". " + data.summary + " " + data.sentence +
-        " Arrow keys move the range, with Shift its end; Page Up and Page Down choose a phase; Escape chooses the whole run.");
+        " Arrow keys move the range, with Shift its end; Page Up and Page Down choose a phase" + (data.regions.length ? ", with Shift a marked region" : "") + "; Escape chooses the whole run.");
       this.readout.classList.toggle("idle", at === null || at === undefined);
       if (at === null || at === undefined) { this.readout.textContent = data.sentence; return; }
+      if (this.over) { this.readout.textContent = this.over.text; return; }
       const i = Math.min(Math.floor(at), data.windows - 1), band = data.bands.find((b) => i >= b.from && i < b.to);
       this.readout.textContent = count((i + data.first) * data.window) + "–" + count(Math.min((i + 1) * data.window, data.references) + data.first * data.window) + " references: " +
         data.levels.map((l) => l.label + " misses " + percent(l.y[i]) + " of accesses").join(", ") + (data.cycles.length ? "; " + cyclesText(data.cycles[i]) + " memory cycles per access" : "") + (band ? "; phase " + band.number + ", mostly " + band.label : "") + ".";
@@ -235,7 +254,7 @@
       const at = this.window(e), [from, to] = this.range, box = this.canvas.getBoundingClientRect();
       const near = (window) => to > from && Math.abs(this.x(window) - (e.clientX - box.left)) <= 7;
       this.held = { start: near(from) ? to : near(to) ? from : Math.min(Math.floor(at), data.windows - 1), x: e.clientX, range: null, handle: near(from) || near(to),
-        band: e.clientY - box.top >= this.bandsFrom && e.clientY - box.top <= this.bandsTo ? data.bands.find((b) => at >= b.from && at < b.to) : null };
+        band: e.clientY - box.top >= this.bandsFrom && e.clientY - box.top < this.bandsTo ? data.bands.find((b) => at >= b.from && at < b.to) : this.region(e) };
       this.hover = null;
       onRange(-1, -1, false); // until the pointer is released, all changes are one step of the history
     }
@@ -245,6 +264,7 @@
       const at = this.window(e), held = this.held;
       if (!held) {
         this.hover = at;
+        this.over = this.region(e);
         this.hoverX = e.clientX - this.canvas.getBoundingClientRect().left;
         this.draw();
         return;
@@ -263,7 +283,7 @@
       const held = this.held;
       this.held = null;
       if (!held) return;
-      if (held.range) { data.from = held.range[0]; data.to = held.range[1]; send(...held.range); } else if (held.band) this.choose(held.band.from, held.band.to, true);
+      if (held.range) { data.from = held.range[0]; data.to = held.range[1]; send(...held.range); } else if (held.band) this.choose(...this.windowsOf(held.band), true);
       else if (!held.handle && data.to > data.from) {
         const at = this.window(e);
         if (at < data.from || at > data.to) this.choose(0, 0);
@@ -293,10 +313,13 @@
           if (e.key === "Home") from = 0; else to = n;
           break;
         case "PageUp": case "PageDown": {
-          const at = data.bands.findIndex((b) => b.from <= from && from < b.to);
-          const b = data.bands[!chosen ? (e.key === "PageDown" ? 0 : data.bands.length - 1) : Math.min(Math.max(at + (e.key === "PageDown" ? 1 : -1), 0), data.bands.length - 1)];
-          from = b.from;
-          to = b.to;
+          const list = e.shiftKey ? data.regions : data.bands, step = e.key === "PageDown" ? 1 : -1;
+          if (!list.length) return;
+          const is = (b) => { const w = this.windowsOf(b); return w[0] === from && w[1] === to; };
+          let at = this.chosen && list.includes(this.chosen) && is(this.chosen) ? list.indexOf(this.chosen) : list.findLastIndex((b) => Math.floor(b.from) <= from);
+          if (e.shiftKey && step > 0 && chosen && at >= 0 && !is(list[at]) && Math.floor(list[at].from) === from) at--;
+          this.chosen = list[!chosen ? (step > 0 ? 0 : list.length - 1) : Math.min(Math.max(at + step, 0), list.length - 1)];
+          [from, to] = this.windowsOf(this.chosen);
           break;
         }
         case "Escape":

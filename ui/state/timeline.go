@@ -2,6 +2,7 @@ package state
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -44,13 +45,32 @@ type Timeline struct {
 	Levels         []Series  // the share of accesses that miss in each level, by window
 	Bands          []Band
 	Lanes          []Series // accesses of threads, by window
-	From, To       int      // the chosen windows; both 0: the whole run
+	Regions        []RegionBand
+	From, To       int // the chosen windows; both 0: the whole run
 }
+
+// RegionBand is a region that the program has marked. From and To are in windows.
+type RegionBand struct {
+	From, To float64
+	Row      int // regions of one thread and depth are in one row
+	Number   int // number of the name, from 1
+	Label    string
+	Text     string // describes the region in words
+}
+
+// mostRegionRows is the maximum number of rows of regions in a timeline.
+const mostRegionRows = 6
 
 // Band is a phase: windows [From, To).
 type Band struct {
 	From, To, Number int
 	Label            string // function with the most accesses
+}
+
+// windows returns the windows that contain a part of the region.
+func (b *RegionBand) windows() (from, to int) {
+	from = int(b.From)
+	return from, max(int(math.Ceil(b.To)), from+1)
 }
 
 // Timeline returns the timeline for the levels of a hierarchy; nil if the profile has no timeline.
@@ -92,8 +112,57 @@ func (v *View) Timeline(levels []attribution.Attribution, memory float64) *Timel
 		}
 		t.Lanes = append(t.Lanes, Series{Label: "thread " + strconv.FormatUint(uint64(v.Profile.Totals.Threads[i]), 10), Y: y})
 	}
+	t.Regions = v.regionBands()
 	t.Summary = Plural(uint64(len(t.Bands)), "phase", "phases") + " in " + Plural(uint64(t.Windows), "window", "windows") + " of " + Count(float64(t.Window)) + " references."
+	if len(t.Regions) > 0 {
+		t.Summary += " " + Plural(uint64(len(t.Regions)), "marked region", "marked regions") + "."
+	}
+	for _, doubt := range answers.RegionDoubts(v.Profile) {
+		t.Summary += " " + doubtOf(doubt)
+	}
 	return t
+}
+
+// regionBands returns the marked regions of the first rows: first by thread, and then by depth.
+func (v *View) regionBands() (list []RegionBand) {
+	all := v.Profile.Regions
+	if all == nil {
+		return nil
+	}
+	type row struct{ thread, depth uint32 }
+	var rows []row
+	names := map[string]int{}
+	for i := range all.List {
+		r := &all.List[i]
+		if at := (row{r.Thread, r.Depth}); !slices.Contains(rows, at) {
+			rows = append(rows, at)
+		}
+		if names[r.Name] == 0 {
+			names[r.Name] = len(names) + 1
+		}
+	}
+	slices.SortFunc(rows, func(a, b row) int { return cmp.Or(cmp.Compare(a.thread, b.thread), cmp.Compare(a.depth, b.depth)) })
+	line := v.Profile.Timeline
+	window := func(reference uint64) float64 {
+		return float64(reference)/float64(line.References) - float64(line.First)
+	}
+	for i := range all.List {
+		r := &all.List[i]
+		band := RegionBand{From: window(r.From), To: window(r.To), Number: names[r.Name], Label: cmp.Or(r.Name, "(no name)"), Row: slices.Index(rows, row{r.Thread, r.Depth})}
+		if band.Row >= mostRegionRows {
+			continue
+		}
+		band.Text = "Region " + band.Label + ": references " + Exact(r.From) + " to " + Exact(r.To) + ", " + Percent(Ratio(r.References(), v.Profile.Totals.AllReferences())) + " of the run"
+		if len(v.Profile.Totals.Threads) > 1 {
+			band.Text += ", thread " + strconv.FormatUint(uint64(r.Thread), 10)
+		}
+		if r.Times > 1 {
+			band.Text += ", " + Exact(r.Times) + " regions with " + Exact(r.Between) + " references between them"
+		}
+		band.Text += "."
+		list = append(list, band)
+	}
+	return list
 }
 
 // windowsOf returns the windows of a range, which begins and ends at borders of windows.
@@ -141,11 +210,19 @@ func (t *Timeline) Choose(v *View, r Range) *Timeline {
 	var ok bool
 	if chosen.From, chosen.To, ok = windowsOf(v.Profile.Timeline, r); !ok {
 		chosen.From, chosen.To = 0, 0
-		chosen.Sentence = "Drag across the timeline, or click a phase, to see a part of the run."
+		if chosen.Sentence = "Drag across the timeline, or click a phase, to see a part of the run."; len(t.Regions) > 0 {
+			chosen.Sentence = "Drag across the timeline, or click a phase or a marked region, to see a part of the run."
+		}
 		return &chosen
 	}
 	r = v.RangeOf(chosen.From, chosen.To)
 	chosen.Sentence = "References " + Exact(r.From) + " to " + Exact(r.To) + ": " + Percent(Ratio(r.To-r.From, t.References)) + " of the run."
+	for i := range t.Regions {
+		if from, to := t.Regions[i].windows(); from == chosen.From && to == chosen.To {
+			chosen.Sentence += " Marked region " + t.Regions[i].Label + ", rounded to windows."
+			break
+		}
+	}
 	return &chosen
 }
 

@@ -39,8 +39,12 @@ func setTimeline(t *state.Timeline) {
 		band := &t.Bands[i]
 		return map[string]any{"from": band.From, "to": band.To, "number": band.Number, "label": band.Label}
 	})
+	regions := list(len(t.Regions), func(i int) any {
+		r := &t.Regions[i]
+		return map[string]any{"from": r.From, "to": r.To, "row": r.Row, "number": r.Number, "label": r.Label, "text": r.Text}
+	})
 	script("Timelines").Call("set", map[string]any{
 		"title": t.Title, "summary": t.Summary, "sentence": t.Sentence, "references": float64(t.References), "window": float64(t.Window),
-		"first": float64(t.First), "windows": t.Windows, "levels": series(t.Levels), "bands": bands, "cycles": floats(t.Cycles), "lanes": series(t.Lanes), "from": t.From, "to": t.To,
+		"first": float64(t.First), "windows": t.Windows, "levels": series(t.Levels), "bands": bands, "regions": regions, "cycles": floats(t.Cycles), "lanes": series(t.Lanes), "from": t.From, "to": t.To,
 	})
 }
