@@ -2192,6 +2192,7 @@ type CompareView struct {
 	Functions, Blocks      vugu.Builder
 	Sets, Footprint        vugu.Builder
 	Loops, LoopMisses      vugu.Builder
+	Calls                  vugu.Builder
 
 	Assumptions, Caveats, BlocksCaveats        vugu.Builder
 	CodeCaveats, PairsCaveats, CountersCaveats vugu.Builder
@@ -2208,6 +2209,7 @@ func newCompare(a *App) View {
 	}
 	c.Sets = &Figure{App: a, ID: "sets", Heat: true, Help: helpSets, Table: &DataTable{App: a, Chart: "sets", Inside: true}}
 	c.Footprint = newFigure(a, "footprint", helpFootprint)
+	c.Calls = newTable(a, "calls-compared")
 	c.Loops, c.LoopMisses = newTable(a, "loops-compared"), newTable(a, "loop-misses-compared")
 	c.Assumptions = &Caveats{ID: "compare-assumptions", List: c.assumptions, Words: state.Assumptions}
 	c.Caveats = &Caveats{ID: "compare-notes", List: func() []string { return a.comparison().Doubts(a.Machine()) }}
@@ -2518,6 +2520,46 @@ func (c *CompareView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 				}
 				addComponent(vgin, vgout, vgparent, c.Code)
 				addComponent(vgin, vgout, vgparent, c.CodeCaveats)
+			}
+		}
+		if c.tab() == state.TabCalls {
+			vgn = addElement(vgparent, "div\x00class\x00counters wide compared\x00id\x00compare-calls")
+			{
+				vgparent := vgn
+				_ = vgparent
+				vgn = addElement(vgparent, "fieldset\x00class\x00choices\x00id\x00compare-calls-by")
+				{
+					vgparent := vgn
+					_ = vgparent
+					addElement(vgparent, "legend\x00Call paths")
+					for _, by := range state.CallDirections()[:2] {
+						_ = by
+						vgn = addElement(vgparent, "label")
+						{
+							vgparent := vgn
+							_ = vgparent
+							vgn = addElement(vgparent, "input\x00type\x00radio\x00name\x00compare-calls-by")
+							setAttribute(vgn, "id", "compare-calls-by-"+by.Name)
+							setAttribute(vgn, "value", by.Name)
+							addProperty(vgn, "checked", c.App.comparedCalls() == by.Name)
+							addListener(vgn, "change", func(event vugu.DOMEvent) { c.App.ReadCalls(by.Name) })
+							vgn = addElement(vgparent, " span")
+							setText(vgn, by.Title)
+						}
+					}
+				}
+				vgn = addElement(vgparent, "div\x00class\x00slot")
+				{
+					vgparent := vgn
+					_ = vgparent
+					if c.App.table("calls-compared") != nil {
+						addComponent(vgin, vgout, vgparent, c.Calls)
+					}
+					if c.App.table("calls-compared") == nil {
+						vgn = addElement(vgparent, "p\x00class\x00second\x00id\x00compare-calls-pending")
+						setText(vgn, c.App.repliesWait())
+					}
+				}
 			}
 		}
 		if c.tab() == state.TabAssociativity {

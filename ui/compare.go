@@ -179,6 +179,14 @@ func (a *App) comparedCapacity() int {
 	return list[min(1, len(list)-1)]
 }
 
+// comparedCalls returns the direction in which the call paths of both runs are shown.
+func (a *App) comparedCalls() string {
+	if a.Screen.Calls == state.CallsUp {
+		return state.CallsUp
+	}
+	return state.CallsDown
+}
+
 // Waits implements [View].
 func (v *CompareView) Waits() string {
 	switch a := v.App; {
@@ -194,7 +202,7 @@ func (v *CompareView) Waits() string {
 // Placed implements [placed].
 func (v *CompareView) Placed() bool {
 	switch v.App.Screen.Tab {
-	case state.TabDiagnosis, state.TabCaches, state.TabCode, state.TabBlocks:
+	case state.TabDiagnosis, state.TabCaches, state.TabCode, state.TabCalls, state.TabBlocks:
 		return true
 	}
 	return false
@@ -230,6 +238,8 @@ func (v *CompareView) Draw() {
 		a.drawPairBlocks(c)
 	case state.TabLoops:
 		a.askBoth(state.TabLoops, state.LoopsQuestion(a.Levels()))
+	case state.TabCalls:
+		a.askBoth(state.TabCalls, state.CallsQuestion(a.Machine(), a.comparedCalls(), "", "", state.Range{}))
 	case state.TabFootprint:
 		a.draw(c.Footprint())
 	case state.TabAssociativity:
@@ -305,6 +315,14 @@ func (v *CompareView) Table(chart string) *state.Table {
 			}
 			return c.LoopMissesTable(both, machine, sort)
 		})
+	case "calls-compared":
+		direction := a.comparedCalls()
+		both, known := a.replies(state.CallsQuestion(machine, direction, "", "", state.Range{}))
+		if !known {
+			return nil
+		}
+		sort := a.Screen.Sort
+		return once(asked+" "+direction+" "+sort, func() *state.Table { return c.CallsTable(direction, both, machine, sort) })
 	case "sets":
 		return once(a.Screen.Sort, func() *state.Table { return c.SetsTable(a.Screen.Sort) })
 	case "footprint":

@@ -71,6 +71,17 @@ func TestComparePair(t *testing.T) {
 	d.app.Navigate("#" + d.app.Screen.With(state.TabLoops).Hash())
 	until(t, func() bool { return strings.Contains(d.html(), `id="table-loop-misses-compared"`) })
 	d.wants(`id="table-loops-compared"`, "Misses by loop, A and B")
+	d.app.Navigate("#" + d.app.Screen.With(state.TabCalls).Hash())
+	until(t, func() bool { return strings.Contains(d.html(), `id="table-calls-compared"`) })
+	d.wants("Misses by call path, A and B")
+	d.act(func() { d.app.SaveCSV("calls-compared") })
+	if csv := string(d.saved["Matrix multiplication-calls-compared.csv"]); !strings.HasPrefix(csv, "path,") || !strings.Contains(csv, "\nmain,both,L1_misses,") {
+		t.Errorf("call paths compared:\n%s", csv)
+	}
+	d.act(func() { d.app.ReadCalls(state.CallsUp) })
+	until(t, func() bool { return strings.Contains(d.html(), `id="table-calls-compared"`) })
+	d.app.Navigate("#" + d.app.Screen.With(state.TabLoops).Hash())
+	until(t, func() bool { return strings.Contains(d.html(), `id="table-loop-misses-compared"`) })
 	d.act(func() { d.app.SaveCSV("loop-misses-compared") })
 	if csv := string(d.saved["Matrix multiplication-loop-misses-compared.csv"]); !strings.HasPrefix(csv, "loop,level,in,number,a,b,") {
 		t.Errorf("loops compared:\n%s", csv)

@@ -193,6 +193,20 @@ func (c *Comparison) LoopsTable(replies [2]*answers.Reply, h hierarchy.Hierarchy
 	return a.byRow("Loops, A and B", words, sort, []string{"loop", "function"}, "references")
 }
 
+// CallsTable shows the misses of the call paths of both runs, in a direction.
+func (c *Comparison) CallsTable(direction string, replies [2]*answers.Reply, h hierarchy.Hierarchy, sort string) *Table {
+	key := "paths"
+	if direction == CallsUp {
+		key = "callers"
+	}
+	a := c.ask(c.replied("calls", key, replies, h), key)
+	var numbers []string
+	for _, l := range h.Levels {
+		numbers = append(numbers, l.Name+"_misses")
+	}
+	return a.byRow("Misses by call path, A and B", answerWords, sort, []string{"path", "file"}, append(numbers, "instructions", "calls")...)
+}
+
 // LoopMissesTable shows the misses of the loops of both runs in each level.
 func (c *Comparison) LoopMissesTable(replies [2]*answers.Reply, h hierarchy.Hierarchy, sort string) *Table {
 	a := c.ask(c.replied("loops", "misses", replies, h), "misses")

@@ -40,7 +40,7 @@ var tabs = [numTabs]struct {
 	TabCaches:        {"Caches", "caches", nothingMissing, ""},
 	TabAssociativity: {"Associativity", "associativity", missingSets, ""},
 	TabCode:          {"Code", "code", missingSites, ""},
-	TabCalls:         {"Calls", "calls", missingCalls, "Call paths of two runs cannot be compared here yet: look at A alone and at B alone, or run “stackglass compare A B --on calls”."},
+	TabCalls:         {"Calls", "calls", missingCalls, ""},
 	TabThreads:       {"Threads", "threads", missingThreads, ""},
 	TabCommunication: {"Communication", "communication", missingCommunication, ""},
 	TabLoops:         {"Loops", "loops", missingLoops, ""},
