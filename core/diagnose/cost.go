@@ -683,7 +683,7 @@ func (r *run) group() {
 	}
 	for _, at := range r.places {
 		at.irregular, at.spaced = share(at.irregular, at.wait), share(at.spaced, at.wait)
-		at.data = r.dataOf(at)
+		at.data = r.dataOf(at.sites)
 		most := 0.0
 		for l := range r.cost.levels {
 			sum := 0.0
@@ -717,12 +717,12 @@ func named(variable string) string {
 	return variable
 }
 
-// dataOf returns the names of the variables that a source location accesses, starting with the
-// variable that causes the longest waits.
-func (r *run) dataOf(at *place) string {
+// dataOf returns the names of the variables that sites access, starting with the variable that causes
+// the longest waits.
+func (r *run) dataOf(sites []int) string {
 	waits := map[string]float64{}
 	var names []string
-	for _, i := range at.sites {
+	for _, i := range sites {
 		name := r.cost.names[i]
 		if name == "" {
 			continue

@@ -2,6 +2,7 @@ package diagnose
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -60,7 +61,7 @@ func (r *run) chasing() {
 				continue
 			}
 			r.taken[at] = 1
-			r.add(at, Finding{Kind: PointerChasing, Cost: cost, Saved: t.saved * share(saved, all), Tried: true, Before: t.before, After: t.after,
+			r.add(at, Finding{Kind: PointerChasing, Data: t.data, unnamed: true, Cost: cost, Saved: t.saved * share(saved, all), Tried: true, Before: t.before, After: t.after,
 				Why:       chased(r.behind(at.level)),
 				Fix:       "allocate the elements from one array in the order in which they are visited, or keep the fields that the loop needs in an array instead of behind pointers",
 				How:       "The elements were laid out in the order in which this loop first reaches them, and the caches were simulated again with the changed addresses.",
@@ -73,18 +74,72 @@ func (r *run) chasing() {
 }
 
 // inOrderOf tries a layout with the elements in the order in which a source location first reaches
-// them. It returns nil if that is impossible.
-func (r *run) inOrderOf(at *place) *retrial {
-	sites := map[int]bool{}
-	for _, i := range at.sites {
-		if r.cost.run.scattered[i] && sum(r.cost.site[i]) > 0 {
-			sites[i] = true
+// them. It returns nil if that is impossible. If the location uses several arrays, such as the
+// elements of a list and an array with an index from the element, each is tried alone.
+func (r *run) inOrderOf(at *place) (best *retrial) {
+	for _, sites := range r.dataApart(at) {
+		if to := r.traversal(sites); to != nil {
+			if t := r.retry(to, pageShift); t != nil && (best == nil || t.saved > best.saved) {
+				t.data, best = cmp.Or(r.dataOf(slices.Sorted(maps.Keys(sites))), r.structureOf(sites)), t
+			}
 		}
 	}
-	if to := r.traversal(sites); to != nil {
-		return r.retry(to, pageShift)
+	return best
+}
+
+// mostApart is the maximum number of arrays whose elements are tried in another order.
+const mostApart = 2
+
+// dataApart returns the sites of a location with irregular addresses. Sites whose addresses are in
+// the same range are together. The ranges with the longest waits come first.
+func (r *run) dataApart(at *place) (list []map[int]bool) {
+	of := r.base()
+	if of == nil {
+		return nil
 	}
-	return nil
+	type extent struct {
+		record
+		sites map[int]bool
+		wait  float64
+	}
+	var all []extent
+	for _, i := range at.sites {
+		if n := &of.sites[i]; n.references > 0 && r.cost.run.scattered[i] && sum(r.cost.site[i]) > 0 {
+			all = append(all, extent{record{low: n.low, high: n.high}, map[int]bool{i: true}, sum(r.cost.site[i])})
+		}
+	}
+	slices.SortFunc(all, func(a, b extent) int { return cmp.Compare(a.low, b.low) })
+	apart := all[:0]
+	for _, a := range all {
+		if n := len(apart); n > 0 && a.low <= apart[n-1].high {
+			last := &apart[n-1]
+			last.high, last.wait = max(last.high, a.high), last.wait+a.wait
+			maps.Copy(last.sites, a.sites)
+		} else {
+			apart = append(apart, a)
+		}
+	}
+	slices.SortStableFunc(apart, func(a, b extent) int { return cmp.Compare(b.wait, a.wait) })
+	for _, a := range apart[:min(mostApart, len(apart))] {
+		list = append(list, a.sites)
+	}
+	return list
+}
+
+// structureOf returns the name of the structure that sites access, or "" if it is unknown.
+func (r *run) structureOf(sites map[int]bool) string {
+	p := r.cost.program
+	if p == nil {
+		return ""
+	}
+	for _, i := range slices.Sorted(maps.Keys(sites)) {
+		if n := r.p.Sites.Code[i].Number; int64(n) < int64(len(p.Sites)) {
+			if of := int(p.Sites[n].Structure) - 1; of >= 0 && of < len(p.Structures) {
+				return p.Structures[of].Name
+			}
+		}
+	}
+	return ""
 }
 
 func chased(from string) string {
@@ -449,6 +504,7 @@ func (r *run) merge(at *place) bool {
 		return false
 	}
 	var arrays []record
+	var used []int
 	bytes, references := uint64(0), uint64(0)
 	for _, i := range at.sites {
 		n := &of.sites[i]
@@ -460,7 +516,7 @@ func (r *run) merge(at *place) bool {
 			return false
 		}
 		bytes, references = own, n.references
-		arrays = append(arrays, record{low: n.low, high: n.high})
+		arrays, used = append(arrays, record{low: n.low, high: n.high}), append(used, i)
 	}
 	slices.SortFunc(arrays, func(a, b record) int { return cmp.Compare(a.low, b.low) })
 	joined := arrays[:0]
@@ -488,7 +544,7 @@ func (r *run) merge(at *place) bool {
 	r.moved = append(r.moved, arrays...)
 	at = r.heaviest(t, at)
 	r.taken[at] = 1
-	r.add(at, Finding{Kind: Layout, Cost: max(at.wait+at.pages, t.saved), Saved: t.saved, Tried: true, Before: t.before, After: t.after,
+	r.add(at, Finding{Kind: Layout, Data: r.dataOf(used), unnamed: true, Cost: max(at.wait+at.pages, t.saved), Saved: t.saved, Tried: true, Before: t.before, After: t.after,
 		Why:       "the code uses one element of each of " + strconv.Itoa(len(arrays)) + " arrays at the same index, and the indices follow no pattern, so every element requires fetching a separate line",
 		Fix:       "merge these arrays into one array of structures, so that elements with the same index are in one line",
 		How:       r.retried(),

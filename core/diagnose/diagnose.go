@@ -98,7 +98,8 @@ type Finding struct {
 	IllegalIf string // a clause that states when the change is illegal; "" if nothing is known
 	More      string // the command line that shows more details
 
-	also []uint32 // other source lines to which the finding applies
+	unnamed bool     // the name of the data is unknown, although the source line names other data
+	also    []uint32 // other source lines to which the finding applies
 }
 
 // LevelWait is the time that a run waits for lines from one level or from memory.
@@ -355,7 +356,7 @@ const mostNests = 200
 // add adds a finding at a source location.
 func (r *run) add(at *place, f Finding) {
 	f.Function, f.File, f.Line = sourceFunction(at.function), at.file, at.line
-	if f.Data == "" {
+	if f.Data == "" && !f.unnamed {
 		f.Data = at.data
 	}
 	if f.Least == 0 && f.Most == 0 {

@@ -15,6 +15,7 @@ type retrial struct {
 	saved         float64   // number of cycles saved
 	bySite        []float64 // cycles saved, by site
 	before, after []float64 // misses by level
+	data          string    // the name of the data that was moved; "" if it is unknown or not needed
 }
 
 // base returns the replay of the unchanged run.

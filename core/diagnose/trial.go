@@ -195,7 +195,7 @@ func (r *run) neighbours(byPlace map[*place]*group) {
 		r.add(second, Finding{Kind: Fusion, Cost: g.wait, Saved: o.saved, Before: o.before, After: o.after, Tried: true,
 			Why:       r.why(Fusion, order[i], o.level),
 			Fix:       fix,
-			How:       "The change was applied to the recorded loops, and the misses of every level were counted again.",
+			How:       r.recounted(o.nest),
 			IllegalIf: by.Illegal() + r.storedIn(order[i-1], by), More: r.listing(order[i])})
 	}
 	// The waits are marked as taken only now, because a third loop saves its own waits.
@@ -465,13 +465,13 @@ func (r *run) nest(g *group) {
 		}
 	}
 	if cache, ok := loopcount.CacheOf(r.Machine.Levels[worst]); ok && wait > leastWait*r.out.Cycles {
-		found, _, _ := change.Search(t.Nest, cache, mostChanges, func(by change.Change) bool {
+		found, _, _ := change.Search(t.Nest, cache, change.Roughly, mostChanges, func(by change.Change) bool {
 			_, pad := by.(change.Pad)
 			return r.applies(t.Nest, by) && !(pad && r.byChance(loop, worst))
 		}, r.GoOn)
 		if g.pages > leastPages*r.out.Cycles {
 			// the tiles with the fewest misses may touch more pages than the TLB has entries
-			inPages, _, _ := change.Search(t.Nest, translations[0].cache, mostChanges, func(by change.Change) bool {
+			inPages, _, _ := change.Search(t.Nest, translations[0].cache, change.Roughly, mostChanges, func(by change.Change) bool {
 				_, tile := by.(change.Tile)
 				return tile && r.applies(t.Nest, by)
 			}, r.GoOn)
@@ -486,7 +486,7 @@ func (r *run) nest(g *group) {
 	if n, runs := r.repeatedNest(loop); n != nil && wait > leastWait*r.out.Cycles {
 		if cache, ok := loopcount.CacheOf(r.Machine.Levels[worst]); ok {
 			g.repeated = float64(runs)
-			found, _, _ := change.Search(n, cache, mostChanges, func(by change.Change) bool {
+			found, _, _ := change.Search(n, cache, change.Roughly, mostChanges, func(by change.Change) bool {
 				c, ok := by.(change.Tile)
 				return ok && len(c.Outer) == 1 && c.Trips[0] == 0 && r.applies(n, by)
 			}, r.GoOn)
@@ -588,7 +588,7 @@ func (r *run) nest(g *group) {
 	}
 	f := Finding{Kind: kind, Cost: wait + g.pages + chain + vector, Saved: b.saved, Before: b.before, After: b.after, Tried: true, IllegalIf: b.change.Illegal() + r.storedIn(loop, b.change),
 		Fix:  b.change.Words(names),
-		How:  "The change was applied to the recorded loops, and the misses of every level were counted again.",
+		How:  r.recounted(b.nest),
 		More: r.trying(t, b, loop)}
 	runs := b.runs
 	if runs > 0 {
@@ -904,7 +904,11 @@ func (r *run) repeatedNest(loop int) (n *loops.Nest, runs uint64) {
 	of.Items = []loops.Item{loops.Loop(uint64(len(turns)), body...)}
 	of = change.Roll(of, loopcount.CodeOf(r.loops)).Nest
 	// Move the leaves beside the nest into it, so that each loop contains only the next loop.
-	if outer := &of.Items[0]; len(outer.Body) > 1 && onlyLoop(outer) != nil && !hasLoop(onlyLoop(outer).Body) {
+	outer := &of.Items[0]
+	if feedsBack(outer, 0) {
+		return nil, 0
+	}
+	if len(outer.Body) > 1 && onlyLoop(outer) != nil && !hasLoop(onlyLoop(outer).Body) {
 		sink(outer, 1)
 	}
 	return of, uint64(len(turns))
@@ -982,7 +986,12 @@ func (r *run) try(n *loops.Nest, sunk bool, by change.Change, g *group) *trial {
 	// The level with the longest waits is counted first. If most of these waits remain, the saving may
 	// be too small, and the other levels need not be counted.
 	worst := worstOf(waits)
-	before, after, ok := r.missesOf(n, changed, caches[worst:worst+1])
+	sameLines := false
+	switch by.(type) {
+	case change.Interchange, change.Tile, change.Fuse, distribute:
+		sameLines = true
+	}
+	before, after, ok := r.missesOf(n, changed, caches[worst:worst+1], sameLines)
 	if !ok {
 		return nil
 	}
@@ -993,7 +1002,7 @@ func (r *run) try(n *loops.Nest, sunk bool, by change.Change, g *group) *trial {
 	if g.wait-waits[worst]*left+g.pages+core < Least*r.out.Cycles {
 		return nil
 	}
-	if out.before, out.after, ok = r.missesOf(n, changed, slices.Delete(caches, worst, worst+1)); !ok {
+	if out.before, out.after, ok = r.missesOf(n, changed, slices.Delete(caches, worst, worst+1), sameLines); !ok {
 		return nil
 	}
 	out.before, out.after = slices.Insert(out.before, worst, before[0]), slices.Insert(out.after, worst, after[0])
@@ -1031,7 +1040,7 @@ func (r *run) try(n *loops.Nest, sunk bool, by change.Change, g *group) *trial {
 		out.saved -= r.enteredMore(n, changed, g)
 	}
 	if g.pages > leastPages*r.out.Cycles {
-		if before, after, ok := r.missesOf(n, changed, []misses.Cache{translations[0].cache, translations[1].cache}); ok {
+		if before, after, ok := r.missesOf(n, changed, []misses.Cache{translations[0].cache, translations[1].cache}, sameLines); ok {
 			for i, b := range translations {
 				before[i] *= b.cycles
 				after[i] *= b.cycles
@@ -1222,36 +1231,95 @@ func meet(a, b span, behind int64) bool {
 // byChance reports whether padding could help a loop only by chance, because it has few conflicts.
 func (r *run) byChance(loop, level int) bool { return !r.conflict(loop, level, 4) }
 
-// missesOf counts the misses of a nest in caches, before and after a change. ok is false if they
-// cannot be counted.
-func (r *run) missesOf(n, changed *loops.Nest, caches []misses.Cache) (before, after []float64, ok bool) {
+// recounted explains how the misses after a change of a nest were predicted.
+func (r *run) recounted(n *loops.Nest) string {
+	text := "The change was applied to the recorded loops, and the misses of every level were counted again"
+	if change.Long(n) {
+		text += " in the first iterations of the long loop"
+	}
+	return text + "."
+}
+
+// missesOf counts the misses of a nest in caches, before and after a change. sameLines reports whether
+// the change keeps the addresses, and changes only their order. ok is false if the misses cannot be
+// counted.
+func (r *run) missesOf(n, changed *loops.Nest, caches []misses.Cache, sameLines bool) (before, after []float64, ok bool) {
 	const unknown = -1.0
-	counted := make([]float64, 2*len(caches))
+	before, after = make([]float64, len(caches)), make([]float64, len(caches))
+	type job struct {
+		nest *loops.Nest
+		to   *float64
+	}
+	jobs := map[misses.Cache][]job{}
+	kept := map[uint64]int{} // by line size: 1 + the number of a cache that contains all lines
 	for i, cache := range caches {
-		before, known := r.plain[plainNest{n, cache}]
-		if counted[2*i+1] = unknown; known {
-			counted[2*i+1] = before
+		all := sameLines && keeps(n, cache)
+		if all && kept[cache.LineBytes] > 0 { // the same number of first accesses
+			continue
+		}
+		if all {
+			kept[cache.LineBytes] = i + 1
+		}
+		if known, ok := r.plain[plainNest{n, cache}]; ok {
+			before[i] = known
+		} else {
+			jobs[cache] = append(jobs[cache], job{n, &before[i]})
+		}
+		if !all {
+			jobs[cache] = append(jobs[cache], job{changed, &after[i]})
 		}
 	}
-	parallel.Each(len(counted), func(i int) {
-		of := changed
-		if i%2 == 1 {
-			if of = n; counted[i] != unknown {
-				return
-			}
+	var list []misses.Cache
+	var work []job
+	for _, cache := range caches {
+		for _, j := range jobs[cache] {
+			list, work = append(list, cache), append(work, j)
 		}
-		counted[i] = unknown
-		if m, err := change.Misses(of, caches[i/2], r.GoOn); err == nil {
-			counted[i] = float64(m)
+		delete(jobs, cache)
+	}
+	parallel.Each(len(work), func(i int) {
+		*work[i].to = unknown
+		if m, err := change.Roughly(work[i].nest, list[i], func(uint64) bool { return r.GoOn() }); err == nil {
+			*work[i].to = float64(m)
 		}
 	})
 	for i, cache := range caches {
-		after, before = append(after, counted[2*i]), append(before, counted[2*i+1])
+		if sameLines && keeps(n, cache) {
+			before[i] = before[kept[cache.LineBytes]-1]
+			after[i] = before[i]
+		}
 		if before[i] != unknown {
 			r.plain[plainNest{n, cache}] = before[i]
 		}
 	}
-	return before, after, !slices.Contains(counted, unknown)
+	return before, after, !slices.Contains(before, unknown) && !slices.Contains(after, unknown)
+}
+
+// keeps reports whether a cache never evicts a line that a nest accesses, in whatever order: each of
+// its sets has room for all lines of the nest's arrays that belong to the set.
+func keeps(n *loops.Nest, cache misses.Cache) bool {
+	if slices.ContainsFunc(leavesOf(n.Items), func(it *loops.Item) bool { return it.Wild }) {
+		return false
+	}
+	var all []span
+	for i := range n.Items {
+		one := loops.Loop(1, n.Items[i])
+		if n.Items[i].IsLoop() {
+			one = n.Items[i]
+		}
+		all = append(all, spans(&one, 0, 1)...)
+	}
+	slices.SortFunc(all, func(a, b span) int { return cmp.Compare(a.low, b.low) })
+	ways, next := uint64(0), trace.Line(0) // next is the line after the lines seen so far
+	for _, s := range all {
+		first, end := max(next, s.low/cache.LineBytes), (s.low+max(1, s.bytes)-1)/cache.LineBytes+1
+		if end <= first {
+			continue
+		}
+		next = end
+		ways += (end - first + cache.Sets - 1) / cache.Sets
+	}
+	return ways <= cache.Ways
 }
 
 // sameSource reports whether two loops come from the same loop in the source, which either runs
@@ -1447,10 +1515,10 @@ func (r *run) pagesOf(g *group) (cycles float64) {
 	return cycles
 }
 
-// repeats reports whether a change of order affects a loop whose iterations all use the same
-// addresses. Such a loop repeats the same work, as time steps do, and each iteration usually needs
-// all results of the previous iteration. It returns false for tiling a loop that updates each
-// element only from the element's own value.
+// repeats reports whether a change of order affects a loop whose iterations usually need all results
+// of the previous iteration: a loop that feeds a result back into the data (see feedsBack), or a loop
+// whose iterations all use the same addresses, as time steps do. It returns false for tiling a loop
+// that updates each element only from the element's own value.
 func repeats(n *loops.Nest, by change.Change) bool {
 	var outer change.Path
 	tile := false
@@ -1466,7 +1534,34 @@ func repeats(n *loops.Nest, by change.Change) bool {
 	if l == nil {
 		return false
 	}
-	return steady(l, depth) && !(tile && updates(l, depth))
+	return feedsBack(l, depth) || steady(l, depth) && !(tile && updates(l, depth))
+}
+
+// feedsBack reports whether a loop, which is inside depth other loops, stores to data that its inner
+// loops load, but do not store to. Such a store usually needs the result of an inner loop, and the
+// next iteration needs the stored value.
+func feedsBack(l *loops.Item, depth int) bool {
+	var beside, inside []span
+	for i := range l.Body {
+		one := loops.Loop(l.Trips, l.Body[i])
+		if list := spans(&one, depth, 1); l.Body[i].IsLoop() {
+			inside = append(inside, list...)
+		} else {
+			beside = append(beside, list...)
+		}
+	}
+	for _, a := range beside {
+		loads, stores := false, false
+		for _, b := range inside {
+			if a.low < b.low+b.bytes && b.low < a.low+a.bytes {
+				loads, stores = loads || !b.stores, stores || b.stores
+			}
+		}
+		if a.stores && loads && !stores {
+			return true
+		}
+	}
+	return false
 }
 
 // steady reports whether all iterations of a loop, which is inside depth other loops, use the same
@@ -1992,6 +2087,9 @@ type sunkNest struct {
 func sinkable(n *loops.Nest) (list []sunkNest) {
 	eachLoop(n.Items, nil, func(l *loops.Item, path change.Path) {
 		if len(path) > mostDeep {
+			return
+		}
+		if feedsBack(l, len(path)-1) {
 			return
 		}
 		clone := n.Clone()

@@ -3,8 +3,14 @@ package diagnose
 import (
 	"testing"
 
+	"pgregory.net/rapid"
+
 	"github.com/stackglass/stackglass/core/answers"
+	"github.com/stackglass/stackglass/core/loops"
+	"github.com/stackglass/stackglass/core/loops/change"
+	"github.com/stackglass/stackglass/core/loops/misses"
 	"github.com/stackglass/stackglass/core/loops/outline"
+	"github.com/stackglass/stackglass/core/trace"
 )
 
 // TestFragment checks that the saving of a change is not computed from a nest that represents only
@@ -30,6 +36,68 @@ func TestFragment(t *testing.T) {
 		o := &trial{before: []float64{9 * c.misses, c.misses}, after: []float64{c.misses, c.misses / 2}, level: 1, saved: c.saved, fetched: c.fetched, runs: c.runs}
 		if got := r.isFragment(o, &group{loops: c.loops}); got != c.want {
 			t.Errorf("%s: %t, want %t", name, got, c.want)
+		}
+	}
+}
+
+// TestKeeps: a cache that keeps all lines of a nest has as many misses as an unlimited cache, also
+// after the loops are interchanged.
+func TestKeeps(t *testing.T) {
+	kept := 0
+	rapid.Check(t, func(t *rapid.T) {
+		var body []loops.Item
+		for site := range rapid.Uint32Range(1, 4).Draw(t, "references") {
+			step := rapid.SampledFrom([]int64{0, 8, -8, 64, 200, 4096})
+			body = append(body, loops.Leaf(loops.Reference{Site: site, Kind: trace.Load, Bytes: 8}, 1<<20+8*rapid.Uint64Range(0, 1<<12).Draw(t, "address"), step.Draw(t, "outer step"), step.Draw(t, "step")))
+		}
+		n := &loops.Nest{Items: []loops.Item{loops.Loop(rapid.Uint64Range(1, 20).Draw(t, "outer"), loops.Loop(rapid.Uint64Range(1, 20).Draw(t, "inner"), body...))}}
+		cache := misses.Cache{LineBytes: 64, Sets: rapid.SampledFrom([]uint64{1, 16, 64}).Draw(t, "sets"), Ways: rapid.SampledFrom([]uint64{8, 16, 200}).Draw(t, "ways")}
+		if !keeps(n, cache) {
+			return
+		}
+		kept++
+		count := func(cache misses.Cache, changes ...change.Change) uint64 {
+			m, err := change.Misses(n, cache, nil, changes...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return m
+		}
+		want := count(misses.Cache{LineBytes: 64, Sets: 1, Ways: 1 << 16})
+		if got := count(cache); got != want {
+			t.Errorf("%d misses, want %d", got, want)
+		}
+		if got := count(cache, change.Interchange{Outer: change.Path{0}, Below: 1}); got != want {
+			t.Errorf("%d misses after the interchange, want %d", got, want)
+		}
+	})
+	if kept == 0 {
+		t.Error("no cache kept the lines of a nest")
+	}
+}
+
+// TestFeedsBack: a loop whose inner loop loads what the loop itself stores needs its results in order.
+func TestFeedsBack(t *testing.T) {
+	const a, b = 1 << 20, 2 << 20
+	load := func(addr uint64) loops.Item {
+		return loops.Leaf(loops.Reference{Site: 1, Kind: trace.Load, Bytes: 8}, addr, 0, 8)
+	}
+	store := func(addr uint64, steps ...int64) loops.Item {
+		return loops.Leaf(loops.Reference{Site: 2, Kind: trace.Store, Bytes: 8}, addr, steps...)
+	}
+	for name, c := range map[string]struct {
+		body []loops.Item
+		want bool
+	}{
+		"a sum is stored to the array that is summed":     {[]loops.Item{loops.Loop(100, load(a)), store(a, 8)}, true},
+		"a sum is stored to another array":                {[]loops.Item{loops.Loop(100, load(a)), store(b, 8)}, false},
+		"the inner loop updates the array":                {[]loops.Item{loops.Loop(100, load(a), store(a, 0, 8)), store(a+800, 0)}, false},
+		"the store is beside the part that is summed":     {[]loops.Item{loops.Loop(100, load(a)), store(a+800, 8)}, false},
+		"the inner loop updates what the loop stores too": {[]loops.Item{loops.Loop(100, load(a), store(a, 0, 8)), store(a, 8)}, false},
+	} {
+		l := loops.Loop(12, c.body...)
+		if got := feedsBack(&l, 0); got != c.want {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
 		}
 	}
 }

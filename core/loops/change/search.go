@@ -45,18 +45,135 @@ func Try(n *loops.Nest, c misses.Cache, goOn func() bool, changes ...Change) (o 
 
 // Misses counts the misses of a nest after changes, in the same way as [Try].
 func Misses(n *loops.Nest, c misses.Cache, goOn func() bool, changes ...Change) (uint64, error) {
-	return count(n, c, func(uint64) bool { return goOn == nil || goOn() }, changes...)
+	return Exactly(n, c, func(uint64) bool { return goOn == nil || goOn() }, changes...)
 }
 
-func count(n *loops.Nest, c misses.Cache, goOn func(least uint64) bool, changes ...Change) (uint64, error) {
+// Counter is a function that counts the misses of a nest after changes: [Exactly] or [Roughly]. It
+// calls goOn with a number of misses that the result will reach.
+type Counter func(n *loops.Nest, c misses.Cache, goOn func(least uint64) bool, changes ...Change) (uint64, error)
+
+// Exactly counts all misses of a nest after changes.
+func Exactly(n *loops.Nest, c misses.Cache, goOn func(least uint64) bool, changes ...Change) (uint64, error) {
+	n, err := changed(n, changes)
+	if err != nil {
+		return 0, err
+	}
+	return total(n, c, func(least, _ uint64) bool { return goOn(least) })
+}
+
+// Roughly counts the misses of a nest after changes like [Exactly]. If the nest is a long loop, it
+// counts them in the first iterations, and assumes that the other iterations miss as often as the
+// second half of these. The result differs if data is used again only many iterations later. For other
+// nests, it calls goOn with the misses to expect as soon as three eighths of the accesses are counted.
+func Roughly(n *loops.Nest, c misses.Cache, goOn func(least uint64) bool, changes ...Change) (uint64, error) {
+	n, err := changed(n, changes)
+	if err != nil {
+		return 0, err
+	}
+	at, half := beginning(n, c)
+	if half == 0 {
+		all := executions(n.Items)
+		return total(n, c, func(least, accesses uint64) bool {
+			if 8*accesses > 3*all {
+				least = max(least, uint64(float64(least)*float64(all)/float64(accesses)))
+			}
+			return goOn(least)
+		})
+	}
+	trips := n.Items[at].Trips
+	some := func(trips uint64) (uint64, error) {
+		short := n.Clone()
+		short.Items[at].Trips = trips
+		return total(short, c, func(uint64, uint64) bool { return goOn(0) })
+	}
+	first, err := some(half)
+	if err != nil {
+		return 0, err
+	}
+	both, err := some(2 * half)
+	if err != nil {
+		return 0, err
+	}
+	rest := float64(both-min(first, both)) / float64(half) * float64(trips-2*half)
+	return both + uint64(rest+0.5), nil
+}
+
+// mostRough is the number of references that [Roughly] counts, unless a few iterations have more.
+const mostRough = 1 << 21
+
+// Long reports whether [Roughly] may count only a part of a nest.
+func Long(n *loops.Nest) bool { return executions(n.Items) >= mostRough }
+
+// beginning returns the number of the largest item of a nest, which is a loop, and half of the number
+// of its iterations that represent it. This number is a multiple of the iterations after which all
+// references are at the same offset in a line again, if they are few. half is 0 if the loop is short,
+// if its iterations differ in length, or if there are other large loops.
+func beginning(n *loops.Nest, c misses.Cache) (at int, half uint64) {
+	const mostPeriod, shortest = 32, 6
+	all, largest := uint64(0), uint64(0)
+	for i := range n.Items {
+		own := executions(n.Items[i : i+1])
+		if all += own; own > largest && n.Items[i].IsLoop() {
+			at, largest = i, own
+		}
+	}
+	if 4*largest < 3*all {
+		return 0, 0
+	}
+	period, even := uint64(2), true
+	l := &n.Items[at]
+	var look func(items []loops.Item)
+	look = func(items []loops.Item) {
+		for i := range items {
+			it := &items[i]
+			step := uint64(max(it.Step(0), -it.Step(0)))
+			if it.IsLoop() {
+				even = even && step == 0
+				look(it.Body)
+				continue
+			}
+			even = even && !it.Wild
+			for own := c.LineBytes; step%own != 0; own /= 2 {
+				period = max(period, 2*c.LineBytes/own) // line sizes are powers of two
+			}
+		}
+	}
+	look(l.Body)
+	each := executions(l.Body)
+	if half = max(1, mostRough/3/max(1, each)); period <= mostPeriod && (half > 1 || period > 2) {
+		half = (half + period - 1) / period * period
+	}
+	if !even || shortest*half > l.Trips || all < mostRough {
+		return 0, 0
+	}
+	return at, half
+}
+
+// executions returns the number of references that items make, without the growth of inner loops.
+func executions(items []loops.Item) (sum uint64) {
+	for i := range items {
+		if it := &items[i]; it.IsLoop() {
+			sum += it.Trips * executions(it.Body)
+		} else if it.Ref.Kind.IsReference() {
+			sum++
+		}
+	}
+	return sum
+}
+
+func changed(n *loops.Nest, changes []Change) (*loops.Nest, error) {
 	if len(changes) > 0 {
 		n = n.Clone()
 	}
 	for _, by := range changes {
 		if err := by.Apply(n); err != nil {
-			return 0, err
+			return nil, err
 		}
 	}
+	return n, nil
+}
+
+func total(n *loops.Nest, c misses.Cache, goOn func(least, accesses uint64) bool) (uint64, error) {
 	tree, err := n.Build()
 	if err != nil {
 		return 0, err
@@ -69,18 +186,18 @@ func count(n *loops.Nest, c misses.Cache, goOn func(least uint64) bool, changes 
 // order of saved misses. Each outcome saves at least 2 % of the misses, and is the best of its kind
 // for the same loops or arrays. Search skips changes for which wanted returns false; wanted may be
 // nil. If goOn returns false, Search returns the outcomes so far, and stopped is true.
-func Search(n *loops.Nest, c misses.Cache, most int, wanted func(Change) bool, goOn func() bool) (found []Outcome, stopped bool, err error) {
+func Search(n *loops.Nest, c misses.Cache, count Counter, most int, wanted func(Change) bool, goOn func() bool) (found []Outcome, stopped bool, err error) {
 	if goOn == nil {
 		goOn = func() bool { return true }
 	}
-	before, err := Misses(n, c, goOn)
+	before, err := count(n, c, func(uint64) bool { return goOn() })
 	if err == misses.ErrStopped {
 		return nil, true, nil
 	}
 	if err != nil {
 		return nil, false, err
 	}
-	s := search{nest: n, cache: c, goOn: goOn, most: most, before: before}
+	s := search{nest: n, cache: c, count: count, goOn: goOn, most: most, before: before}
 	var jobs []job
 	for list, alternatives := range candidates(n, c) {
 		s.best = append(s.best, Outcome{Before: before, After: math.MaxUint64})
@@ -105,6 +222,7 @@ func Search(n *loops.Nest, c misses.Cache, most int, wanted func(Change) bool, g
 type search struct {
 	nest   *loops.Nest
 	cache  misses.Cache
+	count  Counter
 	goOn   func() bool
 	most   int
 	before uint64
@@ -134,7 +252,7 @@ func (s *search) try(j job) {
 	if !promising(0) {
 		return
 	}
-	after, err := count(s.nest, s.cache, promising, j.by)
+	after, err := s.count(s.nest, s.cache, promising, j.by)
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	if best := &s.best[j.list]; err == nil && (after < best.After || after == best.After && j.number < s.from[j.list]) {

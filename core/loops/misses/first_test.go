@@ -20,7 +20,7 @@ func TestFirst(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		total, err := Total(tree, c, func(uint64) bool { return true })
+		total, err := Total(tree, c, func(uint64, uint64) bool { return true })
 		if err != nil || total != want.Total.Misses || got.Total.Misses != total || len(got.Nodes) != len(want.Nodes) || len(got.Refs) != len(want.Refs) {
 			t.Fatalf("%v, a total of %d, first accesses %+v, want %+v", err, total, got.Total, want.Total)
 		}

@@ -300,8 +300,8 @@ func FirstAsking(t *loops.Tree, c Cache, goOn func() bool) (*Result, error) {
 }
 
 // Total returns the number of misses of a tree. It calls goOn as often as RunAsking, with a lower
-// bound on the result.
-func Total(t *loops.Tree, c Cache, goOn func(least uint64) bool) (uint64, error) {
+// bound on the result, and with the number of accesses in which these misses were counted.
+func Total(t *loops.Tree, c Cache, goOn func(least, accesses uint64) bool) (uint64, error) {
 	e, err := prepare(t, c)
 	if err != nil {
 		return 0, err
@@ -310,18 +310,21 @@ func Total(t *loops.Tree, c Cache, goOn func(least uint64) bool) (uint64, error)
 	if e.run(); e.over {
 		return 0, ErrStopped
 	}
-	return e.least(), nil
+	n, _ := e.least()
+	return n, nil
 }
 
-// least returns a lower bound on the misses of the whole run. After the run, the bound is exact.
-func (e *engine) least() (misses uint64) {
+// least returns a lower bound on the misses of the whole run, and the number of accesses so far. After
+// the run, the bound is exact.
+func (e *engine) least() (misses, accesses uint64) {
 	if e.open > 0 { // the counters may include a block that a series is running as a trial
-		return 0
+		return 0, 0
 	}
 	for i := range e.tally.counts {
 		misses += e.tally.counts[i].misses
+		accesses += e.tally.counts[i].accesses
 	}
-	return misses
+	return misses, accesses
 }
 
 // count simulates a tree in a cache.
