@@ -3770,6 +3770,14 @@ func (c *Diagnosis) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 				_ = vgparent
 				vgn = addElement(vgparent, "p\x00class\x00verdict\x00id\x00verdict")
 				setText(vgn, c.verdict())
+				vgn = addElement(vgparent, "div\x00class\x00slot")
+				{
+					vgparent := vgn
+					_ = vgparent
+					if c.App.diagnosis.asker.busy() {
+						addElement(vgparent, "progress\x00class\x00searching\x00aria-label\x00Searching for costs and fixes")
+					}
+				}
 				if len(c.advice()) > 0 {
 					vgn = addElement(vgparent, "ol")
 					{

@@ -73,7 +73,7 @@ func (c *Diagnosis) verdict() string {
 	case s.err != nil:
 		return "No diagnosis could be made: " + s.err.Error() + ". Reload the page to try again."
 	case s.reply == nil:
-		return "Searching for the largest costs …"
+		return "Searching for the largest costs, and trying changes of the code …"
 	case s.reply.Problem != "":
 		return s.reply.Problem + "."
 	}

@@ -82,8 +82,8 @@ func kindTitle(kind string) string {
 	return upper(strings.ReplaceAll(kind, "-", " "))
 }
 
-// missesOf returns a text about the effect of a fix on the misses in each level. rank identifies
-// the finding of the fix.
+// missesOf returns a text about the effect of a fix on the misses in each level that it changes by at
+// least 1 %. rank identifies the finding of the fix.
 func missesOf(t *report.Table, rank string) string {
 	if t == nil {
 		return ""
@@ -91,6 +91,10 @@ func missesOf(t *report.Table, rank string) string {
 	var levels []string
 	for _, row := range t.Rows {
 		if row[t.Index("rank")].Plain() != rank {
+			continue
+		}
+		number := func(key string) float64 { x, _ := row[t.Index(key)].Number(); return x }
+		if before, after := number("misses_before"), number("misses_after"); max(before-after, after-before) < 0.01*before {
 			continue
 		}
 		shown := func(key string) string { return row[t.Index(key)].Shown(words) }

@@ -70,7 +70,7 @@ func verbs(s workers.Subject) (workers.Answerer, error) {
 			return err
 		}
 		run := ask.NewRun(s.Name, p)
-		if run.GoOn = goOn; asked.Verb == program.Calls {
+		if run.GoOn = goOn; asked.Verb == program.Calls || asked.Verb == program.Diagnose {
 			run.Readable = readable
 		}
 		d, err := run.Answer(asked)
