@@ -108,7 +108,7 @@ func (a *App) Export(row state.KeptRow) {
 // GoOn resumes an interrupted analysis. It reopens the file, or asks the user for it.
 func (a *App) GoOn(row state.KeptRow) {
 	if a.files[row.Key] {
-		a.Note = "The browser may ask whether this page may read " + row.Name + ": allow it, or drop the file. The analysis resumes where it stopped."
+		a.Note = "The browser may ask whether this page may read " + row.Name + ": allow it, or drop the file on the page. The analysis resumes where it stopped."
 		a.touch()
 		go a.reopen(row.Key, row.Name)
 		return

@@ -382,7 +382,7 @@ type Subject struct {
 // Encode returns the binary form of s.
 func (s Subject) Encode() []byte { return encode(s.code) }
 
-// DecodeSubject decodes the output of [Subject.Encode]; its bytes are a part of data. Its error is
+// DecodeSubject decodes the output of [Subject.Encode]; the result shares memory with data. Its error is
 // a *[BodyError].
 func DecodeSubject(data []byte) (Subject, error) { return decodeAs(TypeSubject, data, (*Subject).code) }
 
@@ -395,7 +395,7 @@ func (s *Subject) code(b *body) {
 // EncodeQuestion returns the binary form of q.
 func EncodeQuestion(q answers.Question) []byte { return encode(func(b *body) { codeQuestion(&q, b) }) }
 
-// DecodeQuestion decodes the output of [EncodeQuestion]; its bytes are a part of data. Its error is
+// DecodeQuestion decodes the output of [EncodeQuestion]; the result shares memory with data. Its error is
 // a *[BodyError].
 func DecodeQuestion(data []byte) (answers.Question, error) {
 	return decodeAs(TypeAsk, data, codeQuestion)
@@ -410,7 +410,7 @@ func codeQuestion(q *answers.Question, b *body) {
 // EncodeReply returns the binary form of a.
 func EncodeReply(a *answers.Reply) []byte { return encode(func(b *body) { codeReply(a, b) }) }
 
-// DecodeReply decodes the output of [EncodeReply]; its bytes are a part of data. Its error is a
+// DecodeReply decodes the output of [EncodeReply]; the result shares memory with data. Its error is a
 // *[BodyError].
 func DecodeReply(data []byte) (*answers.Reply, error) {
 	a, err := decodeAs(TypeAnswer, data, codeReply)

@@ -16,7 +16,7 @@
 // hierarchy.Asker predicts for the level. If the total is smaller, the misses that are not certain
 // are scaled down. If it is larger, bins whose accesses may hit or miss absorb the difference. The
 // remaining misses are attributed to no site. They are conflicts among few lines, which stack
-// distances cannot attribute. Only a measurement of utilisation in that cache can attribute them.
+// distances cannot attribute. An analysis of that cache with --utilisation can attribute them.
 //
 // # Cores
 //

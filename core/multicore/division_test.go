@@ -182,7 +182,7 @@ func TestWideIterations(t *testing.T) {
 	c.know(p)
 	s := c.makeShape(0, schedule{kind: staticWhole})
 	if len(s.widths) != 1 || s.widths[1] != 8 {
-		t.Fatalf("widths %v, want 8 of block 1", s.widths)
+		t.Fatalf("%v, want width 8 for block 1", s.widths)
 	}
 	for _, c := range []struct {
 		used  Schedule

@@ -12,9 +12,9 @@
 // # Demand
 //
 // Demand accesses of the first level are the accesses of the trace. A miss becomes a demand access
-// of the next level, so a lower level's demand accesses are the misses of the level above. If lines
-// are smaller in the lower level, a miss demands as many of them as fill one line of the level
-// above. A fetch for a store counts as a read in the lower level. If the level above does not
+// of the next level, so a lower level's demand accesses are the misses of the level above. If the
+// lines of the lower level are smaller, a miss accesses all of its lines that form the line of the
+// level above. A fetch for a store counts as a read in the lower level. If the level above does not
 // allocate for stores, the store counts as a write in the lower level. Other arrivals are counted
 // separately: write-backs, stores written through, and victims.
 //

@@ -25,8 +25,8 @@ import (
 //     accessed line. Before a line of the array is lost, this line and all lines below it leave the
 //     array.
 //  2. Below the array, the stamps of holes stay live, and the field holes finds the newest of them.
-//     For each number of sets, each set has a list (coherent_ways.go): first the lines of the
-//     array, in any order, and then lines and holes in stack order. A line moves in its lists only
+//     For each number of sets, there is a list for each set (coherent_ways.go). It contains first
+//     the lines of the array, in any order, and then lines and holes in stack order. A line moves in its lists only
 //     when it enters or leaves the array.
 type Coherent struct {
 	near  near

@@ -5,8 +5,8 @@ import "runtime"
 // lists contains the lists for one number of sets. They are stored in pages, which are created at
 // the first visit.
 type lists struct {
-	most  int     // the lists are for 2^most sets
-	least int     // lists for numbers of sets down to 2^least are combined from these lists
+	most  int     // log2 of the number of sets of these lists
+	least int     // log2 of the smallest number of sets whose lists are combined from these lists
 	turn  []uint8 // by list: number of entries by which it is rotated
 	pages []*listPage
 	late  [2]uint64 // number of visits with depth MaxWays or more: unmarked, marked

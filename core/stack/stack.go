@@ -35,8 +35,8 @@
 //  1. For a line in the top array, the lines above it are known. Each of them adds one to the
 //     depths for all numbers of sets with which it shares a set with the line. This takes one
 //     addition to a word of sixteen 4-bit lanes.
-//  2. For a line from below the array, there is a list of at most 32 numbers for each set. It
-//     counts the lines that fell off the array after this line (recency.go). The lines that are
+//  2. A line that has fallen off the array is in a list of its set, which has at most 32 entries.
+//     The list counts the lines that fell off the array after this line (recency.go). The lines that are
 //     still in the array are added in lanes. A line moves in its lists only when it falls off the
 //     array. The moves end at the first number of sets for which the line is already at the front,
 //     because with more sets it is at the front, too. If every line has a stamp, the lists are

@@ -246,7 +246,7 @@ func placementOf(text string) hierarchy.Placement {
 	return hierarchy.OnOwnCores
 }
 
-// ThreadsOn returns the screen with another placement of threads on cores. choice is the name of
+// ThreadsOn returns the screen with the chosen placement of threads on cores. choice is the name of
 // one of the [Placements].
 func (s Screen) ThreadsOn(choice string) Screen {
 	s.Threads = placementOf(choice)

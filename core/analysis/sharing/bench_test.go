@@ -18,7 +18,7 @@ import (
 // BenchmarkViews measures the cost of the four views in addition to the single stack with set
 // tables, with four threads that take turns in parts of real traces. Each thread has a quarter of
 // the part, or several threads have the whole part, so that lines are shared and invalidated.
-// cpu-ns/ref is the CPU time, the measurement that other programs on the machine disturb least.
+// cpu-ns/ref is the CPU time, which other programs on the machine affect least.
 // Compare only the results of the same run.
 func BenchmarkViews(b *testing.B) {
 	for _, name := range tracetest.RealTraces {

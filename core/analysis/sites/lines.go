@@ -120,7 +120,7 @@ func (l *lines) misses(c int, line trace.Line, number int, distance uint32) bool
 	return uint64(distance) >= min(l.capacities[c], stack.Lost) // an invalidated line misses in every cache
 }
 
-// push accesses the lines in the reverse of the given order, to fill the sets.
+// push accesses the lines in reverse order, to fill the sets.
 func (l *lines) push(used []trace.Line) {
 	for i := len(used) - 1; i >= 0; i-- {
 		for c := range l.sets {

@@ -11,8 +11,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// slack is the number of bytes after a part that a decoder may read before it detects the end: a
-// [window] and a nine-byte number.
+// slack is the number of bytes that a decoder may read beyond the end of a part before it detects the
+// end: at most a [window] plus a number of nine bytes.
 const slack = window + 16
 
 // window is the number of bytes that loops access with masked indices, so that no bounds checks are

@@ -230,8 +230,8 @@ func (t *Tables) end(p *trace.Program) (functions, blocks int) {
 	return functions, blocks
 }
 
-// apart reports whether a module can end at the given indices. No function or block before them may
-// refer to a later function or block, or vice versa.
+// apart reports whether a module can end before the function and the block with these numbers: no
+// earlier function or block may refer to a later one, or vice versa.
 func (t *Tables) apart(p *trace.Program, functions, blocks int) bool {
 	for i := t.functions; i < len(p.Functions); i++ {
 		f := &p.Functions[i]

@@ -81,8 +81,8 @@
 // to 16 groups in turn. The standard error of the misses of each core, site or flow is computed
 // from the spread between the groups, and its interval with Student's t (15 degrees of freedom;
 // communication has 8 groups, so 7). Distances are uncertain, too. Their standard deviation depends
-// on the method by which they were combined. It widens the interval, which includes the misses of
-// neighbouring capacities. If the sample contains nothing for a result, its upper bound is three
+// on the method by which they were combined. The interval is therefore widened to include
+// the misses of neighbouring capacities. If the sample contains nothing for a result, its upper bound is three
 // sampled accesses (rule of three). If a row of a table is the sum of several sites or flows, their
 // half-widths are added, because all errors may have the same sign. For the histogram of single
 // accesses, each count is treated as a binomial share (Wilson's interval).
