@@ -123,7 +123,7 @@ func TestDecodeCommunicationAllocatesLittle(t *testing.T) {
 		"LOCA", "\x40\x01\x00"+cold+"\x00", "WIND", "\x40\x80\x08\x00\x00", "COMM", head+sources.String())
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	if _, err := profile.Decode(data); err == nil || !strings.Contains(err.Error(), "so long between so many threads") {
+	if _, err := profile.Decode(data); err == nil || !strings.Contains(err.Error(), "long distances between many threads") {
 		t.Errorf("very many long distances: %v, want an error about them", err)
 	}
 	runtime.ReadMemStats(&after)

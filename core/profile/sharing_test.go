@@ -125,7 +125,7 @@ func TestDecodeSharingAllocatesLittle(t *testing.T) {
 		"LOCA", "\x40\x01\x00\xff\xff\xff\xff\x0f\x00", "WIND", "\x40\x80\x08\x00\x00", "SHAR", "\x40\x40"+cores.String())
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	if _, err := profile.Decode(data); err == nil || !strings.Contains(err.Error(), "so long at so many cores") {
+	if _, err := profile.Decode(data); err == nil || !strings.Contains(err.Error(), "long distances on many cores") {
 		t.Errorf("very many long distances: %v, want an error about them", err)
 	}
 	runtime.ReadMemStats(&after)

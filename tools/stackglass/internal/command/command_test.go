@@ -109,7 +109,7 @@ func TestUsageErrors(t *testing.T) {
 		"what-if a.din --cache L1=32KiB":      "L1=32KiB",
 		"what-if a.din --cache L1=1KiB,4 --cache L1=2KiB,4":     "already",
 		"what-if a.din --hierarchy no-such-thing":               "the presets are ryzen-9950x, i7-4770K, ",
-		"what-if a.din --hierarchy i7-6701":                     "want a preset, as i7-6700",
+		"what-if a.din --hierarchy i7-6701":                     "want a preset such as i7-6700",
 		"what-if a.din --cache L1=1KiB,4 --fail-if L2.misses>1": "--fail-if",
 		"what-if a.din --cache L1=1KiB,4 --fail-if L1.misses":   "--fail-if",
 		"diagnose a.din --fail-if findings.kin>1":               "a table and a column",

@@ -124,7 +124,7 @@ func TestConvertUsage(t *testing.T) {
 	in(t, map[string]string{"a.lz4": string(tracetest.Packed()), "none.csv": "addr\n"})
 	for line, words := range map[string]string{
 		"convert a.lz4":                         "give its name, for example: stackglass convert a.lz4 -o OUT.sgt",
-		"convert a.lz4 -o b --to elf":           "--to elf, want sgt, lackey, din, csv, sgl",
+		"convert a.lz4 -o b --to elf":           "--to elf, want one of sgt, lackey, din, csv, sgl",
 		"convert a.lz4 -o a.lz4":                "is the trace itself",
 		"convert a.lz4 -o b --kinds x":          "kinds",
 		"convert a.lz4 -o b --sample onoff=1/9": "--sample: convert writes all references",

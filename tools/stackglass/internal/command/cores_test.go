@@ -136,7 +136,7 @@ func TestCoresRefused(t *testing.T) {
 	for line, word := range map[string]string{
 		"simulate a.din --cache L1=1KiB,4 --protocol moesi":        "want mesi, msi or none",
 		"simulate a.din --cache L1=1KiB,4 --cores 0/0,1":           "each thread on one core",
-		"what-if a.din --cache L1=1KiB,4 --by thread":              "want level, core",
+		"what-if a.din --cache L1=1KiB,4 --by thread":              "want one of level, core",
 		"what-if a.din --cache L1=1KiB,4,shared=all --share 0":     "0=4MiB",
 		"what-if a.din --cache L1=1KiB,4,shared=all --share 0=512": "several threads",
 	} {
@@ -148,7 +148,7 @@ func TestCoresRefused(t *testing.T) {
 
 func TestSharesAndGroupsRefused(t *testing.T) {
 	for line, word := range map[string]string{
-		"what-if " + kernels + "stencil.sgt --cache L1=512,2 --share 1=256":                  "a level that several cores share",
+		"what-if " + kernels + "stencil.sgt --cache L1=512,2 --share 1=256":                  "a cache that several cores share",
 		"what-if " + kernels + "stencil.sgt --cache L1=512,2,shared=all --share 9=256":       "a thread of the trace",
 		"what-if " + kernels + "stencil.sgt --cache L1=512,2,shared=all --share 1=256,1=128": "one part for each core",
 		"what-if " + kernels + "stencil.sgt --cache L1=512,2,shared=all --share 1=1KiB":      "at most 512",

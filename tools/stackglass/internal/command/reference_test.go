@@ -178,8 +178,8 @@ func outputPage(t *testing.T) string {
 - Numbers that come from a model are not whole numbers; ` + "`method`" + ` names the model. The last of their 16 digits may
   differ between processor architectures; profiles are the same bytes everywhere.
 
-` + "`--format csv`" + ` prints one table with the same columns, usually the first: RFC 4180, with a header line and
-line feeds. ` + "`export --to csv`" + ` writes every table into a folder.
+` + "`--format csv`" + ` prints one table of the answer, usually the first, with the same columns. The format is RFC 4180
+with a header line, but lines end with a line feed. ` + "`export --to csv`" + ` writes every table into a folder.
 
 The lists below are generated from stored answers, which the tests compare with the command. Some columns appear only if the trace contains the necessary data, such as sizes, threads or sites.
 `)
