@@ -1,11 +1,20 @@
 package e2e
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/chromedp/cdproto/input"
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+
+	"github.com/stackglass/stackglass/core/trace"
+	"github.com/stackglass/stackglass/core/trace/sgt"
 )
 
 // TestTimeline brushes a part of the run with the mouse and with keys, and compares the code view
@@ -62,6 +71,107 @@ func TestTimeline(t *testing.T) {
 	p.openView("locality", "#timeline-view")
 	p.click("#timeline-whole")
 	p.wait("the whole run", `!location.hash.includes("range=")`)
+}
+
+// markedTrace writes a trace of two regions, the second of which contains another. Its regions begin
+// and end with windows.
+func markedTrace(t *testing.T) string {
+	t.Helper()
+	p := &trace.Program{Modules: []trace.Module{{Name: "m"}}, Tags: []string{"read", "solve", "sweep"}}
+	for i, kind := range []trace.Kind{trace.Load, trace.RegionBegin, trace.RegionEnd} {
+		p.Blocks = append(p.Blocks, trace.Block{Function: trace.NoFunction, Flags: trace.Synthetic, FirstSite: uint32(i), Sites: 1})
+		p.Sites = append(p.Sites, trace.Site{Kind: kind, Block: uint32(i)})
+	}
+	p.Sites[0].Bytes = 8
+	var out bytes.Buffer
+	w := sgt.NewWriter(&out, 4096, nil)
+	if err := w.Module(sgt.AppendModule(nil, p)); err != nil {
+		t.Fatal(err)
+	}
+	w.Tags(0, p.Tags)
+	ticket := uint64(0)
+	step := func(block uint32, values ...uint64) {
+		if err := w.Step(1, ticket, block, values); err != nil {
+			t.Fatal(err)
+		}
+		ticket++
+	}
+	loads := func(n int) {
+		for i := range n {
+			step(0, uint64(i)*64)
+		}
+	}
+	begin := func(tag uint64) { step(1, tag) }
+	end := func() { step(2) }
+	loads(1024)
+	begin(0)
+	loads(8192)
+	end()
+	begin(1)
+	loads(4096)
+	begin(2)
+	loads(2048)
+	end()
+	loads(4096)
+	end()
+	if err := w.Close(sgt.End{How: "exit"}); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "marked.sgt")
+	if err := os.WriteFile(path, out.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// TestMarkedRegions reads the regions of a trace in the timeline with the mouse, chooses one with a
+// click and the others with keys, and compares them with the command's answer.
+func TestMarkedRegions(t *testing.T) {
+	needStage(t)
+	path := markedTrace(t)
+	var answer struct {
+		Regions []struct {
+			Name       string
+			From       float64 `json:"from_reference"`
+			To         float64 `json:"to_reference"`
+			References float64
+		}
+	}
+	if err := json.Unmarshal(ask(t, "timeline", path, "--format", "json"), &answer); err != nil || len(answer.Regions) != 3 {
+		t.Fatalf("%+v, %v", answer, err)
+	}
+	p := openPage(t)
+	p.drop(path)
+	p.finished()
+	p.openView("code", "#code-summary")
+	p.waitFor("sg-timeline canvas")
+	chosen := func(n int) {
+		r := answer.Regions[n]
+		p.wait("the references of "+r.Name, fmt.Sprintf(`location.hash.includes("range=%v..%v")`, r.From, r.To))
+	}
+	mouse := func(n int, kind input.DispatchMouseEventType) {
+		at := eval[[2]float64](p, fmt.Sprintf(`(() => { const h = document.querySelector("sg-timeline"); h.scrollIntoView({ block: "center" });
+			const b = h.canvas.getBoundingClientRect(), row = %d === 2 ? 1 : 0;
+			return [b.left + (%v) / %v * b.width, b.top + h.bandsTo + 2 + (row + 0.5) * h.rowHigh]; })()`, n, answer.Regions[n].From+1000, answer.Regions[1].To))
+		call(p, input.DispatchMouseEvent, input.DispatchMouseEventParams{Type: kind, X: at[0], Y: at[1], Button: "left", Buttons: 1, ClickCount: 1})
+	}
+	for n, r := range answer.Regions {
+		mouse(n, "mouseMoved")
+		p.wait("the text of "+r.Name, `document.querySelector("sg-timeline .readout").textContent.includes(`+quote(r.Name)+`)`)
+	}
+	p.shoot("timeline-regions")
+	mouse(1, "mousePressed")
+	mouse(1, "mouseReleased")
+	chosen(1)
+	eval[any](p, `document.querySelector("sg-timeline .plot").focus()`)
+	withShift := func(key string) {
+		p.do("press Shift and a key", chromedp.KeyEvent(key, chromedp.KeyModifiers(chromedp.ModifierShift)))
+	}
+	withShift(kb.PageDown)
+	chosen(2)
+	withShift(kb.PageUp)
+	withShift(kb.PageUp)
+	chosen(0)
 }
 
 // TestZoom zooms a curve with the mouse, undoes it with Back, and opens the link to it.
