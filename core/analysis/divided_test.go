@@ -46,6 +46,9 @@ func containerOf(t *testing.T, rng *rand.Rand, p *trace.Program, steps []tracete
 		w.Objects(number, addrs)
 	}
 	module(0)
+	if len(p.Tags) > 0 {
+		w.Tags(0, p.Tags)
+	}
 	second, blocks := len(steps)*rng.IntN(5)/4, uint32(0)
 	for i, s := range steps {
 		if i == second {

@@ -9,7 +9,6 @@ import (
 	"github.com/stackglass/stackglass/core/analysis"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/trace"
-	"github.com/stackglass/stackglass/core/trace/sgt"
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
@@ -153,7 +152,7 @@ func TestRegionsOfDividedRuns(t *testing.T) {
 		p := marking()
 		stray := seed%3 == 0
 		steps := markingSteps(rng, p, 1+rng.IntN(6000), 1, stray)
-		file := markedContainer(t, rng, p, steps)
+		file := container(t, rng, p, steps)
 		want, _ := alone(t, regionSpec, readerOf(file))
 		for _, workers := range []int{2, 5} {
 			if got := toItsEnd(t, divided(t, regionSpec, file, workers, 1+rng.IntN(1500), counting(&parts))); !bytes.Equal(got, want.Encode()) {
@@ -176,29 +175,6 @@ func TestRegionsOfDividedRuns(t *testing.T) {
 	if parts < 100 {
 		t.Errorf("%d segments in total", parts)
 	}
-}
-
-// markedContainer returns a container of the steps of one thread, in chunks of random lengths.
-func markedContainer(t *testing.T, rng *rand.Rand, p *trace.Program, steps []tracetest.Step) []byte {
-	t.Helper()
-	var out bytes.Buffer
-	w := sgt.NewWriter(&out, 64, nil)
-	if err := w.Module(sgt.AppendModule(nil, p)); err != nil {
-		t.Fatal(err)
-	}
-	w.Tags(0, p.Tags)
-	for i, s := range steps {
-		if err := w.Step(1, uint64(i), s.Block, s.Values); err != nil {
-			t.Fatal(err)
-		}
-		if rng.IntN(1+len(steps)/10) == 0 {
-			w.Flush()
-		}
-	}
-	if err := w.Close(sgt.End{How: "exit"}); err != nil {
-		t.Fatal(err)
-	}
-	return out.Bytes()
 }
 
 // The regions of separately analysed segments add up to the regions of the whole trace, and joining is
