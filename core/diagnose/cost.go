@@ -62,25 +62,25 @@ func (p *place) source() string {
 
 // costs contains the cycles of a run.
 type costs struct {
-	models   *costmodel.Models // nil if the trace contains no code
-	program  *trace.Program
-	visits   []float64
-	hits     *pipeline.Runtime  // the run time if every load hits in the first level
-	links    map[uint32]float64 // by loop: number of executed loads that return the address of the next load
-	byNumber map[uint32]int     // index of each site in the profile, by its number in the trace
-	base     float64            // cycles of the run without waits
-	bySite   map[*profile.Site]*place
-	levels   []attribution.Attribution
-	latency  []float64   // by level: latency of a line from below this level, minus the latency of a hit in the first level
-	run      measure     // the numbers of the unchanged run
-	site     [][]float64 // cycles that each site waits, by the level that misses
-	pages    []float64   // cycles that each site waits for address translation
-	split    []float64   // cycles of each site for references that cross a line boundary
-	idle     float64     // cycles that threads wait for each other
-	names    []string    // name of the variable that each site accesses; "" if it has no name
-	steps    []uint64    // stride of each site in its innermost loop, in bytes; 0 if unknown
-	beside   *beside     // numbers of the unchanged run; nil: not needed or not possible
-	replay   *counts     // replay of the unchanged run in the caches; nil: not needed yet, or not possible
+	models    *costmodel.Models // nil if the trace contains no code
+	program   *trace.Program
+	visits    []float64
+	hits      *pipeline.Runtime  // the run time if every load hits in the first level
+	links     map[uint32]float64 // by loop: number of executed loads that return the address of the next load
+	byNumber  map[uint32]int     // index of each site in the profile, by its number in the trace
+	base      float64            // cycles of the run without waits
+	bySite    map[*profile.Site]*place
+	levels    []attribution.Attribution
+	latency   []float64   // by level: latency of a line from below this level, minus the latency of a hit in the first level
+	run       measure     // the numbers of the unchanged run
+	site      [][]float64 // cycles that each site waits, by the level that misses
+	pages     []float64   // cycles that each site waits for address translation
+	split     []float64   // cycles of each site for references that cross a line boundary
+	idle      float64     // cycles that threads wait for each other
+	names     []string    // name of the variable that each site accesses; "" if it has no name
+	steps     []uint64    // stride of each site in its innermost loop, in bytes; 0 if unknown
+	overheads *overheads  // numbers of the unchanged run; nil: not needed or not possible
+	replay    *counts     // replay of the unchanged run in the caches; nil: not needed yet, or not possible
 }
 
 // measure contains the numbers that determine the waits of sites.
@@ -166,7 +166,7 @@ func (r *run) price() error {
 	if r.loops != nil && r.tooLong() {
 		r.out.Notes = append(r.out.Notes, r.long())
 	}
-	r.unchanged()
+	r.countUnchanged()
 	r.exact()
 	if r.estimated() {
 		r.out.Notes = append(r.out.Notes, "the profile does not contain the misses of each source line in set-associative caches, so these misses are estimated, and findings may be missing: diagnose the trace itself, or analyse the trace with --utilisation and the size and ways of the first cache, such as 48KiB,12")
@@ -225,10 +225,10 @@ func (r *run) others() {
 	c := r.cost
 	n := len(r.p.Sites.Code)
 	c.pages, c.split = make([]float64, n), make([]float64, n)
-	if c.beside == nil {
+	if c.overheads == nil {
 		return
 	}
-	c.pages, c.split = c.othersOf(r, &c.run, c.site, c.beside)
+	c.pages, c.split = c.othersOf(r, &c.run, c.site, c.overheads)
 	if c.replay == nil {
 		return
 	}
@@ -239,7 +239,7 @@ func (r *run) others() {
 	}
 }
 
-func (c *costs) othersOf(r *run, m *measure, site [][]float64, of *beside) (pages, split []float64) {
+func (c *costs) othersOf(r *run, m *measure, site [][]float64, of *overheads) (pages, split []float64) {
 	for i := range of.split {
 		overlap := walkOverlap
 		if c.dependent(r, m, site, i) {
@@ -646,7 +646,7 @@ func (r *run) group() {
 		r.cost.bySite[s] = at
 		at.sites = append(at.sites, i)
 		at.references += s.References()
-		if of := r.cost.beside; of != nil {
+		if of := r.cost.overheads; of != nil {
 			at.crossing += of.split[i]
 		} else if s.Bytes <= nativeLeast {
 			at.crossing += float64(crossing(s, r.p.Sites.LineBytes))

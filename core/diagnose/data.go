@@ -165,8 +165,8 @@ func (r *run) translations() {
 		}
 		walks, second := 0.0, 0.0
 		for _, i := range at.sites {
-			walks += r.cost.beside.walks[i]
-			second += r.cost.beside.second[i]
+			walks += r.cost.overheads.walks[i]
+			second += r.cost.overheads.second[i]
 		}
 		hidden := walks*walkCycles < second*secondPageCycles // at best, instructions that do not wait hide page walks
 		walks += second

@@ -18,10 +18,11 @@
 //     translation, references that cross line boundaries, the thread that first stores to each page,
 //     and the time that threads wait for the slowest thread.
 //  3. Trial. A nest of the loop-compressed trace is changed as the code would be (trial.go; package
-//     loops/change), and its misses in each level are recounted exactly. For another data layout,
-//     addresses are changed (rename.go, data.go), and the whole run is replayed. The change with
-//     the largest saving is the finding. Loops whose references depend on the data do not compress.
-//     They are interchanged by reordering the recorded references (reorder.go).
+//     loops/change), and its misses in each level are counted again; of a long nest, only those in the
+//     first iterations. For another data layout, addresses are changed (rename.go, data.go), and the
+//     whole run is replayed. The change with the largest saving is the finding. Loops whose references
+//     depend on the data do not compress. They are interchanged by reordering the recorded references
+//     (reorder.go).
 //  4. Cause (cause.go, threads.go). If no change helps a source location, the cause is found by
 //     elimination: misses because another core stored to the line; dependent loads; lines with few
 //     used bytes; irregular addresses; or lines that are never used again. The saving is then only
@@ -156,26 +157,26 @@ type run struct {
 	counted    *loopcount.Misses // misses of the loops in each level; nil if not counted
 	byLoop     [][]inLoop        // the result of inLoops; nil if it has not been called
 	// by level: conflict misses of the loops, as a share of their misses; nil if they could not be counted
-	conflictsIn map[int][]float64
-	mayBe       map[[2]int]bool // results of mayConflict, by nest and level
-	plain       map[plainNest]float64
-	trials      map[int]nestTrial      // by number of the nest
-	rolled      map[int]*change.Rolled // by number of the nest
-	sources     map[uint32]source      // by site, for the nests in rolled
-	misses      [][]float64            // the result of exactMisses; nil if it has not been called
-	number      map[*profile.Site]int  // indices in profile.Sites.Code; nil if not needed yet
-	hashed      []bool                 // levels whose sets are chosen by a hash
-	cost        *costs
-	places      []*place
-	taken       map[*place]float64 // share of a location's waits that findings include, 0 to 1
-	tried       map[*place]bool    // changes of the loops around a location were tried
-	untried     []func()           // functions that add findings at locations without other findings
-	moved       []record           // arrays for which a finding changes the layout
-	searched    map[string]bool    // functions with dependent loads for which reordering the elements saves nothing
-	swept       map[*place]uint64  // number of runs of the loops around a location
-	fused       map[*place]int     // the finding that fuses the loops around a location with other loops
-	instead     map[*place]string  // a change of the loop order that also splits a chain of dependent results
-	apart       [2]*counts         // replays with the changes of [apart], by whether words are copied; nil: not simulated yet
+	conflictsIn   map[int][]float64
+	mayConflictIn map[[2]int]bool // results of mayConflict, by nest and level
+	plain         map[plainNest]float64
+	trials        map[int]nestTrial      // by number of the nest
+	rolled        map[int]*change.Rolled // by number of the nest
+	sources       map[uint32]source      // by site, for the nests in rolled
+	misses        [][]float64            // the result of exactMisses; nil if it has not been called
+	number        map[*profile.Site]int  // indices in profile.Sites.Code; nil if not needed yet
+	hashed        []bool                 // levels whose sets are chosen by a hash
+	cost          *costs
+	places        []*place
+	taken         map[*place]float64 // share of a location's waits that findings include, 0 to 1
+	tried         map[*place]bool    // changes of the loops around a location were tried
+	untried       []func()           // functions that add findings at locations without other findings
+	moved         []record           // arrays for which a finding changes the layout
+	searched      map[string]bool    // functions with dependent loads for which reordering the elements saves nothing
+	swept         map[*place]uint64  // number of runs of the loops around a location
+	fused         map[*place]int     // the finding that fuses the loops around a location with other loops
+	instead       map[*place]string  // a change of the loop order that also splits a chain of dependent results
+	apart         [2]*counts         // replays with the changes of [apart], by whether words are copied; nil: not simulated yet
 
 	replaying sync.Mutex // protects these fields while replays run
 	replayed  uint64     // number of rows replayed
@@ -199,7 +200,7 @@ func Run(p *profile.Profile, o Options) (*Diagnosis, error) {
 	}
 	readable := o.Readable
 	o.Readable = func(name string) string { return shortName(readable(name)) }
-	r := &run{Options: o, p: p, taken: map[*place]float64{}, tried: map[*place]bool{}, searched: map[string]bool{}, swept: map[*place]uint64{}, instead: map[*place]string{}, fused: map[*place]int{}, conflictsIn: map[int][]float64{}, mayBe: map[[2]int]bool{}, plain: map[plainNest]float64{}, trials: map[int]nestTrial{}, rolled: map[int]*change.Rolled{}, sources: map[uint32]source{}, out: &Diagnosis{}}
+	r := &run{Options: o, p: p, taken: map[*place]float64{}, tried: map[*place]bool{}, searched: map[string]bool{}, swept: map[*place]uint64{}, instead: map[*place]string{}, fused: map[*place]int{}, conflictsIn: map[int][]float64{}, mayConflictIn: map[[2]int]bool{}, plain: map[plainNest]float64{}, trials: map[int]nestTrial{}, rolled: map[int]*change.Rolled{}, sources: map[uint32]source{}, out: &Diagnosis{}}
 	if len(p.Loops) > 0 {
 		l, err := answers.NewLoops(p, mostNests)
 		if err != nil {

@@ -71,7 +71,7 @@ func (r *run) cyclesOf(of *counts) (bySite []float64, idle float64) {
 	if err != nil {
 		return nil, 0
 	}
-	pages, split := r.cost.othersOf(r, &m, waits, of.beside())
+	pages, split := r.cost.othersOf(r, &m, waits, of.overheads())
 	for i := range waits {
 		bySite = append(bySite, sum(waits[i])+pages[i]+split[i])
 	}

@@ -465,13 +465,13 @@ func (r *run) nest(g *group) {
 		}
 	}
 	if cache, ok := loopcount.CacheOf(r.Machine.Levels[worst]); ok && wait > leastWait*r.out.Cycles {
-		found, _, _ := change.Search(t.Nest, cache, change.Roughly, mostChanges, func(by change.Change) bool {
+		found, _, _ := change.Search(t.Nest, cache, change.Estimate, mostChanges, func(by change.Change) bool {
 			_, pad := by.(change.Pad)
 			return r.applies(t.Nest, by) && !(pad && r.byChance(loop, worst))
 		}, r.GoOn)
 		if g.pages > leastPages*r.out.Cycles {
 			// the tiles with the fewest misses may touch more pages than the TLB has entries
-			inPages, _, _ := change.Search(t.Nest, translations[0].cache, change.Roughly, mostChanges, func(by change.Change) bool {
+			inPages, _, _ := change.Search(t.Nest, translations[0].cache, change.Estimate, mostChanges, func(by change.Change) bool {
 				_, tile := by.(change.Tile)
 				return tile && r.applies(t.Nest, by)
 			}, r.GoOn)
@@ -486,7 +486,7 @@ func (r *run) nest(g *group) {
 	if n, runs := r.repeatedNest(loop); n != nil && wait > leastWait*r.out.Cycles {
 		if cache, ok := loopcount.CacheOf(r.Machine.Levels[worst]); ok {
 			g.repeated = float64(runs)
-			found, _, _ := change.Search(n, cache, change.Roughly, mostChanges, func(by change.Change) bool {
+			found, _, _ := change.Search(n, cache, change.Estimate, mostChanges, func(by change.Change) bool {
 				c, ok := by.(change.Tile)
 				return ok && len(c.Outer) == 1 && c.Trips[0] == 0 && r.applies(n, by)
 			}, r.GoOn)
@@ -1247,46 +1247,41 @@ func (r *run) missesOf(n, changed *loops.Nest, caches []misses.Cache, sameLines 
 	const unknown = -1.0
 	before, after = make([]float64, len(caches)), make([]float64, len(caches))
 	type job struct {
-		nest *loops.Nest
-		to   *float64
+		nest  *loops.Nest
+		cache misses.Cache
+		to    *float64
 	}
-	jobs := map[misses.Cache][]job{}
-	kept := map[uint64]int{} // by line size: 1 + the number of a cache that contains all lines
+	var jobs []job
+	first := map[uint64]int{}         // by line size: the first cache that keeps all lines
+	equal := make([]int, len(caches)) // by cache: the cache with the same number of misses in any order, or -1
 	for i, cache := range caches {
-		all := sameLines && keeps(n, cache)
-		if all && kept[cache.LineBytes] > 0 { // the same number of first accesses
-			continue
-		}
-		if all {
-			kept[cache.LineBytes] = i + 1
+		if equal[i] = -1; sameLines && keeps(n, cache) {
+			if _, known := first[cache.LineBytes]; !known {
+				first[cache.LineBytes] = i
+			}
+			if equal[i] = first[cache.LineBytes]; equal[i] != i {
+				continue
+			}
 		}
 		if known, ok := r.plain[plainNest{n, cache}]; ok {
 			before[i] = known
 		} else {
-			jobs[cache] = append(jobs[cache], job{n, &before[i]})
+			jobs = append(jobs, job{n, cache, &before[i]})
 		}
-		if !all {
-			jobs[cache] = append(jobs[cache], job{changed, &after[i]})
+		if equal[i] < 0 {
+			jobs = append(jobs, job{changed, cache, &after[i]})
 		}
 	}
-	var list []misses.Cache
-	var work []job
-	for _, cache := range caches {
-		for _, j := range jobs[cache] {
-			list, work = append(list, cache), append(work, j)
-		}
-		delete(jobs, cache)
-	}
-	parallel.Each(len(work), func(i int) {
-		*work[i].to = unknown
-		if m, err := change.Roughly(work[i].nest, list[i], func(uint64) bool { return r.GoOn() }); err == nil {
-			*work[i].to = float64(m)
+	parallel.Each(len(jobs), func(i int) {
+		j := &jobs[i]
+		*j.to = unknown
+		if m, err := change.Estimate(j.nest, j.cache, func(uint64) bool { return r.GoOn() }); err == nil {
+			*j.to = float64(m)
 		}
 	})
 	for i, cache := range caches {
-		if sameLines && keeps(n, cache) {
-			before[i] = before[kept[cache.LineBytes]-1]
-			after[i] = before[i]
+		if of := equal[i]; of >= 0 {
+			before[i], after[i] = before[of], before[of]
 		}
 		if before[i] != unknown {
 			r.plain[plainNest{n, cache}] = before[i]

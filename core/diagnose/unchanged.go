@@ -11,8 +11,8 @@ import (
 	"github.com/stackglass/stackglass/core/profile"
 )
 
-// beside contains, for each site, the events other than misses that cost time.
-type beside struct {
+// overheads contains, for each site, the events other than misses that cost time.
+type overheads struct {
 	second, walks []float64 // number of translations from the second-level TLB, and from the page table
 	split         []float64 // number of accesses that cross a line boundary
 }
@@ -24,10 +24,10 @@ type inLoop struct{ accesses, misses float64 }
 // instead of in a replay. Counting simulates each irregular reference in each cache separately.
 const mostWild = 1.0 / 16
 
-// unchanged determines the misses and translations of the unchanged run. It counts them in the
+// countUnchanged determines the misses and translations of the unchanged run. It counts them in the
 // loop-compressed trace if the loops are regular, because the time for this hardly depends on trip
 // counts. Otherwise, it replays the trace.
-func (r *run) unchanged() {
+func (r *run) countUnchanged() {
 	if r.loops == nil {
 		return
 	}
@@ -42,7 +42,7 @@ func (r *run) unchanged() {
 		}
 	case native:
 		r.count(translations[0].level(), translations[1].level())
-		r.translated()
+		r.takeTranslations()
 	default:
 		parallel.Each(2, func(i int) {
 			if i == 0 {
@@ -53,7 +53,7 @@ func (r *run) unchanged() {
 		})
 	}
 	if c.replay != nil {
-		c.beside = c.replay.beside()
+		c.overheads = c.replay.overheads()
 	}
 }
 
@@ -85,9 +85,9 @@ func (r *run) count(tlbs ...hierarchy.Cache) {
 	r.counted = loopcount.CountMisses(r.loops, slices.Concat(r.Machine.Levels, tlbs), r.GoOn)
 }
 
-// translated takes the translations from the counted misses of the TLBs. A translation that is not
+// takeTranslations takes the translations from the counted misses of the TLBs. A translation that is not
 // in the first level is in the second level, unless the second level misses, too.
-func (r *run) translated() {
+func (r *run) takeTranslations() {
 	if r.counted == nil {
 		return
 	}
@@ -97,18 +97,18 @@ func (r *run) translated() {
 	if first == nil || walks == nil {
 		return
 	}
-	b := &beside{second: make([]float64, len(first)), walks: walks}
+	b := &overheads{second: make([]float64, len(first)), walks: walks}
 	for i := range first {
 		walks[i] = min(walks[i], first[i])
 		b.second[i] = first[i] - walks[i]
 		b.split = append(b.split, float64(crossing(&r.p.Sites.Code[i], r.p.Sites.LineBytes)))
 	}
-	r.cost.beside = b
+	r.cost.overheads = b
 }
 
-// beside returns the numbers of a replay.
-func (c *counts) beside() *beside {
-	b := &beside{}
+// overheads returns the numbers that a replay has counted.
+func (c *counts) overheads() *overheads {
+	b := &overheads{}
 	for i := range c.sites {
 		n := &c.sites[i]
 		b.second, b.walks, b.split = append(b.second, n.second), append(b.walks, n.walks), append(b.split, float64(n.split))
@@ -236,7 +236,7 @@ func (r *run) mayConflict(loop, level int) bool {
 		return true
 	}
 	key := [2]int{r.loops.Loops[loop].Nest, level}
-	may, known := r.mayBe[key]
+	may, known := r.mayConflictIn[key]
 	if known {
 		return may
 	}
@@ -253,7 +253,7 @@ func (r *run) mayConflict(loop, level int) bool {
 			may = leastConflicts*(float64(real)-float64(fully)) > float64(real)
 		}
 	}
-	r.mayBe[key] = may
+	r.mayConflictIn[key] = may
 	return may
 }
 

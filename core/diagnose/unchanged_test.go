@@ -56,9 +56,9 @@ func TestCountedEqualsReplayed(t *testing.T) {
 		costs := *counted.cost
 		replayed := &run{Options: counted.Options, p: counted.p, loops: counted.loops, out: counted.out, hashed: counted.hashed, cost: &costs}
 		counted.count(translations[0].level(), translations[1].level())
-		counted.translated()
+		counted.takeTranslations()
 		of := replayed.again(nil, nil, pageShift, true)
-		if of == nil || counted.cost.beside == nil {
+		if of == nil || counted.cost.overheads == nil {
 			t.Fatal("the run was not replayed, or its translations were not counted")
 		}
 		replayed.cost.replay = of
@@ -67,7 +67,7 @@ func TestCountedEqualsReplayed(t *testing.T) {
 				t.Errorf("misses in level %d: %v counted, %v replayed", k+1, got, want)
 			}
 		}
-		got, want := counted.cost.beside, of.beside()
+		got, want := counted.cost.overheads, of.overheads()
 		for i := range want.split {
 			if got.walks[i] != want.walks[i] || got.split[i] != want.split[i] || got.second[i]+got.walks[i] != want.second[i]+want.walks[i] {
 				t.Errorf("site %d: counted %v translations, %v walks and %v splits, replayed %v, %v and %v", i, got.second[i], got.walks[i], got.split[i], want.second[i], want.walks[i], want.split[i])

@@ -365,7 +365,7 @@ func (t *Trial) Propose(level hierarchy.Cache, most int, goOn func() bool) (tabl
 		fuse, ok := by.(change.Fuse)
 		return !ok || !t.separates(fuse)
 	}
-	found, stopped, err := change.Search(t.Nest, cache, change.Exactly, most, wanted, goOn)
+	found, stopped, err := change.Search(t.Nest, cache, change.Count, most, wanted, goOn)
 	for i := range found {
 		addTrial(&table, found[i].Change.Words(t.Names()), level.Name, &found[i], found[i].Change.Illegal())
 	}

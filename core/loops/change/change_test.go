@@ -114,7 +114,7 @@ func TestPadding(t *testing.T) {
 // TestSearch checks that the search finds the changes that improve a matrix product most.
 func TestSearch(t *testing.T) {
 	c := misses.Cache{LineBytes: 64, Sets: 64, Ways: 8}
-	found, stopped, err := Search(gemm(128, 1024), c, Exactly, 3, nil, nil)
+	found, stopped, err := Search(gemm(128, 1024), c, Count, 3, nil, nil)
 	if err != nil || stopped || len(found) == 0 {
 		t.Fatalf("%v, stopped %v, %v", found, stopped, err)
 	}
@@ -132,11 +132,11 @@ func TestSearch(t *testing.T) {
 		}
 	}
 	asked := 0
-	if _, stopped, err = Search(gemm(128, 1024), c, Exactly, 3, nil, func() bool { asked++; return asked < 20 }); !stopped || err != nil {
+	if _, stopped, err = Search(gemm(128, 1024), c, Count, 3, nil, func() bool { asked++; return asked < 20 }); !stopped || err != nil {
 		t.Errorf("stopped %v, %v", stopped, err)
 	}
 	walk := &loops.Nest{Items: []loops.Item{loops.Loop(512, loops.Loop(512, loops.Leaf(load(1), atA, 8, 4096)))}}
-	if found, _, _ = Search(walk, c, Exactly, 1, nil, nil); len(found) != 1 || found[0].After != 32768 {
+	if found, _, _ = Search(walk, c, Count, 1, nil, nil); len(found) != 1 || found[0].After != 32768 {
 		t.Errorf("a traversal by columns: %+v", found)
 	}
 }

@@ -45,15 +45,15 @@ func Try(n *loops.Nest, c misses.Cache, goOn func() bool, changes ...Change) (o 
 
 // Misses counts the misses of a nest after changes, in the same way as [Try].
 func Misses(n *loops.Nest, c misses.Cache, goOn func() bool, changes ...Change) (uint64, error) {
-	return Exactly(n, c, func(uint64) bool { return goOn == nil || goOn() }, changes...)
+	return Count(n, c, func(uint64) bool { return goOn == nil || goOn() }, changes...)
 }
 
-// Counter is a function that counts the misses of a nest after changes: [Exactly] or [Roughly]. It
+// Counter is a function that counts the misses of a nest after changes: [Count] or [Estimate]. It
 // calls goOn with a number of misses that the result will reach.
 type Counter func(n *loops.Nest, c misses.Cache, goOn func(least uint64) bool, changes ...Change) (uint64, error)
 
-// Exactly counts all misses of a nest after changes.
-func Exactly(n *loops.Nest, c misses.Cache, goOn func(least uint64) bool, changes ...Change) (uint64, error) {
+// Count counts all misses of a nest after changes.
+func Count(n *loops.Nest, c misses.Cache, goOn func(least uint64) bool, changes ...Change) (uint64, error) {
 	n, err := changed(n, changes)
 	if err != nil {
 		return 0, err
@@ -61,11 +61,11 @@ func Exactly(n *loops.Nest, c misses.Cache, goOn func(least uint64) bool, change
 	return total(n, c, func(least, _ uint64) bool { return goOn(least) })
 }
 
-// Roughly counts the misses of a nest after changes like [Exactly]. If the nest is a long loop, it
+// Estimate counts the misses of a nest after changes like [Count]. If the nest is a long loop, it
 // counts them in the first iterations, and assumes that the other iterations miss as often as the
 // second half of these. The result differs if data is used again only many iterations later. For other
 // nests, it calls goOn with the misses to expect as soon as three eighths of the accesses are counted.
-func Roughly(n *loops.Nest, c misses.Cache, goOn func(least uint64) bool, changes ...Change) (uint64, error) {
+func Estimate(n *loops.Nest, c misses.Cache, goOn func(least uint64) bool, changes ...Change) (uint64, error) {
 	n, err := changed(n, changes)
 	if err != nil {
 		return 0, err
@@ -98,11 +98,11 @@ func Roughly(n *loops.Nest, c misses.Cache, goOn func(least uint64) bool, change
 	return both + uint64(rest+0.5), nil
 }
 
-// mostRough is the number of references that [Roughly] counts, unless a few iterations have more.
-const mostRough = 1 << 21
+// mostEstimated is the number of references that [Estimate] counts, unless a few iterations have more.
+const mostEstimated = 1 << 21
 
-// Long reports whether [Roughly] may count only a part of a nest.
-func Long(n *loops.Nest) bool { return executions(n.Items) >= mostRough }
+// Long reports whether [Estimate] may count only a part of a nest.
+func Long(n *loops.Nest) bool { return executions(n.Items) >= mostEstimated }
 
 // beginning returns the number of the largest item of a nest, which is a loop, and half of the number
 // of its iterations that represent it. This number is a multiple of the iterations after which all
@@ -140,10 +140,10 @@ func beginning(n *loops.Nest, c misses.Cache) (at int, half uint64) {
 	}
 	look(l.Body)
 	each := executions(l.Body)
-	if half = max(1, mostRough/3/max(1, each)); period <= mostPeriod && (half > 1 || period > 2) {
+	if half = max(1, mostEstimated/3/max(1, each)); period <= mostPeriod && (half > 1 || period > 2) {
 		half = (half + period - 1) / period * period
 	}
-	if !even || shortest*half > l.Trips || all < mostRough {
+	if !even || shortest*half > l.Trips || all < mostEstimated {
 		return 0, 0
 	}
 	return at, half

@@ -49,7 +49,7 @@ func TestSearchStopsEarly(t *testing.T) {
 	} {
 		for _, most := range []int{1, 4} {
 			for _, wanted := range []func(Change) bool{all, notTiles} {
-				got, stopped, err := Search(n, c, Exactly, most, wanted, nil)
+				got, stopped, err := Search(n, c, Count, most, wanted, nil)
 				if want := naiveSearch(n, c, most, wanted); err != nil || stopped || len(got) != len(want) || len(want) > 0 && !reflect.DeepEqual(got, want) {
 					t.Errorf("%s, best %d: %+v, want %+v", name, most, got, want)
 				}
@@ -59,16 +59,16 @@ func TestSearchStopsEarly(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n, small := drawn(t), misses.Cache{LineBytes: 64, Sets: 4, Ways: 2}
 		most := rapid.IntRange(1, 4).Draw(t, "most")
-		got, _, err := Search(n, small, Exactly, most, nil, nil)
+		got, _, err := Search(n, small, Count, most, nil, nil)
 		if want := naiveSearch(n, small, most, all); err == nil && (len(got) != len(want) || len(want) > 0 && !reflect.DeepEqual(got, want)) {
 			t.Errorf("%+v, want %+v", got, want)
 		}
 	})
 }
 
-// TestRoughly: for loops with equal iterations, the rough number of misses is near the exact number,
+// TestEstimate: for loops with equal iterations, the estimated number of misses is near the exact number,
 // before and after changes, in small and large caches and TLBs.
-func TestRoughly(t *testing.T) {
+func TestEstimate(t *testing.T) {
 	for _, size := range [][3]uint64{{180, 420, 150}, {96, 256, 256}, {400, 64, 300}} {
 		rows, inner, columns := size[0], size[1], size[2]
 		ref := func(site uint32) loops.Reference { return loops.Reference{Site: site, Kind: trace.Load, Bytes: 8} }
@@ -82,12 +82,12 @@ func TestRoughly(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				rough, err := Roughly(n, c, func(uint64) bool { return true }, changes...)
+				estimate, err := Estimate(n, c, func(uint64) bool { return true }, changes...)
 				if err != nil {
 					t.Fatal(err)
 				}
-				if off := float64(rough)/float64(exact) - 1; max(off, -off) > 0.1 {
-					t.Errorf("%v, %v, %v: about %d misses, want %d (%+.1f %%)", size, c, changes, rough, exact, 100*off)
+				if off := float64(estimate)/float64(exact) - 1; max(off, -off) > 0.1 {
+					t.Errorf("%v, %v, %v: about %d misses, want %d (%+.1f %%)", size, c, changes, estimate, exact, 100*off)
 				}
 			}
 		}
