@@ -138,6 +138,19 @@ func TestRegionBands(t *testing.T) {
 	if text := d.timeline.Summary; !strings.Contains(text, "3 marked regions. The run has more than 4096 marked regions.") {
 		t.Errorf("the summary is %q", text)
 	}
+	if text := d.timeline.Sentence; !strings.HasSuffix(text, " The run has more than 4096 marked regions.") {
+		t.Errorf("the timeline says %q", text)
+	}
+	d.act(func() {
+		for depth := range uint32(8) {
+			d.app.result.Profile.Regions.List = append(d.app.result.Profile.Regions.List, profile.Region{Name: "inner", Thread: 2, Depth: depth, From: 7 * window, To: 8 * window, Times: 1})
+		}
+		d.app.line = timelineState{}
+		d.app.drawCharts()
+	})
+	if text := d.timeline.Sentence; len(d.timeline.Regions) != 7 || !strings.Contains(text, " Not drawn: 4 marked regions of other threads or depths; ") {
+		t.Errorf("%d regions are drawn, and the timeline says %q", len(d.timeline.Regions), text)
+	}
 	d.app.BrushRange(1, 3, true)
 	if text := d.lastSaid(); !strings.HasSuffix(text, " Marked region solve, rounded to windows.") {
 		t.Errorf("the page says %q", text)

@@ -47,6 +47,8 @@ type Timeline struct {
 	Lanes          []Series // accesses of threads, by window
 	Regions        []RegionBand
 	From, To       int // the chosen windows; both 0: the whole run
+
+	doubts string // sentences about marked regions that are not shown one by one, or ""
 }
 
 // RegionBand is a region that the program has marked. From and To are in windows.
@@ -112,22 +114,28 @@ func (v *View) Timeline(levels []attribution.Attribution, memory float64) *Timel
 		}
 		t.Lanes = append(t.Lanes, Series{Label: "thread " + strconv.FormatUint(uint64(v.Profile.Totals.Threads[i]), 10), Y: y})
 	}
-	t.Regions = v.regionBands()
+	regions, others := v.regionBands()
+	t.Regions = regions
 	t.Summary = Plural(uint64(len(t.Bands)), "phase", "phases") + " in " + Plural(uint64(t.Windows), "window", "windows") + " of " + Count(float64(t.Window)) + " references."
 	if len(t.Regions) > 0 {
 		t.Summary += " " + Plural(uint64(len(t.Regions)), "marked region", "marked regions") + "."
 	}
-	for _, doubt := range answers.RegionDoubts(v.Profile) {
-		t.Summary += " " + doubtOf(doubt)
+	if others > 0 {
+		t.doubts = " Not drawn: " + Plural(uint64(others), "marked region", "marked regions") + " of other threads or depths; the command “timeline” lists all regions."
 	}
+	for _, doubt := range answers.RegionDoubts(v.Profile) {
+		t.doubts += " " + doubtOf(doubt)
+	}
+	t.Summary += t.doubts
 	return t
 }
 
-// regionBands returns the marked regions of the first rows: first by thread, and then by depth.
-func (v *View) regionBands() (list []RegionBand) {
+// regionBands returns the marked regions of the first rows, by thread and then by depth, and the number
+// of the other regions.
+func (v *View) regionBands() (list []RegionBand, others int) {
 	all := v.Profile.Regions
 	if all == nil {
-		return nil
+		return nil, 0
 	}
 	type row struct{ thread, depth uint32 }
 	var rows []row
@@ -150,6 +158,7 @@ func (v *View) regionBands() (list []RegionBand) {
 		r := &all.List[i]
 		band := RegionBand{From: window(r.From), To: window(r.To), Number: names[r.Name], Label: cmp.Or(r.Name, "(no name)"), Row: slices.Index(rows, row{r.Thread, r.Depth})}
 		if band.Row >= mostRegionRows {
+			others++
 			continue
 		}
 		band.Text = "Region " + band.Label + ": references " + Exact(r.From) + " to " + Exact(r.To) + ", " + Percent(Ratio(r.References(), v.Profile.Totals.AllReferences())) + " of the run"
@@ -162,7 +171,7 @@ func (v *View) regionBands() (list []RegionBand) {
 		band.Text += "."
 		list = append(list, band)
 	}
-	return list
+	return list, others
 }
 
 // windowsOf returns the windows of a range, which begins and ends at borders of windows.
@@ -213,6 +222,7 @@ func (t *Timeline) Choose(v *View, r Range) *Timeline {
 		if chosen.Sentence = "Drag across the timeline, or click a phase, to see a part of the run."; len(t.Regions) > 0 {
 			chosen.Sentence = "Drag across the timeline, or click a phase or a marked region, to see a part of the run."
 		}
+		chosen.Sentence += t.doubts
 		return &chosen
 	}
 	r = v.RangeOf(chosen.From, chosen.To)
