@@ -48,8 +48,8 @@ func (r *run) atomicFix(at *place) string {
 }
 
 // atomicUse returns the use of the results of the atomic operations at a source location. In a
-// function that waits for locks, it does the same for other updates of a number. Other stores have
-// no result.
+// function that waits for locks, it also examines updates of a number by a load and a store. Any
+// other store has no result.
 func (r *run) atomicUse(at *place) (use resultUse) {
 	p := r.cost.program
 	if p == nil {
@@ -97,7 +97,7 @@ func (r *run) resultUse(number uint32) resultUse {
 	return max(use, r.usedLater(b, typed))
 }
 
-// usedLater returns the use of a value of a block in the blocks that may be executed after it.
+// usedLater returns how the blocks that may be executed after a block use a value from the block.
 func (r *run) usedLater(b uint32, typed string) resultUse {
 	p, use, only := r.cost.program, notUsed, r.onlySource(b, typed)
 	for _, after := range r.reachable(b) {
@@ -132,8 +132,8 @@ func (r *run) locksAround(b uint32) bool {
 	return false
 }
 
-// updateUse returns the use of the number that a store replaces by a number that is computed from
-// it, as in next = next + 1. Sums of floating-point numbers are not used as indices.
+// updateUse returns how the program uses the old value of a number that a store updates, as in next
+// = next + 1. Sums of floating-point numbers are not used as indices.
 func (r *run) updateUse(number uint32) resultUse {
 	p := r.cost.program
 	if int64(p.Sites[number].Block) >= int64(len(p.Blocks)) {
@@ -175,7 +175,8 @@ func keepsType(opcode string) bool {
 }
 
 // onlySource reports whether atomic operations are the only source of values of a type in the
-// function around a block. A value of this type from another block is then such a result.
+// function around a block. If they are, a value of this type from another block is the result of an
+// atomic operation.
 func (r *run) onlySource(b uint32, typed string) bool {
 	p := r.cost.program
 	f := p.Blocks[b].Function

@@ -4,7 +4,7 @@ import "slices"
 
 // If a run is long, changes to the layout of data that threads share are tried on its beginning. A
 // beginning ends at a synchronisation point, and has at least leastBeginning references. There are
-// at most mostBeginnings, and about stepOfBeginnings references are between two of them.
+// at most mostBeginnings beginnings, about stepOfBeginnings references apart.
 const (
 	leastBeginning   = 2 << 20
 	stepOfBeginnings = 1 << 20
@@ -64,10 +64,11 @@ func (c *counts) represents(b beginning) bool {
 	return begun <= most*all && missing <= least*lost
 }
 
-// extend replaces the counts of the beginning of a changed run by estimated counts of the whole run.
-// For each count, the difference that the change makes in the beginning is scaled to the whole run:
-// by the ratio of the site's coherence misses in the whole run and in the beginning or, if it has
-// none in the beginning, by the ratio of its accesses. of contains the counts of the unchanged run.
+// extend replaces the counts of the beginning of a changed run with estimated counts of the whole
+// run. For each count, the difference that the change makes in the beginning is scaled to the whole
+// run: by the ratio of the site's coherence misses in the whole run to its coherence misses in the
+// beginning or, if the site has no coherence misses in the beginning, by the ratio of its accesses.
+// The parameter of contains the counts of the unchanged run.
 func (c *counts) extend(of *counts, to *beginning) {
 	from := of.beginning
 	all, begun := of.accesses(from)

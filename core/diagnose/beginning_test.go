@@ -46,7 +46,7 @@ func TestExtend(t *testing.T) {
 		from.idle, to.idle = draw("idle", 1000), draw("idle after", 1000)
 		of.idle, of.beginning = []waiting{{cycles: whole(from.idle)}, {cycles: 7, dynamic: true}}, &from
 		if !of.represents(from) {
-			t.Fatal("a run repeats its beginning, but the beginning does not represent the run")
+			t.Fatal("the run repeats its beginning, but represents is false")
 		}
 		c.extend(of, &to)
 		near := func(got, want float64) bool { return math.Abs(got-want) <= 1e-9*(1+want) }
@@ -67,18 +67,18 @@ func TestExtend(t *testing.T) {
 			t.Errorf("%v idle cycles, want %v", got, want)
 		}
 		if got, want := c.simulated, 1/float64(times); !near(got, want) {
-			t.Errorf("a share of %v was simulated, want %v", got, want)
+			t.Errorf("simulated share is %v, want %v", got, want)
 		}
 		// Threads wait for each other only after the beginning.
 		of.coherence[0][0] += 1 + 20*whole(sum(of.coherence[0]))
 		if of.represents(from) {
-			t.Error("a beginning without most of the waits represents the run")
+			t.Error("most waits are after the beginning, but represents is true")
 		}
 	})
 }
 
-// TestBeginnings: a replay keeps its counts at the synchronisation points after enough references,
-// or at the requested point, and later references do not change them.
+// TestBeginnings checks that a replay stores its counts at synchronisation points after enough
+// references, or at the requested point, and that later references do not change the stored counts.
 func TestBeginnings(t *testing.T) {
 	for _, until := range []int{0, 2} {
 		level := hierarchy.Cache{SizeBytes: 64 * 8, Ways: 2, LineBytes: 64}

@@ -172,8 +172,8 @@ func (r *run) blamed(at *place, among []*place, of *counts) *place {
 // finding then names the first location in the file.
 const aboutAsOften = 0.7
 
-// falseSharing adds the source locations that did not invalidate each other's lines in the recorded
-// run, but would if the threads ran at the same time.
+// falseSharing adds findings about source locations that did not invalidate each other's lines in
+// the recorded run, but would do so if the threads ran at the same time.
 func (r *run) falseSharing(of *counts, tried *retrial, all float64, covered map[*place]bool) {
 	for _, at := range r.byWait() {
 		times := of.falselyAt(at)
@@ -207,7 +207,8 @@ func (r *run) falseSharing(of *counts, tried *retrial, all float64, covered map[
 const apartLines = "In the recorded references, the words of each thread were moved to separate lines, and the caches of all cores were simulated again with the threads running at the same time."
 
 // copiesSaveAt returns an upper bound on the cycles that a source location saves if each thread has
-// its own copy of the words to which several threads store: its waits for the lines with these words.
+// its own copy of the words to which several threads store. The bound is the time that the location
+// waits for the lines that contain these words.
 func (c *counts) copiesSaveAt(at *place) float64 {
 	severally, all := 0.0, 0.0
 	for _, i := range at.sites {
@@ -231,7 +232,8 @@ func (c *counts) falselyAt(at *place) (times float64) {
 
 func (r *run) lineShift() uint { return uint(bits.TrailingZeros32(r.p.Sites.LineBytes)) }
 
-// trueSharing adds the source locations that wait for words to which other threads store.
+// trueSharing adds findings about source locations that wait for words to which other threads
+// store.
 func (r *run) trueSharing(of *counts) {
 	var tried *retrial
 	r.queues(of)
@@ -443,7 +445,7 @@ func (r *run) atomics(at *place) (cycles float64) {
 const plainWidth = 4
 
 // handOver returns the time that a core waits for a line that another core has: the latency of the
-// first level that cores share, or of memory.
+// first level that cores share, or the latency of memory if every level is private.
 func (r *run) handOver() float64 {
 	for k, level := range r.Machine.Levels {
 		if level.SharedBy != 1 && level.SharedBy != 0 && k > 0 {
@@ -508,8 +510,8 @@ func (r *run) causes() {
 			f.Why = chased(r.behind(at.level))
 			if f.Fix = "allocate the elements from one array in the order in which they are visited, or keep the fields that the loop needs in an array instead of behind pointers"; r.searched[at.function] {
 				f.Least, f.Saved = 0, left/carefully
-				f.Fix = "make the data smaller, make each look-up need fewer dependent loads, for example with nodes of many keys, or interleave several look-ups"
-				f.How = "Another order of the elements was tried and does not help, so the saving is a range, up to all cycles that the run waits here."
+				f.Fix = "make the data smaller, use fewer dependent loads for each look-up (for example with many keys in each node), or interleave several look-ups"
+				f.How = "A different order of the elements was tried and does not help, so the saving is a range, up to all cycles that the run waits here."
 			}
 			f.More = "sites --by line"
 		case 2*at.crossing > float64(at.references):
@@ -530,7 +532,7 @@ func (r *run) causes() {
 			f.Kind = RandomAccess
 			f.Saved = left / carefully
 			f.Least, f.Most = 0, left
-			f.Why = r.disorder(at)
+			f.Why = r.irregularReason(at)
 			f.Fix = "make the data smaller, or sort or partition the accesses so that accesses to the same part of the data are close in time"
 			if r.prefetches(at) {
 				f.How += " The function contains prefetch instructions; the trace does not show whether these lines arrive in time."
@@ -600,8 +602,8 @@ func (r *run) evicted(at *place) (cycles float64, level int) {
 	return cycles, level
 }
 
-// firstAccesses returns the first accesses of a site to the lines of a level. In a level that is
-// private to a core, these are the first accesses of each core.
+// firstAccesses returns the number of a site's first accesses to lines. In a level that is private
+// to a core, the first access of each core to a line counts.
 func (r *run) firstAccesses(i, level int) float64 {
 	if of := r.p.Sites.Coherent; of != nil && r.Machine.Levels[level].SharedBy <= 1 {
 		return float64(of.Code[i].Cold)
@@ -617,8 +619,8 @@ func (at *place) fewerBytes() string {
 	return "copy less: pass a pointer instead, or append to a buffer that grows by doubling, so that the buffer is not copied each time"
 }
 
-// disorder returns the reason why a source location with irregular addresses waits.
-func (r *run) disorder(at *place) string {
+// irregularReason returns the reason why a source location with irregular addresses waits.
+func (r *run) irregularReason(at *place) string {
 	if at.never > 0.8*at.wait {
 		return "the addresses follow no pattern, and most of the lines are accessed for the first time"
 	}
@@ -686,11 +688,11 @@ func (r *run) prefetches(at *place) bool {
 // data.
 const oftenSwept = 3
 
-// carefully is the divisor of the maximum saving if the trace does not show which part of it can be
+// carefully is the divisor of the maximum saving if the trace does not show how much of it can be
 // achieved. Changes that were tried therefore rank first.
 const carefully = 8
 
-// A line is badly used if at most half of its bytes are used. A good layout uses nearly all bytes.
+// A line is poorly used if at most half of its bytes are used. A good layout uses nearly all bytes.
 const (
 	fewBytes = 0.5
 	mostUsed = 1.0
@@ -710,7 +712,8 @@ func (r *run) utilisation(at *place) float64 {
 }
 
 // scattersScalars reports whether most of the unused bytes that a source location fetches belong to
-// arrays of scalars at irregular indices. Such an array has no fields to move to another array.
+// arrays of scalars at irregular indices. Such an array has no fields that could move to a separate
+// array.
 func (r *run) scattersScalars(at *place) bool {
 	all, scattered := 0.0, 0.0
 	for _, i := range at.sites {

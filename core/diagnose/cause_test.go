@@ -10,21 +10,21 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// TestDisorder checks that a finding calls data too large for a cache only if the code returns to
-// the data.
-func TestDisorder(t *testing.T) {
+// TestIrregularReason checks that a finding calls data too large for a cache only if the code
+// returns to the data.
+func TestIrregularReason(t *testing.T) {
 	r := &run{Options: Options{Machine: hierarchy.Hierarchy{Levels: []hierarchy.Cache{{Name: "L1"}, {Name: "L2"}}}}}
-	if got := r.disorder(&place{level: 1, wait: 100, never: 10}); !strings.Contains(got, "larger than L2") {
-		t.Errorf("%q, want that the data is larger than L2", got)
+	if got := r.irregularReason(&place{level: 1, wait: 100, never: 10}); !strings.Contains(got, "larger than L2") {
+		t.Errorf("irregularReason = %q, want it to say that the data is larger than L2", got)
 	}
-	if got := r.disorder(&place{level: 1, wait: 100, never: 95}); !strings.Contains(got, "for the first time") {
-		t.Errorf("%q, want that the lines are accessed for the first time", got)
+	if got := r.irregularReason(&place{level: 1, wait: 100, never: 95}); !strings.Contains(got, "for the first time") {
+		t.Errorf("irregularReason = %q, want it to say that the lines are accessed for the first time", got)
 	}
 	r.p = &profile.Profile{Sites: &profile.Sites{Code: make([]profile.Site, 2)}}
 	r.p.Sites.Code[0].Strides[profile.IrregularStride], r.p.Sites.Code[1].Strides[profile.UnitStride] = 9, 9
 	r.cost = &costs{site: [][]float64{{40, 10}, {0, 90}}}
-	if got := r.disorder(&place{sites: []int{0, 1}, level: 1, wait: 140, never: 90}); !strings.Contains(got, "larger than L1") {
-		t.Errorf("%q, want the level that the irregular references miss", got)
+	if got := r.irregularReason(&place{sites: []int{0, 1}, level: 1, wait: 140, never: 90}); !strings.Contains(got, "larger than L1") {
+		t.Errorf("irregularReason = %q, want it to name L1, in which the irregular references miss", got)
 	}
 }
 

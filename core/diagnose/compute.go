@@ -39,7 +39,7 @@ func (r *run) compute() {
 		each, iterations := r.sourceIteration(b)
 		takes, need := number(t.Steady.Cycles/iterations)+" cycles", number(max(t.Steady.Ports, t.Steady.Dispatch)/iterations)
 		f := Finding{Kind: Compute, Cost: t.Cycles, Saved: saved / carefully, Least: 0, Most: saved,
-			Why: each + " waits for a result of the previous iteration; this chain takes " + takes + ", although the ports alone would need " + need,
+			Why: each + " waits for a result of the previous iteration: this chain takes " + takes + "; the ports alone would need only " + need,
 			Fix: "split the chain into several independent chains, such as four partial sums; for floating point, allow the compiler to reorder operations (-ffast-math or an OpenMP simd reduction)",
 			How: "Modelled: the cycles that the loop would take if only the execution ports limited it.", IllegalIf: "the program needs exactly the same floating-point result, because another order of additions rounds differently",
 			More: "pipeline"}
@@ -50,10 +50,10 @@ func (r *run) compute() {
 		switch {
 		case chain.loads:
 			f.Kind, f.IllegalIf = PointerChasing, ""
-			f.Why = each + " uses an address that the previous iteration loads, and this load takes " + takes + " even if it hits in the first level, although the ports alone would need " + need
+			f.Why = each + " uses an address that the previous iteration loads, and this load takes " + takes + " even if it hits in the first level; the ports alone would need only " + need
 			f.Fix = "keep the elements in an array, whose addresses do not depend on loads"
 		case chain.tables:
-			f.Why = each + " looks up an index that the previous iteration has loaded, like the state of an automaton; this look-up takes " + takes + " even if it hits in the first level, although the ports alone would need " + need
+			f.Why = each + " looks up an index that the previous iteration has loaded, like the state of an automaton; this look-up takes " + takes + " even if it hits in the first level; the ports alone would need only " + need
 			f.Fix, f.IllegalIf = "work on several parts of the input at a time, or perform several steps with each look-up", ""
 		case chain.remainders && !chain.multiplies:
 			if quick := r.withSums(b); quick > 0 {
@@ -81,9 +81,9 @@ func (r *run) compute() {
 	}
 }
 
-// chainLine returns the source line of the recurrence of block b: the line of most loads that the
-// chain itself makes or, if it makes none, of most loads whose values enter the chain. It returns 0
-// if there is no such load in the file of the block.
+// chainLine returns the source line of the recurrence of block b: the line with the most loads in
+// the chain. If the chain contains no load, chainLine returns the line with the most loads whose
+// values enter the chain. It returns 0 if there is no such load in the file of the block.
 func (r *run) chainLine(b int) (line uint32) {
 	k := &r.cost.program.Blocks[b]
 	in := map[int32]bool{}
@@ -195,7 +195,8 @@ func (r *run) withSums(b int) float64 {
 	return r.steady(b, instrs).Cycles
 }
 
-// steady returns the cycles of an iteration of a block's loop with other instructions.
+// steady returns the cycles of an iteration of a block's loop if the loop contained the given
+// instructions instead.
 func (r *run) steady(b int, instrs []trace.Instr) pipeline.Steady {
 	hit := func(int, uint32) float64 { return r.Machine.Levels[0].LatencyCycles }
 	return r.Processor.NewBody(instrs, pipeline.Options{Target: r.cost.program.TargetOf(uint32(b)), LoadLatency: hit}).Steady()

@@ -20,11 +20,11 @@ func TestSourceIteration(t *testing.T) {
 		each       string
 		iterations float64
 	}{
-		"not unrolled":              {[]trace.Site{load(1), load(2)}, nil, "each iteration", 1},
-		"unrolled four times":       {[]trace.Site{load(1), load(1), load(1), load(1)}, map[uint32]source{0: {copies: 4}, 1: {copies: 4}, 2: {copies: 4}, 3: {copies: 4}}, "each iteration", 4},
-		"unrolled, but not rolled":  {[]trace.Site{load(1), load(1)}, nil, "each iteration of the compiled loop", 1},
-		"unrolled in a part":        {[]trace.Site{load(1), load(2)}, map[uint32]source{0: {copies: 4}}, "each iteration of the compiled loop", 1},
-		"no references of the loop": {nil, nil, "each iteration", 1},
+		"not unrolled":                  {[]trace.Site{load(1), load(2)}, nil, "each iteration", 1},
+		"unrolled four times":           {[]trace.Site{load(1), load(1), load(1), load(1)}, map[uint32]source{0: {copies: 4}, 1: {copies: 4}, 2: {copies: 4}, 3: {copies: 4}}, "each iteration", 4},
+		"unrolled by an unknown factor": {[]trace.Site{load(1), load(1)}, nil, "each iteration of the compiled loop", 1},
+		"one of two loads unrolled":     {[]trace.Site{load(1), load(2)}, map[uint32]source{0: {copies: 4}}, "each iteration of the compiled loop", 1},
+		"no references of the loop":     {nil, nil, "each iteration", 1},
 	} {
 		r := &run{sources: c.sources, cost: &costs{program: &trace.Program{Sites: c.sites, Blocks: []trace.Block{{Sites: uint32(len(c.sites))}}}}}
 		if each, iterations := r.sourceIteration(0); each != c.each || iterations != c.iterations {
@@ -50,11 +50,11 @@ func TestChainLine(t *testing.T) {
 		file   string
 		want   uint32
 	}{
-		"a filter":                 {filter, []uint32{2, 3}, "a.c", 30},
-		"a chain of loads":         {list, []uint32{1}, "a.c", 31},
-		"a chain without loads":    {[]trace.Instr{{Opcode: "add", Uses: []int32{-2}}}, []uint32{0}, "a.c", 0},
-		"a load in another file":   {filter, []uint32{2, 3}, "b.c", 0},
-		"an operation of no block": {filter, []uint32{9}, "a.c", 0},
+		"a filter":                       {filter, []uint32{2, 3}, "a.c", 30},
+		"a chain of loads":               {list, []uint32{1}, "a.c", 31},
+		"a chain without loads":          {[]trace.Instr{{Opcode: "add", Uses: []int32{-2}}}, []uint32{0}, "a.c", 0},
+		"a load in another file":         {filter, []uint32{2, 3}, "b.c", 0},
+		"an operation outside the block": {filter, []uint32{9}, "a.c", 0},
 	} {
 		k := trace.Block{File: c.file, Sites: 2, Instrs: c.instrs}
 		hits := &pipeline.Runtime{Blocks: []pipeline.BlockTime{{Steady: pipeline.Steady{Cycle: c.cycle}}}}
@@ -77,7 +77,7 @@ func TestReplaceDivisions(t *testing.T) {
 	} {
 		fix, illegalIf := replaceDivisions(c.fractions, c.integers)
 		if strings.Contains(fix, "reciprocal") != c.reciprocal || strings.Contains(fix, "power of two") != c.whole || (illegalIf != "") != c.illegal {
-			t.Errorf("%s: %q, not allowed if %q", name, fix, illegalIf)
+			t.Errorf("%s: replaceDivisions = %q, illegal if %q", name, fix, illegalIf)
 		}
 	}
 }

@@ -44,7 +44,7 @@ type place struct {
 	spaced     float64 // share of wait at constant strides longer than an element
 	stores     float64 // part of wait: in stores
 	copies     float64 // part of wait: in functions that copy or fill memory
-	reads      bool    // such a function reads memory, so it does not only fill it
+	reads      bool    // such a function also reads memory, so it does more than fill memory
 	never      float64 // part of wait: in first accesses to lines
 	crossing   float64 // references that cross a line boundary
 	pages      float64 // cycles for address translation
@@ -89,7 +89,7 @@ type measure struct {
 	coherence [][]float64 // part of misses: misses after another core's store; nil if no level has any
 	scattered []bool      // by site: whether its addresses are irregular
 	overlap   []float64   // average number of fetches in flight at a time, by site
-	replay    *counts     // replay that yields the numbers; nil: they come from the profile
+	replay    *counts     // the replay that counted the misses; nil if they come from the profile
 }
 
 // measureOf computes the measure from the profile.
@@ -294,8 +294,8 @@ func (m *measure) fetches(i int) []float64 {
 	return lines
 }
 
-// taken returns the number of lines fetched by a site from below a level that another core had
-// invalidated.
+// taken returns how many of the lines that a site fetches from below a level had been invalidated
+// by another core.
 func (m *measure) taken(i, k int, fetched float64) float64 {
 	if of := m.coherence[k]; of != nil {
 		return min(of[i], fetched)
@@ -367,7 +367,7 @@ func stepsOf(r *run) []uint64 {
 }
 
 // namesOf returns the name of the variable that each site accesses. If the code does not name the
-// variable, it is the name of the variable to which the memory was assigned when it was allocated.
+// variable, namesOf returns the variable to which the allocated memory was assigned.
 func namesOf(r *run) []string {
 	names, unknown := make([]string, len(r.p.Sites.Code)), false
 	for i := range names {
@@ -420,7 +420,7 @@ func scatteredBy(stride profile.Stride, near float64) bool {
 const mostlyNear = 0.5
 
 // mostInOne is the maximum number of lines that a reference can access without counting as a
-// sequence of lines, as a memory copy does.
+// sequence of lines, such as the lines of a memory copy.
 const mostInOne = 4
 
 // nearShare returns the share of a site's accesses to a recently used line or to the next line of
@@ -568,7 +568,7 @@ func (r *run) sourceOf(s *profile.Site) (file string, line uint32) {
 	if file == "" {
 		return s.File, s.Line
 	}
-	for i := range r.p.Sites.Code { // find the shortened name of the file, which profiles contain
+	for i := range r.p.Sites.Code { // profiles contain a shortened name of the file
 		if of := &r.p.Sites.Code[i]; of.File != "" && int64(of.Number) < int64(len(p.Sites)) && p.Sites[of.Number].Place.File == file {
 			return of.File, line
 		}
@@ -577,8 +577,8 @@ func (r *run) sourceOf(s *profile.Site) (file string, line uint32) {
 }
 
 // sourceOfBlock returns the line of a block in the same loop, or of the nearest block, in the
-// function's own file. If that file is a library's header, as for a thread's function, any other
-// file is used. file is "" if there is no such block.
+// function's own file. If that file is a library's header, as for the function of a std::thread, it
+// returns a line in any other file. file is "" if no block has a suitable line.
 func (r *run) sourceOfBlock(b uint32) (file string, line uint32) {
 	p := r.cost.program
 	own := p.Functions[p.Blocks[b].Function]
@@ -622,7 +622,7 @@ func isLibrary(file string) bool {
 	return false
 }
 
-// group sums the numbers of the sites at each source location.
+// group adds up the cycles and counts of the sites at each source location.
 func (r *run) group() {
 	type key struct {
 		function, file string

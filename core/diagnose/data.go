@@ -74,8 +74,8 @@ func (r *run) chasing() {
 }
 
 // inOrderOf tries a layout with the elements in the order in which a source location first reaches
-// them. It returns nil if that is impossible. If the location uses several arrays, such as the
-// elements of a list and an array with an index from the element, each is tried alone.
+// them. It returns nil if that is impossible. If the location uses several arrays, such as list
+// elements and an array that is indexed by a field of the element, each array is tried separately.
 func (r *run) inOrderOf(at *place) (best *retrial) {
 	for _, sites := range r.dataApart(at) {
 		if to := r.traversal(sites); to != nil {
@@ -87,11 +87,11 @@ func (r *run) inOrderOf(at *place) (best *retrial) {
 	return best
 }
 
-// mostApart is the maximum number of arrays whose elements are tried in another order.
+// mostApart is the maximum number of arrays for whose elements a different order is tried.
 const mostApart = 2
 
-// dataApart returns the sites of a location with irregular addresses. Sites whose addresses are in
-// the same range are together. The ranges with the longest waits come first.
+// dataApart returns the sites of a source location whose addresses are irregular, grouped by
+// address range. The ranges with the longest waits come first.
 func (r *run) dataApart(at *place) (list []map[int]bool) {
 	of := r.base()
 	if of == nil {
@@ -168,15 +168,15 @@ func (r *run) translations() {
 			walks += r.cost.overheads.walks[i]
 			second += r.cost.overheads.second[i]
 		}
-		hidden := walks*walkCycles < second*secondPageCycles // at best, instructions that do not wait hide page walks
+		hidden := walks*walkCycles < second*secondPageCycles // at best, instructions that do not wait hide the page walks
 		walks += second
 		left := at.wait * (1 - r.taken[at])
 		r.taken[at] = 1
 		if at.irregular > 0.5 && at.pages < 2*left { // the data is larger than the caches, too
 			r.add(at, Finding{Kind: RandomAccess, Cost: at.pages + at.wait, Saved: saved, Least: saved, Most: saved + left,
-				Why:  r.disorder(at) + "; " + ratio(uint64(walks), at.references) + " access a page whose translation is no longer in the first-level TLB",
+				Why:  r.irregularReason(at) + "; " + ratio(uint64(walks), at.references) + " access a page whose translation is no longer in the first-level TLB",
 				Fix:  "make the data smaller, or sort or partition the accesses so that accesses to the same part of the data are close in time; or use " + largePages(at.file),
-				How:  "The lower bound is the saving with pages of 2 MiB, for which the translations were counted again. Another order was not tried, so the upper bound is all cycles that the run waits here.",
+				How:  "The lower bound is the saving with pages of 2 MiB, for which the translations were counted again. No other order was tried, so the upper bound is all cycles that the run waits here.",
 				More: "sites --by line"})
 			continue
 		}
@@ -242,7 +242,7 @@ const (
 	mostElements  = 3
 )
 
-// worstSite returns the site of a source location that waits longest.
+// worstSite returns the site that waits longest at a source location.
 func (r *run) worstSite(at *place) int {
 	cost := func(i int) float64 { return sum(r.cost.site[i]) + r.cost.pages[i] + r.cost.split[i] }
 	return slices.MaxFunc(at.sites, func(a, b int) int { return cmp.Compare(cost(a), cost(b)) })

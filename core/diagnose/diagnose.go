@@ -5,7 +5,7 @@
 // output is a [Diagnosis]: a verdict about the run as a whole, and findings, ranked by the cycles
 // that their fixes would save.
 //
-//  1. Cost (cost.go). The cycles of a block are its cycles if every load hits in the first level
+//  1. Cost (cost.go). The cost of a block is its cycles if every load hits in the first level
 //     (package pipeline), plus the waits for lines. The waits are computed for each source location
 //     and each level, from the misses that package attribution computes. The pattern of addresses
 //     determines how far fetches overlap. Loads whose address is the result of another load do not
@@ -18,11 +18,11 @@
 //     translation, references that cross line boundaries, the thread that first stores to each page,
 //     and the time that threads wait for the slowest thread.
 //  3. Trial. A nest of the loop-compressed trace is changed as the code would be (trial.go; package
-//     loops/change), and its misses in each level are counted again; of a long nest, only those in the
-//     first iterations. For another data layout, addresses are changed (rename.go, data.go), and the
-//     whole run is replayed. The change with the largest saving is the finding. Loops whose references
-//     depend on the data do not compress. They are interchanged by reordering the recorded references
-//     (reorder.go).
+//     loops/change), and its misses in each level are counted again. In a long nest, only the
+//     misses in the first iterations are counted. To try a different data layout, the addresses are
+//     changed (rename.go, data.go), and the whole run is replayed. The change with the largest
+//     saving is the finding. Loops whose references depend on the data do not compress. Such loops
+//     are interchanged by reordering the recorded references (reorder.go).
 //  4. Cause (cause.go, threads.go). If no change helps a source location, the cause is found by
 //     elimination: misses because another core stored to the line; dependent loads; lines with few
 //     used bytes; irregular addresses; or lines that are never used again. The saving is then only
@@ -70,7 +70,7 @@ const (
 	Streaming      Kind = "streaming"       // sequential lines that are not used again
 	TLB            Kind = "tlb"             // more pages than the TLB covers
 	NUMA           Kind = "numa"            // memory first touched by a thread other than its user
-	Imbalance      Kind = "imbalance"       // threads wait for the slowest one
+	Imbalance      Kind = "imbalance"       // threads wait for the slowest thread
 	FalseSharing   Kind = "false-sharing"   // threads write different words of a line
 	TrueSharing    Kind = "true-sharing"    // threads write the same words
 	Compute        Kind = "compute"         // operations wait for each other, not for memory
@@ -86,7 +86,7 @@ type Finding struct {
 
 	Cost  float64 // cycles that the run spends on the problem
 	Saved float64 // part of Cost that the change would save
-	// Least and Most are bounds on Saved. They differ if the change was not tried.
+	// Least and Most are bounds on Saved, and differ if the change was not tried.
 	Least, Most float64
 	// Before and After are the misses in each level, for the part of the run that the change
 	// affects, or nil if the change was not tried.
@@ -190,7 +190,7 @@ type plainNest struct {
 	cache misses.Cache
 }
 
-// Run diagnoses the run of a profile. The error explains why this is impossible.
+// Run diagnoses the run of a profile. It returns an error if the run cannot be diagnosed.
 func Run(p *profile.Profile, o Options) (*Diagnosis, error) {
 	if o.GoOn = parallel.OneAtATime(o.GoOn); o.GoOn == nil {
 		o.GoOn = func() bool { return true }

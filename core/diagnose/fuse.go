@@ -23,8 +23,8 @@ func (r *run) fusedWork(n *loops.Nest, by change.Change, g *group) (cycles float
 
 // pairWork returns the cycles that fusing two loops saves in the core. The fused loop counts its
 // iterations once, keeps values of the first loop in registers, and omits stores whose values the
-// second loop overwrites. A chain of results in one of the loops overlaps with the operations of
-// the other.
+// second loop overwrites. A chain of results in one loop overlaps with the operations of the other
+// loop.
 func (r *run) pairWork(n *loops.Nest, fuse change.Fuse, g *group) float64 {
 	a, b := fuse.First.Loop(n), fuse.Loop(1).Loop(n)
 	if a == nil || b == nil {
@@ -34,7 +34,7 @@ func (r *run) pairWork(n *loops.Nest, fuse change.Fuse, g *group) float64 {
 	for d := range depth {
 		times *= float64(fuse.First[:d+1].Loop(n).Trips)
 	}
-	// the loops that they contain are fused, too
+	// the loops inside both loops are fused, too
 	for ; a.Trips == b.Trips && onlyLoop(a) != nil && onlyLoop(b) != nil; depth++ {
 		times *= float64(a.Trips)
 		a, b = onlyLoop(a), onlyLoop(b)
@@ -78,8 +78,8 @@ func (r *run) pairWork(n *loops.Nest, fuse change.Fuse, g *group) float64 {
 }
 
 // operationsOf returns the operations of all iterations of an innermost loop, except the operations
-// for which without returns true. The operations do not wait for each other. Each operation is
-// executed times as often as in the run.
+// for which without returns true. The operations are independent of each other. Each operation is
+// executed as often as in the run, multiplied by times.
 func (r *run) operationsOf(l *loops.Item, times float64, without func(k *trace.Block, instr int) bool) (list []pipeline.Op) {
 	for b, each := range r.codeOf(l) {
 		k := &r.cost.program.Blocks[b]
@@ -94,7 +94,7 @@ func (r *run) operationsOf(l *loops.Item, times float64, without func(k *trace.B
 }
 
 // cyclesOfLoop returns the cycles of all iterations of an innermost loop, and the cycles of its
-// chain of results. The latter are 0 if the operations take longer than the chain.
+// chain of results. The cycles of the chain are 0 if the operations take longer.
 func (r *run) cyclesOfLoop(l *loops.Item) (cycles, chain float64) {
 	for b, each := range r.codeOf(l) {
 		t := &r.cost.hits.Blocks[b]
@@ -141,7 +141,8 @@ func (r *run) codeOf(l *loops.Item) iter.Seq2[int, float64] {
 	}
 }
 
-// leafOf returns the reference of a loop that an instruction makes, or nil if it makes none.
+// leafOf returns the reference that an instruction makes in a loop, or nil if it makes no
+// reference.
 func (r *run) leafOf(l *loops.Item, k *trace.Block, instr int) *loops.Item {
 	if k.Instrs[instr].Site == 0 {
 		return nil

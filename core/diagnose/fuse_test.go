@@ -9,10 +9,11 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestAgain: if two loops iterate over the bytes of one array, but the compiler unrolled them
-// differently, each load of the second loop uses data that the first loop accesses. For loops over
-// different arrays or different rows, no load of the second loop uses such data.
-func TestAgain(t *testing.T) {
+// TestReuseAcrossLoops: if two loops iterate over the bytes of one array, but the compiler unrolled them
+// differently, each load of the second loop uses data that the first loop accesses. If the loops
+// iterate over different arrays or different rows, no load of the second loop uses data of the
+// first loop.
+func TestReuseAcrossLoops(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		bytes := uint64(1) << rapid.Uint64Range(0, 5).Draw(t, "bytes")
 		unroll := []uint64{rapid.Uint64Range(1, 8).Draw(t, "first"), rapid.Uint64Range(1, 8).Draw(t, "second")}
@@ -86,7 +87,7 @@ func TestEntries(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := entries(changed.Items, 1); got != c.want {
-			t.Errorf("tiles of %v: %v entries, want %v", c.trips, got, c.want)
+			t.Errorf("tile sizes %v: %v entries, want %v", c.trips, got, c.want)
 		}
 	}
 }

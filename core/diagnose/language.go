@@ -15,7 +15,8 @@ func isFortran(file string) bool {
 	return false
 }
 
-// nonTemporal names how to store without fetching the lines first, in the language of a source file.
+// nonTemporal describes how to store without fetching the lines first in the language of a source
+// file.
 func nonTemporal(file string) string {
 	if isFortran(file) {
 		return "with a directive or compiler option for non-temporal stores"
@@ -23,7 +24,7 @@ func nonTemporal(file string) string {
 	return "__builtin_nontemporal_store"
 }
 
-// largePages names how to use larger pages, in the language of a source file.
+// largePages describes how to use larger pages in the language of a source file.
 func largePages(file string) string {
 	if isFortran(file) {
 		return "pages of 2 MiB (transparent huge pages, or an allocation from huge pages)"
@@ -31,7 +32,7 @@ func largePages(file string) string {
 	return "pages of 2 MiB (madvise(…, MADV_HUGEPAGE) or an allocation from huge pages)"
 }
 
-// separation names how to place data on separate lines, in the language of a source file.
+// separation describes how to place data on separate lines in the language of a source file.
 func separation(file string) string {
 	if isFortran(file) {
 		return "with padding"

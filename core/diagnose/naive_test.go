@@ -106,7 +106,7 @@ func (n *naive) access(core uint8, addr trace.Addr, store bool) {
 	}
 }
 
-// TestReplay compares a replay on four cores with the naive replay.
+// TestReplay compares a replay on four cores with a naive replay.
 func TestReplay(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := &counts{sites: make([]siteCounts, 1), falsely: make([]float64, 1), severally: make([]float64, 1), team: 4, pages: map[trace.Addr]*page{},

@@ -10,8 +10,9 @@ type tlb struct {
 
 func newTLB() tlb { return tlb{&recent{}, newLRU(secondPages, secondPageWays)} }
 
-// use translates an address of a page for a site. It counts the translations, by site, that the
-// first level does not have: second from the second level, walks from the page table.
+// use translates an address of a page for a site. For each site, it counts the translations that
+// are not in the first level: second counts translations from the second level, and walks counts
+// page walks.
 func (t *tlb) use(page uint64, site int32, second, walks []float64) {
 	switch first, in := t.first.use(page), t.second.use(page); {
 	case first:
@@ -34,8 +35,8 @@ type visit struct {
 }
 
 // placer records which threads use which pages, and simulates the TLBs, in a replay of several
-// threads. The order in which threads run does not depend on its results, so it works on a goroutine
-// of its own.
+// threads. The order in which threads run does not depend on the placer's results, so the placer
+// runs in its own goroutine.
 type placer struct {
 	*counts
 	shift, pageShift uint
@@ -49,7 +50,7 @@ type placer struct {
 
 	_ gap
 
-	next       []visit // the visits that were added last
+	next       []visit // the most recently added visits
 	full, free chan []visit
 	done       chan struct{}
 }

@@ -146,7 +146,7 @@ type block struct {
 // mostElement is the maximum size of a block that counts as one element.
 const mostElement = 1024
 
-// blockAt returns the block that contains an address. ok is false if there is none.
+// blockAt returns the block that contains an address. ok is false if no block contains it.
 func blockAt(blocks []block, addr trace.Addr) (b block, ok bool) {
 	i, found := slices.BinarySearchFunc(blocks, addr, func(b block, addr trace.Addr) int { return cmp.Compare(b.addr, addr) })
 	if !found {
@@ -229,7 +229,7 @@ func (r *run) traversal(sites map[int]bool) rename {
 	if of.team > 1 {
 		s.reuse = r.newReuse()
 	}
-	var complete atomic.Bool // all elements have a place
+	var complete atomic.Bool // every element has a new address
 	s.goOn = func() bool { return !complete.Load() && r.GoOn() }
 	s.take = func(w *row) {
 		if w.index >= 0 && hot[w.index] && w.addr >= low && w.addr <= high && len(e.to) <= mostShared && e.find(w.addr, true) && e.placed == e.possible {
@@ -254,8 +254,9 @@ type elementTable struct {
 	numbers numbers      // by the address at which an element begins
 	to      []trace.Addr // new address of each element, and the end of the last element
 	latest  uint32       // the element found last
-	placed  uint64       // number of elements that are blocks or parts of blocks or, without blocks, number of grains
-	// possible is the number of elements or grains between low and high, the maximum of placed.
+	placed  uint64       // number of elements in blocks or, without blocks, number of grains
+	// possible is the number of elements or grains between low and high, which is the maximum of
+	// placed.
 	possible uint64
 	// element returns the beginning of the element that contains an address, the number of bytes
 	// that certainly belong to it, and the number of bytes that are reserved for it.
@@ -267,8 +268,8 @@ type elementTable struct {
 	at      uint32                 // the number of that page
 }
 
-// newElementTable returns an empty table. Its elements are small allocated blocks. Elsewhere, they
-// are grains of the given number of bytes. Most addresses are between low and high.
+// newElementTable returns an empty table. Its elements are small allocated blocks, and grains of
+// the given number of bytes outside these blocks. Most addresses are between low and high.
 func newElementTable(blocks []block, low, high trace.Addr, grain uint64) *elementTable {
 	blockAt := blockFinder(blocks, low, high)
 	e := &elementTable{to: []trace.Addr{newData}, element: func(addr trace.Addr) (begin trace.Addr, bytes, room uint64) {
@@ -325,7 +326,8 @@ func (e *elementTable) cell(addr trace.Addr) *uint32 {
 
 // find finds the element of an address, or adds it if add is set.
 func (e *elementTable) find(addr trace.Addr, add bool) bool {
-	// Usually, it is the element that was found last, or the next element in the new order.
+	// Usually, the address is in the element that was found last, or in the next element in the new
+	// order.
 	for n := e.latest; n < e.latest+2 && int(n) < len(e.numbers.keys); n++ {
 		if addr-e.numbers.keys[n] < e.to[n+1]-e.to[n] {
 			e.latest = n
@@ -456,8 +458,7 @@ func (r *run) splitting(a record, hot []int) rename {
 	}
 }
 
-// padding moves arrays apart, each by another number of lines, and adds a line after each of their
-// rows.
+// padding moves arrays apart, each by a different number of lines, and adds a line after each row.
 func padding(arrays []record, lineBytes uint64) rename {
 	var begins []trace.Addr
 	next := newData
@@ -590,7 +591,7 @@ func merging(arrays []record, bytes uint64) rename {
 
 // apart changes the lines that threads invalidate in each other's caches: it moves the words of
 // each thread to separate lines. If copies is set, each thread has a private copy of words to which
-// several threads store. The lines of a thread keep their order, and their places in a page.
+// several threads store. The lines of a thread keep their order and their offsets in a page.
 func apart(of *counts, shift uint, copies bool) rename {
 	var list []trace.Line
 	of.lines.each(func(at trace.Line, l *line) {

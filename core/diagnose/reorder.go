@@ -18,22 +18,23 @@ type reorder struct {
 	inner []bool  // by block: whether it is the first block of an inner loop
 	now   uint32  // the outer loop that is running
 	at    int     // iteration of the inner loop; -1 before the inner loop
-	rows  int     // number of rows in turns
+	rows  int     // total number of rows in turns
 	// hash of the addresses in an iteration of the outer loop, except for references that only some
 	// iterations of the inner loop make
 	hash uint64
 	rare []bool // by site: whether only some iterations make its references
 	last [2]uint64
-	// turn is the number of iterations of the outer loop. again is the number of these that used
-	// the same addresses as one of the two previous iterations.
+	// turn is the number of iterations of the outer loop. again is the number of iterations that
+	// used the same addresses as one of the two previous iterations.
 	turn, again int
 	give        func(*row)
 }
 
 const around = ^uint32(0)
 
-// mostKept is the maximum number of collected references. When it is reached, they are passed on
-// before the outer loop ends, so the loop is interchanged in several parts.
+// mostKept is the maximum number of collected references. When this number is reached, the
+// collected references are passed on before the outer loop ends, so the loop is interchanged in
+// several parts.
 const mostKept = 1 << 22
 
 // mostTurns is the maximum number of distinguished iterations of the inner loop. All later
@@ -142,7 +143,7 @@ func (r *run) interchange() {
 			IllegalIf: "an iteration needs a value that another iteration stores, which the new order would store too late",
 			More:      "sites --by line"}
 		if r.cost.run.overlap[r.worstSite(at)] < overlapSequence {
-			f.Kind, f.Why = Stride, "each iteration of the inner loop accesses another line, and the next iteration of the outer loop accesses the same lines again"
+			f.Kind, f.Why = Stride, "each iteration of the inner loop accesses a different line, and the next iteration of the outer loop accesses the same lines again"
 		}
 		r.taken[at] = 1
 		r.take(t)
@@ -180,7 +181,7 @@ func (r *run) newReorder(inner []uint32) *reorder {
 }
 
 // unsteadyLoops returns innermost loops of a source location, in descending order of waits. Each of
-// them is inside another loop, and has references that only some iterations make, or whose
+// these loops is inside another loop, and has references that only some iterations make, or whose
 // addresses are irregular.
 func (r *run) unsteadyLoops(at *place) (list []uint32) {
 	for _, i := range append([]int{r.worstSite(at)}, at.sites...) {

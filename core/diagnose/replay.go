@@ -68,8 +68,8 @@ type counts struct {
 	lines     lineTable
 	team      int     // number of threads
 	claimed   []claim // atomic operations on the same word, by site
-	// counts of the first part of a run of several threads, up to a synchronisation point; nil if the
-	// run is short, or if no part of it stands for the rest
+	// counts of the first part of a run of several threads, up to a synchronisation point; nil if
+	// the run is short, or if no part of it represents the whole run
 	beginning *beginning
 	simulated float64 // the share of the accesses that were simulated
 }
@@ -118,7 +118,7 @@ type page struct {
 	lead   int32
 	user   int32   // a site at which the owner uses the page
 	far    float64 // additional cycles for another socket's memory, for threads that did not store first
-	moved  float64 // like far, for lines that such threads fetch for the first time
+	moved  float64 // like far, for lines that these threads fetch for the first time
 }
 
 // line records the cores that have a cache line, and the threads that stored to the line's words.
@@ -227,7 +227,7 @@ func (t *lineTable) grow(index uint32) *line {
 	return t.at(index)
 }
 
-// need returns a line. It adds the line if it is new.
+// need returns a line, and adds it if it is new.
 func (t *lineTable) need(at trace.Line) *line { return t.grow(t.index(at)) }
 
 // each calls do with each line of all groups.
@@ -270,7 +270,7 @@ func (c *lru) number(line uint64) int {
 	return 0
 }
 
-// set returns a set.
+// set returns the tags of a set.
 func (c *lru) set(number int) []uint64 {
 	lo := number * c.ways
 	return c.tags[lo : lo+c.ways : lo+c.ways]
@@ -366,8 +366,8 @@ func (c *recent) use(page uint64) bool {
 type rename func(r *row, site int) trace.Addr
 
 // replay is the state of one replay. In a replay of several threads, references are prepared while
-// earlier references are passed to the caches: the fields before the first gap are for both, the next
-// fields are for the preparation, and the rest is for the caches.
+// earlier references are passed to the caches: the fields before the first gap are used by both,
+// the next fields by the preparation, and the remaining fields by the caches.
 type replay struct {
 	*counts
 	to        rename // nil if addresses are unchanged
@@ -736,8 +736,8 @@ func (s *replay) row(r *row) {
 
 // prepare changes the address of a reference, and counts everything that does not depend on the
 // order of the threads. If there are several threads, the site number of the row becomes the index
-// of the line. whole reports whether the reference accesses a single line. If not, pieces must
-// divide it.
+// of the line. whole reports whether the reference accesses a single line. If the reference
+// accesses several lines, pieces must divide it.
 func (s *replay) prepare(r *row) (whole bool) {
 	if s.scatters(r) {
 		return false
@@ -1213,7 +1213,7 @@ func (s *replay) allocated(addr trace.Addr, bytes uint64) {
 	}
 }
 
-// static reports whether a schedule of OpenMP divides a loop before it runs.
+// static reports whether an OpenMP schedule divides a loop before the loop runs.
 func static(schedule trace.Addr) bool {
 	const chunked, plain, ordered, modifiers = 33, 34, 32, 1<<29 | 1<<30
 	schedule &^= modifiers

@@ -20,7 +20,7 @@ func TestSplits(t *testing.T) {
 		{60, 8, 16, 1}, {56, 8, 16, 0}, {48, 32, 16, 0}, {56, 32, 16, 1}, {48, 32, 32, 1}, {4, 128, 16, 2}, {0, 4096, 16, 0},
 	} {
 		if got := splits(c.addr, c.bytes, c.native, 6); got != c.want {
-			t.Errorf("%+v: %d accesses cross a line boundary", c, got)
+			t.Errorf("%+v: splits = %d", c, got)
 		}
 	}
 }
@@ -74,7 +74,7 @@ func TestSchedule(t *testing.T) {
 		}
 	}
 	if !s.run() || joined != 1 {
-		t.Fatalf("the schedule was stopped, or joined %v", joined)
+		t.Fatalf("the schedule was stopped, or the number of joins is %v, want 1", joined)
 	}
 	want := []trace.Addr{1, 70, 80, 71, 81, 72, 82, 2}
 	if len(got) != len(want) {
@@ -145,10 +145,10 @@ func TestElementTable(t *testing.T) {
 			a := addr("address")
 			want, got := plain.find(a, adds > 0), fast.find(a, adds > 0)
 			if got != want || fast.latest != plain.latest {
-				t.Fatalf("%#x: %v, element %d, want %v, %d", a, got, fast.latest, want, plain.latest)
+				t.Fatalf("find(%#x) = %v, element %d; want %v, element %d", a, got, fast.latest, want, plain.latest)
 			}
 			if fast.placed > fast.possible || fast.placed != plain.placed {
-				t.Fatalf("%d elements are placed, want %d, at most %d", fast.placed, plain.placed, fast.possible)
+				t.Fatalf("placed = %d, want %d, and at most %d", fast.placed, plain.placed, fast.possible)
 			}
 		}
 	})

@@ -44,12 +44,12 @@ const mostAhead = 1 << 21
 const mostCores = 64
 
 // schedule delivers the rows of a loop-compressed trace in the order of a machine that runs every
-// thread on its own core. It reads the next rows while it passes on earlier rows. The state of the
-// two is in different cache lines of the host.
+// thread on its own core. It reads the next rows while it passes on earlier rows. Reading and
+// passing on use different cache lines of the host.
 type schedule struct {
 	tree *loops.Tree
-	// divide is called, in trace order, for each reference with a site, which is the last row. It
-	// replaces the reference by one or more rows; may be nil
+	// divide is called, in trace order, for each reference with a site, which is the last of the
+	// rows. It replaces the reference with one or more rows. divide may be nil
 	divide  func(rows []row) []row
 	index   *siteIndex                          // nil if references have no sites
 	reuse   *reuse                              // nil if there is only one thread
@@ -94,8 +94,8 @@ type schedule struct {
 	_ gap
 }
 
-// gap separates data of goroutines that run at the same time. Otherwise, each write by one of them
-// would take the cache line away from the other.
+// gap separates data of goroutines that run at the same time. Otherwise, each write by one
+// goroutine would invalidate the cache line of another goroutine.
 type gap [128]byte
 
 // member is the remaining work of a thread.
@@ -117,7 +117,7 @@ type chunk [chunkRows]row
 // queue contains waiting rows, in chunks. A slice that grows would be copied and cleared
 // repeatedly. Rows are numbered from the start of the region.
 type queue struct {
-	chunks []*chunk // the chunks that contain the rows from row first on
+	chunks []*chunk // the chunks that contain the rows from number first onwards
 	first  int      // number of the first row in chunks, a multiple of chunkRows
 	end    int      // the number of the next row to be appended
 }
@@ -183,8 +183,8 @@ const mostRead = 1 << 14
 // mostReadAhead is the approximate number of rows that are read while earlier rows are passed on.
 const mostReadAhead = 1 << 18
 
-// read appends about most rows of the trace, and reports whether there may be more. It leaves out
-// events if there is only one thread.
+// read appends about most rows of the trace, and reports whether there may be more. It omits events
+// if there is only one thread.
 func (s *schedule) read(rows []row, most int) (_ []row, more bool) {
 	if s.rest == nil {
 		s.rest, s.batch, s.numbers = s.tree.Expand(), trace.NewBatch(0), map[uint32]uint8{}
@@ -301,7 +301,8 @@ func (s *schedule) give(rows []row) {
 	}
 }
 
-// keeps reports whether a row of a thread that has begun only has to wait for its turn.
+// keeps reports whether a row of a running thread neither starts nor ends threads, so the row only
+// has to wait for its turn.
 func (s *schedule) keeps(r *row) bool {
 	if r.kind != trace.BlockEntry && r.kind != trace.BareBlock {
 		return r.kind.IsReference()

@@ -98,10 +98,10 @@ func (r *run) outermost(b uint32, file string) (line uint32) {
 	return line
 }
 
-// forkedAt returns the line of the call that forks, or 0 if it is unknown. If the first line of the
-// region is between the call and the code of the slowest thread, it returns that line instead, and
-// also if both are before the call, because Fortran compilers locate the call at a declaration or
-// in the region.
+// forkedAt returns the line of the call that forks, or 0 if it is unknown. It returns the first
+// line of the region instead if that line is between the call and the code of the slowest thread.
+// It does so also if both are before the call, because Fortran compilers locate the call at a
+// declaration or in the region.
 func (r *run) forkedAt(site, slowest uint32, at *place) uint32 {
 	p := r.cost.program
 	if int64(site) >= int64(len(p.Sites)) || p.Sites[site].Kind != trace.ParallelBegin {
@@ -132,8 +132,8 @@ func (r *run) dividedAt(site uint32, at *place) uint32 {
 // minimum number of pages of data for which another socket's memory matters
 const leastFarPages = 32
 
-// sockets adds findings about data in the memory of one socket, because a thread of that socket
-// stored to it first, that other threads use.
+// sockets adds findings about data that is in the memory of one socket, because a thread of that
+// socket stored to it first, although threads of other sockets use it.
 func (r *run) sockets() {
 	of := r.cost.replay
 	if of == nil || of.pages == nil {
@@ -202,7 +202,7 @@ func (r *run) sockets() {
 			where = ", mostly at " + at.source()
 		}
 		r.add(g.at, Finding{Kind: NUMA, Cost: most, Saved: min(most/2, mostGuessed*r.out.Cycles), Least: 0, Most: most,
-			Why:  "one thread stores to " + report.Bytes(uint64(g.pages)<<pageShift).Human() + " first, so the operating system places these pages in the memory of its socket; other threads use them" + where,
+			Why:  "one thread stores to " + report.Bytes(uint64(g.pages)<<pageShift).Human() + " first, so the operating system places these pages in the memory of its socket; other threads use these pages" + where,
 			Fix:  "let each thread initialise the part of the data that it uses later: make this loop parallel, with the same schedule(static) as the loop that uses the data",
 			How:  "Not tried. The lower bound assumes that all threads run on one socket. The upper bound assumes that the other threads run on other sockets, from which this memory takes 70 % longer.",
 			More: "communication --by object"})

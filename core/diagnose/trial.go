@@ -198,7 +198,8 @@ func (r *run) neighbours(byPlace map[*place]*group) {
 			How:       r.recounted(o.nest),
 			IllegalIf: by.Illegal() + r.storedIn(order[i-1], by), More: r.listing(order[i])})
 	}
-	// The waits are marked as taken only now, because a third loop saves its own waits.
+	// The waits are marked as taken only after the loop, because a third fused loop saves waits of
+	// its own.
 	for at, part := range took {
 		r.taken[at] = max(r.taken[at], part)
 	}
@@ -552,7 +553,8 @@ func (r *run) nest(g *group) {
 		if r.addConflict(g, saved, worst, false) {
 			return
 		}
-		// No padding has helped. A change that was tried is better than a change that was not.
+		// No padding has helped. A change that was tried is preferred to a change that was not
+		// tried.
 		if a, ok := r.recordOf(r.worstSite(g.at)); ok {
 			if added, _ := r.split(g.at, a, nil); added {
 				return
@@ -834,8 +836,8 @@ func (r *run) firstLine(head uint32, file string) (line uint32) {
 	return line
 }
 
-// outer returns the loop around a loop, or 0 if there is none. Both are given as 1 + the header
-// block.
+// outer returns the loop around a loop, or 0 if there is none. Both loops are given as 1 + the
+// header block.
 func (r *run) outer(head uint32) uint32 {
 	blocks := r.cost.program.Blocks
 	for b := range blocks {
@@ -1006,9 +1008,9 @@ func (r *run) try(n *loops.Nest, sunk bool, by change.Change, g *group) *trial {
 		return nil
 	}
 	out.before, out.after = slices.Insert(out.before, worst, before[0]), slices.Insert(out.after, worst, after[0])
-	// The nest alone begins with empty caches. In the whole run, its data may already be in the
-	// caches, or data from its previous execution may have been evicted. Therefore the difference
-	// is subtracted from the misses in the run.
+	// The nest alone begins with empty caches. In the whole run, the data of the nest may already
+	// be in the caches, or data from its previous execution may have been evicted. Therefore the
+	// difference is subtracted from the misses in the run.
 	now, then := make([]float64, len(waits)+1), make([]float64, len(waits)+1)
 	for k := range waits {
 		now[k] = out.before[k]
@@ -1983,7 +1985,7 @@ func (r *run) strideWords(nest int) string {
 	if a == nil {
 		return ""
 	}
-	return "the address in " + cmp.Or(named(a.Name), r.allocated(a), "an array") + " moves " + bytesOf(magnitude(a.Strides[len(a.Strides)-1])) + " in each iteration of the innermost loop, so each access is to another line"
+	return "the address in " + cmp.Or(named(a.Name), r.allocated(a), "an array") + " moves " + bytesOf(magnitude(a.Strides[len(a.Strides)-1])) + " in each iteration of the innermost loop, so each access is to a different line"
 }
 
 // allocated describes an array without a name by the source line that allocates it, or returns "".
@@ -2144,7 +2146,7 @@ func sink(loop *loops.Item, depth int) {
 }
 
 // trying returns the command that shows the effect of a trial. If the command has no option for the
-// change, or numbers the loops in another way, trying returns a command that lists the loops.
+// change, or numbers the loops differently, trying returns a command that lists the loops.
 func (r *run) trying(nest *loopcount.Trial, b *trial, loop int) string {
 	kind, text, ok := nest.Option(b.change)
 	if !ok || b.sunk || b.runs > 0 || b.nest != nest.Nest || r.renumbered {

@@ -24,9 +24,9 @@ type inLoop struct{ accesses, misses float64 }
 // instead of in a replay. Counting simulates each irregular reference in each cache separately.
 const mostWild = 1.0 / 16
 
-// countUnchanged determines the misses and translations of the unchanged run. It counts them in the
-// loop-compressed trace if the loops are regular, because the time for this hardly depends on trip
-// counts. Otherwise, it replays the trace.
+// countUnchanged determines the misses and translations of the unchanged run. If the loops are
+// regular, it counts both in the loop-compressed trace, because the counting time hardly depends on
+// trip counts. Otherwise, it replays the trace.
 func (r *run) countUnchanged() {
 	if r.loops == nil {
 		return
@@ -59,9 +59,9 @@ func (r *run) countUnchanged() {
 
 // needsReplay reports whether the profile is not sufficient, and the trace can be replayed. There
 // are three such cases: several threads, because a machine with one core per thread would execute
-// them in another order than the recorded order; more data than the TLB covers; and references that
-// cross line boundaries. native reports whether each of these references is a single access of the
-// machine.
+// them in a different order from the recorded order; more data than the TLB covers; and references
+// that cross line boundaries. native reports whether each of these references is a single access of
+// the machine.
 func (r *run) needsReplay() (needs, native bool) {
 	split := false
 	native = true
@@ -133,8 +133,8 @@ func (r *run) exact() {
 	c.replay = r.withMisses(c.replay, pageShift)
 }
 
-// exactMisses returns the misses of the unchanged run of one thread by level and site. They are nil
-// for levels that were neither counted nor simulated.
+// exactMisses returns the misses of the unchanged run of one thread by level and site. The result
+// is nil for levels that were neither counted nor simulated.
 func (r *run) exactMisses() [][]float64 {
 	switch {
 	case r.misses != nil:
@@ -228,9 +228,9 @@ func loopsOf(m *loopcount.LevelMisses) (list []inLoop) {
 	return list
 }
 
-// mayConflict reports whether a loop may have conflict misses in a level. Counting them takes long if
-// the trace is irregular. In such a trace, a loop without irregular references is only examined if
-// two runs of its nest, one after the other, have conflict misses.
+// mayConflict reports whether a loop may have conflict misses in a level. Counting conflict misses
+// takes long if the trace is irregular. In such a trace, a loop without irregular references is
+// only examined if two runs of its nest, one after the other, have conflict misses.
 func (r *run) mayConflict(loop, level int) bool {
 	if r.counted != nil {
 		return true

@@ -20,7 +20,7 @@ const (
 )
 
 // untangled returns a trace in which the rows of each thread between two events follow each other,
-// or nil if this would not reduce the number of nodes, or takes too long.
+// or nil if this would not reduce the number of nodes or would take too long.
 func (r *run) untangled(t *loops.Tree) *loops.Tree {
 	if len(r.p.Totals.Threads) < 2 || t.Rows() > mostReplayed {
 		return nil
@@ -142,7 +142,8 @@ func (u *untangling) flush() {
 	}
 }
 
-// stays reports whether threads cannot meet at rows of this kind.
+// stays reports whether a row of this kind belongs to a single thread and cannot synchronise
+// threads.
 func stays(kind trace.Kind) bool {
 	return kind.IsReference() || kind == trace.BlockEntry || kind == trace.BareBlock
 }

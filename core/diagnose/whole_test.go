@@ -65,10 +65,10 @@ func TestWithoutCode(t *testing.T) {
 		}
 		switch {
 		case c.want == "" && len(d.Findings) > 0:
-			t.Errorf("%s: found %s, want nothing", c.name, d.Findings[0].Kind)
+			t.Errorf("%s: found %s, want no finding", c.name, d.Findings[0].Kind)
 		case c.want == "":
 		case len(d.Findings) != 1 || d.Findings[0].Kind != c.want:
-			t.Errorf("%s: %+v, want one finding, %s", c.name, d.Findings, c.want)
+			t.Errorf("%s: findings are %+v, want a single finding of kind %s", c.name, d.Findings, c.want)
 		default:
 			f := &d.Findings[0]
 			if !strings.Contains(f.Why, c.says) || !strings.Contains(f.Fix, c.fix) || f.Tried || f.Least != 0 || f.Most <= 0 || f.Most > d.Cycles || f.File != "" {
@@ -76,7 +76,7 @@ func TestWithoutCode(t *testing.T) {
 			}
 		}
 		if notes := strings.Join(d.Notes, "\n"); !strings.Contains(notes, "stackglass cc") {
-			t.Errorf("%s: the notes do not say how to record more: %s", c.name, notes)
+			t.Errorf("%s: the notes do not mention stackglass cc: %s", c.name, notes)
 		}
 	}
 }
