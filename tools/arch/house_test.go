@@ -17,7 +17,7 @@ var topLevel = map[string]bool{
 	"bin": true, "build": true, // these folders are written by the build and ignored by git
 }
 
-func TestTopLevelIsFixed(t *testing.T) {
+func TestTopLevelFiles(t *testing.T) {
 	entries, err := os.ReadDir(root(t))
 	if err != nil {
 		t.Fatal(err)
@@ -29,7 +29,7 @@ func TestTopLevelIsFixed(t *testing.T) {
 	}
 }
 
-func TestEveryFolderIntroducesItself(t *testing.T) {
+func TestEveryFolderHasReadme(t *testing.T) {
 	for folder := range mayImport {
 		text, err := os.ReadFile(filepath.Join(root(t), folder, "README.md"))
 		if err != nil {
@@ -81,7 +81,7 @@ func TestChangelogIsShort(t *testing.T) {
 	}
 }
 
-func TestGeneratedFilesSaySo(t *testing.T) {
+func TestGeneratedFilesAreMarked(t *testing.T) {
 	for _, s := range sources(t) {
 		if strings.HasSuffix(s.name, "_gen.go") && !ast.IsGenerated(s.syntax) {
 			t.Errorf("%s: the first lines lack: Code generated … DO NOT EDIT.", s.name)

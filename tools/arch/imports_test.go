@@ -121,7 +121,7 @@ func has(list []string, word string) bool {
 	return false
 }
 
-func TestImportsRunOneWay(t *testing.T) {
+func TestTopLevelImports(t *testing.T) {
 	for _, s := range sources(t) {
 		from, _, _ := strings.Cut(s.dir, "/")
 		allowed, known := mayImport[from]
@@ -135,13 +135,13 @@ func TestImportsRunOneWay(t *testing.T) {
 				continue // this test analyses the demos
 			}
 			if !slices.ContainsFunc(allowed, func(folder string) bool { return under(to, folder) }) {
-				t.Errorf("%s: %s may not import %s, only %v", at, from, to, allowed)
+				t.Errorf("%s: %s may not import %s; want only imports of %v", at, from, to, allowed)
 			}
 		}
 	}
 }
 
-func TestCoreRunsTowardsTrace(t *testing.T) {
+func TestCoreImports(t *testing.T) {
 	for _, s := range sources(t) {
 		from, inCore := strings.CutPrefix(s.dir, "core/")
 		if !inCore || s.test || isHelper(s.dir) {
@@ -162,7 +162,7 @@ func TestCoreRunsTowardsTrace(t *testing.T) {
 				continue
 			}
 			if folder, _, _ := strings.Cut(to, "/"); !has(allowed, folder) {
-				t.Errorf("%s: core/%s may not import core/%s, only %v", at, from, to, allowed)
+				t.Errorf("%s: core/%s may not import core/%s; want only imports of %v", at, from, to, allowed)
 			}
 			if isHelper("core/" + to) {
 				t.Errorf("%s: core/%s is for tests only", at, to)
@@ -188,14 +188,14 @@ func TestAnalysesAreInTheTable(t *testing.T) {
 			case s.dir == framework && child && to != framework+"/contract" && to != framework+"/index":
 				t.Errorf("%s: %s may not import %s: only table.go may import the analyses", at, framework, to)
 			case s.dir != framework && to == framework:
-				t.Errorf("%s: %s may not import %s, only its contract", at, s.dir, framework)
+				t.Errorf("%s: %s may import the contract of %s, but not the package itself", at, s.dir, framework)
 			}
 		}
 	}
 }
 
-// TestFoldersHaveAnOrderInside checks the imports between the packages of a folder.
-func TestFoldersHaveAnOrderInside(t *testing.T) {
+// TestImportOrderInFolders checks the imports between the packages of a folder.
+func TestImportOrderInFolders(t *testing.T) {
 	for _, s := range sources(t) {
 		if s.test || isHelper(s.dir) {
 			continue
@@ -238,8 +238,8 @@ func innerName(dir, folder string) string {
 	return strings.TrimPrefix(dir, folder+"/")
 }
 
-// TestImportOrdersHaveNoCycles checks the rules above. Every folder named in them must exist, and
-// the permitted imports must not form a cycle.
+// TestImportOrdersHaveNoCycles checks that every folder in the import rules exists, and that the
+// permitted imports do not form a cycle.
 func TestImportOrdersHaveNoCycles(t *testing.T) {
 	packages := map[string]bool{}
 	for _, s := range sources(t) {
@@ -280,9 +280,9 @@ func TestImportOrdersHaveNoCycles(t *testing.T) {
 	}
 }
 
-// TestPageHasNoOracle checks that the page does not contain the reference implementations, which
-// only tests and the command use.
-func TestPageHasNoOracle(t *testing.T) {
+// TestPageDoesNotImportOracle checks that the page does not contain the reference implementations,
+// which only tests and the command use.
+func TestPageDoesNotImportOracle(t *testing.T) {
 	for _, s := range sources(t) {
 		if s.test || isHelper(s.dir) || under(s.dir, "core") || under(s.dir, "tools") {
 			continue
@@ -295,9 +295,9 @@ func TestPageHasNoOracle(t *testing.T) {
 	}
 }
 
-// TestTraceImportsNothingOfOurs checks that trace imports no other package of the repository,
-// because every package uses trace.
-func TestTraceImportsNothingOfOurs(t *testing.T) {
+// TestTraceImports checks that trace imports no other package of the repository, because every
+// package uses trace.
+func TestTraceImports(t *testing.T) {
 	for _, s := range sources(t) {
 		if s.dir != "core/trace" || s.test {
 			continue
@@ -310,9 +310,9 @@ func TestTraceImportsNothingOfOurs(t *testing.T) {
 	}
 }
 
-// TestCoreKnowsNoPlatform checks that the core is independent of the platform. It runs both
+// TestCoreIsPlatformIndependent checks that the core is independent of the platform. It runs both
 // natively and in the browser, so it must use readers, writers and bytes for input and output.
-func TestCoreKnowsNoPlatform(t *testing.T) {
+func TestCoreIsPlatformIndependent(t *testing.T) {
 	for _, s := range sources(t) {
 		if !under(s.dir, "core") || s.test || isHelper(s.dir) {
 			continue
@@ -326,8 +326,8 @@ func TestCoreKnowsNoPlatform(t *testing.T) {
 	}
 }
 
-// TestBrowserCodeIsLean rejects packages that would make a wasm program several times larger.
-func TestBrowserCodeIsLean(t *testing.T) {
+// TestBrowserCodeImports rejects packages that would make a wasm program several times larger.
+func TestBrowserCodeImports(t *testing.T) {
 	heavy := map[string]string{
 		"fmt":           "strconv and error types",
 		"encoding/json": "strconv, or a binary form",

@@ -45,7 +45,7 @@ var unchecked = map[string]bool{"other comments": true, "test comments": true, "
 
 var (
 	sentenceEnd = regexp.MustCompile(`[.!?]\)? +`)
-	// An initial, for example "D. Hill", or an abbreviation: no sentence ends after it.
+	// No sentence ends after an initial, as in "D. Hill", or after an abbreviation.
 	abbreviation = regexp.MustCompile(`(?:\b[A-Z]|\bal|\bEq|\beq|\be\.g|\bvs|^\d+)$`)
 	numbersOnly  = regexp.MustCompile(`^[^|]*(?:\|[^|]*[0-9–][^|]*)+$`) // a row of a table of numbers
 	codeFence    = regexp.MustCompile("(?s)```.*?```")

@@ -8,8 +8,9 @@ import (
 )
 
 // TestRaceListIsComplete checks that `make race` runs the tests of every package that starts
-// goroutines or synchronises them. It does not run code for the browser only (wasm and ui), where
-// goroutines share one thread. It runs all packages of the module tools/beam.
+// goroutines or synchronises them. `make race` does not run packages that only the browser uses
+// (wasm and ui), because goroutines share one thread there. It runs all packages of the module
+// tools/beam.
 func TestRaceListIsComplete(t *testing.T) {
 	list := regexp.MustCompile(`(?s)\nCONCURRENT := (.*?[^\\])\n`).FindStringSubmatch(read(t, "Makefile"))
 	if list == nil {

@@ -14,7 +14,7 @@ type role uint8
 const (
 	aSetting    role = iota // used for compiling and linking
 	aSource                 // a file that can be instrumented
-	anInput                 // another file: an object, library or assembly file
+	anInput                 // any other file: an object, library or assembly file
 	anOutput                // -o
 	aDependency             // -MD and similar options
 	aLanguage               // -x
@@ -203,7 +203,7 @@ func isMachine(word string) bool {
 	return beginsWithAny(word, machine...) && !strings.HasPrefix(word, "-module")
 }
 
-// passOn sets the mode in which the compiler gets the command line unchanged, and the reason.
+// passOn sets the mode in which the compiler receives the command line unchanged, and the reason.
 func (c *commandLine) passOn(why string) {
 	c.mode = pass
 	if c.why == "" {
@@ -250,7 +250,7 @@ func (c *commandLine) judgeOption(a *argument) {
 	case word == "-ffreestanding":
 		c.passOn("the program runs without a C library")
 	case strings.HasPrefix(word, "--offload") || strings.HasPrefix(word, "-fopenmp-targets"):
-		c.passOn("the code is also for another processor")
+		c.passOn("the code is also compiled for an accelerator")
 	case word == "-shared" || word == "--shared":
 		c.shared = true
 	case word == "-r" || word == "--relocatable":

@@ -66,7 +66,7 @@ func TestBranchesMatchCoverage(t *testing.T) {
 					got := blocksOf(t, filepath.Join(o.dir, "out.sgt"))
 					covered := coverEdges(t, compiler, opt, source, level, c.flags)
 					if want := covered.run(t); want != string(o.stdout) {
-						t.Fatalf("it printed %q, want %q", o.stdout, want)
+						t.Fatalf("the program printed %q, want %q", o.stdout, want)
 					}
 					covered.compare(t, got)
 				})
@@ -95,7 +95,7 @@ func blocksOf(t *testing.T, file string) *blocks.Run {
 	}
 	defer several.Close()
 	if q := finish(t, several); !bytes.Equal(p.Encode(), q.Encode()) {
-		t.Error("the result of three workers differs from the result of one")
+		t.Error("three workers and one worker have different results")
 	}
 	r, err := blocks.DecodeRun(p.Blocks)
 	if err != nil {
@@ -121,8 +121,8 @@ func blocksOf(t *testing.T, file string) *blocks.Run {
 	return r
 }
 
-// solve solves the branch equations with the run's edge counts, and checks that the solution equals
-// the run's exact counts for every block and function.
+// solve solves the branch equations with the edge counts of the run, and checks that the solution
+// equals the run's exact counts for every block and function.
 func solve(t *testing.T, r *blocks.Run) {
 	t.Helper()
 	system, err := blocks.FromEdges(r.Program, r.Edges)
@@ -301,7 +301,7 @@ func (c *covered) compare(t *testing.T, r *blocks.Run) {
 		if len(block.Successors) < 2 || len(ways[name]) != len(block.Successors) {
 			continue
 		}
-		// Several edges to the same block count as one.
+		// Several edges to the same block count as one edge.
 		want, got, unknown := map[uint32]uint64{}, map[uint32]uint64{}, map[uint32]bool{}
 		for i, to := range block.Successors {
 			got[to] += r.Edges.Taken[b][i]
@@ -368,7 +368,7 @@ func TestSQLite(t *testing.T) {
 			got := blocksOf(t, filepath.Join(o.dir, "out.sgt"))
 			covered := coverEdges(t, clang, opt, whole, level, flags)
 			if want := covered.run(t); want != string(o.stdout) || !strings.Contains(want, "ok\n") {
-				t.Fatalf("it printed %q, want %q", o.stdout, want)
+				t.Fatalf("the program printed %q, want %q", o.stdout, want)
 			}
 			covered.compare(t, got)
 		})

@@ -9,8 +9,8 @@
 //  3. The compiler compiles the text to an object without further optimisation, so that the
 //     recording describes the optimised program.
 //  4. Programs are linked with a runtime in C, which writes the container .sgt while the program
-//     runs (core/trace/sgt/FORMAT.md). The source of the runtime is in this package; it is compiled
-//     once for each compiler.
+//     runs (core/trace/sgt/FORMAT.md). The source of the runtime is in this package. The runtime is
+//     compiled once for each compiler.
 //
 // All other command lines are passed on to the compiler unchanged, and sources that cannot be
 // instrumented are compiled without recording, so that no build fails because of this package.

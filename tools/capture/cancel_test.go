@@ -55,7 +55,7 @@ func TestCancelledThreads(t *testing.T) {
 					}
 				}
 				if lost := rows.ending.Lost; lost > 0 && (c.state != "asynchronous" || lost > 10) {
-					t.Errorf("%d steps are lost", lost)
+					t.Errorf("%d steps were lost, want none", lost)
 				}
 			})
 		}

@@ -125,8 +125,8 @@ func (b *build) withoutDebug(text []byte) []byte {
 }
 
 // assemble instruments IR text and compiles it to an object. If the rewritten text does not
-// compile, assemble leaves first single functions and then all functions of the source
-// uninstrumented. If that also fails, it compiles the original text.
+// compile, assemble first leaves single functions uninstrumented, and then all functions of the
+// source. If this text does not compile either, assemble compiles the original text.
 func (b *build) assemble(src *argument, text []byte, object string) (status int, err error) {
 	options := ir.Options{Source: src.name(), CompileOptions: strings.Join(b.line.words(aSetting, aMachine), " "), Instrs: true}
 	if !b.options.NoSource {
@@ -193,7 +193,8 @@ func (b *build) leaveOut(src *argument, skip []string, said string, made *ir.Res
 // mostSkipped is the maximum number of functions of one source that are skipped one by one.
 const mostSkipped = 8
 
-// object compiles IR text to an object. said is the compiler's error message; "" if it succeeded.
+// object compiles IR text to an object. said is the compiler's error message; "" if the compiler
+// succeeded.
 func (b *build) object(text []byte, object string) (said string, err error) {
 	var stderr bytes.Buffer
 	cmd := exec.Command(b.compiler.clang, b.objectArguments(object)...)

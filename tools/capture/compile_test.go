@@ -87,9 +87,9 @@ func compiledAlone(t *testing.T, clang string, args []string) <-chan compiled {
 	return made
 }
 
-// TestDropIn checks that a command line produces the same output files, dependency files, messages
-// and exit status as with the compiler itself.
-func TestDropIn(t *testing.T) {
+// TestDropInReplacement checks that a command line produces the same output files, dependency
+// files, messages and exit status as with the compiler itself.
+func TestDropInReplacement(t *testing.T) {
 	newestClang(t)
 	samples := []string{ // also tested with older compilers
 		"-v", "-c hello.c -o x.o", "-x c - -o hello", "-MMD -c hello.c -o sub.x.o", "bad.c -o bad", "-c hello.c -unused-option",
@@ -144,8 +144,8 @@ func TestDropIn(t *testing.T) {
 	}
 }
 
-// TestRefusals checks that errors about unsupported command lines include advice.
-func TestRefusals(t *testing.T) {
+// TestUnsupportedCommandLines checks that errors about unsupported command lines include advice.
+func TestUnsupportedCommandLines(t *testing.T) {
 	for _, c := range []struct{ compiler, args, want string }{
 		{"clang-99", "", "clang-99 is not installed; install it, for example with: apt-get install clang-99"},
 		{"clang++-99", "-c x.cc", "clang++-99 is not installed; install it, for example with: apt-get install clang-99"},
@@ -303,8 +303,8 @@ func TestQuotedWordsRoundTrip(t *testing.T) {
 	})
 }
 
-// TestEveryWordIsKept checks that parsing a command line keeps all of its words.
-func TestEveryWordIsKept(t *testing.T) {
+// TestParseKeepsEveryWord checks that parsing a command line keeps all of its words.
+func TestParseKeepsEveryWord(t *testing.T) {
 	word := rapid.OneOf(
 		rapid.SampledFrom([]string{"-o", "-x", "-c", "a.c", "b.o", "-I", "-MF", "-lm", "-", "-Wl,-x", "-shared", "-MD", "-E", "c++", "-xc", "-ofile", "none", "--output=x", "-Xclang", "-flto"}),
 		rapid.StringN(0, 6, -1))
@@ -320,9 +320,9 @@ func TestEveryWordIsKept(t *testing.T) {
 	})
 }
 
-// TestRuntimeIsMadeOnce checks that the runtime is compiled only once, and that its symbols cannot
-// collide with a program's.
-func TestRuntimeIsMadeOnce(t *testing.T) {
+// TestRuntimeIsCompiledOnce checks that the runtime is compiled only once, and that its symbols
+// cannot collide with a program's.
+func TestRuntimeIsCompiledOnce(t *testing.T) {
 	newestClang(t)
 	for _, clang := range compilers() {
 		first, err := BuildRuntime(clang)

@@ -25,8 +25,8 @@ func TestKernelSignals(t *testing.T) {
 	}
 }
 
-// wantDeath checks that a signal ended a program, that the program had no output, and that its
-// trace is complete and contains its hundred loads.
+// wantDeath checks that a signal ended a program, that the program had no output, and that the
+// trace is complete and contains all 100 loads.
 func wantDeath(t *testing.T, how string, o *outcome, signal syscall.Signal) {
 	t.Helper()
 	if ws := o.state.Sys().(syscall.WaitStatus); ws.Signal() != signal || len(o.stdout) > 0 {
@@ -234,7 +234,7 @@ func TestLimitsInDecimals(t *testing.T) {
 	for _, limit := range []string{"3.5M", "3584KiB", "3670016"} {
 		got := run(t, []string{"STACKGLASS_MAX_BYTES=" + limit}, program, "many").trace(t, everything)
 		if rows[limit] = got.Len(); got.ending.How != "limit" {
-			t.Errorf("%s: ended with %q, want limit", limit, got.ending.How)
+			t.Errorf("%s: the trace ended with %q, want limit", limit, got.ending.How)
 		}
 	}
 	if rows["3.5M"] != rows["3670016"] || rows["3584KiB"] != rows["3670016"] {

@@ -123,7 +123,7 @@ func TestKilled(t *testing.T) {
 	got := read(t, filepath.Join(o.dir, "out.sgt"), everything)
 	var damage *trace.DamageError
 	if !errors.As(got.err, &damage) || !errors.Is(damage, trace.ErrCutShort) {
-		t.Errorf("the error is %v, want a trace that is cut short", got.err)
+		t.Errorf("the error is %v, want an error about a truncated trace", got.err)
 	}
 	loads := got.addresses()
 	if len(loads) < 1<<22 || len(loads) > 10000100 {
@@ -132,11 +132,11 @@ func TestKilled(t *testing.T) {
 	sameAddresses(t, "killed", loads, counting([2]uint64{0, 100}, [2]uint64{1000, uint64(len(loads)) - 100}))
 }
 
-// TestHandlersSteps checks that the trace is complete and in order even if signals arrive at any
-// moment and their handlers also make steps.
-func TestHandlersSteps(t *testing.T) {
+// TestStepsOfHandlers checks that the trace is complete and in order even if signals arrive at any
+// moment and the signal handlers also make steps.
+func TestStepsOfHandlers(t *testing.T) {
 	t.Run("few", func(t *testing.T) { testHandlersSteps(t, "timer", 5) })
-	// The handler's steps fill the buffer while the interrupted loop is writing a step.
+	// The steps of the handler fill the buffer while the interrupted loop is writing a step.
 	t.Run("many", func(t *testing.T) { testHandlersSteps(t, "crowd", 5000) })
 }
 
@@ -340,7 +340,7 @@ func TestOutput(t *testing.T) {
 	program := play(t, "ends.c")
 	o := run(t, []string{"STACKGLASS_OUT=a%pz.sgt"}, program)
 	if files, _ := filepath.Glob(filepath.Join(o.dir, "a*z.sgt")); len(files) != 1 || strings.Contains(files[0], "%") {
-		t.Errorf("wrote %v, want one file with the process's number", files)
+		t.Errorf("wrote %v, want one file with the process number in its name", files)
 	}
 	o = run(t, []string{"STACKGLASS_OUT="}, program)
 	if _, err := os.Stat(filepath.Join(o.dir, "ends.sgt")); err != nil {

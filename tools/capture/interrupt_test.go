@@ -11,7 +11,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// step is a row of a trace, without its time.
+// step is a row of a trace without the time.
 type step struct {
 	kind trace.Kind
 	site uint32
@@ -81,7 +81,7 @@ func TestEveryInterruption(t *testing.T) {
 		t.Run(how, func(t *testing.T) {
 			got, n := runInterrupted(t, program, how)
 			if got.ending.Lost != 0 {
-				t.Errorf("%d steps are lost", got.ending.Lost)
+				t.Errorf("%d steps were lost, want none", got.ending.Lost)
 			}
 			rows := got.stepsByFunction()
 			for name, times := range map[string]int{"interrupted": n.interrupted, "nothing": n.interrupted, "handler": n.handler, "inner": n.inner} {
@@ -100,8 +100,8 @@ func TestEveryInterruption(t *testing.T) {
 	}
 }
 
-// TestEveryJumpOut does the same with a handler that leaves by siglongjmp. Only the step that it
-// interrupts may be missing.
+// TestEveryJumpOut repeats TestEveryInterruption with a handler that leaves by siglongjmp. Only the
+// interrupted step may be missing.
 func TestEveryJumpOut(t *testing.T) {
 	program := buildInterrupted(t)
 	for _, how := range []string{"jumps", "jumps stale", "jumps fills", "jumps room=20", "jumps room=20 fills stale"} {
@@ -128,7 +128,7 @@ func TestEveryJumpOut(t *testing.T) {
 				t.Errorf("%d calls are complete, want at least %d", complete, n.interrupted)
 			}
 			if all := rows["handler"]; len(all)%n.handler != 0 || !slices.Equal(all, slices.Repeat(all[:len(all)/n.handler], n.handler)) {
-				t.Errorf("the handler has %d rows in %d calls, or they differ", len(all), n.handler)
+				t.Errorf("the handler has %d rows in %d calls, want the same rows in each call", len(all), n.handler)
 			}
 		})
 	}

@@ -105,11 +105,12 @@ func newestClang(t *testing.T) string {
 	return all[len(all)-1]
 }
 
-// soak makes tests run with every compiler, and longer.
+// soak makes tests run longer, and with every compiler.
 var soak = os.Getenv("STACKGLASS_SOAK") != ""
 
 // worth reports whether a test should run with a given compiler. All tests run with the newest
-// compiler. Older compilers generate different IR, so a sample of the tests also runs with them.
+// compiler. Older compilers generate different IR, so a sample of the tests also runs with older
+// compilers.
 func worth(clang string, sample bool) bool {
 	all := compilers()
 	return soak || sample || clang == all[len(all)-1]
@@ -170,7 +171,7 @@ type outcome struct {
 	dir            string
 }
 
-// hanging is the time after which a program is considered to hang. It is far longer than the run
+// hanging is the time after which a program is considered to hang, which is far longer than the run
 // time of any test program.
 const hanging = 5 * time.Minute
 
@@ -275,8 +276,9 @@ func comparePlayed(t *testing.T, got *traced, said []byte) {
 	}
 }
 
-// TestMaskedLanes checks that a masked access is recorded as one reference for each group of
-// adjacent lanes, or for each lane.
+// TestMaskedLanes checks that a masked access to consecutive addresses is recorded as one reference
+// for each group of adjacent lanes, and that a masked gather is recorded as one reference for each
+// lane.
 func TestMaskedLanes(t *testing.T) {
 	got := run(t, nil, play(t, "masked.c")).trace(t, trace.AllKinds)
 	want := []struct {
@@ -319,7 +321,7 @@ func TestSlicedOrder(t *testing.T) {
 		}
 	}
 	if len(next) != 4 || next[1] != 2 || got.Addr[first(got, trace.Load)] != 0 || got.Thread[last(got, trace.Load)] != 1 {
-		t.Errorf("loads by thread: %v, want 4 threads, where the first and the last load are by the first thread", next)
+		t.Errorf("loads by thread: %v, want loads by 4 threads, and the first and the last load by the first thread", next)
 	}
 	for _, f := range got.header.Capture {
 		if f.Name == "order" && f.Value != "sliced" {
@@ -346,11 +348,11 @@ func TestTwoProcesses(t *testing.T) {
 	o := run(t, nil, play(t, "counting.c"), "again")
 	files, err := filepath.Glob(filepath.Join(o.dir, "out.sgt*"))
 	if err != nil || len(files) != 2 {
-		t.Fatalf("%v were written, want two files", files)
+		t.Fatalf("the files %v were written, want two files", files)
 	}
 	for _, file := range files {
 		if got := read(t, file, trace.AllKinds); got.err != nil || got.Len() != 3*200000+2 {
-			t.Errorf("%s: %d references, %v, want 600,002", file, got.Len(), got.err)
+			t.Errorf("%s: %d references, %v, want 600,002 references", file, got.Len(), got.err)
 		}
 	}
 }
@@ -376,6 +378,6 @@ func TestExactOrderOfToken(t *testing.T) {
 		t.Errorf("the token was seen %d times, want 8000", want)
 	}
 	if len(got.header.Program.Threads) != 5 || started[1] != 5 {
-		t.Errorf("threads %+v, started by %v; want 5 threads, all started by the first one", got.header.Program.Threads, started)
+		t.Errorf("threads %+v, started by %v; want 5 threads, all started by the first thread", got.header.Program.Threads, started)
 	}
 }

@@ -107,7 +107,7 @@ func TestTracingKeepsBehaviour(t *testing.T) {
 					traceCompile(t, compiler, append([]string{level, source, "-o", traced}, c.flags...)...)
 					want, got := run(t, nil, plain), run(t, nil, traced)
 					if string(want.stdout) != string(got.stdout) || want.state.ExitCode() != got.state.ExitCode() {
-						t.Errorf("it printed %q and exited with %d, want %q and %d", got.stdout, got.state.ExitCode(), want.stdout, want.state.ExitCode())
+						t.Errorf("the program printed %q and exited with %d, want %q and %d", got.stdout, got.state.ExitCode(), want.stdout, want.state.ExitCode())
 					}
 					if rows := got.trace(t, everything); rows.Len() < 100 || rows.ending.Lost != 0 {
 						t.Errorf("%d rows, %d steps lost", rows.Len(), rows.ending.Lost)
@@ -307,7 +307,7 @@ func TestSeparateObjectsAndLibraries(t *testing.T) {
 				total += n
 			}
 			if total != 4*(10+1) || len(stores) != 3 {
-				t.Errorf("stores to tables: %v, want 11 each by the static and the linked library, 22 by the loaded one", stores)
+				t.Errorf("stores to tables: %v, want 11 by the static library, 11 by the linked library, and 22 by the loaded library", stores)
 			}
 		})
 	}
@@ -359,7 +359,7 @@ func TestProgramsOwnWrappers(t *testing.T) {
 	traceCompile(t, clang, "-O1", "-Wl,--wrap=pthread_create", sourceOf(t, "wraps.c"), "-o", traced)
 	o := run(t, nil, traced)
 	if rows := o.trace(t, everything); string(o.stdout) != "wrapped\n" || o.state.ExitCode() != 1 || rows.ending.How != "exit" {
-		t.Errorf("it printed %q and exited with %d, want a call of its wrapper and status 1; the recorded ending is %q", o.stdout, o.state.ExitCode(), rows.ending.How)
+		t.Errorf("the program printed %q and exited with %d, want a call of the program's wrapper and status 1; the recorded ending is %q", o.stdout, o.state.ExitCode(), rows.ending.How)
 	}
 }
 
@@ -376,7 +376,7 @@ func TestStaticProgram(t *testing.T) {
 		traceCompile(t, clang, "-O2", how, sourceOf(t, "gemm.c"), "-o", traced)
 		o := run(t, nil, traced)
 		if rows := o.trace(t, trace.AllKinds); string(o.stdout) != "4000 -8372\n" || rows.Len() != 28802 {
-			t.Errorf("%s: it printed %q, %d references, want 28802", how, o.stdout, rows.Len())
+			t.Errorf("%s: the program printed %q and has %d references, want 28802 references", how, o.stdout, rows.Len())
 		}
 	}
 }
@@ -398,6 +398,6 @@ func TestPreload(t *testing.T) {
 	o := run(t, []string{"LD_PRELOAD=" + preload}, program, library)
 	rows := o.trace(t, everything)
 	if string(o.stdout) != "34\n" || rows.ending.References != 2*(10+1+1) {
-		t.Errorf("it printed %q %q, %d references, want 24", o.stdout, o.stderr, rows.ending.References)
+		t.Errorf("the program printed %q and %q; %d references, want 24", o.stdout, o.stderr, rows.ending.References)
 	}
 }

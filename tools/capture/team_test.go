@@ -143,12 +143,12 @@ func differences(got, want map[deed]int) string {
 	var list []string
 	for d, n := range got {
 		if want[d] != n {
-			list = append(list, fmt.Sprintf("%+v: %d, want %d", d, n, want[d]))
+			list = append(list, fmt.Sprintf("%+v occurs %d times, want %d", d, n, want[d]))
 		}
 	}
 	for d, n := range want {
 		if got[d] == 0 {
-			list = append(list, fmt.Sprintf("%+v: 0, want %d", d, n))
+			list = append(list, fmt.Sprintf("%+v occurs 0 times, want %d", d, n))
 		}
 	}
 	slices.Sort(list)

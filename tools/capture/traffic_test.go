@@ -12,7 +12,7 @@ import (
 )
 
 // TestTrafficOfProgram checks, for each array of a real program, the traffic between threads
-// through that array. The expected counts follow from its source.
+// through that array. The expected counts follow from the source of the program.
 func TestTrafficOfProgram(t *testing.T) {
 	dir := t.TempDir()
 	program := filepath.Join(dir, "traffic")

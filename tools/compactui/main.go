@@ -6,7 +6,7 @@
 //	compactui FILE
 //
 // In WebAssembly, the statements that build a text node take 200 bytes, and the call that replaces
-// them takes 30. Components account for one sixth of the bytes of a first visit.
+// these statements takes 30 bytes. Components account for one sixth of the bytes of a first visit.
 package main
 
 import (

@@ -133,7 +133,7 @@ func (p *program) runAgain(threads, number int) (path string, err error) {
 	return path, nil
 }
 
-// file is a trace that is closed after it was read.
+// file is a trace that is closed after it has been read.
 type file struct {
 	*sgt.Reader
 	of io.Closer

@@ -5,8 +5,8 @@
 //
 // It compiles the OpenMP programs in the folder kernels at -O0 and -O2 so that they trace
 // themselves, and runs each with 1, 2, 4, 8 and 16 threads, several times if runs may differ.
-// Package core/oracle/validate describes the comparisons. It also runs the same programs under
-// Cachegrind, compiled without tracing.
+// Package core/oracle/validate describes the comparisons. It also compiles the same programs
+// without tracing, and runs them under Cachegrind.
 package main
 
 import (
@@ -157,9 +157,9 @@ func measure(p *program, grinds bool) (list []measurement, err error) {
 	return list, os.Remove(one)
 }
 
-// compare compares a prediction, computed from the single-threaded trace one, with the traces many
-// of several threads. With the paper's division of the work, Algorithm 1, which treats the caches
-// as independent, yields the first level, and Algorithm 2 the second.
+// compare compares a prediction with traces of several threads (many). The prediction is computed
+// from the single-threaded trace (one). With the paper's division of the work, Algorithm 1, which
+// treats the caches as independent, yields the first level, and Algorithm 2 the second.
 func compare(one string, many []string, cores int, h hierarchy.Hierarchy, division multicore.Division) (validate.Row, error) {
 	var truths []predict.Source
 	for _, path := range many {

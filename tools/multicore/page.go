@@ -49,7 +49,7 @@ func (s spread) String() string {
 	return fmt.Sprintf("%.3f (%.2f)", s.sum/float64(s.n), s.max)
 }
 
-// of returns the spread of the values of points over the measurements that pick selects.
+// of returns the spread of points(m) over all measurements m for which pick returns true.
 func of(all []measurement, pick func(*measurement) bool, points func(*measurement) float64) (s spread) {
 	for i := range all {
 		if m := &all[i]; pick(m) {
@@ -128,8 +128,8 @@ func (p *printer) programs(all []measurement) {
 
 // steps prints the error of each step of the prediction separately.
 func (p *printer) steps(all []measurement) {
-	p.say("\n## Errors of single steps, with loops divided among the cores by iterations: mean (maximum)\n")
-	p.say("\nThe first two columns are the errors of the stack distance cache model (SDCM) relative to simulated caches, in points of\nthe global rate. The last two columns show how the hit ratio of L1 would change if stores did not invalidate lines of other cores.\n")
+	p.say("\n## Errors of the individual steps of the prediction, with loops divided among the cores by iterations: mean (maximum)\n")
+	p.say("\nThe first two columns are the errors of the stack distance cache model (SDCM) relative to simulated caches, in\npercentage points of the global hit rate. The last two columns show how the hit ratio of L1 would change if stores did not invalidate lines of other cores.\n")
 	p.say("\n| caches | compiled with | SDCM, L1 | SDCM, L2 | without coherence, L1 | without coherence, L1, 16 cores |\n|---|---|---|---|---|---|\n")
 	for i, m := range machines {
 		for _, level := range levels {

@@ -74,7 +74,7 @@ func (f *fetcher) install(ctx context.Context, p pinned, modules, place string) 
 		return err
 	}
 	if !p.installed(fresh) {
-		return errors.New("the archive has no package.json, or it names another package or version")
+		return errors.New("the archive has no package.json, or its package.json names a different package or version")
 	}
 	if err := os.RemoveAll(place); err != nil {
 		return err
@@ -86,7 +86,7 @@ func (f *fetcher) install(ctx context.Context, p pinned, modules, place string) 
 func (f *fetcher) download(ctx context.Context, address string) ([]byte, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
-		return nil, fmt.Errorf("%w; check the registry's address in $npm_config_registry", err)
+		return nil, fmt.Errorf("%w; check the URL of the registry in $npm_config_registry", err)
 	}
 	response, err := f.client.Do(request)
 	if err != nil {
@@ -106,7 +106,7 @@ func (f *fetcher) download(ctx context.Context, address string) ([]byte, error) 
 	return body, nil
 }
 
-// Limits for one unpacked package. At present, the largest package has half as many bytes.
+// Limits for one unpacked package. The largest package currently has half of this size.
 const (
 	maxUnpacked = 256 << 20 // bytes
 	maxFiles    = 20000

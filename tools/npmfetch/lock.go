@@ -25,8 +25,8 @@ type pinned struct {
 	fits    bool     // whether the package is for this machine
 }
 
-// Names and versions become parts of paths and addresses, so only names and versions that npm
-// allows are accepted.
+// Names and versions become parts of paths and URLs, so only names and versions that npm allows are
+// accepted.
 var (
 	nameWanted    = regexp.MustCompile(`^(@[a-z0-9~-][a-z0-9._~-]*/)?[a-z0-9~-][a-z0-9._~-]*$`)
 	versionWanted = regexp.MustCompile(`^[0-9]+\.[0-9]+\.[0-9]+([-+][0-9A-Za-z.+-]+)?$`)

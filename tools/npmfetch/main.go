@@ -10,7 +10,7 @@
 //  3. It unpacks regular files, up to a limit, into a temporary folder, and renames the folder when
 //     it is complete.
 //
-// It runs nothing that it fetches. The registry is $npm_config_registry if this variable is set, or
+// It never runs a fetched file. The registry is $npm_config_registry if this variable is set, or
 // else $NPM_CONFIG_REGISTRY, or else https://registry.npmjs.org.
 //
 // Usage, from the repository's root:

@@ -140,8 +140,9 @@ func print(w io.Writer, machine, march string, rows []row) {
 	if march != "" {
 		machine += ", for code compiled for " + march
 	}
-	fmt.Fprintf(w, "Cycles of loop bodies on %s. First, the model with llvm-mca's numbers and llvm-mca, per iteration in the\n"+
-		"steady state and for one pass; then, the model with measured numbers for single instructions, and times measured on this machine.\n\n", machine)
+	fmt.Fprintf(w, "Cycles of loop bodies on %s. The first columns compare the model with llvm-mca, both with llvm-mca's numbers: per\n"+
+		"iteration in the steady state, and for one pass. The last columns compare the model, with measured numbers for single\n"+
+		"instructions, with times measured on this machine.\n\n", machine)
 	fmt.Fprintf(w, "%-20s %8s %-10s %8s %7s | %6s %6s %7s | %8s %-10s %8s %7s %7s\n",
 		"loop", "steady", "by", "llvm-mca", "error", "pass", "mca", "error", "steady", "by", "measured", "error", "mca's")
 	for _, r := range rows {
@@ -189,8 +190,8 @@ func median(list []float64) float64 {
 // notes explains the differences for single loops.
 var notes = func() map[string]string {
 	const (
-		folded   = "llvm-mca makes an operation wait longer for a load that is folded into it"
-		copies   = "llvm-mca counts a cycle for each register copy, which register renaming eliminates"
+		folded   = "in llvm-mca, an operation waits longer for a load that is folded into the operation"
+		copies   = "llvm-mca counts a cycle for each register copy, although register renaming eliminates the copy"
 		assigned = "the core assigns ports to micro-ops at dispatch, which is not optimal"
 		divider  = "llvm-mca's tables do not model how long the divider is busy"
 	)
@@ -198,13 +199,13 @@ var notes = func() map[string]string {
 		"sum_double": folded, "sum_float": folded, "dot_double": folded, "product": folded, "horner": folded, "first_order": folded,
 		"prefix_double": folded, "gauss_seidel": folded, "gather_sum": folded, "sparse_row": folded, "fnv_hash": folded, "rotate_mix": folded,
 		"unrolled_sum": folded, "unrolled_prefix": folded, "wide_sum_int": folded, "wide_largest_int": folded,
-		"four_sums": folded + "; additions forward their result in 2 cycles only if there is a single chain",
+		"four_sums": folded + "; an addition forwards its result in 2 cycles only if the loop has a single chain",
 		"xorshift":  copies, "fibonacci": copies,
 		"divide_double": divider, "divide_float": divider, "root_double": divider, "root_float": divider, "norm": divider, "divide_int": divider,
 		"divide_long": divider, "wide_divide": divider, "wide_root": divider, "wide_root_float": divider, "wide_norm": divider,
 		"ones": assigned, "leading": assigned, "finalizer": assigned, "shift_by": assigned, "select_int": assigned, "stencil3": assigned,
-		"count_above":        assigned + "; llvm-mca makes the number wait for the previous value of its register",
-		"double_to_int":      "in llvm-mca, a conversion from memory takes 12 cycles longer than the load and the conversion",
+		"count_above":        assigned + "; in llvm-mca, the result of the comparison waits for the previous value of its register",
+		"double_to_int":      "in llvm-mca, a conversion from memory takes 12 cycles longer than a separate load and conversion",
 		"wide_int_to_double": "a conversion of a vector in memory needs no shuffle",
 		"modulo_chain":       "the remainder is available later than the quotient, whose latency is measured",
 	}

@@ -98,8 +98,8 @@ func mca(t *target, text string, flags ...string) (report mcaReport, complaints 
 
 var entries = regexp.MustCompile(`Total ROB Entries: +(\d+)`)
 
-// reorderBuffer returns the size of a target's reorder buffer. llvm-mca prints it only as text,
-// with statistics about some code.
+// reorderBuffer returns the size of a target's reorder buffer. llvm-mca prints this size only in
+// the statistics about a piece of code.
 func reorderBuffer(t *target, code string) (int, error) {
 	cmd := exec.Command(mcaProgram, "-mtriple="+t.triple, "-mcpu="+t.cpu, "-iterations=1", "-retire-stats")
 	cmd.Stdin = strings.NewReader(code)
@@ -186,7 +186,7 @@ func describe(t *target, version string) (*pipeline.Processor, error) {
 		Notes: []string{"window is the size of the reorder buffer in LLVM's model"},
 	}
 	if t.scheduler > 0 {
-		p.Notes = append(p.Notes, "scheduler is the scheduler of computing micro-ops; memory operations have separate ones; the number is not from LLVM's model")
+		p.Notes = append(p.Notes, "scheduler is the size of the scheduler of computing micro-ops, and is not from LLVM's model; memory operations have separate schedulers")
 	}
 	ports := portNames(report.TargetInfo.Resources)
 	used := usedPorts(report, len(ports))

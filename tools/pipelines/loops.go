@@ -143,7 +143,7 @@ func hottest(p *trace.Program, function int) (*trace.Block, bool) {
 func bodyOf(assembly, function, block string) (string, error) {
 	_, rest, ok := strings.Cut(assembly, "\n"+function+":")
 	if !ok {
-		return "", fmt.Errorf("%s: not in the assembly", function)
+		return "", fmt.Errorf("the assembly does not contain function %s", function)
 	}
 	rest, _, _ = strings.Cut(rest, ".Lfunc_end")
 	lines := strings.Split(rest, "\n")
@@ -182,7 +182,7 @@ func count(text, function, block string) (string, error) {
 func insert(text, function, block, counter, suffix string) (string, error) {
 	header := regexp.MustCompile(`(?m)^define .*@` + regexp.QuoteMeta(function) + `\(`).FindStringIndex(text)
 	if header == nil {
-		return "", fmt.Errorf("%s: not in the IR", function)
+		return "", fmt.Errorf("the IR does not contain function %s", function)
 	}
 	at := header[0]
 	from := strings.Index(text[at:], "\n"+block+":")

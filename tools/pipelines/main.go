@@ -61,7 +61,7 @@ func run(args []string) error {
 	case len(args) == 3 && args[0] == "compare":
 		return compareAll(os.Stdout, loopsDir, args[1], args[2], args[1] == host())
 	}
-	return fmt.Errorf("%q, want: describe DIR, tune DIR PROCESSOR, memory DIR PROCESSOR, runtimes FILE, scaling, or compare", args)
+	return fmt.Errorf("unknown arguments %q; want describe DIR, tune DIR PROCESSOR, memory DIR PROCESSOR, runtimes FILE, scaling, or compare", args)
 }
 
 // host returns LLVM's name for this machine's processor.

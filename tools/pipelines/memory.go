@@ -143,8 +143,9 @@ func levelsOf(caches []pipeline.Level, list []footprint) []pipeline.Level {
 	return append(levels, memory)
 }
 
-// across adds the cost of accesses that cross a line boundary to a description. It models them with
-// separate execution units, because few cores have more than one unit that combines two lines.
+// across adds the cost of accesses that cross a line boundary to a description. It models such
+// accesses with separate execution units, because few cores have more than one unit that combines
+// two lines.
 func across(p *pipeline.Processor, c crossings) {
 	unit := func(name string) uint64 {
 		at := slices.Index(p.Ports, name)

@@ -125,7 +125,7 @@ func countAll(text string, p *trace.Program) (string, error) {
 
 func printWholes(w io.Writer, list []whole) {
 	fmt.Fprintf(w, "\nRun times of functions with data in L1, in cycles per call: the model with measured numbers, one pass per\n"+
-		"block as in the slides, and times measured on this machine.\n\n")
+		"block as in the slides on PPT, and times measured on this machine.\n\n")
 	fmt.Fprintf(w, "%-16s %9s %7s %9s %8s %9s  %s\n", "function", "model", "error", "one pass", "error", "measured", "most in")
 	var errors, slides []float64
 	for _, r := range list {
@@ -148,7 +148,7 @@ func printWholes(w io.Writer, list []whole) {
 // wholeNotes explains the differences for single functions.
 var wholeNotes = map[string]string{
 	"run_matmul_short": "only two iterations per call of the loop: the code around it is not limited by throughput alone",
-	"run_jacobi":       "vectors cross line borders",
+	"run_jacobi":       "vectors cross line boundaries",
 	"run_search":       "the code generator turns the select instruction into a branch, and the branch is mispredicted",
 	"run_histogram":    "loads wait for stores to the same address",
 	"run_collatz":      "a multiplication by 3 is compiled to an addition, and the branch predictor learns such a short sequence, so calls overlap",

@@ -50,8 +50,8 @@ var kernels = []kernel{
 
 const (
 	guesses = "mispredicted branches: the code generator turns the select that the model sees into a branch"
-	pages   = "probably address translation: nearly every store is to another page"
-	chased  = "address translation: each load depends on a load from another page; the probes show the same effect beyond 16 MiB"
+	pages   = "probably address translation: nearly every store is to a different page"
+	chased  = "address translation: each load depends on a load from a different page; the probes show the same effect beyond 16 MiB"
 	shared  = "address translation, and probably other users of the last-level cache"
 	alike   = "probably loads that wait for stores to addresses with the same low bits"
 )

@@ -25,8 +25,8 @@ var scaled = []struct{ name, function, run string }{
 var (
 	scaledSmall = []int64{64, 96, 128, 160}
 	// The first size is also traced. With rows of 512 elements, the lines of a column map to the
-	// same sets and evict each other. The prediction does not model this, because it does not know
-	// the sets of lines. With the other sizes, a row is an odd number of lines.
+	// same sets and evict each other. The prediction does not model these evictions, because it
+	// does not know the sets of lines. With every other size, a row is an odd number of lines.
 	scaledLarge = []int64{200, 328, 512, 1000}
 )
 

@@ -154,8 +154,8 @@ func independent(code string) string {
 	return text
 }
 
-// chained returns a copy of an instruction whose result is also its first operand. Repeated, it
-// forms a dependency chain. It returns "" if the result and the operand are in different kinds of
+// chained returns a copy of an instruction whose result is also its first operand. Repeated copies
+// form a dependency chain. It returns "" if the result and the operand are in different kinds of
 // registers.
 func chained(code string) string {
 	at := operands(code)
@@ -366,9 +366,9 @@ func adjust(p *pipeline.Processor, list []probe) *pipeline.Processor {
 // measuredNotes returns the notes of a measured description that is based on another description.
 func measuredNotes(of *pipeline.Processor) []string {
 	return append(slices.Clone(of.Notes),
-		"DIV is the divider, which a division or square root occupies longer than its port",
-		"SPLITLOAD and SPLITSTORE are the units that combine two lines, measured with streams of vectors in which every second vector crosses a line border",
-		"levels are as seen by one core of a virtual machine, in pages of 2 MiB; the last cache is shared, and its size is the footprint for which it supplies half of the lines",
+		"DIV is the divider, which is busy with a division or square root for longer than the port",
+		"SPLITLOAD and SPLITSTORE are the units that combine two lines, measured with streams of vectors in which every second vector crosses a line boundary",
+		"levels were measured on one core of a virtual machine, in pages of 2 MiB; the last cache is shared, and its size is the footprint for which it supplies half of the lines",
 		"a store, and a load with the only operation that uses it, are dispatched as one micro-op (Intel 64 and IA-32 Architectures Optimization Reference Manual, Micro-fusion)",
 	)
 }

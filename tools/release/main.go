@@ -41,7 +41,7 @@ const allTargets = "linux/amd64,linux/arm64,darwin/amd64,darwin/arm64,windows/am
 // semantic matches a version such as v1.2.3 or v1.2.3-rc.1.
 var semantic = regexp.MustCompile(`^v(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)(-[0-9a-z.]+)?$`)
 
-// release describes a release that is being made.
+// release describes the release that is being built.
 type release struct {
 	version string    // the version without the v
 	out     string    // the folder for the files
@@ -63,7 +63,7 @@ type file struct {
 func main() {
 	version := flag.String("version", "", "version, such as v1.2.3")
 	out := flag.String("o", "build/release", "folder for the files; its previous content is removed")
-	page := flag.String("page", "build/stackglass.zip", "archive of the page that `make zip` made")
+	page := flag.String("page", "build/stackglass.zip", "archive of the page, created by `make zip`")
 	targets := flag.String("targets", allTargets, "operating systems and architectures")
 	flag.Parse()
 	err := run(*version, *out, *page, strings.Split(*targets, ","), os.Stderr)
@@ -75,7 +75,7 @@ func main() {
 
 func run(version, out, page string, targets []string, log io.Writer) error {
 	if !semantic.MatchString(version) {
-		return fmt.Errorf("the version is %q, want one such as v1.2.3: make release VERSION=v1.2.3", version)
+		return fmt.Errorf("the version is %q, want a version such as v1.2.3; run make release VERSION=v1.2.3", version)
 	}
 	if _, err := site.Dist(); err != nil {
 		return err

@@ -28,7 +28,7 @@ func inRepository(t *testing.T) { t.Chdir(filepath.Join("..", "..")) }
 func TestReleaseIsReproducible(t *testing.T) {
 	inRepository(t)
 	if _, err := site.Dist(); err != nil {
-		t.Skip("left out:", err)
+		t.Skip("skipped:", err)
 	}
 	page := filepath.Join(t.TempDir(), "page.zip")
 	if err := os.WriteFile(page, []byte("page"), 0o666); err != nil {
@@ -169,12 +169,12 @@ func checkBill(t *testing.T, text []byte) {
 	}
 	for name := range urls {
 		if strings.Contains(name, "chromedp") || strings.Contains(name, "axe-core") {
-			t.Errorf("%s is no part of a release", name)
+			t.Errorf("%s is in the bill of materials, but not in a release", name)
 		}
 	}
 }
 
-// checkProgram runs the program of the archive. It needs no file of the repository.
+// checkProgram runs the program of the archive, which must need no file of the repository.
 func checkProgram(t *testing.T, program []byte) {
 	if runtime.GOOS != "linux" || runtime.GOARCH != "amd64" {
 		return
@@ -205,7 +205,7 @@ func checkDebian(t *testing.T, path string) {
 		}
 	}
 	if _, err := exec.LookPath("lintian"); err != nil {
-		t.Skip("left out: checking the Debian package; lintian is not installed")
+		t.Skip("skipped: lintian is not installed, so the Debian package is not checked")
 	}
 	said, err := exec.Command("lintian", "--fail-on", "error,warning", "--no-tag-display-limit", path).CombinedOutput()
 	if err != nil {
@@ -216,7 +216,7 @@ func checkDebian(t *testing.T, path string) {
 // TestVersions checks which versions a release may have.
 func TestVersions(t *testing.T) {
 	for _, v := range []string{"", "0.1.0", "v1", "v1.2", "v01.2.3", "v1.2.3+meta", "7ca5274-dirty", "v1.2.3 "} {
-		if err := run(v, t.TempDir(), "", nil, io.Discard); err == nil || !strings.Contains(err.Error(), "want one such as v1.2.3") {
+		if err := run(v, t.TempDir(), "", nil, io.Discard); err == nil || !strings.Contains(err.Error(), "want a version such as v1.2.3") {
 			t.Errorf("%q: %v", v, err)
 		}
 	}

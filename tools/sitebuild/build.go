@@ -95,8 +95,9 @@ func (b *build) copy(name, from string) error {
 }
 
 // small lists the packages that are compiled without inlining, so that a first visit transfers far
-// fewer bytes. The speed of their code does not matter: it runs once per click or message, or only
-// for references that are sampled, made by several threads, or read from a rare format.
+// fewer bytes. The speed of these packages does not matter: their code runs once per click or
+// message, or only for references that are sampled, made by several threads, or read from a rare
+// format.
 var small = []string{
 	"github.com/stackglass/stackglass/ui/...",
 	"github.com/stackglass/stackglass/wasm/...",
@@ -128,10 +129,10 @@ var small = []string{
 	"syscall/js",
 }
 
-// tags contains the build tags of the programs. With this tag, which is named after a compiler,
-// Vugu and its package vjson do not use encoding/json. Nothing else in the programs uses that
-// package, which would account for one twentieth of the bytes of a first visit. TestReducedVugu
-// checks the side effects of the tag.
+// tags contains the build tags of the programs. With the tag tinygo, which is named after a
+// compiler, Vugu and its package vjson do not use encoding/json. No other code in the programs uses
+// encoding/json. The package would account for one twentieth of the bytes of a first visit.
+// TestReducedVugu checks the side effects of the tag.
 const tags = "tinygo"
 
 // programs lists the wasm files and their packages.
@@ -239,8 +240,8 @@ func (b *build) copyCharts() error {
 var userLanguage = regexp.MustCompile(`new Intl\.NumberFormat\([^()]*\)`)
 
 // inEnglish makes uPlot format numbers in English, like the rest of the page. In WebKit on a system
-// without a language (LANG=C), the browser's language is invalid, and uPlot's request for it would
-// end the script.
+// without a language (LANG=C), the browser's language is invalid, and using this language would end
+// the script of uPlot with an error.
 func inEnglish(uplot []byte) ([]byte, error) {
 	if n := len(userLanguage.FindAll(uplot, -1)); n != 1 {
 		return nil, fmt.Errorf("uPlot asks for the user's language in %d places, want 1", n)
@@ -249,7 +250,7 @@ func inEnglish(uplot []byte) ([]byte, error) {
 }
 
 // graphScript returns the graph layout library, followed by the script that draws graphs. It
-// removes the address of the library's source map, which is not served.
+// removes the URL of the library's source map, because the map is not served.
 func graphScript(layout string) ([]byte, error) {
 	library, errLibrary := os.ReadFile(layout)
 	license, errLicense := os.ReadFile(filepath.Join(filepath.Dir(filepath.Dir(layout)), "LICENSE"))

@@ -22,8 +22,8 @@ import (
 // compressible lists the extensions of the files that compression makes smaller.
 var compressible = []string{".html", ".css", ".js", ".json", ".svg", ".wasm", ".names", ".webmanifest", ".c", ".md", ".txt"}
 
-// initial lists the files that a first visit transfers before the page can be used. The others are
-// transferred later, for offline use.
+// initial lists the files that a first visit transfers before the page can be used. All other files
+// are transferred later, for offline use.
 var initial = []string{
 	"index.html", "page.css", "theme.js", "page.js", "wasm_exec.js", "worker.js", "app.wasm", "icon.svg",
 	"manifest.webmanifest",

@@ -70,7 +70,7 @@ const (
 // old marks an offset that is not larger than all previous offsets.
 const old = 1 << 31
 
-var errFold = errors.New("the function table cannot be folded: its layout is not the one of Go 1.26; " +
+var errFold = errors.New("the function table cannot be folded: its layout is not the layout of Go 1.26; " +
 	"look at src/runtime/symtab.go and src/cmd/link/internal/ld/pcln.go, and adapt fold or remove it")
 
 // fold folds the function table in a program's memory. It returns errFold if unfolding would not

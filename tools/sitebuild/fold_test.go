@@ -45,7 +45,7 @@ func TestFold(t *testing.T) {
 func TestScriptUnfolds(t *testing.T) {
 	node, err := exec.LookPath("node")
 	if err != nil {
-		t.Skip("node is missing, which runs the script; the page's tests run it, too")
+		t.Skip("skipped: Node is not installed; the tests of the page also run the script")
 	}
 	whole, words := folded(t)
 	const script = `

@@ -16,8 +16,8 @@ var (
 	linkTarget   = regexp.MustCompile(`href="([^"]*)"`)
 )
 
-// term is a row of the glossary: its synonyms, its meaning, and the address of a fuller
-// explanation, relative to docs/.
+// term is a row of the glossary: its synonyms, its meaning, and the URL of a fuller explanation,
+// relative to docs/.
 type term struct {
 	Words   []string
 	Meaning string

@@ -19,7 +19,7 @@ func TestGlossary(t *testing.T) {
 	}
 	terms, _ := glossary(names["glossary"])
 	if text, err := os.ReadFile("site/docs/glossary.md"); err != nil || len(terms) != strings.Count(string(text), "\n| ")-1 {
-		t.Fatalf("read %d terms from the glossary's table, which has more or fewer rows (%v)", len(terms), err)
+		t.Fatalf("read %d terms from the table of the glossary, which has a different number of rows (%v)", len(terms), err)
 	}
 	seen := map[string]bool{}
 	for _, term := range terms {

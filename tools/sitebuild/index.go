@@ -63,10 +63,10 @@ func (b *build) extractHelper() error {
 }
 
 // improve makes two changes to Vugu's script. First, the decoder keeps an incomplete character at
-// the end of a chunk for the next chunk, because Vugu splits text longer than its 16 KiB buffer at
-// any byte, even within a character. Second, the renderer skips attributes and texts that have not
-// changed, because Vugu sets all of them in every render, which makes the browser recompute the
-// whole layout.
+// the end of a chunk for the next chunk, because Vugu splits text that is longer than its buffer of
+// 16 KiB at any byte, even within a character. Second, the renderer skips attributes and texts that
+// have not changed, because Vugu sets all attributes and texts in every render, so the browser
+// would recompute the whole layout.
 func improve(script string) (string, error) {
 	for _, change := range [...]struct{ from, to string }{
 		{"readString(){", "readString(more){"},
@@ -78,7 +78,7 @@ func improve(script string) (string, error) {
 		{`x.el.innerHTML=(x.bufferedInnerHTML||"")+e,x`, `e=(x.bufferedInnerHTML||"")+e,x.el.innerHTML!==e&&(x.el.innerHTML=e),x`},
 	} {
 		if n := strings.Count(script, change.from); n != 1 {
-			return "", fmt.Errorf("the script of Vugu contains %q %d times, not once: its renderer has changed; adapt the edits", change.from, n)
+			return "", fmt.Errorf("Vugu's script contains %q %d times, want once: the renderer has changed, so adapt the edits", change.from, n)
 		}
 		script = strings.Replace(script, change.from, change.to, 1)
 	}

@@ -10,9 +10,10 @@ import (
 )
 
 // Line tables contain the file and line of each instruction, inlined calls and the locations of
-// arguments, for the stack traces that a crash prints. The linker cannot strip them from a wasm
-// file as it strips symbols (-ldflags=-s -w). Line tables are a tenth of the bytes of a first
-// visit, because they hardly compress. Without them, a crash still prints the names of functions.
+// arguments, for the stack traces that a crash prints. The linker can strip symbols (-ldflags=-s
+// -w), but not the line tables of a wasm file. Line tables are a tenth of the bytes of a first
+// visit, because they hardly compress. Without line tables, a crash still prints the names of
+// functions.
 //
 // The tables are part of the runtime's function table, in the layout of src/runtime/symtab.go and
 // src/internal/abi/symtab.go of Go 1.20 to 1.26:
@@ -236,7 +237,7 @@ func callsOf(tables []byte, at int) int {
 }
 
 // tableEnd returns the end of the table at an offset of pctab. A table consists of pairs of
-// varints. A zero in place of the first number of a pair, other than the first pair, ends it.
+// varints. The table ends at a pair, other than the first pair, whose first number is zero.
 func tableEnd(tables []byte, at int) int {
 	for start := at; at == start || tables[at] != 0; {
 		at = numberEnd(tables, numberEnd(tables, at))

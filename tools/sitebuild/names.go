@@ -18,11 +18,11 @@ import (
 )
 
 // The names of scripts, styles and programs contain a hash of the content, and these files are in a
-// separate folder. Browsers and hosts may therefore cache them for ever, and a running page never
-// receives files of another version. Files that people or browsers request by a fixed name have no
-// hash: the page, the service worker and its list, the icon, and the demos.
+// separate folder. Browsers and hosts may therefore cache these files for ever, and a running page
+// never receives files of a different version. Files that people or browsers request by a fixed
+// name have no hash: the page, the service worker and its list, the icon, and the demos.
 
-// asked lists the scripts that browsers request by a fixed name.
+// asked lists the scripts that browsers request by fixed names.
 var asked = []string{"sw.js", "precache.js"}
 
 func hashable(name string) bool {
@@ -45,7 +45,7 @@ func (b *build) hash(name string, content []byte) string {
 	return hashed
 }
 
-// address returns the address by which the page requests a file.
+// address returns the URL with which the page requests a file.
 func (b *build) address(name string) (string, error) {
 	if !hashable(name) {
 		return name, nil
@@ -57,9 +57,9 @@ func (b *build) address(name string) (string, error) {
 	return hashed, nil
 }
 
-// worker returns the address of the worker script that runs a program. The query of the address
-// contains the relative addresses of the files that the script loads, and of the worker that runs
-// the unpacker.
+// worker returns the URL of the worker script that runs a program. The query of the URL contains
+// the relative URLs of the files that the script loads, and the URL of the worker that runs the
+// unpacker.
 func (b *build) worker(program string) (string, error) {
 	script, err := b.address("worker.js")
 	if err != nil {

@@ -57,7 +57,7 @@ func TestHelperScript(t *testing.T) {
 	}
 	for _, name := range []string{"window.vuguRender=function", "window.vuguSetEventHandler=function"} {
 		if !bytes.Contains(script, []byte(name)) {
-			t.Errorf("vugu.js has no %s: start.js has nothing to wrap", name)
+			t.Errorf("vugu.js does not contain %s, which start.js wraps", name)
 		}
 	}
 }
@@ -181,7 +181,7 @@ func TestPrecacheListsServedFiles(t *testing.T) {
 }
 
 // TestNamesHaveHashes checks that scripts, styles and programs have a hash of their content in
-// their names, so that changed content has another name.
+// their names, so that changed content has a different name.
 func TestNamesHaveHashes(t *testing.T) {
 	b := made(t)
 	names, err := b.files()
@@ -210,9 +210,9 @@ func TestNamesHaveHashes(t *testing.T) {
 	}
 }
 
-// TestAddressesExist checks that every address in index.html is relative to the page and leads to a
-// file. It also checks that the files named in the query of a worker's address exist, relative to
-// the worker's script.
+// TestAddressesExist checks that every URL in index.html is relative to the page and leads to a
+// file. It also checks that the files named in the query of a worker's URL exist, relative to the
+// worker's script.
 func TestAddressesExist(t *testing.T) {
 	b := made(t)
 	content, err := os.ReadFile(filepath.Join(b.out, "index.html"))
@@ -223,7 +223,7 @@ func TestAddressesExist(t *testing.T) {
 	for _, m := range regexp.MustCompile(` (?:src|href|data-(?:file|source|program|worker|unpacker|matrix|graph))="([^"#][^"]*)"`).FindAllStringSubmatch(string(content), -1) {
 		at, err := url.Parse(html.UnescapeString(m[1]))
 		if err != nil || at.IsAbs() || strings.HasPrefix(at.Path, "/") {
-			t.Fatalf("%s: %v, want a relative address", m[0], err)
+			t.Fatalf("%s: %v, want a relative URL", m[0], err)
 		}
 		queue := []*url.URL{at}
 		for ; len(queue) > 0; queue = queue[1:] {
@@ -242,7 +242,7 @@ func TestAddressesExist(t *testing.T) {
 		}
 	}
 	if found < 30 {
-		t.Errorf("only %d addresses were found", found)
+		t.Errorf("only %d URLs were found", found)
 	}
 }
 

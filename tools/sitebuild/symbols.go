@@ -28,8 +28,8 @@ const (
 	otherPrefix   = "go."
 )
 
-// namesLinkAt is the byte address of the name of the file with the function names. It follows the
-// folding data.
+// namesLinkAt is the byte address of the name of the file with the function names. The name follows
+// the folding data.
 const (
 	namesLinkAt    = 4 * (foldingAt + foldingWords)
 	namesLinkBytes = 128
@@ -93,8 +93,8 @@ func (b *build) linkNames(memory []byte, program string, list []byte) error {
 	return nil
 }
 
-// writeSizes writes a file with the code size of each package in a program, the largest first. It
-// shows how much a change adds to the page. Brotli compresses the code to about a seventh.
+// writeSizes writes a file with the code size of each package in a program, the largest first. The
+// file shows how much a change adds to the page. Brotli compresses the code to about a seventh.
 func writeSizes(to string, program, names []byte) error {
 	sizes := map[string]int{}
 	lengths := functionLengths(program)

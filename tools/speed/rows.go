@@ -131,7 +131,7 @@ func (s *session) sections() []section {
 			{"time to diagnose a profile ÷ time of analyze", ratio("diagnose a profile", "analyze", cpu), nil},
 			{"analyze: wall time with one worker ÷ with two", ratio("analyze, one worker", "analyze", wall), least("all", 1.7)},
 			{"analyze text: wall time with one worker ÷ with two", ratio("analyze text, one worker", "analyze text", wall), least("in the tab", 1.7)},
-			{"analyze, default only: time for a trace of four threads ÷ of one", s.ofOne("analyze, default only", cpu), most("four threads", 3)},
+			{"analyze, default only: time for four threads ÷ time for one thread", s.ofOne("analyze, default only", cpu), most("four threads", 3)},
 			{"size of .sgl ÷ size of .sgt", func(p *program) float64 {
 				if p.size("$FOLDED") == 0 {
 					return math.NaN()
@@ -143,7 +143,7 @@ func (s *session) sections() []section {
 			{"locality, bytes per distinct line", aLine("locality", "locality, one reference"), most("≥ 10^6 lines", 40)},
 			{"analyze, default only, bytes per distinct line", aLine("analyze, default only", "default only, one reference"), most("≥ 10^6 lines", 80)},
 			{"loops --cache, MB", func(p *program) float64 { return p.median("loops --cache", peaks) / 1e6 }, most("all", 200)},
-			{"analyze, default only: memory for a trace of four threads ÷ of one", s.ofOne("analyze, default only", peaks), most("four threads", 2)},
+			{"analyze, default only: memory for four threads ÷ memory for one thread", s.ofOne("analyze, default only", peaks), most("four threads", 2)},
 		}},
 		{"Kernels of core/stack", []row{
 			{"exact: speed ÷ speed of a Fenwick tree below a list of 16 lines", over("exact", "fenwick16"), least("all", 1.3)},

@@ -1,5 +1,5 @@
 // Command wasmtest runs a Go test binary for js/wasm in a web worker of a real browser. The go
-// command calls it through the -exec flag:
+// command calls wasmtest through the -exec flag:
 //
 //	go build -o bin/wasmtest ./tools/wasmtest
 //	GOOS=js GOARCH=wasm go test -exec="$PWD/bin/wasmtest" ./wasm/... ./workers/...
@@ -10,13 +10,14 @@
 //  1. The jumps in the binary are converted to branches and loops, as in the page's program. A
 //     server on a loopback port serves the binary, Go's wasm_exec.js and a page, all with the
 //     content security policy of the site.
-//  2. Chromium opens the page in a new, empty, persistent profile (an off-the-record profile has
-//     another kind of storage). The page starts a worker, which runs the binary with the arguments.
+//  2. Chromium opens the page in a new, empty, persistent profile (an off-the-record profile has a
+//     different kind of storage). The page starts a worker, which runs the binary with the
+//     arguments.
 //  3. While the binary runs, its output is posted back and copied to stdout and stderr. This
 //     command exits with the binary's exit code.
 //
-// A browser has no file system: tests embed what they read, or fetch it. Tests see the environment
-// variables named GO…, STACKGLASS_… and RAPID_…, and also:
+// A browser has no file system, so tests embed the files that they read, or fetch the files. Tests
+// see the environment variables named GO…, STACKGLASS_… and RAPID_…, and also:
 //
 //	WASMTEST_URL         the server's address, ending in a slash. Below it:
 //	                     src/ (the module's files), test.wasm (the binary

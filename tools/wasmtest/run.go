@@ -85,7 +85,7 @@ func browse(ctx context.Context, s *server, origin string) (int, error) {
 		return err
 	}
 	if err := chromedp.Do(ctx, chromedp.Navigate(origin)); err != nil {
-		return exitBroken, fmt.Errorf("open the page: %w", err)
+		return exitBroken, fmt.Errorf("cannot open the page: %w", err)
 	}
 	select {
 	case code := <-s.exit:
@@ -101,7 +101,7 @@ func browse(ctx context.Context, s *server, origin string) (int, error) {
 func wasmExec(ctx context.Context) ([]byte, error) {
 	out, err := exec.CommandContext(ctx, "go", "env", "GOROOT").Output()
 	if err != nil {
-		return nil, fmt.Errorf("find wasm_exec.js by go env GOROOT: %w", err)
+		return nil, fmt.Errorf("cannot find wasm_exec.js with go env GOROOT: %w", err)
 	}
 	return os.ReadFile(filepath.Join(strings.TrimSpace(string(out)), "lib", "wasm", "wasm_exec.js"))
 }

@@ -191,7 +191,7 @@ func TestOrder(t *testing.T) {
 				file = len(p.Modules)
 			}
 			if file < last || file == last && first < at {
-				t.Fatalf("block at %x of file %d after one at %x of file %d", first, file, at, last)
+				t.Fatalf("the block at %x of file %d follows the block at %x of file %d", first, file, at, last)
 			}
 			last, at = file, first
 		}
@@ -216,11 +216,11 @@ func TestCut(t *testing.T) {
 		finished, s := finish(t, recorded[:cut], Run{Program: "/bin/a", End: sgt.End{How: "signal 9", Status: 137}, Status: 137})
 		got, err := rows(t, finished)
 		if err != io.EOF || len(got) < had || !isPrefix(ofThread(got, "1"), ofThread(whole, "1")) || !isPrefix(ofThread(got, "2"), ofThread(whole, "2")) {
-			t.Fatalf("cut at %d of %d: %d rows, %v", cut, len(recorded), len(got), err)
+			t.Fatalf("cut at byte %d of %d: %d rows, %v", cut, len(recorded), len(got), err)
 		}
 		had = len(got)
 		if ended := s.End.How; ended != "signal 9" && ended != "exit" || s.End.Status != 137 {
-			t.Fatalf("cut at %d: it ended with %+v", cut, s.End)
+			t.Fatalf("cut at byte %d: the ending is %+v", cut, s.End)
 		}
 	}
 	if had != len(whole) {

@@ -181,8 +181,8 @@ func (a *arrangement) module(m *image, blocks []code) *trace.Program {
 	return p
 }
 
-// function returns the number of a block's function. It adds the function to p unless it is already
-// the last function in p.
+// function returns the number of a block's function. It adds the function to p unless the last
+// function in p is the same function.
 func (m *image) function(p *trace.Program, c code, block uint32) uint32 {
 	f, _ := m.file.Function(c.function)
 	if n := len(p.Functions); n > 0 && p.Functions[n-1].Name == f.Name {

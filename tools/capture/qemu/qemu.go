@@ -1,10 +1,10 @@
-// Package qemu records the memory references of programs that were not compiled for tracing. It
-// uses QEMU's user-mode emulation.
+// Package qemu records the memory references of programs that were not compiled for tracing. The
+// package uses QEMU's user-mode emulation.
 //
 // QEMU translates a program's instructions block by block and can call a plugin at each block and
-// each reference. The plugin is written in C (folder plugin). It writes a .sgt container, using the
-// same code as the runtime of instrumented programs. The plugin is compiled with any installed
-// compiler when it is first needed, and kept in the user's cache.
+// each reference. The plugin is written in C (folder plugin). The plugin writes a .sgt container
+// with the same code as the runtime of instrumented programs. The plugin is compiled with any
+// installed compiler when it is first needed, and kept in the user's cache.
 //
 // The recording contains the accesses that the emulator makes. A 16-byte access is recorded as two
 // accesses of 8 bytes. A repeated instruction (rep movs) is recorded as one access per element,

@@ -66,7 +66,7 @@ func TestPluginIsBuiltOnce(t *testing.T) {
 	}
 	slices.Sort(names)
 	if got := strings.Join(names, " "); got != "kill qemu_plugin_install qemu_plugin_version" {
-		t.Errorf("the plugin exports %s", got)
+		t.Errorf("the plugin exports %s, want kill, qemu_plugin_install and qemu_plugin_version", got)
 	}
 	t.Setenv("PATH", t.TempDir()+":/bin") // so that sh is found
 	if findCompiler() == "" {
@@ -75,7 +75,7 @@ func TestPluginIsBuiltOnce(t *testing.T) {
 		}
 	}
 	if second, err := Plugin(context.Background(), emulator); err != nil || second != first {
-		t.Errorf("the second time: %s, %v; want %s", second, err, first)
+		t.Errorf("second call: %s, %v; want %s", second, err, first)
 	}
 }
 
@@ -125,9 +125,9 @@ func TestCommand(t *testing.T) {
 
 func TestEmulators(t *testing.T) {
 	if _, name, _ := Emulator(elf.EM_X86_64); name != "qemu-x86_64" {
-		t.Errorf("x86-64 is emulated by %q", name)
+		t.Errorf("the emulator for x86-64 is %q, want qemu-x86_64", name)
 	}
 	if _, name, err := Emulator(elf.EM_SPARC); name != "" || err == nil {
-		t.Errorf("SPARC is emulated by %q, %v", name, err)
+		t.Errorf("the emulator for SPARC is %q, %v; want an error", name, err)
 	}
 }

@@ -157,7 +157,7 @@ func TestEveryReference(t *testing.T) {
 				}
 			}
 			if r.ending.How != "exit" || r.ending.Status != 3 || r.Summary.References == 0 {
-				t.Errorf("it ended with %+v", r.ending)
+				t.Errorf("the program ended with %+v", r.ending)
 			}
 		})
 	}
@@ -183,11 +183,11 @@ func TestNames(t *testing.T) {
 		for _, b := range r.Blocks[f.First : f.First+f.Blocks] {
 			for _, s := range r.Sites[b.FirstSite : b.FirstSite+b.Sites] {
 				if s.PC-r.Modules[0].Base > 0x10000 || s.Place.Line < 15 || s.Place.Line > 21 {
-					t.Errorf("site %+v of sum", s)
+					t.Errorf("site %+v of sum is outside lines 15 to 21", s)
 				}
 			}
 			if b.Sites == 0 && (filepath.Base(b.File) != "sum.c" || b.FirstLine < 15 || b.LastLine > 21 || b.Label == "") {
-				t.Errorf("block %+v of sum", b)
+				t.Errorf("block %+v of sum, want lines 15 to 21 of sum.c and a label", b)
 			}
 		}
 	}
@@ -335,7 +335,7 @@ func TestEnds(t *testing.T) {
 				}
 			}
 			if r.ending.How != c.how || r.Status != c.status || marks != c.marks {
-				t.Errorf("it ended with %q and status %d after %d marks; want %q, %d, %d", r.ending.How, r.Status, marks, c.how, c.status, c.marks)
+				t.Errorf("the program ended with %q and status %d after %d marks; want %q, %d, %d", r.ending.How, r.Status, marks, c.how, c.status, c.marks)
 			}
 		})
 	}
@@ -371,7 +371,7 @@ func TestScript(t *testing.T) {
 }
 
 // TestGo records a Go program, which manages its own threads and stacks. It also tests a program
-// for another machine, because Go can cross-compile without other tools.
+// for a different machine, because Go can cross-compile without other tools.
 func TestGo(t *testing.T) {
 	need(t, "go", "qemu-x86_64")
 	dir := t.TempDir()

@@ -90,8 +90,8 @@ func Open(path string) (*File, error) {
 // HasLines reports whether the file has source lines.
 func (s *File) HasLines() bool { return len(s.rows) > 0 }
 
-// tidyRows sorts the rows. If one sequence ends at the address at which another begins, the
-// beginning is sorted last, because the last row of an address applies.
+// tidyRows sorts the rows. If one sequence ends at the address at which another sequence begins,
+// the beginning is sorted last, because the last row of an address applies.
 func (s *File) tidyRows() {
 	slices.SortStableFunc(s.rows, func(a, b row) int {
 		return cmp.Or(cmp.Compare(a.addr, b.addr), cmp.Compare(min(a.file, 1), min(b.file, 1)))
@@ -298,7 +298,8 @@ func (s *File) from(addr uint64) int {
 func (s *File) lineOf(r row) Line { return Line{s.files[r.file], int(r.line), int(r.column)} }
 
 // Opening returns the first line that the line table lists for addr. At the address of a function,
-// this is the line of the function, although the first instruction may belong to several lines.
+// Line returns the line of the function, although the first instruction may belong to several
+// lines.
 func (s *File) Opening(addr uint64) (Line, bool) {
 	i := s.from(addr)
 	for i < len(s.rows) && s.rows[i].addr == addr && s.rows[i].file == 0 {

@@ -69,7 +69,7 @@ func TestProgram(t *testing.T) {
 			}
 		}
 		if got, ok := f.Function(0); ok {
-			t.Errorf("address 0 is in %+v", got)
+			t.Errorf("address 0 is in %+v, want no function", got)
 		}
 		if line, ok := f.Opening(add.Addr); !ok || filepath.Base(line.File) != "add.c" || line.Line != 5 {
 			t.Errorf("%v: add begins at %+v, want add.c:5", options, line)
@@ -151,9 +151,9 @@ func FuzzOpen(f *testing.F) {
 	})
 }
 
-// TestClaims checks that no memory is allocated for sections that claim huge lengths, including
-// compressed sections.
-func TestClaims(t *testing.T) {
+// TestHugeSections checks that no memory is allocated for sections that claim huge lengths,
+// including compressed sections.
+func TestHugeSections(t *testing.T) {
 	for _, options := range [][]string{{"-g", "-O1"}, {"-g", "-gz", "-O1"}} {
 		program := compile(t, options...)
 		whole, err := os.ReadFile(program)

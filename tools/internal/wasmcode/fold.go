@@ -14,12 +14,13 @@ import (
 //
 //   - the return address of a call, which the caller writes to the stack: an i64.const of 5 digits,
 //     the function's number times 2^16 plus the number of a block, which increases by one or two
-//     from call to call. It is replaced by the difference from the previous address. The last two
-//     digits of the difference are 0, which never occurs in other numbers of 5 digits;
+//     from call to call. The address is replaced by the difference from the previous return
+//     address. The last two digits of the difference are 0, which never occurs in other numbers of
+//     5 digits;
 //   - the number of blocks that the conditional branch after a call leaves, which decreases with
-//     each block that ends before it. It is replaced by the number of blocks that the branch does
-//     not leave. This is usually one, the function itself. The local.set of the stack pointer
-//     before it identifies such a branch;
+//     each block that ends before the branch. The number is replaced by the number of blocks that
+//     the branch does not leave, which is usually 1 (the function itself). Such a branch is
+//     recognised by the local.set of the stack pointer before it;
 //   - the jump table of a function: each entry is replaced by the difference from the previous
 //     entry.
 //

@@ -14,7 +14,7 @@ const CodeSection = 10
 type Reader struct {
 	File []byte
 	At   int
-	Bad  bool // the file has ended too early
+	Bad  bool // the file ended too early
 }
 
 // Sections yields the kind and the span of each section. The reader is positioned at the content of
