@@ -456,7 +456,7 @@ func (c *BlocksView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 								addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.SaveCSV("blocks") })
 								vgn = addElement(vgparent, " button\x00type\x00button\x00class\x00plain\x00id\x00blocks-json\x00JSON")
 								addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.SaveJSON("blocks") })
-								vgn = addElement(vgparent, " button\x00type\x00button\x00class\x00plain\x00id\x00functions-csv\x00CSV of functions")
+								vgn = addElement(vgparent, " button\x00type\x00button\x00class\x00plain\x00id\x00functions-csv\x00functions as CSV")
 								addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.SaveCSV("functions") })
 								vgn = addElement(vgparent, " button\x00type\x00button\x00class\x00plain\x00id\x00probabilities-save\x00save probabilities")
 								addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.SaveProbabilities() })
@@ -1474,7 +1474,7 @@ type Caveats struct {
 	_     incomparable
 	ID    string
 	List  func() []string
-	Words func(list []string) string // the line above the list; nil for the number of caveats
+	Words func(list []string) string // the line above the list; nil: the line shows the number of caveats
 	list  []string
 }
 
@@ -2246,7 +2246,7 @@ func (c *CompareView) coresWait() string {
 	case !c.App.canPredict():
 		return "The trace of A is no longer available: go back and drop it again."
 	case c.App.waitsForWord():
-		return "The trace of A is long, so the page does not read it again by itself: open A alone to predict several cores."
+		return "The trace of A is long, so the page does not read it again automatically: open A alone to predict several cores."
 	}
 	return "Reading the trace again …"
 }
@@ -3104,7 +3104,7 @@ func (c *CoresView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 						}
 					}
 				}
-				addElement(vgparent, "p\x00class\x00second\x00Private and shared levels are simulated with MESI coherence, which is exact for the synthesised threads. For comparison, SDCM is the model of PPT-SASMM, with a sample of at least 30 executions of each block. To check the prediction, compare it with a run that has this number of threads.")
+				addElement(vgparent, "p\x00class\x00second\x00Private and shared levels are simulated with MESI coherence, which is exact for the synthesised threads. For comparison, SDCM shows the model of PPT-SASMM, with a sample of at least 30 executions of each block. To check the prediction, compare it with a run that has this number of threads.")
 			}
 			vgn = addElement(vgparent, "section\x00class\x00level\x00aria-labelledby\x00cores-work-title")
 			{
@@ -4145,7 +4145,7 @@ type Footprint struct {
 func newFootprint(a *App) View {
 	return &Footprint{App: a,
 		Sizes: newFigure(a, "footprint", helpFootprint),
-		Misses: newFigure(a, "footprint-misses", "The growth of the footprint, that is, the number of lines that one more access adds, predicts the miss ratio of a fully associative LRU cache as large as the footprint "+
+		Misses: newFigure(a, "footprint-misses", "The growth of the footprint (the number of lines that one more access adds) predicts the miss ratio of a fully associative LRU cache as large as the footprint "+
 			"(Xiang and others, 2013). The exact miss ratio follows from the stack distances."),
 	}
 }
@@ -4647,7 +4647,7 @@ func (c *Locality) overTime() *state.Chart {
 	a, v := c.App, c.App.result.View
 	chart := v.OverTime(a.capacities())
 	if _, estimates := v.LevelLog2Lines(a.Levels()); a.Screen.Log2Lines == nil && len(estimates) > 0 {
-		chart.Summary += " The number of lines in " + strings.Join(estimates, " and ") + " is not a power of two, so the curve for the next smaller power of two is drawn. A cache of that size has at least as many misses."
+		chart.Summary += " The number of lines in " + strings.Join(estimates, " and ") + " is not a power of two, so the curve for the next smaller power of two is drawn. A cache of the smaller size has at least as many misses."
 	}
 	return chart
 }

@@ -112,8 +112,8 @@ func (c *BlocksView) Processors() (list *report.Table, depends bool) {
 	return list, true
 }
 
-// Draw draws the models' answer. It asks the current question if the last answer is to an earlier
-// question.
+// Draw draws the models' answer. It asks the current question if the last answer belongs to an
+// earlier question.
 func (c *BlocksView) Draw() {
 	a, r, m := c.App, c.App.result, &c.App.models
 	if m.of != r.Profile {
@@ -165,7 +165,7 @@ func (c *BlocksView) Table(name string) *state.Table {
 				m.tables[name] = g.Table
 			}
 		case "schedule":
-			m.tables[name] = b.Shown(name, "Cycles and ports, one pass of "+b.BlockName())
+			m.tables[name] = b.Shown(name, "Cycles and ports for one pass of "+b.BlockName())
 		case "bounds":
 			m.tables[name] = b.Shown(name, "What "+b.BlockName()+" takes")
 		case "branches", "opcodes":

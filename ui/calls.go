@@ -120,7 +120,7 @@ func (a *App) zoomCalls(tree string, row int) {
 	s.Frame = t.Frame(row)
 	a.goTo(s, s.Hash() == a.Screen.Hash())
 	if row < 0 {
-		a.Port.Announce("All of the tree. " + calls.Summary(""))
+		a.Port.Announce("The whole tree. " + calls.Summary(""))
 	} else {
 		a.Port.Announce(t.Sentence(row))
 	}

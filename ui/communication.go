@@ -81,10 +81,10 @@ func (a *App) granule() int {
 	return min(a.Screen.Granule, len(a.communication().Granules)-1)
 }
 
-// flow returns the row and column of the selected cell, from 0, or -1.
+// flow returns the row and column of the selected cell, counted from 0, or -1.
 func (a *App) flow() [2]int { return [2]int{a.Screen.Flow[0] - 1, a.Screen.Flow[1] - 1} }
 
-// window returns the number of the window in view, from 1; 0 for the whole run.
+// window returns the number of the window in view, counted from 1; 0 for the whole run.
 func (a *App) window() int { return min(a.Screen.Window, len(a.communication().Windows)) }
 
 // measure returns the unit in which the flows in view are counted.

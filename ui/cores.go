@@ -201,7 +201,7 @@ func (a *App) besideMeasured() *state.Table {
 	}
 	c := state.Comparison{A: a.cores.beside, B: a.other.View}
 	t := c.Levels(a.Machine())
-	t.Caption = "Levels, A predicted and B measured"
+	t.Caption = "Levels: A predicted, B measured"
 	return t
 }
 
@@ -230,7 +230,7 @@ func (a *App) coresTable(chart string) *state.Table {
 	case "work":
 		t = k.PredictedTable("work", n, "Work"+with)
 	case "speedup":
-		t = k.PredictedTable("speedup", 0, "Time and losses, by number of cores")
+		t = k.PredictedTable("speedup", 0, "Time and losses by number of cores")
 	}
 	s.tables[chart] = t
 	return t

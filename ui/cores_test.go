@@ -151,7 +151,7 @@ func TestKeepCores(t *testing.T) {
 		d.act(func() { yes = d.app.comparison() != nil && d.app.besideMeasured() != nil })
 		return yes
 	})
-	d.wants(`id="compare-cores"`, "Levels, A predicted and B measured")
+	d.wants(`id="compare-cores"`, "Levels: A predicted, B measured")
 	d.act(func() {
 		table := d.app.besideMeasured()
 		if table == nil || table.Rows < 2 {

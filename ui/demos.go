@@ -166,7 +166,7 @@ func (a *App) openDemo(name, hash string) {
 		for _, d := range a.Port.Demos() {
 			names = append(names, d.Name)
 		}
-		a.giveUp("There is no demo “" + name + "”, although the link asks for it. The demos are " + strings.Join(names, ", ") + ".")
+		a.giveUp("The link names a demo that does not exist, “" + name + "”. The demos are " + strings.Join(names, ", ") + ".")
 		return
 	}
 	a.Offer(d.item(strings.TrimPrefix(hash, "#")))

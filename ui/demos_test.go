@@ -126,7 +126,7 @@ func TestDemoLinks(t *testing.T) {
 		d.act(func() { yes = d.app.Problem != "" })
 		return yes
 	})
-	d.wants("no demo “matmul”", "matmul-naive, matmul-blocked, array-list")
+	d.wants("a demo that does not exist, “matmul”", "matmul-naive, matmul-blocked, array-list")
 	if d.app.Screen.Open != "" || d.hash != "" {
 		t.Errorf("the screen is %+v, the hash %q", d.app.Screen, d.hash)
 	}

@@ -33,7 +33,8 @@ func (a *App) predictions() map[string]int {
 	return a.chosen
 }
 
-// prediction returns the student's prediction in the current exercise, from 0, or -1.
+// prediction returns the answer (counted from 0) that the student predicts in the current exercise,
+// or -1.
 func (a *App) prediction() int {
 	d := a.exercise()
 	if n, ok := a.predictions()[d.Name]; ok && n < len(d.Choices) {

@@ -68,7 +68,7 @@ type Port interface {
 	// SetHash changes the URL's hash. With replace, it adds no entry to the history.
 	SetHash(hash string, replace bool)
 	// ShowProgress updates the numbers of the progress bar on the page. It returns false if the
-	// page has no bar, or a bar with other parts.
+	// page has no bar, or if the bar's parts differ.
 	ShowProgress(bar state.RunBar) bool
 	// Breathe yields to waiting events, and thus splits long work into several tasks of the page.
 	// It is called without the lock.
@@ -100,11 +100,11 @@ type File struct {
 // Demo is a trace that is part of the page, with its lesson.
 type Demo struct {
 	Name, Question string
-	Title          string // the description of the demo's program
-	URL            string // the address of the demo's trace
+	Title          string // what the demo's program does
+	URL            string // URL of the demo's trace
 	// the screen that the demo opens, in the format of the URL's hash: the view and the caches
 	Opens             string
-	Source            string // the address of the program's source; "": none
+	Source            string // URL of the program's source; "": none
 	References, Lines uint64 // totals of the whole trace, with 64-byte lines
 	Lesson            []Sentence
 
@@ -122,12 +122,12 @@ type Sentence struct {
 	Tab  state.Tab // the tab that shows the sentence's evidence
 }
 
-// Item is a file or a demo that is to be opened.
+// Item is a file or a demo to open.
 type Item struct {
 	File  File   // the file; empty for a demo
 	More  bool   // the item was dropped together with the previous item
 	Demo  string // name of a demo
-	URL   string // the address of the demo's trace
+	URL   string // URL of the demo's trace
 	Title string // title of the demo
 	opens string // the settings in the link to the demo; they override the demo's own settings
 	link  bool   // the demo was opened by a link, to which Back must not return

@@ -11,8 +11,8 @@ import (
 )
 
 // Rehearse returns steps that show a small profile in every view of an invisible page. A browser
-// compiles a function on its first call, so it has compiled the views before the first result.
-// build builds a component.
+// compiles a function on its first call, so after the steps it has compiled the views. build builds
+// a component.
 func Rehearse(build func(vugu.Builder)) []func() {
 	a := &App{Screen: state.Screen{Open: "rehearsal"}, result: &Result{Key: "rehearsal", Profile: &profile.Profile{}}}
 	root := NewRoot(a)

@@ -22,8 +22,8 @@ type AnswerHost struct {
 	// Open contains functions that open an answerer for a subject, by the names of questions. The
 	// errors explain, in a sentence, why there is no answerer.
 	Open map[string]func(Subject) (Answerer, error)
-	// Breathe is called during computations, so that messages can arrive. It is nil if they also
-	// arrive without it.
+	// Breathe is called during computations, so that messages can arrive. Breathe is nil if
+	// messages also arrive without it.
 	Breathe func()
 
 	subject Subject
@@ -147,7 +147,7 @@ func (h *AnswerHost) open(name string) (Answerer, error) {
 		return o.answer, o.err
 	}
 	if open := h.Open[name]; open == nil {
-		o.err = &BodyError{Message: TypeAsk, Offset: 1, Want: "the name of an answerer, not " + strconv.Quote(name)}
+		o.err = &BodyError{Message: TypeAsk, Offset: 1, Want: "the name of an answerer, got " + strconv.Quote(name)}
 	} else {
 		o.answer, o.err = open(h.subject)
 	}

@@ -94,7 +94,7 @@ func TestAnswerHost(t *testing.T) {
 	}
 	const builds = "; page and worker are from different builds: reload the page"
 	a.ask(6, "oracle")
-	a.wants(6, "", `ask message: byte 1: want the name of an answerer, not "oracle"`+builds)
+	a.wants(6, "", `ask message: byte 1: want the name of an answerer, got "oracle"`+builds)
 	a.send(workers.Message{Type: workers.TypeAsk, Job: 7, Body: []byte("nonsense")})
 	a.wants(7, "", "ask message: byte 0: want version 7 of the protocol"+builds)
 	a.send(workers.Message{Type: workers.TypeSubject, Body: []byte("nonsense")})

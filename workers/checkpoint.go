@@ -40,7 +40,8 @@ func (c *Checkpoint) encodeTo(w io.Writer, state func(io.Writer) error) error {
 // errNoCheckpoint reports stored bytes that this version cannot read.
 var errNoCheckpoint = errors.New("the stored data is not a checkpoint of this version")
 
-// DecodeCheckpoint decodes a checkpoint that a [Keeper] stored. The State is a part of stored.
+// DecodeCheckpoint decodes a checkpoint that a [Keeper] stored. The State of the result shares
+// memory with stored.
 func DecodeCheckpoint(stored []byte) (*Checkpoint, error) {
 	c := new(Checkpoint)
 	err := decode(typeCheckpoint, stored, func(b *body) {

@@ -95,8 +95,8 @@ func (p *Progress) code(b *body) {
 // Encode returns the binary form of d.
 func (d Done) Encode() []byte { return encode(d.code) }
 
-// DecodeDone decodes the output of [Done.Encode]; its Profile is a part of data. Its error is a
-// *[BodyError].
+// DecodeDone decodes the output of [Done.Encode]; the Profile of the result shares memory with
+// data. Its error is a *[BodyError].
 func DecodeDone(data []byte) (Done, error) { return decodeAs(TypeDone, data, (*Done).code) }
 
 func (d *Done) code(b *body) {

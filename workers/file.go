@@ -20,8 +20,8 @@ type Prefix struct {
 }
 
 // File counts the bytes read from a file, computes their checksums, and compares these with a
-// checkpoint. It returns no bytes from the first block that differs. Only one goroutine may call
-// Read. Any goroutine may call the other methods.
+// checkpoint. It returns no bytes of the first block that differs, and none of the blocks after it.
+// Only one goroutine may call Read. Any goroutine may call the other methods.
 type File struct {
 	name string
 	size uint64 // size of the file; 0: unknown
@@ -102,7 +102,8 @@ func (f *File) take(p []byte) bool {
 	return true
 }
 
-// Verify reads up to the checkpoint if necessary. Wrong then reports whether this is another file.
+// Verify reads up to the checkpoint if necessary. Wrong then reports whether this file differs from
+// the checkpoint's file.
 func (f *File) Verify() {
 	for skipped := make([]byte, 64<<10); f.Verifying() && f.Wrong() == nil; {
 		_, _ = f.Read(skipped) // wrong contains the error, or a later read will return it again

@@ -35,7 +35,7 @@ type Host struct {
 	Outline func(attachment any) (trace.Outline, error)
 
 	// OpenShelf opens the spill store of the run with that key, empty unless the run is resumed.
-	// remove deletes it. OpenShelf is nil if there are no spill stores.
+	// remove deletes the store. OpenShelf is nil if there are no spill stores.
 	OpenShelf func(key string, goesOn bool) (shelf stack.Shelf, remove func(), err error)
 
 	// Sharing shares long runs among helpers; nil: one worker does all the work.

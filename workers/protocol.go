@@ -3,13 +3,12 @@
 //
 // A run consists of these messages:
 //
-//  1. The host sends Ready. (A carrier queues messages that were sent before.)
+//  1. The host sends Ready. (A carrier queues messages that are sent before Ready.)
 //  2. The client sends [Start] with the trace attached, and with a job number that every reply
 //     repeats.
 //  3. The host sends [Progress] five times a second, and from time to time a snapshot of the
 //     profile.
-//  4. The client may send Pause, Resume and Cancel, which have no body. The host responds within a
-//     quarter of a second.
+//  4. The client may send Pause, Resume and Cancel, which have no body. The host responds to these within a quarter of a second.
 //  5. The last Progress reports Ending, because assembling the result of many millions of lines
 //     takes a while.
 //  6. One [Done] or [Failed] ends the job. A run that is cancelled, or whose file is damaged, ends
@@ -21,15 +20,15 @@
 //  1. The run sends [Help] with the trace attached, and then Stretch, a segment to analyse. Every
 //     message about a segment contains its number.
 //  2. The helper sends [Analysed] ten times a second, and finally Segment, the result.
-//  3. The run may send Pause, Resume, and Cut, which requests the result soon.
+//  3. The run may send Pause, Resume, and Cut, which asks for an early result.
 //
 // If a helper dies or sends invalid messages, the run no longer uses it, and analyses the segment
 // itself.
 //
-// Answers that take long to compute, or that need rarely used code, come from another program
-// ([AnswerHost]). This program sends Ready, and receives a [Subject] and questions about it
+// Answers that take long to compute, or that need rarely used code, come from a second program
+// ([AnswerHost]). The second program sends Ready, and receives a [Subject] and questions about it
 // ([answers.Question], TypeAsk). TypeAnswer contains a reply. If a question has several replies,
-// every reply except the last states that another one follows. A question replaces the previous
+// every reply except the last states that more replies follow. A question replaces the previous
 // question of the same name.
 //
 // There are two kinds of [Carrier], workers/local (channels) and workers/web (postMessage). Both

@@ -18,7 +18,7 @@ type Sharing struct {
 	OpenSource func(name string, attachment any) (trace.Source, error)
 	// Connect starts a worker that serves as a [HelperHost].
 	Connect func() (Carrier, error)
-	// Workers is the default number of workers of a run. It should suit the machine.
+	// Workers is the default number of workers of a run. The number should suit the machine.
 	Workers int
 	// MemoryBytes limits the memory for the analyses of one worker.
 	MemoryBytes uint64

@@ -16,23 +16,23 @@ func TestDrop(t *testing.T) {
 	p.wait("a growing curve", `document.querySelector("[data-running] #run-references") && document.querySelector(".chip.growing") &&
 		document.querySelector("#chart-curve canvas") && document.querySelector("#chart-curve").points`)
 	references, curve := p.text("#run-references"), eval[string](p, points)
-	p.wait("more references and another curve during the run", `document.querySelector(".chip.growing") &&
+	p.wait("more references and a changed curve during the run", `document.querySelector(".chip.growing") &&
 		document.querySelector("#run-references").textContent !== `+quote(references)+` && `+points+` !== `+quote(curve))
 
 	if got := p.finished(); got != want.Digest {
-		t.Errorf("digest %s, the command has %s", got, want.Digest)
+		t.Errorf("digest = %s, want the command's digest %s", got, want.Digest)
 	}
 	if !p.has(".chip.complete") {
-		t.Errorf("a complete run is not marked as complete\n%s", p.screen())
+		t.Errorf("the result of a complete run is not marked as complete\n%s", p.screen())
 	}
 }
 
-func TestPick(t *testing.T) {
+func TestPickFile(t *testing.T) {
 	needStage(t)
 	trace := realTrace(t)
 	p := firstVisit(t)
 	p.pick(trace)
 	if got, want := p.finished(), truthOf(t, trace).Digest; got != want {
-		t.Errorf("digest %s, the command has %s", got, want)
+		t.Errorf("digest = %s, want the command's digest %s", got, want)
 	}
 }

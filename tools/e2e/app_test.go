@@ -22,14 +22,14 @@ func TestApp(t *testing.T) {
 
 	read := call(p, page.GetAppManifest, page.GetAppManifestParams{})
 	for _, problem := range read.Errors {
-		t.Errorf("the manifest: %s", problem.Message)
+		t.Errorf("the browser reports an error in the manifest: %s", problem.Message)
 	}
 	if problems := call(p, page.GetInstallabilityErrors, cdp.Empty{}).InstallabilityErrors; len(problems) > 0 {
 		said, _ := json.Marshal(problems)
 		t.Errorf("the page cannot be installed: %s", said)
 	}
 	if id := call(p, page.GetAppID, cdp.Empty{}).AppID; id != p.server.origin+"/stackglass" {
-		t.Errorf("the app has the identifier %q", id)
+		t.Errorf("app ID = %q, want %q", id, p.server.origin+"/stackglass")
 	}
 
 	// If the system opens a file with the page, the page receives a handle of the file. The browser of
@@ -44,7 +44,7 @@ func TestApp(t *testing.T) {
 	p.reload()
 	eval[bool](p, `(launch({ files: [{ kind: "file", getFile: async () => `+file+` }] }), true)`)
 	if got := p.finished(); got != want.Digest {
-		t.Errorf("a launched file has the digest %s, the command has %s", got, want.Digest)
+		t.Errorf("digest of a launched file = %s, want the command's digest %s", got, want.Digest)
 	}
 
 	p.home()
@@ -53,13 +53,13 @@ func TestApp(t *testing.T) {
 		form.append("files", `+file+`);
 		return (await fetch("share", { method: "POST", body: form })).url;
 	})()`); got != p.server.origin+"/?shared" {
-		t.Errorf("sharing a file leads to %s", got)
+		t.Errorf("URL after sharing a file = %s, want %s", got, p.server.origin+"/?shared")
 	}
 	p.visit("?shared")
 	if got := p.finished(); got != want.Digest {
-		t.Errorf("a shared file has the digest %s, the command has %s", got, want.Digest)
+		t.Errorf("digest of a shared file = %s, want the command's digest %s", got, want.Digest)
 	}
 	if got := eval[string](p, `(async () => location.search + (await (await caches.open("shared")).keys()).length)()`); got != "0" {
-		t.Errorf("the shared file is left behind: %s", got)
+		t.Errorf("query of the URL and number of cached shared files = %s, want 0", got)
 	}
 }

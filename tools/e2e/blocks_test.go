@@ -17,7 +17,7 @@ func modulePath(t *testing.T) string {
 	return path
 }
 
-// modelled waits until the page shows the results of the models.
+// modelled waits until the page shows the models' results.
 func (p *tab) modelled() {
 	p.t.Helper()
 	p.wait("the blocks and their graph", `document.querySelector("#blocks-answer") && document.querySelector("sg-graph [data-ready]")`)
@@ -54,7 +54,8 @@ func (p *tab) often(text string) {
 	})()`)
 }
 
-// TestBlocks opens the costs of a demo's blocks with the keyboard, and changes a branch.
+// TestBlocks opens the table of a demo's blocks with the keyboard, and changes how often a branch
+// is taken.
 func TestBlocks(t *testing.T) {
 	needStage(t)
 	p := openPage(t)
@@ -70,19 +71,19 @@ func TestBlocks(t *testing.T) {
 	p.tabTo("the graph", `!!document.activeElement.closest("sg-graph")`)
 	p.press(kb.ArrowUp)
 	p.press(kb.Enter)
-	p.wait("the block above", `document.querySelector("#block-title").textContent.startsWith("Block for.cond5.preheader")`)
+	p.wait("the block before, in the graph", `document.querySelector("#block-title").textContent.startsWith("Block for.cond5.preheader")`)
 	p.press(kb.ArrowDown)
 	p.press(kb.Enter)
 	p.wait("the loop again", `document.querySelector("#block-title").textContent.startsWith("Block for.body8")`)
 
-	// A click on a heading sorts the blocks, and the next one reverses them.
+	// A click on a heading sorts the blocks, and the next click reverses the order.
 	const first = `document.querySelector("#blocks-rows tbody td").textContent`
 	p.click(`#blocks-rows [data-sort="block"]`)
 	p.wait("blocks by name", first+` === "entry" && location.hash.includes("order=blocks:block")`)
 	p.press(kb.Enter)
-	p.wait("the reverse", first+` === "for.cond5.preheader" && document.querySelector('#blocks-rows [aria-sort="descending"]')`)
+	p.wait("the blocks in reverse order", first+` === "for.cond5.preheader" && document.querySelector('#blocks-rows [aria-sort="descending"]')`)
 	p.press(kb.Enter)
-	p.wait("the order of cycles", first+` === "for.body8" && !location.hash.includes("order=")`)
+	p.wait("the rows sorted by cycles", first+` === "for.body8" && !location.hash.includes("order=")`)
 
 	// Moving a slider updates everything.
 	took := eval[float64](p, `new Promise((done) => {
@@ -94,16 +95,16 @@ func TestBlocks(t *testing.T) {
 		requestAnimationFrame(look);
 	})`)
 	if took < 0 {
-		t.Fatal("the branch continues three times for each exit, but the loop does not run 4,096 times")
+		t.Fatal("the loop does not run 4,096 times after its branch is set to continue three times for each exit")
 	}
-	t.Logf("from the slider to counts and runtime on the screen: %.0f ms", took)
+	t.Logf("time from the slider's move to the counts and the run time on the screen: %.0f ms", took)
 	p.often("trip 10")
-	p.wait("ten rounds", ran+` === "10240"`)
+	p.wait("10,240 executions", ran+` === "10240"`)
 	p.shoot("blocks-changed")
 	p.click("#probabilities-forget")
-	p.wait("as it ran", ran+` === "32768"`)
+	p.wait("the executions in the run", ran+` === "32768"`)
 	p.choose("processor", "neoverse-n1")
-	p.wait("another core", `document.querySelector("#blocks-summary").textContent.includes("Neoverse N1")`)
+	p.wait("the costs on a different processor", `document.querySelector("#blocks-summary").textContent.includes("Neoverse N1")`)
 }
 
 // TestModule drops LLVM IR, enters how often a branch is taken, and then drops the trace of the
@@ -114,15 +115,15 @@ func TestModule(t *testing.T) {
 	p.drop(modulePath(t))
 	p.modelled()
 	p.shoot("blocks-module")
-	p.wait("what is assumed is said", `document.querySelector("#blocks-notes").textContent.includes("loops are assumed to run ten times")`)
+	p.wait("the list of assumptions", `document.querySelector("#blocks-notes").textContent.includes("loops are assumed to run ten times")`)
 	p.often("trip 32")
-	p.wait("it is taken", `document.querySelector("#branches").textContent.includes("yours")`)
+	p.wait("the entered count", `document.querySelector("#branches").textContent.includes("yours")`)
 	p.click("#back")
 	p.waitFor("#kept .delete")
 	p.click("#demo-matmul-naive")
 	p.finished()
 	p.drop(modulePath(t))
-	p.wait("the module is compared", `document.querySelector("#note")?.textContent.includes("is now compared with")`)
+	p.wait("the comparison with the module", `document.querySelector("#note")?.textContent.includes("is now compared with")`)
 	p.modelled()
-	p.wait("the counts come from the run", `document.querySelector("#branches").textContent.includes("as it ran")`)
+	p.wait("counts from the run", `document.querySelector("#branches").textContent.includes("as it ran")`)
 }

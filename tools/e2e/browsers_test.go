@@ -4,19 +4,19 @@ import "testing"
 
 // TestOtherBrowsers uses the page in Firefox and in WebKit as TestDrop, TestOffline and
 // TestKilledAtRandom do in Chromium: it opens a demo and a file, reloads the page, uses the page
-// without a server, and continues an analysis after the page was closed during the analysis.
-// Digests must equal the command's digests.
+// without a server, and resumes an analysis that was interrupted by closing the page. Digests must
+// equal the command's digests.
 func TestOtherBrowsers(t *testing.T) {
 	for name, start := range otherBrowsers {
 		t.Run(name, func(t *testing.T) {
 			needStage(t)
 			if !soaking {
-				t.Skip("left out: other browsers than Chromium; make soak uses them")
+				t.Skip("skipped: only make soak tests browsers other than Chromium")
 			}
 			profile := t.TempDir()
 			b, missing := start(t, profile)
 			if b == nil {
-				t.Skip("left out: " + name + ": " + missing)
+				t.Skip("skipped: " + name + ": " + missing)
 			}
 			b.do("WebDriver:SetTimeouts", map[string]any{"script": patience.Milliseconds(), "pageLoad": patience.Milliseconds()})
 			s := serve(t, ":0")
@@ -26,14 +26,14 @@ func TestOtherBrowsers(t *testing.T) {
 			demo := demos(t)[0]
 			b.click("#demo-" + demo.Name)
 			if got, want := b.finished(), truthOf(t, "demo:"+demo.Name).Digest; got != want {
-				t.Errorf("the demo's digest is %s, the command has %s", got, want)
+				t.Errorf("digest of the demo = %s, want the command's digest %s", got, want)
 			}
 			b.visit(s.origin + "/")
 			b.ready()
 			b.wait("the stored analysis", `document.querySelector("#kept")?.textContent.includes(`+quote(demo.Title)+`)`)
 			b.pick(beginning(t))
 			if got, want := b.finished(), truthOf(t, beginning(t)).Digest; got != want {
-				t.Errorf("the digest of a file is %s, the command has %s", got, want)
+				t.Errorf("digest of a file = %s, want the command's digest %s", got, want)
 			}
 
 			// The page is left in the middle of an analysis. WebKit suspends the page, and keeps it.
@@ -49,7 +49,7 @@ func TestOtherBrowsers(t *testing.T) {
 			b.wait("the interrupted analysis", `document.querySelector("#kept .chip.interrupted")`)
 			b.pick(trace)
 			if got, want := b.finished(), truthOf(t, trace).Digest; got != want {
-				t.Errorf("the digest after an interruption is %s, the command has %s", got, want)
+				t.Errorf("digest after an interruption = %s, want the command's digest %s", got, want)
 			}
 
 			b.wait("the site is stored for offline use", `document.getElementById("offline-state").textContent === `+quote(kept))
@@ -58,7 +58,7 @@ func TestOtherBrowsers(t *testing.T) {
 			b.ready()
 			b.pick(beginning(t))
 			if got, want := b.finished(), truthOf(t, beginning(t)).Digest; got != want {
-				t.Errorf("the digest without a server is %s, the command has %s", got, want)
+				t.Errorf("digest without a server = %s, want the command's digest %s", got, want)
 			}
 		})
 	}

@@ -44,11 +44,11 @@ func TestFileChangesWhileItIsRead(t *testing.T) {
 			p.click("#run-pause")
 			p.finished()
 			if !p.has(".chip.partial") || p.has(".chip.complete") {
-				t.Errorf("the result is shown as complete\n%s", p.screen())
+				t.Errorf("the result of a changed file is marked as complete\n%s", p.screen())
 			}
 			said := p.problem()
 			if near := strings.Contains(name, "near its end"); !near && !strings.Contains(said, "changed") { // if the change is near the end of the file, the page may report damage instead
-				t.Errorf("the page says %q", said)
+				t.Errorf("problem = %q, want a message that the file changed", said)
 			}
 			t.Log(said)
 			p.click("#problem-dismiss")

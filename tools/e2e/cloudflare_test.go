@@ -35,7 +35,7 @@ func cloudflare(t *testing.T) *server {
 	cmd := exec.Command(node, tool, "dev", "--ip", "127.0.0.1", "--port", "0", "--inspector-port", "0", "--var", "VERSION:"+edgeVersion,
 		"--persist-to", t.TempDir(), "--show-interactive-dev-session=false")
 	cmd.Dir = filepath.Join(root, "workers", "edge")
-	// wrangler must not contact any server, neither to look for updates nor to find its location.
+	// wrangler must not contact any server to look for updates or to find out where it runs.
 	cmd.Env = append(os.Environ(), "CI=1", "NO_COLOR=1", "WRANGLER_SEND_METRICS=false", "WRANGLER_HIDE_BANNER=true", "CLOUDFLARE_CF_FETCH_ENABLED=false",
 		"WRANGLER_LOG_PATH="+t.TempDir(), "XDG_CONFIG_HOME="+t.TempDir())
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // wrangler starts child processes

@@ -42,7 +42,7 @@ func TestCode(t *testing.T) {
 	p.waitFor("#code-rows tbody td")
 	p.shoot("code")
 	if apart := eval[float64](p, headsApart); apart > 1.5 {
-		t.Errorf("the last lines of the column headings are up to %g pixels apart", apart)
+		t.Errorf("the bottom edges of the column headings differ by up to %g pixels, want at most 1.5", apart)
 	}
 
 	// The rows are a single tab stop; arrow keys move between them.
@@ -51,13 +51,13 @@ func TestCode(t *testing.T) {
 	p.press(kb.ArrowUp)
 	p.press(kb.Enter)
 	p.waitFor("#place")
-	p.wait("the source location is announced", `document.getElementById("live").textContent.includes("misses in")`)
+	p.wait("the announcement of the source location", `document.getElementById("live").textContent.includes("misses in")`)
 	worst := p.text("#code-rows tbody tr td")
 	if title := p.text("#place-title"); title != worst || !strings.HasPrefix(title, "array-list.c:") {
-		t.Errorf("picked %q in the row %q", title, worst)
+		t.Errorf("title of the selected location = %q, want %q, in array-list.c", title, worst)
 	}
 	if focus := eval[string](p, `document.activeElement.id`); focus != "code-rows" {
-		t.Errorf("the focus moved to %q", focus)
+		t.Errorf("the focus moved to %q, want code-rows", focus)
 	}
 	p.shoot("code-picked")
 
@@ -65,28 +65,28 @@ func TestCode(t *testing.T) {
 	// the line on request, with the keyboard.
 	p.waitFor("#table-evictions tbody tr")
 	if caption := p.text("#table-evictions .caption"); caption != "Which array evicts which in L1, over the whole run: arrays of this code" {
-		t.Errorf("the evictions are called %q", caption)
+		t.Errorf("caption of the evictions = %q, want the arrays of this code in L1", caption)
 	}
 	p.tabTo("the instructions", `document.activeElement.id === "place-instructions"`)
 	p.press(kb.Enter)
 	p.waitFor("#table-instructions tbody tr")
 	if caption := p.text("#table-instructions .caption"); caption != "LLVM IR instructions of the blocks with "+strings.Fields(worst)[0] {
-		t.Errorf("the instructions are called %q", caption)
+		t.Errorf("caption of the instructions = %q, want the blocks with %s", caption, strings.Fields(worst)[0])
 	}
 	p.shoot("code-instructions")
 	p.press(kb.Enter)
-	p.wait("no instructions", `!document.querySelector("#table-instructions") && !location.hash.includes("table=")`)
+	p.wait("the table of instructions to close", `!document.querySelector("#table-instructions") && !location.hash.includes("table=")`)
 
 	// The demo's source is next to the ranking, with the worst line marked.
 	p.waitFor("#source-rows tbody td")
-	p.wait("the line is marked", `document.querySelector("#source-rows tr[aria-selected]")`)
+	p.wait("a selected line", `document.querySelector("#source-rows tr[aria-selected]")`)
 	const marked = "#source-rows tr[aria-selected] td:nth-last-child(2)"
 	line := strings.Fields(strings.TrimPrefix(worst, "array-list.c:"))[0]
 	if is := p.text(marked); is != line {
-		t.Errorf("line %q is marked, want %q", is, line)
+		t.Errorf("selected line = %q, want %q", is, line)
 	}
 	if bar := eval[string](p, `document.querySelector("#source-rows tr[aria-selected] td.share").style.getPropertyValue("--share")`); bar == "" || bar == "0" {
-		t.Errorf("the bar of the worst line has the length %q", bar)
+		t.Errorf("length of the worst line's bar = %q, want a positive length", bar)
 	}
 	if words := p.text("#source-rows .word"); words == "" {
 		t.Error("the source has no syntax highlighting")
@@ -95,7 +95,7 @@ func TestCode(t *testing.T) {
 	p.press("n")
 	p.wait("the next hot line", `document.querySelector(`+quote(marked)+`).textContent !== `+quote(line))
 	p.press("p")
-	p.wait("the line before", `document.querySelector(`+quote(marked)+`).textContent === `+quote(line))
+	p.wait("the previous hot line", `document.querySelector(`+quote(marked)+`).textContent === `+quote(line))
 	p.press("t")
 	p.waitFor(`#code-wide[aria-pressed="true"]`)
 	p.wait("all columns", `document.querySelectorAll("#code-rows thead th").length > 6`)
@@ -110,7 +110,7 @@ func TestCode(t *testing.T) {
 
 	for _, by := range []string{"site", "function", "object"} {
 		p.click("#code-by-" + by)
-		p.wait("by "+by, `location.hash.includes("place=`+by+`")`)
+		p.wait("the rows by "+by, `location.hash.includes("place=`+by+`")`)
 		p.waitFor("#code-rows tbody td")
 		p.shoot("code-" + by)
 	}
@@ -119,15 +119,15 @@ func TestCode(t *testing.T) {
 	p.click(`#code-rows [data-sort="references"]`)
 	p.wait("sorted by references", `document.querySelector('#code-rows [data-sort="references"]').closest("th").ariaSort === "descending"`)
 	p.click("#code-by-line")
-	p.wait("by line", `!location.hash.includes("place=")`)
+	p.wait("the rows by line", `!location.hash.includes("place=")`)
 	p.click("#code-search")
 	p.press("array-list.c:")
-	p.wait("found", `document.getElementById("code-summary").textContent.includes("found")`)
+	p.wait("the number of found rows", `document.getElementById("code-summary").textContent.includes("found")`)
 
 	_, path := p.download(func() { p.click("#code-csv") })
 	content, err := os.ReadFile(path)
 	if err != nil || !strings.HasPrefix(string(content), "function,file,line,L1_misses,L1_share,") {
-		t.Errorf("saved (%v)\n%s", err, content)
+		t.Errorf("saved ranking (error %v) does not begin with the columns of the CSV\n%s", err, content)
 	}
 
 	// A program that is loaded on demand writes the files for other tools.
@@ -136,7 +136,7 @@ func TestCode(t *testing.T) {
 			eval[any](p, `(() => { const s = document.getElementById("export-as"); s.value = `+quote(form)+`; s.dispatchEvent(new Event("change", { bubbles: true })); })()`)
 		})
 		if content, err := os.ReadFile(path); err != nil || !strings.HasPrefix(string(content), begins) {
-			t.Errorf("%s (%v): %.100q", form, err, content)
+			t.Errorf("export as %s (error %v) begins with %.100q, want %q", form, err, content, begins)
 		}
 	}
 }

@@ -17,20 +17,20 @@ func TestCompareDemos(t *testing.T) {
 	p.waitFor("#differences")
 	p.shoot("compare-overview")
 	if text := p.text("#difference-references"); !strings.Contains(text, "10.8 % more") {
-		t.Errorf("the references are %q", text)
+		t.Errorf("difference of the references = %q, want 10.8 %% more", text)
 	}
 	if text := p.text("#table-facts"); !strings.Contains(text, "66 560") || !strings.Contains(text, "73 728") || !strings.Contains(text, "+7 168") {
-		t.Errorf("the facts are %q", text)
+		t.Errorf("facts = %q, want 66 560, 73 728 and +7 168", text)
 	}
 	var truth struct{ Input struct{ Headline string } }
 	if err := json.Unmarshal(ask(t, "compare", "demo:matmul-naive", "demo:matmul-blocked", "--on", "diagnose", "--format", "json",
 		"--cache", "L1=2KiB,full,latency=4", "--cache", "L2=10KiB,full,latency=12", "--cache", "memory=latency=200"), &truth); err != nil || truth.Input.Headline == "" {
-		t.Fatalf("%q, %v", truth.Input.Headline, err)
+		t.Fatalf("headline of the command = %q, error %v", truth.Input.Headline, err)
 	}
 	p.wait("the command's headline", `document.querySelector("#headline").textContent === `+quote(state.Spaced(truth.Input.Headline)))
 	p.waitFor("#compare-assumptions li")
 	if text := p.text("#table-problems"); !strings.Contains(text, "stride") || !strings.Contains(text, "fixed") {
-		t.Errorf("the problems are %q", text)
+		t.Errorf("problems = %q, want a stride that is fixed", text)
 	}
 	for _, v := range []struct{ key, shows, name string }{
 		{"2", "#chart-time canvas", "locality"}, {"3", "#table-levels tbody tr", "caches"}, {"5", "#table-code-compared tbody tr", "code"}, {"9", "#table-blocks-compared tbody tr", "blocks"}, {"0", "#table-counters-compared tbody tr", "counters"},
@@ -38,13 +38,13 @@ func TestCompareDemos(t *testing.T) {
 		p.openView(v.name, v.shows)
 		p.shoot("compare-" + v.name)
 	}
-	// The address contains the whole state, so a reload shows the same page.
+	// The URL contains the whole state, so a reload shows the same page.
 	p.reload()
 	p.waitFor("#table-counters-compared tbody tr")
 	p.click("#compare-by-function")
 	p.wait("the counters of functions", `document.querySelector("#table-counters-compared .caption").textContent.startsWith("Counters of functions")`)
 	p.click("#compare-swap")
-	p.wait("the other way round", `document.querySelector("#sides dd").textContent.includes("in blocks")`)
+	p.wait("the comparison after A and B were swapped", `document.querySelector("#sides dd").textContent.includes("in blocks")`)
 	p.click("#compare-end")
 	p.waitFor("#compare-with")
 	// A comparison can also be started from the list.
@@ -93,6 +93,6 @@ func TestCompareLabels(t *testing.T) {
 	p.wait("three levels", `document.querySelectorAll("#table-levels tbody tr").length > 9`)
 	over := eval[[]string](p, labelBoxes)
 	if len(over) != 1 || over[0] != "drawn: 5" {
-		t.Errorf("labels: %q", over)
+		t.Errorf("overlapping labels and number of drawn labels = %q, want only \"drawn: 5\"", over)
 	}
 }

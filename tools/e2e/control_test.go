@@ -15,18 +15,18 @@ func TestPauseAndResume(t *testing.T) {
 	trace := longTrace(t, pausable)
 	p := openPage(t)
 	p.pausing(func() { p.drop(trace) })
-	p.wait("no time left", `document.querySelector("#run-left").textContent === "paused"`)
+	p.wait("the text paused instead of the remaining time", `document.querySelector("#run-left").textContent === "paused"`)
 	before := p.text("#run-references") + " " + p.text("#run-bytes")
 	for _, key := range []string{"1", "2", "3"} {
 		p.press(key)
-		p.wait("views "+key, `document.querySelector('[data-key="`+key+`"]').ariaCurrent`)
+		p.wait("the group of views of key "+key, `document.querySelector('[data-key="`+key+`"]').ariaCurrent`)
 	}
 	if after := p.text("#run-references") + " " + p.text("#run-bytes"); after != before {
-		t.Errorf("paused at %s, but later at %s", before, after)
+		t.Errorf("progress while paused = %s, want %s, the progress at the start of the pause", after, before)
 	}
 	p.click("#run-pause")
 	if got, want := p.finished(), truthOf(t, trace).Digest; got != want {
-		t.Errorf("digest %s after a pause, the command has %s", got, want)
+		t.Errorf("digest after a pause = %s, want the command's digest %s", got, want)
 	}
 }
 
@@ -41,17 +41,17 @@ func TestCancel(t *testing.T) {
 	p.click("#run-cancel")
 	digest := p.finished()
 	if !p.has(".chip.partial") || p.has(".chip.complete") {
-		t.Errorf("a cancelled run is not marked as partial\n%s", p.screen())
+		t.Errorf("the result of a cancelled run is not marked as partial\n%s", p.screen())
 	}
 	_, exported := p.download(func() { p.click("#export-profile") })
 	got := infoOf(t, exported)
 	if got.Digest != digest || got.Complete || got.References == 0 || got.References >= references {
-		t.Errorf("the command reads the partial profile as %+v, the page shows %s", got, digest)
+		t.Errorf("the command reads the exported partial profile as %+v, want a partial profile with the page's digest %s", got, digest)
 	}
 	p.reload()
 	p.waitFor(".chip.partial")
 	if again := p.digest(); again != digest {
-		t.Errorf("digest %s after a reload, %s before", again, digest)
+		t.Errorf("digest after a reload = %s, want the digest before it, %s", again, digest)
 	}
 }
 
@@ -64,13 +64,13 @@ func TestDropBeforeReady(t *testing.T) {
 	p.visit("/")
 	held()
 	p.drop(trace)
-	p.wait("a note that the file is next", `document.getElementById("boot-state").textContent.includes("is next")`)
+	p.wait("a note that the file will be analysed next", `document.getElementById("boot-state").textContent.includes("is next")`)
 	if eval[bool](p, `document.documentElement.dataset.ready === "1"`) {
-		t.Error("the program was already running when the file was dropped")
+		t.Error("the program was running before the file was dropped, want a program that is still loading")
 	}
 	release()
 	if got, want := p.finished(), truthOf(t, trace).Digest; got != want {
-		t.Errorf("digest %s, the command has %s", got, want)
+		t.Errorf("digest = %s, want the command's digest %s", got, want)
 	}
 }
 
@@ -82,7 +82,7 @@ func TestCancelAtOnce(t *testing.T) {
 	held, release := p.hold("*/app.*.wasm")
 	p.drop(trace)
 	held()
-	p.wait("the Cancel button is enabled", `document.querySelector("#run-cancel:enabled")`)
+	p.wait("an enabled Cancel button", `document.querySelector("#run-cancel:enabled")`)
 	p.click("#run-cancel")
 	release()
 	p.waitGone("[data-running]")
@@ -91,16 +91,16 @@ func TestCancelAtOnce(t *testing.T) {
 	p.ready()
 	p.wait("the list", `document.querySelector("#kept-empty, #kept tr")`)
 	if p.has("#kept .chip.complete") || p.has("#kept .chip.partial") == refused {
-		t.Errorf("a cancelled run was neither kept as partial nor rejected with a message\n%s", p.screen())
+		t.Errorf("the cancelled run neither left a partial result nor ended with an error message\n%s", p.screen())
 	}
 	p.drop(trace)
 	if got, want := p.finished(), truthOf(t, trace).Digest; got != want {
-		t.Errorf("afterwards, the digest is %s, the command has %s", got, want)
+		t.Errorf("digest of the next run = %s, want the command's digest %s", got, want)
 	}
 }
 
-// hold intercepts the page's requests whose addresses match a pattern. held waits until a request
-// has been intercepted; release lets all intercepted requests continue.
+// hold intercepts the page's requests whose URLs match a pattern. held waits until a request has
+// been intercepted; release lets all intercepted requests continue.
 func (p *tab) hold(pattern string) (held, release func()) {
 	p.t.Helper()
 	stopped := make(chan struct{}, 16)
@@ -118,7 +118,7 @@ func (p *tab) hold(pattern string) (held, release func()) {
 		select {
 		case <-stopped:
 		case <-time.After(patience):
-			p.t.Fatalf("there was no request for %s\n%s", pattern, p.screen())
+			p.t.Fatalf("timeout while waiting for a request for %s\n%s", pattern, p.screen())
 		}
 	}
 	return held, func() { p.t.Helper(); call(p, fetch.Disable, cdp.Empty{}) }
@@ -133,13 +133,13 @@ func TestQueue(t *testing.T) {
 	first := p.write(markup+".sgt", demoFile(t, list[0].Name))
 	second := p.write("second.sgt", demoFile(t, list[1].Name))
 	p.drop(first, second)
-	p.wait("both are done", `document.title.startsWith("second") && !document.querySelector("[data-running]") && document.querySelector("#digest")`)
+	p.wait("the result of the second file", `document.title.startsWith("second") && !document.querySelector("[data-running]") && document.querySelector("#digest")`)
 	p.click("#back")
 	p.waitFor(row(markup + ".sgt"))
 	p.waitFor(row("second.sgt"))
 	p.click(row(markup+".sgt") + " .open")
 	p.waitFor("#digest")
 	if got, want := p.digest(), truthOf(t, first).Digest; got != want {
-		t.Errorf("the first of two: digest %s, the command has %s", got, want)
+		t.Errorf("digest of the first of two files = %s, want the command's digest %s", got, want)
 	}
 }

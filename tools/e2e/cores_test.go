@@ -25,8 +25,8 @@ func (p *tab) coresEverywhere(look func(state string)) {
 	p.waitFor("#kept .delete")
 }
 
-// TestCores predicts runs on several cores from a single-threaded run. It enters numbers of cores
-// with the keyboard, changes schedules, and keeps and compares the predicted threads.
+// TestCores predicts runs on several cores from a single-threaded run. The test enters numbers of
+// cores with the keyboard, changes schedules, and keeps and compares the predicted threads.
 func TestCores(t *testing.T) {
 	needStage(t)
 	p := openPage(t)
@@ -43,38 +43,38 @@ func TestCores(t *testing.T) {
 	p.predicted()
 	static := eval[string](p, misses)
 	p.choose("cores-schedule", "dynamic")
-	p.wait("rows move between cores", misses+` !== `+quote(static))
+	p.wait("a changed division of the rows", misses+` !== `+quote(static))
 	p.predicted()
 	if !eval[bool](p, `location.hash.includes("cores=5") && location.hash.includes("schedule=dynamic")`) {
-		t.Errorf("the address is %s", eval[string](p, `location.hash`))
+		t.Errorf("hash = %s, want cores=5 and schedule=dynamic", eval[string](p, `location.hash`))
 	}
 	p.choose("cores-schedule", "")
 
 	// Predictions by SDCM from windows have confidence bands and a description of the sample, and
-	// the address contains the method.
+	// the URL contains the method.
 	p.choose("cores-model", "windows")
-	p.wait("windows", `document.querySelector("#cores-sampled")?.textContent.includes("block executions")`)
+	p.wait("predictions from windows", `document.querySelector("#cores-sampled")?.textContent.includes("block executions")`)
 	p.predicted()
 	p.shoot("cores-windows")
 	if !eval[bool](p, `location.hash.includes("sdcm=windows") && document.querySelector("#table-rates-of").textContent.includes("±")`) {
-		t.Errorf("the address is %s", eval[string](p, `location.hash`))
+		t.Errorf("hash = %s, want sdcm=windows and intervals in the table", eval[string](p, `location.hash`))
 	}
 	p.choose("cores-interleave", "time")
-	p.wait("clocks", `location.hash.includes("interleave=time")`)
+	p.wait("the order by clocks in the URL", `location.hash.includes("interleave=time")`)
 	p.predicted()
 	p.choose("cores-interleave", "")
 	p.choose("cores-model", "")
 
 	// If executions of blocks are divided among the threads, the page predicts no times.
 	p.choose("cores-division", "region")
-	p.wait("another division", `document.querySelector("#cores-notes")?.textContent.includes("Algorithm 1") && !document.querySelector("#cores-pending") && !document.querySelector("#processor") && !document.querySelector("#chart-speedup")`)
+	p.wait("predictions with the changed division", `document.querySelector("#cores-notes")?.textContent.includes("Algorithm 1") && !document.querySelector("#cores-pending") && !document.querySelector("#processor") && !document.querySelector("#chart-speedup")`)
 	p.shoot("cores-region")
 	p.choose("cores-division", "")
 	p.predicted()
 
 	// The threads predicted for five cores can be kept like any other analysis.
 	p.click("#cores-keep")
-	p.wait("they are kept", `document.querySelector("#result-title")?.textContent.includes("predicted for 5 cores")`)
+	p.wait("the kept threads", `document.querySelector("#result-title")?.textContent.includes("predicted for 5 cores")`)
 	p.waitFor("#threads")
 	p.click("#back")
 	p.waitFor("#kept .delete")
@@ -97,6 +97,6 @@ func TestCoresBesideThreads(t *testing.T) {
 	p.finished()
 	key := eval[string](p, `new URLSearchParams(location.hash.slice(1)).get("open")`)
 	eval[bool](p, `(location.hash = `+quote(alone+"&with="+key+"&view=threads")+`, true)`)
-	p.wait("both", `document.querySelector("#compare-cores .caption")?.textContent.includes("A predicted and B measured") && document.querySelector("#compare-cores table tbody tr")`)
+	p.wait("the table of predicted and measured levels", `document.querySelector("#compare-cores .caption")?.textContent.includes("A predicted, B measured") && document.querySelector("#compare-cores table tbody tr")`)
 	p.shoot("cores-compared")
 }

@@ -16,7 +16,7 @@ import (
 // counter is a proxy between the browser and a server. It counts the bytes of the responses,
 // including the headers, with the bodies as compressed.
 type counter struct {
-	server *server // the server as the browser sees it, with the address of the proxy
+	server *server // the server with the address of the proxy, as the browser sees it
 
 	mu    sync.Mutex
 	bytes map[string]int // number of bytes by path

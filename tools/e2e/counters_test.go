@@ -16,7 +16,7 @@ func TestCounters(t *testing.T) {
 	p.waitFor("#digest")
 	p.unfoldFacts()
 	if text := p.text("#finding-operations"); !strings.Contains(text, "bytes for each flop") {
-		t.Errorf("the overview shows %q", text)
+		t.Errorf("operations = %q, want the bytes for each flop", text)
 	}
 	p.openView("counters", "#counters")
 	p.click("#by-block")
@@ -24,7 +24,7 @@ func TestCounters(t *testing.T) {
 	p.click(`#table-blocks [data-sort="executions"]`)
 	p.wait("sorted by executions", `document.querySelector('#table-blocks [data-sort="executions"]').closest("th").ariaSort === "descending"`)
 	if first := p.text("#table-blocks tbody tr"); !strings.HasPrefix(first, "multiplyproductsmultiply.c") {
-		t.Errorf("the block that is executed most often: %q", first)
+		t.Errorf("block with the most executions = %q, want multiply, products", first)
 	}
 	name, path := p.download(func() { p.click("#blocks-csv") })
 	content, err := os.ReadFile(path)
@@ -32,21 +32,21 @@ func TestCounters(t *testing.T) {
 		t.Fatal(err)
 	}
 	if name != "multiply-blocks.csv" {
-		t.Errorf("saved as %s", name)
+		t.Errorf("name of the saved table = %s, want multiply-blocks.csv", name)
 	}
 	want, err := exec.Command(shared.program, "counters", p.multiplied(), "--by", "block", "--sort", "executions", "--format", "csv").Output()
 	if err != nil || string(content) != string(want) {
-		t.Errorf("the page saved\n%s\nthe command printed (%v)\n%s", content, err, want)
+		t.Errorf("saved table =\n%s\nwant the table that the command prints (error %v)\n%s", content, err, want)
 	}
 	p.reload()
 	p.waitFor("#table-blocks tbody tr")
 	if first := p.text("#table-blocks tbody tr"); !strings.HasPrefix(first, "multiplyproductsmultiply.c") {
-		t.Errorf("after a reload: %q", first)
+		t.Errorf("block with the most executions after a reload = %q, want multiply, products", first)
 	}
 }
 
-// TestCountersOnRequest analyses a trace without instructions, with the checkbox for counters
-// ticked.
+// TestCountersOnRequest checks the box for counters in the settings, and analyses a trace without
+// instructions.
 func TestCountersOnRequest(t *testing.T) {
 	needStage(t)
 	p := openPage(t)
@@ -56,6 +56,6 @@ func TestCountersOnRequest(t *testing.T) {
 	p.finished()
 	p.openView("counters", "#counters")
 	if text := p.text("#counters"); !strings.Contains(text, "bytes touched at least once") || !strings.Contains(text, "contains no blocks") {
-		t.Errorf("the counters are %q", text)
+		t.Errorf("counters = %q, want the bytes touched and a note that the trace contains no blocks", text)
 	}
 }

@@ -26,26 +26,27 @@ func TestData(t *testing.T) {
 	p.waitFor("#chart-map canvas[data-ready]")
 	p.shoot("data")
 	if title := p.text("#data-title"); !strings.HasPrefix(title, "all") {
-		t.Errorf("the data structure with the most misses is %q", title)
+		t.Errorf("data structure with the most misses = %q, want all", title)
 	}
 	if advice := p.text("#data-advice"); !strings.Contains(advice, "Move to a second structure: kind, name") {
-		t.Errorf("the advice is %q", advice)
+		t.Errorf("advice = %q, want a second structure for kind and name", advice)
 	}
 
 	// Arrow keys go from member to member.
 	p.tabTo("the members", `document.activeElement === document.querySelector("#chart-fields .plot")`)
 	p.press(kb.ArrowRight)
 	p.press(kb.ArrowRight)
-	p.wait("the second member is announced", `document.getElementById("live").textContent.startsWith("y (double")`)
+	p.wait("the announcement of the second member", `document.getElementById("live").textContent.startsWith("y (double")`)
 
-	// A click on a heading sorts a table, the next one reverses it, and a third restores its order.
+	// The first click on a heading sorts a table, the second click reverses the order, and the
+	// third restores the original order.
 	const members = `Array.from(document.querySelectorAll("#table-members tbody tr"), (r) => r.firstChild.textContent).join()`
 	recorded := eval[string](p, members)
 	p.click(`#table-members [data-sort="bytes"]`)
 	p.wait("members by size", members+`.startsWith("name,") && location.hash.includes("order=members:bytes")`)
 	p.shoot("data-sorted")
 	p.press(kb.Enter)
-	p.wait("the reverse", members+`.endsWith(",name") && document.querySelector('#table-members [aria-sort="ascending"]')`)
+	p.wait("the members in reverse order", members+`.endsWith(",name") && document.querySelector('#table-members [aria-sort="ascending"]')`)
 	p.press(kb.Enter)
 	p.wait("the recorded order", members+` === `+quote(recorded)+` && !location.hash.includes("order=")`)
 
@@ -65,7 +66,7 @@ func TestData(t *testing.T) {
 	eval[any](p, `history.back()`)
 	p.wait("the whole map after Back", `document.querySelector("#chart-map .whole").hidden`)
 	eval[any](p, `history.forward()`)
-	p.wait("the part again", `!document.querySelector("#chart-map .whole").hidden`)
+	p.wait("the part of the map again", `!document.querySelector("#chart-map .whole").hidden`)
 	p.reload()
 	p.waitFor("#chart-map canvas[data-ready]")
 	p.wait("the part after a reload", `document.querySelector("#chart-map").data?.part?.join() === `+quote(part))
@@ -81,12 +82,12 @@ func TestData(t *testing.T) {
 	p.click("#table-data tbody tr:nth-child(2)")
 	p.wait("the list", `document.querySelector("#fields-title")?.textContent.includes("node") && document.querySelector("#data-title").textContent.startsWith("n")`)
 	if heap := p.text("#table-heap"); !strings.Contains(heap, "28.1") {
-		t.Errorf("the memory blocks are %q", heap)
+		t.Errorf("memory blocks = %q, want 28.1", heap)
 	}
 	p.reload()
 	p.waitFor("#chart-fields canvas[data-ready]")
 	if title := p.text("#data-title"); !strings.HasPrefix(title, "n") {
-		t.Errorf("after a reload, %q is selected", title)
+		t.Errorf("selected data structure after a reload = %q, want n", title)
 	}
 }
 

@@ -32,25 +32,25 @@ func TestDiagnosis(t *testing.T) {
 		p.diagnosed()
 		t.Log(p.text("#diagnosis"))
 		if text := p.text("#advice-1"); !strings.Contains(text, demo.kind) || !strings.Contains(text, demo.place) || !strings.Contains(text, demo.fix) {
-			t.Errorf("%s: %s", demo.name, text)
+			t.Errorf("%s: first finding = %s, want %q at %s with the fix %q", demo.name, text, demo.kind, demo.place, demo.fix)
 		}
 		p.shoot("diagnosis-" + demo.name)
 		p.click("#back")
 		p.waitFor("#kept .open")
 	}
 
-	// The diagnosis uses the hierarchy and the processor that are chosen in the header, and the
-	// address contains them.
+	// The diagnosis uses the hierarchy and the processor that are chosen in the header, and the URL
+	// contains both.
 	p.click("#kept .open")
 	p.diagnosed()
 	for id, choice := range map[string]string{"processor": "neoverse-n1", "preset": "epyc-9654"} {
 		before := p.text("#diagnosis")
 		p.waitFor("#" + id)
 		p.choose(id, choice)
-		p.wait("another diagnosis", `document.querySelector("#diagnosis").textContent.replace(/\s+/g, " ").trim() !== `+quote(before))
+		p.wait("a changed diagnosis", `document.querySelector("#diagnosis").textContent.replace(/\s+/g, " ").trim() !== `+quote(before))
 		p.diagnosed()
 		if at := eval[string](p, `location.hash + document.getElementById(`+quote(id)+`).value`); !strings.Contains(at, id+"="+choice) || !strings.HasSuffix(at, choice) {
-			t.Errorf("%s is chosen, but the address and the header have %s", choice, at)
+			t.Errorf("hash and choice in the header = %s, want %s in both", at, choice)
 		}
 	}
 	p.shoot("diagnosis-machine")
@@ -70,11 +70,11 @@ func TestDiagnosisOfDroppedTrace(t *testing.T) {
 	const line = 23
 	want := strings.TrimSpace(strings.Split(string(p.read(kernel+".c")), "\n")[line-1])
 	if where, source := p.text("#advice-1 .where"), p.text("#advice-1 .source"); !strings.HasPrefix(where, "multiply.c:23 ") || source != want {
-		t.Errorf("the first finding is at %q, with the source line %q, want %q", where, source, want)
+		t.Errorf("first finding = %q with the source line %q, want multiply.c:23 with %q", where, source, want)
 	}
 
 	if p.has("#findings") {
-		t.Error("the facts are expanded at first")
+		t.Error("the facts are expanded before the user expands them")
 	}
 	p.click("#diagnosis-notes summary")
 	p.tabTo("the button", `document.activeElement.id === "facts-open"`)
@@ -124,7 +124,7 @@ func TestRecordedSource(t *testing.T) {
 	p.finished()
 	p.waitFor("#advice-1 .source")
 	if where, line := p.text("#advice-1 .where"), p.text("#advice-1 .source"); !strings.HasPrefix(where, "columns.c:8 ") || line != "sum += a[i][j];" {
-		t.Errorf("the first finding is at %q, with the line %q", where, line)
+		t.Errorf("first finding = %q with the source line %q, want columns.c:8 with sum += a[i][j];", where, line)
 	}
 	p.shoot("diagnosis-recorded")
 	p.click("#advice-1 .where")

@@ -45,7 +45,7 @@ func (p *tab) download(what func()) (name, path string) {
 		defer mu.Unlock()
 		return names[id], filepath.Join(shared.files, id)
 	case <-ctx.Done():
-		p.t.Fatalf("the page offered no file\n%s", p.screen())
+		p.t.Fatalf("timeout while waiting for a download\n%s", p.screen())
 	}
 	return "", ""
 }

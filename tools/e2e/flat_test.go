@@ -34,9 +34,9 @@ type held struct {
 // two files are excluded, because the program's memory grows to its final size while they are
 // analysed.
 //
-// The optimising compilers of the JavaScript engine are off. The code that they generate would
-// count as scripts, appear at any time during about thirty analyses, and grow to a third of a
-// megabyte, which could hide a leak in the page.
+// The optimising compilers of the JavaScript engine are off. Their generated code would count as
+// scripts. It appears at any time during about thirty analyses and grows to a third of a megabyte,
+// which could hide a leak in the page.
 func TestMemoryStaysFlat(t *testing.T) {
 	s := needStage(t)
 	if _, err := os.Stat("/proc/self/smaps_rollup"); err != nil {
@@ -65,7 +65,7 @@ func TestMemoryStaysFlat(t *testing.T) {
 		p.drop(copied)
 		p.wait("the result", fmt.Sprintf(`document.title.startsWith("run-%d") && !document.querySelector("[data-running]") && document.querySelector("#digest")`, i))
 		if got := p.digest(); got != want {
-			t.Errorf("digest %s, the command has %s", got, want)
+			t.Errorf("digest = %s, want the command's digest %s", got, want)
 		}
 		for _, view := range []string{"2", "3", "4", "5"} {
 			p.press(view)
@@ -94,7 +94,7 @@ func TestMemoryStaysFlat(t *testing.T) {
 		for i, h := range after[warm:] {
 			now, slack := of(h)
 			if least = min(least, now); now > least+max(least/10, slack) {
-				t.Errorf("%s: %d after analysis %d, %d after an earlier one, want at most 10 %% more", what, now, warm+i+1, least)
+				t.Errorf("%s: %d after analysis %d, want at most 10 %% more than %d, the value after an earlier analysis", what, now, warm+i+1, least)
 			}
 		}
 	}
@@ -103,7 +103,7 @@ func TestMemoryStaysFlat(t *testing.T) {
 // held collects garbage and returns the memory in use.
 func (p *tab) held(browser context.Context) (h held) {
 	p.t.Helper()
-	for range 3 { // one collection may enable the next collection to free more memory
+	for range 3 { // a second collection may free more memory than the first
 		call(p, heapprofiler.CollectGarbage, cdp.Empty{})
 	}
 	heap := call(p, runtime.GetHeapUsage, cdp.Empty{})

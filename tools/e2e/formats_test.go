@@ -45,13 +45,13 @@ func TestFormats(t *testing.T) {
 		want := truthOf(t, path)
 		p.drop(path)
 		if got := p.finished(); got != want.Digest {
-			t.Errorf("%s: digest %s, the command has %s", ending, got, want.Digest)
+			t.Errorf("%s: digest %s, want the command's digest %s", ending, got, want.Digest)
 		}
 		p.home()
 	}
 	for _, name := range regexp.MustCompile(`\.[a-z0-9]+`).FindAllString(named, -1) {
 		if name != ".sgp" && name != ".ll" && files[name] == "" && files[".lackey"+name] == "" {
-			t.Errorf("the first screen lists %s, which was not tested", name)
+			t.Errorf("the first screen lists the format %s, but this test has no file of this format", name)
 		}
 	}
 }
@@ -103,14 +103,15 @@ func TestFolder(t *testing.T) {
 	}
 	p.drop(folder)
 	if got, want := p.finished(), truthOf(t, folder).Digest; got != want {
-		t.Errorf("digest %s, the command has %s", got, want)
+		t.Errorf("digest = %s, want the command's digest %s", got, want)
 	}
 	if threads := p.text("#fact-threads"); !strings.HasPrefix(threads, "2") {
-		t.Errorf("the page shows %q", threads)
+		t.Errorf("number of threads = %q, want 2", threads)
 	}
 }
 
-// TestCapturedTrace drops the trace of a multi-threaded program, and then the same trace cut short.
+// TestCapturedTrace drops the trace of a multi-threaded program, and then a truncated copy of the
+// same trace.
 func TestCapturedTrace(t *testing.T) {
 	needStage(t)
 	p := openPage(t)
@@ -118,24 +119,24 @@ func TestCapturedTrace(t *testing.T) {
 	path := p.write("stencil.sgt", captured)
 	p.drop(path)
 	if got, want := p.finished(), truthOf(t, path).Digest; got != want {
-		t.Errorf("digest %s, the command has %s", got, want)
+		t.Errorf("digest = %s, want the command's digest %s", got, want)
 	}
 	if threads := p.text("#fact-threads"); !strings.HasPrefix(threads, "2") {
-		t.Errorf("the page shows %q", threads)
+		t.Errorf("number of threads = %q, want 2", threads)
 	}
 	p.openView("counters", "#counters")
 	p.click("#by-function")
 	p.waitFor("#table-functions tbody tr")
 	if table := p.text("#table-functions"); !strings.Contains(table, "step.omp_outlined") || !strings.Contains(table, "openmp-stencil.c") {
-		t.Errorf("the functions are %q", table)
+		t.Errorf("functions = %q, want step.omp_outlined in openmp-stencil.c", table)
 	}
 	cut := p.write("cut.sgt", captured[:len(captured)-len(captured)/8])
 	p.drop(cut)
 	if said := p.problem(); !strings.HasPrefix(said, "The analysis of cut.sgt is partial: ") {
-		t.Errorf("for a file that was cut short, the page says %q", said)
+		t.Errorf("problem for a truncated file = %q, want a partial analysis", said)
 	}
 	if got, want := p.finished(), truthOf(t, cut).Digest; got != want {
-		t.Errorf("digest %s of the remaining trace, the command has %s", got, want)
+		t.Errorf("digest of the truncated trace = %s, want the command's digest %s", got, want)
 	}
 }
 

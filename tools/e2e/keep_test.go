@@ -10,8 +10,8 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// TestKept opens, renames and deletes an analysis in the list.
-func TestKept(t *testing.T) {
+// TestKeptAnalyses opens, renames and deletes an analysis in the list.
+func TestKeptAnalyses(t *testing.T) {
 	needStage(t)
 	trace := beginning(t)
 	name, want := filepath.Base(trace), truthOf(t, trace).Digest
@@ -25,12 +25,12 @@ func TestKept(t *testing.T) {
 	p.click(row(name) + " .open")
 	p.wait("the opened analysis", `document.querySelector("#digest")`)
 	if got := p.digest(); got != want {
-		t.Errorf("opened after a reload: digest %s, want %s", got, want)
+		t.Errorf("digest of the analysis opened after a reload = %s, want %s", got, want)
 	}
 	p.reload() // the URL contains the analysis and view
-	p.wait("the same analysis", `document.querySelector("#digest")`)
+	p.wait("the analysis after a reload", `document.querySelector("#digest")`)
 	if got := p.digest(); got != want {
-		t.Errorf("reloaded: digest %s, want %s", got, want)
+		t.Errorf("digest after a reload = %s, want %s", got, want)
 	}
 
 	p.do("go back", chromedp.NavigateBack())
@@ -41,7 +41,7 @@ func TestKept(t *testing.T) {
 	p.click("#back")
 	p.waitFor(row(name))
 	p.click(row(name) + " .rename")
-	p.wait("the name is being edited", `document.activeElement.id === "rename-input"`)
+	p.wait("the text field for the name", `document.activeElement.id === "rename-input"`)
 	eval[any](p, `document.getElementById("rename-input").select()`)
 	p.press("Sorting <b>20 000</b> keys\r")
 	const renamed = "Sorting <b>20 000</b> keys"
@@ -51,7 +51,7 @@ func TestKept(t *testing.T) {
 	p.click(row(renamed) + " .open")
 	p.wait("the renamed analysis", `document.querySelector("#digest")`)
 	if got, title := p.digest(), p.text("#result-title"); got != want || title != renamed {
-		t.Errorf("renamed: %q with digest %s, want %s", title, got, want)
+		t.Errorf("renamed analysis = %q with digest %s, want %q with digest %s", title, got, renamed, want)
 	}
 
 	p.click("#back")
@@ -83,7 +83,7 @@ func TestExport(t *testing.T) {
 	p.finished()
 	name, exported := p.download(func() { p.click("#export-profile") })
 	if name != filepath.Base(trace)+".sgp" {
-		t.Errorf("the exported file is named %q", name)
+		t.Errorf("name of the exported file = %q, want %q", name, filepath.Base(trace)+".sgp")
 	}
 	if !bytes.Equal(p.read(exported), p.read(want.Profile)) {
 		t.Errorf("the exported profile differs from the profile that the command writes with -o")
@@ -98,12 +98,12 @@ func TestExport(t *testing.T) {
 	other := firstVisit(t)
 	other.drop(other.write("from elsewhere.sgp", p.read(exported)))
 	if got := other.finished(); got != want.Digest {
-		t.Errorf("imported: digest %s, want %s", got, want.Digest)
+		t.Errorf("digest of the imported profile = %s, want %s", got, want.Digest)
 	}
 	other.reload()
 	other.wait("the imported analysis", `document.querySelector("#digest")`)
 	if title := other.text("#result-title"); title != "from elsewhere" {
-		t.Errorf("imported as %q", title)
+		t.Errorf("title of the imported analysis = %q, want from elsewhere", title)
 	}
 }
 
@@ -126,7 +126,7 @@ func TestTables(t *testing.T) {
 			t.Errorf("%s: the page's table (%d bytes) differs from the command's (%d bytes)", c.chart, len(got), len(want))
 		}
 		if bytes.Count(got, []byte("\n")) < 100 {
-			t.Errorf("%s: the table is %q", c.chart, got)
+			t.Errorf("%s: table = %q, want at least 100 lines", c.chart, got)
 		}
 	}
 }
@@ -146,14 +146,14 @@ func TestDemos(t *testing.T) {
 		p.wait("the result of "+d.Name, `document.title.startsWith(`+quote(d.Title)+`)`)
 		got, want := p.finished(), truthOf(t, "demo:"+d.Name)
 		if got != want.Digest {
-			t.Errorf("%s: digest %s, the command has %s", d.Name, got, want.Digest)
+			t.Errorf("%s: digest %s, want the command's digest %s", d.Name, got, want.Digest)
 		}
 		p.openView("diagnosis", "#diagnosis")
 		p.unfoldFacts()
 		total := eval[uint64](p, `Array.from(document.querySelectorAll("#table-kinds tbody td:nth-child(2)"))
 			.map((cell) => Number(cell.textContent.replace(/\D/g, ""))).reduce((a, b) => a + b)`)
 		if total != d.References || want.References != d.References {
-			t.Errorf("%s: %d references on the page, %d in the command, %d in demos.json", d.Name, total, want.References, d.References)
+			t.Errorf("%s: %d references on the page and %d in the command, want %d as in demos.json", d.Name, total, want.References, d.References)
 		}
 		if i < len(list) {
 			p.everyView(func() {})
@@ -163,14 +163,14 @@ func TestDemos(t *testing.T) {
 	}
 	p.wait("each demo once", fmt.Sprintf(`document.querySelectorAll("#kept .chip.complete").length === %d`, len(list)))
 
-	// First, open the address of a demo in a browser that has stored nothing. Then open an address
-	// with the name of a demo that does not exist.
+	// First, open the URL of a demo in a browser that has stored nothing. Then open a URL with the
+	// name of a demo that does not exist.
 	p = firstVisit(t)
 	p.visit("/#open=demo-" + list[3].Name + "&view=communication&granule=1")
 	p.finished()
 	p.waitFor("#false-1")
 	p.visit("/#demo=matmul")
 	if said := p.problem(); !strings.Contains(said, list[0].Name) {
-		t.Errorf("for a demo that does not exist, the page says %q", said)
+		t.Errorf("problem for a demo that does not exist = %q, want the list of demos", said)
 	}
 }

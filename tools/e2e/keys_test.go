@@ -7,7 +7,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// TestKeyboard does with the keyboard everything that can be done with the mouse.
+// TestKeyboard uses the keyboard to do everything that a person can do with the mouse.
 func TestKeyboard(t *testing.T) {
 	needStage(t)
 	p := openPage(t)
@@ -15,18 +15,18 @@ func TestKeyboard(t *testing.T) {
 	p.tabTo("the demo's card", `document.activeElement.id === `+quote("demo-"+demo.Name))
 	p.press(kb.Enter)
 	if got, want := p.finished(), truthOf(t, "demo:"+demo.Name).Digest; got != want {
-		t.Errorf("digest %s, want %s", got, want)
+		t.Errorf("digest = %s, want %s", got, want)
 	}
 	p.wait("the focus is on the result", `document.activeElement.id === "result-title"`)
 	for _, next := range []struct{ key, view string }{{"1", "diagnosis"}, {"2", "code"}, {"2", "calls"}, {"2", "loops"}, {"2", "code"}, {"5", "blocks"}, {"3", "caches"}, {"3", "locality"}, {"3", "associativity"}, {"3", "caches"}} {
 		p.press(next.key)
-		p.wait("view "+next.view, inView(next.view)+` && document.querySelectorAll("[aria-current=page]").length === 1 && document.querySelector('[data-key="`+next.key+`"]').ariaCurrent`)
+		p.wait("the view "+next.view, inView(next.view)+` && document.querySelectorAll("[aria-current=page]").length === 1 && document.querySelector('[data-key="`+next.key+`"]').ariaCurrent`)
 	}
 
 	p.press("?")
 	p.wait("the list of keys", `document.getElementById("keys").open`)
 	p.press(kb.Escape)
-	p.wait("no list of keys", `!document.getElementById("keys").open`)
+	p.wait("a closed list of keys", `!document.getElementById("keys").open`)
 	if !p.has("#result") {
 		t.Error("closing the list of keys with Escape also closed the result")
 	}
@@ -34,14 +34,14 @@ func TestKeyboard(t *testing.T) {
 	// Each row of tabs is a single tab stop; arrow keys move between the tabs.
 	p.tabTo("the groups", `document.activeElement.matches(".tab-groups a[aria-current]")`)
 	if stops := eval[int](p, `Array.from(document.querySelectorAll(".tabs a")).filter((a) => a.tabIndex === 0).length`); stops != 2 {
-		t.Errorf("Tab stops %d times at the tabs", stops)
+		t.Errorf("tab stops in the rows of tabs = %d, want 2", stops)
 	}
 	p.tabTo("the views of the group", `document.activeElement.id === "tab-caches"`)
 	p.press(kb.ArrowRight)
 	p.wait("the next view", `document.activeElement.id === "tab-locality"`)
 	p.tabTo("the groups", `document.activeElement.matches(".tab-groups a[aria-current]")`)
 	p.press(kb.ArrowLeft)
-	p.wait("the group before", `document.activeElement.id === "group-code"`)
+	p.wait("the previous group", `document.activeElement.id === "group-code"`)
 	p.press(kb.Home)
 	p.press(kb.Enter)
 	p.wait("the first tab", `document.activeElement.id === "tab-diagnosis" && document.activeElement.ariaCurrent === "page"`)
@@ -53,21 +53,21 @@ func TestKeyboard(t *testing.T) {
 	eval[any](p, `document.getElementById("result-title").focus()`)
 	p.tabTo("the chart", `document.activeElement.matches("#chart-curve .plot")`)
 	p.press(kb.Home)
-	p.wait("a read-out", `document.getElementById("live").textContent.includes(":")`)
+	p.wait("an announced value", `document.getElementById("live").textContent.includes(":")`)
 	seen := p.text("#live")
 	for _, key := range []string{kb.ArrowRight, kb.ArrowRight, kb.End, kb.ArrowLeft} {
 		p.press(key)
-		p.wait("another read-out", `document.getElementById("live").textContent.replace(/\s+/g, " ").trim() !== `+quote(seen))
+		p.wait("a changed value", `document.getElementById("live").textContent.replace(/\s+/g, " ").trim() !== `+quote(seen))
 		seen = p.text("#live")
 		if read := p.text("#chart-curve .readout"); read != seen || !strings.Contains(seen, "%") {
-			t.Errorf("the chart shows %q but announces %q", read, seen)
+			t.Errorf("values shown by the chart = %q, want the announced values %q", read, seen)
 		}
 	}
 	p.press("+")
 	p.press("+")
-	p.wait("a zoom in the address", `location.hash.includes("zoom=curve:") && document.querySelector("#chart-curve .plot").hasAttribute("data-zoomed")`)
+	p.wait("a zoom in the URL", `location.hash.includes("zoom=curve:") && document.querySelector("#chart-curve .plot").hasAttribute("data-zoomed")`)
 	p.press(kb.Escape)
-	p.wait("no zoom", `!location.hash.includes("zoom=") && !document.querySelector("#chart-curve .plot").hasAttribute("data-zoomed")`)
+	p.wait("the whole curve without a zoom", `!location.hash.includes("zoom=") && !document.querySelector("#chart-curve .plot").hasAttribute("data-zoomed")`)
 	if !p.has("#result") {
 		t.Error("pressing Escape in a zoomed chart closed the result")
 	}
@@ -79,10 +79,10 @@ func TestKeyboard(t *testing.T) {
 	p.tabTo("the first level's size", `document.activeElement.id === "size-1"`)
 	before := p.text("#level-1 h3") + p.text("#level-1 .misses")
 	p.press(kb.ArrowRight)
-	p.wait("another size", `document.querySelector("#level-1 h3").textContent + document.querySelector("#level-1 .misses").textContent !== `+quote(before))
+	p.wait("a changed size", `document.querySelector("#level-1 h3").textContent + document.querySelector("#level-1 .misses").textContent !== `+quote(before))
 
 	p.press(kb.Escape)
-	p.wait("back at the list", `document.querySelector("#kept tr .open")`)
+	p.wait("the list after Back", `document.querySelector("#kept tr .open")`)
 	p.wait("the focus is on the card", `document.activeElement.id === `+quote("demo-"+demo.Name))
 	p.tabTo("the kept analysis", `document.activeElement.matches("#kept tr .open")`)
 	p.press(kb.Enter)
@@ -100,10 +100,10 @@ func (p *tab) tabTo(what, there string) {
 			return
 		}
 		if unseen := eval[string](p, invisibleFocus); unseen != "" {
-			p.t.Errorf("the focus is not visible on %s", unseen)
+			p.t.Errorf("the focus on %s is not visible", unseen)
 		}
 	}
-	p.t.Fatalf("Tab does not reach %s\n%s", what, p.screen())
+	p.t.Fatalf("pressing Tab never reaches %s\n%s", what, p.screen())
 }
 
 // invisibleFocus is a script that returns the focused element if the focus is not visible, that is,

@@ -20,7 +20,7 @@ import (
 	"github.com/stackglass/stackglass/tools/internal/chromium"
 )
 
-// open shows the first screen again.
+// open loads the page again, which shows the first screen.
 func (p *tab) open() {
 	p.t.Helper()
 	p.visit("/")
@@ -42,7 +42,7 @@ func (p *tab) inWorker(expression string) (done bool) {
 // soaking makes tests kill as often as in make soak, instead of only a few times.
 var soaking = os.Getenv("STACKGLASS_SOAK") != ""
 
-// killsOf returns the number of kills: a few, or all when soaking.
+// killsOf returns the number of kills: a few, or all in make soak.
 func killsOf(few, all int) int {
 	if soaking {
 		return all
@@ -93,7 +93,7 @@ func TestKilledAtRandom(t *testing.T) {
 			p.click("#kept .open")
 			p.wait("the opened analysis", `document.querySelector("#digest")`)
 			if got := p.digest(); got != want {
-				t.Errorf("digest %s after %d kills, the command has %s", got, i+1, want)
+				t.Errorf("digest after %[2]d kills = %[1]s, want the command's digest %[3]s", got, i+1, want)
 			}
 			p.click("#back")
 			p.click("#kept .delete")
@@ -109,17 +109,17 @@ func TestKilledAtRandom(t *testing.T) {
 	}
 	p.drop(trace)
 	if got := p.finished(); got != want {
-		t.Errorf("digest %s after %d kills, the command has %s", got, kills, want)
+		t.Errorf("digest after %[2]d kills = %[1]s, want the command's digest %[3]s", got, kills, want)
 	}
 	if interrupted == 0 {
-		t.Error("no run left a checkpoint")
+		t.Error("no killed run left a checkpoint")
 	}
-	t.Logf("%d kills: %d left a checkpoint, %d happened after the end", kills, interrupted, finished)
+	t.Logf("%d kills: %d left a checkpoint, %d happened after the end of the run", kills, interrupted, finished)
 }
 
 // TestBrowserKilled kills the whole browser (SIGKILL) at random moments, for the first time as soon
-// as there is a checkpoint, and resumes in a new browser with the same profile. The last writes may
-// be missing, because IndexedDB does not wait for the disk.
+// as there is a checkpoint, and resumes the analysis in a new browser with the same profile. The
+// last writes may be missing, because IndexedDB does not wait for the disk.
 func TestBrowserKilled(t *testing.T) {
 	s := needStage(t)
 	trace := longTrace(t, 30e6)
@@ -173,7 +173,7 @@ func TestBrowserKilled(t *testing.T) {
 		p.drop(trace)
 	}
 	if got, want := p.finished(), truthOf(t, trace).Digest; got != want {
-		t.Errorf("digest %s, the command has %s", got, want)
+		t.Errorf("digest = %s, want the command's digest %s", got, want)
 	}
 	chromedp.Cancel(ctx)
 }
@@ -215,18 +215,18 @@ func TestTwoTabs(t *testing.T) {
 	second.open()
 	second.waitFor("#kept .chip.interrupted")
 	if says := second.text("#kept .chip.interrupted"); says != "running in another tab" || second.has("#kept .go-on") {
-		t.Errorf("the list says %q", says)
+		t.Errorf("state of the analysis in the list of the second tab = %q, want running in another tab", says)
 	}
 	first.click("#run-pause")
 	second.drop(trace)
 	second.wait("it watches", `document.querySelector("#run-cancel")?.textContent === "Stop watching"`)
-	second.wait("the progress is shown", `/^[1-9]/.test(document.querySelector("#run-percent")?.textContent)`)
+	second.wait("the progress of the other tab", `/^[1-9]/.test(document.querySelector("#run-percent")?.textContent)`)
 	t.Log(second.text("#note"))
 	// The browser keeps the page in its back/forward cache.
 	first.do("leave", chromedp.Navigate("about:blank"))
-	second.wait("the analysis continues in this tab", `document.querySelector("#run-cancel")?.textContent === "Cancel and keep"`)
+	second.wait("the analysis in this tab", `document.querySelector("#run-cancel")?.textContent === "Cancel and keep"`)
 	if got, want := second.finished(), truthOf(t, trace).Digest; got != want {
-		t.Errorf("digest %s, the command has %s", got, want)
+		t.Errorf("digest = %s, want the command's digest %s", got, want)
 	}
 }
 
@@ -248,8 +248,8 @@ func TestWorkerEndsSilently(t *testing.T) {
 	p.waitFor("#kept .go-on")
 }
 
-// TestOneClick resumes an analysis with one click, using a dropped file to which the browser still
-// has access. A headless browser never grants the permission to read such a file, so the test
+// TestOneClick resumes an analysis with one click, because the browser still has access to the
+// dropped file. A headless browser never grants the permission to read such a file, so the test
 // replaces the file with a file that needs no permission.
 func TestOneClick(t *testing.T) {
 	needStage(t)
@@ -264,11 +264,11 @@ func TestOneClick(t *testing.T) {
 	object := call(p, runtime.Evaluate, runtime.EvaluateParams{Expression: `document.getElementById("other-file")`})
 	call(p, dom.SetFileInputFiles, dom.SetFileInputFilesParams{Files: []string{trace}, ObjectID: object.Result.ObjectID})
 	if kept := eval[int](p, replaceHandles); kept != 1 {
-		t.Fatalf("the browser remembers %d files, want the one that was dropped", kept)
+		t.Fatalf("stored file handles = %d, want 1, the handle of the dropped file", kept)
 	}
 	p.click("#kept .go-on")
 	if got, want := p.finished(), truthOf(t, trace).Digest; got != want {
-		t.Errorf("digest %s, the command has %s", got, want)
+		t.Errorf("digest = %s, want the command's digest %s", got, want)
 	}
 }
 

@@ -2,10 +2,9 @@ package e2e
 
 import "testing"
 
-// chunks is a script that cuts a text at every byte, as the end of Vugu's buffer may do. For each
-// cut, it passes instructions to Vugu's script: select an element, set a first chunk, and set the
-// end of its inner HTML (opcodes 36, 37, 29 and 0). It returns the texts that the element then
-// shows.
+// chunks is a script that cuts a text at every byte, where Vugu's buffer may end. For each cut, it
+// passes instructions to Vugu's script: select an element, set a first chunk, and set the end of
+// its inner HTML (opcodes 36, 37, 29 and 0). It returns the texts that the element then shows.
 const chunks = `(() => {
 	const e = document.createElement("p");
 	e.id = "two-chunks";
@@ -41,10 +40,10 @@ func TestLettersAcrossChunks(t *testing.T) {
 	shown := eval[[]string](p, chunks)
 	for cut, text := range shown {
 		if want := "\u2248\u202f4 KiB, \u2248"; text != want {
-			t.Errorf("cut at byte %d: %q", cut, text)
+			t.Errorf("text cut at byte %d = %q, want %q", cut, text, want)
 		}
 	}
 	if len(shown) < 16 {
-		t.Errorf("only %d cuts were tested", len(shown))
+		t.Errorf("%d cuts were tested, want at least 16", len(shown))
 	}
 }

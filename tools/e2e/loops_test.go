@@ -16,14 +16,14 @@ func (p *tab) loopsEverywhere(look func(state string)) {
 	p.openView("loops", "#table-loop-misses tbody tr")
 	look("loops")
 	p.click("#loops-rows tbody tr:first-child td")
-	p.wait("the nest", `document.querySelector("#loop-title").textContent.startsWith("Loop 1,")`)
+	p.wait("the title of the nest", `document.querySelector("#loop-title").textContent.startsWith("Loop 1,")`)
 	look("loops, a nest")
 	p.click("#back")
 	p.waitFor("#kept .delete")
 	p.drop(p.withoutCode())
 	p.finished()
 	p.openView("loops", "#loops-again")
-	look("loops that were not compressed")
+	look("the reason why there are no loops")
 	p.click("#back")
 	p.waitFor("#kept .delete")
 }
@@ -34,25 +34,25 @@ func TestLoops(t *testing.T) {
 	p := openPage(t)
 	p.click("#demo-matmul-naive")
 	if got, want := p.finished(), truthOf(t, "demo:matmul-naive").Digest; got != want {
-		t.Errorf("digest %s, the command has %s", got, want)
+		t.Errorf("digest = %s, want the command's digest %s", got, want)
 	}
 	p.openView("loops", "#table-loop-misses tbody tr")
 	p.shoot("loops")
 	if roles := eval[string](p, `document.querySelector("#loops-rows").getAttribute("role") + Array.from(document.querySelectorAll("#loops-rows tbody tr"), (r) => r.getAttribute("aria-level")).join("")`); roles != "treegrid123" {
-		t.Errorf("the tree is %q", roles)
+		t.Errorf("role and levels of the tree = %q, want treegrid123", roles)
 	}
 
 	// The rows are a single tab stop; arrow keys follow the tree.
 	p.tabTo("the rows", `document.activeElement.id === "loops-rows"`)
 	p.press(kb.ArrowLeft)
 	p.press(kb.Enter)
-	p.wait("the loop around", `document.querySelector("#loop-title").textContent.startsWith("Loop 1.1,")`)
-	p.wait("it is announced", `document.getElementById("live").textContent.includes("The loop runs 32 times")`)
+	p.wait("the enclosing loop", `document.querySelector("#loop-title").textContent.startsWith("Loop 1.1,")`)
+	p.wait("the announcement of the loop", `document.getElementById("live").textContent.includes("The loop runs 32 times")`)
 	p.press(kb.ArrowRight)
 	p.press(kb.Enter)
 	p.wait("the inner loop", `document.querySelector("#loop-title").textContent.startsWith("Loop 1.1.1,")`)
 	if focus := eval[string](p, `document.activeElement.id`); focus != "loops-rows" {
-		t.Errorf("the focus moved to %q", focus)
+		t.Errorf("the focus moved to %q, want loops-rows", focus)
 	}
 
 	// After the size of a level is changed, the misses are counted again. A column of b does not
@@ -66,7 +66,7 @@ func TestLoops(t *testing.T) {
 	p.shrinkL1("2 KiB")
 	const missesOfNest = `document.querySelector("#loops-rows tbody tr td:nth-child(7)").textContent.replace(/\D/g, "")`
 	p.wait("33,920 misses", missesOfNest+` === "33920"`)
-	p.wait("who evicts whom", `document.querySelector("#table-evictions tbody tr")`)
+	p.wait("the table of evictions", `document.querySelector("#table-evictions tbody tr")`)
 	p.shoot("loops-small-cache")
 
 	// A link opens the same loop.
@@ -79,7 +79,7 @@ func TestLoops(t *testing.T) {
 // it waits until the page shows the effect of the previous step.
 func (p *tab) shrinkL1(size string) {
 	p.t.Helper()
-	p.wait("L1 of "+size, `(() => {
+	p.wait("a first level of "+size, `(() => {
 		const s = document.getElementById("size-1");
 		if (s.ariaValueText.replace(/\u202f/, " ") === `+quote(size)+`) return true;
 		if (s.ariaValueText === window.sizeLeft) return false;
@@ -118,7 +118,7 @@ func TestLoopsOfThreads(t *testing.T) {
 	const rows = `Array.from(document.querySelectorAll("#loops-rows tbody tr"), (r) => r.firstChild.textContent.trim().replace(/ ·.*/, "").replace(/\s+/g, " ")).join()`
 	folded := eval[string](p, rows)
 	if !strings.Contains(folded, "2+,▸ each thread") {
-		t.Errorf("the rows are %s", folded)
+		t.Errorf("rows = %s, want a folded row for each thread", folded)
 	}
 	p.shoot("loops-of-threads")
 	p.click("#loops-rows tr[aria-expanded=\"false\"] .fold")

@@ -26,8 +26,8 @@ type stage struct {
 	ctx       context.Context // context of the browser, and the parent of the contexts of all tabs
 	program   string          // path of the command
 	files     string          // the folder for files of the browser and the command
-	anyHost   *decoy          // the server for every host except 127.0.0.1
-	neighbour *decoy          // a server on another port of 127.0.0.1
+	anyHost   *decoy          // the decoy for every host except 127.0.0.1
+	neighbour *decoy          // the decoy on a second port of 127.0.0.1
 	visited   *server         // the server for tests that do not need a first visit; see openPage
 }
 
@@ -115,8 +115,8 @@ func flags(profile string, anyHost int) []chromedp.ExecAllocatorOption {
 		chromedp.Flag("disable-background-timer-throttling", true),
 		chromedp.Flag("disable-backgrounding-occluded-windows", true),
 		chromedp.Flag("disable-renderer-backgrounding", true),
-		// Chromium itself contacts Google. Therefore these names are not found, instead of leading to the
-		// decoy. If a page contacted Google, the watch would detect this.
+		// Chromium itself contacts Google. These names are therefore not found, and do not lead to
+		// the decoy. If a page contacted Google, the watch would detect this.
 		chromedp.Flag("host-resolver-rules", "MAP *.google.com ~NOTFOUND, MAP *.googleapis.com ~NOTFOUND, MAP *.gvt1.com ~NOTFOUND, "+
 			"MAP * 127.0.0.1:"+strconv.Itoa(anyHost)+", EXCLUDE 127.0.0.1"),
 	}
@@ -133,7 +133,7 @@ func program() (string, error) {
 		return "", err
 	}
 	if _, err := os.Stat(path); err != nil {
-		return "", fmt.Errorf("no command to test at %s: run make build, or name one in STACKGLASS_PROGRAM", path)
+		return "", fmt.Errorf("there is no command at %s: run make build, or set STACKGLASS_PROGRAM to the path of the command", path)
 	}
 	return path, nil
 }
@@ -142,7 +142,7 @@ func program() (string, error) {
 func needStage(t *testing.T) *stage {
 	t.Helper()
 	if shared == nil {
-		t.Skip("end-to-end tests run with STACKGLASS_E2E=1; they need make build and Chromium")
+		t.Skip("skipped: set STACKGLASS_E2E=1 to run end-to-end tests; they need make build and Chromium")
 	}
 	return shared
 }

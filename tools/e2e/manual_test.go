@@ -17,13 +17,13 @@ func TestManualPages(t *testing.T) {
 	needStage(t)
 	axe, err := os.ReadFile(filepath.Join(root, "site", "node_modules", "axe-core", "axe.min.js"))
 	if err != nil {
-		t.Skip("axe-core is not installed (make setup installs it): ", err)
+		t.Skip("skipped: axe-core is not installed (make setup installs it): ", err)
 	}
 	p := openPage(t)
 	p.visit("/docs/index.html")
 	pages := eval[[]string](p, `[...document.querySelectorAll("nav a")].map((a) => a.pathname)`)
 	if len(pages) < 25 {
-		t.Fatalf("the manual has only the pages %q", pages)
+		t.Fatalf("pages of the manual = %q, want more pages", pages)
 	}
 	p.visit("/docs/tutorial.html?q=conflict+padding")
 	p.waitFor(`#found a[href^="padding.html#"]`)
@@ -33,14 +33,14 @@ func TestManualPages(t *testing.T) {
 		for _, width := range []int64{320, 1440} {
 			p.viewport(width, 900)
 			if more := eval[int](p, `document.documentElement.scrollWidth - innerWidth`); more > 0 {
-				t.Errorf("%s: the page is %d pixels wide, the window %d", page, more, width)
+				t.Errorf("%s: the page is %d pixels wider than the window of %d pixels", page, more, width)
 			}
 		}
 		for _, scheme := range []string{"light", "dark"} {
 			eval[any](p, `document.documentElement.dataset.theme = "`+scheme+`"`)
 			eval[any](p, "(() => {"+string(axe)+"\n})()")
 			if passes := eval[int](p, runAxe("")); passes < 10 {
-				t.Errorf("%s, %s: axe passed only %d rules", page, scheme, passes)
+				t.Errorf("%s, %s: %d rules of axe passed, want at least 10", page, scheme, passes)
 			}
 			for _, v := range eval[[]string](p, `axeViolations`) {
 				t.Errorf("%s, %s: %s", page, scheme, v)
@@ -88,19 +88,19 @@ func TestLiveStack(t *testing.T) {
 		for i, row := range []string{"access", "stack distance", "cache"} {
 			got := eval[[]string](p, `[...document.querySelectorAll(".live tr:nth-child(`+strconv.Itoa(i+1)+`) td")].map((td) => td.textContent)`)
 			if !slices.Equal(got, rows[row]) {
-				t.Errorf("%s: the row %q is %q, want %q", what, row, got, rows[row])
+				t.Errorf("%s: row %q = %q, want %q", what, row, got, rows[row])
 			}
 		}
 		bars := eval[[]int](p, `[...document.querySelectorAll(".live .bars > div")].map((bar) => +bar.firstChild.textContent)`)
 		if !slices.Equal(bars, misses) {
-			t.Errorf("%s: the bars show %d misses, want %d", what, bars, misses)
+			t.Errorf("%s: misses shown by the bars = %d, want %d", what, bars, misses)
 		}
 		want := fmt.Sprintf(", %d of %d accesses miss", misses[lines-1], len(rows["access"]))
 		if said := p.text(".live [role=status]"); !strings.Contains(said, want) {
-			t.Errorf("%s: the page says %q, want %q", what, said, want)
+			t.Errorf("%s: status = %q, want a text with %q", what, said, want)
 		}
 		if now := eval[string](p, `document.querySelector(".live .bars .now").lastChild.textContent`); now != strconv.Itoa(lines) {
-			t.Errorf("%s: the bar of %s lines is marked, want %d", what, now, lines)
+			t.Errorf("%s: lines of the highlighted bar = %s, want %d", what, now, lines)
 		}
 	}
 	check("at first", "a b a c b d d a", 2)
@@ -130,7 +130,7 @@ func TestLiveStack(t *testing.T) {
 
 	eval[any](p, `document.getElementById("live-accesses").select()`)
 	p.press(kb.Delete)
-	p.wait("without accesses, the page explains what to type", `document.querySelector(".live [role=status]").textContent.startsWith("Type accesses") && !document.querySelector(".live table")`)
+	p.wait("the hint for an empty text field", `document.querySelector(".live [role=status]").textContent.startsWith("Type accesses") && !document.querySelector(".live table")`)
 	p.press("x x y")
 	check("after typing again", "x x y", lines)
 }

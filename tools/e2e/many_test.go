@@ -16,7 +16,7 @@ import (
 // TestEightWorkers divides runs among eight workers, as the page does on a machine with eight
 // processors, and checks that the result equals the command's. It prints how responsive the page
 // stays and how quickly a cancelled run ends, but has no limits for these times.
-// This test runs only in make soak; TestSharedInThePage also tests the division among workers.
+// This test runs only in make soak; TestSharedRuns also tests the division among workers.
 func TestEightWorkers(t *testing.T) {
 	needStage(t)
 	if !soaking {
@@ -37,16 +37,16 @@ func TestEightWorkers(t *testing.T) {
 			t.Fatal(err)
 		}
 		p.drop(again)
-		p.wait("references", `document.querySelector(".chip.growing") && !document.querySelector("#run-cancel").disabled`)
+		p.wait("the first references", `document.querySelector(".chip.growing") && !document.querySelector("#run-cancel").disabled`)
 		begun := eval[float64](p, `performance.now()`)
 		if count > 1 {
-			p.wait("all workers", `/\b`+strconv.Itoa(count)+`\b/.test(document.getElementById("run-workers")?.textContent)`)
+			p.wait("the number of workers", `/\b`+strconv.Itoa(count)+`\b/.test(document.getElementById("run-workers")?.textContent)`)
 		}
 		if got, want := p.finished(), truthOf(t, trace).Digest; got != want {
-			t.Errorf("%d workers: digest %s, the command has %s", count, got, want)
+			t.Errorf("%d workers: digest = %s, want the command's digest %s", count, got, want)
 		}
 		took := eval[float64](p, `performance.now()`) - begun
-		t.Logf("%d workers: %.0f ms; the page was busy for %.0f", count, took, p.busy()-busy)
+		t.Logf("%d workers: %.0f ms; the page was busy for %.0f ms", count, took, p.busy()-busy)
 	}
 	for _, count := range []int{1, 2, 8} {
 		tasks := p.tasks(func() { run(count) })
@@ -57,7 +57,7 @@ func TestEightWorkers(t *testing.T) {
 	var ends []int
 	for range 3 {
 		p.drop(trace)
-		p.wait("all workers", `/\b8\b/.test(document.getElementById("run-workers")?.textContent)`)
+		p.wait("the number of workers", `/\b8\b/.test(document.getElementById("run-workers")?.textContent)`)
 		ends = append(ends, int(eval[float64](p, `new Promise((done) => {
 			const from = performance.now();
 			const look = () => !document.querySelector("[data-running]") && document.querySelector(".chip.partial") ? done(performance.now() - from) : requestAnimationFrame(look);
@@ -66,5 +66,5 @@ func TestEightWorkers(t *testing.T) {
 		})`)))
 	}
 	slices.Sort(ends)
-	t.Logf("from the click on Cancel to the partial result: %v ms", ends)
+	t.Logf("time from the click on Cancel to the partial result: %v ms", ends)
 }

@@ -71,17 +71,17 @@ func TestBudgetCoversTheWholeTab(t *testing.T) {
 	for ; !eval[bool](p, ended); time.Sleep(200 * time.Millisecond) {
 		if held := largestRenderer(t, browser); held > most {
 			most = held
-			t.Logf("%d MB, the page says %q at %s", most>>20, p.text("#run-memory"), p.text("#run-percent"))
+			t.Logf("the tab uses %d MB; the page shows %q at %s", most>>20, p.text("#run-memory"), p.text("#run-percent"))
 		}
 		if beyond = beyond || p.has("#run-outside"); p.has("#problem") {
 			t.Fatal(p.text("#problem"))
 		}
 	}
 	if !beyond {
-		t.Error("all data fitted in memory, so the limit was not tested")
+		t.Error("nothing was spilled, so the memory limit was not tested")
 	}
 	if most = max(most, largestRenderer(t, browser)); most > budget+beside {
-		t.Errorf("the tab used %d bytes, want at most %d", most, budget+beside)
+		t.Errorf("memory of the tab = %d bytes, want at most %d", most, budget+beside)
 	}
 }
 
@@ -112,9 +112,9 @@ func TestBeyondMemory(t *testing.T) {
 	p.waitFor("#run-outside")
 	p.wait("a pause", `!document.querySelector("#run-pause").disabled`)
 	p.click("#run-pause")
-	p.wait("paused", `document.querySelector("#run-pause").textContent === "Resume"`)
+	p.wait("the paused run", `document.querySelector("#run-pause").textContent === "Resume"`)
 	if memory, note := p.text("#run-memory"), p.text("#note"); !strings.Contains(memory, " of 40") || !strings.Contains(note, "wide.din has more distinct lines than fit in 40") {
-		t.Errorf("memory %q, note %q", memory, note)
+		t.Errorf("memory = %q, note = %q; want a limit of 40 MiB in both", memory, note)
 	}
 	if !eval[bool](p, `document.querySelector("#run meter").value > 0`) {
 		t.Error("the memory bar is empty")
@@ -125,15 +125,15 @@ func TestBeyondMemory(t *testing.T) {
 	profile := filepath.Join(t.TempDir(), "wide.sgp")
 	ask(t, "analyze", trace, "-o", profile, "--memory", "400MiB", "--spill", t.TempDir()) // with the same settings as the page
 	if got, want := p.digest(), infoOf(t, profile).Digest; got != want {
-		t.Errorf("digest %s, the command has %s", got, want)
+		t.Errorf("digest = %s, want the command's digest %s", got, want)
 	}
 	p.click("#back")
 	p.waitFor("#storage-finished")
 	if title := eval[string](p, `document.querySelector("#kept .chip").title`); !strings.Contains(title, "did not fit in memory") {
-		t.Errorf("the chip shows %q", title)
+		t.Errorf("title of the chip = %q, want a text with: did not fit in memory", title)
 	}
 	p.shoot("storage")
-	p.wait("the spilled data are deleted", `indexedDB.databases().then((all) => all.every((d) => !d.name.includes(" shelf ")))`)
+	p.wait("the deletion of the spilled data", `indexedDB.databases().then((all) => all.every((d) => !d.name.includes(" shelf ")))`)
 }
 
 // TestOrphansAreSwept checks that opening the page deletes the spilled data of an analysis that can
@@ -143,5 +143,5 @@ func TestOrphansAreSwept(t *testing.T) {
 	eval[any](p, `new Promise((done) => { const r = indexedDB.open("stackglass shelf t0", 1);
 		r.onupgradeneeded = () => r.result.createObjectStore("blocks"); r.onsuccess = () => { r.result.close(); done(null); }; })`)
 	p.reload()
-	p.wait("the orphan is deleted", `indexedDB.databases().then((all) => all.every((d) => !d.name.includes(" shelf ")))`)
+	p.wait("the deletion of the orphan", `indexedDB.databases().then((all) => all.every((d) => !d.name.includes(" shelf ")))`)
 }

@@ -7,22 +7,22 @@ import (
 	"testing"
 )
 
-// TestNewcomer simulates a first visit: click somewhere on a card, read the answer in the result,
+// TestNewVisitor simulates a first visit: click somewhere on a card, read the answer in the result,
 // follow its links, and drop a file that is not a trace.
-func TestNewcomer(t *testing.T) {
+func TestNewVisitor(t *testing.T) {
 	needStage(t)
 	demo := demos(t)[2]
 	p := openPage(t)
 	p.click(".card:has(#demo-" + demo.Name + ") .go")
 	if got, want := p.finished(), truthOf(t, "demo:"+demo.Name).Digest; got != want {
-		t.Errorf("digest %s, want %s", got, want)
+		t.Errorf("digest = %s, want %s", got, want)
 	}
 	p.waitFor("#lesson")
 	said := p.text("#lesson")
 	for _, sentence := range append([]string{demo.Question}, demo.Lesson...) {
 		sentence = regexp.MustCompile(`(\d),(\d{3})`).ReplaceAllString(sentence, "$1 $2")
 		if !strings.Contains(said, sentence) {
-			t.Errorf("the result shows %q, which lacks %q", said, sentence)
+			t.Errorf("lesson = %q, want a text with %q", said, sentence)
 		}
 	}
 	p.click("#lesson a")
@@ -41,11 +41,11 @@ func TestNewcomer(t *testing.T) {
 	p.wait("a line for each file", `document.querySelectorAll("#problem details:not([open])").length === 2`)
 	p.waitGone("[data-running]")
 	if said := p.text("#problem"); !strings.Contains(said, "picture.png is a PNG image") || !strings.Contains(said, "letter.txt is not in a supported format") || p.has("#waiting") {
-		t.Errorf("for two invalid files, the page says %q", said)
+		t.Errorf("problem for two invalid files = %q, want the contents of picture.png and letter.txt", said)
 	}
 }
 
-// TestWorkshop makes a wrong prediction in one exercise, and continues with the next.
+// TestWorkshop makes a wrong prediction in one exercise, and continues with the next exercise.
 func TestWorkshop(t *testing.T) {
 	needStage(t)
 	exercise := demos(t)[0].Predict
@@ -53,14 +53,14 @@ func TestWorkshop(t *testing.T) {
 	p.click("#workshop")
 	p.waitFor("#predict-ask")
 	if p.has("#level-1") || p.has("#answer") {
-		t.Error("the answer is visible before the prediction")
+		t.Error("the answer is visible before the student has predicted it")
 	}
 	p.shoot("exercise")
 	wrong := (exercise.Right + 1) % len(exercise.Choices)
 	p.click("#predict-" + strconv.Itoa(wrong+1))
 	p.waitFor("#level-1")
 	if said := p.text("#judgement"); !strings.Contains(said, exercise.Choices[wrong]) || !strings.Contains(said, "The answer is: "+exercise.Choices[exercise.Right]) {
-		t.Errorf("the page says %q", said)
+		t.Errorf("judgement = %q, want the wrong and the right answer", said)
 	}
 	p.shoot("exercise-answer")
 	p.click("#exercise-next")

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestOffline stops the server after the first visit, and continues to use the page.
+// TestOffline stops the server after the first visit, and then uses the page without it.
 func TestOffline(t *testing.T) {
 	needStage(t)
 	p := firstVisit(t)
@@ -14,13 +14,13 @@ func TestOffline(t *testing.T) {
 
 	p.reload()
 	if !eval[bool](p, `(await fetch(document.documentElement.dataset.program)).headers.has("X-Stackglass-Unfolded")`) {
-		t.Error("the cached program is stored in a form that must be decompressed at every visit")
+		t.Error("the cached program is compressed, so every visit must decompress it")
 	}
 	demo := demos(t)[0]
 	want := truthOf(t, "demo:"+demo.Name)
 	p.click("#demo-" + demo.Name)
 	if got := p.finished(); got != want.Digest {
-		t.Errorf("offline, the demo's digest is %s, want %s", got, want.Digest)
+		t.Errorf("digest of the demo offline = %s, want %s", got, want.Digest)
 	}
 	_, exported := p.download(func() { p.click("#export-profile") })
 	if !bytes.Equal(p.read(exported), p.read(want.Profile)) {
@@ -31,7 +31,7 @@ func TestOffline(t *testing.T) {
 	p.waitFor(row(demo.Title))
 	p.drop(beginning(t))
 	if got, want := p.finished(), truthOf(t, beginning(t)).Digest; got != want {
-		t.Errorf("offline, a dropped trace's digest is %s, want %s", got, want)
+		t.Errorf("digest of a dropped trace offline = %s, want %s", got, want)
 	}
 }
 
@@ -50,6 +50,6 @@ func TestOfflineDuringARun(t *testing.T) {
 	p.waitFor("#kept .chip.interrupted")
 	p.drop(trace)
 	if got, want := p.finished(), truthOf(t, trace).Digest; got != want {
-		t.Errorf("offline, the digest is %s, the command has %s", got, want)
+		t.Errorf("digest offline = %s, want the command's digest %s", got, want)
 	}
 }

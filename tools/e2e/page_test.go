@@ -73,7 +73,7 @@ func firstVisit(t *testing.T) *tab {
 // keptOffline waits until the service worker has stored the site.
 func (p *tab) keptOffline() {
 	p.t.Helper()
-	p.wait("the site is stored for offline use", `document.getElementById("offline-state").textContent === `+quote(kept))
+	p.wait("the copy of the site for offline use", `document.getElementById("offline-state").textContent === `+quote(kept))
 }
 
 // close closes the tab.
@@ -172,7 +172,7 @@ func (p *tab) do(what string, steps ...chromedp.Action[chromedp.Void]) {
 	}
 }
 
-// visit opens the page; path is the part of the address that begins with "/".
+// visit opens the page; path is the path of its URL.
 func (p *tab) visit(path string) {
 	p.t.Helper()
 	home := cmp.Or(p.server.home, "/")
@@ -240,7 +240,7 @@ func (p *tab) wait(what, expression string) {
 		}
 		select {
 		case <-ctx.Done():
-			p.t.Fatalf("timeout: %s\n%s\nlast error: %v\n%s", what, expression, last, p.screen())
+			p.t.Fatalf("timeout while waiting for: %s\n%s\nlast error: %v\n%s", what, expression, last, p.screen())
 		case <-ask.C:
 		}
 	}
@@ -267,7 +267,7 @@ func (p *tab) waitFor(selector string) {
 // waitGone waits until no such element exists.
 func (p *tab) waitGone(selector string) {
 	p.t.Helper()
-	p.wait("no "+selector, `!document.querySelector(`+quote(selector)+`)`)
+	p.wait("the disappearance of "+selector, `!document.querySelector(`+quote(selector)+`)`)
 }
 
 // click clicks the element with the mouse. If something appears and moves the element after its

@@ -51,7 +51,7 @@ var actions = []struct {
 		p.drop(trace)
 		p.wait("the result", `document.title.startsWith(`+quote(filepath.Base(trace))+`)`)
 		if got, want := p.finished(), p.analysed(trace); got != want {
-			p.t.Errorf("digest %s, the command has %s", got, want)
+			p.t.Errorf("digest = %s, want the command's digest %s", got, want)
 		}
 		p.home()
 	}},
@@ -65,7 +65,7 @@ var actions = []struct {
 			p.pick(path)
 			p.wait("the result of "+name, `document.title.startsWith(`+quote(name)+`)`)
 			if got, want := p.finished(), p.analysed(path); got != want {
-				p.t.Errorf("%s: digest %s, the command has %s", name, got, want)
+				p.t.Errorf("%s: digest %s, want the command's digest %s", name, got, want)
 			}
 			p.home()
 		}
@@ -76,28 +76,28 @@ var actions = []struct {
 		p.click("#problem-dismiss")
 		p.waitGone("#problem")
 	}},
-	{"a profile, in every view, saving everything that can be saved", func(p *tab) {
+	{"a profile: every view, with every download", func(p *tab) {
 		p.drop(p.multiplied())
 		p.waitFor("#digest")
 		p.everyView(p.saveAll)
 		p.home()
 	}},
-	{"a demo with threads, saving everything that can be saved", func(p *tab) {
+	{"a demo with threads: every view, with every download", func(p *tab) {
 		p.click("#demo-false-sharing")
 		p.finished()
 		p.everyView(p.saveAll)
 	}},
 	{"files for other tools", func(p *tab) {
 		if name, path := p.download(func() { p.click("#export-profile") }); !strings.HasSuffix(name, ".sgp") || len(p.read(path)) == 0 {
-			p.t.Errorf("exported as %q", name)
+			p.t.Errorf("name of the exported profile = %q, want a non-empty file that ends with .sgp", name)
 		}
 		forms := eval[[]string](p, `Array.from(document.querySelectorAll("#export-as option"), (o) => o.value).filter((v) => v)`)
 		if len(forms) < 5 {
-			p.t.Errorf("the formats are %q", forms)
+			p.t.Errorf("export formats = %q, want at least 5", forms)
 		}
 		for _, form := range forms {
 			if _, path := p.download(func() { p.choose("export-as", form) }); len(p.read(path)) == 0 {
-				p.t.Errorf("%s: nothing was saved", form)
+				p.t.Errorf("%s: the saved file is empty", form)
 			}
 		}
 	}},
@@ -116,7 +116,7 @@ var actions = []struct {
 	{"the list", func(p *tab) {
 		_, path := p.download(func() { p.click("#kept .export") })
 		p.click("#kept .rename")
-		p.wait("the name is being edited", `document.activeElement.id === "rename-input"`)
+		p.wait("the text field for the name", `document.activeElement.id === "rename-input"`)
 		eval[any](p, `document.getElementById("rename-input").select()`)
 		p.press("another name\r")
 		p.waitFor(row("another name"))
@@ -149,8 +149,8 @@ func (p *tab) everyView(there func()) {
 	}
 }
 
-// betweenDownloads is a pause between downloads. Without it, Chromium silently drops all but the
-// first ten downloads in a second.
+// betweenDownloads is a pause between downloads. Without the pause, Chromium silently drops all but
+// the first ten downloads in a second.
 const betweenDownloads = 150 * time.Millisecond
 
 // saveAll saves all tables and pictures of a view.
@@ -159,7 +159,7 @@ func (p *tab) saveAll() {
 	for _, id := range eval[[]string](p, `Array.from(document.querySelectorAll('button[id$="-csv"], button[id$="-json"], button[id$="-png"]')).filter((b) => b.checkVisibility()).map((b) => b.id)`) {
 		next := time.After(betweenDownloads)
 		if name, path := p.download(func() { p.click("#" + id) }); len(p.read(path)) == 0 {
-			p.t.Errorf("%s: %s is empty", id, name)
+			p.t.Errorf("%s: the saved file %s is empty", id, name)
 		}
 		<-next
 	}
@@ -180,9 +180,9 @@ func (p *tab) analysed(trace string) string {
 	return truthIn(p.t, ask(p.t, "analyze", trace, "--lines", "32,64", "--utilisation", measured, "--format", "json", "-o", profile)).Digest
 }
 
-// TestPolicy does everything that a person can do, in every hosting that differs from the others.
-// It checks that the page violates no policy and contacts only its host. At the end, it runs a
-// script that tries to contact other hosts.
+// TestPolicy does everything that a person can do with the page, in each hosting that differs from
+// the other hostings. It checks that the page violates no policy and contacts only its host. At the
+// end, it runs a script that tries to contact other hosts.
 func TestPolicy(t *testing.T) {
 	needStage(t)
 	for _, h := range hostings {
@@ -202,11 +202,11 @@ func TestPolicy(t *testing.T) {
 				p.watch.check(t)
 				quiet(t, a.name)
 				if t.Failed() {
-					t.Fatalf("after: %s", a.name)
+					t.Fatalf("stopping after a failure in: %s", a.name)
 				}
 			}
 			p.shoot("hosted-" + strings.ReplaceAll(h.name, " ", "-"))
-			p.wait("no network is needed", `document.getElementById("offline-state").textContent === `+quote(h.offline))
+			p.wait("the message that no network is needed", `document.getElementById("offline-state").textContent === `+quote(h.offline))
 			p.reload()
 			p.tryToLeave()
 		})
@@ -247,7 +247,7 @@ func TestArchive(t *testing.T) {
 		}
 	}
 	if files < 60 {
-		t.Errorf("only %d files were compared, but the page has more", files)
+		t.Errorf("%d files were compared, want at least 60", files)
 	}
 	same(archive, "stackglass.html", os.DirFS(filepath.Join(root, "build")), "stackglass.html")
 }
@@ -300,7 +300,7 @@ func TestFolderFromDisk(t *testing.T) {
 	p := newTab(t, &server{origin: "file://", home: filepath.ToSlash(filepath.Join(dir, "index.html"))})
 	p.watch.allow("file://")
 	p.visit("/")
-	p.wait("what to do", `document.getElementById("boot-state").textContent.includes("stackglass.html")`)
+	p.wait("the instructions for a page opened from disk", `document.getElementById("boot-state").textContent.includes("stackglass.html")`)
 	readme, err := os.ReadFile(filepath.Join(dir, "README.txt"))
 	if err != nil || !bytes.Contains(readme, []byte("stackglass.html")) {
 		t.Errorf("README.txt: %v", err)

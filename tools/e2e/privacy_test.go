@@ -13,9 +13,9 @@ import (
 // The following tests check that TestPolicy would detect violations: that the decoys count
 // connections, and that the watch detects faults.
 
-// attempts is a script with ways to reach another server from a page or a worker. NAME in the
-// address is replaced by the name of the attempt. Each attempt must either throw an exception or be
-// blocked by the policy.
+// attempts is a script with ways to reach another server from a page or a worker. NAME in a URL is
+// replaced by the name of the attempt. Each attempt must either throw an exception or be blocked by
+// the policy.
 const attempts = `async (address) => {
 	const tries = {
 		fetch: (url) => fetch(url, { mode: "no-cors" }),
@@ -49,9 +49,9 @@ const attempts = `async (address) => {
 	return Object.keys(tries).length;
 }`
 
-// TestDecoysCount checks that every connection is counted, whether it is made by host name or by IP
+// TestDecoysCountConnections checks that every connection is counted, whether it is made by host name or by IP
 // address.
-func TestDecoysCount(t *testing.T) {
+func TestDecoysCountConnections(t *testing.T) {
 	s := needStage(t)
 	for _, url := range []string{"http://stackglass.example/control", "http://127.0.0.1:" + strconv.Itoa(s.neighbour.port) + "/control"} {
 		stranger, closeTab := chromedp.NewContext(s.ctx)
@@ -60,7 +60,7 @@ func TestDecoysCount(t *testing.T) {
 	}
 	for name, d := range map[string]*decoy{"for all hosts": s.anyHost, "on another port": s.neighbour} {
 		if got := fmt.Sprint(d.received()); !strings.Contains(got, "/control") {
-			t.Errorf("the decoy %s did not count the connection: it received %s", name, got)
+			t.Errorf("the decoy %s received %s, want a request for /control", name, got)
 		}
 		d.forget()
 	}
@@ -78,8 +78,8 @@ func quiet(t *testing.T, when string) {
 	}
 }
 
-// TestWatchSees causes one fault of each kind, and checks that the watch detects every fault.
-func TestWatchSees(t *testing.T) {
+// TestWatchDetectsFaults causes one fault of each kind, and checks that the watch detects every fault.
+func TestWatchDetectsFaults(t *testing.T) {
 	needStage(t)
 	p := openPage(t)
 	p.pausing(func() { p.drop(longTrace(t, 20e6)) })
@@ -103,7 +103,7 @@ func TestWatchSees(t *testing.T) {
 		"404", "worker: console.error: \"a word from the worker\"", "workers-away",
 	} {
 		if p.watch.await(want, 1) == 0 {
-			t.Errorf("not detected: %s", want)
+			t.Errorf("the watch did not detect the fault %s", want)
 		}
 	}
 	p.watch.allow("")
@@ -132,9 +132,9 @@ func TestInitialTransfer(t *testing.T) {
 	}
 	t.Logf("%8d bytes without the demo, want at most %d", total, limit)
 	if total > limit {
-		t.Errorf("a first visit loads %d bytes, want at most %d", total, limit)
+		t.Errorf("bytes of a first visit = %d, want at most %d", total, limit)
 	}
 	if total < limit/3 {
-		t.Errorf("only %d bytes were counted, but the program alone is larger", total)
+		t.Errorf("bytes of a first visit = %d, but the program alone is larger", total)
 	}
 }

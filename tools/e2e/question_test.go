@@ -41,9 +41,9 @@ func TestWhatIf(t *testing.T) {
 	p.compare("two custom levels", whatIf(t, profile, "--cache", "A=2KiB,full", "--cache", "B=1MiB,full"))
 }
 
-// TestAnswersFollowTheHand moves a slider for the real trace and logs the time until the page has
+// TestDelayOfAnswers moves a slider for the real trace and logs the time until the page has
 // drawn the new numbers. The target is at most 100 ms on an idle machine.
-func TestAnswersFollowTheHand(t *testing.T) {
+func TestDelayOfAnswers(t *testing.T) {
 	needStage(t)
 	p := openPage(t)
 	p.pick(beginning(t))
@@ -65,9 +65,9 @@ func TestAnswersFollowTheHand(t *testing.T) {
 		return took;
 	})()`)
 	slices.Sort(took)
-	t.Logf("from the slider's move to the drawn answer: median %.0f ms, longest %.0f ms of %d", took[len(took)/2], took[len(took)-1], len(took))
+	t.Logf("time from the slider's move to the drawn answer: median %.0f ms, maximum %.0f ms, %d moves", took[len(took)/2], took[len(took)-1], len(took))
 	if took[len(took)-1] >= 300000 {
-		t.Error("an answer never came")
+		t.Error("a move of the slider got no answer")
 	}
 }
 
@@ -85,13 +85,13 @@ func (p *tab) useSliders() {
 			p.t.Helper()
 			before := eval[[]string](p, sliders)
 			move()
-			p.wait(id+" has been moved by "+by, fmt.Sprintf(`%s[%d] !== %s`, sliders, level, quote(before[level])))
+			p.wait("a move of "+id+" by "+by, fmt.Sprintf(`%s[%d] !== %s`, sliders, level, quote(before[level])))
 			after := eval[[]string](p, sliders)
 			if before[level] = after[level]; !slices.Equal(before, after) {
-				p.t.Errorf("%s moved by %s: %q, want %q", id, by, after, before)
+				p.t.Errorf("%s moved by %s: texts of the sliders = %q, want %q", id, by, after, before)
 			}
 			if now := eval[string](p, places); now != where {
-				p.t.Errorf("%s moved by %s: the sliders are now at %s, but were at %s", id, by, now, where)
+				p.t.Errorf("%s moved by %s: positions of the sliders = %s, want %s as before", id, by, now, where)
 			}
 		}
 		undone := func(by string) {
@@ -121,7 +121,7 @@ func (p *tab) useSliders() {
 		for range 4 {
 			moved("a key", where, func() { p.press(kb.ArrowRight) })
 			if focus := eval[string](p, `"#" + document.activeElement.id`); focus != id {
-				p.t.Errorf("after a key on %s, the focus is on %s", id, focus)
+				p.t.Errorf("focus after a key on %s = %s, want no change", id, focus)
 			}
 		}
 		undone("keys")
@@ -166,7 +166,7 @@ func TestHierarchyFromFile(t *testing.T) {
 	p.wait("the file's levels", `document.querySelector("#level-1 h3").textContent.includes("X1") && document.querySelector("#average")`)
 	p.shoot("caches-against")
 	p.pick(p.write("two.conf", []byte("L1D { type data core 0 size 1K assoc 2 parent LLC }\nLLC { size 4K assoc 4 }\n")))
-	p.wait("another file's levels", `document.querySelector("#level-2") && !document.querySelector("#level-3") && document.querySelector("#ways-2").textContent === "4 ways"`)
+	p.wait("the levels of the second file", `document.querySelector("#level-2") && !document.querySelector("#level-3") && document.querySelector("#ways-2").textContent === "4 ways"`)
 	p.pick(p.write("broken.json", []byte("{\n\"levels\": 3}")))
 	p.wait("the reason why the file is invalid", `document.querySelector("#problem")?.textContent.includes("line 2")`)
 }
@@ -185,7 +185,7 @@ func whatIf(t *testing.T, profile string, levels ...string) *hierarchy {
 	answer := ask(t, append([]string{"what-if", profile, "--format", "json"}, levels...)...)
 	var h hierarchy
 	if err := json.Unmarshal(answer, &h); err != nil || len(h.Levels) == 0 {
-		t.Fatalf("what-if: %v in %s", err, answer)
+		t.Fatalf("output of what-if cannot be read (error %v): %s", err, answer)
 	}
 	return &h
 }
@@ -202,12 +202,12 @@ func (p *tab) compare(name string, want *hierarchy) {
 			fmt.Sprintf(`Math.abs(Number(document.querySelector(%s)?.textContent.replace(/\D/g, "") || NaN) - %.0f) <= 0`, quote(selector), math.Round(number)))
 	}
 	if n := len(want.Levels); p.has(fmt.Sprintf("#level-%d", n+1)) {
-		p.t.Errorf("%s: more than %d levels", name, n)
+		p.t.Errorf("%s: the page shows more than %d levels", name, n)
 	}
 }
 
-// TestSampleInThePage analyses a sample of a trace's lines, in the program that contains samples.
-func TestSampleInThePage(t *testing.T) {
+// TestSampledRun analyses a sample of a trace's lines, in the program that contains samples.
+func TestSampledRun(t *testing.T) {
 	needStage(t)
 	trace := realTrace(t)
 	want := truthIn(t, ask(t, "analyze", trace, "--sample", "space=0.1", "--format", "json", "-o", t.TempDir()+"/p.sgp"))
@@ -218,10 +218,10 @@ func TestSampleInThePage(t *testing.T) {
 	p.press("space=0.1")
 	p.drop(trace)
 	if got := p.finished(); got != want.Digest {
-		t.Errorf("10 %% of the lines: digest %s, the command has %s", got, want.Digest)
+		t.Errorf("digest of a sample of 10 %% of the lines = %s, want the command's digest %s", got, want.Digest)
 	}
 	if chip := p.text(".result-head .chip"); !strings.HasPrefix(chip, "sampled 10") {
-		t.Errorf("the result is marked %q", chip)
+		t.Errorf("mark of the result = %q, want sampled 10 %%", chip)
 	}
 	p.shoot("sampled")
 }
@@ -234,13 +234,13 @@ func TestSettings(t *testing.T) {
 	want := truthIn(t, ask(t, "analyze", "demo:"+demo.Name, "--lines", "32,128", "--kinds", "store,modify", "--utilisation", demo.measured(), "--format", "json", "-o", path+"/p.sgp"))
 	p := openPage(t)
 	p.click("#settings summary")
-	p.wait("the settings are expanded", `document.getElementById("settings").open`)
+	p.wait("the expanded settings", `document.getElementById("settings").open`)
 	for _, choice := range []string{`[name=line][value="32"]`, `[name=line][value="64"]`, `[name=line][value="128"]`, `[name=kinds][value="store,modify"]`} {
 		p.click("#settings-form " + choice)
 	}
 	p.click("#demo-" + demo.Name)
 	if got := p.finished(); got != want.Digest {
-		t.Errorf("lines of 32 and 128 bytes, stores and modifies: digest %s, the command has %s", got, want.Digest)
+		t.Errorf("digest with lines of 32 and 128 bytes, stores and modifies = %s, want the command's digest %s", got, want.Digest)
 	}
 	for _, line := range []string{"128", "32"} {
 		eval[any](p, `(() => {
@@ -248,6 +248,6 @@ func TestSettings(t *testing.T) {
 			size.value = `+quote(line)+`;
 			size.dispatchEvent(new Event("change", { bubbles: true }));
 		})()`)
-		p.wait("lines of "+line+" bytes", `document.getElementById("fact-line").textContent.startsWith("`+line+`-byte")`)
+		p.wait("a line size of "+line+" bytes", `document.getElementById("fact-line").textContent.startsWith("`+line+`-byte")`)
 	}
 }

@@ -31,7 +31,7 @@ func TestRequests(t *testing.T) {
 			s := h.open(t)
 			index := s.ask(t, "GET", "/", "")
 			if index.status != 200 || !strings.Contains(index.body, "<title>stackglass</title>") {
-				t.Fatalf("/: status %d", index.status)
+				t.Fatalf("GET /: status %d, want 200 and the page", index.status)
 			}
 			s.files(t, index.body)
 			s.all(t)
@@ -56,7 +56,7 @@ type reply struct {
 }
 
 // ask sends a request and checks the headers that every response must have. A request without an
-// answer is sent again after a minute: Cloudflare's proxy sometimes loses one.
+// answer is sent again after a minute: Cloudflare's proxy sometimes loses a request.
 func (s *server) ask(t *testing.T, method, path, body string, headers ...string) reply {
 	t.Helper()
 	client := http.Client{Timeout: time.Minute, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
@@ -90,7 +90,7 @@ func (s *server) ask(t *testing.T, method, path, body string, headers ...string)
 	}
 	for _, h := range policy.Headers() {
 		if got := answer.Header.Values(h.Name); len(got) != 1 || got[0] != h.Value {
-			t.Errorf("%s %s: %s is %q, want %q once", method, path, h.Name, got, h.Value)
+			t.Errorf("%s %s: header %s = %q, want %q once", method, path, h.Name, got, h.Value)
 		}
 	}
 	return reply{answer.StatusCode, answer.Header, string(text)}
@@ -105,7 +105,7 @@ func (s *server) files(t *testing.T, index string) {
 	} {
 		got := s.ask(t, "GET", name, "")
 		if got.status != 200 || got.body == "" || !strings.HasPrefix(got.head.Get("Content-Type"), mediaType) {
-			t.Errorf("%s: status %d, %d bytes of type %q", name, got.status, len(got.body), got.head.Get("Content-Type"))
+			t.Errorf("GET %s: status %d, %d bytes of type %q; want 200 and the type %q", name, got.status, len(got.body), got.head.Get("Content-Type"), mediaType)
 		}
 		if name == "/manifest.webmanifest" || name == "/icon.svg" {
 			continue // the host decides how long the browser may cache the file
@@ -115,17 +115,17 @@ func (s *server) files(t *testing.T, index string) {
 		}
 		head := s.ask(t, "HEAD", name, "")
 		if head.status != 200 || head.body != "" {
-			t.Errorf("HEAD %s: status %d, %d bytes", name, head.status, len(head.body))
+			t.Errorf("HEAD %s: status %d, %d bytes; want 200 without a body", name, head.status, len(head.body))
 		}
 		again := s.ask(t, "GET", name, "", "If-None-Match", got.head.Get("ETag"))
 		if again.status != http.StatusNotModified {
-			t.Errorf("%s, with its ETag: status %d", name, again.status)
+			t.Errorf("GET %s with its ETag: status %d, want 304", name, again.status)
 		}
 	}
 	for _, coding := range []string{"br", "gzip"} {
 		got := s.ask(t, "GET", "/", "", "Accept-Encoding", coding)
 		if got.head.Get("Content-Encoding") != coding || len(got.body) > len(index)/2 {
-			t.Errorf("accepting %s: %d bytes with content encoding %q", coding, len(got.body), got.head.Get("Content-Encoding"))
+			t.Errorf("GET / with Accept-Encoding %s: %d bytes with content encoding %q, want a compressed body", coding, len(got.body), got.head.Get("Content-Encoding"))
 		}
 	}
 }
@@ -146,7 +146,7 @@ func (s *server) all(t *testing.T) {
 			got = s.ask(t, "GET", got.head.Get("Location"), "")
 		}
 		if got.status != 200 || got.body != string(content) {
-			t.Errorf("/%s: status %d, %d bytes, want the %d bytes of the file", name, got.status, len(got.body), len(content))
+			t.Errorf("GET /%s: status %d, %d bytes; want 200 and the %d bytes of the file", name, got.status, len(got.body), len(content))
 		}
 		files++
 		return err
@@ -159,7 +159,7 @@ func (s *server) all(t *testing.T) {
 // packed reports whether a file of the page is a compressed copy of another file.
 func packed(name string) bool { return path.Ext(name) == ".br" || path.Ext(name) == ".gz" }
 
-// named returns the address of a file to which the page refers.
+// named returns the URL of a file to which the page refers.
 func named(t *testing.T, index, pattern string) string {
 	t.Helper()
 	for _, word := range strings.FieldsFunc(index, func(r rune) bool { return strings.ContainsRune(`"?`, r) }) {
@@ -181,19 +181,19 @@ func (s *server) refusals(t *testing.T, index string) {
 		for _, method := range []string{"GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"} {
 			got := s.ask(t, method, path, "a trace")
 			if got.status != http.StatusMethodNotAllowed || got.head.Get("Allow") != "GET, HEAD" || got.body == "" {
-				t.Errorf("%s %s with a body: status %d, Allow %q, %q", method, path, got.status, got.head.Get("Allow"), got.body)
+				t.Errorf("%s %s with a body: status %d, Allow %q, body %q; want 405 with an explanation", method, path, got.status, got.head.Get("Allow"), got.body)
 			}
 			if method == "GET" {
 				continue
 			}
 			if got := s.ask(t, method, path, ""); got.status != http.StatusMethodNotAllowed {
-				t.Errorf("%s %s: status %d", method, path, got.status)
+				t.Errorf("%s %s: status %d, want 405", method, path, got.status)
 			}
 		}
 	}
 	for _, path := range []string{"/nothing/here", "/_headers", "/.assetsignore", "/.gitkeep", "/index.html.br", "/sw.js.gz", "/assets/", "/../go.mod"} {
 		if got := s.ask(t, "GET", path, ""); got.status != http.StatusNotFound {
-			t.Errorf("%s: status %d", path, got.status)
+			t.Errorf("GET %s: status %d, want 404", path, got.status)
 		}
 	}
 }
@@ -211,7 +211,7 @@ func (s *server) refuseChunks(t *testing.T, end string) {
 	conn.SetReadDeadline(time.Now().Add(patience))
 	line := make([]byte, len("HTTP/1.1 405"))
 	if _, err := io.ReadFull(conn, line); err != nil || string(line) != "HTTP/1.1 405" {
-		t.Errorf("a body in chunks: %q, %v", line, err)
+		t.Errorf("POST with a chunked body: response %q (error %v), want HTTP/1.1 405", line, err)
 	}
 }
 
@@ -222,10 +222,10 @@ func (s *server) edge(t *testing.T) {
 		"/healthz": "ok", "/version": edgeVersion, "/upload": "Nothing can be uploaded here", "/upload/": "Nothing can be uploaded here",
 	} {
 		if got := s.ask(t, "GET", path, ""); got.status != 200 || !strings.Contains(got.body, says) {
-			t.Errorf("%s: status %d, %q", path, got.status, got.body)
+			t.Errorf("GET %s: status %d, body %q; want 200 and %q", path, got.status, got.body, says)
 		}
 	}
 	if got := s.ask(t, "POST", "/", "a trace"); !strings.Contains(got.body, "Nothing can be uploaded here") {
-		t.Errorf("the response to an uploaded trace is %q", got.body)
+		t.Errorf("response to an uploaded trace = %q, want a text with: Nothing can be uploaded here", got.body)
 	}
 }

@@ -44,8 +44,8 @@ func newDecoy() (*decoy, error) {
 	return d, nil
 }
 
-// note records the requested address, and answers "no content". For a TLS connection, the recorded
-// address is the server name in the handshake.
+// note records the requested URL, and answers "no content". For a TLS connection, it records the
+// server name in the handshake instead.
 func (d *decoy) note(conn net.Conn) {
 	defer conn.Close()
 	said := wordless
@@ -129,7 +129,7 @@ func startServer(program, address string) (*server, error) {
 	found := served.FindStringSubmatch(line)
 	if found == nil {
 		s.stop()
-		return nil, fmt.Errorf("%s printed %q, want its address", strings.Join(cmd.Args, " "), line)
+		return nil, fmt.Errorf("%s printed %q, want a line with the URL of the page", strings.Join(cmd.Args, " "), line)
 	}
 	s.address, s.origin = found[1], "http://"+found[1]
 	return s, nil

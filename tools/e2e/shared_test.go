@@ -90,7 +90,7 @@ func (p *tab) analyseWith(start workers.Start) (done workers.Done, most int) {
 		most = max(most, int(progress.Workers))
 	}
 	if workers.Type(got.Type) != workers.TypeDone {
-		p.t.Fatalf("it failed: %q", bytes(got.Body))
+		p.t.Fatalf("the analysis failed: %q", bytes(got.Body))
 	}
 	done, err := workers.DecodeDone(bytes(got.Body)) // only the beginning of the profile is needed
 	if err != nil {
@@ -102,7 +102,7 @@ func (p *tab) analyseWith(start workers.Start) (done workers.Done, most int) {
 func number(t workers.Type) string { return strconv.Itoa(int(t)) }
 
 // shareAll analyses files with several numbers of workers, in many short segments. Each file is
-// analysed with two adjacent numbers of the list counts; successive files use successive pairs.
+// analysed with two adjacent numbers of the list counts; the next file uses the next pair.
 func shareAll(t *testing.T, p *tab, files []string, counts ...uint32) {
 	t.Helper()
 	spec := analysis.Spec{Kinds: trace.DataKinds, Analyses: analysis.Usual, LineBytes: []uint32{64}, Utilisation: []uint64{48 << 10, 1 << 20, 32 << 20}, UtilisationWays: []uint32{12, 16, 16}}
@@ -116,26 +116,26 @@ func shareAll(t *testing.T, p *tab, files []string, counts ...uint32) {
 			start := workers.Start{Key: name + strconv.Itoa(int(count)), Name: name, Spec: spec, Workers: count, SegmentReferences: uint32(want.References/20 + 1)}
 			done, most := p.analyseWith(start)
 			if done.Digest != want.Digest {
-				t.Errorf("%s with %d workers: digest %s, the command has %s", name, count, done.Digest, want.Digest)
+				t.Errorf("%s with %d workers: digest = %s, want the command's digest %s", name, count, done.Digest, want.Digest)
 			}
 			shared = shared || most > 1
 		}
 	}
 	if !shared {
-		t.Error("the helpers never received any work")
+		t.Error("no run was shared with helpers")
 	}
 }
 
-// TestSharedInThePage checks that the digests equal the command's for any number of workers. Other
+// TestSharedRuns checks that the digests equal the command's for any number of workers. Other
 // tests, which need no browser, check that each trace can be divided among each number of workers
 // (core/analysis, workers).
-func TestSharedInThePage(t *testing.T) {
+func TestSharedRuns(t *testing.T) {
 	needStage(t)
 	shareAll(t, openPage(t), sharedFiles(t), 1, 2, 4, 8)
 }
 
-// TestSharedAnywhere checks that helpers can start under the page's policy in every hosting.
-func TestSharedAnywhere(t *testing.T) {
+// TestHelpersInEveryHosting checks that helpers can start under the page's policy in every hosting.
+func TestHelpersInEveryHosting(t *testing.T) {
 	needStage(t)
 	files := sharedFiles(t)
 	for _, h := range hostings {
@@ -157,6 +157,6 @@ func TestWorkersSetting(t *testing.T) {
 	needStage(t)
 	p := openPage(t)
 	if got, want := eval[int](p, `document.getElementById("workers").length`), eval[int](p, `1 + Math.min(8, navigator.hardwareConcurrency)`); got != want {
-		t.Errorf("%d choices, want %d", got, want)
+		t.Errorf("choices for the number of workers = %d, want %d", got, want)
 	}
 }

@@ -47,7 +47,7 @@ func TestScreenshots(t *testing.T) {
 	p.click("#back")
 	p.waitFor("#kept .open")
 	p.drop(p.write("picture.png", []byte("\x89PNG\r\n\x1a\n\x00\x00\x00\x0dIHDR")), p.write("letter.txt", []byte("Dear Sir or Madam,\n\nno trace\n")))
-	p.wait("two problems", `document.querySelectorAll("#problem details").length === 2`)
+	p.wait("the messages about two files", `document.querySelectorAll("#problem details").length === 2`)
 	shoot("problem")
 	p.click("#problem-dismiss")
 	p.click("#demo-array-list")

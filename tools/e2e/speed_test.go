@@ -131,12 +131,13 @@ func TestSpeed(t *testing.T) {
 	}
 }
 
-// brushes drags across the timeline with the mouse, each time over a part of the run with another
-// length, so that the ranking changes even if the program does the same all the time. It returns the times in milliseconds from releasing the button to the frame that shows the ranking of the
-// source lines of that part, or nil if there is no timeline.
+// brushes drags across the timeline with the mouse. Each time, the selected part of the run has a
+// different length, so that the ranking changes even if the program behaves the same throughout. It
+// returns the times in milliseconds from releasing the button to the frame that shows the ranking
+// of the source lines of that part, or nil if there is no timeline.
 func (p *tab) brushes(rounds int) (took []float64) {
 	eval[any](p, toView("code"))
-	p.wait("the view code", inView("code"))
+	p.wait("the Code view", inView("code"))
 	if !p.has("sg-timeline canvas") {
 		return nil
 	}

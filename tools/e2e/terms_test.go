@@ -38,34 +38,34 @@ func TestTerms(t *testing.T) {
 		}
 		time.Sleep(betweenDownloads)
 	}
-	p.wait("terms are underlined", underlined)
+	p.wait("underlined terms", underlined)
 	if n := eval[int](p, `Array.from(CSS.highlights.get("term")).filter((r) => r.toString() === "exact" && r.startContainer.parentElement.matches("#level-1 .chip")).length`); n != 1 {
-		t.Errorf("%d terms in the chip of L1", n)
+		t.Errorf("underlined terms in the chip of L1 = %d, want 1", n)
 	}
 	mouse("#level-1 .chip")
-	p.wait("the term is explained on hover", open)
+	p.wait("the explanation of the term under the mouse", open)
 	if got, want := p.text("#term"), "exact Equal to a simulation of every access. more"; got != want {
-		t.Errorf("the explanation is %q, want %q", got, want)
+		t.Errorf("explanation of the term = %q, want %q", got, want)
 	}
 	if to := eval[string](p, `document.querySelector("#term a").getAttribute("href")`); to != "docs/accuracy.html" {
-		t.Errorf("the link to more information leads to %s", to)
+		t.Errorf("target of the link to more information = %s, want docs/accuracy.html", to)
 	}
 	p.press("\x1b")
-	p.wait("Escape closes it", "!"+open)
+	p.wait("the explanation to close after Escape", "!"+open)
 	if p.text("#result-title") == "" {
 		t.Error("Escape also closed the result")
 	}
 	mouse("#level-1 .chip")
-	p.wait("explained once more", open)
+	p.wait("the explanation for the second time", open)
 	mouse("#result-title")
-	p.wait("it is closed when the mouse leaves", "!"+open)
+	p.wait("the explanation to close when the mouse leaves", "!"+open)
 
 	p.press("?")
 	p.waitFor("dialog#keys[open]")
 	list := p.text("#terms")
 	for _, want := range []string{"exactEqual to a simulation of every access.", "miss ratioMisses divided by line accesses."} {
 		if !strings.Contains(list, want) {
-			t.Errorf("the list of terms has no %q: %s", want, list)
+			t.Errorf("the list of terms lacks %q: %s", want, list)
 		}
 	}
 	p.shoot("keys")
@@ -77,7 +77,7 @@ func TestTerms(t *testing.T) {
 	p.wait("the focus on a sortable column heading", sorts+` && Array.from(CSS.highlights.get("term")).some((r) => r.startContainer.parentElement === `+sorts+`)`)
 	p.press("\t") // from here on, the keyboard moves the focus
 	eval[any](p, sorts+`.focus()`)
-	p.wait("the term is explained on focus", open+` && `+sorts+`.getAttribute("aria-describedby") === "term"`)
+	p.wait("the explanation of the focused term", open+` && `+sorts+`.getAttribute("aria-describedby") === "term"`)
 }
 
 // TestCommands copies the commands that record a program.
@@ -86,15 +86,15 @@ func TestCommands(t *testing.T) {
 	p := openPage(t)
 	const visible = `Array.from(document.querySelectorAll(".commands pre")).filter((e) => e.checkVisibility()).map((e) => e.textContent).join()`
 	if first := eval[string](p, visible); !strings.HasPrefix(first, "stackglass cc -- clang -O2 -g prog.c -o prog\n./prog\n") {
-		t.Errorf("the first commands are %q", first)
+		t.Errorf("commands before a language is chosen = %q, want clang", first)
 	}
 	p.click(`[name=language][value=fortran]`)
 	if now := eval[string](p, visible); !strings.HasPrefix(now, "stackglass cc -- flang-19 ") || strings.Contains(now, "clang -O2") {
-		t.Errorf("the commands for Fortran are %q", now)
+		t.Errorf("commands for Fortran = %q, want only flang-19", now)
 	}
 	p.shoot("first")
 	p.click("#commands-copy")
-	p.wait("the button shows that the commands were copied", `/Copied|Selected/.test(document.querySelector("#commands-copy").textContent)`)
+	p.wait("the confirmation that the commands were copied", `/Copied|Selected/.test(document.querySelector("#commands-copy").textContent)`)
 	p.click("#accepted-open")
 	p.waitFor("dialog#accepted[open]")
 	for _, want := range []string{"lackey", "drmemtrace", ".sgp", ".lz4"} {

@@ -59,7 +59,7 @@ func (p *tab) choose(id, value string) {
 // said waits until a text that contains the given words is announced to screen readers.
 func (p *tab) said(words string) {
 	p.t.Helper()
-	p.wait("“"+words+"” is announced", `document.getElementById("live").textContent.replace(/[\u00a0\u202f]/g, " ").includes(`+quote(words)+`)`)
+	p.wait("the announcement “"+words+"”", `document.getElementById("live").textContent.replace(/[\u00a0\u202f]/g, " ").includes(`+quote(words)+`)`)
 }
 
 // inked reports whether something is drawn on every canvas that a selector matches.
@@ -82,7 +82,7 @@ func TestThreads(t *testing.T) {
 	p.finished()
 	p.openView("threads", "#chart-core-3 canvas")
 	if !p.inked("#threads canvas") {
-		t.Error("a chart is empty")
+		t.Error("a chart of the Threads view is empty")
 	}
 	p.tabTo("the size of each thread's cache", `document.activeElement.id === "own-size"`)
 	p.press(kb.Home)
@@ -105,12 +105,12 @@ func TestThreads(t *testing.T) {
 	p.finished()
 	p.waitFor("#group-2 #core-group-3")
 	if text := p.text("#shared-sentence"); !strings.Contains(text, "the threads miss") {
-		t.Errorf("after the analysis with two groups, the text is %q", text)
+		t.Errorf("sentence about shared caches for two groups = %q, want a text with: the threads miss", text)
 	}
 
 	name, path := p.download(func() { p.click("#own-csv") })
 	if csv := string(p.read(path)); !strings.HasSuffix(name, "-own.csv") || strings.Count(csv, "\n") != 5 || !strings.HasPrefix(csv, "level,core,threads,accesses,private_misses,misses,cold,") {
-		t.Errorf("%s is\n%s", name, csv)
+		t.Errorf("saved table %s =\n%s\nwant a line for each of the four threads", name, csv)
 	}
 }
 
@@ -122,7 +122,7 @@ func TestCommunication(t *testing.T) {
 	p.finished()
 	p.openView("communication", "#chart-flows canvas[data-ready]")
 	if !p.inked("#communication canvas") {
-		t.Error("a matrix is empty")
+		t.Error("a matrix of the Communication view is empty")
 	}
 	all := p.text("#table-pairs tbody")
 	p.tabTo("the matrix", `document.activeElement.closest("sg-matrix")?.id === "chart-flows"`)
@@ -134,27 +134,27 @@ func TestCommunication(t *testing.T) {
 	p.said("Thread 1 to thread 2: 2 048 transfers, 16 KiB, in 2 048 events.")
 	p.wait("the sentence of the cell", `document.getElementById("flow-sentence").textContent.startsWith("Thread 1 to thread 2:")`) // the cell is announced before the sentence is drawn
 	if picked := p.text("#table-pairs tbody"); picked == all || !strings.Contains(picked, "ring.c:") {
-		t.Errorf("the source locations of one flow are %q, of all flows %q", picked, all)
+		t.Errorf("source locations of one flow = %q, want fewer than those of all flows, %q", picked, all)
 	}
 	p.press(kb.Enter)
-	p.wait("nothing is picked", `document.getElementById("flow-sentence").textContent.startsWith("To see the source locations behind a cell")`)
+	p.wait("a matrix without a selected cell", `document.getElementById("flow-sentence").textContent.startsWith("To see the source locations behind a cell")`)
 
 	p.click("#measure-bytes")
-	p.wait("bytes", `document.querySelector("#figure-flows h2").textContent.startsWith("Bytes")`)
+	p.wait("the flows in bytes", `document.querySelector("#figure-flows h2").textContent.startsWith("Bytes")`)
 	p.click("#granule-1")
-	p.wait("lines", `location.hash.includes("granule=1")`)
+	p.wait("the flows of lines", `location.hash.includes("granule=1")`)
 	p.tabTo("the part of the run", `document.activeElement.id === "flow-window"`)
 	p.press(kb.ArrowRight)
 	p.said("This window covers references 1 to")
 	name, path := p.download(func() { p.click("#flows-csv") })
 	if csv := string(p.read(path)); !strings.HasSuffix(name, "-flows.csv") || !strings.HasPrefix(csv, "first_reference,from,to,events,transfers,bytes\n0,1,2,") {
-		t.Errorf("%s is\n%s", name, csv)
+		t.Errorf("saved table %s =\n%s\nwant the flows of the first window", name, csv)
 	}
 }
 
-// TestFalseSharing checks the page's first sentence about the demo whose counters are in one cache
-// line. It must contain the name of the counters, the source line, how often the threads invalidate
-// each other's copies of the line, and the fix.
+// TestFalseSharing checks the page's first finding about the demo whose counters are in one cache
+// line. The finding must contain the name of the counters, the source line, the number of times
+// that the threads invalidate each other's copies of the line, and the fix.
 func TestFalseSharing(t *testing.T) {
 	needStage(t)
 	source, err := os.ReadFile(demoSource(t, "false-sharing"))
@@ -167,18 +167,18 @@ func TestFalseSharing(t *testing.T) {
 	p.openView("communication", "#false-1")
 	name, _, _ := strings.Cut(p.text("#false-1 h3"), " ")
 	if name == "" || !strings.Contains(string(source), name) {
-		t.Errorf("the first name is %q, which is not in the source", name)
+		t.Errorf("first falsely shared variable = %q, want a name from the source", name)
 	}
 	text := p.text("#false-1")
 	for _, words := range []string{"false-sharing.c:", "write different words of the same line", "8,189 times", "alignas(64)"} {
 		if !strings.Contains(text, words) {
-			t.Errorf("%q lacks %q", text, words)
+			t.Errorf("false sharing = %q, want a text with %q", text, words)
 		}
 	}
 	p.click("#false-1 a")
 	p.waitFor("#place")
 	if title := p.text("#place-title"); !strings.HasPrefix(title, "false-sharing.c:") {
-		t.Errorf("the link opens %q", title)
+		t.Errorf("title of the linked location = %q, want false-sharing.c", title)
 	}
 	p.openView("diagnosis", "#diagnosis")
 	p.unfoldFacts()
@@ -203,10 +203,10 @@ func manyThreads() []byte {
 	return text.Bytes()
 }
 
-// TestManyThreadsFollowTheHand makes the same measurements as TestAnswersFollowTheHand for 64
+// TestDelayWithManyThreads makes the same measurements as TestDelayOfAnswers for 64
 // threads, in the views Threads and Communication, and also with 32 caches shared by two threads
 // each.
-func TestManyThreadsFollowTheHand(t *testing.T) {
+func TestDelayWithManyThreads(t *testing.T) {
 	needStage(t)
 	p := openPage(t)
 	p.drop(p.write("many.csv", manyThreads()))
@@ -218,7 +218,7 @@ func TestManyThreadsFollowTheHand(t *testing.T) {
 	for i := range groups {
 		groups[i] = strconv.Itoa(i / 2)
 	}
-	p.wait("the address follows the sliders", `location.hash.includes("&shared=8192")`)
+	p.wait("the sliders' sizes in the URL", `location.hash.includes("&shared=8192")`)
 	hash := eval[string](p, `location.hash`)
 	p.visit("/" + hash + "&groups=" + strings.Join(groups, "-"))
 	p.waitFor("#group-32")
@@ -229,7 +229,7 @@ func TestManyThreadsFollowTheHand(t *testing.T) {
 	p.follow("a part of the run", "#flow-window", "#flows-summary")
 }
 
-// follow moves a slider back and forth and logs the time until the effect is drawn.
+// follow moves a slider back and forth and logs the time until the page has drawn the effect.
 func (p *tab) follow(what, slider, changes string) {
 	p.t.Helper()
 	p.waitFor(slider)
@@ -252,10 +252,10 @@ func (p *tab) follow(what, slider, changes string) {
 		return took;
 	})()`)
 	slices.Sort(took)
-	p.t.Logf("%s, from the hand to the drawn answer: median %.0f ms, longest %.0f ms of %d; the page was busy for %.0f ms each", what,
+	p.t.Logf("%s: time from the move to the drawn answer: median %.0f ms, maximum %.0f ms, %d moves; the page was busy for %.0f ms per move", what,
 		took[len(took)/2], took[len(took)-1], len(took), (p.busy()-before)/float64(len(took)))
 	if took[len(took)/2] >= 300000 {
-		p.t.Errorf("%s: answers never came", what)
+		p.t.Errorf("%s: most moves got no answer", what)
 	}
 }
 

@@ -40,16 +40,16 @@ func TestTimeline(t *testing.T) {
 		mouse("mouseMoved", window)
 	}
 	mouse("mouseReleased", 34.5)
-	p.wait("the range in the address", `location.hash.includes("range=10240..35840")`)
+	p.wait("the range in the URL", `location.hash.includes("range=10240..35840")`)
 
 	// The CSV of the page is the answer of the command.
 	p.choose("preset", "i7-6700")
-	p.wait("the hierarchy", `location.hash.includes("preset=i7-6700")`)
+	p.wait("the chosen hierarchy", `location.hash.includes("preset=i7-6700")`)
 	_, exported := p.download(func() { p.click("#export-profile") })
 	_, path := p.download(func() { p.click("#code-csv") })
 	want := ask(t, "sites", exported, "--hierarchy", "i7-6700", "--range", "10240..35840", "--format", "csv")
 	if got := p.read(path); string(got) != string(want) {
-		t.Errorf("the page saved\n%s\nthe command prints\n%s", got, want)
+		t.Errorf("saved ranking =\n%s\nwant the ranking that the command prints:\n%s", got, want)
 	}
 
 	key := func(name string, shift bool) {
@@ -64,7 +64,7 @@ func TestTimeline(t *testing.T) {
 	key("Escape", false)
 	p.wait("the whole run", `!location.hash.includes("range=")`)
 	if got := hash(); got != "" || !eval[bool](p, `location.hash.includes("view=code")`) {
-		t.Errorf("Escape leads to %q", got)
+		t.Errorf("range after Escape = %q, want the whole run in the Code view", got)
 	}
 	key("PageDown", false)
 	p.wait("the first phase", `location.hash.includes("range=0..2048")`)
@@ -73,8 +73,8 @@ func TestTimeline(t *testing.T) {
 	p.wait("the whole run", `!location.hash.includes("range=")`)
 }
 
-// markedTrace writes a trace of two regions, the second of which contains another. Its regions begin
-// and end with windows.
+// markedTrace writes a trace of two regions, the second of which contains a third region. The
+// regions begin and end with windows.
 func markedTrace(t *testing.T) string {
 	t.Helper()
 	p := &trace.Program{Modules: []trace.Module{{Name: "m"}}, Tags: []string{"read", "solve", "sweep"}}
@@ -124,8 +124,8 @@ func markedTrace(t *testing.T) string {
 	return path
 }
 
-// TestMarkedRegions reads the regions of a trace in the timeline with the mouse, chooses one with a
-// click and the others with keys, and compares them with the command's answer.
+// TestMarkedRegions reads the regions of a trace in the timeline with the mouse, chooses one region
+// with a click and the other regions with keys, and compares the regions with the command's answer.
 func TestMarkedRegions(t *testing.T) {
 	needStage(t)
 	path := markedTrace(t)
@@ -138,7 +138,7 @@ func TestMarkedRegions(t *testing.T) {
 		}
 	}
 	if err := json.Unmarshal(ask(t, "timeline", path, "--format", "json"), &answer); err != nil || len(answer.Regions) != 3 {
-		t.Fatalf("%+v, %v", answer, err)
+		t.Fatalf("timeline of the command = %+v (error %v), want 3 regions", answer, err)
 	}
 	p := openPage(t)
 	p.drop(path)
@@ -174,7 +174,8 @@ func TestMarkedRegions(t *testing.T) {
 	chosen(0)
 }
 
-// TestZoom zooms a curve with the mouse, undoes it with Back, and opens the link to it.
+// TestZoom zooms a curve with the mouse, undoes the zoom with Back, and opens a link to the zoomed
+// curve.
 func TestZoom(t *testing.T) {
 	needStage(t)
 	p := openPage(t)
@@ -196,10 +197,10 @@ func TestZoom(t *testing.T) {
 		mouse("mouseReleased", to)
 	}
 	drag(0.55, 0.95)
-	p.wait("a zoom in the address", `location.hash.includes("zoom=curve:")`)
+	p.wait("a zoom in the URL", `location.hash.includes("zoom=curve:")`)
 	first := shown()
 	if first[0] <= whole[0] || first[1] >= whole[1] {
-		t.Errorf("the chart shows %v after a drag, of %v", first, whole)
+		t.Errorf("range of the chart after a drag = %v, want a part of %v", first, whole)
 	}
 	read := func() string { return p.text("#chart-curve .readout") }
 	point := func() string {
@@ -213,23 +214,23 @@ func TestZoom(t *testing.T) {
 	p.viewport(600, 900)
 	p.drawn()
 	if got := read(); strings.Contains(got, "Infinity") || strings.Contains(got, "NaN") {
-		t.Errorf("while the width changes, the chart reads %q", got)
+		t.Errorf("values read while the width changes = %q, want finite numbers", got)
 	}
 	if got := point(); !strings.Contains(got, ": miss ratio ") {
-		t.Errorf("in a narrow window, the chart reads %q", got)
+		t.Errorf("values read in a narrow window = %q, want a miss ratio", got)
 	}
 	p.shoot("zoomed")
 	p.viewport(1440, 900)
 	p.drawn()
 	if got := point(); got != wide || !strings.Contains(got, ": miss ratio ") {
-		t.Errorf("after the width has changed, the chart reads %q, want %q", got, wide)
+		t.Errorf("values read after the width has changed = %q, want %q", got, wide)
 	}
 	link := eval[string](p, `location.href`)
 	drag(0.2, 0.6)
-	p.wait("another zoom", `location.href !== `+quote(link))
+	p.wait("a changed zoom", `location.href !== `+quote(link))
 	second := shown()
 	if second[0] <= first[0] || second[1] >= first[1] {
-		t.Errorf("the chart shows %v after another drag, of %v", second, first)
+		t.Errorf("range of the chart after a second drag = %v, want a part of %v", second, first)
 	}
 	is := func(want [2]float64) string {
 		return fmt.Sprintf(`(() => { const x = document.querySelector("#chart-curve").u.scales.x; return Math.abs(x.min / %v - 1) < 1e-6 && Math.abs(x.max / %v - 1) < 1e-6; })()`, want[0], want[1])

@@ -43,17 +43,17 @@ func TestBadFiles(t *testing.T) {
 			p.drop(p.write(c.name, c.content))
 			said := p.problem()
 			if !regexp.MustCompile(c.says).MatchString(said) {
-				t.Errorf("the page says %q, which does not match %s", said, c.says)
+				t.Errorf("problem = %q, want a match of %s", said, c.says)
 			}
 			t.Log(said)
 			p.waitGone("[data-running]")
 			if c.partial {
 				p.finished()
 				if !p.has(".chip.partial") {
-					t.Errorf("not marked partial\n%s", p.screen())
+					t.Errorf("the result is not marked as partial\n%s", p.screen())
 				}
 			} else if p.has("#result") {
-				t.Errorf("a result is shown\n%s", p.screen())
+				t.Errorf("the page shows a result for an invalid file\n%s", p.screen())
 			}
 			p.click("#problem-dismiss")
 			p.waitGone("#problem")
@@ -64,7 +64,7 @@ func TestBadFiles(t *testing.T) {
 	}
 	p.click("#demo-" + demo.Name)
 	if got, want := p.finished(), truthOf(t, "demo:"+demo.Name).Digest; got != want {
-		t.Errorf("afterwards, the demo's digest is %s, want %s", got, want)
+		t.Errorf("digest of a demo after the errors = %s, want %s", got, want)
 	}
 }
 
@@ -105,7 +105,7 @@ func TestDeadWorker(t *testing.T) {
 	said := p.problem()
 	t.Log(said)
 	if !regexp.MustCompile(`long-.*: the analysis worker crashed.*resume the analysis from the list`).MatchString(said) {
-		t.Errorf("the page says %q", said)
+		t.Errorf("problem = %q, want a crashed worker and the advice to resume", said)
 	}
 	p.press("\x1b")
 	p.waitFor(`#kept .chip.interrupted`)
@@ -115,12 +115,12 @@ func TestDeadWorker(t *testing.T) {
 
 	p.drop(trace)
 	if got, want := p.finished(), truthOf(t, trace).Digest; got != want {
-		t.Errorf("digest %s after an interruption, the command has %s", got, want)
+		t.Errorf("digest after an interruption = %s, want the command's digest %s", got, want)
 	}
 	p.click("#back")
 	p.waitFor("#kept .chip.complete")
 	if p.has("#kept .chip.interrupted") {
-		t.Error("the list still contains the interrupted analysis, in addition to the complete one")
+		t.Error("the list contains the complete analysis and also the interrupted analysis")
 	}
 }
 
@@ -129,7 +129,7 @@ func TestInterruptedByReload(t *testing.T) {
 	needStage(t)
 	trace := longTrace(t, 30e6)
 	p := openPage(t)
-	p.pick(trace) // a file picker is used because for a dropped file, the browser would ask for permission to open it again
+	p.pick(trace) // the test uses a file picker because the browser would ask for permission to open a dropped file again
 	p.wait("a checkpoint", storedEntries+" > 0")
 	p.reload()
 	p.visit("/")
@@ -139,7 +139,7 @@ func TestInterruptedByReload(t *testing.T) {
 	p.waitFor("#note")
 	p.pick(trace)
 	if got, want := p.finished(), truthOf(t, trace).Digest; got != want {
-		t.Errorf("digest %s after a reload, the command has %s", got, want)
+		t.Errorf("digest after a reload = %s, want the command's digest %s", got, want)
 	}
 }
 
@@ -177,7 +177,7 @@ func TestNamesInACrash(t *testing.T) {
 				return null;
 			})()`)
 			if p.watch.await(names, 1) == 0 || p.watch.count("main.main") == 0 || p.watch.count("syscall/js.Value.Call(") == 0 {
-				t.Errorf("the console has no function names: %q", p.watch.faults)
+				t.Errorf("the stack trace on the console has no function names: %q", p.watch.faults)
 			}
 		})
 	}
@@ -210,12 +210,12 @@ func TestFullStore(t *testing.T) {
 	p.pick(trace)
 	want := truthOf(t, trace)
 	if got := p.finished(); got != want.Digest {
-		t.Errorf("digest %s, the command has %s", got, want.Digest)
+		t.Errorf("digest = %s, want the command's digest %s", got, want.Digest)
 	}
 	said := p.problem()
 	t.Log(said)
 	if !regexp.MustCompile(`^The storage is full, .*not kept.*[Ee]xport`).MatchString(said) {
-		t.Errorf("the page says %q", said)
+		t.Errorf("problem = %q, want full storage and the advice to export", said)
 	}
 	_, exported := p.download(func() { p.click("#export-profile") })
 	if !bytes.Equal(p.read(exported), p.read(want.Profile)) {

@@ -124,7 +124,7 @@ func writeLong(t *testing.T, path string, references uint64) {
 	}
 }
 
-// truth is the command's result for a trace.
+// truth is the result that the command computes for a trace.
 type truth struct {
 	Digest     string
 	References uint64

@@ -33,7 +33,7 @@ func TestUnpackersOffline(t *testing.T) {
 		p.drop(path)
 		p.wait("the result of "+path, `document.title.startsWith("offline.`+packing+`") && !document.querySelector("[data-running]")`)
 		if got, want := p.finished(), truthOf(t, path).Digest; got != want {
-			t.Errorf("offline, the digest of %s is %s, want %s", path, got, want)
+			t.Errorf("digest of %s offline = %s, want %s", path, got, want)
 		}
 	}
 }
@@ -49,7 +49,7 @@ func TestUnpackersOnStaticHost(t *testing.T) {
 		p.ready()
 		p.drop(path)
 		if got, want := p.finished(), truthOf(t, path).Digest; got != want {
-			t.Errorf("%s: digest %s, want %s", path, got, want)
+			t.Errorf("digest of %s = %s, want %s", path, got, want)
 		}
 	}
 }
@@ -82,7 +82,7 @@ func TestNoUnpacker(t *testing.T) {
 		said := p.problem()
 		t.Log(said)
 		if !regexp.MustCompile(`^a\.lackey\.` + packing + ` is compressed with ` + packing + `, and the decompression program could not be loaded \(.*404.*go online and reload`).MatchString(said) {
-			t.Errorf("the page says %q", said)
+			t.Errorf("problem = %q, want a missing decompression program", said)
 		}
 		p.waitGone("[data-running]")
 		p.click("#problem-dismiss")
@@ -91,13 +91,13 @@ func TestNoUnpacker(t *testing.T) {
 	path := p.write("plain.lackey", text)
 	p.drop(path)
 	if got, want := p.finished(), truthOf(t, path).Digest; got != want {
-		t.Errorf("afterwards, the digest is %s, want %s", got, want)
+		t.Errorf("digest after the error = %s, want %s", got, want)
 	}
 }
 
-// TestBrokenInAnUnpacker drops compressed files that need an unpacker and are cut off or damaged.
+// TestDamagedCompressedFiles drops truncated and damaged compressed files that need an unpacker.
 // Results and messages must be the same as the command's.
-func TestBrokenInAnUnpacker(t *testing.T) {
+func TestDamagedCompressedFiles(t *testing.T) {
 	needStage(t)
 	p := openPage(t)
 	text := unpacked(t, lackeyTrace(t))
@@ -112,11 +112,11 @@ func TestBrokenInAnUnpacker(t *testing.T) {
 			said := p.problem()
 			t.Log(said)
 			if !regexp.MustCompile(`^The analysis of ` + want + `\.` + packing + ` is partial: .*the ` + packing + ` stream is ` + want + ` after [0-9]+ decompressed bytes`).MatchString(said) {
-				t.Errorf("for %s, the page says %q", path, said)
+				t.Errorf("problem for %s = %q, want a partial analysis and the reason", path, said)
 			}
 			p.waitGone("[data-running]")
 			if got := p.finished(); got != truthOf(t, path).Digest {
-				t.Errorf("%s: digest %s, the command has %s", path, got, truthOf(t, path).Digest)
+				t.Errorf("digest of %s = %s, want the command's digest %s", path, got, truthOf(t, path).Digest)
 			}
 			p.click("#problem-dismiss")
 			p.waitGone("#problem")
@@ -126,9 +126,9 @@ func TestBrokenInAnUnpacker(t *testing.T) {
 	}
 }
 
-// TestReloadWithAnUnpacker reloads the page during a run, resumes the run from its checkpoint, and
+// TestReloadWhileUnpacking reloads the page during a run, resumes the run from its checkpoint, and
 // pauses it. The result must be the same as without an interruption.
-func TestReloadWithAnUnpacker(t *testing.T) {
+func TestReloadWhileUnpacking(t *testing.T) {
 	needStage(t)
 	trace := longPacked(t, 30e6)
 	p := openPage(t)
@@ -143,7 +143,7 @@ func TestReloadWithAnUnpacker(t *testing.T) {
 	p.pausing(func() { p.pick(trace) })
 	p.click("#run-pause")
 	if got, want := p.finished(), truthOf(t, trace).Digest; got != want {
-		t.Errorf("digest %s after a reload, the command has %s", got, want)
+		t.Errorf("digest after a reload = %s, want the command's digest %s", got, want)
 	}
 }
 

@@ -26,8 +26,8 @@ import (
 )
 
 // TestUpdate changes the site between two visits. An open page must keep its version, although the
-// host no longer has its files. A tab that is opened after all others are closed must have the new
-// version, and kept results must remain.
+// host no longer has its files. A tab that is opened after all other tabs are closed must have the
+// new version, and kept results must remain.
 func TestUpdate(t *testing.T) {
 	needStage(t)
 	site := newChanging(t, serve(t, ":0"))
@@ -43,13 +43,13 @@ func TestUpdate(t *testing.T) {
 
 	p.visit("/")
 	p.ready()
-	p.wait("the new version is installed, and waits", `(await navigator.serviceWorker.getRegistration()).waiting`)
+	p.wait("an installed new version that waits", `(await navigator.serviceWorker.getRegistration()).waiting`)
 	p.drop(beginning(t))
 	if got, want := p.finished(), truthOf(t, beginning(t)).Digest; got != want {
-		t.Errorf("while a new version waits: digest %s, want %s", got, want)
+		t.Errorf("digest while a new version waits = %s, want %s", got, want)
 	}
 	if got := eval[string](p, siteVersion); got != "" {
-		t.Errorf("the %s version took over while a page of the first was open", got)
+		t.Errorf("version = %q while a page of the first version is open, want the first version", got)
 	}
 
 	// When the last page of the old version closes, its service worker ends.
@@ -61,11 +61,11 @@ func TestUpdate(t *testing.T) {
 	p.visit("/")
 	p.ready()
 	if got := eval[string](p, siteVersion); got != "second" {
-		t.Errorf("version %q after all pages of the first were closed, want second", got)
+		t.Errorf("version after all pages of the first version were closed = %q, want second", got)
 	}
 	p.waitFor(row(demo.Title) + " .chip.complete")
 	if caches := eval[[]string](p, `caches.keys()`); len(caches) != 1 {
-		t.Errorf("the caches %q remain", caches)
+		t.Errorf("remaining caches = %q, want 1", caches)
 	}
 }
 
@@ -130,18 +130,18 @@ func TestUpdateDuringRun(t *testing.T) {
 			p.wait("the next result", `document.title.startsWith(`+quote(filepath.Base(next))+`)`)
 		}
 		if got, want := p.finished(), truthOf(t, trace).Digest; got != want {
-			t.Errorf("%s, under a newer version: digest %s, want %s", trace, got, want)
+			t.Errorf("digest of %s under a newer version = %s, want %s", trace, got, want)
 		}
 	}
-	p.visit("/?") // another address, because the browser has cached the page
+	p.visit("/?") // a different URL, because the browser has cached the page
 	p.ready()
 	if got := eval[string](p, siteVersion); got != "second" {
-		t.Errorf("version %q on the next visit, want second", got)
+		t.Errorf("version on the next visit = %q, want second", got)
 	}
 }
 
-// TestStoredLater checks that the page stores the site again if a file could not be fetched.
-func TestStoredLater(t *testing.T) {
+// TestStoresSiteLater checks that the page stores the site again if a file could not be fetched.
+func TestStoresSiteLater(t *testing.T) {
 	needStage(t)
 	site := newChanging(t, serve(t, ":0"))
 	missing := "/demos/" + demos(t)[0].Name + ".sgt"
@@ -152,7 +152,7 @@ func TestStoredLater(t *testing.T) {
 	p.ready()
 	for late := time.Now().Add(patience); site.requests(missing) == 0; time.Sleep(askEvery) {
 		if time.Now().After(late) {
-			t.Fatalf("nothing asked for %s", missing)
+			t.Fatalf("the page never requested %s", missing)
 		}
 	}
 	site.restore(missing)
@@ -164,7 +164,7 @@ const siteVersion = `getComputedStyle(document.documentElement).getPropertyValue
 // changing is a proxy between the browser and a server. It answers some requests with different
 // content.
 type changing struct {
-	server *server // the server as the browser sees it, with the address of the proxy
+	server *server // the server with the address of the proxy, as the browser sees it
 	t      *testing.T
 	behind string
 
@@ -223,14 +223,14 @@ func (c *changing) requests(path string) int {
 	return c.asked[path]
 }
 
-// update replaces the first version of the site by a second one: every script, style sheet and
+// update replaces the first version of the site by a second version: every script, style sheet and
 // program has new content and a new name, and the old names no longer exist.
 func (c *changing) update() {
 	c.t.Helper()
 	index, list := c.get("/"), string(c.get("/precache.js"))
 	names := regexp.MustCompile(`assets/[^"]+`).FindAllString(list, -1)
 	if len(names) < 10 {
-		c.t.Fatalf("precache.js has an unknown format: %s", list)
+		c.t.Fatalf("unknown format of precache.js: %s", list)
 	}
 	entry := func(name string, content []byte) string {
 		sum := sha256.Sum256(content)

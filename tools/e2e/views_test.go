@@ -29,7 +29,7 @@ var comparedViews = []struct{ name, shows string }{
 	{"code", "#table-code-compared tbody tr"}, {"loops", "#table-loop-misses-compared tbody tr"}, {"associativity", "sg-heatmap canvas[data-ready]"}, {"blocks", "#table-blocks-compared tbody tr"}, {"counters", "#table-counters-compared tbody tr"},
 }
 
-// toView returns a script that opens a view of the result by changing the address.
+// toView returns a script that opens a view of the result by changing the URL.
 func toView(slug string) string {
 	return `(() => { const at = new URLSearchParams(location.hash.slice(1)); at.set("view", ` + quote(slug) + `); location.hash = at; })()`
 }
@@ -210,7 +210,7 @@ func TestEveryState(t *testing.T) {
 		for _, height := range []int64{640, 256} {
 			p.viewport(320, height)
 			if wide := eval[[]string](p, tooWide); len(wide) > 0 {
-				t.Errorf("%s, 320 × %d: the page scrolls sideways, because of %q", state, height, wide)
+				t.Errorf("%s in a window of 320 × %d: these elements are wider than the window: %q", state, height, wide)
 			}
 		}
 		if len(axe) == 0 {
@@ -233,7 +233,7 @@ func TestEveryState(t *testing.T) {
 				t.Errorf("%s, %s: %s", state, scheme, v)
 			}
 			if passes < least {
-				t.Errorf("%s, %s: axe passed only %d rules, so it did not really check the page", state, scheme, passes)
+				t.Errorf("%s, %s: %d rules of axe passed, want at least %d", state, scheme, passes, least)
 			}
 			looked++
 		}
@@ -246,18 +246,18 @@ func TestEveryState(t *testing.T) {
 		eval[any](p, `document.body.insertAdjacentHTML("beforeend", "<main><img src='icon.svg'><input></main>")`)
 		eval[int](p, runAxe(""))
 		if found := eval[[]string](p, `axeViolations`); len(found) < 3 {
-			t.Errorf("for a picture and an input without names and a second main element, axe found only %q", found)
+			t.Errorf("violations in a picture without a name, an input without a name and a second main element = %q, want at least 3", found)
 		}
 	}
 	eval[any](p, `(() => { const e = document.createElement("pre"); e.textContent = "x".repeat(400); e.style.setProperty("white-space", "pre"); document.body.append(e); })()`)
 	if wide := eval[[]string](p, tooWide); len(wide) == 0 {
-		t.Error("a line of 400 letters makes the page wider, but this was not detected")
+		t.Error("a line of 400 letters was not reported as too wide")
 	}
 }
 
-// TestViewsLeaveNothing switches from each view to each other view. It checks that the new view
-// looks the same as after a reload, so that nothing remains of the previous view.
-func TestViewsLeaveNothing(t *testing.T) {
+// TestSwitchingViews switches from each view to each other view. It checks that the new view looks
+// the same as after a reload, so that nothing remains of the previous view.
+func TestSwitchingViews(t *testing.T) {
 	needStage(t)
 	const shown = `Array.from(document.querySelectorAll("#view .figure, #view .datatable, #view sg-table, #view .threads-on"), (e) => e.id || e.className).join()`
 	p := openPage(t)
@@ -285,7 +285,7 @@ func TestViewsLeaveNothing(t *testing.T) {
 		p.openView(to, "#view")
 		drawn(to)
 		if got := eval[string](p, shown); got != alone[to] {
-			t.Errorf("from view %s to view %s: the page shows %s, but after a reload %s", from, to, got, alone[to])
+			t.Errorf("after the views %s and %s: the page shows %s, want %s as after a reload", from, to, got, alone[to])
 		}
 		at = to
 	}
@@ -324,12 +324,12 @@ func TestNarrowWithLongNames(t *testing.T) {
 	}
 	narrow := func(state string) {
 		if wide := eval[[]string](p, tooWide); len(wide) > 0 {
-			t.Errorf("%s: the page scrolls sideways, because of %q", state, wide)
+			t.Errorf("%s: these elements are wider than the window: %q", state, wide)
 		}
 	}
 	narrow("the list")
 	if right := eval[float64](p, `Math.max(...Array.from(document.querySelectorAll("#kept .delete"), (e) => e.getBoundingClientRect().right))`); right > 320 {
-		t.Errorf("“delete” ends at %g of 320 pixels", right)
+		t.Errorf("right edge of “delete” = %g pixels, want at most 320", right)
 	}
 	p.click(`#kept [data-name="short.lackey"] .open`)
 	p.waitFor("#compare-with")
@@ -366,10 +366,10 @@ const mapWords = `(async () => {
 	};
 })()`
 
-// TestMapWords checks the texts on the map of sets and ways. The levels and the sizes of the
+// TestMapTexts checks the texts on the map of sets and ways. The levels and the sizes of the
 // diagonals are named, no name is cut off or covered, and cells contain no numbers. Pointing at a
 // cell shows its number.
-func TestMapWords(t *testing.T) {
+func TestMapTexts(t *testing.T) {
 	needStage(t)
 	p := openPage(t)
 	p.visit("/#demo=matmul-naive&preset=i7-4770K")
@@ -385,7 +385,7 @@ func TestMapWords(t *testing.T) {
 				Numbers, Names, Sizes int
 			}](p, mapWords)
 			if len(m.Bad) > 0 || m.Numbers > 0 || m.Names == 0 || m.Sizes == 0 {
-				t.Errorf("%d pixels, conflicts %t: %+v", width, conflicts, m)
+				t.Errorf("map with a width of %d pixels, conflicts %t: %+v, want legible texts", width, conflicts, m)
 			}
 			box := eval[struct{ X, Y float64 }](p, `(() => { const h = document.querySelector("sg-heatmap"); h.scrollIntoView({ block: "center" }); const b = h.canvas.getBoundingClientRect(); return { x: b.left + h.x(2) + 3, y: b.top + h.y(5) + 3 }; })()`)
 			call(p, input.DispatchMouseEvent, input.DispatchMouseEventParams{Type: "mouseMoved", X: box.X, Y: box.Y})

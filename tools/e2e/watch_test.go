@@ -20,7 +20,7 @@ import (
 // watch collects the faults of a page and its workers: errors, policy violations and forbidden
 // requests.
 type watch struct {
-	within  []string // prefixes of the addresses to which requests are allowed
+	within  []string // prefixes of the URLs that the page may request
 	pageCtx context.Context
 	// unwatched excludes service workers from the watch. A service worker that is watched is never
 	// idle, so the next version never replaces it.

@@ -322,7 +322,7 @@ func (b *other) wait(what, expression string) {
 	}
 	var screen string
 	_ = b.try(`location.href + "\n" + document.body.innerText.slice(0, 2500)`, &screen)
-	b.t.Fatalf("timeout: %s\n%s\nlast error: %v\n%s", what, expression, err, screen)
+	b.t.Fatalf("timeout while waiting for: %s\n%s\nlast error: %v\n%s", what, expression, err, screen)
 }
 
 func (b *other) ready() {

@@ -253,7 +253,7 @@ func (b *Blocks) graph() *Graph {
 // BranchRow is one outcome of a branch, or of another instruction with several possible successors.
 type BranchRow struct {
 	Branch string // the branch's name in the branch-probability file
-	Way    int    // number of the outcome, from 0
+	Way    int    // number of the outcome, counted from 0
 	Head   string // text before the first outcome: block, source line, origin of the numbers
 	To     string // block at which the outcome continues
 	Title  string // the title of the outcome, for screen readers

@@ -23,11 +23,11 @@ type Caches struct {
 	Levels   []LevelCard
 	Memory   []Fact   // numbers of the memory, like the Numbers of a level
 	Average  string   // average access time; "": unknown
-	Unknown  string   // names the missing latencies, without which there is no Average
+	Unknown  string   // the missing latencies, without which there is no Average
 	Warnings []string // caveats, in sentences
 	Problem  string   // why there is no answer; "" if there is one
 	// Missing lists the groups of threads that share a cache, but for which the profile has no
-	// stacks. An analysis with these groups would solve the Problem.
+	// stacks. If the trace is analysed again with these groups, the Problem disappears.
 	Missing [][]uint32
 
 	Prediction hierarchy.ByCore
@@ -220,7 +220,7 @@ func methodWords(m hierarchy.Method) string {
 	return string(m)
 }
 
-// LevelColor names the colour of the i-th level, from 0.
+// LevelColor returns the name of the colour of level i, counted from 0.
 func LevelColor(i int) string {
 	return [...]string{"level1", "level2", "level3", "memory"}[min(i, 3)]
 }
@@ -234,7 +234,7 @@ func WaysText(ways uint32) string {
 }
 
 // Sizes returns the cache sizes to choose from: the powers of two from 1 KiB to 1 GiB, one size
-// between each pair of these, because real caches have such sizes, and the size also.
+// between each two powers, because real caches have such sizes, and the value of also.
 func Sizes(also uint64) []uint64 {
 	var list []uint64
 	add := func(n uint64) {

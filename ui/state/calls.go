@@ -62,12 +62,12 @@ type Calls struct {
 	Trees  []*CallTree // one tree, or the callers and the callees of a function
 	Events []Choice    // the events by which the trees can be weighted
 	Event  string      // the key of the event by which the trees are weighted
-	Label  string      // the label of that event
+	Label  string      // the label of Event
 	Total  float64     // the event's count in the whole run
 
 	reply  *answers.Reply
 	paths  []profile.Path
-	colors map[string]int // indices of the files' colours, from 1
+	colors map[string]int // indices of the files' colours, counted from 1
 }
 
 // CallTree is a tree of calls, weighted by an event. Each row precedes the rows below it. Rows with
@@ -324,22 +324,24 @@ func (t *CallTree) about(row int) (where string, lines [][]string) {
 }
 
 // Flame is a flame graph that flame.js draws. Each row of the tree is a frame whose width is the
-// row's weight. The child rows are side by side above or below it.
+// row's weight. The frames of child rows are side by side, above or below the frame of their
+// parent.
 type Flame struct {
 	ID, Title, Summary string
 	Event              string // the name of the event in the lines of About
-	Up                 bool   // the frames below a frame are drawn above it
+	Up                 bool   // child frames are drawn above their parent
 	Names              []string
 	Parents, Depths    []int
 	Starts, Weights    []float64
-	Colors             []int  // indices of colours from 1; 0: none
+	Colors             []int  // indices of colours, counted from 1; 0: none
 	Matches            []bool // nil: no search
-	Zoom               int    // row that is as wide as the graph; -1: all
+	Zoom               int    // row whose frame fills the width of the graph; -1: all roots
 	About              func(row int) (where string, lines [][]string)
 	Words              func(row int) string // the text about a row for screen readers
 }
 
-// Flame returns the flame graph of a tree. zoom is the row that is as wide as the graph, or -1.
+// Flame returns the flame graph of a tree. zoom is the row whose frame fills the width of the
+// graph, or -1.
 func (t *CallTree) Flame(search string, zoom int) *Flame {
 	f := &Flame{
 		ID: t.ID, Title: t.Title + ", width: " + t.calls.Label, Summary: t.calls.Summary(""), Event: upper(t.calls.Label), Up: t.Up && len(t.calls.Trees) > 1,

@@ -17,7 +17,7 @@ type Chart struct {
 	Marks   []Mark
 	Split   int    // in bar charts, index of the first bar that is drawn apart from the others; 0: none
 	Summary string // a summary of the chart, for screen readers
-	How     string // how the chart was computed; "": as the run's other numbers
+	How     string // how the chart was computed; "": like the run's other numbers
 	Small   bool   // the chart is one of several charts side by side
 }
 
@@ -70,7 +70,7 @@ type Mark struct {
 	Color string
 	X, Y  float64
 	Real  float64 // the predicted value of the level in the hierarchy; 0: unknown
-	Level int     // level of the hierarchy, from 1, that dragging the mark resizes; 0: the mark is fixed
+	Level int     // level (counted from 1) that dragging the mark resizes; 0: the mark is fixed
 }
 
 // Graph is the control-flow graph of a function. graph.js draws it. A Graph must not be changed

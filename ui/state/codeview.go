@@ -31,8 +31,7 @@ type CodeView struct {
 	// Loops describes the loops whose first reference is in a line, for example "loop 32 × 32, 98.5
 	// % of the references". It is nil if no loops are known.
 	Loops func(file string, line uint32) string
-	// Advice returns the problem that the diagnosis found in a line, or nil. Advice itself may be
-	// nil.
+	// Advice returns the problem that the diagnosis found in a line, or nil. The field may be nil.
 	Advice func(file string, line uint32) *Advice
 
 	order []int
@@ -48,7 +47,8 @@ func NewCodeView(c *Code, by, search string) *CodeView {
 	return v
 }
 
-// At converts a row of the grid, from 0, to a row of the ranking, or to -1 for the remainder.
+// At converts a row of the grid to a row of the ranking, or to -1 for the remainder. Rows are
+// counted from 0.
 func (v *CodeView) At(row int) int {
 	if row < 0 || row >= len(v.order) {
 		return -1
@@ -70,7 +70,7 @@ func (v *CodeView) sorted() string { return cmp.Or(v.Sort, v.levelName(0)+"_miss
 // column is a column of the grid, with the text of its cells.
 type column struct {
 	Column
-	level int // the level whose misses the column shows, from 0; -1: no level
+	level int // the level whose misses the column shows, counted from 0; -1: no level
 	shown func(place int) string
 	bar   bool // the cell shows a bar in proportion to the row's share of the misses
 }
@@ -203,8 +203,8 @@ func (v *CodeView) Summary() string {
 	return text
 }
 
-// Estimates returns a sentence with the names of the levels whose misses are estimates, but would
-// be exact if an analysis measured them, or "".
+// Estimates returns a sentence that names the levels whose misses are estimates, although an
+// analysis could measure them exactly. It returns "" if there are no such levels.
 func (v *CodeView) Estimates() string {
 	var names []string
 	for i := range v.Levels {
@@ -218,12 +218,12 @@ func (v *CodeView) Estimates() string {
 	return "The rows that cause the misses in " + strings.Join(names, " and ") + " are estimated (≈): this analysis did not measure a cache of that size and associativity by site."
 }
 
-// Method returns sentences about the computation of the numbers.
+// Method returns sentences that say how the numbers were computed.
 func (v *CodeView) Method() string {
 	for _, l := range v.Levels {
 		if !l.Exact {
-			return "The totals equal the totals in Caches. The misses of each row are computed from its stack distances, which are counted in bins. They are " +
-				"estimates (≈) for a level that was not measured by site, if it has sets or its size falls within a bin."
+			return "The totals equal the totals in Caches. The misses of each row are computed from its stack distances, which are counted in bins. " +
+				"The misses are estimates (≈) for a level that was not measured by site, if the level is set-associative or its size falls within a bin."
 		}
 	}
 	return "Exact: each level was measured by site, or it is fully associative and the stack distances at each location were counted."
@@ -571,8 +571,8 @@ func (v *View) SitesDocument(by attribution.By, h hierarchy.Hierarchy) func() *r
 	return v.document(v.sitesQuestion(by, h))
 }
 
-// PlaceDocument returns a function that converts the name of a row to the maker of the document
-// about the row's stack distances.
+// PlaceDocument returns a function of a row's name. Its result creates the document about the row's
+// stack distances.
 func (v *View) PlaceDocument(by attribution.By, h hierarchy.Hierarchy) func(named string) func() *report.Document {
 	return func(named string) func() *report.Document {
 		return v.document(v.sitesQuestion(by, h).With("distances", named))

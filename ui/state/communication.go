@@ -155,16 +155,16 @@ type Matrix struct {
 	ID                  string
 	Title               string
 	Summary             string
-	Rows                []string // names
+	Rows                []string // names of the rows
 	Columns             []string
 	RowAxis, ColumnAxis string
 	Values              []float64 // row by row
 	Texts               []string  // the text of each value
 	Row, Column         int       // the selected cell; -1: none
-	// Letters contains one letter for each value from 1 on, which selects a colour of app.css. If
+	// Letters contains, for each value from 1, the letter that selects a colour in app.css. If
 	// Letters is nil, values are drawn as shades. A value of 0 is not drawn.
 	Letters []string
-	// Map means that cells are drawn without gaps and texts. Screen readers read the texts. A value
+	// If Map is set, cells are drawn without gaps and texts. Screen readers read the texts. A value
 	// of -1 is not drawn, and a value of -2 is hatched.
 	Map  bool
 	Zoom bool // the user can zoom into the map
@@ -515,5 +515,5 @@ func missingCommunication(p *profile.Profile) string {
 			"or run “stackglass analyze --analyses sharing,communication -o file.sgp” and drop that file here."
 	}
 	return "This trace has one thread only, or does not record which thread made a reference, so no data moves between threads. " +
-		"Traces of multithreaded programs that were compiled with “stackglass cc” record threads. Traces of gem5 and drmemtrace, and csv traces with a thread column, do too. Drop such a trace here, or try the demos with several threads."
+		"Traces of multithreaded programs that were compiled with “stackglass cc” record threads. Traces of gem5 and drmemtrace, and CSV traces with a thread column, also record threads. Drop such a trace here, or try the demos with several threads."
 }

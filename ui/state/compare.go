@@ -25,7 +25,7 @@ type Comparison struct {
 // compareColors are the colors of A and B in all charts.
 var compareColors = [2]string{"side-a", "side-b"}
 
-// SideName returns the title of a side.
+// SideName returns the title of a run: 0 is A, 1 is B.
 func SideName(side int) string { return [...]string{"A (before)", "B (after)"}[side] }
 
 // both calls f for A and for B.
@@ -193,7 +193,7 @@ func (c *Comparison) LoopsTable(replies [2]*answers.Reply, h hierarchy.Hierarchy
 	return a.byRow("Loops, A and B", words, sort, []string{"loop", "function"}, "references")
 }
 
-// CallsTable shows the misses of the call paths of both runs, in a direction.
+// CallsTable shows the misses of the call paths of both runs, in the given direction.
 func (c *Comparison) CallsTable(direction string, replies [2]*answers.Reply, h hierarchy.Hierarchy, sort string) *Table {
 	key := "paths"
 	if direction == CallsUp {
@@ -571,7 +571,7 @@ func (c *Comparison) HistogramTable() *Table {
 }
 
 // TimeTable shows the misses of both runs by window, for one capacity. Each row shows the windows
-// with the same number. If the runs differ in length, so do their windows.
+// with the same number. If the runs differ in length, their windows do too.
 func (c *Comparison) TimeTable(log2Lines int) *Table {
 	a := c.ask(c.A.question("windows"), "windows")
 	return a.byNumber("Misses by first reference of the window, A and B", []string{"first_reference"}, "misses_"+strconv.FormatUint(1<<log2Lines, 10))

@@ -68,7 +68,7 @@ func (p *BlocksPair) table(key, title, by string, q ask.Question, columns []stri
 	return a.byRow(title, blockWords, by, columns, numbers...)
 }
 
-// Same returns the number of the function of B with the name of the selected function of A, or 0.
+// Same returns the number of B's function with the same name as A's selected function, or 0.
 func (p *BlocksPair) Same() uint32 {
 	t := p.B.Table("functions")
 	for i := range rowsOf(t) {

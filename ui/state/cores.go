@@ -47,7 +47,7 @@ func Predictable(p *profile.Profile) bool {
 	return parallel.yes
 }
 
-// Schedules returns the loop schedules that can replace the program's.
+// Schedules returns the loop schedules that can override the program's schedules.
 func Schedules() []Choice {
 	return []Choice{{Title: "as in the program"}, {Name: "static", Title: "static"}, {Name: "dynamic", Title: "dynamic"}, {Name: "guided", Title: "guided"}}
 }
@@ -192,7 +192,7 @@ func (c *Cores) blank() []float64 {
 }
 
 // RatesChart shows the hit ratios of each level over the number of cores. chosen is the selected
-// number.
+// number of cores.
 func (c *Cores) RatesChart(chosen int) *Chart {
 	chart := &Chart{ID: "rates", Title: "Hit ratios over cores", Y: Axis{Label: "share of accesses that hit in this level or a level above", Unit: UnitShare, Max: 1}}
 	c.overCores(chart, c.Rates("global_rate"), func(s answers.Series) string {

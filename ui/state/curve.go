@@ -136,7 +136,7 @@ func (v *View) CurveTable() *Table {
 }
 
 // HistogramChart shows the histogram of stack distances in logarithmic bins, with the cumulative
-// share above it and cold accesses apart.
+// share above the bars and a separate bar for cold accesses.
 func (v *View) HistogramChart() *Chart {
 	counts, cold := v.Bins()
 	return binsChart("histogram", "Accesses by stack distance"+v.oneCache(), counts, cold)
@@ -146,7 +146,7 @@ func (v *View) HistogramChart() *Chart {
 func binsChart(id, title string, counts []uint64, cold uint64) *Chart {
 	chart := &Chart{
 		ID: id, Title: title,
-		X:     Axis{Label: "stack distance: other lines used in between", Unit: UnitBin, Max: float64(len(counts))},
+		X:     Axis{Label: "stack distance: other lines used since the last access", Unit: UnitBin, Max: float64(len(counts))},
 		Y:     Axis{Label: "of all accesses", Unit: UnitShare, Max: 1},
 		Split: len(counts),
 	}

@@ -39,7 +39,8 @@ func (v *View) Findings(h hierarchy.Hierarchy) []Finding {
 	return list
 }
 
-// Nothing explains why a profile has no references, with advice. It returns "" if there are any.
+// Nothing explains why a profile has no references, and what to do. It returns "" if the profile
+// has references.
 func Nothing(p *profile.Profile) string {
 	t := &p.Totals
 	switch {
@@ -117,7 +118,7 @@ func (v *View) steps() Finding {
 
 func (v *View) cold() Finding {
 	share := Ratio(v.Curve.Cold, v.Curve.Accesses)
-	text := Exact(v.Curve.Cold) + " accesses, " + Percent(share) + ", are first accesses to a line (cold misses). No cache can avoid them. Prefetching, or touching less data, can."
+	text := Exact(v.Curve.Cold) + " accesses, " + Percent(share) + ", are first accesses to a line (cold misses). No cache can avoid cold misses; prefetching, or touching less data, can."
 	if longest, ok := v.Curve.Longest(); ok {
 		text += " With " + Bytes((longest+1)*v.LineBytes) + " or more, only cold misses remain."
 	}

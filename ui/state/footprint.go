@@ -95,7 +95,7 @@ func (v *View) FootprintMisses() *Chart {
 		chart.X.Max = max(chart.At[n-1], 2*chart.X.Min)
 	}
 	chart.Series = []Series{predicted, counted}
-	chart.Summary = "The prediction differs from the exact miss ratio by at most " + significant(100*most) + " percentage points. It assumes that the program behaves the same way throughout the run."
+	chart.Summary = "The prediction differs from the exact miss ratio by at most " + significant(100*most) + " percentage points. The prediction assumes that the program behaves the same way throughout the run."
 	return chart
 }
 

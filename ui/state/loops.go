@@ -30,9 +30,9 @@ type Loops struct {
 type loopRow struct {
 	of    *report.Table // nil: the row is not a loop, but contains the loops below it
 	row   int
-	depth int  // from 0
+	depth int  // counted from 0
 	part  bool // the row is a loop of one thread and time slice
-	id    int  // identifies the loop in the URL, independent of the order of nests; from 1
+	id    int  // identifies the loop in the URL, independent of the order of nests; counted from 1
 }
 
 // LoopsQuestion returns a question about the loops of a run and their misses in a hierarchy, with
@@ -577,8 +577,8 @@ const nameLoops = " Name loops by number, for example 1.2, or by letter: i is th
 var changeKinds = []ChangeKind{
 	{"pad", "pad rows", "a=+64", "An array, by name or by an address inside it, and the number of bytes to add to each row."},
 	{"interchange", "interchange loops", "i,j", "Two perfectly nested loops." + nameLoops},
-	{"tile", "tile loops", "i=32,j=32", "Perfectly nested loops, and the number of iterations in a tile; i=all,j=32 only moves the tiles of j outside i." + nameLoops},
-	{"align", "align arrays", "64", "A power of two: all arrays move to multiples of this number of bytes. To move one array, write a=64."},
+	{"tile", "tile loops", "i=32,j=32", "Perfectly nested loops, and the number of iterations per tile; i=all,j=32 only moves the tiles of j outside i." + nameLoops},
+	{"align", "align arrays", "64", "A power of two. The address of each array becomes a multiple of this number of bytes. To move only array a, write a=64."},
 	{"fuse", "fuse loops", "1.1", "A loop to fuse with the next loop, or several consecutive loops; they must have the same trip count." + nameLoops},
 	{"array-of-structs", "array of structures", "x,y", "Arrays with elements of equal size, to be merged into one array of structures."},
 }

@@ -48,7 +48,7 @@ func WithLevel(levels []hierarchy.Cache, lineBytes uint32) []hierarchy.Cache {
 	return append(slices.Clone(levels), fitWays(c))
 }
 
-// WithoutLevel returns the levels without one of them. The only level cannot be removed.
+// WithoutLevel returns the levels without level i. The only level cannot be removed.
 func WithoutLevel(levels []hierarchy.Cache, i int) []hierarchy.Cache {
 	if i < 0 || i >= len(levels) || len(levels) == 1 {
 		return levels
@@ -77,7 +77,8 @@ func fitWays(c hierarchy.Cache) hierarchy.Cache {
 	return c
 }
 
-// Step returns the member of a list after or before a value, or the value itself if there is none.
+// Step returns the element that is by places after value in a list, or value itself if there is no
+// such element.
 func Step[T comparable](list []T, value T, by int) T {
 	if i := slices.Index(list, value) + by; i >= 0 && i < len(list) && slices.Contains(list, value) {
 		return list[i]

@@ -149,8 +149,8 @@ func (v *View) WorkingSetTable() *Table {
 }
 
 // LevelLog2Lines returns, for each level, the largest power-of-two capacity that fits in it. The
-// view over time shows this capacity in place of the level. estimates names the levels that are
-// larger than their capacity, so that their values are estimates.
+// view over time shows this capacity in place of the level. estimates lists the levels that are
+// larger than this capacity; their values are estimates.
 func (v *View) LevelLog2Lines(levels []hierarchy.Cache) (list []int, estimates []string) {
 	all := v.Log2Lines()
 	for _, l := range levels {

@@ -26,7 +26,7 @@ func AddProblem(problems, problem string) string {
 	return problems + problemGap + problem
 }
 
-// Problems splits the result of AddProblem into problems, in their order.
+// Problems splits the result of AddProblem into problems, in order.
 func Problems(problems string) []Problem {
 	if problems == "" {
 		return nil

@@ -20,7 +20,7 @@ type RunBar struct {
 type Fact struct {
 	_               incomparable
 	ID, Name, Value string
-	// share of a limit, as text, or as a number from 0 to 1 for a meter; "": none
+	// the used share of a limit: a text, or a number from 0 to 1 for a meter; "": no limit
 	Share string
 }
 
@@ -72,7 +72,7 @@ func (b RunBar) SameForm(other RunBar) bool {
 	})
 }
 
-// Value returns the length of the bar. Use it only if the share is known.
+// Value returns the length of the bar. Call it only if the share is known.
 func (b RunBar) Value() string { return strconv.FormatFloat(b.Share, 'f', 4, 64) }
 
 // memory describes the memory that the analysis uses, and the limit.

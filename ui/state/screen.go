@@ -17,7 +17,7 @@ type Screen struct {
 	Open      string // key of the analysis; "": the first screen
 	Other     string // key of the analysis to compare with; "": none
 	Demo      string // name of the demo to which a link leads; "" once the demo is open, because Open then identifies it
-	Exercise  int    // number of the workshop's exercise, from 1; 0: none
+	Exercise  int    // number of the workshop's exercise, counted from 1; 0: none
 	Tab       Tab
 	Facts     bool              // the facts below the diagnosis are expanded
 	LineBytes uint32            // the line size in view; 0: the profile's default
@@ -34,11 +34,11 @@ type Screen struct {
 	Range     Range              // part of the run in the views; zero: the whole run
 	Zooms     []Zoom             // charts that show a part of their x axis
 	Orders    []Order            // tables whose rows the user has sorted
-	Page      int                // the page of the open table, from 0
+	Page      int                // the page of the open table, counted from 0
 	By        answers.CountersBy // grouping of counters; "": for the program
 	Sort      string             // column that sorts counters or the rows of the Code view; "": the default
 	Place     attribution.By     // grouping of misses in the code; "": by line
-	Picked    int                // the selected row of the Code view, from 1; 0: none
+	Picked    int                // the selected row of the Code view, counted from 1; 0: none
 
 	Stack       Stack  // kind of LRU stack whose curves are shown for all threads; "": private
 	OwnBytes    uint64 // size of each thread's private cache; 0: the size of the first level
@@ -48,20 +48,20 @@ type Screen struct {
 
 	Granule int         // granularity of flows between threads: 0 words, 1 lines, 2 pages
 	Measure FlowMeasure // unit of flows; "": transfers
-	Window  int         // the window of the run, from 1; 0: the whole run
-	Flow    [2]int      // selected row and column of the matrix, from 1; 0: none
-	Owner   int         // the data structure whose owners are shown, from 1; 0: the first
-	Data    int         // the data structure of the Data view, from 1; 0: the first of the ranking
+	Window  int         // the window of the run, counted from 1; 0: the whole run
+	Flow    [2]int      // selected row and column of the matrix, counted from 1; 0: none
+	Owner   int         // the data structure whose owners are shown, counted from 1; 0: the first
+	Data    int         // the data structure of the Data view, counted from 1; 0: the first of the ranking
 	// numbers that shade members and maps in the Data view; "": accesses
 	Shade string
-	// the selected loop, from 1; 0: the loop with the most references outside its inner loops
+	// the selected loop, counted from 1; 0: the loop with the most references outside its inner loops
 	Loop int
 
-	Cores      int    // the number of cores to predict, from 1; 0: 4
+	Cores      int    // the number of cores to predict, counted from 1; 0: 4
 	Division   string // division of work among the cores; "": by iterations
 	Schedule   string // schedule of loops; "": as in the program
 	Interleave string // interleaving of the cores' references; "": round robin
-	Model      string // the input of SDCM (see Models); "": a few lines
+	Model      string // the input of SDCM (see Models); "": a sample of lines
 
 	Calls  string // direction of call paths; see CallDirections
 	Root   int    // for CallsFunction: the first path of the function, as numbered in the profile; 0: the function with the most exclusive misses
@@ -71,8 +71,8 @@ type Screen struct {
 	Frame string
 
 	Processor string // the processor for run times; "": the default processor
-	Function  int    // the selected function, from 1; 0: the function that takes the most time
-	// the selected block of the function, from 1; 0: the block that takes the most time
+	Function  int    // the selected function, counted from 1; 0: the function that takes the most time
+	// the selected block of the function, counted from 1; 0: the block that takes the most time
 	Block int
 }
 

@@ -118,7 +118,7 @@ type HeatMap struct {
 	LineBytes uint64
 	Rows      int
 	Columns   int
-	// Values contains shares of all accesses, row by row. If they are signed, colours distinguish
+	// Values contains shares of all accesses, row by row. If Signed is set, colours distinguish
 	// values above and below zero.
 	Values []float64
 	Signed bool

@@ -26,7 +26,7 @@ type Source struct {
 	inComment []bool // by line: whether it begins within a comment; computed on first use
 }
 
-// InComment reports whether a line, from 0, begins within a multi-line comment as in C.
+// InComment reports whether a line (counted from 0) begins within a multi-line comment as in C.
 func (f *Source) InComment(line int) bool {
 	if f.inComment == nil {
 		f.inComment = make([]bool, len(f.Lines))

@@ -35,7 +35,7 @@ type Table struct {
 	Bar func(i int) float64
 
 	// Sort is the key of the column that sorts the rows; "": the order of the document. Numbers are
-	// in descending order and words in ascending order. Reverse inverts both.
+	// in descending order and words in ascending order. Reverse reverses both orders.
 	Sort    string
 	Reverse bool
 	Doubt   string         // a caveat about the rows, in a sentence; "": none
@@ -155,7 +155,8 @@ func (t *Table) sortedBy(key string) *Table {
 	return t
 }
 
-// Sorts reports whether the table itself sorts its rows, and not the verb of its answer.
+// Sorts reports whether the table sorts its rows itself. The rows of other tables are sorted by the
+// verb that creates the answer.
 func (t *Table) Sorts() bool { return t.values != nil }
 
 // Ordered returns the table with its rows in the given order. Rows with equal values, and rows

@@ -50,8 +50,8 @@ var tabs = [numTabs]struct {
 	TabData:          {"Data", "data", missingData, "Data structures of two runs cannot be compared here yet: look at A alone and at B alone, or run “stackglass compare A B --on data”."},
 }
 
-// TabGroup is a group of views on one subject. The digit key for its position in TabGroups opens
-// it.
+// TabGroup is a group of views on one subject. A digit key, the group's position in TabGroups,
+// opens the group.
 type TabGroup struct {
 	Name string
 	Tabs []Tab

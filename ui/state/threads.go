@@ -490,5 +490,5 @@ func missingThreads(p *profile.Profile) string {
 			" of the trace, because an early version made it, “sharing” was not among the analyses, or the lines did not fit in memory. Analyse the trace again, with a higher memory limit or as a sample (space=0.01)."
 	}
 	return "This trace has one thread only, or does not record which thread made a reference, so no cache is shared. All results of this trace are in Diagnosis, Caches and Code. " +
-		"Traces of multithreaded programs that were compiled with “stackglass cc” record threads. Traces of gem5 and drmemtrace, and csv traces with a thread column, do too. Drop such a trace here, or try the demos with several threads."
+		"Traces of multithreaded programs that were compiled with “stackglass cc” record threads. Traces of gem5 and drmemtrace, and CSV traces with a thread column, also record threads. Drop such a trace here, or try the demos with several threads."
 }

@@ -55,7 +55,7 @@ type Timeline struct {
 type RegionBand struct {
 	From, To float64
 	Row      int // regions of one thread and depth are in one row
-	Number   int // number of the name, from 1
+	Number   int // number of the name, counted from 1
 	Label    string
 	Text     string // describes the region in words
 }
@@ -274,7 +274,7 @@ func (t Tab) Ranged() bool { return slices.Contains(ranged, t) }
 func (t Tab) RangeWords() string {
 	switch {
 	case t == TabCode:
-		return "This view shows this range. Evictions and LLVM IR instructions are of the whole run."
+		return "This view shows this range. Evictions and LLVM IR instructions are counted over the whole run."
 	case t == TabData:
 		return "The ranking shows this range. The members, the map and the memory blocks show the whole run."
 	case t.Ranged():

@@ -16,8 +16,8 @@ import (
 	"github.com/stackglass/stackglass/workers/web"
 )
 
-// address returns the address of a file of the site, as recorded in the page. "worker" starts this
-// program in a worker, and "unpacker" starts the second program.
+// address returns the URL of a file of the site, as recorded in the page. The file "worker" starts
+// this program in a worker, and "unpacker" starts the second program.
 func address(file string) string {
 	return document().Get("documentElement").Get("dataset").Get(file).String()
 }

@@ -69,7 +69,7 @@ func (a *At) fill(at int64) error {
 	}
 	bytes := js.Global().Get("Uint8Array").New(buffer)
 	if int64(bytes.Length()) != end-at {
-		return &ReadError{Name: a.name, Offset: uint64(at), Cause: "the file became shorter"}
+		return &ReadError{Name: a.name, Offset: uint64(at), Cause: "the file has become shorter since it was chosen"}
 	}
 	a.window, a.at = slices.Grow(a.window[:0], windowBytes)[:end-at], at
 	js.CopyBytesToGo(a.window, bytes)

@@ -56,8 +56,7 @@ func Run() error {
 }
 
 func newHost() *workers.Host {
-	// The page's second program is the decompressor, so its address does not contain another
-	// decompressor.
+	// The page's second program is itself the decompressor, so its URL names no other decompressor.
 	own := js.Global().Get("location").Get("href").String()
 	t := traces{unpackers: unpack.Workers{Script: setting("unpack", own)}}
 	h := &workers.Host{
@@ -111,9 +110,9 @@ func memory() func() uint64 {
 	return func() uint64 { return uint64(of.Get("buffer").Get("byteLength").Float()) }
 }
 
-// setting returns a parameter of the worker's address. The site sets the parameter for the
-// decompressors' script. Tests set a database, the interval between checkpoints, and another
-// program as decompressor.
+// setting returns a query parameter of the worker's URL. The site sets the parameter for the
+// decompressors' script. Tests set parameters for the database, the interval between checkpoints,
+// and a different decompressor program.
 func setting(name, otherwise string) string {
 	address := js.Global().Get("location")
 	parameters := address.Get("search").String()

@@ -20,8 +20,8 @@ import (
 	"github.com/stackglass/stackglass/workers/web"
 )
 
-// die makes a helper end soon after it has started, in the way that a parameter of its script's
-// address selects.
+// die makes a helper end soon after it has started, in the way that a query parameter of its
+// script's URL selects.
 func die() {
 	how := setting("dies", "")
 	if how == "" || js.Global().Get("name").String() != web.Helper {

@@ -61,7 +61,7 @@ func (e *Error) Unwrap() error { return e.Err }
 
 var (
 	errNoStore = errors.New("this browser offers no IndexedDB here, perhaps because the window is private; results can only be exported")
-	errBlocked = errors.New("the database does not open; close other tabs of this page, or restart the browser")
+	errBlocked = errors.New("the database cannot be opened; close other tabs of this page, or restart the browser")
 	errNewer   = errors.New("a newer version of this page has stored data that this version cannot read; reload the page")
 	errNoKey   = errors.New("an entry needs a key")
 )

@@ -183,8 +183,8 @@ const patience = 2 * time.Minute
 
 // Workers starts decompressors, for one analysis at a time.
 type Workers struct {
-	// Script is the address of the decompressors' script, relative to the script of the worker that
-	// starts them. The address of their program is a parameter.
+	// Script is the URL of the decompressors' script, relative to the script of the worker that
+	// starts the decompressors. A query parameter contains the URL of the decompressors' program.
 	Script  string
 	running []*wire
 }

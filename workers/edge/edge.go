@@ -3,16 +3,16 @@
 //
 // Every request starts the Go program again, which takes about ten milliseconds. The program
 // therefore answers only a few kinds of requests. Cloudflare itself serves the files of the site,
-// with the headers of site/dist/_headers, and rejects uploads to their addresses. wrangler.jsonc in
-// this folder lists the paths that this program handles:
+// with the headers of site/dist/_headers, and rejects uploads to their URLs. wrangler.jsonc in this
+// folder lists the paths that this program handles:
 //
 //	/healthz   "ok", for monitoring
 //	/version   the version, as JSON
 //	/upload    a page that says that nothing can be uploaded
 //
 // and all paths that are not files. Requests with a body, or with a method other than GET and HEAD,
-// are answered with status 405 and the page for /upload. Their bodies are not read. Every response
-// has the headers of package policy.
+// are answered with status 405 and the page for /upload. The bodies of requests are not read. Every
+// response has the headers of package policy.
 package edge
 
 import (

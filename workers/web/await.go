@@ -39,8 +39,8 @@ func Try(f func() js.Value) (v js.Value, err error) {
 }
 
 // Release frees the memory of a typed array at once if the browser supports that. Otherwise, the
-// memory is freed only after both Go and the browser have collected garbage. Go may collect late,
-// because it does not know the size of the array.
+// memory is freed only after both Go and the browser have collected garbage. Go may collect garbage
+// late, because it does not know the size of the array.
 func Release(array js.Value) {
 	if buffer := array.Get("buffer"); buffer.Get("transfer").Type() == js.TypeFunction {
 		buffer.Call("transfer", 0)

@@ -42,8 +42,8 @@ func Function(f func(args []js.Value)) js.Func {
 	})
 }
 
-// EarlyMessages passes the message events that arrived before the program was ready, and that the
-// bootstrap script has kept, to take.
+// EarlyMessages calls take with each message event that arrived before the program was ready. The
+// bootstrap script has kept these events.
 func EarlyMessages(take func(event js.Value)) {
 	self := js.Global()
 	early := self.Get("earlyMessages")
@@ -58,7 +58,7 @@ func EarlyMessages(take func(event js.Value)) {
 }
 
 // ErrorOf returns the text of a worker's error event. It also prevents the event from being
-// reported as an error of the worker that started it.
+// reported as an error of the worker that started this worker.
 func ErrorOf(event js.Value) string {
 	event.Call("preventDefault")
 	if text := event.Get("message"); text.Type() == js.TypeString {

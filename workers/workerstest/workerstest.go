@@ -58,19 +58,19 @@ func Peer(c workers.Carrier) error {
 // value that the carrier must transmit unchanged.
 func TestCarrier(t *testing.T, open func(t *testing.T) workers.Carrier, attachment any, same func(back any) bool) {
 	tests := map[string]func(*testing.T, workers.Carrier){
-		"sends before ready are kept": testEarly,
-		"bodies":                      testBodies,
-		"order":                       testOrder,
+		"keeps messages sent before Ready": testEarly,
+		"bodies":                           testBodies,
+		"order":                            testOrder,
 		"attachment": func(t *testing.T, c workers.Carrier) {
 			send(t, c, workers.Message{Type: echo, Job: 1, Attachment: attachment})
 			receive(t, c, workers.TypeReady)
 			if m := receive(t, c, echo); !same(m.Attachment) {
-				t.Errorf("attachment came back as %v", m.Attachment)
+				t.Errorf("attachment = %v, want the attachment that was sent", m.Attachment)
 			}
 		},
-		"the other side leaves":      testLeave,
-		"close ends a receive":       testClose,
-		"close twice, and use after": testUseAfterClose,
+		"peer leaves":        testLeave,
+		"Close ends Receive": testClose,
+		"use after Close":    testUseAfterClose,
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -99,7 +99,7 @@ func testBodies(t *testing.T, c workers.Carrier) {
 		send(t, c, workers.Message{Type: echo, Job: 1<<32 - 1, Body: bytes.Clone(body)})
 		m := receive(t, c, echo)
 		if !bytes.Equal(m.Body, body) || m.Job != 1<<32-1 || m.Attachment != nil {
-			t.Errorf("a body of %d bytes came back as %d bytes, job %d, attachment %v", len(body), len(m.Body), m.Job, m.Attachment)
+			t.Errorf("echo of a body of %d bytes: %d bytes, job %d, attachment %v", len(body), len(m.Body), m.Job, m.Attachment)
 		}
 		for i := range m.Body { // the body belongs to the receiver
 			m.Body[i]++
@@ -114,7 +114,7 @@ func testOrder(t *testing.T, c workers.Carrier) {
 	for i := range uint32(n) {
 		m := receive(t, c, burst)
 		if m.Job != i || !bytes.Equal(m.Body, []byte{byte(i), byte(i >> 8)}) {
-			t.Fatalf("message %d has job %d and body %x", i, m.Job, m.Body)
+			t.Fatalf("message %d: job %d, body %x; want job %[1]d and the number as two bytes", i, m.Job, m.Body)
 		}
 	}
 }
@@ -124,7 +124,7 @@ func testLeave(t *testing.T, c workers.Carrier) {
 	send(t, c, workers.Message{Type: leave})
 	receive(t, c, leave) // messages sent before the end still arrive
 	if _, err := receiveWithin(t, c); !errors.Is(err, workers.ErrClosed) {
-		t.Errorf("after the other side left: %v, want %v", err, workers.ErrClosed)
+		t.Errorf("Receive after the peer left: %v, want %v", err, workers.ErrClosed)
 	}
 }
 
