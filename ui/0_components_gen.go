@@ -1969,7 +1969,7 @@ func (c *Communication) size(text string) {
 
 func (c *Communication) named(site uint32) bool { return site != profile.NoSite }
 
-// code returns the address of a source location in the Code view.
+// code returns the URL of a source location in the Code view.
 func (c *Communication) code(site uint32) string {
 	s := c.App.Screen.With(state.TabCode)
 	s.Place, s.Picked = attribution.Site, int(site)+1
@@ -4244,7 +4244,7 @@ func (c *Kept) key(name string) {
 	}
 }
 
-// beside reports whether a row can be compared with the selected one.
+// beside reports whether a row can be compared with the selected row.
 func (c *Kept) beside(row state.KeptRow) bool {
 	return !row.Interrupted && c.App.against != "" && c.App.against != row.Key
 }
@@ -4495,7 +4495,7 @@ func (c *Lesson) number() string {
 	return "Exercise " + strconv.Itoa(c.App.Screen.Exercise) + " of " + strconv.Itoa(len(c.App.Port.Demos()))
 }
 
-// next returns the address of the next exercise; "" after the last one.
+// next returns the URL of the next exercise; "" after the last one.
 func (c *Lesson) next() string {
 	if n := c.App.Screen.Exercise; n < len(c.App.Port.Demos()) {
 		return "#exercise=" + strconv.Itoa(n+1)

@@ -176,7 +176,7 @@ func fileWith(name string, content []byte) File {
 	}}
 }
 
-// facts is the address of the diagnosis view in which the facts of the run are expanded.
+// facts is the URL of the diagnosis view in which the facts of the run are expanded.
 func facts(s state.Screen) string {
 	s = s.With(state.TabDiagnosis)
 	s.Facts = true
@@ -238,14 +238,14 @@ func TestDemoToResult(t *testing.T) {
 	d.app.Offer(demoItem())
 	d.wants("Matrix multiplication", `class="chip complete"`, "66 560", `id="level-1"`, `aria-current="page"`)
 	if d.first || !strings.HasPrefix(d.hash, "open=") || d.charts["curve"] == nil {
-		t.Errorf("first screen shown %v, hash %q, charts %v", d.first, d.hash, d.charts)
+		t.Errorf("first screen shown = %v, hash = %q, charts = %v; want the result with a curve", d.first, d.hash, d.charts)
 	}
 	if e := d.entries(); len(e) != 1 || e[0].State != profile.EntryComplete || e[0].References != 66560 {
 		t.Errorf("kept: %+v", e)
 	}
 	d.wants(`id="lesson"`, "How small may it be?", "A column needs 32 lines.", "See Locality")
 	if page := d.html(); strings.Contains(page, "See Caches") {
-		t.Error("a view contains a link to itself")
+		t.Error("the lesson links to the view that is already shown")
 	}
 	for tab, want := range map[state.Tab]string{
 		state.TabDiagnosis: `id="facts-open"`, state.TabLocality: `id="capacities"`, state.TabCode: `id="code"`, state.TabThreads: `id="missing"`,
@@ -259,12 +259,12 @@ func TestDemoToResult(t *testing.T) {
 	d.app.Navigate("")
 	d.wants(`data-name="Matrix multiplication"`, "66.6 k", `id="open-`+key+`"`)
 	if d.focus != "demo-"+naive {
-		t.Errorf("after closing a result opened from a card, the focus is on %q", d.focus)
+		t.Errorf("focus after closing a result opened from a card = %q, want the card", d.focus)
 	}
 	d.app.Navigate("#open=" + key)
 	d.app.Navigate("")
 	if d.focus != "open-"+key {
-		t.Errorf("after closing a result opened from a row, the focus is on %q", d.focus)
+		t.Errorf("focus after closing a result opened from a row = %q, want the row", d.focus)
 	}
 }
 
@@ -291,7 +291,7 @@ func TestLastLinkWins(t *testing.T) {
 		runtime.Gosched()
 		d.act(func() {
 			if d.app.Screen.Open != "" || d.hash != "" {
-				t.Fatalf("the screen shows %q, but the URL's hash is %q", d.app.Screen.Open, d.hash)
+				t.Fatalf("open analysis = %q, hash of the URL = %q; want the analysis of the second link in both", d.app.Screen.Open, d.hash)
 			}
 		})
 	}
@@ -339,19 +339,19 @@ func TestWhatIf(t *testing.T) {
 
 // The hierarchy is chosen once for all views, in the header. The next analysis uses it, together
 // with the processor.
-func TestOneMachine(t *testing.T) {
+func TestOneHierarchyForAllViews(t *testing.T) {
 	d := newDesk(t)
 	d.app.Offer(demoItem())
 	d.act(func() { d.app.SetPreset("i7-6700"); d.app.SetProcessor("neoverse-n1") })
 	for _, tab := range state.Tabs() {
 		d.app.Navigate("#" + d.app.Screen.With(tab).Hash())
 		if n := strings.Count(d.html(), `preset" `) + strings.Count(d.html(), `preset">`); n != 1 || d.app.Machine().Name != "i7-6700" {
-			t.Errorf("%s: the hierarchy is %s, and there are %d controls to choose it", tab.Name(), d.app.Machine().Name, n)
+			t.Errorf("%s: hierarchy = %s with %d controls to choose it, want i7-6700 and one control", tab.Name(), d.app.Machine().Name, n)
 		}
 	}
 	d.app.Offer(textItem())
 	if s := d.app.Screen; s.Preset != "i7-6700" || s.Processor != "neoverse-n1" {
-		t.Errorf("the next analysis uses %q and %q", s.Preset, s.Processor)
+		t.Errorf("preset and processor of the next analysis = %q and %q, want i7-6700 and neoverse-n1", s.Preset, s.Processor)
 	}
 }
 
@@ -381,12 +381,12 @@ func TestLevelsLatenciesAndB(t *testing.T) {
 	d.app.SaveCSV("against")
 	d.act(func() { d.app.KeepBeside(true) })
 	if page := d.html(); strings.Contains(page, `id="table-against"`) {
-		t.Error("B was removed, but is still shown")
+		t.Error("the page shows B after it was removed")
 	}
 }
 
 // If the element with the focus disappears, the focus moves to an existing element.
-func TestFocusStays(t *testing.T) {
+func TestFocusMovesToExistingElement(t *testing.T) {
 	d := newDesk(t)
 	d.app.Offer(demoItem())
 	now := func(what, want string, f func()) {
@@ -394,7 +394,7 @@ func TestFocusStays(t *testing.T) {
 		d.focus = ""
 		d.act(f)
 		if d.focus != want || !strings.Contains(d.html(), `id="`+want+`"`) {
-			t.Errorf("%s: the focus is on %q, want %q on the page", what, d.focus, want)
+			t.Errorf("%s: focus = %q, want %q, an element of the page", what, d.focus, want)
 		}
 	}
 	for len(d.app.Levels()) < state.MaxLevels-1 {
@@ -416,30 +416,30 @@ func TestFocusStays(t *testing.T) {
 		d.act(func() { d.app.StepWays(1, 9) })
 	}
 	if d.app.Screen.Levels != nil {
-		t.Error("a step without effect turns a preset into custom sizes")
+		t.Error("a step beyond the end of the range replaced the preset by custom sizes")
 	}
 }
 
 // A file that describes a hierarchy is accepted in a view that shows a hierarchy. If a requested
 // file does not describe a hierarchy, the problem contains the reason.
-func TestMachineFromFile(t *testing.T) {
+func TestOpenHierarchyFile(t *testing.T) {
 	d := newDesk(t)
 	d.app.Offer(demoItem())
 	d.app.Offer(Item{File: fileWith("mine.json", []byte(`{"levels": [{"name": "L1", "size": "1KiB", "ways": 4, "latency_cycles": 2}], "memory": {"latency_cycles": 50}, "clock_ghz": 1}`))})
 	d.wants("1 KiB", "4 ways", "the hierarchy of mine.json", `id="average"`, `id="note-dismiss"`)
 	d.act(func() { d.app.SetPreset("i7-6700") })
 	if page := d.html(); strings.Contains(page, "mine.json") {
-		t.Error("another preset is called the hierarchy of mine.json")
+		t.Error("the page names mine.json after a preset was chosen")
 	}
 	d.act(d.app.PickMachine)
 	d.app.Offer(Item{File: fileWith("broken.json", []byte("{\n\"levels\": 3}"))})
 	d.wants("broken.json does not describe a hierarchy that the page supports", "line 2")
 	if len(d.entries()) != 1 || d.picked != 1 {
-		t.Errorf("%d analyses kept, %d picks", len(d.entries()), d.picked)
+		t.Errorf("kept analyses = %d, opened file pickers = %d; want 1 and 1", len(d.entries()), d.picked)
 	}
 	d.app.Offer(textItem()) // a trace is still analysed as a trace
 	if len(d.entries()) != 2 {
-		t.Errorf("%d analyses kept after a trace", len(d.entries()))
+		t.Errorf("kept analyses after a trace = %d, want 2", len(d.entries()))
 	}
 }
 
@@ -451,12 +451,12 @@ func TestAssociativity(t *testing.T) {
 	d.app.MoveCell(2, 8)
 	d.wants("4 sets, 8 ways", "2 KiB: 32 lines of 64 bytes")
 	if d.heat == nil || d.heat.Cell != (state.Cell{Log2Sets: 2, Ways: 8}) || !strings.Contains(d.said[len(d.said)-1], "4 sets, 8 ways") {
-		t.Errorf("the map has %+v, announced %q", d.heat, d.said)
+		t.Errorf("map = %+v, announcements = %q; want the cell of 4 sets and 8 ways in both", d.heat, d.said)
 	}
 	d.act(func() { d.app.ShowConflicts(true) })
 	d.wants("Conflict misses by sets and ways")
 	if !d.heat.Signed {
-		t.Error("conflict misses are shown without a sign")
+		t.Error("the map of conflict misses is not signed")
 	}
 	d.act(func() { d.app.goTo(d.app.Screen.Toggle("sets"), true) })
 	d.wants(`id="table-sets"`, "rows 1 to 20 of 550")
@@ -468,7 +468,7 @@ func TestAssociativity(t *testing.T) {
 	d.wants(`id="level-1"`, "2 KiB", "8 ways")
 	d.app.MoveCell(99, 99) // the selected cell is clamped to the map
 	if d.app.Screen.Cell != (state.Cell{Log2Sets: 16, Ways: 32}) {
-		t.Errorf("picked a cell beyond the map: %+v", d.app.Screen.Cell)
+		t.Errorf("cell after a move beyond the map = %+v, want the last cell", d.app.Screen.Cell)
 	}
 }
 
@@ -480,7 +480,7 @@ func TestRefusals(t *testing.T) {
 	} {
 		d.app.Offer(Item{File: fileWith(name, []byte(content))})
 		if d.app.Problem == "" || d.app.run != nil || !d.first && d.app.Screen.Open != "" {
-			t.Errorf("%s: problem %q, run %v", name, d.app.Problem, d.app.run)
+			t.Errorf("%s: problem = %q, run = %v; want a problem and no run", name, d.app.Problem, d.app.run)
 		}
 		d.wants(`role="alert"`)
 		d.act(d.app.Dismiss)
@@ -512,12 +512,12 @@ func TestUnknownLink(t *testing.T) {
 		app := &App{Env: d.app.Env, Port: d, Store: d.store}
 		d.app, d.root = app, NewRoot(app)
 		if page := d.html(); strings.Contains(page, `id="kept-empty"`) || !strings.Contains(page, `id="kept-reading"`) {
-			t.Error("the list is shown as empty before it was read")
+			t.Error("the page shows an empty list before it has read the list")
 		}
 		app.Start("#open=" + link)
 		d.wants(want, `id="open-`+key+`"`, "resume half.sgt")
 		if app.Screen.Open != "" || strings.Contains(app.Problem, "no such entry") {
-			t.Errorf("%s: problem %q, screen %+v", link, app.Problem, app.Screen)
+			t.Errorf("link %s: problem = %q, screen = %+v; want the first screen", link, app.Problem, app.Screen)
 		}
 	}
 }
@@ -534,11 +534,11 @@ func TestSameFileAgain(t *testing.T) {
 	d.app.Offer(demoItem())
 	d.app.Offer(demoItem())
 	if n := len(d.entries()); n != 4 {
-		t.Errorf("%d analyses are kept after a file was dropped three times and a demo was opened twice", n)
+		t.Errorf("kept analyses after a file was dropped three times and a demo was opened twice = %d, want 4", n)
 	}
 }
 
-// If parts of a link are invalid, the page reports them, and the address becomes the address of the
+// If parts of a link are invalid, the page reports these parts, and the URL becomes the URL of the
 // view.
 func TestInvalidLink(t *testing.T) {
 	d := newDesk(t)
@@ -553,12 +553,12 @@ func TestInvalidLink(t *testing.T) {
 		d.app.Navigate("#" + open + "&view=caches&" + part)
 		d.wants(want)
 		if strings.Contains(d.hash, part) && part != "preset=none-such" && !strings.HasPrefix(part, "against=") {
-			t.Errorf("%s stays in the address %q", part, d.hash)
+			t.Errorf("the invalid part %s is still in the hash %q", part, d.hash)
 		}
 	}
 	d.app.Navigate("#" + open + "&view=caches&levels=L1.32768.8.64.l4&cell=64x8&preset=i7-6700&against=i7-4770K&against=threads=one-core")
 	if d.app.Note != "" {
-		t.Errorf("a valid link causes the note %q", d.app.Note)
+		t.Errorf("note after a valid link = %q, want none", d.app.Note)
 	}
 }
 
@@ -574,7 +574,7 @@ func TestTwoBadFiles(t *testing.T) {
 	d.act(func() { d.app.waiting = nil })
 	d.app.Offer(demoItem())
 	if page := d.html(); strings.Contains(page, ".bin") || strings.Contains(page, `id="waiting"`) {
-		t.Error("the problems of earlier files are still shown")
+		t.Error("the page still shows the problems of earlier files")
 	}
 }
 
@@ -727,7 +727,7 @@ func TestViewAnotherResultDuringARun(t *testing.T) {
 	<-done
 	d.wants(`class="chip complete"`, "is partial: stopped by the user")
 	if d.app.Problem != "" {
-		t.Errorf("a cancelled run is reported as a problem: %s", d.app.Problem)
+		t.Errorf("problem after a cancelled run = %s, want none", d.app.Problem)
 	}
 }
 
@@ -748,7 +748,7 @@ func TestKeptList(t *testing.T) {
 	until(t, func() bool { return strings.Contains(d.html(), `id="kept-empty"`) })
 	d.act(func() {
 		if len(d.app.items) > 0 {
-			t.Errorf("the page still has %d files of deleted analyses", len(d.app.items))
+			t.Errorf("files of deleted analyses = %d, want 0", len(d.app.items))
 		}
 	})
 }
@@ -768,7 +768,7 @@ func TestLineSizes(t *testing.T) {
 	d.wants("L1 has lines of 64 bytes", `class="chip other lines"`)
 	for _, l := range d.app.answer().Levels {
 		if l.Chip == "exact" {
-			t.Errorf("numbers for another line size are called exact: %+v", l)
+			t.Errorf("a prediction for a line size that the profile lacks is marked as exact: %+v", l)
 		}
 	}
 }
@@ -794,13 +794,13 @@ func TestCounters(t *testing.T) {
 	d.act(func() { d.app.goTo(d.app.Screen.Summed(answers.ByFunction), true) })
 	d.wants(`id="table-functions"`, `aria-sort="descending"`, "multiply.c")
 	if !strings.Contains(d.hash, "by=function") {
-		t.Errorf("the hash is %s, want the grouping in it", d.hash)
+		t.Errorf("hash = %s, want by=function in it", d.hash)
 	}
 	d.act(func() { d.app.goTo(d.app.Screen.Sorted("function"), true) })
 	d.wants(`aria-sort="ascending"`)
 	page := d.html()
 	if strings.Index(page, ">main<") > strings.Index(page, ">multiply<") {
-		t.Error("sorted by name, multiply is listed before main")
+		t.Error("multiply is before main in a table sorted by name")
 	}
 	d.act(func() { d.app.SaveCSV("functions"); d.app.SaveJSON("functions") })
 	csv, json := string(d.saved["product-functions.csv"]), string(d.saved["product-functions.json"])
@@ -874,7 +874,7 @@ func TestFullStore(t *testing.T) {
 	d.app.Offer(demoItem())
 	d.wants("storage is full", `id="level-1"`, `id="export-profile"`)
 	if after := d.entries(); len(after) != 1 || after[0] != before[0] {
-		t.Errorf("kept %+v, want %+v", after, before)
+		t.Errorf("kept analyses = %+v, want %+v", after, before)
 	}
 	d.app.Offer(Item{File: fileWith("again.sgp", exported(t))})
 	d.wants("not kept")
@@ -902,7 +902,7 @@ func TestRehearse(t *testing.T) {
 	}
 	for i, want := range []string{`id="facts-open"`, `id="level-1"`, `id="capacities"`} {
 		if i >= len(pages) || !strings.Contains(pages[i], want) {
-			t.Errorf("rehearsal %d of %d lacks %s", i, len(pages), want)
+			t.Errorf("page %d of the %d rehearsed pages lacks %s", i, len(pages), want)
 		}
 	}
 }
@@ -925,7 +925,7 @@ func TestNoReferencesOfChosenKinds(t *testing.T) {
 		d.wants(`id="missing"`, "The settings exclude all 2 references of this trace", "“fetch”", "choose other kinds")
 	}
 	if page := d.html(); strings.Contains(page, `class="chip exact"`) {
-		t.Error("nothing is called exact")
+		t.Error("a page without numbers is marked as exact")
 	}
 }
 
@@ -939,7 +939,7 @@ func TestAnswersAreAnnounced(t *testing.T) {
 		d.said = nil
 		d.act(do)
 		if want := d.app.answer().Sentence(); len(d.said) != 1 || d.said[0] != want || !slices.ContainsFunc(d.app.answer().Levels[0].Numbers, func(f state.Fact) bool { return f.ID == "ratio" && strings.Contains(want, "misses "+f.Value) }) {
-			t.Errorf("announced %q, want %q", d.said, want)
+			t.Errorf("announcements = %q, want %q", d.said, want)
 		}
 	}
 }
@@ -953,17 +953,17 @@ func TestSampleAndCores(t *testing.T) {
 	d.wants("sampled 50 % of the lines")
 	d.app.Navigate("#" + d.app.Screen.With(state.TabLocality).Hash())
 	if page := d.html(); strings.Contains(page, `class="chip exact"`) {
-		t.Error("a chart of a sample is called exact")
+		t.Error("a chart of a sample is marked as exact")
 	}
 	first := d.app.Screen.Open
 	d.settings = state.Settings{}
 	d.app.Offer(demoItem())
 	if d.app.Screen.Open == first || d.app.result.Profile.Sampled != nil {
-		t.Errorf("the exact analysis is %+v", d.app.result.Profile.Sampled)
+		t.Errorf("sample of the exact analysis = %+v, want none", d.app.result.Profile.Sampled)
 	}
 	d.app.Navigate("#" + state.Screen{Open: d.app.Screen.Open, Other: first}.Hash())
 	if how := d.app.how(); !strings.HasPrefix(how, "sampled") {
-		t.Errorf("a comparison with a sample is marked %s", how)
+		t.Errorf("mark of a comparison with a sample = %s, want sampled", how)
 	}
 
 	d.settings = state.Settings{Cores: "1,2/3,4"}
@@ -1004,20 +1004,20 @@ func TestUnchangedFileAgain(t *testing.T) {
 	d.app.Navigate("#")
 	d.app.Offer(item)
 	if d.app.Screen.Open != first || len(names()) != 1 || d.app.result == nil || d.app.result.Live {
-		t.Errorf("the same file was opened as %q, and %q are kept", d.app.Screen.Open, names())
+		t.Errorf("the same file was opened as %q with the kept analyses %q, want one analysis", d.app.Screen.Open, names())
 	}
 	if d.act(func() {}); !d.app.CanRepeat() {
-		t.Error("the file that was opened cannot be analysed again")
+		t.Error("CanRepeat() = false for an analysis whose file was opened again")
 	}
 	changed := item
 	changed.File.Modified++
 	d.app.Offer(changed)
 	if d.app.Screen.Open == first || len(names()) != 2 {
-		t.Errorf("a changed file was opened as %q, and %q are kept", d.app.Screen.Open, names())
+		t.Errorf("a changed file was opened as %q with the kept analyses %q, want a second analysis", d.app.Screen.Open, names())
 	}
 	d.settings.Kinds = "load"
 	d.app.Offer(item)
 	if d.app.Screen.Open == first || len(names()) != 3 {
-		t.Errorf("with other settings, the file was opened as %q, and %q are kept", d.app.Screen.Open, names())
+		t.Errorf("with changed settings, the file was opened as %q with the kept analyses %q, want a third analysis", d.app.Screen.Open, names())
 	}
 }

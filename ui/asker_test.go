@@ -60,11 +60,11 @@ func TestAsker(t *testing.T) {
 	wants := func(want string) {
 		t.Helper()
 		if got := <-took; got != want {
-			t.Errorf("accepted %q, want %q", got, want)
+			t.Errorf("accepted reply = %q, want %q", got, want)
 		}
 	}
 	if (*asker)(nil).busy() || busy() {
-		t.Error("the asker is busy before any question")
+		t.Error("busy() = true before the first question, want false")
 	}
 	(*asker)(nil).end()
 
@@ -77,17 +77,17 @@ func TestAsker(t *testing.T) {
 	_ = c.Send(workers.Message{Type: workers.TypeReady})
 	job, q := question(t, c)
 	if q.Of != "two" || !busy() {
-		t.Errorf("it asks %q", q.Of)
+		t.Errorf("the program received the question %q, want only the latest question, two", q.Of)
 	}
 	reply(job, answers.Reply{Problem: "first", More: true})
 	wants("first")
 	if !busy() {
-		t.Error("the asker is not busy, although more replies follow")
+		t.Error("busy() = false while more replies follow, want true")
 	}
 	reply(job, answers.Reply{Problem: "last"})
 	wants("last")
 	if busy() {
-		t.Error("the asker is still busy after the last reply")
+		t.Error("busy() = true after the last reply, want false")
 	}
 	ask("three")
 	old, _ := question(t, c)
@@ -99,7 +99,7 @@ func TestAsker(t *testing.T) {
 	_ = c.Send(workers.Message{Type: workers.TypeAnswer, Job: job, Body: []byte("nonsense")})
 	wants("answer message: byte 0: want version 7 of the protocol; page and worker are from different builds: reload the page")
 	if _, err := c.Receive(); !errors.Is(err, workers.ErrClosed) {
-		t.Errorf("received %v, want the error of a closed carrier", err)
+		t.Errorf("Receive after the end of the asker: %v, want the error of a closed carrier", err)
 	}
 
 	y := &asker{app: d.app, subject: x.subject, take: x.take}
@@ -111,7 +111,7 @@ func TestAsker(t *testing.T) {
 	}
 	select {
 	case got := <-took:
-		t.Errorf("accepted %q after its end", got)
+		t.Errorf("the asker accepted the reply %q after its end", got)
 	default:
 	}
 }

@@ -31,24 +31,24 @@ func TestBlocks(t *testing.T) {
 	modelled(t, d)
 	d.wants("Function main", "Block for.body8, matmul-naive.c:19–20", "limited by", "recurrence", "Not modelled: ", "cycles on ", "llvm.fmuladd double")
 	if d.graph == nil || len(d.graph.Nodes) != 7 || d.graph.Selected != 6 || d.graph.Nodes[6].Lines[2] != "32\u202f768\u202f×" {
-		t.Fatalf("the graph is %+v", d.graph)
+		t.Fatalf("graph = %+v, want 7 blocks with the selected block 6", d.graph)
 	}
 	rows, marks := d.grids["blocks"].View(0, 9)
 	if len(rows) != 7 || rows[0][0] != "for.body8" || rows[0][2] != "32\u202f768" || marks[0] != "most" {
 		t.Errorf("blocks %q %q", rows, marks)
 	}
 
-	// Headings sort the table. A picked row is the row as shown.
+	// Headings sort the table. PickRow counts rows in the order in which they are shown.
 	d.app.SortBy("blocks", "count")
 	d.app.SortBy("blocks", "count")
 	g := d.grids["blocks"]
 	if first, _ := g.View(0, 1); first[0][2] != "1" || g.Sort != "count" || !g.Reverse || g.Selected != 6 || !strings.Contains(d.hash, "order=blocks:count:reverse") {
-		t.Errorf("sorted by executions, the first row is %q, and row %d is selected; hash %q", first, g.Selected, d.hash)
+		t.Errorf("sorted by executions: first row = %q, selected row = %d, hash = %q; want the fewest executions first and row 6", first, g.Selected, d.hash)
 	}
 	d.app.PickRow("blocks", 0)
 	d.answered()
 	if first, _ := d.grids["blocks"].View(0, 1); !strings.HasPrefix(d.app.blocks().BlockName(), first[0][0]+",") {
-		t.Errorf("block %q is selected, want %q", d.app.blocks().BlockName(), first[0][0])
+		t.Errorf("selected block = %q, want %q", d.app.blocks().BlockName(), first[0][0])
 	}
 	d.app.SortBy("blocks", "count")
 	d.act(func() { s := d.app.Screen; s.Block = 0; d.app.goTo(s, true) })
@@ -73,7 +73,7 @@ func TestBlocks(t *testing.T) {
 	d.act(func() { d.app.SetBranch(inner.Branch, inner.With(0.75)) })
 	d.answered()
 	if got := ran(0); got != "4\u202f096" {
-		t.Errorf("if 3 of 4 outcomes stay in the loop, the innermost block runs %s times, want 4 096", got)
+		t.Errorf("executions of the innermost block if 3 of 4 outcomes stay in the loop = %s, want 4 096", got)
 	}
 	d.wants("yours", "undo all changes")
 
@@ -81,13 +81,13 @@ func TestBlocks(t *testing.T) {
 	d.act(func() { d.app.SetBranch(inner.Branch, "trip n/2"); d.app.NameNumber("n = 200") })
 	d.answered()
 	if got := ran(0); got != "102\u202f400" {
-		t.Errorf("with trip count 100, the innermost block runs %s times, want 102 400", got)
+		t.Errorf("executions of the innermost block with trip count 100 = %s, want 102 400", got)
 	}
 	d.wants(`id="parameter-n"`)
 	d.act(func() { d.app.SetParameter("n", "20") })
 	d.answered()
 	if got := ran(0); got != "10\u202f240" {
-		t.Errorf("with trip count 10, the innermost block runs %s times, want 10 240", got)
+		t.Errorf("executions of the innermost block with trip count 10 = %s, want 10 240", got)
 	}
 	d.act(d.app.SaveProbabilities)
 	until(t, func() bool { return d.saw("Matrix multiplication-probabilities.txt") != "" })
@@ -101,7 +101,7 @@ func TestBlocks(t *testing.T) {
 	d.answered()
 	d.wants(`id="blocks-wrong"`, "the probabilities sum to 11/10, want 1", `aria-invalid="true"`)
 	if got := ran(0); got != "32\u202f768" {
-		t.Errorf("after the changes are undone, the block runs %s times, want the recorded count", got)
+		t.Errorf("executions of the innermost block after the changes are undone = %s, want the recorded 32 768", got)
 	}
 	d.act(d.app.ForgetBranches)
 	d.answered()
@@ -111,7 +111,7 @@ func TestBlocks(t *testing.T) {
 	d.app.Offer(Item{File: fileWith("mine-probabilities.txt", []byte(saved))})
 	d.answered()
 	if got := ran(0); got != "10\u202f240" {
-		t.Errorf("with the saved file, the block runs %s times, want 10 240", got)
+		t.Errorf("executions of the innermost block with the saved file = %s, want 10 240", got)
 	}
 
 	// The link contains the selected block and processor.
@@ -158,7 +158,7 @@ func TestModuleComparedWithTrace(t *testing.T) {
 	d.answered()
 	d.wants("other.ll is now compared with Matrix multiplication.", "Functions of other.ll that do not occur in the trace are ignored.", "the trace is from a different build")
 	if len(d.entries()) != 1 {
-		t.Error("the module was stored as a separate result")
+		t.Error("the compared module was stored as a separate result")
 	}
 
 	// A module dropped on the first screen becomes a separate result, regardless of the previous view.

@@ -201,7 +201,7 @@ func (c *CallsView) crumbs() (list []crumb) {
 	return list
 }
 
-// source returns the address of the Code view with the function that fills the graph, or "" if the
+// source returns the URL of the Code view with the function that fills the graph, or "" if the
 // function makes no references.
 func (c *CallsView) source() string {
 	t, row := c.zoomed()
@@ -217,8 +217,8 @@ func (c *CallsView) source() string {
 	return "#" + s.Hash()
 }
 
-// around returns the address of the callers and callees of the function that fills the graph, or ""
-// if they are in view.
+// around returns the URL of the callers and callees of the function that fills the graph, or "" if
+// they are in view.
 func (c *CallsView) around() string {
 	t, row := c.zoomed()
 	if t == nil {

@@ -39,13 +39,13 @@ func TestCallsZoom(t *testing.T) {
 	d := openCalls(t)
 	f := d.flames["paths"]
 	if len(f.Names) != 8 || f.Names[0] != "main" || f.Starts[0] != 0 || f.Zoom != -1 || f.Parents[0] != -1 {
-		t.Fatalf("the graph is %+v", f)
+		t.Fatalf("flame graph = %+v, want 8 frames with main at the root", f)
 	}
 	d.wants(`id="calls-hint"`, "L1 misses. The width of a call path is its count, with callees.")
 	twice := slices.Index(f.Names, "twice")
 	for i, parent := range f.Parents {
 		if parent >= 0 && (f.Starts[i] < f.Starts[parent] || f.Starts[i]+f.Weights[i] > f.Starts[parent]+f.Weights[parent]) {
-			t.Errorf("%s is not within %s", f.Names[i], f.Names[parent])
+			t.Errorf("frame %s is not within its parent %s", f.Names[i], f.Names[parent])
 		}
 	}
 	if where, lines := f.About(twice); where != "tree.c:9, 1 call" || lines[0][0] != "Instructions" || !strings.Contains(f.Words(twice), "twice: ") {
@@ -55,7 +55,7 @@ func TestCallsZoom(t *testing.T) {
 	d.app.ZoomCalls("paths", twice)
 	d.wants("Whole run", `aria-current="location">twice<`, "Callers and callees")
 	if f := d.flames["paths"]; f.Zoom != twice || d.grids["calls-paths"].Selected != twice {
-		t.Errorf("zoom %d, want %d", f.Zoom, twice)
+		t.Errorf("zoom = %d, want %d", f.Zoom, twice)
 	}
 	if got := state.ParseScreen(d.hash); got.Frame == "" || got.Frame != d.app.Screen.Frame {
 		t.Errorf("hash %q", d.hash)
@@ -63,20 +63,20 @@ func TestCallsZoom(t *testing.T) {
 	sum := twice + 1
 	d.app.ZoomCalls("paths", sum)
 	if page := d.html(); !strings.Contains(page, "Show in Code") {
-		t.Error("no link to the source")
+		t.Error("the page has no link to the source of the zoomed function")
 	}
 	d.back()
 	if got := d.flames["paths"].Zoom; got != twice {
-		t.Errorf("zoom %d after Back, want %d", got, twice)
+		t.Errorf("zoom after Back = %d, want %d", got, twice)
 	}
 	d.app.ZoomCalls("paths", -1)
 	if got := d.flames["paths"].Zoom; got != -1 || d.app.Screen.Frame != "" {
-		t.Errorf("zoom %d, want all", got)
+		t.Errorf("zoom = %d, want -1, the whole tree", got)
 	}
 	d.app.SortBy("calls-paths", "function")
 	rows := d.grids["calls-paths"]
 	if cells, _ := rows.View(1, 2); len(cells) != 2 || cells[0][0] > cells[1][0] || rows.At(1) == 1 {
-		t.Errorf("sorted by function, the callees of main begin with %q", cells)
+		t.Errorf("first callees of main, sorted by function = %q, want ascending names", cells)
 	}
 	for row := range rows.Rows {
 		if rows.At(row) == twice {
@@ -84,7 +84,7 @@ func TestCallsZoom(t *testing.T) {
 		}
 	}
 	if got := d.flames["paths"].Zoom; got != twice {
-		t.Errorf("a row of the table zooms to %d, want %d", got, twice)
+		t.Errorf("zoom after a row of the table was picked = %d, want %d", got, twice)
 	}
 }
 
@@ -123,7 +123,7 @@ func TestCallsDirections(t *testing.T) {
 	d.act(func() { d.app.SetRange(0, 1, false) })
 	d.listed("paths")
 	if calls := d.app.callPaths(); calls.Total >= total || calls.Total == 0 || len(d.grids["calls-paths"].Columns) != 6 {
-		t.Errorf("%v misses in the first window, of %v; columns %v", calls.Total, total, d.grids["calls-paths"].Columns)
+		t.Errorf("misses in the first window = %v of %v, columns = %v; want fewer misses, and 6 columns", calls.Total, total, d.grids["calls-paths"].Columns)
 	}
 	d.act(func() { d.app.SetRange(0, 0, false) })
 	d.act(func() { d.app.WeighCalls("bytes") })

@@ -35,20 +35,20 @@ func TestCode(t *testing.T) {
 	d.wants(`id="code-summary"`, `id="place-title"`, `id="source-wanted"`, "Drop <b>matmul-naive.c</b>", `id="before-missing"`, `class="code-below"`)
 	grid := d.grids["code"]
 	if grid == nil || grid.Rows == 0 {
-		t.Fatalf("the table is %+v", grid)
+		t.Fatalf("ranking = %+v, want rows", grid)
 	}
 	rows, _ := grid.View(0, 1)
 	if len(rows[0]) < 8 {
-		t.Errorf("with all columns, the first row is %q", rows[0])
+		t.Errorf("first row with all columns = %q, want at least 8 cells", rows[0])
 	}
 	d.app.PickRow("code", 0)
 	if !strings.HasPrefix(rows[0][0], "matmul-naive.c:") || d.charts["place"] == nil || d.grids["code"].Selected != 0 {
-		t.Errorf("the first row is %q, want the worst line", rows[0])
+		t.Errorf("first row = %q, want the worst line, selected and with a chart", rows[0])
 	}
 	picked := d.app.Screen.Picked
 	d.app.SortBy("code", "references")
 	if d.app.Screen.Picked != picked || d.grids["code"].Selected < 0 {
-		t.Error("sorting in another order loses the selected row")
+		t.Error("sorting by references changed the selected row")
 	}
 
 	// The instructions of the line are listed on request; evictions are counted with the misses of loops.
@@ -58,7 +58,7 @@ func TestCode(t *testing.T) {
 	d.wants("LLVM IR instructions of the blocks with matmul-naive.c:20", "llvm.fmuladd double", "#8 of the previous iteration", `id="evictions-missing"`)
 	d.act(instructions)
 	if html := d.html(); strings.Contains(html, "llvm.fmuladd double") {
-		t.Error("the instructions are not hidden")
+		t.Error("the page still shows the instructions after they were hidden")
 	}
 	d.act(func() { d.app.SetSize(1, 2048) })
 	d.await(d.app.loopsCounted)
@@ -74,14 +74,14 @@ func TestCode(t *testing.T) {
 	d.app.Offer(Item{File: source})
 	d.wants(`id="table-source"`, "matmul-naive.c is shown with the misses of each line", `class="code-beside"`)
 	if rows, _ := d.grids["code"].View(0, 1); len(rows[0]) != 3 {
-		t.Errorf("next to the source, the first row is %q", rows[0])
+		t.Errorf("first row next to the source = %q, want 3 cells", rows[0])
 	}
 	d.act(d.app.ShowAllColumns)
 	d.wants(`class="code-below"`)
 	d.act(d.app.ShowAllColumns)
 	_, line := d.app.source()
 	if g := d.grids["source"]; g == nil || g.Selected != int(line)-1 {
-		t.Fatalf("line %d is not marked", line)
+		t.Fatalf("line %d of the source is not selected", line)
 	}
 	d.app.PickRow("source", 0) // a line without references cannot be selected
 	if d.app.Screen.Picked != picked {
@@ -91,7 +91,7 @@ func TestCode(t *testing.T) {
 	before := d.grids["source"].Selected
 	d.act(func() { d.app.NextHot(true) })
 	if after := d.grids["source"].Selected; after == before {
-		t.Errorf("the next hot line after %d is %d", before+1, after+1)
+		t.Errorf("hot line after line %d = %d, want a different line", before+1, after+1)
 	}
 	for range 50 {
 		if d.act(func() { d.app.NextHot(true) }); d.grids["source"].Selected == before {
@@ -110,7 +110,7 @@ func TestCode(t *testing.T) {
 	d.app.Offer(Item{File: fileWith("broken.c", []byte("x\x00"))})
 	d.wants("broken.c is not a text file")
 	if n := len(d.entries()); n != 1 {
-		t.Errorf("%d analyses, want 1: source code was mistaken for a trace", n)
+		t.Errorf("kept analyses = %d, want 1: source code was taken for a trace", n)
 	}
 
 	d.act(func() { d.app.Search("nowhere") })
@@ -150,15 +150,15 @@ func TestMeasuredHierarchy(t *testing.T) {
 		return strings.ReplaceAll(strings.Join(rows[0][:4], "|"), "\u202f", " ")
 	}
 	if got := first(); got != "0x400000|load|512|512" {
-		t.Errorf("first is %s", got)
+		t.Errorf("first row = %s, want 512 misses of 512 references", got)
 	}
 	if page := d.html(); strings.Contains(page, `id="code-estimates"`) {
-		t.Error("measured levels are labelled as estimates")
+		t.Error("the page says that measured levels are estimates")
 	}
 	d.act(func() { d.app.SetSize(1, 16<<10) })
 	d.wants(`id="code-estimates"`, "The rows that cause the misses in L1 are estimated", `id="code-again"`)
 	if got := first(); !strings.Contains(got, "≈") {
-		t.Errorf("the first row shows %s, want an estimate", got)
+		t.Errorf("first row = %s, want an estimate (≈)", got)
 	}
 	d.app.Navigate(facts(d.app.Screen))
 	d.wants("misses in L1 of 16 KiB, 8 ways: ≈")
@@ -169,12 +169,12 @@ func TestMeasuredHierarchy(t *testing.T) {
 		return len(d.entries()) == 2 && !strings.Contains(d.html(), `id="code-estimates"`) && d.rests()
 	})
 	if l := d.app.Levels(); d.app.Screen.Tab != state.TabCode || l[0].SizeBytes != 16<<10 {
-		t.Errorf("analysed again, the view is %v with %v", d.app.Screen.Tab, l)
+		t.Errorf("view after the second analysis = %v with the levels %v, want Code with L1 of 16 KiB", d.app.Screen.Tab, l)
 	}
 	if got := first(); got != "0x400000|load|512|512" {
-		t.Errorf("after the second analysis, the first row is %s", got)
+		t.Errorf("first row after the second analysis = %s, want 512 misses of 512 references", got)
 	}
-	// Another tab does not have the trace.
+	// A second tab does not have the trace.
 	d.act(func() { d.app.items = nil; d.app.SetSize(1, 8<<10) })
 	d.wants("Drop the trace here again")
 }
@@ -188,7 +188,7 @@ func TestNoCode(t *testing.T) {
 	d.wants(`id="missing"`, "stackglass cc")
 	for _, f := range d.app.Forms() {
 		if f.Sites {
-			t.Errorf("%s is offered", f.Name)
+			t.Errorf("the page offers the export %s, want only exports of this result", f.Name)
 		}
 	}
 }

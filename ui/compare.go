@@ -120,7 +120,7 @@ func (a *App) beside(key string) {
 	a.compare(state.Screen{Open: first, Other: key}, true)
 }
 
-// compare shows two analyses side by side. A is the older one. The caller holds the lock.
+// compare shows two analyses side by side. A is the older analysis. The caller holds the lock.
 func (a *App) compare(s state.Screen, replace bool) {
 	s = a.inOrder(s)
 	if a.result != nil && a.result.Key == s.Other {

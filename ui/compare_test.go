@@ -25,7 +25,7 @@ func TestComparePair(t *testing.T) {
 		d.app.Navigate("#" + d.app.Screen.With(tab).Hash())
 		d.wants(want)
 	}
-	// With these small levels the two demos differ; this view can change the levels.
+	// With these small levels the two demos differ. The levels can be changed in this view.
 	d.app.Navigate("#" + d.app.Screen.With(state.TabCaches).Hash())
 	d.wants("10 664", "892", `id="size-1"`, `id="ways-more-2"`, `id="compare-machine-file"`)
 	d.act(func() { d.app.SetSize(1, 4<<10) })
@@ -34,21 +34,21 @@ func TestComparePair(t *testing.T) {
 	// estimates.
 	d.wants("34 944", "1 272", "−33 672", "≈ 34 560", "≈ −33 672")
 	if page := d.html(); strings.Contains(page, "≈ 34 944") || strings.Contains(page, ">-33") {
-		t.Error("an exact number of misses is marked as an estimate, or a minus sign is a hyphen")
+		t.Error("the page marks an exact number of misses with ≈, or writes a minus sign as a hyphen")
 	}
 	d.app.Offer(Item{File: fileWith("mine.json", []byte(`{"levels": [{"name": "L1", "size": "16KiB", "ways": 8}]}`))})
 	d.wants(`aria-valuetext="16 KiB"`, "the hierarchy of mine.json")
-	// The two demos have different source files, so functions are compared instead of lines.
+	// The two demos have different source files, so the page compares functions instead of lines.
 	d.app.Navigate("#" + d.app.Screen.With(state.TabCode).Hash())
 	d.wants("functions of the same name are compared instead", "Misses by function, A and B")
 	if c := d.charts["curve"]; len(c.Series) != 2 || c.Y.Log && c.Y.Min <= 0 || c.X.Min <= 0 || c.Series[0].Label != "A" || c.Series[1].Label != "B" {
-		t.Errorf("the curves are %+v", c.Series)
+		t.Errorf("curves = %+v, want A and B", c.Series)
 	}
 	for _, chart := range []string{"curve", "histogram", "time"} {
 		d.act(func() { d.app.SaveCSV(chart) })
 	}
 	if csv := string(d.saved["Matrix multiplication-curve.csv"]); !strings.Contains(csv, "\n768,12,both,misses,37888,1536,-36352,") {
-		t.Errorf("the curves' table is\n%s", csv)
+		t.Errorf("table of the curves =\n%s\nwant a row for 768 bytes", csv)
 	}
 	d.act(func() {
 		d.app.SetPreset("i7-4770K")
@@ -56,7 +56,7 @@ func TestComparePair(t *testing.T) {
 		d.app.SaveCSV("code-compared")
 	})
 	if csv := string(d.saved["Matrix multiplication-code-compared.csv"]); !strings.Contains(csv, "function,in,number,a,b,difference,change") || !strings.Contains(csv, "\nmain,both,L1_misses,384,384,0,") {
-		t.Errorf("functions compared:\n%s", csv)
+		t.Errorf("table of the compared functions =\n%s", csv)
 	}
 	// Functions with the same name are compared block by block, with their times.
 	d.app.Navigate("#" + d.app.Screen.With(state.TabBlocks).Hash())
@@ -65,7 +65,7 @@ func TestComparePair(t *testing.T) {
 	d.act(func() { d.app.SaveCSV("functions-compared"); d.app.SaveCSV("blocks-compared") })
 	for name, want := range map[string]string{"functions": "\nmain,both,", "blocks": "\nfor.body8,A,count,32768,0,"} {
 		if csv := string(d.saved["Matrix multiplication-"+name+"-compared.csv"]); !strings.Contains(csv, want) {
-			t.Errorf("%s compared:\n%s", name, csv)
+			t.Errorf("table of the compared %s =\n%s", name, csv)
 		}
 	}
 	d.app.Navigate("#" + d.app.Screen.With(state.TabLoops).Hash())
@@ -76,7 +76,7 @@ func TestComparePair(t *testing.T) {
 	d.wants("Misses by call path, A and B")
 	d.act(func() { d.app.SaveCSV("calls-compared") })
 	if csv := string(d.saved["Matrix multiplication-calls-compared.csv"]); !strings.HasPrefix(csv, "path,") || !strings.Contains(csv, "\nmain,both,L1_misses,") {
-		t.Errorf("call paths compared:\n%s", csv)
+		t.Errorf("table of the compared call paths =\n%s", csv)
 	}
 	d.act(func() { d.app.ReadCalls(state.CallsUp) })
 	until(t, func() bool { return strings.Contains(d.html(), `id="table-calls-compared"`) })
@@ -84,12 +84,12 @@ func TestComparePair(t *testing.T) {
 	until(t, func() bool { return strings.Contains(d.html(), `id="table-loop-misses-compared"`) })
 	d.act(func() { d.app.SaveCSV("loop-misses-compared") })
 	if csv := string(d.saved["Matrix multiplication-loop-misses-compared.csv"]); !strings.HasPrefix(csv, "loop,level,in,number,a,b,") {
-		t.Errorf("loops compared:\n%s", csv)
+		t.Errorf("table of the compared loops =\n%s", csv)
 	}
 	d.app.Navigate("#" + d.app.Screen.With(state.TabAssociativity).Hash())
 	d.wants("Miss ratio by sets and ways, B − A", "the miss ratio of B is at most")
 	if m := d.app.comparison().SetsMap(d.app.cell(), d.app.Levels()); m.Least >= 0 || m.Values[0] != m.Least && m.Values[0] > m.Most {
-		t.Errorf("the map's values range from %g to %g; the first is %g", m.Least, m.Most, m.Values[0])
+		t.Errorf("values of the map = %g to %g, first value = %g; want a negative minimum", m.Least, m.Most, m.Values[0])
 	}
 	d.app.Navigate("#" + d.app.Screen.With(state.TabBlocks).Hash())
 	sentence := func() (text string) {
@@ -101,13 +101,13 @@ func TestComparePair(t *testing.T) {
 	d.app.Navigate("")
 	d.app.OfferPair(demoPair())
 	if n := len(d.entries()); n != 2 {
-		t.Errorf("%d analyses are kept, want one for each of the two demos", n)
+		t.Errorf("kept analyses = %d, want 2, one for each demo", n)
 	}
 	open := d.app.Screen
 	d.focus = ""
 	d.app.Navigate("#" + open.Against("").Hash())
 	if d.focus != "result-title" {
-		t.Errorf("after \"A alone\", the focus is on %q", d.focus)
+		t.Errorf("focus after the comparison was ended = %q, want result-title", d.focus)
 	}
 	d.wants(`id="compare-with"`, "Matrix multiplication, in blocks")
 }
@@ -119,7 +119,7 @@ func TestCompareWith(t *testing.T) {
 	first := d.app.Screen.Open
 	d.act(func() { d.app.CompareWith(otherFile) })
 	if d.picked != 1 {
-		t.Error("the page did not ask for a file")
+		t.Error("the page did not open the file picker")
 	}
 	d.app.Offer(textItem())
 	until(t, func() bool { return strings.Contains(d.html(), `id="differences"`) })
@@ -137,7 +137,7 @@ func TestCompareWith(t *testing.T) {
 		until(t, func() bool { return strings.Contains(d.html(), `id="differences"`) })
 		d.act(func() {
 			if s := d.app.Screen; s.Open != first || s.Other != second {
-				t.Errorf("A is %s and B %s, want %s and %s", s.Open, s.Other, first, second)
+				t.Errorf("A = %s and B = %s, want %s and %s", s.Open, s.Other, first, second)
 			}
 		})
 	}
@@ -154,14 +154,14 @@ func TestCompareWith(t *testing.T) {
 		}
 		d.act(func() {
 			if d.app.comparing() {
-				t.Fatal("the result is compared, although the comparison was ended")
+				t.Fatal("comparing() = true after the comparison was ended")
 			}
 		})
 	}
 	d.app.Navigate("#open=" + second + "&with=" + first) // A and B are swapped
 	d.wants(`id="differences"`)
 	if s := d.app.Screen; s.Open != second {
-		t.Errorf("a link with A and B in the other order opens %+v", s)
+		t.Errorf("screen after a link with A and B swapped = %+v, want the older analysis as A", s)
 	}
 	// An analysis that was deleted meanwhile cannot be compared.
 	if err := d.store.Delete(second); err != nil {
@@ -171,6 +171,6 @@ func TestCompareWith(t *testing.T) {
 	d.app.Navigate("#open=" + first + "&with=" + second)
 	d.wants("There is nothing to compare with")
 	if d.app.comparing() {
-		t.Error("the page still compares")
+		t.Error("comparing() = true after B was deleted")
 	}
 }

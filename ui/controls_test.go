@@ -107,7 +107,7 @@ func (d *desk) settle() {
 
 // A control remains the same element after each of its changes, so that a drag and the focus stay
 // with the control.
-func TestControlsStay(t *testing.T) {
+func TestControlsKeepElements(t *testing.T) {
 	leads := map[string]bool{"compare-with": true, "export-as": true} // these controls lead to another page
 	screens := map[string]func(d *desk){
 		"one thread": func(d *desk) {
@@ -152,13 +152,13 @@ func TestControlsStay(t *testing.T) {
 						after = d.controls()
 					}
 					if after[id] == nil || after[id].place != before[id].place {
-						t.Errorf("%s: %s was at%s", tab.Name(), id, where(before[id], after[id]))
+						t.Errorf("%s: control %s was at%s", tab.Name(), id, where(before[id], after[id]))
 					}
 				}
 				d.app.Navigate(start)
 			}
 			if used == 0 {
-				t.Error("no control was used")
+				t.Error("the test used no control of the page")
 			}
 		})
 	}
@@ -197,11 +197,11 @@ func TestBackUndoesADrag(t *testing.T) {
 	for i := len(before) - 1; i >= 0; i-- {
 		d.back()
 		if d.hash != before[i] {
-			t.Fatalf("after %d steps back, the hash is %q, want %q", len(before)-i, d.hash, before[i])
+			t.Fatalf("hash after %d steps back = %q, want %q", len(before)-i, d.hash, before[i])
 		}
 	}
 	if d.app.Screen.Levels != nil || d.app.Screen.Preset != "i7-6700" {
-		t.Errorf("after all steps back, the screen is %+v", d.app.Screen)
+		t.Errorf("screen after all steps back = %+v, want the preset i7-6700", d.app.Screen)
 	}
 	d.wants("Skylake")
 }
@@ -215,7 +215,7 @@ func TestZoom(t *testing.T) {
 	wants := func(chart string, from, to float64) {
 		t.Helper()
 		if z := d.zooms[chart]; z.From != from || z.To != to {
-			t.Errorf("%s is zoomed to %v, want %v to %v", chart, z, from, to)
+			t.Errorf("zoom of %s = %v, want %v to %v", chart, z, from, to)
 		}
 	}
 	wants("curve", 0, 0)
@@ -232,12 +232,12 @@ func TestZoom(t *testing.T) {
 	wants("curve", 4096, 65536)
 	d.back()
 	if wants("curve", 0, 0); d.hash != whole {
-		t.Errorf("the hash is %q, want %q", d.hash, whole)
+		t.Errorf("hash = %q, want %q", d.hash, whole)
 	}
 	d.app.Navigate("#" + link)
 	wants("curve", 4096, 65536)
 
-	// Other views keep the zoom, and zoom on their own.
+	// Charts of other views do not change this zoom, and have their own zooms.
 	show := func(tab state.Tab) { d.act(func() { d.app.goTo(d.app.Screen.With(tab), false) }) }
 	show(state.TabLocality)
 	d.app.ZoomChart("histogram", -0.6, 4)

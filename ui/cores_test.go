@@ -30,7 +30,7 @@ func TestPredictCores(t *testing.T) {
 	d.wants(`id="cores-view"`, `id="cores-number"`, "Hit ratios over cores", "Speed-up over cores", `id="cores-sentence"`, "Misses with 4 cores, as shares of all accesses: L1 ")
 	d.act(func() {
 		if s := d.app.predicted().RatesSentence(4); strings.Count(s, "L1") != 1 {
-			t.Errorf("the sentence mixes simulated and modelled levels: %s", s)
+			t.Errorf("sentence = %s, want L1 once: either simulated or modelled", s)
 		}
 	})
 	c := d.charts["rates"]
@@ -39,7 +39,7 @@ func TestPredictCores(t *testing.T) {
 	}
 	l1 := c.Series[0].Y
 	if l1[0] > 0.96 || l1[3] < 0.98 {
-		t.Errorf("hit rates of L1 are %v, want more hits with 8 cores, whose parts of the data fit, than with one", l1)
+		t.Errorf("hit ratios of L1 = %v, want more hits with 8 cores, whose parts of the data fit, than with one core", l1)
 	}
 	if s := d.charts["speedup"]; s == nil || s.Series[0].Y[0] != 1 || s.Series[0].Y[2] < 2 {
 		t.Errorf("%+v", s)
@@ -49,13 +49,13 @@ func TestPredictCores(t *testing.T) {
 	d.predictedAll()
 	d.wants("Misses with 6 cores", `>6</output>`)
 	if n := len(d.charts["rates"].At); n != 8 || !strings.Contains(d.hash, "cores=6") {
-		t.Errorf("the chart has %d numbers of cores, want 8; the hash is %s", n, d.hash)
+		t.Errorf("numbers of cores in the chart = %d, hash = %s; want 8 and cores=6", n, d.hash)
 	}
 	before := d.charts["rates"].Series[0].Y[4]
 	d.act(func() { d.app.SetSchedule("dynamic,1") })
 	d.predictedAll()
 	if after := d.charts["rates"].Series[0].Y[4]; after >= before {
-		t.Errorf("with a dynamic schedule, the hit rate goes from %v to %v, want fewer hits", before, after)
+		t.Errorf("hit ratio with a dynamic schedule = %[2]v, want less than %[1]v with a static schedule", before, after)
 	}
 	if s := state.ParseScreen(d.hash); s.Schedule != "dynamic,1" || s.Cores != 6 {
 		t.Errorf("%+v of %s", s, d.hash)
@@ -98,18 +98,18 @@ func TestCoresByWindows(t *testing.T) {
 		}
 	}
 	if bands == 0 || len(d.charts["rates"].Series) != 2*bands {
-		t.Errorf("%d of %d curves have a band", bands, len(d.charts["rates"].Series))
+		t.Errorf("curves with a band = %d of %d curves, want half", bands, len(d.charts["rates"].Series))
 	}
 	some := d.charts["rates"].Series[1]
 	d.act(func() { d.app.SetModel("windows-10") })
 	d.predictedAll()
 	if more := d.charts["rates"].Series[1]; more.High[2]-more.Low[2] >= some.High[2]-some.Low[2] {
-		t.Errorf("with ten times the windows, the interval is %v to %v, no narrower than %v to %v", more.Low[2], more.High[2], some.Low[2], some.High[2])
+		t.Errorf("interval with ten times the windows = %v to %v, want a narrower interval than %v to %v", more.Low[2], more.High[2], some.Low[2], some.High[2])
 	}
 	d.act(func() { d.app.SetModel("none") })
 	d.predictedAll()
 	if n := len(d.charts["rates"].Series); n != bands {
-		t.Errorf("%d curves without a model", n)
+		t.Errorf("curves without a model = %d, want %d", n, bands)
 	}
 	d.act(func() { d.app.SetInterleave("time") })
 	d.predictedAll()
@@ -118,11 +118,11 @@ func TestCoresByWindows(t *testing.T) {
 	d.predictedAll()
 	d.wants("Misses with 4 cores")
 	if strings.Contains(d.html(), `id="processor"`) {
-		t.Error("the page offers processors for a division without times")
+		t.Error("the page offers processors for a division of work that predicts no times")
 	}
 	d.act(func() {
 		if d.app.predicted().Table("speedup") != nil || d.app.cores.failed != "" {
-			t.Errorf("the page shows times for a division without times; %s", d.app.cores.failed)
+			t.Errorf("the page shows times for a division of work that predicts no times (problem %q)", d.app.cores.failed)
 		}
 	})
 }
@@ -143,7 +143,7 @@ func TestKeepCores(t *testing.T) {
 	kept := d.app.Screen.Open
 	d.act(func() {
 		if d.app.cores.of != nil || d.app.cores.asker != nil {
-			t.Error("the prediction continues after the view was left")
+			t.Error("the page still computes predictions after the user left the view")
 		}
 	})
 	d.app.Navigate("#" + state.Screen{Open: one, Other: kept, Tab: state.TabThreads}.Hash())
@@ -155,11 +155,11 @@ func TestKeepCores(t *testing.T) {
 	d.act(func() {
 		table := d.app.besideMeasured()
 		if table == nil || table.Rows < 2 {
-			t.Fatal("no comparison of predicted and measured threads")
+			t.Fatal("there is no comparison of predicted and measured threads")
 		}
 		for i := range table.Rows {
 			if row := table.Row(i); row[0] == "L1" && row[2] != row[3] {
-				t.Errorf("equal threads differ in the first level: %q", row)
+				t.Errorf("row of the first level = %q, want equal numbers for equal threads", row)
 			}
 		}
 	})

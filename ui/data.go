@@ -211,8 +211,8 @@ func (c *Data) shades() []string {
 	return c.view().DataShades()
 }
 
-// where returns the address of the line that declares or allocates the data structure, in the Code
-// view.
+// where returns the URL, in the Code view, of the line that declares or allocates the data
+// structure.
 func (c *Data) where() string {
 	s := c.App.Screen.With(state.TabCode)
 	s.Place, s.Picked = attribution.Object, c.ranking().ID(c.place())+1

@@ -48,13 +48,13 @@ func TestData(t *testing.T) {
 	d.wants(`id="data"`, "Move to a second structure:", "kind, name (48 B).", "Members of particle over cache lines", `id="shade-L1_misses"`, "Members that are used together", "Memory blocks by allocation")
 	grid := d.grids["data"]
 	if rows, _ := grid.View(0, 3); grid.Selected != 0 || !strings.HasPrefix(rows[0][0], "all") || !strings.HasPrefix(rows[2][0], "grid") {
-		t.Errorf("the ranking is %q, row %d is selected", rows, grid.Selected)
+		t.Errorf("ranking = %q, selected row = %d; want all first and selected, and grid third", rows, grid.Selected)
 	}
 
 	ruler := d.matrixOf("fields")
 	if len(ruler.Rows) != 2 || len(ruler.Columns) != 64 || ruler.Names[0] != "x" || ruler.Names[63] != "name" || ruler.Values[0] != 12_000 || ruler.Values[104] != -1 ||
 		!strings.Contains(strings.ReplaceAll(ruler.Texts[24], "\u202f", " "), "vx (double, 8 B at offset 24): 12 000 loads, 1 000 stores, in 100 % of the visits") {
-		t.Errorf("the ruler is %+v", ruler)
+		t.Errorf("ruler = %+v, want two cache lines with the members of particle", ruler)
 	}
 	sum := func() (n float64) {
 		for _, v := range d.matrixOf("map").Values {
@@ -63,26 +63,27 @@ func TestData(t *testing.T) {
 		return n
 	}
 	if plot := d.matrixOf("map"); !plot.Zoom || sum() != 65_250 {
-		t.Errorf("the map has %v accesses in %d rows", sum(), len(plot.Rows))
+		t.Errorf("accesses in the map = %v in %d rows, want 65 250 and a map that can be zoomed", sum(), len(plot.Rows))
 	}
 	d.act(func() { d.app.ShadeBy("L1_misses") })
 	d.act(func() { d.app.drawCharts() })
 	if total := d.sum("members", "misses L1"); sum() != float64(total) || d.matrixOf("fields").Values[24] != 9_250 || d.lastSaid() != "L1 misses" {
-		t.Errorf("the map has %v misses, and the members have %d", sum(), total)
+		t.Errorf("misses in the map = %v, want the misses of the members, %d", sum(), total)
 	}
 	if s := state.ParseScreen(d.hash); s.Shade != "L1_misses" || s.Tab != state.TabData {
 		t.Errorf("hash %q", d.hash)
 	}
 
-	// The zoom of the map is in the URL, and Back undoes it. Another data structure is shown whole.
+	// The zoom of the map is in the URL, and Back undoes it. The map of a newly selected data
+	// structure is not zoomed.
 	part := state.Part{1, 2, 5, 60}
 	d.app.ZoomMap(part)
 	if got := d.matrixOf("map"); got.Part != part || !strings.Contains(d.hash, "zoom=map-rows:") || got.Zoomed(state.ParseScreen(d.hash)).Part != part {
-		t.Errorf("%+v is shown; hash %q", got.Part, d.hash)
+		t.Errorf("part of the map = %+v, hash = %q; want %+v in both", got.Part, d.hash, part)
 	}
 	d.back()
 	if got := d.matrixOf("map").Part; got != (state.Part{}) {
-		t.Errorf("after Back, %+v is shown", got)
+		t.Errorf("part of the map after Back = %+v, want the whole map", got)
 	}
 	d.app.ZoomMap(part)
 	d.app.ZoomMap(state.Part{})
@@ -100,7 +101,7 @@ func TestData(t *testing.T) {
 	d.about("grid")
 	d.wants("no structure is known for grid")
 	if d.app.PickRow("data", 99); d.app.Screen.Data == 0 {
-		t.Error("a row that does not exist was selected")
+		t.Error("PickRow selected a row that does not exist")
 	}
 	d.act(func() { d.app.SaveCSV("heap"); d.app.SaveCSV("data") })
 	heap := ""
@@ -110,6 +111,6 @@ func TestData(t *testing.T) {
 		}
 	}
 	if !strings.HasPrefix(heap, "name,kind,function,file,line,blocks,") || strings.Count(heap, "\n") != 3 {
-		t.Errorf("the exported table of memory blocks is %q", heap)
+		t.Errorf("exported table of memory blocks = %q, want 3 lines", heap)
 	}
 }

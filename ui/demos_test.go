@@ -45,42 +45,42 @@ func (d *desk) arrives(key string) {
 	}
 }
 
-// A link opens a demo in any browser, whether it contains the demo's name or is the address of the
-// open demo. The demo opens in the view that answers its question.
+// A link opens a demo in any browser, whether it contains the demo's name or is the URL of the open
+// demo. The demo opens in the view that answers its question.
 func TestDemoLinks(t *testing.T) {
 	demos := siteDemos(t)
 	d, fresh := newDesk(t), newDesk(t)
 	d.demos, fresh.demos = demos, demos
 	for i, demo := range demos {
 		if unread := state.Unread(demo.Opens); unread != nil {
-			t.Errorf("%s opens the screen %q, which has unreadable parts: %q", demo.Name, demo.Opens, unread)
+			t.Errorf("%s: the screen %q has unreadable parts: %q", demo.Name, demo.Opens, unread)
 		}
 		key := "demo-" + demo.Name
 		d.hash = "demo=" + demo.Name
 		d.app.Navigate("#" + d.hash)
 		d.arrives(key)
 		if want := "open=" + key + "&" + demo.Opens; d.hash != want {
-			t.Errorf("%s: the hash is %q, want %q", demo.Name, d.hash, want)
+			t.Errorf("%s: hash = %q, want %q", demo.Name, d.hash, want)
 		}
 		if page := d.html(); strings.Contains(page, `id="missing"`) || !strings.Contains(page, demo.Question) {
-			t.Errorf("%s opens on a view with nothing to show, or without its question", demo.Name)
+			t.Errorf("%s: the first view is empty or lacks the demo's question", demo.Name)
 		}
 		if len(d.history) > 0 {
-			t.Errorf("Back leads from %s to %q, want no entry in the history", demo.Name, d.history)
+			t.Errorf("%s: history = %q, want no entry", demo.Name, d.history)
 		}
 		if e := d.entries(); len(e) != i+1 {
-			t.Errorf("%s: %d analyses are kept", demo.Name, len(e))
+			t.Errorf("%s: kept analyses = %d, want %d", demo.Name, len(e), i+1)
 		}
 
 		if i%4 > 0 {
 			continue
 		}
-		// Open the address of the open demo in another browser.
+		// Open the URL of the open demo in a second browser.
 		link := state.Screen{Open: key, Tab: state.TabLocality, Preset: "i7-6700"}.Hash()
 		fresh.app.Navigate("#" + link)
 		fresh.arrives(key)
 		if fresh.hash != link {
-			t.Errorf("%s: the hash is %q, want %q", demo.Name, fresh.hash, link)
+			t.Errorf("%s: hash = %q, want %q", demo.Name, fresh.hash, link)
 		}
 	}
 	// The trace of a kept demo is available even in a page that was just loaded.
@@ -90,7 +90,7 @@ func TestDemoLinks(t *testing.T) {
 	d.arrives("demo-openmp-alone")
 	d.act(func() {
 		if !d.app.CanRepeat() || !d.app.canPredict() {
-			t.Error("the trace of a kept demo is not available")
+			t.Error("CanRepeat() or canPredict() = false for a kept demo")
 		}
 	})
 	d.app.Navigate("#demo=matmul-naive&cell=3x99")
@@ -99,7 +99,7 @@ func TestDemoLinks(t *testing.T) {
 	d.arrives("demo-matmul-naive")
 	until(t, func() bool { return strings.Contains(d.html(), `id="diagnosis"`) })
 	if s := d.app.Screen; s.Tab != state.TabDiagnosis || s.Levels != nil || s.Preset != "i7-6700" || len(d.entries()) != len(demos) {
-		t.Errorf("a link with settings of its own opens %+v; %d analyses are kept", s, len(d.entries()))
+		t.Errorf("screen of a link with its own settings = %+v, kept analyses = %d; want the Diagnosis view with i7-6700", s, len(d.entries()))
 	}
 
 	// Compare two demos.
@@ -109,7 +109,7 @@ func TestDemoLinks(t *testing.T) {
 	pair.app.Navigate("#" + link)
 	until(t, func() bool { return strings.Contains(pair.html(), `id="differences"`) })
 	if pair.hash != link || len(pair.entries()) != 2 {
-		t.Errorf("the hash is %q, want %q; %d analyses are kept", pair.hash, link, len(pair.entries()))
+		t.Errorf("hash = %q, want %q; kept analyses = %d, want 2", pair.hash, link, len(pair.entries()))
 	}
 
 	// The trace of this demo does not exist.
@@ -128,7 +128,7 @@ func TestDemoLinks(t *testing.T) {
 	})
 	d.wants("a demo that does not exist, “matmul”", "matmul-naive, matmul-blocked, array-list")
 	if d.app.Screen.Open != "" || d.hash != "" {
-		t.Errorf("the screen is %+v, the hash %q", d.app.Screen, d.hash)
+		t.Errorf("screen = %+v, hash = %q; want the first screen", d.app.Screen, d.hash)
 	}
 }
 
@@ -140,12 +140,12 @@ func TestDemoWithSettings(t *testing.T) {
 	d.app.Offer(demoItem())
 	key := d.app.Screen.Open
 	if !strings.HasPrefix(key, "demo-"+naive+"-") {
-		t.Errorf("the key is %q", key)
+		t.Errorf("key of a demo with settings = %q, want a key with a hash", key)
 	}
 	d.settings.LineBytes = nil
 	d.app.Offer(demoItem())
 	if now := d.app.Screen.Open; now != "demo-"+naive || len(d.entries()) != 2 {
-		t.Errorf("the key is %q, %d analyses are kept", now, len(d.entries()))
+		t.Errorf("key of a demo = %q, kept analyses = %d; want %q and 2", now, len(d.entries()), "demo-"+naive)
 	}
 	if err := d.store.Delete(key); err != nil {
 		t.Fatal(err)

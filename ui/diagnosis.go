@@ -114,11 +114,11 @@ func (c *Diagnosis) toggle() {
 	c.App.goTo(s, true)
 }
 
-// hrefOf returns the address of a view of the result.
+// hrefOf returns the URL of a view of the result.
 func (a *App) hrefOf(t state.Tab) string { return "#" + a.Screen.With(t).Hash() }
 
-// hrefOfLine returns the address of a source line in the Code view, or of the Caches view if file
-// is "".
+// hrefOfLine returns the URL of a source line in the Code view, or of the Caches view if file is
+// "".
 func (a *App) hrefOfLine(file string, line uint32) string {
 	if file == "" {
 		return a.hrefOf(state.TabCaches)
@@ -132,7 +132,8 @@ func (a *App) hrefOfLine(file string, line uint32) string {
 	return "#" + s.Hash()
 }
 
-// hrefOfPlace returns the address of a source line in the Code view, by the ID of its row in the ranking.
+// hrefOfPlace returns the URL of a source line in the Code view. id is the ID of the line's row in
+// the ranking.
 func (a *App) hrefOfPlace(id int) string {
 	s := a.Screen.SummedIn(attribution.Line).With(state.TabCode)
 	s.Picked = id + 1

@@ -54,14 +54,14 @@ func TestEventsAreReadAsJSON(t *testing.T) {
 		}
 		read := map[string]any{}
 		if err := vjson.Unmarshal(text, &read); err != nil || !reflect.DeepEqual(read, event) {
-			t.Fatalf("%s was read as %#v, %v", text, read, err)
+			t.Fatalf("vjson.Unmarshal(%s) = %#v, %v, want %#v", text, read, err, event)
 		}
 		again := map[string]any{}
 		if text, err = vjson.Marshal(event); err != nil {
 			t.Fatal(err)
 		}
 		if err := json.Unmarshal(text, &again); err != nil || !reflect.DeepEqual(again, event) {
-			t.Fatalf("%#v was written as %s, %v", event, text, err)
+			t.Fatalf("vjson.Marshal(%#v) = %s, which encoding/json reads differently (error %v)", event, text, err)
 		}
 	})
 }

@@ -69,7 +69,7 @@ func TestMaliciousNames(t *testing.T) {
 				for _, cells := range rows {
 					for _, cell := range cells {
 						if len(cell) > state.MostText {
-							t.Fatalf("%s: a cell has %d bytes", id, len(cell))
+							t.Fatalf("%s: length of a cell = %d bytes, want at most %d", id, len(cell), state.MostText)
 						}
 					}
 				}
@@ -81,18 +81,18 @@ func TestMaliciousNames(t *testing.T) {
 				t.Fatal(err)
 			}
 			if strings.Contains(out.String(), "<img src=x") || strings.Contains(out.String(), "<script>") {
-				t.Errorf("%v: markup in a name became markup of the page", tab)
+				t.Errorf("%v: the page does not escape the markup in a name", tab)
 			}
 			for _, text := range strings.FieldsFunc(out.String(), func(r rune) bool { return r == '<' || r == '>' }) {
 				if len(html.UnescapeString(text)) > 2*state.MostText {
-					t.Fatalf("%v: a text has %d bytes: %s", tab, len(text), text[:100])
+					t.Fatalf("%v: length of a text = %d bytes, want at most %d: %s", tab, len(text), 2*state.MostText, text[:100])
 				}
 			}
 			seen += strings.Count(out.String(), "onerror=alert")
 		}
 	}
 	if seen == 0 {
-		t.Error("no name was shown")
+		t.Error("no table showed a name")
 	}
 }
 
@@ -103,21 +103,21 @@ func TestFitFillsContainers(t *testing.T) {
 	empty, drawn := addElement(parent, "div\x00class\x00slot threads-on"), addElement(parent, "sg-chart")
 	Fit(&vugu.BuildResults{Out: &vugu.BuildOut{Out: []*vugu.VGNode{parent}}})
 	if empty.FirstChild == nil || drawn.FirstChild != nil {
-		t.Errorf("the first child of the container is %v, and that of the element that scripts fill is %v", empty.FirstChild, drawn.FirstChild)
+		t.Errorf("first child of the empty container = %v, first child of sg-chart = %v; want a text and nil", empty.FirstChild, drawn.FirstChild)
 	}
 }
 
 func TestFit(t *testing.T) {
 	for _, text := range []string{"", "short", strings.Repeat("x", state.MostText)} {
 		if got := state.Fit(text); got != text {
-			t.Errorf("a text of %d bytes became one of %d", len(text), len(got))
+			t.Errorf("Fit(text of %d bytes) = text of %d bytes, want the same text", len(text), len(got))
 		}
 	}
 	for _, letter := range []string{"x", "é", "漢", "&amp;", "&#34;"} {
 		got := state.Fit(strings.Repeat(letter, state.MostText+1))
 		letters, tail, _ := strings.Cut(got, "…")
 		if len(got) > state.MostText || strings.Trim(letters, letter) != "" || len(letters)%len(letter) != 0 || !strings.HasSuffix(tail, " bytes)") {
-			t.Errorf("a text of many %q ends with %q", letter, got[len(got)-40:])
+			t.Errorf("Fit(repeated %q) ends with %q, want whole letters and the length", letter, got[len(got)-40:])
 		}
 	}
 }

@@ -39,7 +39,7 @@ func TestLoops(t *testing.T) {
 		"0 +8 +256", "7.76 KiB", `id="loops-counted"`, "No line is evicted")
 	grid := d.grids["loops"]
 	if grid.Rows != 3 || !slices.Equal(grid.Depths, []int{1, 2, 3}) || grid.Selected != 2 {
-		t.Fatalf("the tree is %+v", grid)
+		t.Fatalf("tree = %+v, want three nested loops with the innermost loop selected", grid)
 	}
 	rows, marks := grid.View(0, 3)
 	if rows[2][0] != "1.1.1 · matmul-naive.c:20" || rows[2][1] != "main" || rows[2][2] != "32" || rows[2][3] != "1\u202f024" || marks[2] != "most" {
@@ -52,7 +52,7 @@ func TestLoops(t *testing.T) {
 		t.Errorf("hash %q", d.hash)
 	}
 	if d.app.PickRow("loops", 99); d.app.Screen.Loop != 2 {
-		t.Error("a row that does not exist was selected")
+		t.Error("PickRow selected a row that does not exist")
 	}
 
 	// The sum over all loops equals the misses of the hierarchy.
@@ -78,7 +78,7 @@ func TestLoops(t *testing.T) {
 	d.wants("33 920", "Which array evicts which in L1", "class in L1", "ALWAYS_MISS")
 	rows, _ = d.grids["loops"].View(0, 1)
 	if rows[0][6] != "33\u202f920" {
-		t.Errorf("the nest misses %q", rows[0])
+		t.Errorf("row of the nest = %q, want 33 920 misses", rows[0])
 	}
 
 	d.act(func() { d.app.SaveCSV("loops"); d.app.SaveCSV("arrays") })
@@ -107,7 +107,7 @@ func TestLoopsOnRequest(t *testing.T) {
 	d.wants(`id="loops-counted"`)
 	// The results of the earlier analysis are kept.
 	if p := d.app.result.Profile; p.Locality[0].Sets == nil {
-		t.Error("the results of other analyses are lost")
+		t.Error("the result lacks the table of sets of the earlier analysis")
 	}
 }
 
@@ -134,7 +134,7 @@ func TestLoopsCountOnce(t *testing.T) {
 	first := d.app.loops()
 	d.act(func() { d.app.goTo(d.app.Screen, true) })
 	if d.app.loops() != first || !d.rests() {
-		t.Error("the misses were counted again")
+		t.Error("the page counted the misses again for an unchanged screen")
 	}
 	d.act(func() { d.app.SetSize(1, 1<<20); d.app.result.Profile = new(profile.Profile) })
 	until(t, func() (yes bool) {
@@ -152,8 +152,8 @@ func (d *desk) tried() {
 	})
 }
 
-// The user can try changes to a nest by name, have some proposed, count them for other caches,
-// and discard them.
+// The user can try changes to a nest by name, search for changes, count their misses for other
+// caches, and discard the changes.
 func TestLoopChanges(t *testing.T) {
 	d := newDesk(t)
 	folded(t, d)
@@ -191,7 +191,7 @@ func TestLoopChanges(t *testing.T) {
 		return n
 	}
 	if n := rows(); n != 2*3 {
-		t.Errorf("%d rows, want 6 for two changes and three levels", n)
+		t.Errorf("rows = %d, want 6 for two changes and three levels", n)
 	}
 	first := ""
 	d.act(func() { first = d.app.changeTable("tried-1").Row(0)[2] })
@@ -199,13 +199,13 @@ func TestLoopChanges(t *testing.T) {
 	d.tried()
 	d.act(func() {
 		if now := d.app.changeTable("tried-1").Row(0)[2]; now == first {
-			t.Errorf("with half of the cache there are still %s misses", now)
+			t.Errorf("misses with half of the cache = %s, want a different number", now)
 		}
 	})
 	d.act(d.app.ForgetChanges)
 	d.act(func() {
 		if d.app.changeTable("tried-1") != nil || d.app.changeTable("proposed") != nil {
-			t.Error("tables of discarded changes remain")
+			t.Error("the page still has the tables of discarded changes")
 		}
 	})
 	// A search that the user ends leaves no proposals.
@@ -213,13 +213,13 @@ func TestLoopChanges(t *testing.T) {
 	d.tried()
 	d.act(func() {
 		if d.app.changeTable("proposed") != nil {
-			t.Error("proposals from a search that the reader ended")
+			t.Error("the page shows proposals from a search that the user ended")
 		}
 	})
 }
 
-// A loop that several threads run is one row. The loops of each thread are folded below it, and have
-// the same sum.
+// A loop that several threads run is one row. The loops of each thread are folded below this row,
+// and their numbers add up to the row's numbers.
 func TestLoopsOfThreads(t *testing.T) {
 	d := newDesk(t)
 	ring, err := os.ReadFile("../site/demos/ring.sgt")
@@ -237,7 +237,7 @@ func TestLoopsOfThreads(t *testing.T) {
 		t.Helper()
 		i := slices.IndexFunc(rows, func(cells []string) bool { return strings.HasPrefix(cells[0], label+" · ") })
 		if i < 0 {
-			t.Fatalf("loop %s is not in %q", label, rows)
+			t.Fatalf("the table has no loop %s: %q", label, rows)
 		}
 		return i
 	}
@@ -250,21 +250,21 @@ func TestLoopsOfThreads(t *testing.T) {
 	}
 	all, head := row("2+"), row("2+")+1
 	if grid.Depths[head] != 2 || !grid.Folded[head] || grid.Folded[all] || rows[head][0] != "each thread and time slice" {
-		t.Errorf("the row below %q is %q", rows[all], rows[head])
+		t.Errorf("row below %q = %q, want a folded row for each thread and time slice", rows[all], rows[head])
 	}
 	references, misses := 0, 0
 	for _, label := range []string{"2", "3", "4", "5"} {
 		if grid.Depths[row(label)] != 3 {
-			t.Errorf("loop %s has the depth %d", label, grid.Depths[row(label)])
+			t.Errorf("depth of loop %s = %d, want 3", label, grid.Depths[row(label)])
 		}
 		references, misses = references+number(row(label), 4), misses+number(row(label), 6)
 	}
 	if references != number(all, 4) || misses != number(all, 6) || misses == 0 {
-		t.Errorf("the loops of the threads have %d references and %d misses, and the row of their sum is %q", references, misses, rows[all])
+		t.Errorf("sum over the threads' loops = %d references and %d misses, want the numbers of the row above, %q", references, misses, rows[all])
 	}
 	for i := range grid.Rows { // nests are in descending order of misses
 		if grid.Depths[i] == 1 && i > 0 && number(0, 6) < number(i, 6) {
-			t.Errorf("%q is before %q", rows[0], rows[i])
+			t.Errorf("row %q is before row %q, want a descending order of misses", rows[0], rows[i])
 		}
 	}
 
@@ -272,11 +272,11 @@ func TestLoopsOfThreads(t *testing.T) {
 	d.wants("Loop 2+, ring.c:27, pass_on", "as 4 loops of 4 threads", "Arrays of loop 2+")
 	id := d.app.Screen.Loop
 	if d.app.PickRow("loops", head); d.app.Screen.Loop != id {
-		t.Error("a row that is no loop was selected")
+		t.Error("PickRow selected a row that is not a loop")
 	}
 	d.app.PickRow("loops", row("4"))
 	d.wants("Loop 4, ring.c:27, pass_on", "What if nest 4 were different")
 	if n := d.app.Screen.Loop; n != 4 { // in the order of the run, as in older links
-		t.Errorf("loop 4 has the number %d in the URL", n)
+		t.Errorf("number of loop 4 in the URL = %d, want 4", n)
 	}
 }

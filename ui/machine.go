@@ -291,9 +291,9 @@ func describes(name string) bool {
 	return false
 }
 
-// takeMachine opens a file as the description of a hierarchy, and reports whether the file was one.
-// It opens the file only in a view that uses a hierarchy, and only if the user chose the file for
-// this purpose or its name shows that it describes a hierarchy. It may block.
+// takeMachine opens a file as the description of a hierarchy, and reports whether the file was such
+// a description. It opens the file only in a view that uses a hierarchy, and only if the user chose
+// the file for this purpose or its name shows that it describes a hierarchy. It may block.
 func (a *App) takeMachine(file File) (taken bool) {
 	a.update(func() {
 		taken = a.result != nil && a.result.View != nil && a.Screen.Tab == state.TabCaches &&

@@ -11,14 +11,14 @@ import (
 )
 
 // Each thread runs on its own core unless the user puts all threads on one core. The answers, the
-// overview, exports, comparisons and the address follow this choice.
+// overview, exports, comparisons and the URL follow this choice.
 func TestThreadsRunOnCores(t *testing.T) {
 	d := at(t, "false-sharing", state.TabCaches)
 	d.act(func() { d.app.SetPreset("i7-4770K") })
 	d.wants("4 threads, each on its own core; L1 and L2 private, L3 shared by 4 cores", `id="threads-on-choice"`, "Threads that share a private cache",
 		`<dd class="misses">8 707</dd>`, `<td class="number">8 189</td>`, `id="table-by-core"`)
 	if strings.Contains(d.html(), "assumes that all threads") {
-		t.Error("the page says that threads ran on one core")
+		t.Error("the page says that it assumes one core for all threads")
 	}
 	d.app.Navigate(facts(d.app.Screen))
 	d.wants("35.4 % of accesses miss in L1, 8 707; another core&#39;s store to the line causes 8 189 of these misses", "false-sharing.c:31")
@@ -37,20 +37,20 @@ func TestThreadsRunOnCores(t *testing.T) {
 	d.act(func() { d.app.PlaceThreads("one-core") })
 	d.wants("4 threads, all on one core", "2.09 % of accesses miss in L1, 515.")
 	if !strings.Contains(d.hash, "threads=one-core") || state.ParseScreen(d.hash).Threads != hierarchy.OnOneCore {
-		t.Errorf("the address is %s", d.hash)
+		t.Errorf("hash = %s, want threads=one-core", d.hash)
 	}
 	exports(`"misses": 515,`)
 	d.app.Navigate("#" + d.app.Screen.With(state.TabCaches).Hash())
 	d.wants(`<dd class="misses">515</dd>`)
 	if page := d.html(); strings.Contains(page, `class="coherence"`) || strings.Contains(page, `id="table-by-core"`) {
-		t.Error("there are coherence misses on one core")
+		t.Error("the page shows coherence misses with all threads on one core")
 	}
 
 	// The two placements can be compared.
 	d.act(func() { d.app.KeepBeside(false); d.app.PlaceThreads("") })
 	d.wants(`id="table-against"`, "8 707")
 	if b := state.ParseScreen(d.hash).Beside; !slices.Contains(b, "threads=one-core") {
-		t.Errorf("B is %q", b)
+		t.Errorf("B = %q, want threads=one-core in it", b)
 	}
 }
 
@@ -66,12 +66,12 @@ func TestComparedOnCores(t *testing.T) {
 	d.act(func() { d.app.PlaceThreads("one-core") })
 	d.wants("4 threads, all on one core", "515", "517")
 	if strings.Contains(d.html(), "8 189") {
-		t.Error("there are coherence misses on one core")
+		t.Error("the page shows coherence misses with all threads on one core")
 	}
 }
 
 // A level that several cores share needs a common stack of these cores. If the profile has no such
-// stack, the page reports this, and offers another analysis with these groups.
+// stack, the page reports this, and offers to analyse the trace again with these groups.
 func TestGroupsForHierarchy(t *testing.T) {
 	d := newDesk(t)
 	text := "addr,rw,size,tid\n"
@@ -85,11 +85,11 @@ func TestGroupsForHierarchy(t *testing.T) {
 	d.act(func() { d.app.SetPreset("i7-4770K") })
 	d.wants("L3 is shared by 4 cores and the threads run on 5", "3,4,5,6/7", `id="groups-missing"`)
 	if page := d.html(); strings.Contains(page, "--domains") {
-		t.Error("the page names an option of the command")
+		t.Error("the page names the option --domains of the command")
 	}
 	d.act(func() { d.app.PlaceThreads("one-core") })
 	if problem := d.app.answer().Problem; problem != "" {
-		t.Errorf("with all threads on one core there is no answer: %s", problem)
+		t.Errorf("problem with all threads on one core = %s, want none", problem)
 	}
 	d.act(func() { d.app.PlaceThreads("") })
 	before := d.app.result
@@ -100,6 +100,6 @@ func TestGroupsForHierarchy(t *testing.T) {
 	})
 	d.act(func() { d.app.SetPreset("i7-4770K") })
 	if a := d.app.answer(); a.Problem != "" || len(a.Prediction.Cores) != 5 {
-		t.Errorf("after the second analysis there is no answer: %+v", a)
+		t.Errorf("answer after the second analysis = %+v, want 5 cores and no problem", a)
 	}
 }

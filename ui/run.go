@@ -369,7 +369,7 @@ func (a *App) keptFile(item Item) (key string) {
 
 // keyFor returns a key that depends on the file and the settings of its analysis. If the user drops
 // the same file again, the interrupted analysis is found under this key. If the key belongs to a
-// complete analysis, keyFor returns another key, so that no result is replaced.
+// complete analysis, keyFor returns a different key, so that no result is replaced.
 func (a *App) keyFor(item Item, spec analysis.Spec) (key string, resume bool) {
 	base := fileKey(item.File, spec)
 	taken := map[string]profile.EntryState{}
@@ -417,7 +417,7 @@ func (a *App) freeName(name string) string {
 	return free
 }
 
-// receive handles one message and reports whether it was the last one.
+// receive handles one message and reports whether it was the last message.
 func (a *App) receive(m workers.Message) (last bool) {
 	switch m.Type {
 	case workers.TypeProgress:

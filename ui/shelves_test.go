@@ -68,12 +68,12 @@ func TestSweep(t *testing.T) {
 	release := other.app.Tabs.Own("running")
 	d.app.Sweep()
 	if !slices.Equal(shelves.deleted, []string{"finished", "deleted"}) {
-		t.Errorf("deleted %q", shelves.deleted)
+		t.Errorf("deleted spill stores = %q, want finished and deleted", shelves.deleted)
 	}
 	release()
 	d.app.Sweep()
 	if !slices.Equal(shelves.keys, []string{"interrupted"}) {
-		t.Errorf("keys left: %q", shelves.keys)
+		t.Errorf("remaining spill stores = %q, want interrupted", shelves.keys)
 	}
 	d.app.reload()
 	d.wants(`id="storage-outside"`, "stacks spilled to disk")

@@ -206,12 +206,12 @@ func TestStopWatching(t *testing.T) {
 	second.act(second.app.Cancel) // the button is pressed twice
 	<-ended[1]
 	if second.app.Screen.Open != "" || !second.first {
-		t.Errorf("the screen is %+v", second.app.Screen)
+		t.Errorf("screen after Cancel = %+v, want the first screen", second.app.Screen)
 	}
 	second.app.Refresh()
 	second.wants("running in another tab")
 	if page := second.html(); strings.Contains(page, "resume a.lackey") || strings.Contains(page, "delete a.lackey") {
-		t.Errorf("an analysis that is running in another tab can be resumed or deleted:\n%s", page)
+		t.Errorf("the page offers to resume or delete an analysis that is running in another tab:\n%s", page)
 	}
 	<-ended[0]
 	until(t, func() bool { return strings.Contains(second.html(), `id="open-`) })
@@ -290,12 +290,12 @@ func TestOneClickResumes(t *testing.T) {
 	k.Keep("of an analysis that is gone", File{})
 	d.app.Refresh()
 	if len(k.Keys()) != 1 {
-		t.Errorf("files of %q are still remembered", k.Keys())
+		t.Errorf("keys of stored handles = %q, want 1", k.Keys())
 	}
 	d.act(func() { d.app.GoOn(d.app.Rows()[0]) })
 	until(t, func() bool { return d.entries()[0].State == profile.EntryComplete })
 	if e := d.entries(); d.picked != 0 || len(e) != 1 || e[0].Digest != digestOfText(t) {
-		t.Errorf("the file picker was opened %d times; kept %+v", d.picked, e)
+		t.Errorf("opened file pickers = %d, kept analyses = %+v; want none and one complete analysis", d.picked, e)
 	}
 	until(t, func() bool { return len(k.Keys()) == 0 })
 }
@@ -306,7 +306,7 @@ func TestFileAccessDenied(t *testing.T) {
 	d.act(func() { d.app.GoOn(d.app.Rows()[0]) })
 	until(t, func() bool { return strings.Contains(d.html(), "could not be opened again (not allowed)") })
 	if strings.Contains(d.html(), "may ask whether") {
-		t.Error("the page still asks for permission")
+		t.Error("the page still says that the browser may ask for permission")
 	}
 	d.act(func() { d.app.GoOn(d.app.Rows()[0]) })
 	if d.picked != 1 {

@@ -59,46 +59,46 @@ func TestThreadsView(t *testing.T) {
 	d.wants(`id="chart-cores"`, `id="table-own"`, `id="table-shared"`, `id="table-change"`, `id="stack-coherent"`,
 		html.EscapeString(threads.OwnSentence(48<<10)), `id="core-chip-0"`, "another cache")
 	if n := len(threads.Cores); n < 2 || len(d.charts["cores"].Series) != n || len(d.charts["core-1"].Series) != 3 {
-		t.Fatalf("%d cores, charts %v", n, d.charts)
+		t.Fatalf("cores = %d, charts = %v; want a curve for each core, and three curves of core 1", n, d.charts)
 	}
 	private := d.charts["cores"]
 	d.act(func() { d.app.ShowStack(state.CoherentStack) })
 	if c := d.charts["cores"]; c.Title == private.Title || c.Summary != d.lastSaid() || !strings.Contains(c.Summary, "had invalidated the line") {
-		t.Errorf("coherent curves: %q, said %q", c.Title, d.lastSaid())
+		t.Errorf("title of the coherent curves = %q, announcement = %q", c.Title, d.lastSaid())
 	}
 	d.act(func() { d.app.ShowStack(state.PrivateStack) })
 	if d.app.Screen.Stack != "" || d.charts["cores"].Title != private.Title {
-		t.Errorf("after the return to the private stack, the screen is %+v", d.app.Screen)
+		t.Errorf("screen after the return to the private stack = %+v, want the default stack", d.app.Screen)
 	}
 	d.act(func() { d.app.goTo(d.app.Screen.Toggle("cores"), true) })
 	d.wants(`id="table-cores"`, ">private<")
 }
 
-// The chosen sizes appear in the sentence, the table, the announcement and the address.
+// The chosen sizes appear in the sentence, the table, the announcement and the URL.
 func TestThreadsSizes(t *testing.T) {
 	d := at(t, "openmp-stencil", state.TabThreads)
 	before := d.sum("own", "misses")
 	d.act(func() { d.app.SetOwn(1 << 10) })
 	if after := d.sum("own", "misses"); after <= before {
-		t.Errorf("%d misses with 1 KiB, %d with 48 KiB", after, before)
+		t.Errorf("misses with 1 KiB = %d, want more than %d with 48 KiB", after, before)
 	}
 	d.wants("With 1 KiB for each thread", `aria-valuetext="1 KiB"`)
 	if !strings.HasPrefix(strings.ReplaceAll(d.lastSaid(), "\u202f", " "), "With 1 KiB for each thread") || state.ParseScreen(d.hash).OwnBytes != 1<<10 {
 		t.Errorf("said %q, hash %q", d.lastSaid(), d.hash)
 	}
 	if own := d.sum("own", "cold") + d.sum("own", "capacity, conflict") + d.sum("own", "coherence"); own != d.sum("own", "misses") {
-		t.Errorf("the causes of misses add up to %d", own)
+		t.Errorf("sum of the misses by cause = %d, want %d", own, d.sum("own", "misses"))
 	}
 	d.act(func() { d.app.SetShared(2 << 10) })
 	d.wants("In shared caches of 2 KiB, the threads miss")
 	few := d.sum("shared", "misses")
 	d.act(func() { d.app.SetShared(1 << 20) })
 	if more := d.sum("shared", "misses"); more >= few {
-		t.Errorf("%d misses with 1 MiB, %d with 2 KiB", more, few)
+		t.Errorf("misses with 1 MiB = %d, want fewer than %d with 2 KiB", more, few)
 	}
 	d.act(func() { d.app.SetOwn(77) }) // not a multiple of the line size
 	if d.app.ownBytes() != 64 {
-		t.Errorf("77 bytes are rounded to %d", d.app.ownBytes())
+		t.Errorf("ownBytes() = %d for 77 bytes, want 64", d.app.ownBytes())
 	}
 }
 
@@ -108,7 +108,7 @@ func TestThreadsGroups(t *testing.T) {
 	d := at(t, "ring", state.TabThreads)
 	cores := len(d.app.threads().Cores)
 	if cores < 4 {
-		t.Fatalf("the demo has %d threads", cores)
+		t.Fatalf("threads of the demo = %d, want at least 4", cores)
 	}
 	d.act(func() { d.app.SetShared(2 << 10) })
 	d.act(func() { d.app.MoveCore(2, 1) })
@@ -121,11 +121,11 @@ func TestThreadsGroups(t *testing.T) {
 	d.act(d.app.Repeat)
 	d.await(func() bool { return d.app.run == nil && d.app.Screen.Open != before })
 	if page := d.html(); strings.Contains(page, `id="groups-unknown"`) {
-		t.Error("the groups are unknown after an analysis with them")
+		t.Error("the page says that the groups are unknown after an analysis with these groups")
 	}
 	d.wants("In shared caches of 2 KiB, the threads miss", `id="group-3"`)
 	if s := d.app.Screen; s.Groups != "0-0-1-1" || s.Tab != state.TabThreads || s.SharedBytes != 2<<10 {
-		t.Errorf("after the analysis: %+v", s)
+		t.Errorf("screen after the analysis = %+v, want the Threads view with the groups 0-0-1-1", s)
 	}
 	domains := d.app.result.Profile.Sharing[0].Domains
 	if len(domains) != 3 || len(domains[1].Cores) != 2 {
@@ -136,7 +136,7 @@ func TestThreadsGroups(t *testing.T) {
 		d.act(func() { d.app.MoveCore(core, cores) })
 	}
 	if page := d.html(); strings.Contains(page, `id="groups-unknown"`) || d.app.Screen.Groups != "0-1-2-3" {
-		t.Errorf("groups %q are unknown", d.app.Screen.Groups)
+		t.Errorf("groups = %q, want the known groups 0-1-2-3", d.app.Screen.Groups)
 	}
 }
 
@@ -146,11 +146,11 @@ func TestCommunicationView(t *testing.T) {
 	d.wants(`id="chart-flows"`, `id="table-pairs"`, `id="table-classes"`, `id="false-sentence"`, `id="source-sentence"`, c.Sentence(), "To see the source locations behind a cell")
 	all := d.sum("flows", "transfers")
 	if all == 0 || d.sum("pairs", "transfers") != all {
-		t.Errorf("the flows have %d transfers, the pairs of source locations %d", all, d.sum("pairs", "transfers"))
+		t.Errorf("transfers of the flows = %d, transfers of the pairs of source locations = %d; want equal numbers", all, d.sum("pairs", "transfers"))
 	}
 	d.act(func() { d.app.ShowMeasure(state.FlowBytes) })
 	if !strings.HasPrefix(d.matrixOf("flows").Title, "Bytes") || d.app.measure() != state.FlowBytes {
-		t.Errorf("the title of the matrix is %q", d.matrixOf("flows").Title)
+		t.Errorf("title of the matrix = %q, want Bytes", d.matrixOf("flows").Title)
 	}
 	d.act(func() { d.app.ShowGranule(1) })
 	d.act(func() { d.app.goTo(d.app.Screen.Toggle("flows"), true) })
@@ -178,7 +178,7 @@ func TestFlowsByWindow(t *testing.T) {
 		sum += d.sum("flows", "events")
 	}
 	if sum != all || !strings.Contains(d.lastSaid(), "This window covers references") {
-		t.Errorf("the windows have %d events, the run has %d; said %q", sum, all, d.lastSaid())
+		t.Errorf("events of the windows = %d, want the events of the run, %d; announcement = %q", sum, all, d.lastSaid())
 	}
 	d.wants(`id="flow-window"`, strconv.Itoa(windows)+" of "+strconv.Itoa(windows))
 	d.act(func() { d.app.ShowGranule(2) }) // windows count only words
@@ -196,22 +196,22 @@ func TestPickFlow(t *testing.T) {
 	d.app.PickFlow(row, column)
 	d.wants("Thread " + strconv.Itoa(int(flow.From)) + " to thread " + strconv.Itoa(int(flow.To)) + ": ")
 	if m := d.matrixOf("flows"); m.Row != row || m.Column != column || d.lastSaid() == "" {
-		t.Errorf("the selected cell of the matrix is %d, %d", m.Row, m.Column)
+		t.Errorf("selected cell of the matrix = %d, %d, want %d, %d", m.Row, m.Column, row, column)
 	}
 	if got := d.sum("pairs", "transfers"); got != flow.Transfers {
-		t.Errorf("the pairs of source locations of a flow of %d transfers have %d", flow.Transfers, got)
+		t.Errorf("transfers of the flow's pairs of source locations = %[2]d, want %[1]d", flow.Transfers, got)
 	}
 	if s := state.ParseScreen(d.hash); s.Flow != [2]int{row + 1, column + 1} {
 		t.Errorf("hash %q", d.hash)
 	}
 	d.app.PickFlow(row, column)
 	if d.sum("pairs", "transfers") != all || d.app.Screen.Flow != [2]int{} {
-		t.Errorf("after deselecting, %+v is selected", d.app.Screen.Flow)
+		t.Errorf("selected cell after deselecting = %+v, want none", d.app.Screen.Flow)
 	}
 	d.app.Navigate("#" + d.app.Screen.With(state.TabThreads).Hash())
 	d.app.PickFlow(0, 1) // this tab has no matrix
 	if d.app.Screen.Flow != [2]int{} {
-		t.Error("a cell was selected on a tab without a matrix")
+		t.Error("PickFlow selected a cell in a view without a matrix")
 	}
 }
 
@@ -233,12 +233,12 @@ func TestOwners(t *testing.T) {
 	c := d.app.communication()
 	list := c.Objects()
 	if len(list) < 2 {
-		t.Fatalf("%d data structures have owners", len(list))
+		t.Fatalf("data structures with owners = %d, want at least 2", len(list))
 	}
 	d.wants(`id="owner-object"`, `id="chart-owners"`, c.OwnerName(list[0]))
 	d.act(func() { d.app.ShowOwners(list[1]) })
 	if m := d.matrixOf("owners"); m.Title != c.OwnerMap(list[1]).Title || d.lastSaid() != m.Summary || len(m.Letters) < 2 {
-		t.Errorf("owners of %q, said %q", m.Title, d.lastSaid())
+		t.Errorf("title of the owners = %q, announcement = %q; want the second data structure", m.Title, d.lastSaid())
 	}
 	d.act(func() { d.app.goTo(d.app.Screen.Toggle("owners"), true) })
 	d.wants(`id="table-owners"`, "used most by")
@@ -259,7 +259,7 @@ func TestFalseSharingNamed(t *testing.T) {
 	d.wants(`id="finding-false-sharing"`, `id="finding-coherence"`, `id="finding-flow"`)
 	d = at(t, "ring", state.TabCommunication)
 	if page := d.html(); len(d.app.communication().FalseFindings()) == 0 && !strings.Contains(page, "No false sharing") {
-		t.Error("the page of the ring demo does not say that there is no false sharing")
+		t.Error("the page does not say that the ring demo has no false sharing")
 	}
 }
 
@@ -268,7 +268,7 @@ func TestThreadsMissing(t *testing.T) {
 	p := &profile.Profile{Totals: profile.Totals{Threads: []uint32{1, 2}}}
 	for tab, want := range map[state.Tab]string{state.TabThreads: "“sharing” was not among the analyses", state.TabCommunication: "written by an earlier version of stackglass"} {
 		if why := tab.Missing(p); !strings.Contains(why, want) {
-			t.Errorf("%s of two threads: %q", tab.Name(), why)
+			t.Errorf("%s of two threads: reason = %q, want %q in it", tab.Name(), why, want)
 		}
 	}
 	d := newDesk(t)
@@ -297,7 +297,7 @@ func TestCompareThreads(t *testing.T) {
 		t.Errorf("said %q", d.lastSaid())
 	}
 	if a, b := d.sum("own-compared", "coherence_a"), d.sum("own-compared", "coherence_b"); a == 0 || b >= a {
-		t.Errorf("%d coherence misses with counters in one line, %d with counters in separate lines", a, b)
+		t.Errorf("coherence misses with counters in one line = %d, in separate lines = %d; want fewer in separate lines", a, b)
 	}
 	d.act(func() { d.app.SetShared(64) })
 	d.wants("A: In shared caches of 64 B, the threads miss", "B: In shared caches of 64 B, the threads miss")
@@ -307,7 +307,7 @@ func TestCompareThreads(t *testing.T) {
 	d.app.Navigate("#" + d.app.Screen.With(state.TabCommunication).Hash())
 	d.wants(`id="table-flows-compared"`, `id="table-pairs-compared"`, `id="compare-false"`, "B: No false sharing")
 	if a := d.sum("flows-compared", "events_a"); a != d.sum("pairs-compared", "events_a") {
-		t.Errorf("the flows of A have %d events, the pairs of source locations have another number", a)
+		t.Errorf("events of the flows of A = %d, events of the pairs of source locations = %d; want equal numbers", a, d.sum("pairs-compared", "events_a"))
 	}
 
 	// A single-threaded run has nothing to compare.
@@ -332,9 +332,9 @@ func TestLateThread(t *testing.T) {
 	d.act(func() { d.app.RepeatWith(analysis.Sharing | analysis.Communication) })
 	d.await(func() bool { return d.app.run == nil && d.app.Screen.Open != before })
 	if page := d.html(); strings.Contains(page, `id="missing"`) || d.app.Screen.Tab != state.TabCommunication {
-		t.Error("there is no communication after an analysis that includes it")
+		t.Error("the Communication view is empty after an analysis that includes communication")
 	}
 	if n := d.sum("flows", "transfers"); n != 1 {
-		t.Errorf("%d transfers, want 1", n)
+		t.Errorf("transfers = %d, want 1", n)
 	}
 }

@@ -20,7 +20,7 @@ func TestTimeline(t *testing.T) {
 	d.wants(`id="timeline"`, "<sg-timeline")
 	line := d.timeline
 	if line == nil || line.Windows < 8 || len(line.Levels) == 0 || len(line.Bands) == 0 || line.From != 0 || line.To != 0 {
-		t.Fatalf("the timeline is %+v", line)
+		t.Fatalf("timeline = %+v, want at least 8 windows, levels and phases", line)
 	}
 	whole := d.grids["code"].Rows
 	entries := len(d.history)
@@ -28,15 +28,15 @@ func TestTimeline(t *testing.T) {
 	d.app.BrushRange(2, 5, false)
 	d.app.BrushRange(2, 6, false) // the same drag
 	if len(d.history) != entries+1 {
-		t.Errorf("a drag made %d entries of the history", len(d.history)-entries)
+		t.Errorf("history entries of a drag = %d, want 1", len(d.history)-entries)
 	}
 	from, to := 2*line.Window, 6*line.Window
 	want := state.Range{From: from, To: to}
 	if d.app.Screen.Range != want || !strings.Contains(d.hash, "range="+want.String()) || state.ParseScreen(d.hash).Range != want {
-		t.Errorf("the range is %v, and the hash %s", d.app.Screen.Range, d.hash)
+		t.Errorf("range = %v, hash = %s; want %v in both", d.app.Screen.Range, d.hash, want)
 	}
 	if d.timeline.From != 2 || d.timeline.To != 6 || !strings.HasPrefix(d.lastSaid(), "References ") {
-		t.Errorf("the timeline shows %d to %d, and says %q", d.timeline.From, d.timeline.To, d.lastSaid())
+		t.Errorf("windows of the timeline = %d to %d, announcement = %q; want 2 to 6 and the references", d.timeline.From, d.timeline.To, d.lastSaid())
 	}
 	if d.grids["code"].Rows == 0 || whole == 0 {
 		t.Error("the ranking is empty")
@@ -68,16 +68,16 @@ func TestTimeline(t *testing.T) {
 	}
 	misses, _ := document.Tables[0].Rows[0][document.Tables[0].Index("misses")].Number()
 	if got := d.app.answer().Prediction.Levels[0].Misses; got != misses {
-		t.Errorf("%v misses in the first level, want %v", got, misses)
+		t.Errorf("misses in the first level = %v, want %v", got, misses)
 	}
 	if causes := d.app.view().(*Caches).causes(); len(causes) == 0 || !strings.HasSuffix(causes[0].References, " accesses") {
-		t.Errorf("the causes of the misses are %+v, want accesses of the range", causes)
+		t.Errorf("causes of the misses = %+v, want accesses of the range", causes)
 	}
 	if drawn, whole := d.charts["curve"], d.app.result.View.MissCurve(d.app.Levels()); drawn.Summary == whole.Summary || drawn.Series[0].Y[0] > 1 {
-		t.Errorf("the curve of the range is described as the curve of the run: %s", drawn.Summary)
+		t.Errorf("summary of the curve of the range = %s, want a summary other than the whole run's", drawn.Summary)
 	}
 	if v := d.app.inRange(); v.Curve.Accesses != v.Ranker().Accesses() || v.Curve.Accesses >= d.app.result.View.Curve.Accesses {
-		t.Errorf("the curve has %d accesses", v.Curve.Accesses)
+		t.Errorf("accesses of the curve of the range = %d, want %v, fewer than in the run", v.Curve.Accesses, v.Ranker().Accesses())
 	}
 
 	// A view that cannot show a range has a note.
@@ -93,17 +93,17 @@ func TestTimeline(t *testing.T) {
 	windows := document.Tables[1]
 	for i, row := range windows.Rows {
 		if n, _ := row[windows.Index("cycles_per_access")].Number(); n != d.timeline.Cycles[i] || n < q.Machine.Levels[0].LatencyCycles {
-			t.Errorf("window %d: %v cycles per access, want %v", i, d.timeline.Cycles[i], n)
+			t.Errorf("window %d: cycles per access = %v, want %v", i, d.timeline.Cycles[i], n)
 		}
 	}
 	// Choosing a phase leads to its lines.
 	d.app.BrushRange(d.timeline.Bands[0].From, d.timeline.Bands[0].To, true)
 	if d.app.Screen.Tab != state.TabCode {
-		t.Errorf("the phase leads to %s", d.app.Screen.Tab.Name())
+		t.Errorf("view after a phase was chosen = %s, want Code", d.app.Screen.Tab.Name())
 	}
 	d.act(func() { d.app.SetRange(0, 0, false) })
 	if d.app.Screen.Range != (state.Range{}) || d.grids["code"].Rows != whole || strings.Contains(d.hash, "range") {
-		t.Errorf("the whole run has the hash %s", d.hash)
+		t.Errorf("hash of the whole run = %s, want no range", d.hash)
 	}
 
 	// A link with any range leads to a screen.
@@ -130,16 +130,16 @@ func TestRegionBands(t *testing.T) {
 	})
 	got := d.timeline.Regions
 	if len(got) != 3 || got[0].Row != 0 || got[1].Row != 1 || got[2].Number != got[0].Number || got[1].Number == got[0].Number || got[0].To != 4 {
-		t.Fatalf("the regions are %+v", got)
+		t.Fatalf("regions = %+v, want three regions, the second below the first", got)
 	}
 	if text := got[1].Text; !strings.HasPrefix(text, "Region solve: references ") || !strings.HasSuffix(text, ", 3 regions with 2 references between them.") {
-		t.Errorf("the region is described as %q", text)
+		t.Errorf("description of the region = %q, want the region solve and its number of regions", text)
 	}
 	if text := d.timeline.Summary; !strings.Contains(text, "3 marked regions. The run has more than 4096 marked regions.") {
-		t.Errorf("the summary is %q", text)
+		t.Errorf("summary = %q, want the number of marked regions", text)
 	}
 	if text := d.timeline.Sentence; !strings.HasSuffix(text, " The run has more than 4096 marked regions.") {
-		t.Errorf("the timeline says %q", text)
+		t.Errorf("sentence of the timeline = %q, want a warning about more than 4096 regions", text)
 	}
 	d.act(func() {
 		for depth := range uint32(8) {
@@ -149,10 +149,10 @@ func TestRegionBands(t *testing.T) {
 		d.app.drawCharts()
 	})
 	if text := d.timeline.Sentence; len(d.timeline.Regions) != 7 || !strings.Contains(text, " Not drawn: 4 marked regions of other threads or depths; ") {
-		t.Errorf("%d regions are drawn, and the timeline says %q", len(d.timeline.Regions), text)
+		t.Errorf("drawn regions = %d, sentence of the timeline = %q; want 7, and a sentence about the 4 other regions", len(d.timeline.Regions), text)
 	}
 	d.app.BrushRange(1, 3, true)
 	if text := d.lastSaid(); !strings.HasSuffix(text, " Marked region solve, rounded to windows.") {
-		t.Errorf("the page says %q", text)
+		t.Errorf("announcement = %q, want the marked region solve", text)
 	}
 }

@@ -99,8 +99,8 @@ func (h *AnswerHost) take() arrival {
 	return a
 }
 
-// wanted reports whether the question with a name still needs an answer. It does not if a later
-// message has replaced the question or the subject.
+// wanted reports whether the question with a name still needs an answer. A question needs no answer
+// if a later message has replaced the question or the subject.
 func (h *AnswerHost) wanted(name string) bool {
 	if h.Breathe != nil {
 		h.Breathe()

@@ -51,7 +51,7 @@ func (a *asking) wants(job uint32, part, problem string) {
 		a.Fatal(m, err)
 	}
 	if got, err := workers.DecodeReply(m.Body); err != nil || string(got.Bytes) != part || got.Problem != problem {
-		a.Errorf("%+v, %v, want part %q, problem %q", got, err, part, problem)
+		a.Errorf("reply = %+v, %v, want the part %q and the problem %q", got, err, part, problem)
 	}
 }
 
@@ -90,7 +90,7 @@ func TestAnswerHost(t *testing.T) {
 	a.ask(5, "echo")
 	a.wants(5, "", "nothing is asked")
 	if opened != 2 {
-		t.Errorf("the answerer was opened %d times, want once for each of 2 subjects", opened)
+		t.Errorf("opened answerers = %d, want one for each of 2 subjects", opened)
 	}
 	const builds = "; page and worker are from different builds: reload the page"
 	a.ask(6, "oracle")
@@ -121,7 +121,7 @@ func TestAnswerHostAnswersTheLatest(t *testing.T) {
 						}
 					}
 					if !goOn() {
-						t.Error("a question of another name ended this one")
+						t.Error("a question with a different name ended this question")
 					}
 				}
 				give(&answers.Reply{Bytes: []byte("last")})

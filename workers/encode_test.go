@@ -31,7 +31,7 @@ func drawStart(t *rapid.T) Start {
 	}
 }
 
-func TestStartSurvives(t *testing.T) {
+func TestEncodeStart(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		want := drawStart(t)
 		got, err := DecodeStart(want.Encode())
@@ -41,8 +41,9 @@ func TestStartSurvives(t *testing.T) {
 	})
 }
 
-// Every field of every body must survive encoding. If Encode omits a new field, this test fails.
-func TestEveryFieldSurvives(t *testing.T) {
+// Every field of every body must be the same after encoding and decoding. If Encode omits a new
+// field, this test fails.
+func TestEncodeEveryField(t *testing.T) {
 	check := func(name string, want any, decode func() (any, error)) {
 		got, err := decode()
 		if err != nil || !reflect.DeepEqual(got, reflect.ValueOf(want).Elem().Interface()) {
@@ -118,7 +119,7 @@ func fill(v reflect.Value) {
 	}
 }
 
-func TestDecodeNamesTheFault(t *testing.T) {
+func TestDecodeErrors(t *testing.T) {
 	whole := Progress{Bytes: 300, Millis: math.MaxUint64, Paused: true}.Encode()
 	cases := []struct {
 		name string
@@ -134,7 +135,7 @@ func TestDecodeNamesTheFault(t *testing.T) {
 	for _, c := range cases {
 		_, err := DecodeProgress(c.body)
 		if err == nil || err.Error() != c.want+"; page and worker are from different builds: reload the page" {
-			t.Errorf("%s: %v, want %s", c.name, err, c.want)
+			t.Errorf("%s: error = %v, want %s", c.name, err, c.want)
 		}
 	}
 }

@@ -61,11 +61,11 @@ func TestStoreRefusesAnyWrite(t *testing.T) {
 				f.start(1, workers.Start{Key: "k", Name: "a.din", Spec: spec}, bytesFile(b))
 				d, _ := f.done()
 				if !bytes.Equal(d.Profile, want) {
-					t.Error("the profile differs")
+					t.Error("the profile differs from that of a run without failures")
 				}
 				entries, err := f.store.List()
 				if err != nil || d.Kept && (len(entries) != 1 || entries[0].State != profile.EntryComplete) {
-					t.Errorf("kept %t, entries %+v, %v", d.Kept, entries, err)
+					t.Errorf("kept = %t, entries = %+v, %v", d.Kept, entries, err)
 				}
 				if d.Kept {
 					return
@@ -77,7 +77,7 @@ func TestStoreRefusesAnyWrite(t *testing.T) {
 						t.Fatal(err)
 					}
 					if _, err := workers.DecodeCheckpoint(stored); err != nil {
-						t.Errorf("the remaining data is not a checkpoint: %v", err)
+						t.Errorf("the data that remains in the store is not a checkpoint: %v", err)
 					}
 				}
 			})
@@ -108,7 +108,7 @@ func TestResumeFromPreviousGeneration(t *testing.T) {
 }
 
 // A truncated checkpoint, or a checkpoint with a flipped bit, is either refused or leads to a
-// result with the same bytes. It never leads to another result or a panic.
+// result with the same bytes. It never leads to a wrong result or a panic.
 func TestPoisonedCheckpoint(t *testing.T) {
 	b := din(800_000)
 	whole, err := interrupt(t, b, len(b), spec).Get("k")
@@ -141,7 +141,7 @@ func TestPoisonedCheckpoint(t *testing.T) {
 			if m.Type == workers.TypeDone {
 				d, err := workers.DecodeDone(m.Body)
 				if err != nil || !bytes.Equal(d.Profile, want) {
-					t.Errorf("poisoned at %d of 16: the result differs (%v)", i, err)
+					t.Errorf("checkpoint with a wrong byte at %d/16 of its length: the result differs from that of an uninterrupted run (error %v)", i, err)
 				}
 				break
 			}
@@ -176,7 +176,7 @@ func TestClockLeaps(t *testing.T) {
 	f.serve()
 	f.start(1, workers.Start{Key: "k", Name: "a.din", Spec: spec}, bytesFile(b))
 	if d, _ := f.done(); !bytes.Equal(d.Profile, direct(t, b, spec).Encode()) {
-		t.Error("the profile differs")
+		t.Error("the profile differs from that of a run without failures")
 	}
 }
 
@@ -238,13 +238,13 @@ func TestCancelAtEveryMessage(t *testing.T) {
 			}
 			p, err := profile.Decode(d.Profile)
 			if err != nil || !p.State.Partial && !bytes.Equal(d.Profile, want) || !d.Kept {
-				t.Errorf("cancelled at message %d: %v, kept %t", at, err, d.Kept)
+				t.Errorf("cancelled at message %d: error = %v, kept = %t; want a partial result", at, err, d.Kept)
 			}
 			break
 		}
 		f.start(2, workers.Start{Key: "k2", Name: "a.din"}, bytesFile(b))
 		if d, _ := f.done(); !bytes.Equal(d.Profile, want) {
-			t.Error("the next analysis differs")
+			t.Error("the result of the next analysis is wrong")
 		}
 	}
 }
@@ -253,7 +253,7 @@ func TestCancelAtEveryMessage(t *testing.T) {
 // still be cancelled, even while the trace is being opened, whether it is compressed or not.
 func TestCancelWithoutRows(t *testing.T) {
 	if runtime.GOOS == "js" {
-		t.Skip("goroutines do not interrupt each other in a browser; the tests of wasm/host cancel runs there")
+		t.Skip("skipped: goroutines do not interrupt each other in a browser; the tests of wasm/host cancel runs there")
 	}
 	blank := func() io.Reader { return &endless{part: bytes.Repeat([]byte("\n"), 1<<20)} }
 	packed := packedTwice(t, append([]byte("0 10\n"), bytes.Repeat([]byte("\n"), 64<<20)...))
@@ -286,7 +286,7 @@ func TestCancelWithoutRows(t *testing.T) {
 			}
 			f.start(1, workers.Start{Key: "k", Name: "a.din"}, bytesFile(din(10)))
 			if d, _ := f.done(); !bytes.Equal(d.Profile, direct(t, din(10), analysis.Spec{}).Encode()) {
-				t.Error("the next analysis differs")
+				t.Error("the result of the next analysis is wrong")
 			}
 		})
 	}

@@ -92,15 +92,15 @@ func TestFileIsCompared(t *testing.T) {
 		var other *OtherFileError
 		if !differs {
 			if err != nil || !bytes.Equal(all, content) || f.Verifying() {
-				t.Errorf("a file with the same first bytes: %d bytes, %v", len(all), err)
+				t.Errorf("file with the same first bytes: read %d bytes, %v", len(all), err)
 			}
 			return
 		}
 		if !errors.As(err, &other) || int(other.From) != from || f.Wrong() != err {
-			t.Errorf("another file: %v, want a difference after %d bytes", err, from)
+			t.Errorf("error of a different file = %v, want a difference after %d bytes", err, from)
 		}
 		if len(all) >= from+BlockBytes {
-			t.Errorf("%d bytes were returned, although the block at %d differs", len(all), from)
+			t.Errorf("returned bytes = %d, want none from byte %d on, where the first different block begins", len(all), from)
 		}
 	})
 }

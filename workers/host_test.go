@@ -80,7 +80,7 @@ func newFixture(t *testing.T) *fixture {
 	return f
 }
 
-// serve starts the host. The host's fields must not be changed after that.
+// serve starts the host. The host's fields must not be changed after serve.
 func (f *fixture) serve() {
 	f.t.Helper()
 	f.asker, f.host.Carrier = local.Pair()
@@ -146,7 +146,7 @@ func (f *fixture) done() (workers.Done, *profile.Profile) {
 		f.t.Fatal(err)
 	}
 	if sum := p.Digest(); hex.EncodeToString(sum[:]) != d.Digest {
-		f.t.Errorf("digest %s of a profile with %x", d.Digest, sum)
+		f.t.Errorf("digest = %s, want %x, the sum of the profile", d.Digest, sum)
 	}
 	return d, p
 }
@@ -165,12 +165,12 @@ func (f *fixture) entry() profile.Entry {
 	f.t.Helper()
 	entries, err := f.store.List()
 	if err != nil || len(entries) != 1 {
-		f.t.Fatalf("the store contains %+v, %v", entries, err)
+		f.t.Fatalf("entries of the store = %+v, %v", entries, err)
 	}
 	return entries[0]
 }
 
-// din makes a trace of n references with some locality.
+// din returns a trace of n references with some locality.
 func din(n int) []byte {
 	random := rand.New(rand.NewPCG(1, 2))
 	var b []byte
@@ -207,7 +207,7 @@ func wantContains(t *testing.T, text string, parts ...string) {
 	t.Helper()
 	for _, part := range parts {
 		if !strings.Contains(text, part) {
-			t.Errorf("%q, want %q in it", text, part)
+			t.Errorf("text = %q, want %q in it", text, part)
 		}
 	}
 }
@@ -224,7 +224,7 @@ func TestCompleteRun(t *testing.T) {
 	for {
 		m := f.next(workers.TypeProgress, workers.TypeSnapshot, workers.TypeDone)
 		if m.Job != 7 {
-			t.Errorf("received %v for job %d", m.Type, m.Job)
+			t.Errorf("received a %v message for job %d", m.Type, m.Job)
 		}
 		if m.Type == workers.TypeDone {
 			f.checkComplete(m, b)
@@ -241,19 +241,19 @@ func TestCompleteRun(t *testing.T) {
 		snapshots++
 		p, err := profile.Decode(m.Body)
 		if err != nil || !p.State.Partial || p.Totals.AllReferences() == 0 {
-			t.Errorf("snapshot %d: %+v, %v", snapshots, p, err)
+			t.Errorf("profile of snapshot %d = %+v, %v, want a partial profile", snapshots, p, err)
 		}
 	}
 	if snapshots == 0 || len(progress) < 3 {
-		t.Errorf("%d snapshots, %d progress messages", snapshots, len(progress))
+		t.Errorf("snapshots = %d, progress messages = %d", snapshots, len(progress))
 	}
 	last := progress[len(progress)-1]
 	if last.Bytes != uint64(len(b)) || last.TotalBytes != uint64(len(b)) || last.References != 800_000 || last.Lines == 0 || last.Memory == 0 || !last.Ending {
-		t.Errorf("at the end: %+v", last)
+		t.Errorf("last progress = %+v, want the end of the trace", last)
 	}
 	for i := 1; i < len(progress)-1; i++ { // the last message is sent when the run ends, earlier than scheduled
 		if d := progress[i].Millis - progress[i-1].Millis; d < 200 || d > 300 {
-			t.Errorf("%d ms between two progress messages", d)
+			t.Errorf("time between two progress messages = %d ms", d)
 		}
 	}
 }
@@ -266,7 +266,7 @@ func (f *fixture) checkComplete(m workers.Message, trace []byte) {
 	}
 	want := direct(f.t, trace, spec).Encode()
 	if !d.Kept || d.Problem != "" || !bytes.Equal(d.Profile, want) {
-		f.t.Errorf("kept %t, problem %q, equal to a run without host: %t", d.Kept, d.Problem, bytes.Equal(d.Profile, want))
+		f.t.Errorf("kept = %t, problem = %q, equal to a run without a host = %t; want a kept and equal result", d.Kept, d.Problem, bytes.Equal(d.Profile, want))
 	}
 	e := f.entry()
 	if e.Key != "k" || e.Name != "a.din" || e.State != profile.EntryComplete || e.Digest != d.Digest ||
@@ -274,7 +274,7 @@ func (f *fixture) checkComplete(m workers.Message, trace []byte) {
 		f.t.Errorf("entry %+v", e)
 	}
 	if kept, err := f.store.Get("k"); err != nil || !bytes.Equal(kept, d.Profile) {
-		f.t.Errorf("the store has %d bytes, %v", len(kept), err)
+		f.t.Errorf("stored result = %d bytes, %v, want the bytes of the sent result", len(kept), err)
 	}
 }
 
@@ -316,7 +316,7 @@ func TestCancel(t *testing.T) {
 	d, p := f.done()
 	n := p.Totals.AllReferences()
 	if !p.State.Partial || n == 0 || p.State.Reason != "stopped by the user after "+strconv.FormatUint(n, 10)+" references" {
-		t.Errorf("state %+v with %d references", p.State, n)
+		t.Errorf("state = %+v with %d references, want a cancelled run", p.State, n)
 	}
 	if e := f.entry(); e.State != profile.EntryPartial || e.References != n || e.Digest != d.Digest || e.Reason != p.State.Reason {
 		t.Errorf("entry %+v", e)
@@ -324,7 +324,7 @@ func TestCancel(t *testing.T) {
 	file.mu.Lock()
 	defer file.mu.Unlock()
 	if !file.closed {
-		t.Error("the file is still open")
+		t.Error("the file of the cancelled run is still open")
 	}
 }
 
@@ -342,7 +342,7 @@ func TestPauseAndResume(t *testing.T) {
 	}
 	still, err := profile.Decode(f.next(workers.TypeSnapshot).Body)
 	if err != nil || still.Totals.AllReferences() != paused.References {
-		t.Errorf("paused at %d references, but the snapshot has another number (%v)", paused.References, err)
+		t.Errorf("references at the pause = %d, want the number in the snapshot (error %v)", paused.References, err)
 	}
 	f.clock.advance(time.Hour)
 	f.send(workers.Message{Type: workers.TypePause, Job: 1})
@@ -350,13 +350,13 @@ func TestPauseAndResume(t *testing.T) {
 	f.send(workers.Message{Type: workers.TypeResume, Job: 1})
 	after := f.progress()
 	if after.Paused || after.References != paused.References || after.Bytes != paused.Bytes {
-		t.Errorf("paused at %+v, resumed at %+v", paused, after)
+		t.Errorf("first progress after the pause = %+[2]v, want the references of %+[1]v", paused, after)
 	}
 	if after.Millis > paused.Millis+100 {
-		t.Errorf("the pause was counted as run time: %d ms, then %d ms", paused.Millis, after.Millis)
+		t.Errorf("time of the run at the pause = %d ms and after the pause = %d ms, want a time without the pause", paused.Millis, after.Millis)
 	}
 	if d, _ := f.done(); !bytes.Equal(d.Profile, direct(t, b, spec).Encode()) {
-		t.Error("a pause changed the profile")
+		t.Error("the profile of a run with a pause differs from the profile of a run without a pause")
 	}
 }
 
@@ -406,21 +406,21 @@ func TestLargeSnapshotsAreRounded(t *testing.T) {
 		}
 		switch {
 		case ended && widest < most:
-			t.Error("the result is rounded, but must be exact")
+			t.Error("the distances of the final result are rounded, want exact distances")
 		case ended:
 		case memory > 8<<20:
-			t.Errorf("a snapshot's histograms take %d bytes", memory)
+			t.Errorf("size of a snapshot's histograms = %d bytes, want a small snapshot", memory)
 		case p.State.Reason == workers.RoundedSnapshot:
 			if rounded++; rounded == 1 {
 				f.send(workers.Message{Type: workers.TypeCancel, Job: 1})
 			}
 			if widest >= most {
-				t.Errorf("the significant bits of a rounded distance are %b, want fewer than %d bits", widest, most)
+				t.Errorf("significant bits of a rounded distance = %b, want fewer than %d bits", widest, most)
 			}
 		}
 	}
 	if rounded == 0 {
-		t.Error("no snapshot was rounded")
+		t.Error("no snapshot has rounded distances")
 	}
 }
 
@@ -462,7 +462,7 @@ func TestJobsQueue(t *testing.T) {
 	f.start(3, workers.Start{Key: "3", Name: "a.din"}, bytesFile(b))
 	f.send(workers.Message{Type: workers.TypeCancel, Job: 2})
 	if m := f.next(workers.TypeFailed); m.Job != 2 {
-		t.Errorf("job %d failed", m.Job)
+		t.Errorf("failed job = %d", m.Job)
 	}
 	f.send(workers.Message{Type: workers.TypeCancel, Job: 1})
 	if m := f.next(workers.TypeDone); m.Job != 1 {
@@ -500,7 +500,7 @@ func TestDamagedFile(t *testing.T) {
 	}
 	wantContains(t, p.State.Reason, "the trace: ", "lz4 stream is cut off")
 	if strings.Contains(string(d.Profile), "secret") {
-		t.Error("the file's name is in the profile")
+		t.Error("the profile contains the name of the file")
 	}
 	if e := f.entry(); e.State != profile.EntryPartial || e.Reason != p.State.Reason {
 		t.Errorf("entry %+v", e)
@@ -620,7 +620,7 @@ func TestNothingToAnalyse(t *testing.T) {
 	f.send(workers.Message{Type: workers.TypeStart, Body: []byte{99}})
 	wantContains(t, f.failed(), "reload the page")
 	if entries, err := f.store.List(); err != nil || len(entries) != 0 {
-		t.Errorf("the store contains %+v, %v", entries, err)
+		t.Errorf("entries of the store = %+v, %v", entries, err)
 	}
 }
 

@@ -11,8 +11,8 @@ import (
 )
 
 // insideShare is the percentage of the memory limit that models may use before they are spilled.
-// modelShare is the percentage that spilled models may use. The rest is needed for results, the
-// file and garbage. In addition, segments leave gaps in WebAssembly's memory, which never shrinks.
+// modelShare is the percentage that spilled models may use. Results, the file and garbage need the
+// rest of the limit. In addition, segments leave gaps in WebAssembly's memory, which never shrinks.
 const (
 	insideShare = 42
 	modelShare  = 34

@@ -9,23 +9,23 @@ import (
 
 // A task of any duration takes at most a twentieth of the time until its next run, and never runs
 // more often than requested.
-func TestPaceKeepsItsShare(t *testing.T) {
+func TestPaceOfTasks(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		least := time.Duration(rapid.Int64Range(0, 2e9).Draw(t, "least"))
 		p := pace{least: least}
 		now := time.UnixMilli(0)
 		for range rapid.IntRange(1, 50).Draw(t, "times") {
 			if !p.due(now) {
-				t.Fatal("the task is not due at its time")
+				t.Fatal("due() = false at the time of the next run, want true")
 			}
 			cost := time.Duration(rapid.Int64Range(0, 3e9).Draw(t, "cost"))
 			begin := now
 			p.ran(begin, begin.Add(cost))
 			if p.due(p.next.Add(-1)) {
-				t.Fatal("the task is due before its time")
+				t.Fatal("due() = true before the time of the next run, want false")
 			}
 			if whole := p.next.Sub(begin); whole < cost+least || whole < 20*cost {
-				t.Fatalf("a run took %v, the next run is after %v, want at least 20 times the cost, and %v between runs", cost, whole, least)
+				t.Fatalf("time to the next run = %[2]v after a run of %[1]v, want at least 20 times the duration and at least %[3]v", cost, whole, least)
 			}
 			now = p.next
 		}
@@ -42,17 +42,17 @@ func TestSpeedIsRecent(t *testing.T) {
 			part, millis = part+phase/5, millis+200
 		}
 		if last < phase*95/100 || last > phase*105/100 {
-			t.Errorf("the speed is %d per second, want about %d", last, phase)
+			t.Errorf("speed = %d per second, want about %d", last, phase)
 		}
 	}
 	if s.at(5, millis) != 0 { // the count starts again from a lower number
-		t.Error("a falling count has a speed")
+		t.Error("the speed of a falling count is positive, want 0")
 	}
 }
 
 // If no task takes longer than expected, all tasks including the last take at most a twentieth of
 // the time.
-func TestShareIsKept(t *testing.T) {
+func TestShareOfTime(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		now := time.UnixMilli(0)
 		s := share{began: now}
@@ -71,7 +71,7 @@ func TestShareIsKept(t *testing.T) {
 			s.ran(cost)
 			now, spent = now.Add(cost), spent+cost
 			if spent > now.Sub(s.began)/20 {
-				t.Fatalf("tasks took %v of %v", spent, now.Sub(s.began))
+				t.Fatalf("time of the tasks = %v of %v, want at most a twentieth", spent, now.Sub(s.began))
 			}
 		}
 	})

@@ -82,7 +82,7 @@ func TestResume(t *testing.T) {
 			// The spec of the checkpoint is used, not the spec in this Start.
 			f.start(1, workers.Start{Key: "k", Name: "renamed.din", Resume: true}, bytesFile(b))
 			if p := f.progress(); !p.Resuming || p.References != e.References {
-				t.Errorf("the run resumed at %+v, want %d references", p, e.References)
+				t.Errorf("first progress of the resumed run = %+v, want %d references", p, e.References)
 			}
 			d, _ := f.done()
 			if !bytes.Equal(d.Profile, direct(t, b, spec).Encode()) {
@@ -148,7 +148,7 @@ func TestReadErrorWhileResuming(t *testing.T) {
 	}
 }
 
-// If the size is unknown, a file that ends too early is treated as another file.
+// If the size is unknown, a file that ends too early is treated as a different file.
 func TestResumeWithShorterFile(t *testing.T) {
 	b := din(800_000)
 	f := newFixture(t)
@@ -182,7 +182,7 @@ func TestNoCheckpointBeyondMemory(t *testing.T) {
 	for f.progress().Bytes < 500_000 {
 	}
 	if entries, err := f.store.List(); err != nil || len(entries) != 0 {
-		t.Errorf("the store contains %+v, %v", entries, err)
+		t.Errorf("entries of the store = %+v, %v", entries, err)
 	}
 	f.send(workers.Message{Type: workers.TypeCancel, Job: 1})
 	f.done()

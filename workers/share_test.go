@@ -146,7 +146,7 @@ func TestSharedEqualsOneWorker(t *testing.T) {
 		}
 	}
 	if total < 250 {
-		t.Errorf("helpers sent only %d segments in all", total)
+		t.Errorf("segments sent by all helpers = %d, want more", total)
 	}
 }
 
@@ -170,7 +170,7 @@ func TestNotShared(t *testing.T) {
 			f.start(1, c.start, bytesFile(c.file))
 			d, _ := f.done()
 			if name != "cut off" && !bytes.Equal(d.Profile, direct(t, c.file, c.start.Spec).Encode()) {
-				t.Error("the profile differs")
+				t.Error("the profile differs from that of one worker")
 			}
 			if n := crew.started.Load(); n > 0 {
 				t.Errorf("%d helpers", n)
@@ -209,7 +209,7 @@ func TestSharedWithDyingHelpers(t *testing.T) {
 		}
 		f.start(1, workers.Start{Key: "k", Name: "a.sgt", Spec: sharedSpec, Workers: 2 + uint32(seed%4), SegmentReferences: 1 + rng.Uint32N(3000)}, bytesFile(b))
 		if d, _ := f.done(); !bytes.Equal(d.Profile, direct(t, b, sharedSpec).Encode()) {
-			t.Fatalf("seed %d: the profile differs", seed)
+			t.Fatalf("seed %d: the profile differs from that of one worker", seed)
 		}
 	}
 }
@@ -241,7 +241,7 @@ func TestSharedWithMuteHelpers(t *testing.T) {
 		}
 		f.start(1, workers.Start{Key: "k", Name: "a.sgt", Spec: sharedSpec, Workers: 3, SegmentReferences: 1 + rng.Uint32N(3000)}, bytesFile(b))
 		if d, _ := f.done(); !bytes.Equal(d.Profile, direct(t, b, sharedSpec).Encode()) {
-			t.Fatalf("seed %d: the profile differs", seed)
+			t.Fatalf("seed %d: the profile differs from that of one worker", seed)
 		}
 	}
 }
@@ -279,7 +279,7 @@ func TestSharedWithPoison(t *testing.T) {
 		}
 		f.start(1, workers.Start{Key: "k", Name: "a.sgt", Spec: sharedSpec, Workers: 3, SegmentReferences: 1 + rng.Uint32N(3000)}, bytesFile(b))
 		if d, _ := f.done(); !bytes.Equal(d.Profile, direct(t, b, sharedSpec).Encode()) {
-			t.Fatalf("seed %d: the profile differs", seed)
+			t.Fatalf("seed %d: the profile differs from that of one worker", seed)
 		}
 	}
 }
@@ -354,7 +354,7 @@ func TestSharedPausesAndCancels(t *testing.T) {
 				}
 				p, err := profile.Decode(d.Profile)
 				if err != nil || !p.State.Partial && !bytes.Equal(d.Profile, want.Encode()) || p.State.Partial && !cancel {
-					t.Errorf("at %d, cancel %t: %v, %+v", at, cancel, err, p.State)
+					t.Errorf("after message %d, cancel = %t: error = %v, state = %+v", at, cancel, err, p.State)
 				}
 			} else if !cancel {
 				t.Errorf("at %d: failed", at)
@@ -365,8 +365,8 @@ func TestSharedPausesAndCancels(t *testing.T) {
 	}
 }
 
-// A shared run that was interrupted can be resumed, shared or not, and its result has the same
-// bytes as the result of an uninterrupted run.
+// An interrupted shared run can be resumed with or without helpers, and its result is
+// byte-identical to the result of an uninterrupted run.
 func TestSharedResumes(t *testing.T) {
 	for seed := range uint64(3) {
 		rng := rand.New(rand.NewPCG(seed, 7))
@@ -410,14 +410,14 @@ func TestSharedResumes(t *testing.T) {
 			start.Workers = count
 			g.start(1, start, bytesFile(b))
 			if d, _ := g.done(); !bytes.Equal(d.Profile, direct(t, b, sharedSpec).Encode()) {
-				t.Fatalf("seed %d: a resumed run with %d workers differs", seed, count)
+				t.Fatalf("seed %d: the profile of a resumed run with %d workers differs from that of an uninterrupted run", seed, count)
 			}
 		}
 	}
 }
 
-// A shared run that exceeds its memory limit ends its helpers and spills. The result has the same
-// bytes as the result of any other run.
+// A shared run that exceeds its memory limit ends its helpers and spills. The result is
+// byte-identical to the result of a run with one worker.
 func TestSharedRunSpills(t *testing.T) {
 	for at := range int64(8) {
 		b := container(t, rand.New(rand.NewPCG(uint64(at), 9)), 20_000)
@@ -441,7 +441,7 @@ func TestSharedRunSpills(t *testing.T) {
 			}
 			d, err := workers.DecodeDone(m.Body)
 			if err != nil || !bytes.Equal(d.Profile, want) && beyond {
-				t.Errorf("%d: %v, or the profile differs", at, err)
+				t.Errorf("spilled at turn %d: error = %v, or the profile differs from that of one worker", at, err)
 			}
 			break
 		}

@@ -54,7 +54,8 @@ func BenchmarkSnapshot(b *testing.B) {
 	}
 }
 
-// BenchmarkCode ranks a hundred thousand source locations, and sorts them in another order.
+// BenchmarkCode ranks a hundred thousand source locations, and then sorts them by a different
+// column.
 func BenchmarkCode(b *testing.B) {
 	p := manySites(100_000)
 	ranker, _ := attribution.New(p)

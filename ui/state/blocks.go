@@ -86,7 +86,8 @@ func (b *Blocks) Shown(key, caption string, columns ...string) *Table {
 	return t
 }
 
-// row returns the index of the row with the number of in the table with a key, or -1.
+// row returns the index of the row of the function or block with a number, in the table with the
+// given key, or -1.
 func (b *Blocks) row(key string, of uint32) int {
 	t := b.Table(key)
 	for i := range rowsOf(t) {

@@ -119,7 +119,7 @@ func (c *Caches) Sentence() string {
 	return text + "memory has " + numberOfID(c.Memory, "accesses") + " accesses."
 }
 
-// otherLines adds a note to the card if the answer is for another line size than the requested one.
+// otherLines adds a note to the card if the answer is not for the requested line size.
 func (card *LevelCard) otherLines(asked uint32) {
 	card.Chip = "other lines"
 	want, has := strconv.FormatUint(uint64(asked), 10), strconv.FormatUint(uint64(card.Cache.LineBytes), 10)
@@ -328,7 +328,7 @@ func AgainstWords(h hierarchy.Hierarchy) []string {
 	return words
 }
 
-// withLine returns a cache with another line size.
+// withLine returns a cache with the given line size.
 func withLine(c hierarchy.Cache, lineBytes uint32) hierarchy.Cache {
 	c.LineBytes = lineBytes
 	return fitWays(c)

@@ -32,7 +32,7 @@ func codeOf(t *testing.T, v *View, by attribution.By) *Code {
 }
 
 // In every grouping and order, the rows and the remainder add up to the misses of the level. The
-// highlighted rows are the smallest set of rows that cause nine tenths of these misses.
+// highlighted rows are the smallest set of rows that cause 90 % of these misses.
 func TestCodeAddsUp(t *testing.T) {
 	v := demo(t, "array-list", 0)
 	for _, by := range CodeBys() {
@@ -47,13 +47,13 @@ func TestCodeAddsUp(t *testing.T) {
 				sum += c.rows[row].Misses[l]
 			}
 			if math.Abs(sum+rest-total) > 1e-6*(1+total) {
-				t.Errorf("by %q: rows and remainder have %g misses in level %d, want %g", by, sum+rest, l+1, total)
+				t.Errorf("by %q: sum of the rows and the remainder = %g misses in level %d, want %g", by, sum+rest, l+1, total)
 			}
 			most := c.Most(l)
 			n, marked, without := len(most), 0.0, 0.0
 			for i, row := range order {
 				if slices.Contains(most, row) != (i < n) {
-					t.Errorf("by %q: row %d of %d highlighted rows: %v", by, i, n, most)
+					t.Errorf("by %q: row %d of the ranking is highlighted wrongly, want only the first %d rows: %v", by, i, n, most)
 				}
 				if i < n {
 					without = marked
@@ -61,20 +61,20 @@ func TestCodeAddsUp(t *testing.T) {
 				}
 			}
 			if nine := 0.9 * total; n < len(order) && marked < nine || without >= nine && n > 0 {
-				t.Errorf("by %q: %d rows cause %g of %g misses, and one row fewer causes %g", by, n, marked, total, without)
+				t.Errorf("by %q: the %d highlighted rows cause %g of %g misses, and without the last row %g; want the fewest rows that cause 90 %%", by, n, marked, total, without)
 			}
 		}
 	}
 }
 
-// If some misses have no source location and the listed lines cause less than nine tenths, the page
-// states their share. Estimates are marked.
-func TestMostWords(t *testing.T) {
+// If some misses have no source location and all listed lines together cause less than 90 %, the
+// page states their share. Estimates are marked.
+func TestMostMissesSentence(t *testing.T) {
 	c := codeOf(t, demo(t, "array-list", 0), attribution.Line)
 	c.Levels = slices.Clone(c.Levels)
 	c.Levels[0].Exact, c.Levels[0].Level.Misses = false, 3*c.Levels[0].Level.Misses
 	if got := c.MostWords(0); !strings.HasPrefix(got, "All ") || !strings.Contains(got, about+"33") || strings.Contains(got, "cause 90") {
-		t.Errorf("with a third of the misses attributed: %s", got)
+		t.Errorf("MostWords with a third of the misses attributed = %q, want all rows and 33 %%", got)
 	}
 	c = codeOf(t, demo(t, "array-list", 0), attribution.Line)
 	for l := range c.Levels {
@@ -88,19 +88,19 @@ func TestMostWords(t *testing.T) {
 	}
 }
 
-func TestCodeSearches(t *testing.T) {
+func TestSearchCode(t *testing.T) {
 	c := codeOf(t, demo(t, "array-list", 0), attribution.Site)
 	all := len(c.Ranked("", ""))
 	found := c.Ranked("place", " WALK_list ")
 	if len(found) == 0 || len(found) == all {
-		t.Fatalf("the search found %d of %d rows", len(found), all)
+		t.Fatalf("rows found by the search = %d of %d, want some but not all", len(found), all)
 	}
 	for i, row := range found {
 		if !strings.Contains(c.Place(row), "walk_list") {
-			t.Errorf("found %q", c.Place(row))
+			t.Errorf("the search found %q, want only rows of walk_list", c.Place(row))
 		}
 		if i > 0 && c.Place(row) < c.Place(found[i-1]) {
-			t.Errorf("%q comes after %q", c.Place(row), c.Place(found[i-1]))
+			t.Errorf("row %q is after row %q, want ascending names", c.Place(row), c.Place(found[i-1]))
 		}
 	}
 }
@@ -115,11 +115,11 @@ func TestCodeGrid(t *testing.T) {
 			view := NewCodeView(c, column.Key, "")
 			g := view.Grid(view.At(0))
 			if g.Selected != 0 || g.Rows != whole.Rows {
-				t.Errorf("by %q, sorted by %q: row %d of %d is selected", by, column.Key, g.Selected, g.Rows)
+				t.Errorf("by %q, sorted by %q: selected row = %d of %d, want the first of all rows", by, column.Key, g.Selected, g.Rows)
 			}
 			rows, marks := g.View(0, g.Rows+5)
 			if len(rows) != g.Rows || len(marks) != g.Rows {
-				t.Errorf("by %q: %d rows in view, %d in the grid", by, len(rows), g.Rows)
+				t.Errorf("by %q: rows in view = %d, want all %d rows of the grid", by, len(rows), g.Rows)
 			}
 			for _, row := range rows {
 				if len(row) != len(g.Columns) {
@@ -132,13 +132,13 @@ func TestCodeGrid(t *testing.T) {
 
 // The bins of all source locations add up to the histogram, and each location can be found by its
 // ID in any order.
-func TestPlaces(t *testing.T) {
+func TestSourceLocations(t *testing.T) {
 	v := demo(t, "matmul-naive", 0)
 	view := NewCodeView(codeOf(t, v, attribution.Line), "references", "")
 	sums := map[string]uint64{}
 	for i := range view.rows {
 		if view.Find(view.ID(i)) != i {
-			t.Errorf("row %d is found as row %d", i, view.Find(view.ID(i)))
+			t.Errorf("Find(ID of row %d) = %d, want the same row", i, view.Find(view.ID(i)))
 		}
 		counts, cold := view.Binned(&view.rows[i])
 		for k, n := range counts {
@@ -147,23 +147,23 @@ func TestPlaces(t *testing.T) {
 		sums["cold"] += cold
 		file, line := view.Location(i)
 		if file != "matmul-naive.c" || view.LinePlace(file, line) != i {
-			t.Errorf("location %q is in file %q, line %d", view.Place(i), file, line)
+			t.Errorf("Location of %q = %q, line %d, want matmul-naive.c and the line of the same row", view.Place(i), file, line)
 		}
 		if c := view.Distances(i); len(c.At) != view.DistancesTable(i).Rows {
-			t.Errorf("%d bins are drawn, %d are in the table", len(c.At), view.DistancesTable(i).Rows)
+			t.Errorf("drawn bins = %d, bins in the table = %d; want equal numbers", len(c.At), view.DistancesTable(i).Rows)
 		}
 	}
 	counts, cold := v.Bins()
 	for k, n := range counts {
 		if sums[binLabel(k)] != n {
-			t.Errorf("bin %s: all locations together have %d accesses, the run has %d", binLabel(k), sums[binLabel(k)], n)
+			t.Errorf("bin %s: sum over all locations = %d accesses, want the run's %d", binLabel(k), sums[binLabel(k)], n)
 		}
 	}
 	if sums["cold"] != cold {
-		t.Errorf("all locations together have %d cold accesses, the run has %d", sums["cold"], cold)
+		t.Errorf("sum of the cold accesses over all locations = %d, want the run's %d", sums["cold"], cold)
 	}
 	if view.Find(1<<30) != -1 {
-		t.Error("found a row that does not exist")
+		t.Error("Find returned a row for an unknown ID")
 	}
 }
 
@@ -198,7 +198,7 @@ func TestLinesEqualReference(t *testing.T) {
 		p := drawSites(t)
 		ranker, ok := attribution.New(p)
 		if !ok {
-			t.Fatal("no ranker")
+			t.Fatal("Ranker() = nil")
 		}
 		lines := uint64(1) << rapid.IntRange(0, 5).Draw(t, "lines")
 		levels, _, err := ranker.Attribute(hierarchy.Hierarchy{Levels: []hierarchy.Cache{{Name: "L1", SizeBytes: 64 * lines, LineBytes: 64}}})
@@ -222,7 +222,7 @@ func TestLinesEqualReference(t *testing.T) {
 				}
 			}
 			if got := c.rows[row].Misses[0]; math.Abs(got-want) > 1e-6 {
-				t.Fatalf("%q misses %g times, want %g", c.Place(row), got, want)
+				t.Fatalf("misses of %q = %g, want %g", c.Place(row), got, want)
 			}
 		}
 	})
@@ -266,19 +266,19 @@ func TestSources(t *testing.T) {
 	add("old/a.c", "one\n")
 	files := s.Of("a.c")
 	if len(files) != 2 || len(files[0].Lines) != 2 || files[1].Label(2) != "old/a.c" || !strings.Contains(files[0].Label(1), "2 lines") {
-		t.Errorf("files %+v", files)
+		t.Errorf("files named a.c = %+v, want the longer file first", files)
 	}
 	if MissingLine(files[0], 2) != "" || !strings.Contains(MissingLine(files[1], 2), "different version") {
-		t.Error("MissingLine does not report a missing line, or reports one that exists")
+		t.Error("MissingLine reports an existing line, or does not report a missing line")
 	}
 	for _, content := range []string{"\x7fELF\x00", strings.Repeat("x", sourcefile.MostBytes+1)} {
 		if f, problem := NewSource("a.c", "", []byte(content)); f != nil || problem == "" {
-			t.Errorf("%.10q was accepted as source code", content)
+			t.Errorf("NewSource accepted %.10q as source code", content)
 		}
 	}
 	for name, want := range map[string]bool{"a.c": true, "A.F90": true, "x.sgt": false, "trace.csv": false, "c": false, "a.din.gz": false} {
 		if IsSource(name) != want {
-			t.Errorf("IsSource(%s) is %v", name, !want)
+			t.Errorf("IsSource(%s) = %v, want %v", name, !want, want)
 		}
 	}
 }
@@ -291,7 +291,7 @@ func TestMeasureLevels(t *testing.T) {
 			{Name: "L3", SizeBytes: 16 << 10, Ways: 4, LineBytes: 64, Hashed: true}}
 		Measure(&spec, levels)
 		if got := spec.Utilisation; !slices.Equal(got, []uint64{1 << 10, 4 << 10}) || !slices.Equal(spec.UtilisationWays, []uint32{2, 0}) {
-			t.Fatalf("line sizes %d: caches of %d bytes with %d ways are measured", lines, got, spec.UtilisationWays)
+			t.Fatalf("line sizes %d: measured caches = %d bytes with %d ways, want 1 and 4 KiB with 2 ways and full associativity", lines, got, spec.UtilisationWays)
 		}
 		p := &profile.Sites{LineBytes: spec.SiteLineBytes()}
 		for i, n := range spec.Utilisation {
@@ -299,7 +299,7 @@ func TestMeasureLevels(t *testing.T) {
 		}
 		for _, l := range levels[:2] {
 			if p.Measured(l.SizeBytes/uint64(p.LineBytes), l.Ways) < 0 {
-				t.Errorf("line sizes %d: %s is not among the measured caches", lines, l.Name)
+				t.Errorf("line sizes %d: the profile lacks measured misses of %s", lines, l.Name)
 			}
 		}
 	}
@@ -340,7 +340,7 @@ func TestWorstLineIsFalselyShared(t *testing.T) {
 	text := strings.ReplaceAll(f.Text, thin, " ")
 	for _, want := range []string{"false-sharing.c:31 in look causes 94.1 % of the misses", "8 192 of 8 707", "8 188 of them miss because a store by another core invalidated the line"} {
 		if !ok || !strings.Contains(text, want) {
-			t.Errorf("%q lacks %q", text, want)
+			t.Errorf("finding = %q, want %q in it", text, want)
 		}
 	}
 	levels, _, err := v.Run.Ranker().Attribute(h)
@@ -354,7 +354,7 @@ func TestWorstLineIsFalselyShared(t *testing.T) {
 	}
 	sorted := NewCodeView(NewCode(v.Profile, v.Run.Ranker(), attribution.Line, levels), "L1_coherence_misses", "")
 	if place := sorted.Place(sorted.At(0)); !strings.HasPrefix(place, "false-sharing.c:31") {
-		t.Errorf("sorted by coherence misses, %q is first", place)
+		t.Errorf("first row sorted by coherence misses = %q, want line 31 of false-sharing.c", place)
 	}
 }
 
@@ -364,11 +364,11 @@ func TestInComment(t *testing.T) {
 	f := &Source{Name: "a.c", Lines: strings.Split("int a; /* one */ int b; /* two\nthree\nfour */ int c; // /*\nchar *s = \"/*\"; char q = '\\''; /*\n*/", "\n")}
 	for i, want := range []bool{false, true, true, false, true} {
 		if got := f.InComment(i); got != want {
-			t.Errorf("line %d begins within a comment: %v, want %v", i+1, got, want)
+			t.Errorf("InComment for line %d = %v, want %v", i+1, got, want)
 		}
 	}
 	if f = (&Source{Name: "a.f90", Lines: []string{"x = 1 /*", "y = 2"}}); f.InComment(1) {
-		t.Error("InComment found a multi-line comment in Fortran")
+		t.Error("InComment = true in Fortran, which has no multi-line comments")
 	}
 }
 
@@ -383,7 +383,7 @@ func TestSourceGrid(t *testing.T) {
 	sums := make([]float64, 2)
 	for i, row := range rows {
 		if titles := g.Titles(i); row[0] != "" && !strings.Contains(titles[0], " misses in L1, ") {
-			t.Errorf("line %d: on hover, %q", i+1, titles)
+			t.Errorf("line %d: text on hover = %q, want the misses in L1", i+1, titles)
 		}
 		if len(row) != len(g.Columns) {
 			t.Fatalf("line %d: %q", i+1, row)
@@ -392,13 +392,13 @@ func TestSourceGrid(t *testing.T) {
 			if share := g.Shares(i)[l]; share >= 0 {
 				sums[l] += share
 			} else if row[l] != "" {
-				t.Errorf("line %d: %q has no bar", i+1, row[l])
+				t.Errorf("line %d: the cell %q has no bar", i+1, row[l])
 			}
 		}
 	}
 	for l, sum := range sums {
 		if rest := view.Levels[l].Rest / view.Levels[l].Level.Misses; math.Abs(sum+rest-1) > 1e-9 {
-			t.Errorf("the bars of level %d add up to %g of its misses", l+1, sum)
+			t.Errorf("sum of the bars of level %d = %g of the level's misses, want all misses except the remainder", l+1, sum)
 		}
 	}
 	if notes := g.After(19); !strings.HasPrefix(notes, "b constant stride ") || !strings.Contains(notes, "; a unit stride ") {

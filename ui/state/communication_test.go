@@ -75,7 +75,7 @@ func TestCommunicationWords(t *testing.T) {
 		t.Error(got)
 	}
 	if picked := c.PairsTable([2]int{1, 2}); picked.Rows != 1 || strings.Join(picked.Row(0)[3:], "|") != "2|7|5|5" || !strings.HasSuffix(picked.Caption, "thread 2 to thread 7") {
-		t.Errorf("the table of a selected flow: %s, %s", picked.Caption, picked.CSV())
+		t.Errorf("table of a selected flow = %s, %s; want one row from thread 2 to thread 7", picked.Caption, picked.CSV())
 	}
 	if s := c.SourceSentence(4 * 64); !strings.HasPrefix(s, "4 of 10 line transfers (40\u202f%) come from") || !strings.Contains(s, "; the others come from memory. The caches exchange ") {
 		t.Error(s)
@@ -129,7 +129,7 @@ func TestThreadFindings(t *testing.T) {
 	}
 	for _, want := range []string{"false-sharing: buffer: 2 threads write different words", "alignas(64)", "flow: 40.000\u202f% of the references", "160\u202fB, goes from thread 1 to thread 2."} {
 		if !strings.Contains(text, want) {
-			t.Errorf("%q is not in %s", want, text)
+			t.Errorf("text = %s, want %q in it", text, want)
 		}
 	}
 }
@@ -178,7 +178,7 @@ func TestFlowsOfManyThreads(t *testing.T) {
 		t.Error(got)
 	}
 	if got := ring().Communication().Doubts(); len(got) != 0 {
-		t.Errorf("three threads: %q", got)
+		t.Errorf("sentence for three threads = %q", got)
 	}
 }
 

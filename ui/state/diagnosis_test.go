@@ -7,7 +7,7 @@ import (
 	"github.com/stackglass/stackglass/core/report"
 )
 
-// TestMissesOfFix: the page shows the misses in the levels that a fix changes.
+// TestMissesOfFix checks that the page shows the misses in the levels that a fix changes.
 func TestMissesOfFix(t *testing.T) {
 	table := report.Table{Key: "misses", Columns: report.Columns("rank", "level", "misses_before", "misses_after")}
 	add := func(rank, level string, before, after uint64) {
@@ -19,9 +19,9 @@ func TestMissesOfFix(t *testing.T) {
 	add("2", "L1", 1_000, 999)
 	text := missesOf(&table, "1")
 	if !strings.HasPrefix(text, "Misses: L1") || strings.Contains(text, "L2") || !strings.Contains(text, "L3") {
-		t.Errorf("%q, want the misses in L1 and L3", text)
+		t.Errorf("change of the misses = %q, want the misses in L1 and L3", text)
 	}
 	if text := missesOf(&table, "2"); text != "" {
-		t.Errorf("%q for a fix that changes no misses, want nothing", text)
+		t.Errorf("change of the misses for a fix that changes none = %q, want no text", text)
 	}
 }

@@ -14,7 +14,7 @@ import (
 func TestFootprint(t *testing.T) {
 	v := demo(t, "array-list", 0)
 	if tab := TabFootprint; tab.Missing(v.Profile) == "" {
-		t.Error("there is a chart for a profile without a footprint")
+		t.Error("TabFootprint.Missing() = \"\" for a profile without a footprint")
 	}
 	f := &profile.Footprint{LineBytes: 64, Accesses: 1000, Lines: 100}
 	for range 100 {
@@ -31,7 +31,7 @@ func TestFootprint(t *testing.T) {
 	}
 	for _, want := range []string{"L1 (4" + thin + "KiB) is filled in ≈ ", "No window fills L2", "The whole run touches 6.25" + thin + "KiB."} {
 		if !strings.Contains(chart.Summary, want) {
-			t.Errorf("%q lacks %q", chart.Summary, want)
+			t.Errorf("summary = %q, want %q in it", chart.Summary, want)
 		}
 	}
 	if misses := v.FootprintMisses(); len(misses.Series) != 2 || misses.How != "predicted" || !slices.IsSorted(misses.At) {
@@ -42,7 +42,7 @@ func TestFootprint(t *testing.T) {
 	}
 	v.Profile.Footprint = &profile.Footprint{LineBytes: 64, Accesses: 1, Lines: 1}
 	if chart := v.FootprintChart(nil); len(chart.At) != 0 || chart.Summary == "" {
-		t.Errorf("the chart of a run of one access is %+v", chart)
+		t.Errorf("chart of a run of one access = %+v, want no points and a summary", chart)
 	}
 	v.FootprintMisses()
 }

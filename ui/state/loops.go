@@ -573,7 +573,8 @@ func ChangeKinds() []ChangeKind { return changeKinds }
 // nameLoops explains how the user names loops.
 const nameLoops = " Name loops by number, for example 1.2, or by letter: i is the outermost loop, j the first loop in it, and so on."
 
-// changeKinds is a variable, because code that makes such a list would need code that compares it.
+// changeKinds is a variable, because a function that creates this list would be compiled with code
+// that compares its elements.
 var changeKinds = []ChangeKind{
 	{"pad", "pad rows", "a=+64", "An array, by name or by an address inside it, and the number of bytes to add to each row."},
 	{"interchange", "interchange loops", "i,j", "Two perfectly nested loops." + nameLoops},

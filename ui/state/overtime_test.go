@@ -16,25 +16,25 @@ func TestWorkingSet(t *testing.T) {
 	c, table := v.WorkingSet(), v.WorkingSetTable()
 	w := &v.Locality.Windows
 	if c == nil || len(c.At) != len(w.Rows)+1 || table.Rows != len(w.Rows) {
-		t.Fatalf("the chart is %+v", c)
+		t.Fatalf("chart of the working set = %+v, want a value for each window", c)
 	}
 	most := uint64(0)
 	for i, lines := range w.Distinct {
 		row := &w.Rows[i]
 		if cold := row[len(row)-1]; lines < cold || lines > row.Accesses() {
-			t.Errorf("window %d: %d lines, of which %d are new, in %d accesses", i, lines, cold, row.Accesses())
+			t.Errorf("window %d: distinct lines = %d, want at least the %d new lines and at most the %d accesses", i, lines, cold, row.Accesses())
 		}
 		if c.Series[0].Y[i] != float64(lines*64) {
-			t.Errorf("window %d is drawn at %g bytes, want %d", i, c.Series[0].Y[i], lines*64)
+			t.Errorf("window %d: drawn value = %g bytes, want %d", i, c.Series[0].Y[i], lines*64)
 		}
 		most = max(most, lines)
 	}
 	if !strings.Contains(c.Summary, "at most "+Exact(most)+" lines") {
-		t.Errorf("the largest working set is %d lines, but the summary is %q", most, c.Summary)
+		t.Errorf("largest working set = %d lines, summary = %q; want the same number in the summary", most, c.Summary)
 	}
 	w.Distinct = nil
 	if v.WorkingSet() != nil {
-		t.Error("there is a chart of a working set that was not counted")
+		t.Error("WorkingSet() != nil for a profile without distinct lines per window")
 	}
 }
 

@@ -16,7 +16,7 @@ func TestUnknownFormats(t *testing.T) {
 	} {
 		_, err := open.Open(c.name, strings.NewReader(c.content), open.Options{})
 		if err == nil {
-			t.Fatalf("%s was accepted as a trace", c.name)
+			t.Fatalf("%s was opened as a trace, want an error", c.name)
 		}
 		p := Problems(AddProblem("an earlier one", err.Error()))
 		if len(p) != 2 || p[0].Text != "an earlier one" || !strings.HasPrefix(p[1].Text, c.want) {
@@ -27,9 +27,9 @@ func TestUnknownFormats(t *testing.T) {
 		}
 	}
 	if p := Problems(AddProblem("same", "same")); len(p) != 1 || p[0].Text != "same" {
-		t.Errorf("said twice: %+v", p)
+		t.Errorf("problems after the same problem was added twice = %+v, want one", p)
 	}
 	if p := Problems(""); p != nil {
-		t.Errorf("no problem: %+v", p)
+		t.Errorf("Problems of an empty text = %+v, want none", p)
 	}
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// tabled returns the view of a trace, which is given as line numbers. The table of sets is counted
-// naively.
+// tabled returns the view of a trace, which is given as line numbers. The expected table of sets is
+// counted by a naive implementation.
 func tabled(lines []uint64) *View {
 	l := profile.Locality{LineBytes: 64, Kinds: []profile.KindLocality{{Kind: trace.Load}}, Sets: new(profile.SetTable)}
 	for a := range profile.SetCounts {
@@ -44,7 +44,8 @@ func tabled(lines []uint64) *View {
 	return NewView(p, 64)
 }
 
-// columns walks a matrix by columns, several times: all lines of one column map to a few sets.
+// columns is a trace that walks a matrix by columns several times. All lines of one column map to a
+// few sets.
 func columns() (lines []uint64) {
 	for range 3 {
 		for row := range uint64(40) {
@@ -74,10 +75,10 @@ func TestCellAnswersAddUp(t *testing.T) {
 		}
 		level := hierarchy.Cache{Name: "L1", SizeBytes: c.Lines() * 64, Ways: uint32(c.Ways), LineBytes: 64}
 		if got := predictLevels(v, []hierarchy.Cache{level}).Prediction; got.MemoryAccesses != float64(a.Misses) {
-			t.Errorf("%+v: the map has %d misses, the prediction %v", c, a.Misses, got.MemoryAccesses)
+			t.Errorf("cell %+v: misses on the map = %d, want the predicted misses, %v", c, a.Misses, got.MemoryAccesses)
 		}
 		if at, ok := cellOf(level); c.Log2Sets > 0 && (!ok || at != c) {
-			t.Errorf("%s is at %+v on the map, want %+v", level, at, c)
+			t.Errorf("cell of %s = %+v, want %+v", level, at, c)
 		}
 	})
 }
@@ -91,17 +92,17 @@ func TestSetsMap(t *testing.T) {
 	}
 	for _, m := range []*HeatMap{ratios, conflicts} {
 		if len(m.Values) != m.Rows*m.Columns || slices.Min(m.Values) != m.Least || slices.Max(m.Values) != m.Most || m.Summary == "" {
-			t.Errorf("%s: %d values from %g to %g", m.Title, len(m.Values), m.Least, m.Most)
+			t.Errorf("%s: values = %d, from %g to %g; want a value for each cell, and its extremes", m.Title, len(m.Values), m.Least, m.Most)
 		}
 	}
 	// The 80 lines map to two of 64 sets, so a direct-mapped cache of 64 lines always misses.
 	at := 6*ratios.Columns + 0
 	if ratios.Values[at] != 1 || conflicts.Values[at] != 0 {
-		t.Errorf("64 sets of one way have miss ratio %g and conflict misses %g, want 1 and 0", ratios.Values[at], conflicts.Values[at])
+		t.Errorf("64 sets of one way: miss ratio = %g, conflict misses = %g; want 1 and 0", ratios.Values[at], conflicts.Values[at])
 	}
 	// 64 sets of 16 ways hold 1,024 lines, but not the 40 lines that map to one set.
 	if at = 6*ratios.Columns + 15; conflicts.Values[at] <= 0.6 || !conflicts.Signed || ratios.Signed {
-		t.Errorf("64 sets of 16 ways: conflict misses %g, want two thirds", conflicts.Values[at])
+		t.Errorf("64 sets of 16 ways: conflict misses = %g, want two thirds", conflicts.Values[at])
 	}
 	if !strings.Contains(ratios.Summary, "conflict misses") {
 		t.Errorf("summary %q", ratios.Summary)
@@ -136,7 +137,7 @@ func TestSetsTable(t *testing.T) {
 		}
 		c := Cell{i / profile.MaxWays, i%profile.MaxWays + 1}
 		if want := "[" + strconv.Itoa(1<<c.Log2Sets) + " " + strconv.Itoa(c.Ways) + " 240 " + Exact(v.CellAnswer(c).Misses) + "]"; strings.ReplaceAll(fmt.Sprint(table.Row(at)), thin, "") != strings.ReplaceAll(want, thin, "") {
-			t.Errorf("row %d: %v, want %s", at, table.Row(at), want)
+			t.Errorf("row %d of the table = %v, want %s", at, table.Row(at), want)
 		}
 	}
 }
@@ -144,17 +145,17 @@ func TestSetsTable(t *testing.T) {
 func TestCells(t *testing.T) {
 	for s, want := range map[string]Cell{"64x8": {6, 8}, "1x1": {0, 1}, "65536x32": {16, 32}, "": {}, "x": {}, "3x4": {}, "131072x1": {}, "64x33": {}, "64x0": {}} {
 		if got := parseCell(s); got != want || want.valid() && got.format() != s {
-			t.Errorf("%q parses as %+v, formatted %q, want %+v", s, got, got.format(), want)
+			t.Errorf("parseCell(%q) = %+v, which is formatted as %q; want %+v and the same text", s, got, got.format(), want)
 		}
 	}
 	if got := (Cell{0, 1}).Move(-1, -1); got != (Cell{0, 1}) {
-		t.Errorf("a move beyond the edge gives %+v", got)
+		t.Errorf("Move beyond the edge = %+v, want the cell at the edge", got)
 	}
 	if got := DefaultCell([]hierarchy.Cache{{Name: "L1", SizeBytes: 48 << 10, Ways: 12, LineBytes: 64}}, 64); got != (Cell{6, 12}) {
-		t.Errorf("the default cell for 48 KiB and 12 ways is %+v", got)
+		t.Errorf("DefaultCell for 48 KiB and 12 ways = %+v, want 64 sets of 12 ways", got)
 	}
 	if got := DefaultCell(nil, 64); !got.valid() {
-		t.Errorf("the default cell without levels is %+v", got)
+		t.Errorf("DefaultCell without levels = %+v, want a valid cell", got)
 	}
 }
 
@@ -169,10 +170,10 @@ func TestCardsOfTables(t *testing.T) {
 		t.Errorf("%+v\n%+v", l1, l2)
 	}
 	if !strings.Contains(got.Average, "ns") || got.Unknown != "" || numberOfID(got.Memory, "least") == "" {
-		t.Errorf("average %q, unknown %q, least %q", got.Average, got.Unknown, numberOfID(got.Memory, "least"))
+		t.Errorf("average = %q, unknown latencies = %q, minimum = %q; want an average in ns and no unknown latency", got.Average, got.Unknown, numberOfID(got.Memory, "least"))
 	}
 	if got := predictLevels(v, []hierarchy.Cache{{Name: "L1", SizeBytes: 4096, Ways: 16, LineBytes: 64}}); got.Average != "" || !strings.Contains(got.Unknown, "memory") {
-		t.Errorf("without latencies: average %q, unknown %q", got.Average, got.Unknown)
+		t.Errorf("prediction without latencies: average = %q, unknown latencies = %q; want no average, and memory", got.Average, got.Unknown)
 	}
 }
 
@@ -193,17 +194,17 @@ func TestAgainst(t *testing.T) {
 		t.Errorf("%q, %v misses", rows, misses)
 	}
 	if time := rows["all accesses average access time (cycles)"]; !strings.HasSuffix(time, "|–|–|–") {
-		t.Errorf("%q: want no times, because B has no latencies", rows)
+		t.Errorf("rows = %q, want no times, because B has no latencies", rows)
 	}
 	if same := v.Against(small, AgainstWords(small)); same.Row(0)[4] != "0"+thin+"B" {
-		t.Errorf("with itself: %q", same.Row(0))
+		t.Errorf("first row of a comparison with itself = %q, want a difference of 0 B", same.Row(0))
 	}
 	if got := v.Against(small, []string{"nothing"}); !strings.HasPrefix(got.Caption, "Against \"nothing\", want a preset") {
-		t.Errorf("a comparison without an answer has the caption %q", got.Caption)
+		t.Errorf("caption of a comparison with an invalid hierarchy = %q, want the problem", got.Caption)
 	}
 }
 
-func TestLevelsComeAndGo(t *testing.T) {
+func TestAddAndRemoveLevels(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var levels []hierarchy.Cache
 		for range rapid.IntRange(1, 12).Draw(t, "steps") {
@@ -239,7 +240,7 @@ func FuzzMachine(f *testing.F) {
 		h := parseMachine(s)
 		again := parseMachine(formatMachine(h))
 		if !SameMachine(h, again) || h.Name != again.Name {
-			t.Fatalf("%q parses as %+v, but as %+v after formatting", s, h, again)
+			t.Fatalf("parseMachine(%q) = %+v, but %+v after formatting and parsing it again", s, h, again)
 		}
 	})
 }
@@ -249,11 +250,11 @@ func TestInclusionInLinks(t *testing.T) {
 	for inclusion, code := range map[hierarchy.Inclusion]string{hierarchy.NonInclusive: "", hierarchy.Inclusive: ".i3", hierarchy.Exclusive: ".i2"} {
 		h := hierarchy.Hierarchy{Levels: []hierarchy.Cache{{Name: "L2", SizeBytes: 4096, Ways: 8, LineBytes: 64, Inclusion: inclusion}}}
 		if text := formatMachine(h); text != "L2.4096.8.64"+code || parseMachine(text).Levels[0].Inclusion != inclusion {
-			t.Errorf("%v is formatted as %s", inclusion, text)
+			t.Errorf("formatMachine of a cache that is %v = %s", inclusion, text)
 		}
 	}
 	if got := parseMachine("L2.4096.8.64.i1").Levels[0].Inclusion; got != hierarchy.NonInclusive {
-		t.Errorf("i1 is %v, want non-inclusive", got)
+		t.Errorf("inclusion i1 = %v, want non-inclusive", got)
 	}
 }
 
@@ -265,7 +266,7 @@ func TestLevelsWithOtherLineSizes(t *testing.T) {
 		v := NewView(p, line)
 		curve, sets := v.MissCurve(levels), v.SetsMap(DefaultCell(levels, line), false, levels)
 		if len(curve.Marks) != 1 || curve.Marks[0].Label != names[0] || len(sets.Marks) != 1 || !strings.HasPrefix(sets.Marks[0].Label, names[0]+": ") {
-			t.Errorf("line size %d: the curve marks %v, the map marks %v", line, curve.Marks, sets.Marks)
+			t.Errorf("line size %d: marks of the curve = %v, marks of the map = %v; want one mark of the same level", line, curve.Marks, sets.Marks)
 		}
 		for _, summary := range []string{curve.Summary, sets.Summary} {
 			if !strings.Contains(summary, names[1]+" has lines of") || strings.Contains(summary, names[0]+" has lines of") {
@@ -273,12 +274,12 @@ func TestLevelsWithOtherLineSizes(t *testing.T) {
 			}
 		}
 		if len(sets.Marks) == 1 && sets.Cell != sets.Marks[0].Cell {
-			t.Errorf("line size %d: the map opens at %v", line, sets.Cell)
+			t.Errorf("line size %d: default cell = %v, want the marked cell", line, sets.Cell)
 		}
 	}
 }
 
-// The reported largest difference is not at a size that is smaller than a line of either run.
+// The reported largest difference is at a size of at least one line of each run.
 func TestLargestDifferenceFits(t *testing.T) {
 	p := multiplied(t, 8, analysis.Spec{LineBytes: []uint32{32, 64}})
 	for _, c := range []*Comparison{{A: NewView(p, 32), B: NewView(p, 64)}, {A: NewView(p, 64), B: NewView(p, 32)}} {

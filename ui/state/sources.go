@@ -62,7 +62,7 @@ func endsInComment(text string, within bool) bool {
 			return false
 		case text[at] == '/':
 			text = text[at+1:]
-		default: // a string literal; skip to its end
+		default: // skip the string literal
 			quote := text[at]
 			for at++; at < len(text) && text[at] != quote; at++ {
 				if text[at] == '\\' {

@@ -78,7 +78,7 @@ func TestCounterTables(t *testing.T) {
 				}
 			}
 			if by != answers.ByProgram && table.Sort != "bytes" || !strings.HasPrefix(string(table.CSV()), table.Source().Columns[0].Key+",") {
-				t.Errorf("%s: sorted by %q, and its CSV begins %.40q", key, table.Sort, table.CSV())
+				t.Errorf("%s: sort column = %q, beginning of the CSV = %.40q; want bytes and the column keys", key, table.Sort, table.CSV())
 			}
 			var document map[string]any
 			if err := json.Unmarshal(table.JSON(), &document); err != nil || len(document[key].([]any)) != table.Rows {
@@ -117,21 +117,21 @@ func TestOperationsFinding(t *testing.T) {
 	}
 	p := multiplied(t, 6, analysis.Spec{})
 	if text := find(p); !strings.HasPrefix(text, "This run moves 16 bytes for each flop, 432 flops in all.") {
-		t.Errorf("the finding for a matrix multiplication is %q", text)
+		t.Errorf("finding for a matrix multiplication = %q, want 16 bytes for each flop", text)
 	}
 	for i := range p.Counters.Code {
 		p.Counters.Code[i].Counts[profile.Flops] = 0
 	}
 	if text := find(p); !strings.Contains(text, "no floating-point operations") || !strings.Contains(text, "bytes for each integer operation") {
-		t.Errorf("the finding for integer operations is %q", text)
+		t.Errorf("finding for integer operations = %q, want the bytes for each integer operation", text)
 	}
 	p.Counters = nil
 	if text := find(p); text != "" {
-		t.Errorf("the finding without counters is %q", text)
+		t.Errorf("finding without counters = %q, want none", text)
 	}
 }
 
-func TestNumbers(t *testing.T) {
+func TestFormatNumbers(t *testing.T) {
 	for got, want := range map[string]string{
 		Exact(0):                     "0",
 		Exact(9999):                  "9 999",
@@ -184,12 +184,12 @@ func TestSignificantIsAccurate(t *testing.T) {
 func TestDemoFindings(t *testing.T) {
 	v := demo(t, "matmul-naive", 0)
 	if got := v.Curve.Misses(2048 / 64); got != 33920 {
-		t.Fatalf("2 KiB misses %d times, want 33920", got)
+		t.Fatalf("misses of 2 KiB = %d, want 33920", got)
 	}
 	text := map[string]string{}
 	for _, f := range v.Findings(hierarchy.Presets()[0]) {
 		if f.Text == "" || f.Title == "" {
-			t.Errorf("finding %s is empty", f.ID)
+			t.Errorf("finding %s has no title or no text", f.ID)
 		}
 		text[f.ID] = strings.ReplaceAll(f.Text, thin, " ")
 	}
@@ -200,7 +200,7 @@ func TestDemoFindings(t *testing.T) {
 		"first-level": "0.577 % of accesses would miss in a cache of 32 KiB",
 	} {
 		if !strings.Contains(text[id], want) {
-			t.Errorf("finding %s: %q, want %q in it", id, text[id], want)
+			t.Errorf("finding %s = %q, want %q in it", id, text[id], want)
 		}
 	}
 }
@@ -211,20 +211,20 @@ func TestStepsAreOnTheCurve(t *testing.T) {
 		v := demo(t, name, 0)
 		d, err := v.Answer(v.question("curve").With("steps", "true"))
 		if err != nil || len(d.Tables[0].Rows) == 0 {
-			t.Fatalf("%s has no step: %v", name, err)
+			t.Fatalf("%s: the curve has no steps (error %v)", name, err)
 		}
 		above := uint64(0)
 		for i, row := range d.Tables[0].Rows {
 			number := func(key string) float64 { x, _ := cell(&d.Tables[0], i, key).Number(); return x }
 			below, lines := uint64(number("below_lines")), uint64(number("capacity_lines"))
 			if number("miss_ratio_below") != v.MissRatio(below*64) || number("miss_ratio") != v.MissRatio(lines*64) || number("miss_ratio_below")-number("miss_ratio") < 0.02 {
-				t.Errorf("%s: %v is not on the curve", name, row)
+				t.Errorf("%s: the step %v is not on the curve, or is smaller than 2 %%", name, row)
 			}
 			if v.Curve.Misses(below+1) == v.Curve.Misses(below) || v.Curve.Misses(lines-1) == v.Curve.Misses(lines) {
-				t.Errorf("%s: the curve does not fall at an end of %v", name, row)
+				t.Errorf("%s: the curve does not fall at both ends of the step %v", name, row)
 			}
 			if below < above {
-				t.Errorf("%s: %v overlaps the previous step", name, row)
+				t.Errorf("%s: the step %v overlaps the previous step", name, row)
 			}
 			above = lines
 		}
@@ -232,7 +232,7 @@ func TestStepsAreOnTheCurve(t *testing.T) {
 	text := strings.ReplaceAll(demo(t, "array-list", 0).steps().Text, thin, " ")
 	for _, want := range []string{"between 255 and 258 lines (16.1 KiB) from 23.4 % to 19.2 %", " and 32.1 KiB from ", "to 0.736 %"} {
 		if !strings.Contains(text, want) {
-			t.Errorf("array-list: %q lacks %q", text, want)
+			t.Errorf("steps of array-list = %q, want %q in it", text, want)
 		}
 	}
 }
@@ -247,7 +247,7 @@ func TestSummaryCountsThreads(t *testing.T) {
 		for _, f := range NewSummary(demo(t, name, 0), "", false).Facts {
 			got = append(got, f.ID)
 			if f.ID == "threads" && f.Value != "4" {
-				t.Errorf("%s: %s threads, want 4", name, f.Value)
+				t.Errorf("%s: threads = %s, want 4", name, f.Value)
 			}
 		}
 		if !slices.Equal(got, want) {
@@ -259,12 +259,12 @@ func TestSummaryCountsThreads(t *testing.T) {
 func TestPhasesAreFound(t *testing.T) {
 	v := demo(t, "array-list", 0)
 	if f, ok := v.phases(); !ok || !strings.Contains(f.Text, "has phases") {
-		t.Errorf("the phases were not found: %+v", f)
+		t.Errorf("finding of a run with phases = %+v, want phases", f)
 	}
 	// A walk over an array that fits in no cache is uniform.
 	even := NewView(analysed(t, tracetest.Stream(100_000, tracetest.Strided(64, 1<<26)), analysis.Spec{}), 0)
 	if f, ok := even.phases(); !ok || !strings.Contains(f.Text, "uniform") {
-		t.Errorf("a uniform run gives %+v", f)
+		t.Errorf("finding of a uniform run = %+v, want uniform", f)
 	}
 }
 
@@ -276,12 +276,12 @@ func TestBinsAddUp(t *testing.T) {
 	for k, n := range bins {
 		low, high, wide := strings.Cut(strings.ReplaceAll(binLabel(k), thin, ""), "–")
 		if sum += n; low != strconv.FormatUint(next, 10) || wide && high != strconv.FormatUint(2*next-1, 10) {
-			t.Errorf("bin %d is %s, want it to begin at %d", k, binLabel(k), next)
+			t.Errorf("bin %d = %s, want a bin that begins at %d", k, binLabel(k), next)
 		}
 		next = max(1, 2*next)
 	}
 	if sum != v.Curve.Accesses {
-		t.Errorf("bins contain %d accesses, want %d", sum, v.Curve.Accesses)
+		t.Errorf("sum of the bins = %d accesses, want %d", sum, v.Curve.Accesses)
 	}
 	// The windows of the run are counted separately, in the same bins.
 	var rows profile.WindowRow
@@ -292,7 +292,7 @@ func TestBinsAddUp(t *testing.T) {
 	}
 	for k, n := range bins {
 		if rows[k] != n {
-			t.Errorf("the windows have %d accesses in bin %d, the histogram has %d", rows[k], k, n)
+			t.Errorf("sum over the windows = %d accesses in bin %d, want the histogram's %d", rows[k], k, n)
 		}
 	}
 }
@@ -307,25 +307,25 @@ func TestTables(t *testing.T) {
 		for page := range table.Pages() {
 			rows, first := table.Page(page)
 			if first != seen {
-				t.Errorf("%s: page %d begins at row %d, want %d", name, page, first, seen)
+				t.Errorf("%s: first row of page %d = %d, want %d", name, page, first, seen)
 			}
 			for _, row := range rows {
 				if len(row) != len(table.Columns) {
-					t.Errorf("%s: row %q has %d cells, want %d", name, row, len(row), len(table.Columns))
+					t.Errorf("%s: cells of row %q = %d, want %d", name, row, len(row), len(table.Columns))
 				}
 			}
 			seen += len(rows)
 		}
 		lines := strings.Split(strings.TrimSuffix(string(table.CSV()), "\n"), "\n")
 		if seen != table.Rows || len(lines) != table.Rows+1 {
-			t.Errorf("%s: %d rows on pages, %d lines of CSV, want %d and %d", name, seen, len(lines), table.Rows, table.Rows+1)
+			t.Errorf("%s: rows on all pages = %d, lines of CSV = %d; want %d and %d", name, seen, len(lines), table.Rows, table.Rows+1)
 		}
 	}
 	if got := string(v.CurveTable().CSV()); !strings.Contains(got, "\n2368,37,4352,") {
-		t.Errorf("the curve's CSV lacks the step at 37 lines:\n%s", got)
+		t.Errorf("CSV of the curve =\n%s\nwant the step at 37 lines", got)
 	}
 	if rows, first := v.CurveTable().Page(10_000); first < 0 || len(rows) == 0 {
-		t.Errorf("a page beyond the end has %d rows from row %d", len(rows), first)
+		t.Errorf("page beyond the end = %d rows from row %d, want the last page", len(rows), first)
 	}
 }
 
@@ -357,7 +357,7 @@ func TestTablesAreSorted(t *testing.T) {
 			s = s.Ordered("members", column)
 		}
 		if again := ParseScreen("#" + s.Hash()); again.Order("members") != s.Order("members") {
-			t.Errorf("after %q, the URL %q restores %+v", test.clicks, s.Hash(), again.Order("members"))
+			t.Errorf("after %q: order restored from the URL %q = %+v, want the same order", test.clicks, s.Hash(), again.Order("members"))
 		}
 		sorted := table.Ordered(s.Order("members"))
 		var got []string
@@ -366,11 +366,11 @@ func TestTablesAreSorted(t *testing.T) {
 			file, line, _ := strings.Cut(place, ".c:")
 			got = append(got, file+line)
 			if bar := strconv.FormatFloat(sorted.Bar(i)*11, 'f', 0, 64); bar != line {
-				t.Errorf("after %q, row %d of line %s has the bar of line %s", test.clicks, i, line, bar)
+				t.Errorf("after %q: row %d of line %s shows the bar of line %s", test.clicks, i, line, bar)
 			}
 		}
 		if strings.Join(got, " ") != test.want {
-			t.Errorf("after %q, the rows are %q, want %q", test.clicks, got, test.want)
+			t.Errorf("after %q: rows = %q, want %q", test.clicks, got, test.want)
 		}
 	}
 	// In a tree, b9 is the parent of a10, and a9 the parent of a11.
@@ -388,37 +388,37 @@ func TestTablesAreSorted(t *testing.T) {
 		g := tree.Sorted(test.order)
 		for i, row := range test.rows {
 			if cells, marks := g.View(i, 1); g.At(i) != row || cells[0][0] != tree.Row(row)[0] || marks[0] != strconv.Itoa(row) || g.Depths[i] != tree.Depths[row] || g.Folded[i] != tree.Folded[row] {
-				t.Errorf("%v: row %d is row %d of the tree, want %d", test.order, i, g.At(i), row)
+				t.Errorf("%v: row %d shows row %d of the tree, want %d", test.order, i, g.At(i), row)
 			}
 		}
 		if g.Selected != test.selected || g.Sort != test.order.Column || g.Reverse != test.order.Reverse {
-			t.Errorf("%v: row %d is selected, sorted by %q", test.order, g.Selected, g.Sort)
+			t.Errorf("%v: selected row = %d, sort column = %q", test.order, g.Selected, g.Sort)
 		}
 	}
 	if s := (Screen{Orders: []Order{{Table: "a", Column: "b"}}}); s.Ordered("c", "d").Order("a") != s.Orders[0] {
-		t.Error("sorting a table changes the order of another")
+		t.Error("sorting a table changed the order of a different table")
 	}
 }
 
 func TestLongCurveIsThinnedExactly(t *testing.T) {
 	v := NewView(analysed(t, tracetest.Stream(60_000, tracetest.Uniform(9000, 1)), analysis.Spec{}), 0)
 	if v.Curve.Len() <= curvePoints {
-		t.Fatalf("only %d breakpoints: the trace does not test thinning", v.Curve.Len())
+		t.Fatalf("breakpoints of the curve = %d, too few to test thinning", v.Curve.Len())
 	}
 	c := v.MissCurve(nil)
 	if n := len(c.At); n > curvePoints+2 || n < 100 {
-		t.Errorf("%d points drawn", n)
+		t.Errorf("drawn points = %d, want 100 to %d", n, curvePoints+2)
 	}
 	for i, x := range c.At {
 		if want := v.MissRatio(uint64(x)); c.Series[0].Y[i] != want {
 			t.Fatalf("at %g bytes: %g, want %g", x, c.Series[0].Y[i], want)
 		}
 		if i > 0 && x <= c.At[i-1] {
-			t.Fatalf("points %d and %d are out of order", i-1, i)
+			t.Fatalf("points %d and %d are not in ascending order", i-1, i)
 		}
 	}
 	if last := c.Series[0].Y[len(c.At)-1]; last != Ratio(v.Curve.Cold, v.Curve.Accesses) {
-		t.Errorf("the curve ends at %g, want the cold share", last)
+		t.Errorf("last value of the curve = %g, want the share of cold accesses", last)
 	}
 	// The value of a point is valid up to the next point, except for breakpoints that are less than a
 	// pixel before the next breakpoint.
@@ -427,7 +427,7 @@ func TestLongCurveIsThinnedExactly(t *testing.T) {
 			continue
 		}
 		if want := v.MissRatio(uint64(c.At[i]) - v.LineBytes); c.Series[0].Y[i-1] != want {
-			t.Errorf("from %g to %g bytes the curve is at %g, want %g", c.At[i-1], c.At[i], c.Series[0].Y[i-1], want)
+			t.Errorf("value of the curve from %g to %g bytes = %g, want %g", c.At[i-1], c.At[i], c.Series[0].Y[i-1], want)
 		}
 	}
 }
@@ -450,17 +450,17 @@ func TestDocumentsAreMadeForTables(t *testing.T) {
 	v.Threads().Overlaid(SharedStack)
 	v.Communication().FlowMatrix(0, 0, Events, [2]int{-1, -1})
 	if n := len(v.documents); n > 0 {
-		t.Errorf("charts made %d documents, want none", n)
+		t.Errorf("documents created by charts = %d, want none", n)
 	}
 	source := v.CurveTable().Source()
 	if v.CurveTable().Source() != source || len(v.documents) != 1 {
-		t.Errorf("the document of the curve was made %d times", len(v.documents))
+		t.Errorf("documents after the table of the curve was requested twice = %d, want 1", len(v.documents))
 	}
 	for bytes := uint64(64); bytes < 1<<20; bytes += 64 { // this happens when a slider is dragged
 		v.Threads().OwnTable(bytes)
 	}
 	if len(v.documents) > keptDocuments || len(v.tables) > keptTables {
-		t.Errorf("%d documents and %d tables are kept", len(v.documents), len(v.tables))
+		t.Errorf("kept documents = %d, kept tables = %d, want at most the limits", len(v.documents), len(v.tables))
 	}
 }
 
@@ -473,23 +473,23 @@ func TestCharts(t *testing.T) {
 		}
 		for _, s := range c.Series {
 			if len(s.Y) != len(c.At) {
-				t.Errorf("chart %s: %q has %d values for %d points", c.ID, s.Label, len(s.Y), len(c.At))
+				t.Errorf("chart %s: values of %q = %d, want a value for each of %d points", c.ID, s.Label, len(s.Y), len(c.At))
 			}
 			for i, y := range s.Y {
 				if y < 0 || y > 1 || y > c.Y.Max || c.Y.Log && y < c.Y.Min {
-					t.Errorf("chart %s: %q at %d is %g, outside the axis", c.ID, s.Label, i, y)
+					t.Errorf("chart %s: value of %q at point %d = %g, which is outside the axis", c.ID, s.Label, i, y)
 				}
 			}
 		}
 		for _, m := range c.Marks {
 			if m.X < c.X.Min || m.X > c.X.Max {
-				t.Errorf("chart %s: mark %s at %g is outside the axis", c.ID, m.Label, m.X)
+				t.Errorf("chart %s: the mark %s at %g is outside the axis", c.ID, m.Label, m.X)
 			}
 		}
 	}
 }
 
-func TestAsk(t *testing.T) {
+func TestPredictLevels(t *testing.T) {
 	v := demo(t, "matmul-naive", 0)
 	got := predictLevels(v, []hierarchy.Cache{{Name: "L1", SizeBytes: 2048, LineBytes: 64}, {Name: "L2", SizeBytes: 8192, Ways: 8, LineBytes: 64}})
 	if got.Problem != "" || len(got.Levels) != 2 {
@@ -503,24 +503,24 @@ func TestAsk(t *testing.T) {
 		t.Errorf("L2: %+v", l2)
 	}
 	if got := predictLevels(v, []hierarchy.Cache{{Name: "L1", SizeBytes: 2048, LineBytes: 64}, {Name: "L2", SizeBytes: 8192, LineBytes: 64}}).Levels[1]; got.Chip != "independent" || !strings.HasPrefix(got.Method, "independent") || !strings.HasPrefix(numberOfID(got.Numbers, "misses"), "≈") {
-		t.Errorf("a fully associative second level: %+v", got)
+		t.Errorf("prediction for a fully associative second level = %+v, want the independent-level model", got)
 	}
 	if len(got.Warnings) == 0 {
-		t.Error("there is no warning about the second level")
+		t.Error("the prediction lacks a warning about the second level")
 	}
 	if got := predictLevels(v, []hierarchy.Cache{{Name: "L1", SizeBytes: 6144, Ways: 8, LineBytes: 64}}); got.Levels[0].Chip != "sdcm" || len(got.Warnings) == 0 {
-		t.Errorf("twelve sets: %+v, warnings %q", got.Levels[0], got.Warnings)
+		t.Errorf("prediction for twelve sets = %+v, warnings = %q", got.Levels[0], got.Warnings)
 	}
 	other := predictLevels(v, []hierarchy.Cache{{Name: "L1", SizeBytes: 2048, LineBytes: 32}, {Name: "L2", SizeBytes: 8192, LineBytes: 64}})
 	if l := other.Levels[0]; l.Chip == "exact" || !strings.HasPrefix(numberOfID(l.Numbers, "misses"), "≈") || !strings.Contains(l.Note, "lines of 32 bytes") || !strings.Contains(l.Note, "for 64") {
-		t.Errorf("for a line size without a histogram, the answer is %+v", l)
+		t.Errorf("prediction for a line size without a histogram = %+v, want an estimate and a note", l)
 	}
 	if l := other.Levels[1]; l.Note != "" {
-		t.Errorf("there is a note for a line size that the profile has: %s", l.Note)
+		t.Errorf("note for a line size of the profile = %q, want none", l.Note)
 	}
 	fixed := v.WithLines([]hierarchy.Cache{{Name: "L1", SizeBytes: 2048, LineBytes: 32, Ways: 64}})
 	if answer := predictLevels(v, fixed); answer.Problem != "" {
-		t.Errorf("WithLines left %+v: %s", fixed, answer.Problem)
+		t.Errorf("problem of WithLines(...) = %+v: %s", fixed, answer.Problem)
 	}
 }
 
@@ -531,12 +531,12 @@ func TestRatiosUseShownNumbers(t *testing.T) {
 		want        string
 	}{{769.9, 770, "100 %"}, {769.4, 770, "99.9 %"}, {0.3, 770, "0 %"}, {0.2, 0.4, "–"}, {1, 4, "25 %"}} {
 		if got := strings.ReplaceAll(shareOfWhole(c.part, c.whole), thin, " "); got != c.want {
-			t.Errorf("%g of %g: %q, want %q", c.part, c.whole, got, c.want)
+			t.Errorf("share of %g of %g = %q, want %q", c.part, c.whole, got, c.want)
 		}
 	}
 	summary := demo(t, "array-list", 0).MissCurve([]hierarchy.Cache{{Name: "L1", SizeBytes: 32 << 10, Ways: 8, LineBytes: 64}}).Summary
 	if !strings.Contains(strings.ReplaceAll(summary, thin, " "), "fully associative: L1 32 KiB 0.909 %.") {
-		t.Errorf("the summary of the curve does not explain the marks: %q", summary)
+		t.Errorf("summary of the curve = %q, want the miss ratio of the mark L1", summary)
 	}
 }
 
@@ -580,18 +580,18 @@ var wholeScreen = Screen{
 const wholeHash = "open=t12ab-2&view=locality&facts=1&with=t9&line=128&preset=i7-4770K&levels=L1.32768.8.64_L2.1048576.0.64.s4294967295_memory.l235d5.b7d25_clock.g3d5&threads=one-core&against=L1=64KiB,2,latency=3,shared=4,hashed,random,exclusive,write-through,no-allocate&against=threads=own-cores&cell=64x8&map=conflicts&time=4.9&range=4096..81920&zoom=curve:16384:65536.5&zoom=histogram:-0.6:7&order=members:size:reverse&order=kinds:count&table=curve&by=block&sort=integer_ops&place=object&picked=5&stack=coherent&own=12288&shared=1073741824&groups=0-0-1&measure=bytes&calls=function&of=12&weight=L2_misses&frame=up-17-3&processor=zen3&division=loops&schedule=dynamic-4&interleave=random&sdcm=all&granule=2&exercise=3&window=7&from=2&to=64&owner=3&data=2&shade=L1_misses&loop=4&function=70000&block=9&cores=16&page=4"
 
 // Every setting of a screen is restored from its hash, and hashes do not change between versions.
-func TestScreenSurvivesTheURL(t *testing.T) {
+func TestScreenFromHash(t *testing.T) {
 	for i, v := 0, reflect.ValueOf(wholeScreen); i < v.NumField(); i++ {
 		if name := v.Type().Field(i).Name; name != "Demo" && v.Field(i).IsZero() { // Demo occurs only in links, without an open analysis
-			t.Errorf("the test leaves %s at its default", name)
+			t.Errorf("the field %s of wholeScreen has its zero value", name)
 		}
 	}
 	if got := wholeScreen.Hash(); got != wholeHash {
-		t.Errorf("the address is\n%s\nwant\n%s", got, wholeHash)
+		t.Errorf("hash =\n%s\nwant\n%s", got, wholeHash)
 	}
 	for _, want := range []Screen{{}, {Open: "x"}, {Open: "x", Tab: TabCounters}, wholeScreen} {
 		if got := ParseScreen("#" + want.Hash()); !reflect.DeepEqual(got, want) {
-			t.Errorf("%q parses as %+v, want %+v", want.Hash(), got, want)
+			t.Errorf("ParseScreen(%q) = %+v, want %+v", want.Hash(), got, want)
 		}
 	}
 	if got := ParseScreen("#demo=ring"); got.Demo != "ring" {
@@ -600,7 +600,7 @@ func TestScreenSurvivesTheURL(t *testing.T) {
 	for _, h := range hierarchy.Presets() { // older links contain these texts
 		h.Threads = hierarchy.OnOneCore
 		if got := ParseScreen("#beside=" + formatMachine(h)); !slices.Equal(got.Beside, []string{h.Name, "threads=one-core"}) {
-			t.Errorf("%s parses as %q", formatMachine(h), got.Beside)
+			t.Errorf("hierarchy to compare with, from %s = %q, want the preset on one core", formatMachine(h), got.Beside)
 		}
 	}
 }
@@ -613,11 +613,11 @@ func FuzzParseScreen(f *testing.F) {
 		s := ParseScreen(hash)
 		again := ParseScreen(s.Hash())
 		if s.Open != "" && again.Hash() != s.Hash() {
-			t.Errorf("%q: %q becomes %q", hash, s.Hash(), again.Hash())
+			t.Errorf("%q: hash %q is parsed and formatted as %q", hash, s.Hash(), again.Hash())
 		}
 		for _, l := range s.Levels {
 			if l.LineBytes == 0 {
-				t.Errorf("%q gives a level without a line size: %+v", hash, l)
+				t.Errorf("ParseScreen(%q) has a level without a line size: %+v", hash, l)
 			}
 		}
 	})
@@ -636,7 +636,7 @@ func TestToggleCapacity(t *testing.T) {
 		{[]int{4}, 4, []int{4}},
 	} {
 		if got := s.ToggleCapacity(c.shown, c.k).Log2Lines; !slices.Equal(got, c.want) {
-			t.Errorf("%v with %d toggled: %v, want %v", c.shown, c.k, got, c.want)
+			t.Errorf("%v after %d was toggled = %v, want %v", c.shown, c.k, got, c.want)
 		}
 	}
 }
@@ -646,19 +646,19 @@ func TestTabs(t *testing.T) {
 	for i, g := range TabGroups() {
 		for _, tab := range g.Tabs {
 			if grouped = append(grouped, tab); tab.Group() != i {
-				t.Errorf("tab %s is in group %d, want %d", tab.Name(), tab.Group(), i)
+				t.Errorf("group of tab %s = %d, want %d", tab.Name(), tab.Group(), i)
 			}
 		}
 	}
 	if slices.Sort(grouped); !slices.Equal(grouped, Tabs()) {
-		t.Errorf("the groups have the tabs %v", grouped)
+		t.Errorf("tabs of all groups = %v, want each tab once", grouped)
 	}
 	for _, tab := range Tabs() {
 		if TabOf(tab.Slug()) != tab {
-			t.Errorf("tab %s is not found by its slug", tab.Name())
+			t.Errorf("TabOf does not find the tab %s by its slug", tab.Name())
 		}
 		if here := tab <= TabCaches; here != (tab.Missing(&profile.Profile{}) == "") {
-			t.Errorf("tab %s: missing %q", tab.Name(), tab.Missing(&profile.Profile{}))
+			t.Errorf("tab %s: Missing() = %q, want a text only for tabs after Caches", tab.Name(), tab.Missing(&profile.Profile{}))
 		}
 	}
 }
@@ -668,11 +668,11 @@ func TestMissingCommunicationHasOneReason(t *testing.T) {
 	p := &profile.Profile{NoCommunication: profile.LateThread}
 	p.Totals.Threads = []uint32{1, 2}
 	if text := TabCommunication.Missing(p); !strings.Contains(text, "second thread is known by reference 65,536") || strings.Contains(text, "earlier version") || strings.Contains(text, "memory") {
-		t.Errorf("late thread: %s", text)
+		t.Errorf("text about a thread that appears late = %s", text)
 	}
 	p.NoCommunication = profile.NotAnalysed
 	if text := TabCommunication.Missing(p); !strings.Contains(text, "was not among the requested analyses") || strings.Contains(text, "second thread") {
-		t.Errorf("not analysed: %s", text)
+		t.Errorf("text about results that were not analysed = %s", text)
 	}
 }
 
@@ -685,11 +685,11 @@ func TestSameForm(t *testing.T) {
 	limited.Limit = 1 << 30
 	shared.Workers = 2
 	if !NewRunBar(p).SameForm(NewRunBar(more)) {
-		t.Error("other numbers changed the form")
+		t.Error("SameForm = false for bars with different numbers")
 	}
 	for name, other := range map[string]workers.Progress{"paused": paused, "with a limit": limited, "with workers": shared} {
 		if NewRunBar(p).SameForm(NewRunBar(other)) {
-			t.Errorf("the bar of a run %s has the same form", name)
+			t.Errorf("SameForm = true for the bar of a run that is %s", name)
 		}
 	}
 }
@@ -716,32 +716,32 @@ func TestRunBar(t *testing.T) {
 		}
 	}
 	if bar.Share != 0.25 || !bar.Known {
-		t.Errorf("share %g, known %v", bar.Share, bar.Known)
+		t.Errorf("share = %g, known = %v; want 0.25 and true", bar.Share, bar.Known)
 	}
 	shared := NewRunBar(workers.Progress{Bytes: 20 << 20, TotalBytes: 100 << 20, References: 4_000_000, Ahead: 6_000_000, Total: 20_000_000, Workers: 3, Millis: 1000})
 	for _, f := range shared.Facts {
 		want := map[string]string{"bytes": "20 MiB of 100 MiB", "references": "10 M", "ahead": "6 M", "workers": "3", "rate": "10 M/s", "left": "1 s"}
 		if w, ok := want[f.ID]; ok && strings.ReplaceAll(f.Value, "\u202f", " ") != w {
-			t.Errorf("shared: %s %q, want %q", f.ID, f.Value, w)
+			t.Errorf("fact %s of a shared run = %q, want %q", f.ID, f.Value, w)
 		}
 	}
 	// The threads are slower than the serial start, so the remaining time is estimated from the
 	// recent speed.
 	threads := NewRunBar(workers.Progress{Bytes: 100, TotalBytes: 100, References: 5_000_000, LeftOut: 1_000_000, Total: 12_000_000, Speed: 500_000, Millis: 1000})
 	if percent := strings.ReplaceAll(threads.Percent, thin, ""); percent != "50%" || factOf(threads, "left") != "12"+thin+"s" {
-		t.Errorf("threads: %s, %s left, want 50%% and 12 s", threads.Percent, factOf(threads, "left"))
+		t.Errorf("progress without excluded threads = %s, time left = %s; want 50%% and 12 s", threads.Percent, factOf(threads, "left"))
 	}
 	for name, p := range map[string]workers.Progress{"all read": {Bytes: 100, TotalBytes: 100, Millis: 1000}, "ending": {References: 9, Total: 10, Ending: true, Millis: 1000}} {
 		if bar := NewRunBar(p); bar.Share > 0.99 || factOf(bar, "left") != "finishing" {
-			t.Errorf("%s: share %g, time left %q, want a share below 1 and \"finishing\"", name, bar.Share, factOf(bar, "left"))
+			t.Errorf("%s: share = %g, time left = %q; want a share below 1 and \"finishing\"", name, bar.Share, factOf(bar, "left"))
 		}
 	}
 	if early := NewRunBar(workers.Progress{Bytes: 1}); early.Known || early.Share != 0 {
-		t.Errorf("a file of unknown length: %+v", early)
+		t.Errorf("bar for a file of unknown length = %+v, want an unknown share", early)
 	}
 }
 
-func TestWhen(t *testing.T) {
+func TestRelativeDates(t *testing.T) {
 	now := time.Date(2026, 3, 10, 0, 30, 0, 0, time.UTC) // a Tuesday, half past midnight
 	for want, then := range map[string]time.Time{
 		"today 00:10":     now.Add(-20 * time.Minute),
@@ -779,7 +779,7 @@ func TestSettings(t *testing.T) {
 	}
 	for _, bad := range []Settings{{LineBytes: []string{"48"}}, {LineBytes: []string{"x"}}, {Kinds: "everything"}} {
 		if _, err := bad.Spec(); err == nil {
-			t.Errorf("%+v is accepted", bad)
+			t.Errorf("Spec() accepted %+v, want an error", bad)
 		}
 	}
 }
@@ -806,7 +806,7 @@ func TestSpaced(t *testing.T) {
 		"32 KiB, 6 B, 5 % or 7 Bytes": "32\u202fKiB, 6\u202fB, 5\u202f% or 7 Bytes",
 	} {
 		if got := Spaced(text); got != want {
-			t.Errorf("%q became %q, want %q", text, got, want)
+			t.Errorf("Spaced(%q) = %q, want %q", text, got, want)
 		}
 	}
 }

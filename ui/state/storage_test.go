@@ -31,7 +31,7 @@ func TestStorage(t *testing.T) {
 		}
 	}
 	if parts, _ := Storage(nil, 0, "", 0); len(parts) != 0 {
-		t.Errorf("an empty storage has parts: %+v", parts)
+		t.Errorf("parts of an empty storage = %+v, want none", parts)
 	}
 }
 

@@ -18,8 +18,9 @@ type access struct {
 	store bool
 }
 
-// shared returns the view of a trace of several threads. It counts naively with lists of lines. The
-// lists of coherent stacks also contain holes, written as 0, because no line has number 0.
+// shared returns the view of a trace of several threads. It is a naive implementation with lists of
+// lines. The lists of coherent stacks also contain holes, written as 0, because no line has number
+// 0.
 func shared(cores int, trace []access) *View {
 	s := profile.Sharing{LineBytes: 64, Cores: make([]profile.Core, cores), Domains: []profile.Domain{{Members: make([]profile.Member, cores)}}}
 	d := &s.Domains[0]
@@ -103,7 +104,7 @@ func TestThreadsVector(t *testing.T) {
 	threads := v.Threads()
 	rows := func(bytes uint64) []string { return threads.OwnTable(bytes).Row(0)[1:] }
 	if got := strings.Join(rows(64), " "); got != "5 5 3 2 0 5 1" {
-		t.Errorf("with one line: %s", got)
+		t.Errorf("name of a core with one thread = %s", got)
 	}
 	if got := strings.Join(rows(128), " "); got != "5 4 3 0 1 4 1" {
 		t.Errorf("with two lines: %s", got)
@@ -142,14 +143,14 @@ func TestThreadsAddUp(t *testing.T) {
 				sum += misses
 				e, bounded := v.Run.Asker().EffectiveShare(threads.level(lines*64, hierarchy.AllCores), core)
 				if bounded != (misses >= private.Cold) || bounded && (private.Misses(e) > misses || e > 0 && private.Misses(e-1) <= misses) {
-					t.Fatalf("core %d has %d misses with its share of %d lines, but %d in the shared cache", core, private.Misses(e), e, misses)
+					t.Fatalf("misses of core %d = %d with its effective share of %d lines, want about its %d misses in the shared cache", core, private.Misses(e), e, misses)
 				}
 			}
 			if says := threads.SharedSentence(OneGroup(cores), lines*64); !strings.Contains(says, "the threads miss "+Exact(sum)+" times") {
-				t.Fatalf("together, %d misses: %s", sum, says)
+				t.Fatalf("misses of all threads = %d, sentence = %q; want the number in the sentence", sum, says)
 			}
 			if sum != v.Curve.Misses(lines) {
-				t.Fatalf("%d lines: the members have %d misses in all, the shared cache has %d", lines, sum, v.Curve.Misses(lines))
+				t.Fatalf("%d lines: sum of the threads' misses = %d, want the shared cache's %d", lines, sum, v.Curve.Misses(lines))
 			}
 		}
 	})
@@ -162,7 +163,7 @@ func TestGroups(t *testing.T) {
 		for range rapid.IntRange(0, 20).Draw(t, "moves") {
 			g = g.Move(rapid.IntRange(-1, len(g)).Draw(t, "core"), rapid.IntRange(0, 9).Draw(t, "group"))
 			if !slices.Equal(ParseGroups(g.String(), len(g)), g) || !slices.Equal(g.number(), g) || g[0] != 0 {
-				t.Fatalf("%v is formatted as %q", g, g.String())
+				t.Fatalf("ParseGroups does not restore %v from %q", g, g.String())
 			}
 		}
 	})
@@ -173,7 +174,7 @@ func TestGroups(t *testing.T) {
 	}
 	threads := shared(4, []access{{0, 1, false}, {1, 1, false}, {2, 1, false}, {3, 1, true}}).Threads()
 	if got := threads.Domains(Groups{0, 0, 1, 2}); len(got) != 1 || !slices.Equal(got[0], []uint32{0, 1}) {
-		t.Errorf("domains %v", got)
+		t.Errorf("domains = %v", got)
 	}
 	if s := threads.SharedSentence(Groups{0, 0, 1, 2}, 64); !strings.Contains(s, "analyse the trace again") {
 		t.Error(s)
@@ -189,11 +190,11 @@ func TestThreadsCharts(t *testing.T) {
 	for _, s := range Stacks() {
 		c := v.Threads().Overlaid(s, 32<<10)
 		if len(c.Series) != 3 || len(c.At) < 10 || c.At[0] != 64 || c.Summary == "" {
-			t.Errorf("%s: %d series, %d points", s, len(c.Series), len(c.At))
+			t.Errorf("%s: series = %d, points = %d; want 3 series from 64 bytes", s, len(c.Series), len(c.At))
 		}
 		for _, series := range c.Series {
 			if len(series.Y) != len(c.At) {
-				t.Errorf("%s: %d values for %d sizes", s, len(series.Y), len(c.At))
+				t.Errorf("%s: values of a series = %d, want a value for each of %d sizes", s, len(series.Y), len(c.At))
 			}
 		}
 	}
@@ -201,6 +202,6 @@ func TestThreadsCharts(t *testing.T) {
 		t.Errorf("%+v", c)
 	}
 	if v.Threads() == nil || tabled([]uint64{1, 2}).Threads() != nil {
-		t.Error("there is a view of threads for a profile without per-thread stacks")
+		t.Error("Threads() = nil for a profile with per-thread stacks, or not nil for a profile without")
 	}
 }

@@ -25,14 +25,14 @@ func TestReadAt(t *testing.T) {
 		p := make([]byte, 1<<rng.IntN(22))
 		n, err := f.ReadAt(p, int64(at))
 		if end := min(len(want), at+len(p)); !bytes.Equal(p[:n], want[at:end]) || (n < len(p)) != (err == io.EOF) {
-			t.Fatalf("%d bytes at %d: read %d, %v", len(p), at, n, err)
+			t.Fatalf("ReadAt(%d bytes, %d) = %d, %v, want the bytes of the file", len(p), at, n, err)
 		}
 	}
 	if err := iotest.TestReader(io.NewSectionReader(f, 0, f.Size()), want); err != nil {
 		t.Error(err)
 	}
 	if n, err := f.ReadAt(make([]byte, 5), f.Size()); n != 0 || err != io.EOF {
-		t.Errorf("after the end: %d, %v", n, err)
+		t.Errorf("ReadAt after the end = %d, %v, want 0 and io.EOF", n, err)
 	}
 }
 
@@ -48,7 +48,7 @@ func TestReadAtFails(t *testing.T) {
 	}
 	for _, v := range []js.Value{js.Undefined(), js.Null(), js.ValueOf("path"), js.ValueOf(map[string]any{})} {
 		if _, err := OpenAt(v); err == nil {
-			t.Errorf("%v was opened", v)
+			t.Errorf("OpenAt opened %v, want an error", v)
 		}
 	}
 }

@@ -64,13 +64,13 @@ func TestReadAll(t *testing.T) {
 				f := open(t, newFile(want, 1), from)
 				got, err := io.ReadAll(f)
 				if err != nil || !bytes.Equal(got, want) {
-					t.Errorf("%d bytes: read %d, %v", size, len(got), err)
+					t.Errorf("file of %d bytes: read %d bytes, %v", size, len(got), err)
 				}
 				if f.BytesRead() != uint64(size) || f.Size() != uint64(size) {
-					t.Errorf("%d bytes: BytesRead %d, Size %d", size, f.BytesRead(), f.Size())
+					t.Errorf("file of %d bytes: BytesRead = %d, Size = %d", size, f.BytesRead(), f.Size())
 				}
 				if _, err := f.Read(make([]byte, 1)); err != io.EOF {
-					t.Errorf("after the end: %v", err)
+					t.Errorf("Read after the end: %v, want io.EOF", err)
 				}
 			}
 		})
@@ -96,7 +96,7 @@ func TestReadLengths(t *testing.T) {
 				}
 			}
 			if !bytes.Equal(got, want) {
-				t.Error("the bytes differ")
+				t.Error("the bytes from reads of various lengths differ from the file")
 			}
 		})
 	}
@@ -116,7 +116,7 @@ func TestReaderContract(t *testing.T) {
 func TestOpenRefusesNonFiles(t *testing.T) {
 	for _, v := range []js.Value{js.Undefined(), js.Null(), js.ValueOf("path"), js.ValueOf(map[string]any{})} {
 		if _, err := Open(v); err == nil {
-			t.Errorf("%v was opened", v)
+			t.Errorf("Open opened %v, want an error", v)
 		}
 	}
 }
@@ -141,7 +141,7 @@ func TestReadErrorSaysWhere(t *testing.T) {
 		t.Errorf("read %d bytes, %v", len(got), err)
 	}
 	if _, again := f.Read(make([]byte, 1)); again != err {
-		t.Errorf("then %v", again)
+		t.Errorf("second Read after an error: %v, want the same error", again)
 	}
 }
 
@@ -156,7 +156,7 @@ func TestCloseInTheMiddle(t *testing.T) {
 	f.Close()
 	f.Close()
 	if _, err := f.Read(make([]byte, 1)); err == nil || err == io.EOF {
-		t.Errorf("after Close: %v", err)
+		t.Errorf("Read after Close: %v", err)
 	}
 }
 

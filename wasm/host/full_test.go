@@ -50,7 +50,7 @@ func TestNoRoomToSpill(t *testing.T) {
 	}
 	t.Logf("kept %t, %s: %s", d.Kept, d.Problem, p.State.Reason)
 	if keys := idb.Shelves(storeName()); len(keys) != 0 {
-		t.Errorf("spill stores of %q are left", keys)
+		t.Errorf("remaining spill stores = %q, want none", keys)
 	}
 }
 
@@ -81,7 +81,7 @@ func TestRunSpills(t *testing.T) {
 	start.Resume = true
 	r.start(start, file)
 	if p := r.progress(); !p.Beyond || p.References == 0 {
-		t.Errorf("the resumed run starts at %+v", p)
+		t.Errorf("progress at the start of the resumed run = %+v, want a run with spilled stacks", p)
 	}
 	var most workers.Progress
 	for p := most; !p.Ending; {
@@ -93,6 +93,6 @@ func TestRunSpills(t *testing.T) {
 		t.Error("the profile differs from that of an uninterrupted run that spilled from its start")
 	}
 	if keys := idb.Shelves(storeName()); len(keys) != 0 {
-		t.Errorf("spill stores of %q are left", keys)
+		t.Errorf("remaining spill stores = %q, want none", keys)
 	}
 }

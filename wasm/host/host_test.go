@@ -166,13 +166,12 @@ func (r *run) entry() profile.Entry {
 	r.t.Helper()
 	list, err := r.store.List()
 	if err != nil || len(list) != 1 {
-		r.t.Fatalf("the store contains %+v, %v", list, err)
+		r.t.Fatalf("entries of the store = %+v, %v, want one", list, err)
 	}
 	return list[0]
 }
 
-// din makes a trace of n references that walk over 2^log2Lines lines in an
-// irregular order.
+// din returns a trace of n references that walk over 2^log2Lines lines in an irregular order.
 func din(n, log2Lines int) []byte {
 	b := make([]byte, 0, 12*n)
 	x := uint32(1)
@@ -227,13 +226,13 @@ func TestCompleteRun(t *testing.T) {
 	r.start(workers.Start{Key: "k", Name: "a.din"}, newFile(b, 1))
 	d, _ := r.done()
 	if !d.Kept || !bytes.Equal(d.Profile, direct(t, b).Encode()) {
-		t.Errorf("kept %t, %s; equal to a run without worker: %t", d.Kept, d.Problem, bytes.Equal(d.Profile, direct(t, b).Encode()))
+		t.Errorf("kept = %t, problem = %q, equal to a run without a worker = %t; want a kept and equal result", d.Kept, d.Problem, bytes.Equal(d.Profile, direct(t, b).Encode()))
 	}
 	if e := r.entry(); e.State != profile.EntryComplete || e.Digest != d.Digest {
 		t.Errorf("entry %+v", e)
 	}
 	if kept, err := r.store.Get("k"); err != nil || !bytes.Equal(kept, d.Profile) {
-		t.Errorf("the store has %d bytes, %v", len(kept), err)
+		t.Errorf("stored result = %d bytes, %v, want the bytes of the sent result", len(kept), err)
 	}
 }
 
@@ -245,7 +244,7 @@ func TestPackedRun(t *testing.T) {
 	for name := range packers {
 		r.start(workers.Start{Key: "k", Name: "a.din"}, newFile(packedBy(t, name, b), 1))
 		if d, _ := r.done(); !bytes.Equal(d.Profile, want) {
-			t.Errorf("%s: the profile differs", name)
+			t.Errorf("%s: the profile differs from the profile of the uncompressed file", name)
 		}
 	}
 }
@@ -305,7 +304,7 @@ func TestCutAndDamagedInUnpacker(t *testing.T) {
 			_, p := r.done()
 			reason := "the " + packing + " stream is " + want
 			if n := p.Totals.AllReferences(); !p.State.Partial || !strings.Contains(p.State.Reason, reason) || n == 0 || n >= 300_000 {
-				t.Errorf("%s: %d references, %+v, want %q", packing, n, p.State, reason)
+				t.Errorf("%s: references = %d, state = %+v, want the reason %q", packing, n, p.State, reason)
 			}
 		}
 	}
@@ -322,7 +321,7 @@ func TestNoUnpacker(t *testing.T) {
 	}
 	r.start(workers.Start{Key: "k", Name: "a.din"}, newFile(b, 1))
 	if d, _ := r.done(); !bytes.Equal(d.Profile, direct(t, b).Encode()) {
-		t.Error("the next run's profile differs")
+		t.Error("the profile of the next run differs from the profile of a run without a worker")
 	}
 }
 
@@ -348,7 +347,7 @@ func pauseAndCancel(t *testing.T, file js.Value) {
 	t.Logf("paused after %v", time.Since(asked))
 	r.send(workers.TypeResume)
 	if after := r.progress(); after.Paused || after.References != p.References {
-		t.Errorf("paused at %+v, resumed at %+v", p, after)
+		t.Errorf("progress after the pause = %+[2]v, want more than %+[1]v before the pause", p, after)
 	}
 	asked = time.Now()
 	r.send(workers.TypeCancel)
@@ -364,8 +363,8 @@ func pauseAndCancel(t *testing.T, file js.Value) {
 	}
 }
 
-// A worker that is killed during a run leaves a checkpoint. Another worker resumes from the
-// checkpoint, and its result has the same bytes as the result of an uninterrupted run.
+// A worker that is killed during a run leaves a checkpoint. A new worker resumes from the
+// checkpoint, and its result is byte-identical to the result of an uninterrupted run.
 func TestResumeAfterTheWorkerIsKilled(t *testing.T) {
 	const times = 4
 	part := din(1_000_000, 14)
@@ -394,7 +393,7 @@ func killAndResume(t *testing.T, file js.Value, want []byte) {
 	r.spawn("")
 	r.start(workers.Start{Key: "k", Name: "a.din", Resume: true}, file)
 	if p := r.progress(); p.References < e.References {
-		t.Errorf("resumed at %d references, want %d", p.References, e.References)
+		t.Errorf("first progress after the resume = %d references, want %d", p.References, e.References)
 	}
 	d, _ := r.done()
 	if !bytes.Equal(d.Profile, want) {
@@ -411,7 +410,7 @@ func TestProblemsAreSentences(t *testing.T) {
 		r.start(workers.Start{Key: "k", Name: "a.din"}, newFile([]byte(text), 1))
 		failed, err := workers.DecodeFailed(r.next(workers.TypeFailed).Body)
 		if err != nil || !bytes.Contains([]byte(failed.Problem), []byte(want)) {
-			t.Errorf("%q: %q, %v, want %q in it", text, failed.Problem, err, want)
+			t.Errorf("problem of a file with %q = %q, %v, want %q in it", text, failed.Problem, err, want)
 		}
 	}
 }
@@ -444,7 +443,7 @@ func BenchmarkCancel(b *testing.B) {
 func BenchmarkRealTrace(b *testing.B) {
 	base := os.Getenv("STACKGLASS_DATA_URL")
 	if base == "" {
-		b.Skip("left out: no traces, because STACKGLASS_DATA_URL is not set")
+		b.Skip("skipped: there are no traces, because STACKGLASS_DATA_URL is not set")
 	}
 	for _, name := range []string{"gemm", "jacobi2d", "sort"} {
 		b.Run(name, func(b *testing.B) {

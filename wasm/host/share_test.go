@@ -120,7 +120,7 @@ func TestSharedRun(t *testing.T) {
 				}
 				if m.Type == workers.TypeDone {
 					if d, err := workers.DecodeDone(m.Body); err != nil || !bytes.Equal(d.Profile, want) {
-						t.Errorf("%d workers: the profile differs, %v", count, err)
+						t.Errorf("%d workers: the profile differs from that of one worker (error %v)", count, err)
 					}
 					break
 				}
@@ -158,7 +158,7 @@ func TestSharedPauseAndCancel(t *testing.T) {
 	}
 	r.send(workers.TypeResume)
 	if d, _ := r.done(); !bytes.Equal(d.Profile, want) {
-		t.Error("the profile differs after a pause")
+		t.Error("the profile after a pause differs from that of one worker")
 	}
 	r.start(start, newFile(b, 1))
 	r.progress()
@@ -175,8 +175,8 @@ func TestSharedPauseAndCancel(t *testing.T) {
 	}
 }
 
-// A shared run whose worker is killed can be resumed and shared again, and its result has the same
-// bytes.
+// A shared run whose worker is killed can be resumed and shared again, and its result is
+// byte-identical.
 func TestSharedRunResumes(t *testing.T) {
 	b := container(t, 5, 100_000)
 	want, n := newRun(t, "").alone(b)

@@ -57,7 +57,7 @@ func soakHost() *workers.Host {
 // reference to the same line.
 func TestSoakSpilling(t *testing.T) {
 	if os.Getenv("STACKGLASS_SOAK") == "" {
-		t.Skip("left out: it takes many minutes; STACKGLASS_SOAK=1 runs it")
+		t.Skip("skipped: it takes many minutes; set STACKGLASS_SOAK=1 to run it")
 	}
 	const limit = 512 << 20
 	want, r := soakLoops(), newRun(t, "")
@@ -93,9 +93,9 @@ func TestSoakSpilling(t *testing.T) {
 	}
 	opened := want.lines * want.rounds
 	if cold != want.lines || far != opened-want.lines || near != opened*(want.stays-1) || other != 0 || got.State.Partial || !p.Beyond {
-		t.Errorf("%d cold accesses, %d at distance 0, %d at the largest distance, %d at other distances; %+v, beyond %t", cold, near, far, other, got.State, p.Beyond)
+		t.Errorf("accesses: cold = %d, at distance 0 = %d, at the largest distance = %d, at other distances = %d; state = %+v, beyond = %t", cold, near, far, other, got.State, p.Beyond)
 	}
 	if memory > limit {
-		t.Errorf("the program used %d bytes of memory, want at most %d", memory, limit)
+		t.Errorf("memory of the program = %d bytes, want at most %d", memory, limit)
 	}
 }

@@ -13,9 +13,9 @@ import (
 	"github.com/stackglass/stackglass/core/profile/memstore/storetest"
 )
 
-// This test must run first. It does, because Go runs the tests of a package in the order of their
-// files' names. Chromium checks the remaining space only every half a minute, and would not notice
-// a later limit.
+// This test must run first. It runs first, because Go runs the tests of a package in the order of
+// the names of their files. Chromium checks the remaining space only every half a minute, and would
+// not notice a later limit.
 func TestFull(t *testing.T) {
 	setQuota(t, 24<<20)
 	defer setQuota(t, 0)
@@ -70,17 +70,17 @@ func TestAnyWriteIsRefused(t *testing.T) {
 			if refused++; err == nil {
 				break
 			} else if !errors.Is(err, profile.ErrFull) {
-				t.Errorf("%s, write %d: %v, want %v", name, n, err, profile.ErrFull)
+				t.Errorf("%s: error of the refused write %d = %v, want %v", name, n, err, profile.ErrFull)
 			}
 			if data, err := s.Get("k"); err != nil || !bytes.Equal(data, old) {
-				t.Errorf("%s, write %d: %d bytes are left of %d, %v", name, n, len(data), len(old), err)
+				t.Errorf("%s: after the refused write %d, the entry has %d bytes, want the earlier %d (error %v)", name, n, len(data), len(old), err)
 			}
 			if err := write(later); err != nil {
-				t.Errorf("%s, after write %d was refused: %v", name, n, err)
+				t.Errorf("%s: the write after the refused write %d: %v", name, n, err)
 			}
 		}
 		if refused < 3 {
-			t.Errorf("%s: only %d writes", name, refused-1)
+			t.Errorf("%s: writes of the operation = %d, want more", name, refused-1)
 		}
 	}
 }

@@ -51,10 +51,10 @@ func TestHandles(t *testing.T) {
 		t.Error(err)
 	}
 	if _, err := h.Get("k"); !errors.Is(err, profile.ErrNotFound) {
-		t.Errorf("Get of a deleted key: %v", err)
+		t.Errorf("Get of a deleted key: %v, want %v", err, profile.ErrNotFound)
 	}
 	if err := h.Put("f", js.Global().Get("Function").Get("prototype")); err == nil {
-		t.Error("a value that cannot be stored was accepted")
+		t.Error("Put accepted a value that cannot be stored")
 	}
 	if keys, err := h.Keys(); err != nil || !slices.Equal(keys, []string{"l"}) {
 		t.Errorf("keys %q, %v", keys, err)

@@ -23,7 +23,7 @@ func TestShelf(t *testing.T) {
 	})
 	open.Remove()
 	if keys := Shelves("test"); len(keys) != 0 {
-		t.Errorf("spill stores %q are left after the last one was removed", keys)
+		t.Errorf("spill stores after the last spill store was removed = %q, want none", keys)
 	}
 }
 
@@ -56,7 +56,7 @@ func TestShelves(t *testing.T) {
 		}
 	}
 	if keys := Shelves("test shelves"); len(keys) != 0 {
-		t.Errorf("spill stores %q are left", keys)
+		t.Errorf("remaining spill stores = %q, want none", keys)
 	}
 }
 
@@ -98,7 +98,7 @@ func TestUnusedBlocksAreFreed(t *testing.T) {
 	for block := range uint32(blocks) {
 		for run := range uint32(2) {
 			if data, err := s.Read(run, block); err != nil || len(data) != bytes {
-				t.Fatalf("block %d of run %d: %d bytes, %v", block, run, len(data), err)
+				t.Fatalf("block %d of run %d = %d bytes, %v, want the bytes that were written", block, run, len(data), err)
 			}
 		}
 	}
@@ -116,6 +116,6 @@ func TestUnusedBlocksAreFreed(t *testing.T) {
 		}
 	}
 	if kept != 0 || len(read) <= 2*blocks {
-		t.Errorf("the browser keeps %d bytes of %d blocks; want 0 bytes, and some blocks that were read ahead but not used", kept, len(read))
+		t.Errorf("bytes that the browser keeps of %[2]d blocks = %[1]d, want 0, and some blocks that were read ahead but not used", kept, len(read))
 	}
 }

@@ -119,14 +119,14 @@ func TestNoOrphans(t *testing.T) {
 	for i, want := range []uint{3, 6, 6, 6} {
 		err := s.Save(profile.Entry{Key: "k"}, func(w io.Writer) error { _, err := w.Write(data); return err })
 		if got := count(); err != nil || got != want {
-			t.Errorf("%d chunks after %d checkpoints, %v, want %d", got, i+1, err, want)
+			t.Errorf("chunks = %d after %d checkpoints (error %v), want %d", got, i+1, err, want)
 		}
 	}
 	if err := s.Put(profile.Entry{Key: "k"}, data[:chunkBytes+1]); err != nil || count() != 2 {
-		t.Errorf("%d chunks, want the two of the result; %v", count(), err)
+		t.Errorf("chunks after the result = %d, want 2 (error %v)", count(), err)
 	}
 	if err := s.Delete("k"); err != nil || count() != 0 {
-		t.Errorf("%d chunks, want none; %v", count(), err)
+		t.Errorf("chunks after the deletion = %d, want 0 (error %v)", count(), err)
 	}
 }
 
@@ -144,8 +144,8 @@ func TestNewerVersion(t *testing.T) {
 	}
 }
 
-// hold acts like a page that does not release a database: it opens the database and requests its
-// deletion, so that everyone else who opens the database has to wait. The returned function
+// hold acts like a page that does not release a database. It opens the database and requests its
+// deletion, so that every later attempt to open the database has to wait. The returned function
 // releases the database.
 func hold(t *testing.T, name string) (letGo func()) {
 	t.Helper()
@@ -161,7 +161,8 @@ func hold(t *testing.T, name string) (letGo func()) {
 }
 
 // Open reports that a database is blocked while another page holds it. When that page releases the
-// database, the database opens and is complete, and the page that gave up does not block it.
+// database, the database opens and is complete, and the page that stopped waiting does not block
+// it.
 func TestBlocked(t *testing.T) {
 	defer func(before time.Duration) { openPatience = before }(openPatience)
 	openPatience = 300 * time.Millisecond
@@ -189,7 +190,7 @@ func TestBlocked(t *testing.T) {
 		deleting.Set("on"+event, js.FuncOf(func(js.Value, []js.Value) any { deleted <- event; return nil }))
 	}
 	if what := <-deleted; what != "success" {
-		t.Errorf("deletion is %s: a page that gave up still holds the database", what)
+		t.Errorf("deletion = %s: the page that stopped waiting still holds the database", what)
 	}
 }
 
@@ -203,7 +204,7 @@ func TestNewerVersionIsNotBlocked(t *testing.T) {
 		opening.Set("on"+event, js.FuncOf(func(js.Value, []js.Value) any { what <- event; return nil }))
 	}
 	if got := <-what; got != "success" {
-		t.Fatalf("opening in the newer page: %s, want success", got)
+		t.Fatalf("result of opening the database in the newer page = %s, want success", got)
 	}
 	opening.Get("result").Call("close")
 	for range 2 {
@@ -254,7 +255,7 @@ func TestNoIndexedDB(t *testing.T) {
 		_, handles := OpenHandles("test none")
 		c.of.Delete(c.property) // make the browser's own property visible again
 		if err == nil || handles == nil || err.Error() != handles.Error() {
-			t.Errorf("%s: %v, %v, want one error", name, err, handles)
+			t.Errorf("%s: Open: %v, OpenHandles: %v, want the same error", name, err, handles)
 		}
 		t.Logf("%s: %v", name, err)
 	}
@@ -323,10 +324,10 @@ func TestSuspended(t *testing.T) {
 		t.Error(err)
 	}
 	if list, err := other.List(); err != nil || len(list) != 2 {
-		t.Errorf("entries %v, %v, want a and c", list, err)
+		t.Errorf("entries = %v, %v, want a and c", list, err)
 	}
 	if len(results) != 0 {
-		t.Errorf("%d operations ended while the store was suspended", len(results))
+		t.Errorf("operations that ended while the store was suspended = %d, want 0", len(results))
 	}
 	s.Resume()
 	for range 4 {
@@ -335,7 +336,7 @@ func TestSuspended(t *testing.T) {
 		}
 	}
 	if list, err := other.List(); err != nil || len(list) != 3 {
-		t.Errorf("entries %v, %v, want a, b and c", list, err)
+		t.Errorf("entries = %v, %v, want a, b and c", list, err)
 	}
 }
 
@@ -442,7 +443,7 @@ func TestKilledWhileWriting(t *testing.T) {
 		}
 		list, err := s.List()
 		if err != nil || len(list) != 1 || len(data) != 12<<20+int(list[0].References) || data[0] != byte(list[0].References) {
-			t.Errorf("%d bytes of %d; entries %+v, %v", len(data), data[0], list, err)
+			t.Errorf("entry = %d bytes with the value %d, entries = %+v, %v; want a complete value", len(data), data[0], list, err)
 		}
 		t.Logf("killed after value %d", list[0].References)
 		s.Close()

@@ -105,7 +105,7 @@ func linked() []open.Packing {
 	return list
 }
 
-// din makes a trace of n references that compresses poorly.
+// din returns a trace of n references that compresses poorly.
 func din(n int) []byte {
 	random := rand.New(rand.NewPCG(1, 2))
 	var b []byte
@@ -190,7 +190,7 @@ func checkSame(t testing.TB, p open.Packing, packed []byte, most int64) {
 		r.port.close()
 	}
 	if !bytes.Equal(got, text) || wordsOf(err) != end {
-		t.Fatalf("%s stream of %d bytes: got %d bytes and %q, without a worker %d bytes and %q", p.Name, len(packed), len(got), wordsOf(err), len(text), end)
+		t.Fatalf("%s stream of %d bytes = %d bytes and the error %q, want %d bytes and %q as without a worker", p.Name, len(packed), len(got), wordsOf(err), len(text), end)
 	}
 }
 
@@ -201,7 +201,7 @@ func TestSameAsWithoutWorker(t *testing.T) {
 	for _, p := range packings {
 		whole := pack(t, p.Name, text)
 		if len(whole) < (ahead+2)*packedBytes || len(text) < ahead*unpackedBytes {
-			t.Fatalf("%s: %d bytes for %d do not fill the window", p.Name, len(whole), len(text))
+			t.Fatalf("%s: %d compressed bytes of %d bytes do not fill the window", p.Name, len(whole), len(text))
 		}
 		checkSame(t, p, whole, 1<<40)
 		checkSame(t, p, append(bytes.Clone(whole), "and a rest"...), 1<<40)
@@ -231,10 +231,10 @@ func TestSameErrors(t *testing.T) {
 			rows, said := rowsOf(file, packings)
 			got, says := rowsOf(file, linked())
 			if got != rows || says != said {
-				t.Errorf("%s, %s: got %d rows and %q, without a worker %d rows and %q", p.Name, what, got, says, rows, said)
+				t.Errorf("%s, %s: %d rows and the error %q, want %d rows and %q as without a worker", p.Name, what, got, says, rows, said)
 			}
 			if what == "cut" && !strings.Contains(says, "the "+p.Name+" stream is cut off after") {
-				t.Errorf("%s, cut: %q", p.Name, says)
+				t.Errorf("%s, truncated: error = %q", p.Name, says)
 			}
 		}
 	}
@@ -252,7 +252,7 @@ func rowsOf(file []byte, packings []open.Packing) (rows int, said string) {
 	return b.Len(), said
 }
 
-// Unpackers can be nested: the output of one is the input of another.
+// Unpackers can be nested: the output of an unpacker is the input of the next unpacker.
 func TestNested(t *testing.T) {
 	text := din(1000)
 	file := pack(t, "zstd", pack(t, "xz", pack(t, "zstd", text)))
@@ -275,10 +275,10 @@ func TestErrorOfTheSource(t *testing.T) {
 		text, err := io.ReadAll(r)
 		want, _ := direct(p, whole[:len(whole)*3/4], 1<<40)
 		if err != gone || !bytes.Equal(text, want) {
-			t.Errorf("%s: %d bytes and %v, want %d and the error of the source", p.Name, len(text), err, len(want))
+			t.Errorf("%s: %d bytes and the error %v, want %d bytes and the error of the source", p.Name, len(text), err, len(want))
 		}
 		if _, again := r.Read(make([]byte, 1)); again != gone {
-			t.Errorf("%s: and then %v", p.Name, again)
+			t.Errorf("%s: error of the next read = %v, want the same error", p.Name, again)
 		}
 	}
 }
@@ -323,8 +323,8 @@ func (c *counted) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// The position in the file depends only on how much was unpacked, not on the speed of the two
-// sides, and it is never far ahead of the position that the unpacked data requires.
+// The position in the file depends only on the number of unpacked bytes, not on the speed of the
+// two sides. It is never far ahead of the position that the unpacked data requires.
 func TestReadingIsDeterministic(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		var file []byte
@@ -344,7 +344,7 @@ func TestReadingIsDeterministic(t *testing.T) {
 			if run == 0 {
 				first = reads
 			} else if !equal(reads, first) {
-				rt.Fatalf("the positions in the file were %v in one run, and %v in another", first, reads)
+				rt.Fatalf("positions in the file = %[2]v, want %[1]v as in the first run", first, reads)
 			}
 		}
 	})
@@ -393,7 +393,7 @@ func progressOf(t testing.TB, file []byte, slow func()) (reads []int) {
 			needed++
 		}
 		if bound := needed + most(file) + ahead*packedBytes; source.bytes > bound {
-			t.Fatalf("%d bytes of the file were read for %d decompressed bytes, which require %d; want at most %d", source.bytes, unpackedSoFar, needed, bound)
+			t.Fatalf("bytes of the file read for %[2]d decompressed bytes = %[1]d, of which %[3]d are required; want at most %[4]d", source.bytes, unpackedSoFar, needed, bound)
 		}
 		reads = append(reads, source.bytes)
 		if err != nil {
@@ -451,7 +451,7 @@ func TestNoUnpacker(t *testing.T) {
 		if err == nil {
 			b, readErr := trace.ReadAll(tr)
 			if err = readErr; b.Len() != c.rows {
-				t.Errorf("%d rows, want %d", b.Len(), c.rows)
+				t.Errorf("rows = %d, want %d", b.Len(), c.rows)
 			}
 		}
 		if err == nil || err.Error() != c.want {

@@ -76,7 +76,7 @@ func TestPoisonIsDropped(t *testing.T) {
 		w := newWire(js.Global())
 		w.receive(event)
 		if m := <-w.inbox; len(m.bytes) != c.want {
-			t.Errorf("for %d bytes in a buffer of 8, the message has %d bytes, want %d", c.length, len(m.bytes), c.want)
+			t.Errorf("bytes of a message of %[1]d bytes in a buffer of 8 = %[2]d, want %[3]d", c.length, len(m.bytes), c.want)
 		}
 	}
 }
@@ -84,7 +84,7 @@ func TestPoisonIsDropped(t *testing.T) {
 func inBrowser(t testing.TB) (base string) {
 	t.Helper()
 	if base = os.Getenv("WASMTEST_URL"); base == "" {
-		t.Skip("left out: web workers need a browser; run with go test -exec=wasmtest (tools/wasmtest)")
+		t.Skip("skipped: web workers need a browser; run with go test -exec=wasmtest (tools/wasmtest)")
 	}
 	return base
 }
@@ -125,7 +125,7 @@ func TestWorkerSameAsWithoutWorker(t *testing.T) {
 			got, err := io.ReadAll(r)
 			want, end := direct(packings[i], file, 1<<40)
 			if !bytes.Equal(got, want) || wordsOf(err) != end {
-				t.Errorf("%s, %s: got %d bytes and %v, without a worker %d bytes and %s", p.Name, what, len(got), err, len(want), end)
+				t.Errorf("%s, %s: %d bytes and the error %v, want %d bytes and %s as without a worker", p.Name, what, len(got), err, len(want), end)
 			}
 		}
 	}
@@ -139,7 +139,7 @@ func TestMemoryIsBounded(t *testing.T) {
 		t.Errorf("%d bytes, %v", n, err)
 	}
 	if len(p.buffers)+len(p.spares) > 3*ahead || len(p.freed) > 2*ahead {
-		t.Errorf("after 200 MB there are %d buffers, %d spare buffers and %d freed slices", len(p.buffers), len(p.spares), len(p.freed))
+		t.Errorf("after 200 MB: buffers = %d, spare buffers = %d, freed slices = %d; want a small number of each", len(p.buffers), len(p.spares), len(p.freed))
 	}
 }
 
@@ -161,7 +161,7 @@ func TestUnpackerStopsWithTheAnalysis(t *testing.T) {
 		}
 	}
 	if unread > ahead-1 || source.bytes > (ahead+2)*packedBytes {
-		t.Errorf("%d parts are waiting, want at most %d; %d bytes of the file were read", unread, ahead-1, source.bytes)
+		t.Errorf("waiting parts = %d, want at most %d; bytes read from the file = %d", unread, ahead-1, source.bytes)
 	}
 }
 
@@ -182,7 +182,7 @@ func TestUnavailableWorker(t *testing.T) {
 		}
 		var unpacker *open.UnpackerError
 		if !errors.As(err, &unpacker) || !strings.Contains(unpacker.Err.Error(), c.want) {
-			t.Errorf("%s, %s: %v, want %q in it", c.script, c.packing, err, c.want)
+			t.Errorf("%s, %s: error = %v, want %q in it", c.script, c.packing, err, c.want)
 		}
 		w.Close()
 	}
@@ -193,11 +193,11 @@ func TestCloseEndsUnpackers(t *testing.T) {
 	w := newWorkers(t)
 	_, p := unpackedBy(t, w, "mute", strings.NewReader("packed"))
 	if m := p.take(); m.kind != ready {
-		t.Fatalf("the first message is of kind %d: %s", m.kind, m.text)
+		t.Fatalf("kind of the first message = %d, text = %q", m.kind, m.text)
 	}
 	w.Close()
 	if !p.closed || len(w.running) > 0 {
-		t.Errorf("closed: %t, %d unpackers are left", p.closed, len(w.running))
+		t.Errorf("closed = %t, running unpackers = %d; want true and 0", p.closed, len(w.running))
 	}
 	w.Close()
 }

@@ -6,7 +6,7 @@
 // It is served beside wasm_exec.js and app.wasm, which is the program of the page and of the
 // analysis worker. Its own address can contain other addresses, relative to this script:
 // worker.js?exec=wasm_exec.1a2b.js&wasm=app.3c4d.wasm For a worker that was created from a blob,
-// they follow a #, because the address of a blob cannot contain a ?.
+// they follow a #, because the URL of a blob cannot contain a ?.
 "use strict";
 
 // Messages that arrive before the program listens. The program fetches them later.

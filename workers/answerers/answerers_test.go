@@ -43,7 +43,7 @@ func TestDescribe(t *testing.T) {
 	}
 	_, err = asked(t, workers.Subject{}, answers.Question{Of: answers.OfDescription, Bytes: []byte("{\n\"levels\": 3}")})
 	if err == nil || !strings.Contains(err.Error(), "read as JSON: line 2") {
-		t.Errorf("%v, want an error with the format and the line", err)
+		t.Errorf("error of an invalid hierarchy = %v, want an error with the format and the line", err)
 	}
 }
 
@@ -62,7 +62,7 @@ func TestRefusals(t *testing.T) {
 			continue
 		}
 		if _, err := asked(t, workers.Subject{}, answers.Question{Of: name, Words: []string{"nonsense"}}); err == nil {
-			t.Errorf("%s answered a nonsensical question", name)
+			t.Errorf("the answerer %s answered an invalid question, want an error", name)
 		}
 	}
 }

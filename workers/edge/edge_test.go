@@ -25,7 +25,7 @@ func ask(t *testing.T, method, path string, body io.Reader) (*http.Response, str
 	got := w.Result()
 	for _, h := range policy.Headers() {
 		if got.Header.Get(h.Name) != h.Value {
-			t.Errorf("%s %s: %s is %q", method, path, h.Name, got.Header.Get(h.Name))
+			t.Errorf("%s %s: header %s = %q", method, path, h.Name, got.Header.Get(h.Name))
 		}
 	}
 	return got, w.Body.String()
@@ -59,25 +59,25 @@ func TestAnswers(t *testing.T) {
 type unread struct{ t *testing.T }
 
 func (u unread) Read([]byte) (int, error) {
-	u.t.Error("a body was read")
+	u.t.Error("the handler read the body of the request")
 	return 0, io.EOF
 }
 
-func TestNothingIsAccepted(t *testing.T) {
+func TestUploadsAreRefused(t *testing.T) {
 	for _, method := range []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "PROPFIND"} {
 		for _, path := range []string{"/", "/index.html", "/upload", "/healthz", "/version", "/none"} {
 			got, _ := ask(t, method, path, unread{t}) // a body of unknown length
 			if got.StatusCode != http.StatusMethodNotAllowed || got.Header.Get("Allow") != "GET, HEAD" {
-				t.Errorf("%s %s with a body: status %d, Allow %q", method, path, got.StatusCode, got.Header.Get("Allow"))
+				t.Errorf("%s %s with a body: status %d, Allow %q; want 405", method, path, got.StatusCode, got.Header.Get("Allow"))
 			}
 		}
 	}
 }
 
-func TestPageUnderThePolicy(t *testing.T) {
+func TestUploadPageMeetsPolicy(t *testing.T) {
 	for _, part := range []string{"<script", "<style", "style=", "<form", "http://", "https://"} {
 		if strings.Contains(noUploads, part) {
-			t.Errorf("the page has %q", part)
+			t.Errorf("the page for uploads contains %q, which the policy forbids", part)
 		}
 	}
 }

@@ -199,7 +199,7 @@ func TestTakenMessagesAreFreed(t *testing.T) {
 		t.Fatalf("got %+v, %v", m, err)
 	}
 	if n := buffer.Get("byteLength").Int(); n != 0 {
-		t.Errorf("the browser keeps %d bytes of the message", n)
+		t.Errorf("bytes of the message that the browser keeps = %d, want 0", n)
 	}
 }
 
@@ -229,7 +229,7 @@ func TestSendRefusesForeignAttachment(t *testing.T) {
 	}
 	uncloneable := js.Global().Get("Function").Get("prototype")
 	if err := c.Send(workers.Message{Type: workers.TypeStart, Attachment: uncloneable}); err == nil {
-		t.Error("a function was sent")
+		t.Error("Send accepted a function, want an error")
 	}
 }
 
