@@ -168,8 +168,8 @@ func (r *run) updateUse(number uint32) resultUse {
 	return r.usedLater(b, k.Instrs[store].Type)
 }
 
-// keepsType reports whether all operands of an instruction have its type, except for addresses and
-// conditions.
+// keepsType reports whether all operands of an instruction, except addresses and conditions, have
+// the same type as the instruction.
 func keepsType(opcode string) bool {
 	return strings.Contains(" add sub mul and or xor shl lshr ashr udiv sdiv urem srem icmp fadd fsub fmul fdiv fcmp phi store br switch ret ", " "+opcode+" ")
 }

@@ -30,7 +30,7 @@ func (s *replay) snapshot() beginning {
 }
 
 // idleCycles returns the cycles that threads wait for each other because the work was divided
-// unequally before it began.
+// unequally before the work began.
 func (c *counts) idleCycles() (cycles float64) {
 	for _, w := range c.idle {
 		if !w.dynamic {

@@ -9,8 +9,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestExtend: if a run repeats its beginning, the counts of the changed run are the counts of its
-// beginning, multiplied by the number of repetitions.
+// TestExtend checks that, if a run repeats its beginning, the counts of the changed run are the
+// counts of its beginning, multiplied by the number of repetitions.
 func TestExtend(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const levels = 2
@@ -89,14 +89,14 @@ func TestBeginnings(t *testing.T) {
 		s.schedule = schedule{threads: 2, open: true}
 		var misses, lost []float64
 		for region := range 3 {
-			s.taken = uint64(leastBeginning) * uint64(region) // as if a region had this number of references
+			s.taken = uint64(leastBeginning) * uint64(region) // pretend that each region has leastBeginning references
 			for i := range 100 {
 				s.row(&row{addr: 1<<20 + 4*uint64(i%2), bytes: 4, thread: uint8(i % 2), kind: trace.Store})
 			}
 			s.join()
 			misses, lost = append(misses, c.misses[0][0]), append(lost, c.coherence[0][0])
 		}
-		want := []int{1, 2} // regions; the first has too few references
+		want := []int{1, 2} // the expected regions; region 0 has too few references
 		if until > 0 {
 			want = []int{until - 1}
 		}

@@ -73,7 +73,7 @@ func (r *run) sharing() {
 				continue
 			}
 			left -= times
-			happens, _, _ := strings.Cut(f.Text, ", mostly at ") // the finding names its source location
+			happens, _, _ := strings.Cut(f.Text, ", mostly at ") // the finding names the source location of the waits
 			finding.Why = happens + "; when the threads run at the same time, they invalidate each other's copies " + report.Count(uint64(times)).Human() + " times"
 			finding.Saved, finding.Tried = max(0, tried.saved)*share(times, all), true
 			finding.Before, finding.After = tried.before, tried.after
@@ -382,7 +382,7 @@ func (r *run) storesShared(at *place) bool {
 }
 
 // replaced reports whether a source location loads a number that other threads have stored, and its
-// function replaces this number in another source line, as in first = next; next = first + 1.
+// function replaces this number on a different source line, as in first = next; next = first + 1.
 func (r *run) replaced(at *place, of *counts) bool {
 	if of == nil || of.copiesSaveAt(at) <= at.coherence/8 {
 		return false
@@ -418,8 +418,8 @@ func (c *costs) coherent(i int) bool {
 }
 
 // atomics returns the additional cycles of atomic operations at a source location: the cycles of
-// the blocks that contain them, minus the cycles that the blocks' instructions otherwise need. A
-// private copy needs no atomic operations.
+// the blocks that contain the operations, minus the cycles that the instructions of these blocks
+// otherwise need. A private copy needs no atomic operations.
 func (r *run) atomics(at *place) (cycles float64) {
 	p := r.cost.program
 	if p == nil {
@@ -730,8 +730,8 @@ func (r *run) scattersScalars(at *place) bool {
 	return scattered > all/2
 }
 
-// isScalar reports whether a site accesses an array of scalars: it accesses no structure, and its
-// addresses differ by the size of an access.
+// isScalar reports whether a site accesses an array of scalars: the site accesses no structure, and
+// its addresses differ by the size of an access.
 func (r *run) isScalar(i int) bool {
 	s, p := &r.p.Sites.Code[i], r.cost.program
 	if p == nil || int64(s.Number) >= int64(len(p.Sites)) || p.Sites[s.Number].Structure != 0 || s.Bytes == 0 {

@@ -246,7 +246,7 @@ func (r *run) divisions() {
 }
 
 // replaceDivisions describes how to replace divisions of floating-point numbers and of integers by
-// multiplications, and when this is not allowed.
+// multiplications, and when this change is not allowed.
 func replaceDivisions(fractions, integers int) (fix, illegalIf string) {
 	const (
 		reciprocal = "compute the reciprocal before the loop, and multiply by it (-freciprocal-math lets the compiler do so)"
@@ -298,7 +298,7 @@ func (r *run) inOtherBlocks(b int) bool {
 const partialSums = 4
 
 // overlaps reports whether several executions of a block's loop fit in the core's instruction
-// window. Their chains then overlap, for example in sums of short rows.
+// window. The chains of these executions then overlap, for example in sums of short rows.
 func (r *run) overlaps(k *trace.Block) bool {
 	entries := r.entriesOf(k.Loop)
 	each := share(r.cost.visits[k.Loop-1], entries) * float64(len(k.Instrs))
@@ -306,8 +306,8 @@ func (r *run) overlaps(k *trace.Block) bool {
 }
 
 // refersFrom reports whether a block contains one of the references of a source location. It does
-// not compare line numbers, because inlined code can come from another file than the source
-// location to which it is attributed.
+// not compare line numbers, because inlined code can come from a different file than the source
+// location to which the code is attributed.
 func (r *run) refersFrom(at *place, k *trace.Block) bool {
 	return slices.ContainsFunc(at.sites, func(i int) bool {
 		number := r.p.Sites.Code[i].Number
@@ -342,8 +342,8 @@ type chained struct {
 	loads  bool
 	floats bool // the chain contains floating-point operations
 	// multiplies is set for integer products that each iteration combines with new data, for
-	// example in checksums. It is not set for integer sums, which take one cycle each, or for
-	// random number generators, which use no data.
+	// example in checksums. multiplies is not set for integer sums, which take one cycle each, or
+	// for random number generators, which use no data.
 	multiplies bool
 	remainders bool // like multiplies, but for remainders, for example in checksums modulo a prime
 	tables     bool // loaded numbers determine the address of the next load
@@ -454,7 +454,7 @@ func (c *costs) variable(r *run, k *trace.Block, i *trace.Instr) *profile.Site {
 }
 
 // waitForSums adds the waits due to the variables that [costs.sums] finds. Each iteration of a loop
-// must store such a variable before the next iteration can load it.
+// must store the variable before the next iteration can load it.
 func (c *costs) waitForSums(r *run) {
 	for b := range c.program.Blocks {
 		k, t := &c.program.Blocks[b], &c.hits.Blocks[b]

@@ -260,7 +260,7 @@ func (c *costs) dependent(r *run, m *measure, site [][]float64, i int) bool {
 	return plain > 0 && sum(site[i]) > dependentFrom*plain
 }
 
-// unhash replaces each level whose sets are chosen by a hash by a level whose sets are chosen by
+// unhash replaces each level whose sets are chosen by a hash with a level whose sets are chosen by
 // the low bits of the line number, because changes can be tried only in such levels. Conflict
 // misses of these levels are not counted, because the hash avoids them.
 func (r *run) unhash() {
@@ -400,9 +400,9 @@ func namesOf(r *run) []string {
 	return names
 }
 
-// scattered reports whether a site's addresses are irregular: they have no constant stride, and few
-// accesses are to a recently used line. If loads return the addresses, no prefetcher can follow a
-// stride from one page to the next.
+// scattered reports whether a site's addresses are irregular: the addresses have no constant
+// stride, and few accesses are to a recently used line. If loads return the addresses, no
+// prefetcher can follow a stride from one page to the next.
 func (c *costs) scattered(s *profile.Site, near float64, step uint64) bool {
 	if c.program != nil && int64(s.Number) < int64(len(c.program.Sites)) && c.program.Sites[s.Number].Flags&trace.ChasingSite != 0 &&
 		s.Stride() == profile.ConstantStride && step >= 1<<pageShift {
@@ -532,8 +532,8 @@ func (c *costs) waits(r *run, of *measure) ([][]float64, error) {
 
 // follows returns the share of a site's new addresses that were loaded in earlier iterations, such
 // as the addresses of all elements of a list except the first. It returns 0 if this share is less
-// than half, as in a hash table with short chains. The pipeline model recognises such loads only in
-// loops of one block whose variables are in registers.
+// than half, as in a hash table with short chains. The pipeline model recognises loads of later
+// addresses only in loops of one block whose variables are in registers.
 func (c *costs) follows(s *profile.Site) float64 {
 	if int64(s.Number) >= int64(len(c.program.Sites)) {
 		return 0
@@ -543,7 +543,7 @@ func (c *costs) follows(s *profile.Site) float64 {
 		return 0
 	}
 	links, known := c.links[c.program.Blocks[of.Block].Loop]
-	if !known { // older traces do not mark such loads
+	if !known { // older traces do not mark loads of addresses
 		return 1
 	}
 	if of := min(1, share(links, float64(s.References())-float64(s.Strides[profile.ZeroStride]))); of >= 0.5 {
@@ -552,9 +552,9 @@ func (c *costs) follows(s *profile.Site) float64 {
 	return 0
 }
 
-// sourceOf returns the source line of a site. If there is none, because the compiler merged several
-// accesses, or if it is in a library's header, sourceOf returns a line of the block in the
-// function's own file.
+// sourceOf returns the source line of a site. If the site has no source line, because the compiler
+// merged several accesses, or if the line is in a library's header, sourceOf returns a line of the
+// block in the function's own file.
 func (r *run) sourceOf(s *profile.Site) (file string, line uint32) {
 	p := r.cost.program
 	if p == nil || int64(s.Number) >= int64(len(p.Sites)) || s.Line > 0 && !isLibrary(s.File) {

@@ -14,7 +14,7 @@ import (
 
 // chasing tries to lay out the data of dependent loads in the order in which the loads reach the
 // elements. It starts with the source location that waits longest, because another loop may reach
-// the same elements in another order.
+// the same elements in a different order.
 func (r *run) chasing() {
 	list := slices.DeleteFunc(r.byWait(), func(at *place) bool {
 		return at.wait < leastWait*r.out.Cycles || at.dependent <= at.wait/2 || r.taken[at] > 0.5
@@ -215,7 +215,7 @@ func (r *run) elements() {
 			continue
 		}
 		if slices.ContainsFunc(r.moved, func(b record) bool { return b.low <= a.high && a.low <= b.high }) {
-			continue // another layout of the array was already found
+			continue // a different layout of the array was already found
 		}
 		line := uint64(r.p.Sites.LineBytes)
 		straddles := a.low%line != 0 && a.pitch >= 16 || a.pitch%line != 0 && line%a.pitch != 0
@@ -388,12 +388,11 @@ func (r *run) align(at *place, a record) bool {
 }
 
 // remainSplit reports whether more than a quarter of the references that cross line boundaries
-// still cross them after a change of addresses. This happens in a grid, in which only one of
-// several neighbours can be aligned. remainSplit only counts references in parts of the run, and
-// simulates no caches.
+// still do so after a change of addresses. In a grid, for example, only one of several neighbours
+// can be aligned. remainSplit only counts references in parts of the run, and simulates no caches.
 func (r *run) remainSplit(at *place, to rename) bool {
 	before, after := uint64(0), uint64(0)
-	native := make([]uint64, len(r.p.Sites.Code)) // 0 if the site belongs to another location
+	native := make([]uint64, len(r.p.Sites.Code)) // 0 if the site belongs to a different location
 	for _, i := range at.sites {
 		native[i] = nativeBytes(r.cost.program, &r.p.Sites.Code[i])
 	}

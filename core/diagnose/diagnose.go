@@ -5,28 +5,28 @@
 // output is a [Diagnosis]: a verdict about the run as a whole, and findings, ranked by the cycles
 // that their fixes would save.
 //
-//  1. Cost (cost.go). The cost of a block is its cycles if every load hits in the first level
-//     (package pipeline), plus the waits for lines. The waits are computed for each source location
-//     and each level, from the misses that package attribution computes. The pattern of addresses
-//     determines how far fetches overlap. Loads whose address is the result of another load do not
-//     overlap. For such loads, the pipeline model computes the cycles from the average latency of
-//     each load.
-//  2. Misses and translations (unchanged.go). If one thread ran and its loops are regular, the misses
-//     of caches and TLBs are counted in the loop-compressed trace. Otherwise, a trace that is short
-//     enough is replayed in a simulation (schedule.go, replay.go). The threads run in the order in
-//     which a machine with a core for each thread would run them. The simulation also covers address
-//     translation, references that cross line boundaries, the thread that first stores to each page,
-//     and the time that threads wait for the slowest thread.
-//  3. Trial. A nest of the loop-compressed trace is changed as the code would be (trial.go; package
-//     loops/change), and its misses in each level are counted again. In a long nest, only the
-//     misses in the first iterations are counted. To try a different data layout, the addresses are
-//     changed (rename.go, data.go), and the whole run is replayed. The change with the largest
+//  1. cost.go computes costs. The cost of a block is its cycles if every load hits in the first
+//     level (package pipeline), plus the waits for lines. The waits are computed for each source
+//     location and each level, from the misses that package attribution computes. The pattern of
+//     addresses determines how far fetches overlap. Loads whose address is the result of another
+//     load do not overlap. For such loads, the pipeline model computes the cycles from the average
+//     latency of each load.
+//  2. unchanged.go counts misses and translations. If one thread ran and its loops are regular, the
+//     misses of caches and TLBs are counted in the loop-compressed trace. Otherwise, a trace that
+//     is short enough is replayed in a simulation (schedule.go, replay.go). The threads run in the
+//     order in which a machine with a core for each thread would run them. The simulation also
+//     covers address translation, references that cross line boundaries, the thread that first
+//     stores to each page, and the time that threads wait for the slowest thread.
+//  3. trial.go tries changes. A nest of the loop-compressed trace is changed as the code would be
+//     (package loops/change), and its misses in each level are counted again. In a long nest, only
+//     the misses in the first iterations are counted. To try a different data layout, the addresses
+//     are changed (rename.go, data.go), and the whole run is replayed. The change with the largest
 //     saving is the finding. Loops whose references depend on the data do not compress. Such loops
 //     are interchanged by reordering the recorded references (reorder.go).
-//  4. Cause (cause.go, threads.go). If no change helps a source location, the cause is found by
-//     elimination: misses because another core stored to the line; dependent loads; lines with few
-//     used bytes; irregular addresses; or lines that are never used again. The saving is then only
-//     a range, and the finding states that no change was tried.
+//  4. cause.go and threads.go find causes. If no change helps a source location, the cause is found
+//     by elimination: misses because another core stored to the line; dependent loads; lines with
+//     few used bytes; irregular addresses; or lines that are never used again. The saving is then
+//     only a range, and the finding states that no change was tried.
 //  5. A trace without code has no source locations. The misses of the whole run are then divided
 //     into conflict, capacity and cold misses (whole.go).
 //  6. A loop that does not wait for memory may wait for its own operations: a chain of results from
@@ -61,7 +61,7 @@ type Kind string
 const (
 	Stride         Kind = "stride"          // the order of loops does not match the layout of an array
 	Conflict       Kind = "conflict"        // lines that are used together share few sets
-	Capacity       Kind = "capacity"        // a loop reuses data after the cache has evicted them
+	Capacity       Kind = "capacity"        // a loop reuses data after the cache has evicted the data
 	Fusion         Kind = "fusion"          // two loops access the same data one after the other
 	Layout         Kind = "layout"          // few bytes of each line are used
 	Alignment      Kind = "alignment"       // accesses cross line boundaries
@@ -155,7 +155,7 @@ type run struct {
 	// renumbered reports whether the loops differ from the loops that the command numbers.
 	renumbered bool
 	counted    *loopcount.Misses // misses of the loops in each level; nil if not counted
-	byLoop     [][]inLoop        // the result of inLoops; nil if it has not been called
+	byLoop     [][]inLoop        // the result of inLoops; nil before the first call
 	// by level: conflict misses of the loops, as a share of their misses; nil if they could not be counted
 	conflictsIn   map[int][]float64
 	mayConflictIn map[[2]int]bool // results of mayConflict, by nest and level
@@ -163,7 +163,7 @@ type run struct {
 	trials        map[int]nestTrial      // by number of the nest
 	rolled        map[int]*change.Rolled // by number of the nest
 	sources       map[uint32]source      // by site, for the nests in rolled
-	misses        [][]float64            // the result of exactMisses; nil if it has not been called
+	misses        [][]float64            // the result of exactMisses; nil before the first call
 	number        map[*profile.Site]int  // indices in profile.Sites.Code; nil if not needed yet
 	hashed        []bool                 // levels whose sets are chosen by a hash
 	cost          *costs
@@ -259,8 +259,8 @@ func (d *Diagnosis) ranked() *Diagnosis {
 }
 
 // keepWorth removes the findings that save too little to be reported. If the other findings save
-// only a small part of the waits, it keeps findings whose changes could not be tried, but may save
-// more.
+// only a small part of the waits, keepWorth keeps findings whose changes could not be tried but may
+// save more.
 func (d *Diagnosis) keepWorth() {
 	least := max(Least*d.Cycles, leastSaved)
 	all := slices.Clone(d.Findings)
@@ -474,8 +474,8 @@ func (r *run) placesOf(loop int) (list []*place) {
 	return list
 }
 
-// strided returns the array with the largest stride in the innermost loop, among the arrays whose
-// stride in another loop is less than a line, or nil.
+// strided returns the array with the largest stride in the innermost loop. It considers only arrays
+// whose stride in a different loop is less than a line, and returns nil if there is no such array.
 func strided(arrays []outline.Array, lineBytes int64) *outline.Array {
 	var found *outline.Array
 	for i := range arrays {

@@ -13,7 +13,8 @@ var (
 	stored = loops.Reference{Site: 2, Kind: trace.Store, Bytes: 8}
 )
 
-// TestDistribute: a distributed loop performs the same references as before, but along the rows.
+// TestDistribute checks that a distributed loop performs the same references as before, but along
+// the rows.
 func TestDistribute(t *testing.T) {
 	n := &loops.Nest{Items: []loops.Item{loops.Loop(3,
 		loops.Loop(5, loops.Leaf(loaded, 1<<20, 8, 4096)),
@@ -64,8 +65,8 @@ func TestUpdates(t *testing.T) {
 	}
 }
 
-// TestNeedsLater: loops cannot be fused if the second loop needs values that the first loop
-// computes later.
+// TestNeedsLater checks that loops cannot be fused if the second loop needs values that the first
+// loop computes later.
 func TestNeedsLater(t *testing.T) {
 	leaf := func(r loops.Reference, addr trace.Addr, steps ...int64) loops.Item {
 		return loops.Leaf(r, addr, steps...)

@@ -152,7 +152,7 @@ func TestReplay(t *testing.T) {
 	})
 }
 
-// TestLineTable: a table finds exactly the lines that it contains.
+// TestLineTable checks that a table finds exactly the lines that it contains.
 func TestLineTable(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var table lineTable
@@ -175,7 +175,7 @@ func TestLineTable(t *testing.T) {
 	})
 }
 
-// TestRecent: a TLB keeps the most recently used pages.
+// TestRecent checks that a TLB keeps the most recently used pages.
 func TestRecent(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c, by := &recent{}, rapid.SampledFrom([]uint64{1, 512, 1 << 40}).Draw(t, "by")
@@ -191,7 +191,7 @@ func TestRecent(t *testing.T) {
 	})
 }
 
-// TestWideLRU: both narrow and wide sets keep the most recently used lines.
+// TestWideLRU checks that both narrow and wide sets keep the most recently used lines.
 func TestWideLRU(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		ways := rapid.SampledFrom([]uint64{1, 2, fewWays, fewWays + 1, 64}).Draw(t, "ways")

@@ -9,7 +9,8 @@ import (
 
 // reorder interchanges an outer loop and its inner loop in the recorded references. It collects the
 // references of one execution of the outer loop, and passes them on in the order of the inner
-// loop's iterations. Unlike changes of the loop-compressed trace, it needs no constant strides.
+// loop's iterations. Unlike a change of the loop-compressed trace, a reorder needs no constant
+// strides.
 type reorder struct {
 	// by block: 1 + the first block of the outer loop that contains the block; around: only the
 	// block's function contains such a loop

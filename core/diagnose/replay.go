@@ -14,14 +14,14 @@ import (
 )
 
 // A replay simulates the references of the loop-compressed trace in the machine's caches, either
-// with the recorded addresses or with the addresses of another data layout. Every level sees every
-// access, as everywhere in this package.
+// with the recorded addresses or with the addresses of a different data layout. Every level sees
+// every access, as everywhere in this package.
 
 // The limits of replays.
 const (
 	mostReplayed = 20 << 20 // rows in one replay; longer traces with one thread are replayed in parts
-	mostSampled  = 12 << 20 // rows in these parts
-	numParts     = 4        // number of these parts
+	mostSampled  = 12 << 20 // rows replayed of a longer trace
+	numParts     = 4        // number of parts of a longer trace
 	mostSkimmed  = 1 << 27  // rows of a trace that is replayed in parts
 	mostRows     = 80 << 20 // rows in all replays together
 	mostShared   = 1 << 20  // lines in a run with several threads
@@ -199,13 +199,13 @@ const (
 // at returns a line by its index.
 func (t *lineTable) at(index uint32) *line { return &t.groups[index>>groupShift][index&groupMask] }
 
-// known returns the index of a line. ok is false if there is no line of its group.
+// known returns the index of a line. ok is false if the table contains no line of the line's group.
 func (t *lineTable) known(at trace.Line) (index uint32, ok bool) {
 	group, ok := t.numbers.find(at >> groupShift)
 	return group<<groupShift + uint32(at)&groupMask, ok
 }
 
-// find returns a line, or nil if there is no line of its group.
+// find returns a line, or nil if the table contains no line of the line's group.
 func (t *lineTable) find(at trace.Line) *line {
 	if index, ok := t.known(at); ok {
 		return t.at(index)
@@ -389,7 +389,7 @@ type replay struct {
 	_ gap
 
 	groups [mostCores]struct { // by thread: the group of lines looked up last
-		key    trace.Line // plus one
+		key    trace.Line // number of the group, plus one
 		number uint32
 	}
 	overfull bool // there are too many groups
@@ -403,7 +403,7 @@ type replay struct {
 	cores    [mostCores]core
 	taken    uint64      // number of references
 	met      int         // number of synchronisation points
-	begun    []beginning // the counts at some of these points
+	begun    []beginning // the counts at some synchronisation points
 	enough   atomic.Bool // the synchronisation point until was reached
 	prepared []row       // the accesses of the current reference, if there is only one thread
 	// number of lock operations, and of atomic operations on the same word as the previous atomic
@@ -416,8 +416,8 @@ type replay struct {
 	followed *followed // accesses of the only thread; nil if there are several threads
 
 	// differ is a mask of bits of line numbers. Lines with different values of these bits are in
-	// different sets of every cache. For each value of the bits, latest contains the line accessed
-	// last: another access to this line hits in every cache and changes none.
+	// different sets of every cache. For each value of the bits, latest contains the most recently
+	// accessed line: a repeated access to this line hits in every cache and changes no cache.
 	differ uint64
 	latest []uint64 // line numbers plus one; nil if misses are not counted
 }
@@ -516,9 +516,9 @@ func (r *run) again(to rename, order *reorder, pageShift uint, levels bool) *cou
 	return r.replay(to, order, pageShift, levels, nil)
 }
 
-// againLike replays a trace of several threads like [run.again]. The change keeps the places of data
-// in pages and the strides, so againLike takes the number of translations, the strides and the pages
-// from the replay of the unchanged run, and saves the time for counting them. For a long run, it
+// againLike replays a trace of several threads like [run.again]. The change preserves the strides
+// and the offsets in pages, so againLike copies the numbers of translations, the strides and the
+// pages from the replay of the unchanged run, and does not count them again. For a long run, it
 // simulates only the beginning, and scales the differences to the whole run.
 func (r *run) againLike(of *counts, to rename) *counts { return r.replay(to, nil, pageShift, true, of) }
 
@@ -765,8 +765,8 @@ func (s *replay) prepare(r *row) (whole bool) {
 	return false
 }
 
-// split prepares the reference in the last row, and replaces it by a row for each line that the
-// reference accesses.
+// split prepares the reference in the last row, and replaces the row with a row for each line that
+// the reference accesses.
 func (s *replay) split(rows []row) []row {
 	if s.prepare(&rows[len(rows)-1]) {
 		return rows
@@ -774,8 +774,8 @@ func (s *replay) split(rows []row) []row {
 	return s.pieces(rows)
 }
 
-// pieces replaces the prepared reference in the last row by a row for each line that the reference
-// accesses.
+// pieces replaces the prepared reference in the last row with a row for each line that the
+// reference accesses.
 func (s *replay) pieces(rows []row) []row {
 	n := len(rows) - 1
 	r := rows[n]
@@ -865,7 +865,7 @@ func (s *replay) scattered(rows []row, r row) []row {
 // divides a reference into accesses of at most native bytes each.
 func splits(addr trace.Addr, bytes, native uint64, shift uint) (n uint64) {
 	if bytes > 16*native {
-		return 0 // a memory range, which the runtime library divides in its own way
+		return 0 // a memory range, which the runtime library accesses in pieces of its own choice
 	}
 	for border := (addr>>shift + 1) << shift; border < addr+bytes; border += 1 << shift {
 		if (border-addr)%native != 0 {
@@ -1125,7 +1125,7 @@ func (s *replay) start(number int) {
 func (s *replay) share(of *line, core uint8, at trace.Line, r *row, store bool) (lost bool) {
 	me := uint64(1) << core
 	if !store && of.sharers&me != 0 {
-		return false // a core that lost the line is not among its sharers
+		return false // a core that lost the line is not among the line's sharers
 	}
 	lost = of.lost&me != 0
 	honest := false

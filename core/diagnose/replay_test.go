@@ -9,8 +9,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestSplits: a vector that the machine loads in parts crosses a line boundary only if one of the
-// parts does.
+// TestSplits checks that a vector that the machine loads in parts crosses a line boundary only if
+// one of the parts does.
 func TestSplits(t *testing.T) {
 	for _, c := range []struct {
 		addr          trace.Addr
@@ -25,7 +25,7 @@ func TestSplits(t *testing.T) {
 	}
 }
 
-// TestUnpacked: the fields of a packed structure move to multiples of their sizes.
+// TestUnpacked checks that the fields of a packed structure move to multiples of their sizes.
 func TestUnpacked(t *testing.T) {
 	fields := []field{{at: 0, bytes: 1}, {at: 1, bytes: 8}, {at: 9, bytes: 2}}
 	if got := unpacked(record{pitch: 11}, fields); got != 24 || fields[1].to != 8 || fields[2].to != 16 {
@@ -40,8 +40,8 @@ func TestUnpacked(t *testing.T) {
 	}
 }
 
-// TestSchedule: threads that ran one after the other when they were recorded run alternately
-// between a fork and a join, each as often as its clock allows.
+// TestSchedule checks that threads that ran one after the other when they were recorded run
+// alternately between a fork and a join, each as often as its clock allows.
 func TestSchedule(t *testing.T) {
 	f := loops.NewFolder(0)
 	b := trace.NewBatch(64)
@@ -91,8 +91,8 @@ func TestSchedule(t *testing.T) {
 	}
 }
 
-// TestLRU: the least recently used line is evicted, and a line that another core has invalidated is
-// removed.
+// TestLRU checks that the least recently used line is evicted, and a line that another core has
+// invalidated is removed.
 func TestLRU(t *testing.T) {
 	c := newLRU(4, 2)
 	for i, line := range []uint64{0, 2, 0, 4, 0, 2} {
@@ -106,7 +106,7 @@ func TestLRU(t *testing.T) {
 	}
 }
 
-// TestBlockFinder: a block finder returns the same blocks as a linear search.
+// TestBlockFinder checks that a block finder returns the same blocks as a linear search.
 func TestBlockFinder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var blocks []block
@@ -127,7 +127,8 @@ func TestBlockFinder(t *testing.T) {
 	})
 }
 
-// TestElementTable: the cells of a table make look-ups faster but do not change the results.
+// TestElementTable checks that the cells of a table, which make look-ups faster, do not change the
+// results.
 func TestElementTable(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var blocks []block

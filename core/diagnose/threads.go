@@ -129,7 +129,7 @@ func (r *run) dividedAt(site uint32, at *place) uint32 {
 	return 0
 }
 
-// minimum number of pages of data for which another socket's memory matters
+// minimum number of pages of data for a finding about another socket's memory
 const leastFarPages = 32
 
 // sockets adds findings about data that is in the memory of one socket, because a thread of that

@@ -650,7 +650,7 @@ func (r *run) nest(g *group) {
 }
 
 // orPad returns a clause that names the best padding among the trials, if padding alone saves more
-// than half as much as another change. It often takes less work, and is legal more often.
+// than half as much as the other change. It often takes less work, and is legal more often.
 func (r *run) orPad(tried []trial, best *trial, names change.Names) string {
 	var pad *trial
 	for i := range tried {
@@ -791,7 +791,7 @@ func (r *run) lineOf(nest int, p change.Path, file string) (line uint32, innermo
 func (r *run) entriesOf(head uint32) float64 { return r.entriesWithin(head, mostDeep) }
 
 // entriesWithin does the same as entriesOf, but follows at most the given number of loops that
-// directly follow each other. Such loops end as often as they begin.
+// directly follow each other. These loops end as often as they begin.
 func (r *run) entriesWithin(head uint32, most int) (entries float64) {
 	blocks := r.cost.program.Blocks
 	for b := range blocks {
@@ -1292,8 +1292,9 @@ func (r *run) missesOf(n, changed *loops.Nest, caches []misses.Cache, sameLines 
 	return before, after, !slices.Contains(before, unknown) && !slices.Contains(after, unknown)
 }
 
-// keeps reports whether a cache never evicts a line that a nest accesses, in whatever order: each of
-// its sets has room for all lines of the nest's arrays that belong to the set.
+// keeps reports whether a cache never evicts a line that a nest accesses, regardless of the order
+// of accesses: each set of the cache has room for all lines of the nest's arrays that belong to the
+// set.
 func keeps(n *loops.Nest, cache misses.Cache) bool {
 	if slices.ContainsFunc(leavesOf(n.Items), func(it *loops.Item) bool { return it.Wild }) {
 		return false
@@ -1494,8 +1495,8 @@ func partOf(nest, place float64) float64 {
 	return 1
 }
 
-// mostlyIn is the share of a source location's waits above which all of them are attributed to the
-// nest.
+// mostlyIn is the share of a source location's waits in a nest above which all waits of the
+// location are attributed to the nest.
 const mostlyIn = 0.75
 
 // pagesOf returns the cycles that nests wait for address translation.
@@ -2033,9 +2034,9 @@ func (r *run) strided(nest int) *outline.Array {
 	return nil
 }
 
-// transposes reports whether a nest looks like a matrix transposition. In its innermost loop, one
-// array advances by whole lines and another by less than a line, and interchanging the loops would
-// make the second array advance by whole lines.
+// transposes reports whether a nest looks like a matrix transposition. In the innermost loop of a
+// transposition, one array advances by whole lines and the other array by less than a line; after
+// an interchange of the loops, the second array would advance by whole lines.
 func (r *run) transposes(nest int) bool {
 	a := r.strided(nest)
 	if a == nil {

@@ -40,8 +40,8 @@ func TestFragment(t *testing.T) {
 	}
 }
 
-// TestKeeps: a cache that keeps all lines of a nest has as many misses as an unlimited cache, also
-// after the loops are interchanged.
+// TestKeeps checks that a cache that keeps all lines of a nest has as many misses as an unlimited
+// cache, also after the loops are interchanged.
 func TestKeeps(t *testing.T) {
 	kept := 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -76,7 +76,8 @@ func TestKeeps(t *testing.T) {
 	}
 }
 
-// TestFeedsBack: a loop whose inner loop loads what the loop itself stores needs its results in order.
+// TestFeedsBack checks that a loop whose inner loop loads what the loop itself stores needs its
+// results in order.
 func TestFeedsBack(t *testing.T) {
 	const a, b = 1 << 20, 2 << 20
 	load := func(addr uint64) loops.Item {

@@ -57,11 +57,11 @@ func (r *run) countUnchanged() {
 	}
 }
 
-// needsReplay reports whether the profile is not sufficient, and the trace can be replayed. There
-// are three such cases: several threads, because a machine with one core per thread would execute
-// them in a different order from the recorded order; more data than the TLB covers; and references
-// that cross line boundaries. native reports whether each of these references is a single access of
-// the machine.
+// needsReplay reports whether the profile is not sufficient, and the trace can be replayed. A
+// replay is needed in three cases: several threads, because a machine with one core per thread
+// would execute them in a different order from the recorded order; more data than the TLB covers;
+// and references that cross line boundaries. native reports whether each of these references is a
+// single access of the machine.
 func (r *run) needsReplay() (needs, native bool) {
 	split := false
 	native = true
@@ -229,8 +229,8 @@ func loopsOf(m *loopcount.LevelMisses) (list []inLoop) {
 }
 
 // mayConflict reports whether a loop may have conflict misses in a level. Counting conflict misses
-// takes long if the trace is irregular. In such a trace, a loop without irregular references is
-// only examined if two runs of its nest, one after the other, have conflict misses.
+// takes long if the trace is irregular. In an irregular trace, a loop without irregular references
+// is examined only if two runs of its nest, one after the other, have conflict misses.
 func (r *run) mayConflict(loop, level int) bool {
 	if r.counted != nil {
 		return true
@@ -261,9 +261,9 @@ func (r *run) mayConflict(loop, level int) bool {
 const leastConflicts = 64
 
 // countConflicts counts the conflict misses of the loops in these levels, unless they are already
-// counted: their misses minus their misses in a fully associative cache of the same size. In a
-// replay of several threads, each thread has its own caches, but here all threads share one cache.
-// Therefore the result is a share of the loop's misses.
+// counted. The conflict misses are the misses in the level minus the misses in a fully associative
+// cache of the same size. In a replay of several threads, each thread has its own caches, but here
+// all threads share one cache. Therefore the result is a share of the loop's misses.
 func (r *run) countConflicts(levels []int) {
 	slices.Sort(levels)
 	levels = slices.DeleteFunc(slices.Compact(levels), func(level int) bool { _, ok := r.conflictsIn[level]; return ok })

@@ -48,8 +48,8 @@ func drawRun(t *rapid.T) *run {
 	return r
 }
 
-// TestCountedEqualsReplayed: counting in the loops and replaying the trace result in the same misses and
-// translations of each site, and the same accesses and misses in each loop.
+// TestCountedEqualsReplayed checks that counting in the loops and replaying the trace result in the
+// same misses and translations of each site, and the same accesses and misses in each loop.
 func TestCountedEqualsReplayed(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		counted := drawRun(t)

@@ -10,8 +10,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestUntangling: between two events, the rows of each thread are consecutive and in the original
-// order, and all rows remain between the same events.
+// TestUntangling checks that, between two events, the rows of each thread are consecutive and in
+// the original order, and all rows remain between the same events.
 func TestUntangling(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		type row struct {

@@ -147,7 +147,7 @@ func (d *Diagnosis) Tables() []report.Table {
 	return []report.Table{verdict, findings, misses, waits}
 }
 
-// Cards returns one table with two columns for each of the first findings, which is easy to read.
+// Cards returns a table with two columns for each of the first findings.
 func (d *Diagnosis) Cards(most int, source func(file string, line uint32) string) (list []report.Table) {
 	for i := range d.Findings[:min(most, len(d.Findings))] {
 		f := &d.Findings[i]

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestFindingsWorthReading: findings with small savings are omitted unless no other finding
-// explains why the run waits.
+// TestFindingsWorthReading checks that findings with small savings are omitted unless no other
+// finding explains why the run waits.
 func TestFindingsWorthReading(t *testing.T) {
 	run := func(waiting float64, list ...Finding) *Diagnosis {
 		d := &Diagnosis{Cycles: 1e6, Waits: []LevelWait{{Name: "L2", Cycles: waiting}}, Findings: list}
@@ -40,8 +40,8 @@ func TestFindingsWorthReading(t *testing.T) {
 	}
 }
 
-// TestSourceFunction: functions made by the compiler are shown with the name of the enclosing
-// function.
+// TestSourceFunction checks that functions made by the compiler are shown with the name of the
+// enclosing function.
 func TestSourceFunction(t *testing.T) {
 	for name, want := range map[string]string{
 		"dot.omp_outlined": "dot", "main.omp_outlined_debug__.omp_outlined": "main", "solve_..omp_par": "solve_",

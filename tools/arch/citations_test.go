@@ -38,7 +38,7 @@ func TestCitationsResolve(t *testing.T) {
 				switch {
 				case strings.HasSuffix(m[0], ".md"): // names a Markdown document, which is checked below
 				case m[1] == "":
-					t.Errorf("%s:%d: MODELS without a section; cite %s as in MODELS §6.4, on one line", name, i+1, models)
+					t.Errorf("%s:%d: MODELS is cited without a section; cite %s as in MODELS §6.4, on one line", name, i+1, models)
 				case !sections[m[1]]:
 					t.Errorf("%s:%d: %s has no section %s", name, i+1, models, m[1])
 				default:
@@ -91,8 +91,8 @@ func anchor(heading string) string {
 }
 
 // documents returns the names of Markdown files that occur in a line of a file. If a name is part
-// of a link, it returns the target of the link. Web addresses and format strings such as
-// %s/README.md are ignored.
+// of a link, it returns the target of the link. URLs and format strings such as %s/README.md are
+// ignored.
 func documents(file, line string) (names []string) {
 	if path.Ext(file) == ".md" {
 		line = linkText.ReplaceAllString(line, "(")

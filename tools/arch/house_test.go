@@ -114,7 +114,7 @@ func TestPackageNamesAreMeaningful(t *testing.T) {
 	empty := map[string]bool{"util": true, "utils": true, "helper": true, "helpers": true, "common": true, "misc": true, "base": true, "manager": true}
 	for _, s := range sources(t) {
 		if empty[s.syntax.Name.Name] {
-			t.Errorf("%s: package %s: name it by what it computes", s.name, s.syntax.Name.Name)
+			t.Errorf("%s: the name of package %s says nothing; name the package after its result", s.name, s.syntax.Name.Name)
 		}
 	}
 }

@@ -255,7 +255,7 @@ func TestImportOrdersHaveNoCycles(t *testing.T) {
 			state[from] = visiting
 			for _, to := range order[from] {
 				switch {
-				case to == from: // packages of one folder
+				case to == from: // packages of the same folder
 				case state[to] == visiting:
 					t.Errorf("%s: %s and %s may import each other", folder, from, to)
 				case state[to] == 0:

@@ -18,7 +18,7 @@ import (
 )
 
 // forbidden lists patterns of English that are hard to read, with the advice that the test prints.
-// A match is allowed if one of the strings in but follows it.
+// A match is allowed if one of the strings in the field but follows the match.
 var forbidden = []struct {
 	pattern *regexp.Regexp
 	but     []string
@@ -73,7 +73,7 @@ func TestLanguage(t *testing.T) {
 	}
 }
 
-var draw = flag.Int("draw", 0, "print this number of random sentences of each kind of text, to judge them")
+var draw = flag.Int("draw", 0, "print this number of random sentences of each kind of text")
 var seed = flag.Uint64("seed", 1, "which random sentences")
 
 // TestDraw prints random sentences. Run it with: go test ./tools/arch -run TestDraw -v -draw 20

@@ -4,7 +4,7 @@
 //
 //  1. The compiler compiles each source to LLVM IR text with all options of the command line, so
 //     that the optimisations are the same.
-//  2. [ir.Instrument] rewrites the text: every block records that it runs, and the addresses that
+//  2. [ir.Instrument] rewrites the text: every block records its execution and the addresses that
 //     it references (runtime/abi.h).
 //  3. The compiler compiles the text to an object without further optimisation, so that the
 //     recording describes the optimised program.

@@ -62,7 +62,8 @@ func TestCancelledThreads(t *testing.T) {
 	}
 }
 
-// cancelledLoads counts the loads of each worker of cancel.c, and checks that they are in order.
+// cancelledLoads counts the loads of each worker of cancel.c, and checks that the loads are in
+// order.
 func cancelledLoads(t *testing.T, rows *traced) map[int]int {
 	t.Helper()
 	loads := map[int]int{}

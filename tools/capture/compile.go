@@ -116,7 +116,7 @@ func (b *build) compile(src *argument, object string) (status int, err error) {
 }
 
 // withoutDebug removes debug information that the build did not request. The trace does not need
-// it, because the tables contain the necessary information.
+// the debug information, because the tables contain all necessary data.
 func (b *build) withoutDebug(text []byte) []byte {
 	if b.debugs() {
 		return text

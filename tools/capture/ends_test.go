@@ -193,7 +193,7 @@ func TestFullDisk(t *testing.T) {
 	for _, c := range []struct{ out, how, want string }{
 		{"/dev/full", "many", "/dev/full cannot be written: the disk is full; the program runs without a trace"},
 		{"/nowhere/out.sgt", "", "/nowhere/out.sgt cannot be written: its folder does not exist; the program runs without a trace"},
-		{"out.sgt", "fsize", "out.sgt cannot be written any further: it would be larger than a file may be here; the trace ends there, after "},
+		{"out.sgt", "fsize", "out.sgt cannot be written any further: it would exceed the maximum file size; the trace ends there, after "},
 	} {
 		o := run(t, []string{"STACKGLASS_OUT=" + c.out}, program, c.how)
 		if !o.state.Success() || string(o.stdout) != "done\n" {
@@ -280,8 +280,8 @@ func TestRegions(t *testing.T) {
 var verbose = []string{"STACKGLASS_VERBOSE=1"}
 
 // TestReport checks that a program reports its trace only on a terminal, unless an environment
-// variable changes this: Tcl's exec and other build tools treat any text on standard error as a
-// failure.
+// variable requests a report. Tcl's exec and other build tools treat any text on standard error as
+// a failure.
 func TestReport(t *testing.T) {
 	program := play(t, "ends.c")
 	for _, c := range []struct {

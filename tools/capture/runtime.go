@@ -237,7 +237,7 @@ func compileC(clang, folder string, args []string) error {
 // runtime/runtime.h. Each event is a block with one site.
 var ownKinds = [...]trace.Kind{trace.ThreadStart, trace.ThreadEnd, trace.RegionBegin, trace.RegionEnd}
 
-// ownTables returns the body of the MODL frame that describes the blocks of these events.
+// ownTables returns the body of the MODL frame that describes the blocks of the runtime's events.
 func ownTables() []byte {
 	p := &trace.Program{Modules: []trace.Module{{Name: "stackglass runtime"}}}
 	for i, kind := range ownKinds {

@@ -31,8 +31,8 @@ type kernel struct {
 	// makes all threads equally fast.
 	paced bool
 	// vector means that -O2 vectorises the iterations of a worksharing loop. The single-threaded
-	// run then executes several iterations at once, while other runs may execute them one by one.
-	// The kernel is therefore also compiled without vectorisation.
+	// run then executes several iterations at once, while other runs may execute the iterations one
+	// by one. The kernel is therefore also compiled without vectorisation.
 	vector bool
 	// runs is the number of runs for each number of threads. If the division of the work varies
 	// between runs, the mean of several runs is the reference; 0 means one run.
@@ -118,7 +118,7 @@ func (p *program) arguments(out string) []string {
 func (p *program) run(threads int) (path string, err error) { return p.runAgain(threads, 0) }
 
 // runAgain is run with an additional argument, a number that distinguishes repeated runs. If the
-// system allows it, the same data are in the same cache lines in all runs: addresses are not
+// system allows it, the same data is in the same cache lines in all runs: addresses are not
 // randomised, and the environment, which is on the stack above main, always has the same length.
 func (p *program) runAgain(threads, number int) (path string, err error) {
 	path = fmt.Sprintf("%s.%02d.%02d.sgt", p.traced, threads, number)

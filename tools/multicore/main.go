@@ -61,7 +61,7 @@ type measurement struct {
 
 func main() {
 	out := flag.String("o", "", "write the page to this `file` instead of standard output")
-	only := flag.String("kernels", "", "measure only these `names`, separated by commas")
+	only := flag.String("kernels", "", "measure only the programs with these `names`, separated by commas")
 	grinds := flag.Bool("cachegrind", true, "run Cachegrind, too")
 	flag.Parse()
 	if err := do(*out, *only, *grinds); err != nil {

@@ -135,7 +135,7 @@ func TestFetches(t *testing.T) {
 		}
 	}
 	if _, err := os.Stat(filepath.Join(old, "gone.js")); !os.IsNotExist(err) {
-		t.Errorf("gone.js of the old version: %v, want it removed", err)
+		t.Errorf("Stat(gone.js) = %v, want an error, because gone.js belongs to the old version", err)
 	}
 	if got := w.left(t); !slices.Equal(got, []string{"@scope", "plain"}) {
 		t.Errorf("node_modules contains %v", got)

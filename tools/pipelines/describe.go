@@ -24,14 +24,14 @@ type target struct {
 	// two micro-ops on four ports may use two pairs of ports.
 	groups []string
 	// scheduler is the number of micro-ops that can wait for operands, or 0 if the core has several
-	// schedulers. LLVM's numbers (BufferSize; llvm-mca -scheduler-stats) are not used. LLVM has the
-	// same number for Skylake and Ice Lake as for Haswell, 60, and 112 for Golden Cove. Published
-	// numbers are 97 for Skylake, including address generation, and 160 for Ice Lake, including
-	// loads and stores (A. Abel and J. Reineke's uiCA, microArchConfigs.py, RSWidth, after
-	// WikiChip). All descriptions of the four Intel processors contain 97, which agrees with times
-	// measured on Sapphire Rapids. For example, matmul with n = 130 in RUNTIMES.md has a loop that
-	// is limited by a sum and is entered many times. For this loop, the model is 2.9 % below the
-	// measurement with 97, but 8.9 % below it with 112.
+	// schedulers. LLVM's numbers (BufferSize; llvm-mca -scheduler-stats) are not used. LLVM's
+	// number is 60 for Haswell, Skylake and Ice Lake, and 112 for Golden Cove. Published numbers
+	// are 97 for Skylake, including address generation, and 160 for Ice Lake, including loads and
+	// stores (A. Abel and J. Reineke's uiCA, microArchConfigs.py, RSWidth, after WikiChip). All
+	// descriptions of the four Intel processors contain 97, which agrees with times measured on
+	// Sapphire Rapids. For example, matmul with n = 130 in RUNTIMES.md has a loop that is limited
+	// by a sum and is entered many times. With 97, the model is 2.9 % below the measurement for
+	// this loop; with 112, the model is 8.9 % below the measurement.
 	scheduler int
 }
 
@@ -121,9 +121,9 @@ func region(name, code string) string {
 
 var complaint = regexp.MustCompile(`(?m)^[^:\n]*:(\d+):\d+: error`)
 
-// snippetsOf returns the snippets for a target and llvm-mca's report on them. The first form of
-// each snippet is the best form that the target supports. The names of the regions in the report
-// are the indices of the snippets.
+// snippetsOf returns the snippets for a target, and llvm-mca's report on the snippets. The first
+// form of each snippet is the best form that the target supports. The names of the regions in the
+// report are the indices of the snippets.
 func snippetsOf(t *target) (list []snippet, report mcaReport, err error) {
 	if list, err = readSnippets(t.isa()); err != nil {
 		return nil, report, err
@@ -230,7 +230,7 @@ func addendOf(t *target, code string) (float64, error) {
 }
 
 // portNames shortens the names of the resources in the tables. It removes the common prefix, and
-// numbers the units of a resource, because they have the same name.
+// numbers the units of a resource, because these units have the same name.
 func portNames(resources []string) []string {
 	stem := resources[0]
 	for _, r := range resources {

@@ -42,8 +42,7 @@ var sources = []source{
 type build struct {
 	dir, testdata string
 	machine       string // processor for which code is generated
-	// whether the processor is not the one for which the loops were written, so that some loops are
-	// skipped
+	// whether the loops were written for a different processor, so that some loops are skipped
 	other bool
 	loops []loop
 }

@@ -308,7 +308,7 @@ func note(list []probe, out []byte) error {
 	return nil
 }
 
-// adjust replaces numbers from the tables by measured numbers where they differ.
+// adjust replaces numbers from the tables with measured numbers if the two differ.
 func adjust(p *pipeline.Processor, list []probe) *pipeline.Processor {
 	q := &pipeline.Processor{
 		Name: p.Name + "-measured", Title: p.Title + ", with measured latencies and throughputs", ISA: p.ISA,
@@ -363,7 +363,7 @@ func adjust(p *pipeline.Processor, list []probe) *pipeline.Processor {
 	return q
 }
 
-// measuredNotes returns the notes of a measured description that is based on another description.
+// measuredNotes returns the notes of a measured description that is based on the given description.
 func measuredNotes(of *pipeline.Processor) []string {
 	return append(slices.Clone(of.Notes),
 		"DIV is the divider, which is busy with a division or square root for longer than the port",

@@ -32,8 +32,8 @@ import (
 // offset in a record is therefore folded to a flag for the runtime's prefix, and the names
 // themselves are omitted.
 
-// folding tells unfold.js where the table is. It is stored below the lowest address that Go
-// programs use, and unfold.js clears it.
+// folding tells unfold.js the location of the table. The folding is stored below the lowest address
+// that Go programs use, and unfold.js clears it.
 type folding struct {
 	Magic     uint32
 	Table     uint32 // address of the table; all addresses are in units of 32-bit words
@@ -158,7 +158,8 @@ func (t *functionTable) place() {
 	}
 }
 
-// field is a field of the records. It contains the address of the field in each record that has it.
+// field is a field of the records. It contains the address of the field in each record with this
+// field.
 type field struct {
 	at      []uint32
 	offsets bool // whether values are stored as differences
@@ -180,8 +181,8 @@ func (t *functionTable) fields() (list []field) {
 	return append(append(list, t.tables(none, t.others)...), t.tables(t.others, t.data)...)
 }
 
-// tables returns the fields of the offsets that follow the heads of records. Record i has many[i]
-// such offsets; after[i] other offsets precede them.
+// tables returns the fields of the offsets that follow the heads of records. Record i contains
+// many[i] of these offsets, after after[i] other offsets.
 func (t *functionTable) tables(after, many []uint32) (list []field) {
 	for number := range slices.Max(many) {
 		f := field{offsets: true}

@@ -77,8 +77,8 @@ process.stdin.on("end", () => {
 	}
 }
 
-// The functions' names are listed in order. Numbers replace them, and runtime functions keep their
-// prefix.
+// The functions' names are listed in order. In the program, numbers replace the names, and names of
+// runtime functions keep their prefix.
 func TestTakeNames(t *testing.T) {
 	file := compiled(t)
 	var list bytes.Buffer
@@ -132,7 +132,7 @@ func TestLinkNames(t *testing.T) {
 	}
 }
 
-// Tables of another layout are rejected, not corrupted.
+// Tables with a different layout are rejected, not corrupted.
 func TestFoldRefuses(t *testing.T) {
 	memory := memoryOf(t, compiled(t))
 	lines := &lineTable{memory: memory, at: bytes.Index(memory, tableMagic)}

@@ -64,7 +64,7 @@ var (
 func readDrawing(svg string) (*drawing, error) {
 	square, path := ground.FindStringSubmatch(svg), stroke.FindStringSubmatch(svg)
 	if square == nil || path == nil {
-		return nil, errors.New("site/static/icon.svg must contain a <rect> and a <path> of horizontal and vertical lines, as icons.go reads them")
+		return nil, errors.New("site/static/icon.svg must contain a <rect> and a <path> of horizontal and vertical lines")
 	}
 	rgb, err := strconv.ParseUint(square[3], 16, 24)
 	d := &drawing{

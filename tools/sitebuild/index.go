@@ -108,5 +108,5 @@ func stringConstant(file, name string) (string, error) {
 			}
 		}
 	}
-	return "", fmt.Errorf("%s: no string constant %s: Vugu's renderer has changed; find where its script is now", file, name)
+	return "", fmt.Errorf("%s contains no string constant %s: Vugu's renderer has changed; find the new location of its script", file, name)
 }

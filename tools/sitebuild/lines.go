@@ -24,11 +24,11 @@ import (
 //	          stack depths, files, lines, and others by number; then the offsets of its data
 //
 // Data is stored separately, at an address from the program's moduledata. An offset of 0 means no
-// table, and an offset of all ones means no data. For all tables and data that only stack traces
-// need, dropLines sets the offsets to these values. It then overwrites with zeros the parts of
-// pctab to which no offset refers any more, the data for stack traces, the file names, and the
-// first lines of functions. The points where a signal may interrupt a function are removed, too,
-// because wasm has no signals. Tables that the garbage collector and panics need are kept.
+// table, and an offset of all ones means no data. dropLines sets the offsets of all tables and data
+// that only stack traces need to these values. It then overwrites with zeros the parts of pctab to
+// which no offset refers any more, the data for stack traces, the file names, and the first lines
+// of functions. The points where a signal may interrupt a function are removed, too, because wasm
+// has no signals. Tables that the garbage collector and panics need are kept.
 
 // tableMagic is the start of the table: the magic number of Go 1.20 and later, two zeros, the
 // instruction size quantum and the pointer size.
@@ -195,7 +195,7 @@ func (t *lineTable) module() (at int, known bool) {
 }
 
 // keptData returns the offsets of the data to keep. The linker merges equal data, so some data for
-// stack traces may have another use, too.
+// stack traces may also have other uses.
 func (t *lineTable) keptData() map[int]bool {
 	kept := map[int]bool{}
 	for record := range t.records() {

@@ -117,7 +117,7 @@ func deflated(t *testing.T, content []byte) int {
 	return out.Len()
 }
 
-// A file in another format is rejected, for any content.
+// A file in a different format is rejected, regardless of its content.
 func TestDropLinesRefuses(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		body := rapid.SliceOfN(rapid.Byte(), 0, 200).Draw(t, "body")

@@ -104,7 +104,7 @@ func TestManualInOne(t *testing.T) {
 	for _, to := range linkOrFile.FindAllStringSubmatch(page, -1) {
 		links++
 		if to[1] != "" && !strings.HasPrefix(to[1], "data:") || to[2] != "" && !anchors[to[2]] {
-			t.Errorf("it links to %s#%s", to[1], to[2])
+			t.Errorf("the document links to %s#%s", to[1], to[2])
 		}
 	}
 	if links < 100 {

@@ -36,7 +36,7 @@ func TestSinglePolicy(t *testing.T) {
 	page := singlePage(t)
 	meta := policyMeta.FindString(page)
 	if meta == "" {
-		t.Fatal("there is no policy")
+		t.Fatal("the single file has no policy")
 	}
 	rules := html.UnescapeString(meta)
 	inside := regexp.MustCompile(`(?s)<(script|style)([^>]*)>(.*?)</(?:script|style)>`).FindAllStringSubmatch(page, -1)
@@ -141,7 +141,7 @@ func TestBundle(t *testing.T) {
 	one, err1 := os.ReadFile(first)
 	two, err2 := os.ReadFile(second)
 	if err1 != nil || err2 != nil || !bytes.Equal(one, two) {
-		t.Errorf("two archives of one folder differ (%v, %v)", err1, err2)
+		t.Errorf("two archives of the same folder differ (%v, %v)", err1, err2)
 	}
 	archive, err := zip.NewReader(bytes.NewReader(one), int64(len(one)))
 	if err != nil {

@@ -45,8 +45,8 @@ func TestHelperScript(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// start.js makes eval ignore a text that begins with these words, and wraps these two
-	// functions.
+	// start.js makes eval ignore a text that begins like Vugu's script, and wraps two functions of
+	// the script.
 	start, err := os.ReadFile("site/static/start.js")
 	if err != nil {
 		t.Fatal(err)
@@ -62,9 +62,9 @@ func TestHelperScript(t *testing.T) {
 	}
 }
 
-// The page is compiled with a reduced variant of Vugu. The remaining parts work like the original,
-// and the page does not use the missing parts. If an update of Vugu changes this, these tests fail,
-// or encoding/json is linked again.
+// The page is compiled with a reduced variant of Vugu. The remaining parts work like the original
+// Vugu, and the page does not use the missing parts. If an update of Vugu changes the parts, these
+// tests fail, or encoding/json is linked again.
 func TestReducedVugu(t *testing.T) {
 	list := exec.Command("go", "list", "-deps", "-tags="+tags, "./wasm/app")
 	list.Env = append(os.Environ(), "GOOS=js", "GOARCH=wasm")
@@ -95,7 +95,8 @@ func TestStringConstant(t *testing.T) {
 	}
 }
 
-// standIns lists the files that need a compiler or the network. Tests replace them with stand-ins.
+// standIns lists the files that need a compiler or the network. Tests replace these files with
+// stand-ins.
 var standIns = []string{"app.wasm", "app.names", "unpack.wasm", "worker.js", "wasm_exec.js", "vugu.js", "uplot.js", "uplot.css", "graph.js"}
 
 // made builds the parts of the site that need neither a compiler nor the network, and uses

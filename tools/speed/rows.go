@@ -61,7 +61,7 @@ func (p *program) median(question string, of func(cost) float64) float64 {
 	return median(list)
 }
 
-// ratio returns the cost of a question divided by the cost of another question.
+// ratio returns the cost of one question divided by the cost of a second question.
 func ratio(question, other string, of func(cost) float64) func(p *program) float64 {
 	return func(p *program) float64 { return p.median(question, of) / p.median(other, of) }
 }

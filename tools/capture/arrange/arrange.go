@@ -1,12 +1,13 @@
 // Package arrange finishes the trace of a program that was not compiled for tracing.
 //
-// The recorder of such a program numbers blocks in the order of their first execution, and
-// describes them in hundreds of small tables that contain addresses but no names. [Finish] makes a
-// container with the blocks in the order of the code (file, function, address), so that the blocks
-// of each module and of each function are adjacent. It also adds the names of functions, source
-// lines and global variables, which package symbols reads from the files if they still exist.
+// The recorder numbers the blocks of such a program in the order of their first execution, and
+// describes the blocks in hundreds of small tables that contain addresses but no names. [Finish]
+// makes a container with the blocks in the order of the code (file, function, address), so that the
+// blocks of each module and of each function are adjacent. Finish also adds the names of functions,
+// source lines and global variables, which package symbols reads from the files if they still
+// exist.
 //
-// Chunks are copied, and only the block numbers in them change; see [sgt.Renumberer].
+// Chunks are copied unchanged except for block numbers; see [sgt.Renumberer].
 package arrange
 
 import (

@@ -66,7 +66,8 @@ var compilers = []string{"cc", "gcc", "clang"}
 var runtimeParts = []string{"encode.c", "file.c", "pack.c", "system.c"}
 
 // Plugin returns the path of the plugin for the given QEMU program. It compiles the plugin unless
-// it is in the user's cache. The error may be [ErrNoCompiler] or a [capture.CompileError].
+// the user's cache contains the plugin. The error may be [ErrNoCompiler] or a
+// [capture.CompileError].
 func Plugin(ctx context.Context, emulator string) (string, error) {
 	version, err := interfaceVersion(ctx, emulator)
 	if err != nil {
@@ -186,7 +187,7 @@ func findCompiler() string {
 	return ""
 }
 
-// Command returns the command that runs a program, with name as argument 0, and records it to a
+// Command returns the command that runs a program with name as argument 0 and records the run to a
 // file. mostBytes limits the size of the file (0: no limit). The program has the environment of
 // this process.
 func Command(emulator, plugin, recording string, mostBytes uint64, name, program string, args []string) *exec.Cmd {

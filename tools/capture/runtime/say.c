@@ -56,7 +56,7 @@ void sg_add_error(struct sg_sentence *s, int error)
 	switch (error) {
 	case ENOSPC: sg_add(s, "the disk is full"); break;
 	case EDQUOT: sg_add(s, "the disk quota is used up"); break;
-	case EFBIG: sg_add(s, "it would be larger than a file may be here"); break;
+	case EFBIG: sg_add(s, "it would exceed the maximum file size"); break;
 	case EACCES:
 	case EPERM: sg_add(s, "permission denied"); break;
 	case EROFS: sg_add(s, "the disk is read-only"); break;

@@ -7,10 +7,10 @@ import (
 )
 
 // Many numbers in the code of a Go program can be computed from their positions. A compressor
-// cannot exploit this, because the numbers are all different. These numbers account for a quarter
-// of the compressed code. Folding replaces these numbers with other numbers of the same length.
-// unfold.js restores them as the file arrives, one function at a time, so that browsers can compile
-// the code while it loads. For each function, these numbers are replaced:
+// cannot exploit this dependence, because the numbers are all different. These numbers account for
+// a quarter of the compressed code. Folding replaces these numbers with other numbers of the same
+// length. unfold.js restores the numbers as the file arrives, one function at a time, so that
+// browsers can compile the code while it loads. For each function, these numbers are replaced:
 //
 //   - the return address of a call, which the caller writes to the stack: an i64.const of 5 digits,
 //     the function's number times 2^16 plus the number of a block, which increases by one or two

@@ -9,10 +9,10 @@ import (
 
 // Go's compiler does not use the loops and branches of wasm. It compiles a function to one loop
 // around a jump table. Each jump writes a block number to local variable 0 and continues at the top
-// of the loop, where the table jumps to the block with that number. A goroutine also resumes at
-// such a block. Engines compile each of these jumps to an indirect jump to a point where the values
-// of all variables merge, so programs run at a third of the native speed. Straighten therefore
-// replaces forward jumps by branches, and backward jumps by loops.
+// of the loop, where the table jumps to the block with that number. A goroutine that resumes also
+// enters its function through the jump table. Engines compile each of these jumps to an indirect
+// jump to a point where the values of all variables merge, so programs run at a third of the native
+// speed. Straighten therefore replaces forward jumps by branches, and backward jumps by loops.
 //
 // A function consists of blocks. Each block begins at the target of a jump or at the return point
 // of a call. A forward jump becomes a branch to the end of a wasm block, which ends where the

@@ -10,7 +10,7 @@ import (
 )
 
 // jumping is a program with nested loops, jumps into and out of these loops, goroutines that wait
-// inside them, and calls that panic.
+// inside the loops, and calls that panic.
 const jumping = `package main
 
 import (
