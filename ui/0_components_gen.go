@@ -850,7 +850,7 @@ func (c *Caches) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					}
 				}
 				if c.answer().Missing != nil && !c.App.CanRepeat() {
-					addElement(vgparent, "p\x00class\x00second\x00The trace is no longer available. Go back and drop it again.")
+					addElement(vgparent, "p\x00class\x00second\x00The trace is no longer available. Go back and drop the trace again.")
 				}
 				if c.answer().Average != "" {
 					vgn = addElement(vgparent, "p\x00id\x00average")
@@ -2244,7 +2244,7 @@ func (c *CompareView) coresWait() string {
 	case s.failed != "":
 		return s.failed
 	case !c.App.canPredict():
-		return "The trace of A is no longer available: go back and drop it again."
+		return "The trace of A is no longer available: go back and drop the trace again."
 	case c.App.waitsForWord():
 		return "The trace of A is long, so the page does not read it again automatically: open A alone to predict several cores."
 	}
@@ -6046,7 +6046,7 @@ func (c *Threads) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 							}
 							addText(vgparent, "\n\t\t\t\t\t")
 							if !c.App.CanRepeat() {
-								addElement(vgparent, "span\x00The trace is no longer available: go back, drop it again, choose these groups here, and then analyse the trace again with these groups.")
+								addElement(vgparent, "span\x00The trace is no longer available: go back, drop the trace again, choose these groups here, and then analyse the trace again.")
 							}
 						}
 					}

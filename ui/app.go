@@ -173,7 +173,7 @@ func (a *App) Follow(hash string) {
 	}()
 }
 
-// Navigate navigates to the screen that a hash describes. It waits for the store.
+// Navigate navigates to the screen that a hash describes. Navigate waits for the store.
 func (a *App) Navigate(hash string) {
 	a.navigate(func() (string, bool) { return hash, true })
 }
@@ -322,9 +322,9 @@ func (a *App) read(key string) (r *Result, problem string) {
 }
 
 // notKept is shown for a link to an analysis that is not in the store.
-const notKept = "The linked analysis is not kept in this browser: it was deleted, made in another browser, or interrupted before its first checkpoint. Other analyses are untouched. Open an analysis from the list, or drop the file of the link again."
+const notKept = "The linked analysis is not kept in this browser: it was deleted, made in a different browser, or interrupted before its first checkpoint. Other analyses are untouched. Open an analysis from the list, or drop the file of the link again."
 
-// giveUp returns to the first screen and shows a problem. It waits for the store.
+// giveUp returns to the first screen and shows a problem. giveUp waits for the store.
 func (a *App) giveUp(problem string) {
 	a.update(func() {
 		a.Problem = problem
@@ -339,7 +339,7 @@ func (a *App) giveUp(problem string) {
 func (a *App) present(r *Result) {
 	a.result = r
 	if a.models.of != nil && a.models.of != r.Profile {
-		a.endModels() // the models program has loaded another profile
+		a.endModels() // the models program has loaded a different profile
 	}
 	r.show(a.Screen.LineBytes)
 	r.demo = a.demoOf(r)
@@ -385,12 +385,12 @@ func (a *App) adjust(control string, s state.Screen) {
 	a.step = control
 }
 
-// Pressed makes the next adjustment a new history entry, because the pointer was pressed. It needs
-// no lock.
+// Pressed makes the next adjustment a new history entry, because the pointer was pressed. Pressed
+// needs no lock.
 func (a *App) Pressed() { a.pressed.Store(true) }
 
-// Dismiss removes the problem and the note. It also moves the focus, because the dismiss button
-// disappears.
+// Dismiss removes the problem and the note. Dismiss also moves the focus, because the dismiss
+// button disappears.
 func (a *App) Dismiss() {
 	a.Problem, a.Note = "", ""
 	if a.Port.Focus("result-title"); a.Screen.Open == "" {

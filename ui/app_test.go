@@ -337,8 +337,8 @@ func TestWhatIf(t *testing.T) {
 	d.app.Move(9, 2048) // there is no such level
 }
 
-// The hierarchy is chosen once for all views, in the header. The next analysis uses it, together
-// with the processor.
+// The hierarchy is chosen once for all views, in the header. The next analysis uses the chosen
+// hierarchy and the chosen processor.
 func TestOneHierarchyForAllViews(t *testing.T) {
 	d := newDesk(t)
 	d.app.Offer(demoItem())
@@ -762,8 +762,8 @@ func TestLineSizes(t *testing.T) {
 	s.LineBytes = 128
 	d.app.Navigate("#" + s.Hash())
 	d.wants("128-byte")
-	// If the profile lacks a line size, another line size is used, with a note. The chosen line
-	// size stays selected while cache sizes are changed.
+	// If the profile lacks a line size, the prediction uses a different line size and has a note.
+	// The chosen line size stays selected while cache sizes are changed.
 	d.act(func() { d.app.SetSize(2, 512<<10) })
 	d.wants("L1 has lines of 64 bytes", `class="chip other lines"`)
 	for _, l := range d.app.answer().Levels {

@@ -79,8 +79,8 @@ func (x *asker) run() {
 	}
 }
 
-// openSubject starts the answering program and sends it the subject of the questions. It blocks
-// until the program has started.
+// openSubject starts the answering program and sends it the subject of the questions. openSubject
+// blocks until the program has started.
 func (a *App) openSubject(s workers.Subject) (workers.Carrier, error) {
 	c, err := a.Port.Answerer()
 	if err != nil {

@@ -23,7 +23,7 @@ func (s scripted) Answerer() (workers.Carrier, error) {
 	return asker, nil
 }
 
-// question receives messages until one is a question.
+// question receives messages until it receives a question.
 func question(t *testing.T, c workers.Carrier) (job uint32, q answers.Question) {
 	t.Helper()
 	for {

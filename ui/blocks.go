@@ -92,7 +92,7 @@ func newBlocks(a *App) View {
 // Placed implements [placed].
 func (c *BlocksView) Placed() bool { return true }
 
-// Waits implements [View]. It does not wait for a run, because even a program that never ran has
+// Waits implements [View]. Waits does not wait for a run, because even a program that never ran has
 // blocks.
 func (c *BlocksView) Waits() string {
 	switch r := c.App.result; {
@@ -112,7 +112,7 @@ func (c *BlocksView) Processors() (list *report.Table, depends bool) {
 	return list, true
 }
 
-// Draw draws the models' answer. It asks the current question if the last answer belongs to an
+// Draw draws the models' answer. Draw asks the current question if the last answer belongs to an
 // earlier question.
 func (c *BlocksView) Draw() {
 	a, r, m := c.App, c.App.result, &c.App.models
@@ -234,7 +234,7 @@ func (a *App) inView() bool {
 }
 
 // takeModule opens a file of LLVM IR, to compare it with the result in view or as a separate
-// result. It may block.
+// result. takeModule may block.
 func (a *App) takeModule(file File) {
 	text, err := file.Read(0)
 	if err != nil {
@@ -300,7 +300,7 @@ func (a *App) pickModel(table string, row int) {
 	a.goTo(s, true)
 }
 
-// SetProcessor computes the answer for another processor.
+// SetProcessor computes the answer for the given processor.
 func (a *App) SetProcessor(name string) {
 	s := a.Screen
 	s.Processor = name
@@ -340,7 +340,8 @@ func (a *App) NameNumber(text string) {
 // command write.
 func isProbabilities(head []byte) bool { return bytes.HasPrefix(head, []byte("# The branches of ")) }
 
-// takeProbabilities applies a branch-probability file to the result in view. It may block.
+// takeProbabilities applies a branch-probability file to the result in view. takeProbabilities may
+// block.
 func (a *App) takeProbabilities(file File) {
 	text, err := file.Read(0)
 	a.update(func() {

@@ -126,7 +126,7 @@ func (a *App) zoomCalls(tree string, row int) {
 	}
 }
 
-// ReadCalls shows call paths in another direction. If it requires a function, ReadCalls uses the
+// ReadCalls shows call paths in the given direction. If it requires a function, ReadCalls uses the
 // function in view, or else the function with the largest exclusive count.
 func (a *App) ReadCalls(direction string) {
 	root := 0
@@ -139,7 +139,7 @@ func (a *App) ReadCalls(direction string) {
 }
 
 // functionInView returns a path of the function that fills the graph, or else of the function with
-// the largest exclusive count. It returns 0 if there are no functions.
+// the largest exclusive count. functionInView returns 0 if there are no functions.
 func (a *App) functionInView() int {
 	calls := a.callPaths()
 	if calls == nil || len(calls.Trees) == 0 {
@@ -156,7 +156,7 @@ func (a *App) functionInView() int {
 	return t.Root(row)
 }
 
-// WeighCalls weights call paths by another event.
+// WeighCalls weights call paths by the given event.
 func (a *App) WeighCalls(event string) {
 	s := a.Screen
 	s.Weight = event

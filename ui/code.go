@@ -294,7 +294,7 @@ func (a *App) PickRow(grid string, row int) {
 	})
 }
 
-// pickPlace shows the screen with another row selected.
+// pickPlace shows the screen with the given row selected.
 func (a *App) pickPlace(s state.Screen, place int) {
 	v := a.codeView()
 	s.Picked = v.ID(place) + 1
@@ -436,7 +436,7 @@ func (a *App) sourceNote(f *state.Source) string {
 	case len(v.FilesNamed(f.Name)) == 0:
 		return f.Name + " is source code, but this result does not refer to this file. The result refers to " + someNames(v.Files()) + "."
 	case a.code.recorded != nil && slices.ContainsFunc(v.FilesNamed(f.Name), func(name string) bool { return a.code.recorded.Lines(name) != nil }):
-		return f.Name + " was recorded with the program. The recorded text is shown."
+		return f.Name + " was recorded with the program. The page shows the recorded source."
 	case slices.ContainsFunc(v.FilesNamed(f.Name), func(name string) bool { return len(a.sourcesOf(name)) > 1 }):
 		return "There are " + strconv.Itoa(len(a.sourcesOf(f.Name))) + " files named " + f.Name + " now: choose which one was compiled."
 	}

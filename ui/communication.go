@@ -126,7 +126,7 @@ func (a *App) look(control string, change func(s *state.Screen)) {
 	a.Port.Announce(a.charts["flows"].Summary)
 }
 
-// ShowMeasure counts flows in another unit.
+// ShowMeasure counts flows in the given unit.
 func (a *App) ShowMeasure(m state.FlowMeasure) {
 	a.look("measure", func(s *state.Screen) {
 		if s.Measure = m; m == state.Transfers {
@@ -135,7 +135,7 @@ func (a *App) ShowMeasure(m state.FlowMeasure) {
 	})
 }
 
-// ShowGranule shows the flows of the whole run at another granularity.
+// ShowGranule shows the flows of the whole run at the given granularity.
 func (a *App) ShowGranule(i int) {
 	a.look("granule", func(s *state.Screen) { s.Granule, s.Window = i, 0 })
 }
@@ -145,7 +145,7 @@ func (a *App) ShowWindow(n int) {
 	a.look("window", func(s *state.Screen) { s.Window = n })
 }
 
-// ShowOwners shows the owners of another data structure.
+// ShowOwners shows the owners of the given data structure.
 func (a *App) ShowOwners(i int) {
 	s := a.Screen
 	s.Owner = i + 1

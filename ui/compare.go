@@ -26,7 +26,7 @@ func (a *App) comparison() *state.Comparison {
 	return a.compared
 }
 
-// loadOther opens the analysis with which the analysis in view is compared. It may block.
+// loadOther opens the analysis with which the analysis in view is compared. loadOther may block.
 func (a *App) loadOther() {
 	var key string
 	var lineBytes uint32
@@ -150,7 +150,8 @@ func (a *App) inOrder(s state.Screen) state.Screen {
 	return s
 }
 
-// OfferPair opens two demos side by side. It does not analyse a demo again that is kept already.
+// OfferPair opens two demos side by side. OfferPair does not analyse a demo again that is kept
+// already.
 func (a *App) OfferPair(first, second Item) {
 	var keys [2]string
 	for i, item := range [...]Item{first, second} {

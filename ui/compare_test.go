@@ -30,7 +30,7 @@ func TestComparePair(t *testing.T) {
 	d.wants("10 664", "892", `id="size-1"`, `id="ways-more-2"`, `id="compare-machine-file"`)
 	d.act(func() { d.app.SetSize(1, 4<<10) })
 	// The prediction assumes that the second level sees every access, although it sees only the
-	// misses of the first. Therefore, the hits in the second level and the accesses to memory are
+	// misses of the first. The hits in the second level and the accesses to memory are therefore
 	// estimates.
 	d.wants("34 944", "1 272", "−33 672", "≈ 34 560", "≈ −33 672")
 	if page := d.html(); strings.Contains(page, "≈ 34 944") || strings.Contains(page, ">-33") {

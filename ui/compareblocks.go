@@ -9,7 +9,7 @@ import (
 	"github.com/stackglass/stackglass/ui/state"
 )
 
-// pairState holds the models' answer about the two analyses that are compared.
+// pairState contains the models' answer about the two analyses that are compared.
 type pairState struct {
 	of      *state.Comparison // the comparison to which the answer belongs
 	asked   answers.Question
@@ -59,8 +59,8 @@ func (a *App) drawPairBlocks(c *state.Comparison) {
 	}()
 }
 
-// askPair asks the models about A, and then about the function of the same name in B. It runs one
-// program at a time. It may block.
+// askPair asks the models about A, and then about the function of the same name in B. askPair runs
+// one program at a time. It may block.
 func (a *App) askPair(c *state.Comparison, h hierarchy.Hierarchy, q answers.ModelQuestion) (*state.BlocksPair, error) {
 	pair := &state.BlocksPair{Runs: c, Machine: h}
 	for _, side := range []struct {
@@ -95,7 +95,7 @@ func (a *App) AskPairAgain() {
 	a.touch()
 }
 
-// PickFunction compares the blocks of another function, by its number in A.
+// PickFunction compares the blocks of the function with the given number in A.
 func (a *App) PickFunction(text string) {
 	if n, err := strconv.Atoi(text); err == nil && n > 0 {
 		s := a.Screen

@@ -108,7 +108,7 @@ func (d *desk) settle() {
 // A control remains the same element after each of its changes, so that a drag and the focus stay
 // with the control.
 func TestControlsKeepElements(t *testing.T) {
-	leads := map[string]bool{"compare-with": true, "export-as": true} // these controls lead to another page
+	leads := map[string]bool{"compare-with": true, "export-as": true} // these controls lead to a different page
 	screens := map[string]func(d *desk){
 		"one thread": func(d *desk) {
 			d.settings.Loops, d.settings.LineBytes = true, []string{"64", "128"}

@@ -116,8 +116,8 @@ func (a *App) waitsForWord() bool {
 	return !a.cores.begun && a.result.Profile.Totals.AllReferences() > atOnce && a.predicted() == nil
 }
 
-// askCores asks about the numbers of cores without an answer, the chosen number first. It cancels
-// predictions for other questions. The caller holds the lock.
+// askCores asks about the numbers of cores without an answer, the chosen number first. askCores
+// cancels predictions for other questions. The caller holds the lock.
 func (a *App) askCores() {
 	s := &a.cores
 	if s.failed != "" || !a.canPredict() || a.waitsForWord() {
@@ -193,8 +193,8 @@ func (a *App) takeCores(reply *answers.Reply, err error) {
 	a.drawAgain(state.TabThreads)
 }
 
-// besideMeasured compares the predicted threads with the measured threads. It returns nil until
-// both are known.
+// besideMeasured compares the predicted threads with the measured threads. besideMeasured returns
+// nil until both are known.
 func (a *App) besideMeasured() *state.Table {
 	if a.cores.beside == nil || a.predicted() == nil || a.measuredThreads() == nil {
 		return nil

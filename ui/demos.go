@@ -62,7 +62,7 @@ func (a *App) screenOf(item Item, key string) state.Screen {
 // screen returns the screen that the demo opens, as in the URL's hash.
 func (d *Demo) screen() string { return cmp.Or(d.Opens, "view="+state.TabCaches.Slug()) }
 
-// spec returns the analysis of an item, with the form's settings.
+// spec returns the spec for the analysis of an item, with the form's settings.
 func (a *App) spec(item Item, settings state.Settings) (analysis.Spec, error) {
 	spec, err := settings.Spec()
 	if err != nil {
@@ -107,7 +107,7 @@ func (a *App) keptDemo(item Item) (key string) {
 }
 
 // fetchDemo fetches the trace of a demo whose analysis is kept, because predictions and further
-// analyses read it. It may block.
+// analyses read it. fetchDemo may block.
 func (a *App) fetchDemo(key string) {
 	d, known := a.demoOfKey(key), true
 	a.update(func() { _, known = a.items[key] })
@@ -128,7 +128,7 @@ func (a *App) fetchDemo(key string) {
 	})
 }
 
-// openKept opens an item whose analysis is kept. It may block.
+// openKept opens an item whose analysis is kept. openKept may block.
 func (a *App) openKept(key string, item Item) {
 	var hash string
 	a.update(func() {
@@ -166,7 +166,7 @@ func (a *App) openDemo(name, hash string) {
 		for _, d := range a.Port.Demos() {
 			names = append(names, d.Name)
 		}
-		a.giveUp("The link names a demo that does not exist, “" + name + "”. The demos are " + strings.Join(names, ", ") + ".")
+		a.giveUp("The link names a demo that does not exist, “" + name + "”. The names of the demos are " + strings.Join(names, ", ") + ".")
 		return
 	}
 	a.Offer(d.item(strings.TrimPrefix(hash, "#")))
@@ -188,8 +188,8 @@ func (a *App) analysesLinked(key string) bool {
 	return true
 }
 
-// analyseLinked analyses the demos of a screen that are not kept, and then shows the screen. It
-// blocks until they are analysed.
+// analyseLinked analyses the demos of a screen that are not kept, and then shows the screen.
+// analyseLinked blocks until they are analysed.
 func (a *App) analyseLinked(s state.Screen) {
 	for _, key := range []*string{&s.Open, &s.Other} {
 		d := a.demoOfKey(*key)

@@ -132,7 +132,7 @@ func TestDemoLinks(t *testing.T) {
 	}
 }
 
-// With other settings, a demo has a separate analysis. In another browser, the link to that
+// With other settings, a demo has a separate analysis. In a different browser, the link to that
 // analysis opens the demo with the default settings.
 func TestDemoWithSettings(t *testing.T) {
 	d := newDesk(t)

@@ -12,7 +12,7 @@ import (
 // mostProblems is the maximum number of findings that a diagnosis shows.
 const mostProblems = 5
 
-// diagnosisState holds the diagnosis of the run in view.
+// diagnosisState contains the diagnosis of the run in view.
 type diagnosisState struct {
 	verbAnswer
 	// These fields are decoded from the reply.
@@ -217,7 +217,7 @@ func (a *App) compareDiagnoses() *diagnosesState {
 			return without(state.SideName(side) + ": " + x.reply.Problem + ".")
 		}
 	}
-	busy := a.diagnosis.asker.busy() || s.other.asker.busy() // one of the two replies may still be about another hierarchy
+	busy := a.diagnosis.asker.busy() || s.other.asker.busy() // one of the two replies may still be about the previous hierarchy
 	if s.of != of && !busy {
 		s.of = of
 		s.headline, s.problems = c.Diagnoses(of, a.Machine(), a.Screen.Processor)

@@ -3,7 +3,7 @@ package ui
 import "github.com/stackglass/stackglass/core/profile"
 
 // Handles reopens dropped files in browsers that can store a file handle, a reference to a file
-// without its content. Its methods may block.
+// without its content. All methods may block.
 type Handles interface {
 	// Keep remembers a file under the key of its analysis.
 	Keep(key string, f File)

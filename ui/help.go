@@ -18,7 +18,7 @@ const (
 		"The map shows exact counts for every such cache up to 65 536 sets and 32 ways. Caches along a dashed line have the same size, with fewer sets and more ways towards the lower right. " +
 		"Misses are cold (the first access to a line), capacity (the other misses of a fully associative cache of the same size) and conflict (the misses that the sets add; negative if sets keep lines that LRU over all lines would have evicted)."
 	helpRates = "The share of all accesses that hit in a level or above it, for 1, 2, 4 … cores and the chosen number. Solid: simulated, level by level, with coherent private caches. " +
-		"Dashed: the stack distance cache model (SDCM) of PPT-SASMM for the same threads. It uses a sample of lines, all accesses, or windows (sampled executions of blocks). Bands are 95 % confidence intervals for the result of SDCM with all accesses. Both methods include the error of the synthesised threads."
+		"Dashed: the stack distance cache model (SDCM) of PPT-SASMM for the same threads. SDCM uses a sample of lines, all accesses, or windows (sampled executions of blocks). Bands are 95 % confidence intervals for the result of SDCM with all accesses. Both methods include the error of the synthesised threads."
 	helpSpeedUp = "The speed-up over one core. The time of a block is its cycles on the chosen processor, with the latencies of the simulated caches. " +
 		"The table lists the losses: serial work, waiting for the slowest core, repeated work, caches, and memory bandwidth."
 	helpCores = "Each curve is one thread: the share of its accesses that miss in a fully associative LRU cache, at every cache size. " +

@@ -132,8 +132,8 @@ func (a *App) changesRefused() string {
 	return ""
 }
 
-// takeChange handles the reply about a change. It puts an impossible change back into the form. The
-// caller holds the lock.
+// takeChange handles the reply about a change. takeChange puts an impossible change back into the
+// form. The caller holds the lock.
 func (a *App) takeChange(reply *answers.Reply) {
 	s := a.changes()
 	s.replies[keyOf(a.nests.asked)] = reply

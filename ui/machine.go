@@ -55,7 +55,7 @@ func (a *App) presetOf(s state.Screen) *hierarchy.Hierarchy {
 	return &presets[0]
 }
 
-// Presets returns the presets. They are computed once, because every render needs them.
+// Presets returns the presets. The presets are computed once, because every render needs them.
 func (a *App) Presets() []hierarchy.Hierarchy {
 	if a.presets == nil {
 		a.presets = hierarchy.Presets()
@@ -63,8 +63,8 @@ func (a *App) Presets() []hierarchy.Hierarchy {
 	return a.presets
 }
 
-// answer returns the prediction for the current hierarchy. It is computed again when the hierarchy
-// or the view changes.
+// answer returns the prediction for the current hierarchy. The prediction is computed again when
+// the hierarchy or the view changes.
 func (a *App) answer() *state.Caches {
 	r := a.result
 	h := a.asked()
@@ -292,8 +292,9 @@ func describes(name string) bool {
 }
 
 // takeMachine opens a file as the description of a hierarchy, and reports whether the file was such
-// a description. It opens the file only in a view that uses a hierarchy, and only if the user chose
-// the file for this purpose or its name shows that it describes a hierarchy. It may block.
+// a description. takeMachine opens the file only in a view that uses a hierarchy, and only if the
+// user chose the file for this purpose or its name shows that it describes a hierarchy. It may
+// block.
 func (a *App) takeMachine(file File) (taken bool) {
 	a.update(func() {
 		taken = a.result != nil && a.result.View != nil && a.Screen.Tab == state.TabCaches &&
@@ -377,7 +378,7 @@ func (a *App) ShowConflicts(yes bool) {
 	a.goTo(s, true)
 }
 
-// AskCell makes the selected cache the first level, in the view Caches.
+// AskCell shows the Caches view with the selected cache as the first level.
 func (a *App) AskCell() {
 	c := a.cell()
 	a.change("cell", func(levels []hierarchy.Cache) []hierarchy.Cache {

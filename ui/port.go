@@ -1,8 +1,8 @@
 // Package ui is the page's program: the state and its reactions to drops, messages and clicks
 // ([App]), and the Vugu components that show the state.
 //
-// Components contain no calculations. They only lay out the tables, charts and sentences of package
-// state. Only [Port] accesses the browser, so everything here runs natively in tests:
+// Components contain no calculations. Components only lay out the tables, charts and sentences of
+// package state. Only [Port] accesses the browser, so everything here runs natively in tests:
 //
 //	boot.js, charts.js ⇄ Port (wasm/app) ⇄ App ⇄ workers.Carrier ⇄ a web worker
 //	                                      ⇄ profile.Store
@@ -67,11 +67,11 @@ type Port interface {
 	Hash() string
 	// SetHash changes the URL's hash. With replace, it adds no entry to the history.
 	SetHash(hash string, replace bool)
-	// ShowProgress updates the numbers of the progress bar on the page. It returns false if the
-	// page has no bar, or if the bar's parts differ.
+	// ShowProgress updates the numbers of the progress bar on the page. ShowProgress returns false
+	// if the page has no bar, or if the bar's parts differ.
 	ShowProgress(bar state.RunBar) bool
 	// Breathe yields to waiting events, and thus splits long work into several tasks of the page.
-	// It is called without the lock.
+	// Breathe is called without the lock.
 	Breathe()
 	// ShowFirst shows or hides the static first screen.
 	ShowFirst(show bool)

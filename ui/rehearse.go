@@ -66,7 +66,7 @@ func walked() []byte {
 	return runner.Profile(profile.State{}).Encode()
 }
 
-// walk reads rows of lines. Each row is longer than the previous row.
+// walk is a trace of reads. Each round reads a row of lines, which is longer than the previous row.
 type walk struct{ row int }
 
 func (w *walk) Next(b *trace.Batch) error {

@@ -40,8 +40,8 @@ func (a *App) zoom(control string, z state.Zoom) { a.adjust(control, a.Screen.Zo
 // unzoom shows a whole chart. The caller holds the lock.
 func (a *App) unzoom(chart string) { a.zoom("unzoom "+chart, state.Zoom{Chart: chart}) }
 
-// handsOver reports whether drawn must be passed to the browser, because another object was passed
-// last with that id. Otherwise, many curves or cells would be drawn again.
+// handsOver reports whether drawn must be passed to the browser, because the object that was last
+// passed with that id is a different object. Otherwise, many curves or cells would be drawn again.
 func (a *App) handsOver(id string, drawn any) bool {
 	if a.handed == nil {
 		a.handed = map[string]any{}
@@ -80,8 +80,8 @@ func (a *App) demoOf(r *Result) *Demo {
 	return nil
 }
 
-// Findings returns sentences about the run. They are recomputed when the view or the current
-// hierarchy changes.
+// Findings returns sentences about the run. The findings are recomputed when the view or the
+// current hierarchy changes.
 func (a *App) Findings() []state.Finding {
 	r, h := a.result, a.Machine()
 	if r.View != nil && (r.findings == nil || !state.SameMachine(r.foundFor, h)) {
@@ -157,8 +157,8 @@ func (a *App) Forms() (list []export.Form) {
 	return list
 }
 
-// ExportAs downloads the result in view in another tool's format, or as a report, for the current
-// hierarchy.
+// ExportAs downloads the result in view in the format of a different tool, or as a report, for the
+// current hierarchy.
 func (a *App) ExportAs(form string) {
 	r := a.result
 	if r == nil || r.View == nil {

@@ -43,7 +43,7 @@ type run struct {
 	left      bool             // whether the user has left the page
 }
 
-// Offer opens a dropped or picked file, or a demo. It imports a profile, or analyses a trace at
+// Offer opens a dropped or picked file, or a demo. Offer imports a profile, or analyses a trace at
 // once or after the running analysis.
 func (a *App) Offer(item Item) {
 	a.update(func() {
@@ -351,7 +351,7 @@ func fileKey(file File, spec analysis.Spec) string {
 }
 
 // keptFile returns the key of the complete analysis of the same file with the settings of the form,
-// or "". It may block.
+// or "". keptFile may block.
 func (a *App) keptFile(item Item) (key string) {
 	if item.again || item.File.Modified == 0 {
 		return ""
@@ -396,9 +396,9 @@ func (a *App) keyFor(item Item, spec analysis.Spec) (key string, resume bool) {
 	return key, false
 }
 
-// freeName returns a name that no other analysis has, so that names in lists are unique. It returns
-// app (2).lackey.lz4 if there is already an app.lackey.lz4. The number precedes the extensions,
-// which determine the format.
+// freeName returns a name that no other analysis has, so that names in lists are unique. freeName
+// returns app (2).lackey.lz4 if there is already an app.lackey.lz4. The number precedes the
+// extensions, which determine the format.
 func (a *App) freeName(name string) string {
 	taken := map[string]bool{}
 	a.update(func() {

@@ -5,7 +5,7 @@ import (
 	"github.com/stackglass/stackglass/ui/state"
 )
 
-// Shelves provides access to the spill stores of analyses that do not fit in memory. Its methods
+// Shelves provides access to the spill stores of analyses that do not fit in memory. All methods
 // may block.
 type Shelves interface {
 	// Keys returns the keys of the analyses that have a spill store.
@@ -35,8 +35,8 @@ func (a *App) Sweep() {
 	}
 }
 
-// isNeeded reports whether an interrupted analysis may be resumed. It also returns true if the
-// store cannot be read.
+// isNeeded reports whether an interrupted analysis may be resumed. isNeeded also returns true if
+// the store cannot be read.
 func (a *App) isNeeded(key string) bool {
 	entries, err := a.Store.List()
 	for _, e := range entries {

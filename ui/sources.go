@@ -6,7 +6,7 @@ import (
 	"github.com/stackglass/stackglass/ui/state"
 )
 
-// SourceFiles stores the source files that the user dropped by the key of their analysis. Its
+// SourceFiles stores the source files that the user dropped by the key of their analysis. All
 // methods may block.
 type SourceFiles interface {
 	// Keep replaces the files of an analysis. If there are no new files, it deletes the old files.
@@ -39,8 +39,8 @@ func (a *App) storeSources(key string, files []*state.Source) {
 	}
 }
 
-// readSources reads the files that were kept with a result. It reads them only once. The caller
-// holds the lock.
+// readSources reads the files that were kept with a result. readSources reads them only once. The
+// caller holds the lock.
 func (a *App) readSources(key string) {
 	if _, read := a.code.dropped[key]; read || a.SourceFiles == nil {
 		return
@@ -86,7 +86,7 @@ func (a *App) RemoveSource(f *state.Source) {
 	a.touch()
 }
 
-// forgetSources deletes the files of analyses that are no longer kept. It may block.
+// forgetSources deletes the files of analyses that are no longer kept. forgetSources may block.
 func (a *App) forgetSources() {
 	if a.SourceFiles == nil || a.Store == nil {
 		return

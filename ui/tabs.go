@@ -10,19 +10,19 @@ import (
 // and one of them takes over if the owner's tab ends for any reason.
 type Tabs interface {
 	// Own makes this tab the owner of the analysis with a key until release is called or the tab
-	// ends. It returns nil if another tab is the owner.
+	// ends. Own returns nil if another tab is the owner.
 	Own(key string) (release func())
-	// Await waits until this tab becomes the owner. It returns nil if leave is closed first. Like
-	// Own, it may block.
+	// Await waits until this tab becomes the owner. Await returns nil if leave is closed first.
+	// Like Own, it may block.
 	Await(key string, leave <-chan struct{}) (release func())
-	// Owned returns the keys of all analyses that are running in some tab. It may block.
+	// Owned returns the keys of all analyses that are running in some tab. Owned may block.
 	Owned() map[string]bool
 	// Tell sends a message to the other tabs, which call [App.Heard].
 	Tell(key string, progress []byte)
 }
 
 // Heard handles another tab's message: the progress of the analysis with a key, or a change of the
-// list of kept analyses if key is "". It may block.
+// list of kept analyses if key is "". Heard may block.
 func (a *App) Heard(key string, progress []byte) {
 	p, err := workers.DecodeProgress(progress)
 	known := false
@@ -37,8 +37,8 @@ func (a *App) Heard(key string, progress []byte) {
 	}
 }
 
-// Refresh reads the list of kept analyses again, because a tab that has ended sends no message. It
-// may block.
+// Refresh reads the list of kept analyses again, because a tab that has ended sends no message.
+// Refresh may block.
 func (a *App) Refresh() {
 	open := false
 	a.update(func() { open = a.Screen.Open != "" })
@@ -108,8 +108,8 @@ func (a *App) own(item Item, key, name string) (release func(), over bool) {
 	return release, false
 }
 
-// endRun ends a run without a final message. It opens the result with the given key, or returns to
-// the list if key is "".
+// endRun ends a run without a final message. endRun opens the result with the given key, or returns
+// to the list if key is "".
 func (a *App) endRun(key string) {
 	a.update(func() {
 		inView := a.result != nil && a.result.Key == a.run.key

@@ -144,7 +144,7 @@ func (a *App) stack() state.Stack {
 	return a.Screen.Stack
 }
 
-// ShowStack shows the curves of all threads for another kind of stack.
+// ShowStack shows the curves of all threads for the given kind of stack.
 func (a *App) ShowStack(s state.Stack) {
 	screen := a.Screen
 	if screen.Stack = s; s == state.PrivateStack {

@@ -247,7 +247,7 @@ func TestOwners(t *testing.T) {
 }
 
 // The page names the falsely shared data structure, both source locations and the fix. The overview
-// names these for the first case only.
+// contains these details for the first case only.
 func TestFalseSharingNamed(t *testing.T) {
 	d := at(t, "false-sharing", state.TabCommunication)
 	f := d.app.communication().FalseFindings()[0]

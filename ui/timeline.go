@@ -16,7 +16,7 @@ type timelineState struct {
 	asked  string // the hierarchy, as text
 }
 
-// timeline returns the timeline above the views, without the chosen range. It is nil while
+// timeline returns the timeline above the views, without the chosen range. The result is nil while
 // references are counted, for two results that are compared, and for a profile without a timeline.
 func (a *App) timeline() *state.Timeline {
 	r, made := a.result, &a.line

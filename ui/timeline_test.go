@@ -113,7 +113,8 @@ func TestTimeline(t *testing.T) {
 	}
 }
 
-// Marked regions are bands of the timeline. A band leads to the windows that contain the region.
+// Marked regions are bands of the timeline. Choosing a band chooses the windows that contain the
+// region.
 func TestRegionBands(t *testing.T) {
 	d := newDesk(t)
 	d.app.Offer(demoItem())

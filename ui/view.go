@@ -18,14 +18,14 @@ type View interface {
 	vugu.Builder
 	// Waits explains why there is nothing to show yet, or returns "".
 	Waits() string
-	// Draw passes charts, maps and long tables to the browser. It must not block. The caller holds
-	// the lock.
+	// Draw passes charts, maps and long tables to the browser. Draw must not block. The caller
+	// holds the lock.
 	Draw()
 	// Table returns a table of the view by the name of its chart, or nil.
 	Table(name string) *state.Table
 }
 
-// repeater is a view that may need another analysis of the trace.
+// repeater is a view that may need a second analysis of the trace.
 type repeater interface {
 	// Repeat returns the text of the button that starts the analysis, and its action.
 	Repeat() (words string, analyse func())

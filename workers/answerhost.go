@@ -10,13 +10,13 @@ import (
 // AnswerHostName is the name of the workers that run the page's second program, an AnswerHost.
 const AnswerHostName = "answers"
 
-// Answerer answers a question about one subject. It receives the question's attachment, and calls
-// give with each reply. From time to time, it calls goOn, which reports whether the answer is still
-// wanted. Its error explains in a sentence why there is no answer.
+// Answerer answers a question about one subject. Answerer receives the question's attachment, and
+// calls give with each reply. From time to time, it calls goOn, which reports whether the answer is
+// still wanted. An error explains in a sentence why there is no answer.
 type Answerer func(q answers.Question, attachment any, goOn func() bool, give func(*answers.Reply)) error
 
-// AnswerHost serves answers. It receives a Subject and questions about it until it receives another
-// subject. A new question replaces the question of the same name that is being answered.
+// AnswerHost serves answers. AnswerHost receives a Subject and questions about it until it receives
+// another subject. A new question replaces the question of the same name that is being answered.
 type AnswerHost struct {
 	Carrier Carrier
 	// Open contains functions that open an answerer for a subject, by the names of questions. The
@@ -46,8 +46,8 @@ type arrival struct {
 	err      error            // the error that ended the connection
 }
 
-// Serve answers questions until the connection ends. It returns the error that ended it, or nil if
-// the client closed it.
+// Serve answers questions until the connection ends. Serve returns the error that ended it, or nil
+// if the client closed it.
 func (h *AnswerHost) Serve() error {
 	if err := h.Carrier.Send(Message{Type: TypeReady}); err != nil {
 		return endOf(err)

@@ -103,8 +103,8 @@ func TestAnswerHost(t *testing.T) {
 	a.end()
 }
 
-// A question replaces a question of the same name that is being answered; a question of another
-// name waits.
+// A question replaces a question of the same name that is being answered; a question with a
+// different name waits.
 func TestAnswerHostAnswersTheLatest(t *testing.T) {
 	stopped := make(chan string, 3)
 	asked := make(chan bool)

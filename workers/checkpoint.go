@@ -73,7 +73,7 @@ func (c *Checkpoint) code(b *body) {
 type Keeper struct {
 	Store profile.Checkpoints // nil: no checkpoints are saved
 	Key   string
-	// Checkpoint describes the run; its Read and State are not used.
+	// Checkpoint describes the run; the fields Read and State are not used.
 	Checkpoint
 
 	File   *File
@@ -166,8 +166,8 @@ func (e *checkpointError) Error() string {
 
 func (e *checkpointError) Unwrap() error { return e.err }
 
-// OtherFileError reports that a run cannot be resumed with a file, because the run began with
-// another file or the file was changed.
+// OtherFileError reports that a run cannot be resumed with a file, because the run began with a
+// different file or the file was changed.
 type OtherFileError struct {
 	Name string
 	Size uint64 // size of this file; 0: unknown

@@ -43,7 +43,7 @@ func (e *BodyError) Error() string {
 // Encode returns the binary form of s.
 func (s Start) Encode() []byte { return encode(s.code) }
 
-// DecodeStart decodes the output of [Start.Encode]. Its error is a *[BodyError].
+// DecodeStart decodes the output of [Start.Encode]. Errors have the type *[BodyError].
 func DecodeStart(data []byte) (Start, error) { return decodeAs(TypeStart, data, (*Start).code) }
 
 func (s *Start) code(b *body) {
@@ -63,7 +63,7 @@ func (p Progress) Encode() []byte {
 	return encode(p.code)
 }
 
-// DecodeProgress decodes the output of [Progress.Encode]. Its error is a *[BodyError].
+// DecodeProgress decodes the output of [Progress.Encode]. Errors have the type *[BodyError].
 func DecodeProgress(data []byte) (Progress, error) {
 	return decodeAs(TypeProgress, data, (*Progress).code)
 }
@@ -96,7 +96,7 @@ func (p *Progress) code(b *body) {
 func (d Done) Encode() []byte { return encode(d.code) }
 
 // DecodeDone decodes the output of [Done.Encode]; the Profile of the result shares memory with
-// data. Its error is a *[BodyError].
+// data. Errors have the type *[BodyError].
 func DecodeDone(data []byte) (Done, error) { return decodeAs(TypeDone, data, (*Done).code) }
 
 func (d *Done) code(b *body) {
@@ -110,7 +110,7 @@ func (d *Done) code(b *body) {
 // Encode returns the binary form of f.
 func (f Failed) Encode() []byte { return encode(f.code) }
 
-// DecodeFailed decodes the output of [Failed.Encode]. Its error is a *[BodyError].
+// DecodeFailed decodes the output of [Failed.Encode]. Errors have the type *[BodyError].
 func DecodeFailed(data []byte) (Failed, error) { return decodeAs(TypeFailed, data, (*Failed).code) }
 
 func (f *Failed) code(b *body) { b.text(&f.Problem, "the problem") }
@@ -118,7 +118,7 @@ func (f *Failed) code(b *body) { b.text(&f.Problem, "the problem") }
 // Encode returns the binary form of h.
 func (h Help) Encode() []byte { return encode(h.code) }
 
-// DecodeHelp decodes the output of [Help.Encode]. Its error is a *[BodyError].
+// DecodeHelp decodes the output of [Help.Encode]. Errors have the type *[BodyError].
 func DecodeHelp(data []byte) (Help, error) { return decodeAs(TypeHelp, data, (*Help).code) }
 
 func (h *Help) code(b *body) {
@@ -130,7 +130,7 @@ func (h *Help) code(b *body) {
 // Encode returns the binary form of a.
 func (a Analysed) Encode() []byte { return encode(a.code) }
 
-// DecodeAnalysed decodes the output of [Analysed.Encode]. Its error is a *[BodyError].
+// DecodeAnalysed decodes the output of [Analysed.Encode]. Errors have the type *[BodyError].
 func DecodeAnalysed(data []byte) (Analysed, error) {
 	return decodeAs(TypeAnalysed, data, (*Analysed).code)
 }
@@ -143,7 +143,7 @@ func (a *Analysed) code(b *body) {
 // EncodeStretch returns the binary form of s.
 func EncodeStretch(s analysis.Stretch) []byte { return encode(func(b *body) { codeStretch(&s, b) }) }
 
-// DecodeStretch decodes the output of [EncodeStretch]. Its error is a *[BodyError].
+// DecodeStretch decodes the output of [EncodeStretch]. Errors have the type *[BodyError].
 func DecodeStretch(data []byte) (analysis.Stretch, error) {
 	return decodeAs(TypeStretch, data, codeStretch)
 }
@@ -157,8 +157,8 @@ func codeStretch(s *analysis.Stretch, b *body) {
 	b.flag(&s.Whole, "the whole-chunks flag")
 }
 
-// EncodeSegment returns the binary form of s, which may have no profile. It contains a checksum,
-// because damage would change counts.
+// EncodeSegment returns the binary form of s, which may have no profile. The binary form contains a
+// checksum, because damage would change counts.
 func EncodeSegment(s analysis.Segment) []byte {
 	var encoded []byte
 	if s.Profile != nil {
@@ -168,8 +168,8 @@ func EncodeSegment(s analysis.Segment) []byte {
 	return binary.LittleEndian.AppendUint64(data, xxhash.Sum64(data))
 }
 
-// DecodeSegment decodes the output of [EncodeSegment]. Its error is a *[BodyError], or an error of
-// the profile.
+// DecodeSegment decodes the output of [EncodeSegment]. Errors have the type *[BodyError], or an
+// error of the profile.
 func DecodeSegment(data []byte) (s analysis.Segment, err error) {
 	sum := max(0, len(data)-8)
 	var encoded []byte
@@ -197,7 +197,7 @@ func (b *body) segment(s *analysis.Segment, encoded *[]byte) {
 
 func (b *body) position(p *trace.Position) {
 	b.number(&p.Chunk, "the chunk")
-	b.number(&p.Rows, "the rows in the chunk")
+	b.number(&p.Rows, "the number of records in the chunk")
 }
 
 func (b *body) spec(s *analysis.Spec) {
@@ -269,13 +269,13 @@ func encode(code func(*body)) []byte {
 	return b.Out
 }
 
-// decodeAs reads a T from data. Its error is a *[BodyError].
+// decodeAs reads a T from data. Errors have the type *[BodyError].
 func decodeAs[T any](message Type, data []byte, code func(*T, *body)) (v T, err error) {
 	err = decode(message, data, func(b *body) { code(&v, b) })
 	return v, err
 }
 
-// decode calls code to read all of data. Its error is a *[BodyError].
+// decode calls code to read all of data. Errors have the type *[BodyError].
 func decode(message Type, data []byte, code func(*body)) error {
 	b := &body{Coder: codec.Reader(data)}
 	version := uint64(protocolVersion)
@@ -320,13 +320,13 @@ func (b *body) text(v *string, want string) {
 	b.failed(want)
 }
 
-// texts encodes or decodes a list of texts. It does not distinguish nil from an empty list.
+// texts encodes or decodes a list of texts. Nil and an empty list have the same binary form.
 func (b *body) texts(v *[]string, want string) {
 	codec.Slice(b.Coder, v, 1, b.Text)
 	b.failed(want)
 }
 
-// bytes encodes or decodes bytes. It does not distinguish nil from an empty slice. Decoded bytes
+// bytes encodes or decodes bytes. Nil and an empty slice have the same binary form. Decoded bytes
 // are a part of the message.
 func (b *body) bytes(v *[]byte, want string) {
 	if b.Bytes(v); len(*v) == 0 {
@@ -350,13 +350,13 @@ func (b *body) list(v *[]uint32, want string) {
 	b.failed(want)
 }
 
-// numbers encodes or decodes a list of numbers. It does not distinguish nil from an empty list.
+// numbers encodes or decodes a list of numbers. Nil and an empty list have the same binary form.
 func (b *body) numbers(v *[]uint64, want string) {
 	codec.Slice(b.Coder, v, 1, b.U64)
 	b.failed(want)
 }
 
-// lists encodes or decodes lists of numbers. It does not distinguish nil from an empty list.
+// lists encodes or decodes lists of numbers. Nil and an empty list have the same binary form.
 func (b *body) lists(v *[][]uint32, want string) {
 	codec.Slice(b.Coder, v, 1, func(list *[]uint32) { b.list(list, want) })
 	b.failed(want)
@@ -382,8 +382,8 @@ type Subject struct {
 // Encode returns the binary form of s.
 func (s Subject) Encode() []byte { return encode(s.code) }
 
-// DecodeSubject decodes the output of [Subject.Encode]; the result shares memory with data. Its error is
-// a *[BodyError].
+// DecodeSubject decodes the output of [Subject.Encode]; the result shares memory with data. Errors
+// have the type *[BodyError].
 func DecodeSubject(data []byte) (Subject, error) { return decodeAs(TypeSubject, data, (*Subject).code) }
 
 func (s *Subject) code(b *body) {
@@ -395,8 +395,8 @@ func (s *Subject) code(b *body) {
 // EncodeQuestion returns the binary form of q.
 func EncodeQuestion(q answers.Question) []byte { return encode(func(b *body) { codeQuestion(&q, b) }) }
 
-// DecodeQuestion decodes the output of [EncodeQuestion]; the result shares memory with data. Its error is
-// a *[BodyError].
+// DecodeQuestion decodes the output of [EncodeQuestion]; the result shares memory with data. Errors
+// have the type *[BodyError].
 func DecodeQuestion(data []byte) (answers.Question, error) {
 	return decodeAs(TypeAsk, data, codeQuestion)
 }
@@ -410,8 +410,8 @@ func codeQuestion(q *answers.Question, b *body) {
 // EncodeReply returns the binary form of a.
 func EncodeReply(a *answers.Reply) []byte { return encode(func(b *body) { codeReply(a, b) }) }
 
-// DecodeReply decodes the output of [EncodeReply]; the result shares memory with data. Its error is a
-// *[BodyError].
+// DecodeReply decodes the output of [EncodeReply]; the result shares memory with data. Errors have
+// the type *[BodyError].
 func DecodeReply(data []byte) (*answers.Reply, error) {
 	a, err := decodeAs(TypeAnswer, data, codeReply)
 	if err != nil {

@@ -249,8 +249,8 @@ func TestCancelAtEveryMessage(t *testing.T) {
 	}
 }
 
-// A trace that decompresses to an endless sequence of blank lines never returns a row. The run can
-// still be cancelled, even while the trace is being opened, whether it is compressed or not.
+// A trace that decompresses to an endless sequence of blank lines never returns a record. The run
+// can still be cancelled, even while the trace is being opened, whether it is compressed or not.
 func TestCancelWithoutRows(t *testing.T) {
 	if runtime.GOOS == "js" {
 		t.Skip("skipped: goroutines do not interrupt each other in a browser; the tests of wasm/host cancel runs there")
@@ -259,7 +259,7 @@ func TestCancelWithoutRows(t *testing.T) {
 	packed := packedTwice(t, append([]byte("0 10\n"), bytes.Repeat([]byte("\n"), 64<<20)...))
 	for name, c := range map[string]struct {
 		file io.Reader
-		rows bool // the file has rows before the blank lines
+		rows bool // the file has records before the blank lines
 	}{
 		"plain":  {io.MultiReader(bytes.NewReader(din(10)), blank()), true},
 		"packed": {&endless{part: packed}, true},

@@ -9,7 +9,7 @@ import (
 )
 
 // BlockBytes is the length of the blocks of a file. Each block has its own checksum, so the first
-// block that differs reveals another file.
+// block that differs shows that the file is a different file.
 const BlockBytes = 4 << 20
 
 // Prefix describes the first bytes of a file.
@@ -20,8 +20,8 @@ type Prefix struct {
 }
 
 // File counts the bytes read from a file, computes their checksums, and compares these with a
-// checkpoint. It returns no bytes of the first block that differs, and none of the blocks after it.
-// Only one goroutine may call Read. Any goroutine may call the other methods.
+// checkpoint. File returns no bytes of the first block that differs, and none of the blocks after
+// it. Only one goroutine may call Read. Any goroutine may call the other methods.
 type File struct {
 	name string
 	size uint64 // size of the file; 0: unknown

@@ -13,9 +13,9 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Host serves one [Carrier]. It runs one analysis at a time, in the goroutine of [Host.Serve], and
-// queues all others. Its fields contain all differences between a host in a web worker and a host
-// in a goroutine.
+// Host serves one [Carrier]. Host runs one analysis at a time, in the goroutine of [Host.Serve],
+// and queues all others. The fields contain all differences between a host in a web worker and a
+// host in a goroutine.
 type Host struct {
 	Carrier Carrier
 
@@ -27,10 +27,10 @@ type Host struct {
 	// OpenFile opens the attachment of a Start. size is 0 if unknown.
 	OpenFile func(attachment any) (file io.ReadCloser, size uint64, err error)
 	// OpenTrace opens file as a trace. format is as in Start. watch is as in open.Options, and can
-	// stop a job that receives no rows.
+	// stop a job that receives no records.
 	OpenTrace func(name string, file io.Reader, format string, watch func() error) (trace.Reader, error)
 
-	// Outline reads the index of the attachment of a Start. Its error reports that there is no
+	// Outline reads the index of the attachment of a Start. An error reports that there is no
 	// index. Outline is nil if attachments cannot be read at arbitrary positions.
 	Outline func(attachment any) (trace.Outline, error)
 
@@ -41,7 +41,7 @@ type Host struct {
 	// Sharing shares long runs among helpers; nil: one worker does all the work.
 	Sharing *Sharing
 
-	// Yield lets the program receive messages. It is called about fifty times a second; nil:
+	// Yield lets the program receive messages. Yield is called about fifty times a second; nil:
 	// runtime.Gosched.
 	Yield func()
 	// Now returns the current time; nil: time.Now.
@@ -70,7 +70,7 @@ type Host struct {
 	storage   uint64    // bytes in use in the store, according to the last query
 }
 
-// Serve runs jobs until the carrier is closed. It returns the reason, or nil after Close.
+// Serve runs jobs until the carrier is closed. Serve returns the reason, or nil after Close.
 func (h *Host) Serve() error {
 	h.fillDefaults()
 	if err := h.Carrier.Send(Message{Type: TypeReady}); err != nil {

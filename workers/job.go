@@ -174,7 +174,7 @@ func (j *job) blame(err error) error {
 }
 
 // watch reports whether the job was cancelled. Reads call it within a step, because a step may take
-// long and return no rows. A run cannot react to other messages within a step. watch ignores a
+// long and return no records. A run cannot react to other messages within a step. watch ignores a
 // Cancel during the first reads of an opening trace, because the message to the user is better
 // after the trace is open.
 func (j *job) watch() error {

@@ -32,8 +32,8 @@
 // question of the same name.
 //
 // There are two kinds of [Carrier], workers/local (channels) and workers/web (postMessage). Both
-// must pass the same test suite (workerstest), so they behave alike. Package codec encodes the
-// bodies, because reflection and JSON would add more code to the page than the whole protocol.
+// kinds must pass the same test suite (workerstest), so they behave alike. Package codec encodes
+// the bodies, because reflection and JSON would add more code to the page than the whole protocol.
 package workers
 
 import (
@@ -85,7 +85,7 @@ func (t Type) String() string {
 	return "type " + strconv.Itoa(int(t))
 }
 
-// Message is one message. Its Body belongs to the receiver.
+// Message is one message. The message's Body belongs to the receiver.
 type Message struct {
 	Type       Type
 	Job        uint32 // chosen by the client, repeated in every reply

@@ -48,8 +48,8 @@ type team struct {
 	members []*helper
 }
 
-// divide shares the run of a reader among helpers. It returns nil if that is impossible or not
-// worthwhile.
+// divide shares the run of a reader among helpers. It returns nil if the run cannot be shared, or
+// if sharing would not make it faster.
 func (j *job) divide(reader trace.Reader, attachment any) *analysis.Divided {
 	s, spec := j.host.Sharing, j.start.Spec
 	if s == nil || !spec.Splits() {
@@ -310,8 +310,8 @@ func (h *helper) Close() {
 	}
 }
 
-// HelperHost serves the helper's end of its [Carrier]. It analyses segments of one trace, one after
-// the other, in the goroutine of [HelperHost.Serve].
+// HelperHost serves the helper's end of its [Carrier]. HelperHost analyses segments of one trace,
+// one after the other, in the goroutine of [HelperHost.Serve].
 type HelperHost struct {
 	Carrier Carrier
 	// OpenSource opens the attachment of a Help message for reading at arbitrary positions.
@@ -330,7 +330,7 @@ type HelperHost struct {
 // analysedEvery is the interval of progress messages.
 const analysedEvery = 100 * time.Millisecond
 
-// Serve analyses segments until the carrier ends. It returns the reason, or nil after Close.
+// Serve analyses segments until the carrier ends. Serve returns the reason, or nil after Close.
 func (h *HelperHost) Serve() error {
 	of := Host{Yield: h.Yield, Now: h.Now, Memory: h.Memory}
 	of.fillDefaults()

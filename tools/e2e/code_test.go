@@ -61,8 +61,8 @@ func TestCode(t *testing.T) {
 	}
 	p.shoot("code-picked")
 
-	// The arrays that evict the line's data are listed below the distances, and the instructions of
-	// the line on request, with the keyboard.
+	// Below the distances, the page lists the arrays that evict the line's data. The test requests
+	// the instructions of the line with the keyboard.
 	p.waitFor("#table-evictions tbody tr")
 	if caption := p.text("#table-evictions .caption"); caption != "Which array evicts which in L1, over the whole run: arrays of this code" {
 		t.Errorf("caption of the evictions = %q, want the arrays of this code in L1", caption)

@@ -91,8 +91,8 @@ func TestData(t *testing.T) {
 	}
 }
 
-// drag presses the mouse at a point, and returns a function that moves it to another point and
-// releases it there.
+// drag presses the mouse at a point, and returns a function that moves the mouse to a second point
+// and releases it there.
 func (p *tab) drag(x, y float64) func(x, y float64) {
 	p.t.Helper()
 	p.do("press the mouse", chromedp.MouseEvent("mousePressed", x, y, chromedp.ButtonLeft))

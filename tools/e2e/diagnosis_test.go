@@ -103,8 +103,8 @@ int main(void)
 }
 `
 
-// TestRecordedSource drops only the trace of a compiled program. Its source lines must appear in
-// Diagnosis and Code, even after a reload.
+// TestRecordedSource drops only the trace of a compiled program. The program's source lines must
+// appear in Diagnosis and Code, even after a reload.
 func TestRecordedSource(t *testing.T) {
 	needStage(t)
 	if _, err := exec.LookPath("clang-19"); err != nil {

@@ -9,8 +9,7 @@
 // How a test works:
 //
 //  1. All tests share one Chromium, with a profile on disk that is empty at first. Every name but
-//     127.0.0.1 resolves to a decoy server, and a second decoy listens on another port; both count
-//     connections.
+//     127.0.0.1 resolves to a decoy server, and a second decoy listens on a different port; both decoys count connections.
 //  2. Most tests share a server, and thus an origin, whose storage is emptied before each test
 //     (openPage), so that the browser compiles the programs only once. Tests of first visits, of
 //     offline use and of full storage start their own server (firstVisit), so that storage, service
@@ -21,8 +20,8 @@
 //     machine is slow.
 //
 // Most tests use the page as served by the command. hostings_test.go tests the other ways to serve
-// it: a static host without headers, Cloudflare's runtime, the unzipped archive and the single
-// file. TestPolicy uses every feature of the page in each of them.
+// the page: a static host without headers, Cloudflare's runtime, the unzipped archive and the
+// single file. TestPolicy uses every feature of the page in each of them.
 //
 // Environment variables: STACKGLASS_PROGRAM is the path of the command to test (default
 // bin/stackglass), STACKGLASS_CHROMIUM is the path of the browser, and STACKGLASS_DATA is the

@@ -50,8 +50,8 @@ func (p *tab) download(what func()) (name, path string) {
 	return "", ""
 }
 
-// modified is the modification time of copied files. It is always the same, because the page uses
-// it to recognise a file.
+// modified is the modification time of copied files. The time is always the same, because the page
+// uses it to recognise a file.
 var modified = time.Date(2024, 3, 1, 12, 0, 0, 0, time.UTC)
 
 // write creates a file that the page will open.

@@ -35,8 +35,8 @@ type held struct {
 // analysed.
 //
 // The optimising compilers of the JavaScript engine are off. Their generated code would count as
-// scripts. It appears at any time during about thirty analyses and grows to a third of a megabyte,
-// which could hide a leak in the page.
+// scripts. This code appears at any time during about thirty analyses and grows to a third of a
+// megabyte, which could hide a leak in the page.
 func TestMemoryStaysFlat(t *testing.T) {
 	s := needStage(t)
 	if _, err := os.Stat("/proc/self/smaps_rollup"); err != nil {

@@ -158,7 +158,7 @@ func pack(t *testing.T, content []byte, packer func(io.Writer) (io.WriteCloser, 
 
 var lackeyLine = regexp.MustCompile(`(?m)^ ([LS]) ([0-9a-f]+),(\d+)$`)
 
-// rewrite converts the loads and stores of a lackey trace to lines in another format.
+// rewrite converts the loads and stores of a lackey trace to lines in the given format.
 func rewrite(lackey []byte, head, line string) []byte {
 	out := bytes.NewBufferString(head)
 	for _, m := range lackeyLine.FindAllSubmatch(lackey, -1) {

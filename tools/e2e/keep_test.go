@@ -72,7 +72,7 @@ func TestKeptAnalyses(t *testing.T) {
 // row returns the selector of an analysis in the list.
 func row(name string) string { return `#kept tr[data-name=` + quote(name) + `]` }
 
-// TestExport moves a profile to another browser by exporting it to a file. The file must equal the
+// TestExport moves a profile to a second browser by exporting it to a file. The file must equal the
 // command's file.
 func TestExport(t *testing.T) {
 	needStage(t)

@@ -39,7 +39,7 @@ func (p *tab) inWorker(expression string) (done bool) {
 	return done
 }
 
-// soaking makes tests kill as often as in make soak, instead of only a few times.
+// soaking reports whether tests kill as often as in make soak, instead of only a few times.
 var soaking = os.Getenv("STACKGLASS_SOAK") != ""
 
 // killsOf returns the number of kills: a few, or all in make soak.

@@ -40,7 +40,7 @@ type tab struct {
 }
 
 // openPage opens the page in a tab as it appears to a returning visitor who has no kept analyses.
-// It uses the origin that most tests share, for which the browser has stored the site and its
+// openPage uses the origin that most tests share, for which the browser has stored the site and its
 // compiled programs, and deletes the data that earlier tests stored there.
 func openPage(t *testing.T) *tab {
 	t.Helper()
@@ -271,8 +271,8 @@ func (p *tab) waitGone(selector string) {
 }
 
 // click clicks the element with the mouse. If something appears and moves the element after its
-// position has been read, the click hits something else, and click tries again, as a person would.
-// A click on an element that covers the given element counts, because such elements are
+// position has been read, the click hits a different element, and click tries again, as a person
+// would. A click on an element that covers the given element counts, because such elements are
 // intentional.
 func (p *tab) click(selector string) {
 	p.t.Helper()
@@ -289,7 +289,7 @@ func (p *tab) click(selector string) {
 			return true;
 		})()`)
 		p.do("click "+selector, chromedp.Click(chromedp.CSS(selector)))
-		// If the click has led to another page, the expression cannot be evaluated.
+		// If the click has led to a different page, the expression cannot be evaluated.
 		if clicked, err := tryEval[bool](p, `window.clicked !== false`); err != nil || clicked {
 			return
 		}

@@ -110,8 +110,8 @@ func TestWatchDetectsFaults(t *testing.T) {
 }
 
 // TestInitialTransfer adds up the bytes that a first visit loads until an analysis has ended. It
-// counts all files for the page and its worker and, separately, the demo. It excludes files that
-// are fetched later for offline use.
+// counts all files for the page and its worker and, separately, the demo. The sum excludes files
+// that are fetched later for offline use.
 func TestInitialTransfer(t *testing.T) {
 	needStage(t)
 	const limit = 1_600_000

@@ -53,8 +53,8 @@ func (p *tab) attach(path string) {
 	call[dom.SetFileInputFilesParams, cdp.Empty](p, dom.SetFileInputFiles, dom.SetFileInputFilesParams{Files: []string{path}, NodeID: node.NodeID})
 }
 
-// analyseWith makes a worker of the page analyse the attached file. It returns the result and the
-// maximum number of workers that ran at the same time.
+// analyseWith makes a worker of the page analyse the attached file. analyseWith returns the result
+// and the maximum number of workers that ran at the same time.
 func (p *tab) analyseWith(start workers.Start) (done workers.Done, most int) {
 	p.t.Helper()
 	got := eval[struct {

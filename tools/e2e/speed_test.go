@@ -45,8 +45,8 @@ func say(t *testing.T, file, what string, figure float64) {
 	t.Logf("speed: %s: %s: %.3f", filepath.Base(file), what, figure)
 }
 
-// filesIn returns the files in an environment variable, which lists them separated by colons. It
-// skips the test if the variable lists no files.
+// filesIn returns the files in an environment variable, which lists them separated by colons.
+// filesIn skips the test if the variable lists no files.
 func filesIn(t *testing.T, variable string) []string {
 	t.Helper()
 	files := os.Getenv(variable)

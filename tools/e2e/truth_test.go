@@ -37,7 +37,8 @@ func realTrace(t *testing.T) string {
 	return lackeyTrace(t)
 }
 
-// lackeyTrace returns the path of a small text trace, compressed with lz4. It contains no blocks.
+// lackeyTrace returns the path of a small text trace, compressed with lz4. The trace contains no
+// blocks.
 func lackeyTrace(t *testing.T) string {
 	t.Helper()
 	return absolute(t, filepath.Join(root, "core", "trace", "tracetest", "testdata", "array-list.lackey.lz4"))
@@ -84,8 +85,8 @@ func absolute(t *testing.T, path string) string {
 	return path
 }
 
-// longTrace returns the path of a trace with at least the given number of references. It consists
-// of copies of the real trace in consecutive LZ4 frames. All tests share this file. Its
+// longTrace returns the path of a trace with at least the given number of references. The trace
+// consists of copies of the real trace in consecutive LZ4 frames. All tests share this file. Its
 // modification time is always the constant modified, so that the command's result for the file is
 // computed only once. Tests that change the file use ownTrace.
 func longTrace(t *testing.T, references uint64) string {
@@ -137,8 +138,8 @@ var (
 	truths   = map[string]*truth{}
 )
 
-// measured lists the caches for which the page counts misses by site, unless another hierarchy is
-// in view. These are the caches of the first preset, except for caches that select sets with a
+// measured lists the caches for which the page counts misses by site, unless a different hierarchy
+// is in view. These are the caches of the first preset, except for caches that select sets with a
 // hash.
 const measured = "48KiB,12,1MiB,16,32MiB,16"
 

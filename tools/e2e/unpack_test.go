@@ -147,8 +147,8 @@ func TestReloadWhileUnpacking(t *testing.T) {
 	}
 }
 
-// longPacked returns the path of a trace with at least the given number of references. It consists
-// of copies of the real trace in consecutive zstd frames.
+// longPacked returns the path of a trace with at least the given number of references. The trace
+// consists of copies of the real trace in consecutive zstd frames.
 func longPacked(t *testing.T, references uint64) string {
 	t.Helper()
 	from := realTrace(t)

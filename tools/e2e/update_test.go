@@ -69,8 +69,8 @@ func TestUpdate(t *testing.T) {
 	}
 }
 
-// nextVersion finds the service worker that is waiting to take over. It returns a function that
-// waits until the worker has taken over; a page that is opened before then still has the old
+// nextVersion finds the service worker that is waiting to take over. nextVersion returns a function
+// that waits until the worker has taken over; a page that is opened before then still has the old
 // version.
 func (p *tab) nextVersion() (active func()) {
 	p.t.Helper()

@@ -136,8 +136,8 @@ func (w *watch) count(part string) (n int) {
 	return n
 }
 
-// await waits until there are want faults that contain part, or until no more faults can arrive. It
-// returns the number of these faults.
+// await waits until the number of faults that contain part is at least want, or until the time
+// limit. It returns this number.
 func (w *watch) await(part string, want int) (n int) {
 	for late := time.Now().Add(patience); ; time.Sleep(askEvery) {
 		if n = w.count(part); n >= want || time.Now().After(late) {

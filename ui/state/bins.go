@@ -11,7 +11,7 @@ func binLabel(k int) string {
 }
 
 // Bins sums the histogram of stack distances into bins, from distance 0 to the longest distance,
-// including empty bins. It also returns the number of cold accesses.
+// including empty bins. Bins also returns the number of cold accesses.
 func (v *View) Bins() (counts []uint64, cold uint64) {
 	if longest, ok := v.Curve.Longest(); ok {
 		upto := uint64(0)

@@ -64,7 +64,7 @@ func number(v report.Value) float64 {
 	return x
 }
 
-// blockWords formats the models' numbers. It formats real numbers with modelled.
+// blockWords formats the models' numbers. blockWords formats real numbers with modelled.
 var blockWords = report.Words{Count: Exact, Real: modelled, Share: Percent}
 
 // modelled formats a number that a model computed.

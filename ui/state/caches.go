@@ -15,7 +15,7 @@ type LevelCard struct {
 	Numbers []Fact // the prediction; IDs are CSS classes; nil if there is no answer
 	Chip    string // the method of the prediction, in one word
 	Method  string // the method of the prediction, in a sentence
-	Note    string // a note that the answer is for another line size, or ""
+	Note    string // a note that the answer is not for the requested line size, or ""
 }
 
 // Caches is the answer to one question about a hierarchy.
@@ -205,7 +205,7 @@ func methodWords(m hierarchy.Method) string {
 	case hierarchy.Exact:
 		return "exact for LRU, from stack distances or from the table of sets"
 	case hierarchy.AsIfLRU:
-		return "exact for LRU, but this level has another replacement policy"
+		return "exact for LRU, but this level has a different replacement policy"
 	case hierarchy.Independent:
 		return "independent: exact for an LRU level that sees every access"
 	case hierarchy.Sampled:
@@ -308,7 +308,7 @@ func (v *View) TimesTable(h hierarchy.Hierarchy) *Table {
 	return nil
 }
 
-// Against compares the current hierarchy with another hierarchy, given as arguments of the option
+// Against compares the current hierarchy with a second hierarchy, given as arguments of the option
 // --against.
 func (v *View) Against(h hierarchy.Hierarchy, words []string) *Table {
 	q := v.question("what-if").With("against", words...)

@@ -171,7 +171,7 @@ func CallKey(paths []profile.Path, at int) string {
 }
 
 // Site returns the first site of a row's function, which identifies the function in the Code view.
-// It returns -1 if the function makes no references.
+// Site returns -1 if the function makes no references.
 func (t *CallTree) Site(p *profile.Profile, row int) int {
 	of, site := &t.calls.paths[t.path(row)], -1
 	for i := range p.Sites.Code {

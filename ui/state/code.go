@@ -24,7 +24,7 @@ type Code struct {
 	files map[string]map[uint32]int // rows by file and line; computed on first use
 }
 
-// NewCode attributes the misses of the levels, with r, the profile's ranker.
+// NewCode attributes the misses of the levels. r is the profile's ranker.
 func NewCode(p *profile.Profile, r *attribution.Ranker, by attribution.By, levels []attribution.Attribution) *Code {
 	c := &Code{Sites: &answers.Sites{Profile: p, Ranker: r, Levels: levels, By: by}, first: map[int]int{}}
 	c.rows = c.Rows()
@@ -34,8 +34,8 @@ func NewCode(p *profile.Profile, r *attribution.Ranker, by attribution.By, level
 	return c
 }
 
-// ID returns an identifier of a row: the row's data structure or its first site. It depends on
-// neither the order nor the levels.
+// ID returns an identifier of a row: the row's data structure or its first site. The identifier
+// depends on neither the order nor the levels.
 func (c *Code) ID(place int) int {
 	if c.By == attribution.Object {
 		return c.rows[place].Object

@@ -29,7 +29,7 @@ type CodeView struct {
 	// Lines attributes the same misses by source line, to show them next to the source.
 	Lines *Code
 	// Loops describes the loops whose first reference is in a line, for example "loop 32 × 32, 98.5
-	// % of the references". It is nil if no loops are known.
+	// % of the references". Loops is nil if no loops are known.
 	Loops func(file string, line uint32) string
 	// Advice returns the problem that the diagnosis found in a line, or nil. The field may be nil.
 	Advice func(file string, line uint32) *Advice
@@ -204,7 +204,7 @@ func (v *CodeView) Summary() string {
 }
 
 // Estimates returns a sentence that names the levels whose misses are estimates, although an
-// analysis could measure them exactly. It returns "" if there are no such levels.
+// analysis could measure them exactly. Estimates returns "" if there are no such levels.
 func (v *CodeView) Estimates() string {
 	var names []string
 	for i := range v.Levels {
@@ -308,7 +308,7 @@ func (v *CodeView) DistancesTable(place int) *Table {
 }
 
 // Before lists the sites that accessed the same lines immediately before the row's accesses, most
-// frequent first. It returns nil if previous accesses were not recorded.
+// frequent first. Before returns nil if previous accesses were not recorded.
 func (v *CodeView) Before(place int) *Table {
 	if v.NoBefore() != "" || v.Document == nil {
 		return nil
@@ -571,8 +571,8 @@ func (v *View) SitesDocument(by attribution.By, h hierarchy.Hierarchy) func() *r
 	return v.document(v.sitesQuestion(by, h))
 }
 
-// PlaceDocument returns a function of a row's name. Its result creates the document about the row's
-// stack distances.
+// PlaceDocument returns a function that takes the name of a row. This function returns a function
+// that creates the document about the row's stack distances.
 func (v *View) PlaceDocument(by attribution.By, h hierarchy.Hierarchy) func(named string) func() *report.Document {
 	return func(named string) func() *report.Document {
 		return v.document(v.sitesQuestion(by, h).With("distances", named))

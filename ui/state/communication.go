@@ -177,8 +177,8 @@ type Matrix struct {
 	Names []string
 }
 
-// FlowMatrix returns the matrix of flows between threads. It returns the same pointer again if the
-// matrix has not changed, like [Communication.OwnerMap].
+// FlowMatrix returns the matrix of flows between threads. FlowMatrix returns the same pointer again
+// if the matrix has not changed, like [Communication.OwnerMap].
 func (c *Communication) FlowMatrix(granule, window int, m FlowMeasure, picked [2]int) *Matrix {
 	type question struct {
 		granule, window int

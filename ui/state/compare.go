@@ -301,7 +301,7 @@ func (a *answer) byNumber(title string, columns []string, numbers ...string) *Ta
 		if len(numbers) > 0 {
 			joined = joined.Pick(numbers...)
 			for i := range joined.Cells {
-				if c := &joined.Cells[i]; c.Key == "coherence_misses" { // the usual label, "of coherence", is clear only beside the column of misses
+				if c := &joined.Cells[i]; c.Key == "coherence_misses" { // the usual label, "of coherence", is clear only next to the column of misses
 					c.Label = "coherence misses"
 				}
 			}

@@ -5,15 +5,15 @@ import (
 	"github.com/stackglass/stackglass/core/hierarchy"
 )
 
-// Own compares the misses of each thread in private caches of the given size. It returns nil if
+// Own compares the misses of each thread in private caches of the given size. Own returns nil if
 // either run lacks per-thread stacks.
 func (c *Comparison) Own(bytes uint64, by string) *Table {
 	return c.threadsTable("core", bytes, "Misses in a cache of "+Bytes(bytes)+" for each thread, A and B", by, []string{"core"},
 		"misses", "coherence", "accesses")
 }
 
-// Shared compares the misses in a cache of the given size that all threads share. It returns nil if
-// either run lacks per-thread stacks.
+// Shared compares the misses in a cache of the given size that all threads share. Shared returns
+// nil if either run lacks per-thread stacks.
 func (c *Comparison) Shared(bytes uint64, by string) *Table {
 	return c.threadsTable("domain", bytes, "A and B: misses in a cache of "+Bytes(bytes)+" shared by all threads", by, []string{"cores", "core"},
 		"misses", "alone_misses", "accesses")
@@ -32,14 +32,14 @@ func (c *Comparison) threadsTable(of string, bytes uint64, title, by string, col
 	return a.byRow(title, answerWords, by, columns, numbers...)
 }
 
-// Flows compares the flows between threads. It returns nil if either run has no data about
+// Flows compares the flows between threads. Flows returns nil if either run has no data about
 // communication.
 func (c *Comparison) Flows(by string) *Table {
 	return c.communicationTable("flow", "flows", "Words from thread to thread, A and B", by, "from", "to")
 }
 
-// Pairs compares the pairs of source locations that write and use values. It returns nil if either
-// run has no data about communication.
+// Pairs compares the pairs of source locations that write and use values. Pairs returns nil if
+// either run has no data about communication.
 func (c *Comparison) Pairs(by string) *Table {
 	t := c.communicationTable("site", "sites", "Source locations that write values for other threads, A and B", by,
 		"producer_file,producer_line,producer", "consumer_file,consumer_line,consumer", "from", "to")

@@ -101,8 +101,8 @@ type Cores struct {
 	known         []int
 }
 
-// Ask sets the question. It may differ from the previous question only in the numbers of cores,
-// because the existing answers must remain valid.
+// Ask sets the question. The question may differ from the previous question only in the numbers of
+// cores, because the existing answers must remain valid.
 func (c *Cores) Ask(q answers.MulticoreQuestion) { c.asked = q }
 
 // Take adds an answer about some numbers of cores.
@@ -209,7 +209,8 @@ func (c *Cores) RatesChart(chosen int) *Chart {
 	return chart
 }
 
-// floor returns the lower end of an axis of shares. It makes shares near 1 distinguishable.
+// floor returns the lower end of an axis of shares, chosen so that shares near 1 are
+// distinguishable.
 func floor(series []Series) float64 {
 	least := 1.0
 	for _, s := range series {
@@ -324,7 +325,7 @@ func (c *Cores) SpeedUpSentence(cores int) string {
 var rateColumns = []string{"cores", "level", "method", "misses", "global_rate", "global_off", "local_rate", "mean_rate", "mean_off", "low", "high", "accesses", "hits", "coherence_misses", "caches"}
 
 // PredictedTable returns a table of the prediction for a number of cores, or for all numbers if
-// cores is 0. It returns nil if there is no such table.
+// cores is 0. PredictedTable returns nil if there is no such table.
 func (c *Cores) PredictedTable(key string, cores int, title string) *Table {
 	whole := c.Table(key)
 	if whole == nil {

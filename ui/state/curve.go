@@ -7,8 +7,8 @@ import (
 	"github.com/stackglass/stackglass/core/hierarchy"
 )
 
-// curvePoints is the maximum number of points in a drawn curve. It exceeds the number of pixels
-// across a screen. The chart's table contains all points.
+// curvePoints is the maximum number of points in a drawn curve. The number exceeds the number of
+// pixels across a screen. The chart's table contains all points.
 const curvePoints = 2000
 
 // MissCurve returns the miss-ratio curve over the cache size, with marks for the levels of a

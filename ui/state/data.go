@@ -46,7 +46,7 @@ func ShadeName(key string) string {
 	return key
 }
 
-// Shaded returns the view with shades from another column.
+// Shaded returns the view with shades from the given column.
 func (d *DataView) Shaded(by string) *DataView {
 	for _, key := range d.DataShades() {
 		if key == by && d.shade != by {
@@ -71,7 +71,7 @@ func NewDataView(r *answers.Reply) *DataView { return &DataView{Reply: r} }
 const mostLines = 24
 
 // Ruler returns a drawing of the most frequently used structure, with the members at their
-// positions in the cache lines of an element. It returns nil if no structure is known.
+// positions in the cache lines of an element. Ruler returns nil if no structure is known.
 func (d *DataView) Ruler() *Matrix {
 	elements, members := d.Table("elements"), d.Table("members")
 	if d.ruler != nil || elements == nil || members == nil {

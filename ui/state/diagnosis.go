@@ -108,8 +108,8 @@ func missesOf(t *report.Table, rank string) string {
 
 func wholePercent(of float64) string { return strconv.FormatFloat(100*of, 'f', 0, 64) + thin + "%" }
 
-// Diagnoses compares the diagnoses of both runs. It returns a sentence about the change of the
-// estimated cycles, and a table of the problems.
+// Diagnoses compares the diagnoses of both runs. Diagnoses returns a sentence about the change of
+// the estimated cycles, and a table of the problems.
 func (c *Comparison) Diagnoses(replies [2]*answers.Reply, h hierarchy.Hierarchy, processor string) (headline string, problems *Table) {
 	q := c.replied("diagnose", "findings", replies, h, ask.Arg{Name: "processor"})
 	if processor != "" {

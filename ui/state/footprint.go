@@ -48,7 +48,7 @@ func (v *View) FootprintChart(levels []hierarchy.Cache) *Chart {
 }
 
 // footprintFills returns the length of the window whose footprint is as large as a cache,
-// interpolated between known lengths. It returns 0 if no window is that large.
+// interpolated between known lengths. footprintFills returns 0 if no window is that large.
 func footprintFills(windows, sizes []float64, bytes float64) float64 {
 	for i, size := range sizes {
 		switch {
@@ -64,7 +64,7 @@ func footprintFills(windows, sizes []float64, bytes float64) float64 {
 }
 
 // FootprintMisses shows the miss ratio that the growth of the footprint predicts, and the exact
-// miss ratio. It returns nil if the run has no stack distances for that line size.
+// miss ratio. FootprintMisses returns nil if the run has no stack distances for that line size.
 func (v *View) FootprintMisses() *Chart {
 	f := v.Profile.Footprint
 	exact := v.Profile.LocalityAt(f.LineBytes)

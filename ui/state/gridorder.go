@@ -38,7 +38,7 @@ func (g *Grid) At(row int) int {
 
 // sortedRows returns the rows of the grid in sorted order.
 func (g *Grid) sortedRows(compare func(i, j int) int) (rows []int) {
-	below := make([][]int, g.Rows+1) // by row + 1; first, the rows without a parent
+	below := make([][]int, g.Rows+1) // child rows by index of the parent + 1; index 0: rows without a parent
 	var open []int                   // the latest row of each depth
 	for i := range g.Rows {
 		depth := 0

@@ -13,7 +13,7 @@ import (
 )
 
 // Loops contains the loop nests of a run for the Loops view: the answer of "stackglass loops
-// --each", with misses if the question included caches. Its rows are a tree of the loops of the
+// --each", with misses if the question included caches. The rows are a tree of the loops of the
 // source code. If the run contains an outermost loop several times, the loops of each thread and
 // time slice are folded into a row below it.
 type Loops struct {
@@ -504,8 +504,8 @@ func (l *Loops) MissesTable(loop int) *Table {
 }
 
 // EvictionsTable shows, for each pair of arrays, how often lines of one array evicted lines of the
-// other from the first level during the whole run. It returns nil if no level was counted, or
-// nothing was evicted.
+// other array from the first level during the whole run. EvictionsTable returns nil if no level was
+// counted, or nothing was evicted.
 func (l *Loops) EvictionsTable() *Table {
 	t := l.reply.Table("evictions")
 	if t == nil {

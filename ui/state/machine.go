@@ -77,8 +77,8 @@ func fitWays(c hierarchy.Cache) hierarchy.Cache {
 	return c
 }
 
-// Step returns the element that is by places after value in a list, or value itself if there is no
-// such element.
+// Step returns the element of a list at the given distance from value, or value itself if there is
+// no such element.
 func Step[T comparable](list []T, value T, by int) T {
 	if i := slices.Index(list, value) + by; i >= 0 && i < len(list) && slices.Contains(list, value) {
 		return list[i]
@@ -128,7 +128,8 @@ func lettered(name string, x float64) string {
 	return "." + name + strings.ReplaceAll(hierarchy.FormatNumber(x), ".", "d")
 }
 
-// parseMachine parses the output of formatMachine. It returns no levels for any other text.
+// parseMachine parses the output of formatMachine. parseMachine returns no levels for any other
+// text.
 func parseMachine(s string) (h hierarchy.Hierarchy) {
 	if s == "" {
 		return h

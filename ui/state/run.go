@@ -65,7 +65,7 @@ func NewRunBar(p workers.Progress) RunBar {
 	return bar
 }
 
-// SameForm reports whether another bar has the same parts, possibly with other texts.
+// SameForm reports whether two bars have the same parts, possibly with different texts.
 func (b RunBar) SameForm(other RunBar) bool {
 	return b.Known == other.Known && b.Paused == other.Paused && slices.EqualFunc(b.Facts, other.Facts, func(f, g Fact) bool {
 		return f.ID == g.ID && f.Name == g.Name && (f.Share == "") == (g.Share == "")

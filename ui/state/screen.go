@@ -11,7 +11,7 @@ import (
 	"github.com/stackglass/stackglass/core/hierarchy"
 )
 
-// Screen is the content of the URL's hash: the analysis, its view, and the view's settings. It
+// Screen is the content of the URL's hash: the analysis, its view, and the view's settings. Screen
 // contains no data: a link reveals only the key of an entry in the user's own store.
 type Screen struct {
 	Open      string // key of the analysis; "": the first screen
@@ -244,7 +244,7 @@ func parse(text string, bits int) uint64 {
 	return n
 }
 
-// Hash returns the URL's hash for the screen, without "#". It omits settings with default values.
+// Hash returns the URL's hash for the screen, without "#". Hash omits settings with default values.
 func (s Screen) Hash() string {
 	if s.Open == "" {
 		return ""
@@ -291,7 +291,7 @@ func Unread(hash string) (list []string) {
 		case name == "cell" && parseCell(value) == Cell{}:
 			list = append(list, "The cell in the link is invalid and was ignored. The format is SETSxWAYS, for example 64x8.")
 		case name == "preset" && !isPreset(safe(value)):
-			list = append(list, "The link names a preset that the page does not know, so another hierarchy is shown.")
+			list = append(list, "The link names a preset that the page does not know, so the page shows a different hierarchy.")
 		}
 	}
 	if _, err := q.Against(); err != nil {
@@ -331,7 +331,7 @@ func (s Screen) Anew(key string) Screen {
 	return Screen{Open: key, Levels: s.Levels, Memory: s.Memory, ClockGHz: s.ClockGHz, Preset: s.Preset, Threads: s.Threads, Processor: s.Processor}
 }
 
-// With returns the screen on another tab, with no open table. Each tab has its own sort order.
+// With returns the screen on the given tab, with no open table. Each tab has its own sort order.
 func (s Screen) With(t Tab) Screen {
 	if t != s.Tab {
 		s.Sort = ""
@@ -340,8 +340,8 @@ func (s Screen) With(t Tab) Screen {
 	return s
 }
 
-// Called returns the screen with another direction of call paths. root is a call path that ends in
-// the function in view; it is needed for CallsFunction.
+// Called returns the screen with the given direction of call paths. root is a call path that ends
+// in the function in view; it is needed for CallsFunction.
 func (s Screen) Called(direction string, root int) Screen {
 	s.Calls, s.Root, s.Frame = direction, root, ""
 	return s
@@ -354,7 +354,7 @@ func (s Screen) Against(key string) Screen {
 	return s
 }
 
-// SummedIn returns the screen with another grouping of the misses in the code.
+// SummedIn returns the screen with the given grouping of the misses in the code.
 func (s Screen) SummedIn(by attribution.By) Screen {
 	if by == attribution.Line {
 		by = ""
@@ -363,7 +363,7 @@ func (s Screen) SummedIn(by attribution.By) Screen {
 	return s
 }
 
-// Summed returns the screen with another grouping of the counters, in the default order of that
+// Summed returns the screen with the given grouping of the counters, in the default order of their
 // table.
 func (s Screen) Summed(by answers.CountersBy) Screen {
 	if by == answers.ByProgram {
@@ -373,7 +373,7 @@ func (s Screen) Summed(by answers.CountersBy) Screen {
 	return s
 }
 
-// Sorted returns the screen with the table sorted by another column.
+// Sorted returns the screen with the table sorted by the given column.
 func (s Screen) Sorted(column string) Screen {
 	s.Sort, s.Table, s.Page = column, "", 0
 	return s

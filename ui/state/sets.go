@@ -109,8 +109,8 @@ func cellOf(l hierarchy.Cache) (Cell, bool) {
 	return c, c.valid()
 }
 
-// HeatMap is a map that heatmap.js draws. It has a row for each number of sets, and a column for
-// each number of ways.
+// HeatMap is a map that heatmap.js draws. HeatMap has a row for each number of sets, and a column
+// for each number of ways.
 type HeatMap struct {
 	ID        string // the id of the host element
 	Title     string

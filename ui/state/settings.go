@@ -110,9 +110,9 @@ func (s Settings) sample(spec *analysis.Spec) error {
 }
 
 // Measure makes the analysis measure the misses of a hierarchy's levels by site, because stack
-// distances alone cannot attribute the misses of set-associative caches. It measures levels with
-// the line size of the sites, and levels whose line size is not analysed. Measure skips levels with
-// hashed sets, and has no effect on samples.
+// distances alone cannot attribute the misses of set-associative caches. A level is measured if it
+// has the line size of the sites. A level whose line size is not analysed is measured with the line
+// size of the sites. Measure skips levels with hashed sets, and has no effect on samples.
 func Measure(spec *analysis.Spec, levels []hierarchy.Cache) {
 	if spec.Sample != nil {
 		return

@@ -12,8 +12,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace/sourcefile"
 )
 
-// Sources contains the source files that the user opened. The page shows them with the misses of
-// each line. They are matched by name, and by the folders that both the profile and the browser
+// Sources contains the source files that the user opened. The page shows the files with the misses
+// of each line. Files are matched by name, and by the folders that both the profile and the browser
 // know.
 type Sources struct{ files map[string][]*Source }
 

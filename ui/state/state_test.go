@@ -600,7 +600,7 @@ func TestScreenFromHash(t *testing.T) {
 	for _, h := range hierarchy.Presets() { // older links contain these texts
 		h.Threads = hierarchy.OnOneCore
 		if got := ParseScreen("#beside=" + formatMachine(h)); !slices.Equal(got.Beside, []string{h.Name, "threads=one-core"}) {
-			t.Errorf("hierarchy to compare with, from %s = %q, want the preset on one core", formatMachine(h), got.Beside)
+			t.Errorf("hierarchy B of the hash beside=%s = %q, want the preset on one core", formatMachine(h), got.Beside)
 		}
 	}
 }

@@ -30,7 +30,7 @@ type Table struct {
 	Columns []Column
 	Rows    int
 	Row     func(i int) []string // the cells as shown, computed when needed
-	// Bar returns the length of a row's bar, as a share of the longest bar. It is nil if rows have
+	// Bar returns the length of a row's bar, as a share of the longest bar. Bar is nil if rows have
 	// no bars.
 	Bar func(i int) float64
 
@@ -284,7 +284,7 @@ type Grid struct {
 	ID       string
 	Order    string // identifies the rows and their order; a new value resets scrolling
 	Selected int    // the selected row; -1: none
-	// Mark returns a row's class in app.css. It is nil if no row has a class.
+	// Mark returns a row's class in app.css. Mark is nil if no row has a class.
 	Mark func(i int) string
 	Code []bool // columns that contain code, in which white space is kept
 	// Language selects the syntax highlighting, as returned by [Language]; "": none.
@@ -293,18 +293,19 @@ type Grid struct {
 	// bar. For code, the value is the intensity of the background. Shares is nil if no row has
 	// bars.
 	Shares func(i int) []float64
-	// Titles returns the texts that appear when the pointer is over a row's cells, by column. It is
-	// nil if all texts equal their cells.
+	// Titles returns the texts that appear when the pointer is over a row's cells, by column.
+	// Titles is nil if all texts equal their cells.
 	Titles func(i int) []string
-	// After returns a note that follows the code of a row. It is nil if there are no notes.
+	// After returns a note that follows the code of a row. After is nil if there are no notes.
 	After func(i int) string
 	// Longest is the number of characters of the longest line of code with its note, so that no
 	// line is cut off. 0 means unknown.
 	Longest int
-	// Depths contains the depths of a tree's rows, from 1. It is nil if the table is not a tree.
+	// Depths contains the depths of a tree's rows, from 1. Depths is nil if the table is not a
+	// tree.
 	Depths []int
 	// Folded contains, for each row of a tree, whether its child rows are hidden until the user
-	// unfolds the row. It is nil if no row can be folded.
+	// unfolds the row. Folded is nil if no row can be folded.
 	Folded []bool
 
 	rows []int // the rows of the unsorted grid; nil: see Grid.Sorted

@@ -94,7 +94,7 @@ func (t Tab) Slug() string { return tabs[t].slug }
 // Alone returns a sentence if the tab shows only one run, and "" if it can compare two runs.
 func (t Tab) Alone() string { return tabs[t].alone }
 
-// Missing explains why the tab has nothing to show for a profile. It returns "" if there is
+// Missing explains why the tab has nothing to show for a profile. Missing returns "" if there is
 // something to show, or if the profile is nil because it does not exist yet.
 func (t Tab) Missing(p *profile.Profile) string {
 	if p == nil {

@@ -131,8 +131,8 @@ func coreSeries(i int, label string, y []float64) Series {
 	return Series{Label: label, Color: coreColors[i%len(coreColors)], Shape: ShapeStep, Dash: i/len(coreColors)%2 == 1 || i%2 == 1, Y: y}
 }
 
-// Overlaid returns one chart with the curves of all cores for one kind of stack. It returns the
-// same pointer again if the chart has not changed.
+// Overlaid returns one chart with the curves of all cores for one kind of stack. Overlaid returns
+// the same pointer again if the chart has not changed.
 func (t *Threads) Overlaid(s Stack, caches ...uint64) *Chart {
 	chart := t.chart("cores", "Miss ratio by thread, "+s.Name(), []Stack{s}, caches)
 	if t.overlaid != nil && t.stack == s && t.overlaid.X.Max == chart.X.Max {

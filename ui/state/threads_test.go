@@ -73,9 +73,9 @@ func toFront(list *[]uint64, line uint64, cold *uint64, distances *profile.Histo
 	*list = slices.Insert(*list, 0, line)
 }
 
-// fill moves a line to the front of a list, or inserts it there if at is negative. It fills the
-// topmost hole above the line's old place, which then becomes a hole; without such a hole, it
-// removes the old place.
+// fill moves a line to the front of a list, or inserts it there if at is negative. The line fills
+// the topmost hole above its old place, which then becomes a hole. If there is no such hole, the
+// old place is removed.
 func fill(list *[]uint64, line uint64, at int) {
 	hole := slices.Index(*list, 0)
 	if at >= 0 && (hole < 0 || hole > at) {

@@ -195,7 +195,7 @@ func (v *View) RangeOf(from, to int) Range {
 }
 
 // Within returns the view of a part of the run: the curve, and the misses of source lines and
-// caches, count only this part. It returns nil for the whole run, or if the profile has no
+// caches, count only this part. Within returns nil for the whole run, or if the profile has no
 // timeline.
 func (v *View) Within(r Range) *View {
 	from, to, ok := windowsOf(v.Profile.Timeline, r)
@@ -274,11 +274,11 @@ func (t Tab) Ranged() bool { return slices.Contains(ranged, t) }
 func (t Tab) RangeWords() string {
 	switch {
 	case t == TabCode:
-		return "This view shows this range. Evictions and LLVM IR instructions are counted over the whole run."
+		return "This view shows only this range. Evictions and LLVM IR instructions are counted over the whole run."
 	case t == TabData:
-		return "The ranking shows this range. The members, the map and the memory blocks show the whole run."
+		return "The ranking shows only this range. The members, the map and the memory blocks show the whole run."
 	case t.Ranged():
-		return "This view shows this range."
+		return "This view shows only this range."
 	}
 	return "This view shows the whole run. The range filters Code, Calls, Caches and the ranking in Data."
 }

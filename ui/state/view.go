@@ -29,7 +29,7 @@ type View struct {
 }
 
 // NewView summarises p for a line size, or for p's first line size if p has no histogram for
-// lineBytes. It returns nil for a profile without histograms.
+// lineBytes. NewView returns nil for a profile without histograms.
 func NewView(p *profile.Profile, lineBytes uint32) *View {
 	if len(p.Locality) == 0 {
 		return nil

@@ -215,8 +215,8 @@ const (
 	hashPause  = 1250 * time.Millisecond
 )
 
-// finishHash sets a hash that is waiting to be set. It is called before the browser follows a link.
-// It needs no lock, because it does not block.
+// finishHash sets a hash that is waiting to be set. finishHash is called before the browser follows
+// a link. It needs no lock, because it does not block.
 func (b *browser) finishHash() {
 	if b.hashWaits {
 		b.hashWaits = false

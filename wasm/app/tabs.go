@@ -37,7 +37,7 @@ func newTabs(app *ui.App) ui.Tabs {
 	return t
 }
 
-// told decodes a message from another tab, which may run another version of the page.
+// told decodes a message from another tab, which may run a different version of the page.
 func told(data js.Value) (key string, progress []byte, ok bool) {
 	if data.Type() != js.TypeObject || data.Get("key").Type() != js.TypeString {
 		return "", nil, false

@@ -41,7 +41,7 @@ func OpenAt(blob js.Value) (*At, error) {
 // Size returns the number of bytes in the file.
 func (a *At) Size() int64 { return a.size }
 
-// ReadAt implements io.ReaderAt. Its error, besides io.EOF, is a *[ReadError].
+// ReadAt implements io.ReaderAt. Errors other than io.EOF have the type *[ReadError].
 func (a *At) ReadAt(p []byte, off int64) (n int, err error) {
 	for n < len(p) {
 		at := off + int64(n)

@@ -4,8 +4,7 @@
 //
 // It uses the fastest of these methods that the browser supports:
 //
-//  1. stream() with a reader that brings its own buffer (BYOB): the browser fills one of two
-//     buffers of 4 MiB while the other is analysed;
+//  1. stream() with a reader that brings its own buffer (BYOB): the browser fills one of two buffers of 4 MiB while the program reads the other buffer;
 //  2. stream() with a plain reader;
 //  3. slices of 8 MiB.
 //

@@ -79,7 +79,7 @@ func (f *File) Size() uint64 { return f.size }
 // BytesRead returns the number of bytes that Read has returned.
 func (f *File) BytesRead() uint64 { return f.read }
 
-// Read implements io.Reader. Its error, besides io.EOF, is a *[ReadError].
+// Read implements io.Reader. Errors other than io.EOF have the type *[ReadError].
 func (f *File) Read(p []byte) (n int, err error) {
 	if len(p) == 0 {
 		return 0, nil
@@ -163,7 +163,7 @@ func (f *File) unchanged() error {
 	return io.EOF
 }
 
-// Close closes the file. It does not block.
+// Close closes the file. Close does not block.
 func (f *File) Close() error {
 	if f.end == nil {
 		f.end = &ReadError{Name: f.name, Offset: f.read, Cause: "the file was closed"}

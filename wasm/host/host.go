@@ -33,8 +33,9 @@ const (
 	// checkpointMemory is the memory use up to which checkpoints are saved. A checkpoint copies the
 	// state. The copy is smaller than the models, so both fit within memoryLimit.
 	checkpointMemory = memoryLimit / 2
-	// collectAt is the heap growth, in percent, at which garbage is collected. It is low because
-	// the models are a few large arrays, which are cheap to scan, and the address space is small.
+	// collectAt is the heap growth, in percent, at which garbage is collected. The percentage is
+	// low because the models are a few large arrays, which are cheap to scan, and the address space
+	// is small.
 	collectAt = 50
 )
 
@@ -44,7 +45,7 @@ const Name = "analysis"
 // InWorker reports whether the program runs in a worker, where there is no document.
 func InWorker() bool { return !js.Global().Get("document").Truthy() }
 
-// Run serves the page until the page ends the worker or an error occurs. It returns the error.
+// Run serves the page until the page ends the worker or an error occurs. Run returns the error.
 func Run() error {
 	debug.SetGCPercent(collectAt)
 	debug.SetMemoryLimit(memoryLimit)

@@ -188,7 +188,7 @@ func (s *Shelf) Sync() error {
 	return shelfError(err)
 }
 
-// Read implements stack.Shelf. It also starts to read the next block of the run ahead.
+// Read implements stack.Shelf. Read also starts to read the next block of the run ahead.
 func (s *Shelf) Read(run, block uint32) ([]byte, error) {
 	key := blockKey(run, block)
 	if s.isStaged(key) {
@@ -312,8 +312,8 @@ func Shelves(store string) (keys []string) {
 // DeleteShelf deletes the spill store of an entry.
 func DeleteShelf(store, key string) error { return shelfError(deleteDatabase(store + shelfMark + key)) }
 
-// deleteDatabase deletes a database and waits until it is deleted. It does not wait for a database
-// in use, which the browser deletes later.
+// deleteDatabase deletes a database and waits until it is deleted. deleteDatabase does not wait for
+// a database in use, which the browser deletes later.
 func deleteDatabase(name string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), openPatience)
 	defer cancel()

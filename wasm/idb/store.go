@@ -41,8 +41,8 @@ type Store struct {
 	suspended chan struct{}             // closed by Resume; nil if the store is not suspended
 }
 
-// Error reports a failed operation on an entry. It wraps profile.ErrFull if the browser's storage
-// is full.
+// Error reports a failed operation on an entry. Error wraps profile.ErrFull if the browser's
+// storage is full.
 type Error struct {
 	Op  string // "keep", "read", "list", ...
 	Key string // the entry's key; "" for the whole store
@@ -431,7 +431,8 @@ func find(entries *idb.ObjectStore, key string) (js.Value, error) {
 	return object, err
 }
 
-// readChunks fills data with the chunks. It requests all chunks at once; event handlers copy them.
+// readChunks fills data with the chunks. readChunks requests all chunks at once; event handlers
+// copy them.
 func (g generation) readChunks(chunks *idb.ObjectStore, key string, data []byte) error {
 	n := g.sum.Pieces
 	results := make(chan error, n)

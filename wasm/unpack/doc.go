@@ -1,9 +1,9 @@
 // Package unpack reads less common compression formats in a separate worker, the decompressor.
 //
-// The decoders would add a tenth to the download of every first visit. They are therefore in a
-// second program, unpack.wasm (./program), on the same site and under the same policy. The analysis
-// worker starts this program if a file needs it. [Workers] implements the analysis worker's side,
-// and [Serve] the decompressor's.
+// The decoders would add a tenth to the download of every first visit. The decoders are therefore
+// in a second program, unpack.wasm (./program), on the same site and under the same policy. The
+// analysis worker starts this program if a file needs it. [Workers] implements the analysis
+// worker's side, and [Serve] the decompressor's.
 //
 // Both sides are sequential: each computes until it needs a message, then waits for the next
 // message, and handles messages in order. Two bounded streams connect them:

@@ -23,7 +23,7 @@ const (
 	// Messages from the analysis worker.
 	begin  kind = iota + 1 // decompress a stream; text: the packing's name
 	packed                 // a compressed part, in the field bytes
-	more                   // a decompressed part has been read, so another part may be sent
+	more                   // a decompressed part has been read, so one more part may be sent
 	ended                  // no more compressed bytes follow, because the file has ended
 	broken                 // no more compressed bytes follow, because the file cannot be read
 	// Messages from the decompressor.

@@ -22,8 +22,8 @@ type reader struct {
 	err    error  // the end of the stream, or nil
 }
 
-// newReader starts decompressing source. It sends compressed bytes even while the decompressor is
-// loading.
+// newReader starts decompressing source. newReader sends compressed bytes even while the
+// decompressor is loading.
 func newReader(p port, packing string, source io.Reader) *reader {
 	p.post(message{kind: begin, text: packing})
 	return &reader{port: p, source: source, part: make([]byte, packedBytes), window: ahead}
@@ -44,7 +44,7 @@ func (r *reader) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// letGo releases a decompressed part, so that the decompressor may send another one.
+// letGo releases a decompressed part, so that the decompressor may send one more part.
 func (r *reader) letGo() {
 	if r.chunk != nil {
 		r.port.free(r.chunk)
@@ -100,7 +100,7 @@ func (r *reader) end(err error) {
 	r.port.close()
 }
 
-// versionError reports that the decompressor is from another build.
+// versionError reports that the decompressor is from a different build.
 type versionError struct{ got int }
 
 func (e *versionError) Error() string {

@@ -216,8 +216,8 @@ func TestSameAsWithoutWorker(t *testing.T) {
 	}
 }
 
-// An error in a file is reported after the same rows as without a worker, and its text contains the
-// same byte offset and the same reason.
+// An error in a file is reported after the same records as without a worker, and the error contains
+// the same byte offset and the same reason.
 func TestSameErrors(t *testing.T) {
 	text := din(40_000)
 	for _, p := range packings {
@@ -231,7 +231,7 @@ func TestSameErrors(t *testing.T) {
 			rows, said := rowsOf(file, packings)
 			got, says := rowsOf(file, linked())
 			if got != rows || says != said {
-				t.Errorf("%s, %s: %d rows and the error %q, want %d rows and %q as without a worker", p.Name, what, got, says, rows, said)
+				t.Errorf("%s, %s: %d records and the error %q, want %d records and %q as without a worker", p.Name, what, got, says, rows, said)
 			}
 			if what == "cut" && !strings.Contains(says, "the "+p.Name+" stream is cut off after") {
 				t.Errorf("%s, truncated: error = %q", p.Name, says)
@@ -451,7 +451,7 @@ func TestNoUnpacker(t *testing.T) {
 		if err == nil {
 			b, readErr := trace.ReadAll(tr)
 			if err = readErr; b.Len() != c.rows {
-				t.Errorf("rows = %d, want %d", b.Len(), c.rows)
+				t.Errorf("records = %d, want %d", b.Len(), c.rows)
 			}
 		}
 		if err == nil || err.Error() != c.want {

@@ -231,7 +231,7 @@ func (w *Workers) Close() {
 	w.running = slices.Delete(w.running, 0, len(w.running))
 }
 
-// Serve is the main function of a decompressor. It decompresses one stream, and then waits until
+// Serve is the main function of a decompressor. Serve decompresses one stream, and then waits until
 // its worker is ended, because a message may still be in transit. If it cannot decompress, it
 // returns the reason.
 func Serve(packings []open.Packing) error {

@@ -62,9 +62,9 @@ var theYielder = sync.OnceValue(func() *yielder {
 	return y
 })
 
-// Yield lets the browser handle waiting events. It takes about fifty microseconds. runtime.Gosched
-// does not let the browser handle events, and the shortest time.Sleep takes two milliseconds. Event
-// handlers must not call Yield.
+// Yield lets the browser handle waiting events. Yield takes about fifty microseconds.
+// runtime.Gosched does not let the browser handle events, and the shortest time.Sleep takes two
+// milliseconds. Event handlers must not call Yield.
 func Yield() {
 	y := theYielder()
 	y.turn.Lock()

@@ -53,7 +53,7 @@ func Spawn(url, name string) (workers.Carrier, error) {
 // Helper is the name of the workers that [Help] starts.
 const Helper = "helper"
 
-// Help starts another worker with the same script and the same compiled program.
+// Help starts a further worker with the same script and the same compiled program.
 func Help() (workers.Carrier, error) {
 	self := js.Global()
 	address := self.Get("location").Get("href").String()
@@ -122,8 +122,8 @@ func (c *carrier) on(event string, handle func(event js.Value)) {
 	c.remote.Call("addEventListener", event, handler)
 }
 
-// takeMessage puts the message of an event into the mailbox. It drops invalid messages, because any
-// code of the page may send messages to a worker.
+// takeMessage puts the message of an event into the mailbox. takeMessage drops invalid messages,
+// because any code of the page may send messages to a worker.
 func (c *carrier) takeMessage(event js.Value) {
 	object := event.Get("data")
 	if object.Type() != js.TypeObject {

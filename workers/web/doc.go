@@ -2,14 +2,14 @@
 // workers/local does the same for goroutines. Package web builds for js/wasm only.
 //
 //   - [Spawn], on the page, starts a worker and returns the page's end.
-//   - [Help], in a worker, starts another worker with the same program.
+//   - [Help], in a worker, starts a further worker with the same program.
 //   - [Self], in the worker, returns the worker's end.
 //   - [Yield] lets a worker receive events during a computation; [Await] waits for a promise.
 //
 // A message is an object with the fields type and job (numbers), body (an ArrayBuffer, which is
 // transferred in a tenth of a millisecond, regardless of its size) and attachment (which is cloned;
 // cloning a File does not copy its bytes). The worker's bootstrap script, wasm/worker/worker.js,
-// sends another kind of message, with the fields exited (the exit code) and why (the first line of
+// sends a second kind of message, with the fields exited (the exit code) and why (the first line of
 // the program's last output), because a Go program that runs out of memory ends without an event on
 // the page.
 //

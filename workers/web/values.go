@@ -57,7 +57,7 @@ func EarlyMessages(take func(event js.Value)) {
 	self.Set("earlyMessages", js.Undefined())
 }
 
-// ErrorOf returns the text of a worker's error event. It also prevents the event from being
+// ErrorOf returns the text of a worker's error event. ErrorOf also prevents the event from being
 // reported as an error of the worker that started this worker.
 func ErrorOf(event js.Value) string {
 	event.Call("preventDefault")

@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 	case "silent":
 		Self()
 		// Let the worker announce its lock first; the end of a worker that is still loading is
-		// detected in another way.
+		// detected in a different way.
 		time.Sleep(100 * time.Millisecond)
 		js.Global().Call("close")
 		<-make(chan struct{}) // the program does not end, but its worker does

@@ -15,14 +15,15 @@ import (
 // The commands that a test sends to the peer.
 const (
 	echo  = workers.TypeStart    // the peer sends the message back
-	burst = workers.TypeProgress // the peer sends as many messages as the Job of the command
+	burst = workers.TypeProgress // the peer sends several messages; their number is the Job of the command
 	leave = workers.TypeCancel   // the peer sends a last message and closes
 )
 
-// patience limits the wait for messages that must arrive. It is long enough for slow machines.
+// patience limits the wait for messages that must arrive. The limit is long enough for slow
+// machines.
 const patience = 10 * time.Minute
 
-// Peer is the remote side of the test suite. It serves commands until it receives leave or its
+// Peer is the remote side of the test suite. Peer serves commands until it receives leave or its
 // carrier ends.
 func Peer(c workers.Carrier) error {
 	if err := c.Send(workers.Message{Type: workers.TypeReady}); err != nil {
