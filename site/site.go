@@ -1,7 +1,7 @@
 // Package site embeds the page, the demos and the manual in the command.
 //
-// tools/sitebuild writes the page to site/dist, which only the commits of releases contain. If the
-// folder does not exist when the command is built, the command contains no page; see [Dist].
+// tools/sitebuild writes the page to site/dist, which only the commits of releases contain. If
+// site/dist does not exist when the command is built, the command contains no page; see [Dist].
 package site
 
 import (
@@ -28,7 +28,7 @@ type Topic struct {
 	Name  string // the name in `stackglass help NAME` and docs/NAME.html
 	Title string
 	Group string // the heading in docs/index.md under which the page is listed
-	File  string // the path of its Markdown in the repository
+	File  string // the path of the page's Markdown file in the repository
 }
 
 // documented maps paths to names for the manual pages that are stored next to the code that they
@@ -86,14 +86,14 @@ type Demo struct {
 	Question   string `json:"question"`   // the question that the demo answers
 	File       string `json:"file"`       // the trace, in site/demos
 	Source     string `json:"source"`     // the C program, in the same folder
-	Opens      string `json:"opens"`      // the view and the caches with which the page opens the demo, in the syntax of the URL's hash; they answer the question
+	Opens      string `json:"opens"`      // the view and the caches with which the page opens the demo, in the syntax of the URL's hash; this view answers the question
 	References uint64 `json:"references"` // data references in the trace
 	Lines      uint64 `json:"lines"`      // distinct 64-byte lines
 	// an exercise: a question to answer before the lesson is shown
 	Predict  Prediction    `json:"predict"`
 	Lesson   []string      `json:"lesson"`   // the answer, in two or three sentences
 	Views    []string      `json:"views"`    // for each sentence, the view that shows it: overview, locality, caches, threads, communication, loops, counters
-	Against  string        `json:"against"`  // another demo to compare with this demo; "": none
+	Against  string        `json:"against"`  // the name of the demo to compare with this demo, or ""
 	Expected []Expectation `json:"expected"` // the numbers that the lesson states
 }
 
@@ -118,9 +118,9 @@ type Expectation struct {
 	// any other thread did. A From or To of 0 means all threads.
 	Transfers uint64 `json:"transfers,omitempty"`
 	From      uint32 `json:"from,omitempty"`
-	// False is the number of misses in the first case of false sharing. At is the location of the
-	// store (FILE:LINE), and Data is the name of the data. Unshared means that there is no false
-	// sharing and that no line is invalidated.
+	// False is the number of misses caused by the first reported case of false sharing. At is the
+	// location of the store (FILE:LINE), and Data is the name of the data. Unshared means that
+	// there is no false sharing and that no line is invalidated.
 	False    uint64 `json:"false,omitempty"`
 	At       string `json:"at,omitempty"`
 	Data     string `json:"data,omitempty"`

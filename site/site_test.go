@@ -117,7 +117,7 @@ func checkMisses(t *testing.T, d Demo, e Expectation) {
 		t.Fatal(err)
 	}
 	if cache.Ways != 0 {
-		t.Fatalf("%s: only fully associative caches have exact numbers here", e.Cache)
+		t.Fatalf("%s: want a fully associative cache, because only its misses are exact", e.Cache)
 	}
 	spec := analysis.Spec{Limit: e.Limit}
 	if e.Thread != 0 {
@@ -153,7 +153,7 @@ func checkFalse(t *testing.T, d Demo, e Expectation) {
 	site := &p.Sites.Code[first.Sites[0]]
 	at, data := site.File+":"+strconv.Itoa(int(site.Line)), p.Sites.Data[first.Object].Name
 	if first.Misses != e.False || at != e.At || data != e.Data || first.Apart != 8 {
-		t.Errorf("false sharing of %s at %s, %d misses, %d bytes apart; demos.json says %+v", data, at, first.Misses, first.Apart, e)
+		t.Errorf("false sharing of %s at %s, %d misses, %d bytes apart, want %+v as in demos.json", data, at, first.Misses, first.Apart, e)
 	}
 }
 
@@ -166,19 +166,19 @@ func checkTransfers(t *testing.T, d Demo, e Expectation) {
 		}
 	}
 	if got != e.Transfers {
-		t.Errorf("%d words go from thread %d to thread %d, demos.json says %d", got, e.From, e.To, e.Transfers)
+		t.Errorf("%d words go from thread %d to thread %d, want %d as in demos.json", got, e.From, e.To, e.Transfers)
 	}
 }
 
 func checkTaken(t *testing.T, d Demo, e Expectation) {
 	t.Helper()
 	if got := taken(t, d.File, e.Limit); got != e.Taken {
-		t.Errorf("%d references to invalidated lines in the first %d references, demos.json says %d", got, e.Limit, e.Taken)
+		t.Errorf("%d references to invalidated lines in the first %d references, want %d as in demos.json", got, e.Limit, e.Taken)
 	}
 }
 
 // taken counts the events of [Expectation.Taken]. A store invalidates the line in all other
-// threads; a later reference to the line by such a thread is counted.
+// threads. If one of these threads refers to the line later, the reference is counted.
 func taken(t *testing.T, file string, limit uint64) (count uint64) {
 	t.Helper()
 	type holding struct{ had, has bool }
@@ -269,10 +269,10 @@ func checkText(t *testing.T, d Demo) {
 		t.Errorf("the lesson has %d sentences, want 2 or 3", n)
 	}
 	if len(d.Views) != len(d.Lesson) {
-		t.Errorf("%d sentences are shown in the views %q", len(d.Lesson), d.Views)
+		t.Errorf("the lesson has %d sentences, but names the views %q: want one view for each sentence", len(d.Lesson), d.Views)
 	}
 	if n := len(d.Predict.Choices); d.Predict.Ask == "" || n < 3 || n > 4 || d.Predict.Right < 0 || d.Predict.Right >= n {
-		t.Errorf("the exercise has %d choices, and the right one is number %d", n, d.Predict.Right)
+		t.Errorf("the exercise has %d choices, but the right choice is number %d", n, d.Predict.Right)
 	}
 	for _, view := range d.Views {
 		if !slices.Contains([]string{"overview", "locality", "caches", "threads", "communication", "loops", "counters"}, view) {

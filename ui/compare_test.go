@@ -10,7 +10,7 @@ import (
 )
 
 func demoPair() (Item, Item) {
-	return demoItem(), Item{Demo: "matmul-blocked", URL: "demos/matmul-blocked.sgt", Title: "Matrix multiplication, in blocks"}
+	return demoItem(), Item{Demo: "matmul-blocked", URL: "demos/matmul-blocked.sgt", Title: "Blocked matrix multiplication"}
 }
 
 // Two demos can be compared in every view, and neither is analysed twice.
@@ -109,7 +109,7 @@ func TestComparePair(t *testing.T) {
 	if d.focus != "result-title" {
 		t.Errorf("focus after the comparison was ended = %q, want result-title", d.focus)
 	}
-	d.wants(`id="compare-with"`, "Matrix multiplication, in blocks")
+	d.wants(`id="compare-with"`, "Blocked matrix multiplication")
 }
 
 // A result can be compared with a file that is opened next, and with an analysis of the list.

@@ -2,9 +2,10 @@
 // for every way to serve the page.
 //
 // The page may load files from, and connect to, its own origin only. The command's server and the
-// Cloudflare worker set headers; static hosts read them from _headers. For hosts without headers,
-// the page has a meta element ([Meta]); but only a header ([Content]) can prevent other sites from
-// showing the page in a frame. The single file has no trusted origin, so [Single] allows even less.
+// Cloudflare worker set these headers; static hosts read the headers from the file _headers. For
+// hosts without headers, the page has a meta element ([Meta]); but only a header ([Content]) can
+// prevent other sites from showing the page in a frame. The single file has no trusted origin, so
+// its policy ([Single]) allows no connections.
 package policy
 
 import "strings"
@@ -17,8 +18,9 @@ const Meta = "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; style-sr
 	"img-src 'self' data: blob:; connect-src 'self'; worker-src 'self'; " +
 	"manifest-src 'self'; base-uri 'none'; form-action 'none'"
 
-// Single returns the policy of a page that consists of one file. It allows the scripts and styles
-// with the given hashes ('sha256-…'), workers from its own memory, and no connections.
+// Single returns the policy of a page that consists of one file. The policy allows the scripts and
+// styles with the given hashes ('sha256-…'), workers from the page's own memory, and no
+// connections.
 func Single(scripts, styles []string) string {
 	return "default-src 'none'; script-src " + strings.Join(scripts, " ") + " 'wasm-unsafe-eval'; style-src " + strings.Join(styles, " ") +
 		"; img-src data: blob:; connect-src 'none'; worker-src blob:; base-uri 'none'; form-action 'none'"

@@ -20,10 +20,10 @@ func allowed(directive, source string) bool {
 	return strings.HasPrefix(source, "'sha256-") && (directive == "script-src" || directive == "style-src")
 }
 
-func TestPoliciesKeepToTheirOrigin(t *testing.T) {
+func TestPoliciesAllowOnlyTheirOrigin(t *testing.T) {
 	for _, p := range []string{Content, Meta, Single([]string{"'sha256-a'"}, []string{"'sha256-b'"})} {
 		if !strings.HasPrefix(p, "default-src 'none'; ") {
-			t.Errorf("%s does not start by forbidding everything", p)
+			t.Errorf("%s does not begin with default-src 'none'", p)
 		}
 		for _, directive := range strings.Split(p, "; ") {
 			name, sources, _ := strings.Cut(directive, " ")
@@ -35,7 +35,7 @@ func TestPoliciesKeepToTheirOrigin(t *testing.T) {
 		}
 	}
 	if allowed("connect-src", "https:") || allowed("script-src", "'unsafe-inline'") || allowed("connect-src", "blob:") {
-		t.Error("this test allows every source")
+		t.Error("allowed accepts a source outside the page, want false")
 	}
 }
 
@@ -46,11 +46,11 @@ func TestMetaPolicyIsAllowed(t *testing.T) {
 		}
 	}
 	if !strings.Contains(Content, "frame-ancestors 'none'") {
-		t.Error("the header lets others put the page into a frame")
+		t.Error("the header allows other sites to show the page in a frame")
 	}
 }
 
-func TestSingleConnectsToNothing(t *testing.T) {
+func TestSingleAllowsNoConnections(t *testing.T) {
 	if p := Single(nil, nil); !strings.Contains(p, "connect-src 'none'") || strings.Contains(p, "'self'") {
 		t.Errorf("%s", p)
 	}

@@ -44,7 +44,7 @@ func TestCompareDemos(t *testing.T) {
 	p.click("#compare-by-function")
 	p.wait("the counters of functions", `document.querySelector("#table-counters-compared .caption").textContent.startsWith("Counters of functions")`)
 	p.click("#compare-swap")
-	p.wait("the comparison after A and B were swapped", `document.querySelector("#sides dd").textContent.includes("in blocks")`)
+	p.wait("the comparison after A and B were swapped", `document.querySelector("#sides dd").textContent.includes("Blocked")`)
 	p.click("#compare-end")
 	p.waitFor("#compare-with")
 	// A comparison can also be started from the list.

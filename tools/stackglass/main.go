@@ -6,7 +6,7 @@
 //	stackglass what-if app.sgp --cache L1=32KiB,full --cache L2=1MiB,full
 //	stackglass serve
 //
-// `stackglass help` lists the verbs. Package internal/command implements them; this file only
+// `stackglass help` lists the verbs. Package internal/command implements the verbs; this file only
 // connects the package to the process.
 package main
 
@@ -18,13 +18,15 @@ import (
 	"github.com/stackglass/stackglass/tools/stackglass/internal/pass"
 )
 
-// version is set by the linker; see the Makefile. After `go install`, it is empty.
+// version is set by the linker; see the Makefile. If the command was built by `go install`, version
+// is empty.
 var version string
 
 func main() {
 	if os.Getenv("GOGC") == "" {
 		// A stack model consists of a few large tables without pointers. The garbage collector
-		// scans them at no cost, but unused older copies of grown tables would double the memory.
+		// scans such tables at no cost, but unused older copies of grown tables would double the
+		// memory.
 		debug.SetGCPercent(20)
 		pass.HoldBallast()
 	}

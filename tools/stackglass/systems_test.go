@@ -23,7 +23,7 @@ import (
 type target struct {
 	system, machine string
 	// emulator returns a function that runs the command here, or the reason why it cannot be run.
-	// It is nil if there is no emulator.
+	// emulator is nil if no emulator exists for the target.
 	emulator func(*testing.T) (start, string)
 }
 
@@ -58,7 +58,7 @@ func TestSystems(t *testing.T) {
 			}
 			run, missing := to.emulator(t)
 			if missing != "" {
-				t.Skip("left out: running the command for " + to.system + "/" + to.machine + ": " + missing)
+				t.Skip("skipped running the command for " + to.system + "/" + to.machine + ": " + missing)
 			}
 			s := &elsewhere{T: t, target: to, program: program, start: run, folder: filepath.Join(t.TempDir(), "a folder")}
 			if err := os.Mkdir(s.folder, 0o777); err != nil {
@@ -140,7 +140,7 @@ func forward(t *testing.T, library, name, to string) (missing string) {
 	return ""
 }
 
-// elsewhere is the command on another system.
+// elsewhere is the command on a target system.
 type elsewhere struct {
 	*testing.T
 	target
@@ -149,7 +149,7 @@ type elsewhere struct {
 	folder  string // a folder whose name contains a space
 }
 
-// path returns the path of a file as the other system names it.
+// path returns the path of a file as the target system names it.
 func (s *elsewhere) path(name string) string {
 	_, named := s.start(s.program)
 	return named(filepath.Join(s.folder, name))

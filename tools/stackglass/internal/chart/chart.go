@@ -94,8 +94,8 @@ func newPlot(title, xLabel, yLabel string) *plot.Plot {
 }
 
 // Curve draws the miss ratio of a fully associative LRU cache against its capacity, from one line
-// to beyond the footprint. The capacity axis is logarithmic. So is the miss axis if the miss ratios
-// span more than two decades.
+// to beyond the footprint. The capacity axis is logarithmic, and the miss axis is logarithmic if
+// the miss ratios span more than two decades.
 func Curve(name string, lineBytes uint32, c *profile.Curve) (*Chart, error) {
 	capacity := "capacity (fully associative LRU, lines of " + strconv.FormatUint(uint64(lineBytes), 10) + " bytes)"
 	p := newPlot("Miss-ratio curve of "+path.Base(name), capacity, "misses, % of line accesses")
@@ -127,9 +127,9 @@ func Curve(name string, lineBytes uint32, c *profile.Curve) (*Chart, error) {
 }
 
 // steps returns the curve's breakpoints: X is the binary logarithm of the capacity in lines, Y the
-// miss ratio in percent. It skips steps that are too close together to be seen. The last point is
-// at a power of two beyond the last step, so that the floor is visible. (The plot library's
-// logarithmic scale would put the axis label in the wrong place.)
+// miss ratio in percent. Steps that are too close together to be seen are skipped. The last point
+// is at a power of two beyond the last step, so that the floor is visible. (X is a logarithm
+// because the plot library's logarithmic scale would put the axis label in the wrong place.)
 func steps(c *profile.Curve) (points plotter.XYs) {
 	const perDoubling = 100 // more than the number of pixels in the chart
 	drawn, last := math.Inf(-1), uint64(1)
@@ -162,8 +162,8 @@ func decadeTicks(from, to int) []plot.Tick {
 	return ticks
 }
 
-// fromZero scales the vertical axis for values up to most, with about five
-// labelled ticks at round numbers.
+// fromZero scales the vertical axis for values from 0 to most, with about five labelled ticks at
+// round numbers.
 func fromZero(p *plot.Plot, most float64) {
 	p.Y.Min, p.Y.Max = 0, math.Max(most*1.05, 1e-9)
 	step := math.Pow(10, math.Floor(math.Log10(p.Y.Max/5)))
@@ -182,7 +182,7 @@ func fromZero(p *plot.Plot, most float64) {
 }
 
 // sizeTicks returns ticks at the capacities whose number of lines is a power of two. At most about
-// twelve of them have labels.
+// twelve ticks have labels.
 func sizeTicks(doublings int, lineBytes uint32) []plot.Tick {
 	every := (doublings + 12) / 12
 	var ticks []plot.Tick

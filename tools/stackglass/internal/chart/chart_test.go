@@ -64,7 +64,7 @@ func readBack(t *testing.T, c *Chart) {
 		t.Fatal(err)
 	}
 	if bytes.Contains(drawing.Bytes(), []byte("NaN")) || bytes.Contains(drawing.Bytes(), []byte("Inf")) {
-		t.Error("a coordinate is not a number")
+		t.Error("the SVG contains NaN or Inf as a coordinate")
 	}
 	for d := xml.NewDecoder(&drawing); ; {
 		if _, err := d.Token(); err == io.EOF {
@@ -75,9 +75,9 @@ func readBack(t *testing.T, c *Chart) {
 	}
 }
 
-// TestStepsKeepTheShape checks that few points are drawn for any number of breakpoints, and that
-// each point is on the curve.
-func TestStepsKeepTheShape(t *testing.T) {
+// TestStepsAreOnCurve checks that few points are drawn for any number of breakpoints, and that each
+// point is on the curve.
+func TestStepsAreOnCurve(t *testing.T) {
 	h := new(profile.Histogram)
 	for d := range uint64(1 << 16) {
 		h.AddN(d, 1+d%7)
@@ -85,15 +85,15 @@ func TestStepsKeepTheShape(t *testing.T) {
 	c := profile.NewCurve(h, 5)
 	points := steps(c)
 	if len(points) > 1700 {
-		t.Errorf("%d points for 16 doublings", len(points))
+		t.Errorf("%d points for 16 doublings of the capacity, want at most 1700", len(points))
 	}
 	for _, p := range points {
 		capacityLines := uint64(math.Round(math.Exp2(p.X)))
 		if want := percent(c.Misses(capacityLines), c.Accesses); math.Abs(p.Y-want) > 1e-9 {
-			t.Errorf("at %d lines: %g, want %g", capacityLines, p.Y, want)
+			t.Errorf("miss ratio at %d lines = %g %%, want %g %%", capacityLines, p.Y, want)
 		}
 	}
 	if last := points[len(points)-1]; last.X != 17 || last.Y != percent(5, c.Accesses) {
-		t.Errorf("the last point is %v", last)
+		t.Errorf("last point = %v, want the footprint's miss ratio at 2^17 lines", last)
 	}
 }

@@ -70,7 +70,7 @@ func (a *app) analyze() *cobra.Command {
 	r.lineOptions = []string{"lines", "line"}
 	r.usual = true
 	cmd.Flags().StringVar(&r.analyses, "analyses", analysis.Usual.String(), "run this `LIST` of analyses: "+strings.Join(analysis.AnalysisNames(), ", ")+" (\"regular\" runs \"loops\" only if the trace compresses well)")
-	cmd.Flags().StringVar(&r.setCounts, "sets", "all", "count misses exactly for these `NUMBERS` of sets: all (powers of two up to 65536) or most (faster: without 2, 4 and 8)")
+	cmd.Flags().StringVar(&r.setCounts, "sets", "all", "count misses exactly for these `NUMBERS` of sets: all (powers of two up to 65536) or most (all except 2, 4 and 8, which is faster)")
 	complete(cmd, "sets", []string{"all", "most"})
 	cmd.Flags().StringVarP(&output, "output", "o", "", "write the profile to this `FILE` (for several traces: to this folder)")
 	cmd.Flags().BoolVar(&r.mergeable, "mergeable", false, "store the addresses that are needed to append the profile of a later segment of the trace")
@@ -130,20 +130,21 @@ func outputFor(output, name string, traces int) (string, error) {
 		}
 		return filepath.Join(output, base+".sgp"), nil
 	case traces > 1:
-		return "", usagef("-o ", output, ": is not a folder, but there are several traces; create the folder first")
+		return "", usagef("-o ", output, " is not a folder, but there are several traces; create the folder first")
 	}
 	if in, err := os.Stat(name); err == nil && st != nil && os.SameFile(in, st) {
-		return "", usagef("-o ", output, ": is the trace itself, which would be overwritten; choose another name")
+		return "", usagef("-o ", output, " is the trace itself, which would be overwritten; choose a different name")
 	}
 	return output, nil
 }
 
-// analyzeAndKeep analyses a trace and writes its profile to path. It may return both a result and
-// an error.
+// analyzeAndKeep analyses a trace and writes its profile to path. With an error, the result may
+// still be non-nil.
 func (a *app) analyzeAndKeep(r *reading, name, path string, lineBytes []uint32, named []string) (*answerable, error) {
 	var out *wholefile.File
 	if path != "" {
-		// The pass may take long, so create the file first to report a wrong path at once.
+		// Create the file before the pass, which may take long, so that a wrong path is reported at
+		// once.
 		var err error
 		if out, err = create(path); err != nil {
 			return nil, err

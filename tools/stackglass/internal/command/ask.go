@@ -26,7 +26,7 @@ type asking struct {
 	read    func(q *ask.Question) error                                   // called before the question is checked
 	check   func(q ask.Question) error                                    // called before the file is read
 	prepare func(l *answerable, run *ask.Run) error                       // called after the file was read
-	instead func(run *ask.Run, q ask.Question) (done bool, err error)     // called before the question is answered; returns done if it has printed another answer instead
+	instead func(run *ask.Run, q ask.Question) (done bool, err error)     // called before the question is answered; returns done if it has printed a different answer
 	then    func(l *answerable, q ask.Question, d *report.Document) error // called before the answer is printed
 	last    func(d *report.Document) error                                // called after the answer was printed
 }

@@ -100,7 +100,8 @@ func checkBudgetsOn(list []budget, value func(*budget) float64) error {
 	return nil
 }
 
-// shown formats a value that exceeds the budget, with enough digits to show that it does.
+// shown formats a value that exceeds the budget, with enough digits to show that the value exceeds
+// the budget.
 func (b *budget) shown(value float64) string {
 	digits := 5
 	if value >= 1000 || value == math.Trunc(value) {
@@ -165,8 +166,8 @@ func parseBound(text string) (b bound, ok bool) {
 	return b, true
 }
 
-// checkBounds returns the first exceeded bound as the error exceeded. err reports a bound on a
-// number that the comparison lacks.
+// checkBounds returns the first exceeded bound as the error exceeded. err returns the error for a
+// bound on a number that the comparison does not contain.
 func checkBounds(list []bound, compared []answers.Compared) (exceeded, err error) {
 	for _, b := range list {
 		known := false
@@ -191,8 +192,8 @@ func checkBounds(list []bound, compared []answers.Compared) (exceeded, err error
 	return exceeded, nil
 }
 
-// names reports whether the bound applies to a row, because b.row is the row's first name, all of
-// its names joined by slashes, or, if it has no name, the table's name.
+// names reports whether the bound applies to a row: b.row must be the row's first name, all names
+// of the row joined by slashes, or the table's name if the row has no name.
 func (b *bound) names(row *report.JoinedRow, table string) bool {
 	if b.row == "*" {
 		return true

@@ -86,7 +86,7 @@ func TestCallCounts(t *testing.T) {
 			want[function], _ = strconv.ParseUint(n, 10, 64)
 		}
 		if got := callCounts(t, callRows(t, program, "function", "--by", "function"), "calls"); !maps.Equal(got, want) {
-			t.Errorf("%s: %v, want %v", program, got, want)
+			t.Errorf("calls of %s = %v, want %v", program, got, want)
 		}
 	}
 }
@@ -122,7 +122,7 @@ func callExportsAgree(t *testing.T, program string) {
 	}
 	for _, frame := range file.Shared.Frames {
 		if row := functions[frame.Name]; row == nil || row["file"] != frame.File || row["line"] != strconv.Itoa(frame.Line) {
-			t.Errorf("speedscope's frame %+v, want %v", frame, row)
+			t.Errorf("speedscope: frame %+v, want %v", frame, row)
 		}
 	}
 	titles := map[string]string{"references": "references", "instructions": "instructions of the compiler's intermediate representation", "L1_misses": "misses of L1", "L2_misses": "misses of L2"}
@@ -133,7 +133,7 @@ func callExportsAgree(t *testing.T, program string) {
 			got[line[:at]], _ = strconv.ParseUint(strings.TrimSpace(line[at:]), 10, 64)
 		}
 		if !maps.Equal(got, want) {
-			t.Errorf("folded stacks of %s: %v, want %v", event, got, want)
+			t.Errorf("folded stacks of %s = %v, want %v", event, got, want)
 		}
 		clear(got)
 		for _, p := range file.Profiles {
@@ -149,20 +149,20 @@ func callExportsAgree(t *testing.T, program string) {
 			}
 		}
 		if !maps.Equal(got, want) {
-			t.Errorf("speedscope's stacks of %s: %v, want %v", event, got, want)
+			t.Errorf("speedscope: stacks of %s = %v, want %v", event, got, want)
 		}
 	}
 	self, all, calls := callgrindSums(t, exportedCalls(t, program, "--to", "callgrind"))
 	for column, got := range map[string]map[string]uint64{"L1_misses": self, "L1_misses_inclusive": all, "calls": calls} {
 		want := callCounts(t, functions, column)
 		if column == "calls" {
-			for _, untraced := range []string{"main", "cmp", "less", "run"} { // they have no traced caller
+			for _, untraced := range []string{"main", "cmp", "less", "run"} { // these functions have no traced caller
 				delete(want, untraced)
 				delete(got, untraced)
 			}
 		}
 		if !maps.Equal(got, want) {
-			t.Errorf("callgrind's %s: %v, want %v", column, got, want)
+			t.Errorf("callgrind: %s = %v, want %v", column, got, want)
 		}
 	}
 	out := filepath.Join(t.TempDir(), "tree.pb")
@@ -184,10 +184,10 @@ func callExportsAgree(t *testing.T, program string) {
 			}
 		}
 		if want := callCounts(t, functions, event); !maps.Equal(self, want) {
-			t.Errorf("pprof's %s: %v, want %v", event, self, want)
+			t.Errorf("pprof: %s = %v, want %v", event, self, want)
 		}
 		if want := callCounts(t, functions, event+"_inclusive"); !maps.Equal(all, want) {
-			t.Errorf("pprof's %s with callees: %v, want %v", event, all, want)
+			t.Errorf("pprof: %s with callees = %v, want %v", event, all, want)
 		}
 	}
 }
@@ -231,8 +231,8 @@ func flamesAgree(t *testing.T, program, event string, paths, functions map[strin
 		}
 		return list
 	}
-	// sums returns the widths of frames, and the parts that no frame below covers, by the names from
-	// the outermost to the frame.
+	// sums returns the width of each frame, and the part of the width that no frame below it
+	// covers. The keys are the names on the path from the outermost frame to the frame.
 	sums := func(f *state.Flame) (all, own map[string]uint64) {
 		all, own = map[string]uint64{}, map[string]uint64{}
 		names := make([]string, len(f.Names))
@@ -254,15 +254,15 @@ func flamesAgree(t *testing.T, program, event string, paths, functions map[strin
 	}
 	all, own := sums(graphs(state.CallsDown, "")[0])
 	if want := callCounts(t, paths, event); !maps.Equal(own, want) {
-		t.Errorf("the flame graph of %s has %v, want %v", event, own, want)
+		t.Errorf("flame graph of %s: frames without callees = %v, want %v", event, own, want)
 	}
 	if want := callCounts(t, paths, event+"_inclusive"); !maps.Equal(all, want) {
-		t.Errorf("the flame graph of %s with callees has %v, want %v", event, all, want)
+		t.Errorf("flame graph of %s: frames with callees = %v, want %v", event, all, want)
 	}
 	all, _ = sums(graphs(state.CallsUp, "")[0])
 	maps.DeleteFunc(all, func(names string, _ uint64) bool { return strings.Contains(names, ";") })
 	if want := callCounts(t, functions, event); !maps.Equal(all, want) {
-		t.Errorf("the outermost frames of callers of %s have %v, want %v", event, all, want)
+		t.Errorf("flame graph of callers: outermost frames of %s = %v, want %v", event, all, want)
 	}
 	inclusive := callCounts(t, functions, event+"_inclusive")
 	for name, row := range functions {
@@ -271,15 +271,15 @@ func flamesAgree(t *testing.T, program, event string, paths, functions map[strin
 		}
 		for _, f := range graphs(state.CallsFunction, row["file"]+":"+row["line"]+":"+name) {
 			if all, _ := sums(f); all[name] != inclusive[name] {
-				t.Errorf("%s of %s: %d %s, want %d", f.ID, name, all[name], event, inclusive[name])
+				t.Errorf("flame graph %s of function %s: %d %s, want %d", f.ID, name, all[name], event, inclusive[name])
 			}
 		}
 	}
 }
 
-// callgrindSums parses a file in Callgrind's format according to its specification. It returns the
-// L1 misses of each function, without and with its callees, and the number of calls from traced
-// functions.
+// callgrindSums parses a file in Callgrind's format according to its specification. The results
+// are, for each function, the L1 misses without and with its callees, and the number of calls from
+// traced functions.
 func callgrindSums(t *testing.T, text string) (self, all, calls map[string]uint64) {
 	t.Helper()
 	self, all, calls = map[string]uint64{}, map[string]uint64{}, map[string]uint64{}

@@ -62,7 +62,7 @@ func cannotRecord(verb *cobra.Command, system string) error {
 	case "darwin":
 		system = "macOS"
 	}
-	return usagef(verb.CommandPath(), " records programs only on Linux, and this machine runs ", system,
+	return usagef(verb.CommandPath(), " records programs only on Linux, but this machine runs ", system,
 		". Record the program on Linux (", machine, ") and analyse the trace here, or import the trace of another tool: see `stackglass help import`")
 }
 
@@ -145,8 +145,8 @@ func (a *app) trace() *cobra.Command {
 	return cmd
 }
 
-// tracesItself reports whether a program was linked by `stackglass cc`. It ignores errors, because
-// running the program reports them.
+// tracesItself reports whether a program was linked by `stackglass cc`. Errors are ignored here,
+// because running the program reports them.
 func tracesItself(program string) bool {
 	path, err := exec.LookPath(program)
 	if err != nil {

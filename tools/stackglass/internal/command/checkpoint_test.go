@@ -119,7 +119,7 @@ func testKilled(t *testing.T, kills, length int, more ...string) {
 		if unfinished(runs) {
 			delay, behind := time.Duration(random.Float64()*float64(whole)), runs%2 == 1
 			if behind {
-				delay /= 16 // most of the run may have passed
+				delay /= 16 // when the first checkpoint appears, most of the run may have passed
 			}
 			go func() {
 				for behind && !hasCheckpoint("kept") && !over.Load() {
@@ -137,11 +137,11 @@ func testKilled(t *testing.T, kills, length int, more ...string) {
 		if err == nil {
 			ended++
 			if !bytes.Equal(read(t, "a.sgp"), read(t, "whole.sgp")) {
-				t.Fatalf("the profile after %d kills differs from that of an uninterrupted run", killed)
+				t.Fatalf("the profile after %d kills differs from the profile of an uninterrupted run", killed)
 			}
 			for _, dir := range []string{"kept", "spilled"} {
 				if left, _ := os.ReadDir(dir); len(left) > 0 {
-					t.Errorf("files left in %s: %v", dir, left)
+					t.Errorf("the folder %s contains %v, want no files", dir, left)
 				}
 			}
 			if err := os.Remove("a.sgp"); err != nil {
@@ -155,7 +155,7 @@ func testKilled(t *testing.T, kills, length int, more ...string) {
 		killed++
 		if _, err := os.Stat("a.sgp"); err == nil {
 			if !bytes.Equal(read(t, "a.sgp"), read(t, "whole.sgp")) {
-				t.Fatal("a killed run left an incomplete profile")
+				t.Fatal("a killed run wrote an incomplete profile")
 			}
 		}
 	}
@@ -182,8 +182,8 @@ func interruptAnalysis(t *testing.T, more ...string) {
 	}
 }
 
-// interrupting is a standard input that interrupts the command once at bytes are left, and then
-// blocks until over is closed.
+// interrupting is a standard input that interrupts the command when only the last `at` bytes are
+// left, and then blocks until over is closed.
 type interrupting struct {
 	*bytes.Reader
 	at        int
@@ -199,8 +199,8 @@ func (r *interrupting) Read(p []byte) (int, error) {
 	return r.Reader.Read(p[:min(len(p), 1000)])
 }
 
-// An interrupted pass resumes at the position where it stopped, and fails if standard input is not
-// the same as before.
+// TestInterruptedResumes checks that an interrupted pass resumes at the position where it stopped,
+// and fails if standard input has changed.
 func TestInterruptedResumes(t *testing.T) {
 	for _, options := range [][]string{
 		nil, {"--mergeable"}, {"--skip", "1000", "--limit", "250000"}, {"--sample", "space=0.1"}, {"--sample", "onoff=1000/10000"}, {"--analyses", "locality,sets,sites,counters"},
@@ -213,18 +213,18 @@ func TestInterruptedResumes(t *testing.T) {
 			got := askWith(text, append([]string{"analyze", "-", "-o", "a.sgp", "--checkpoint", "kept"}, options...)...)
 			expect(t, got, exitOK, append(warned(options), "standard input: continuing after")...)
 			if !bytes.Equal(read(t, "a.sgp"), read(t, "whole.sgp")) {
-				t.Error("the profile differs from that of an uninterrupted run")
+				t.Error("the profile differs from the profile of an uninterrupted run")
 			}
 			for _, dir := range []string{"kept", "spilled"} {
 				if left, _ := os.ReadDir(dir); len(left) > 0 {
-					t.Errorf("files left in %s: %v", dir, left)
+					t.Errorf("the folder %s contains %v, want no files", dir, left)
 				}
 			}
 		})
 	}
 }
 
-// warned returns words that the warnings must contain for these options.
+// warned returns words that the warnings of a command with these options must contain.
 func warned(options []string) []string {
 	if len(options) > 0 && options[0] == "--sample" {
 		return []string{"sample"}
@@ -232,15 +232,15 @@ func warned(options []string) []string {
 	return nil
 }
 
-// A command with other options is a different analysis. It starts from the beginning, and leaves
-// the checkpoint of the first analysis in place.
+// A command with different options is a different analysis, which starts from the beginning and
+// leaves the checkpoint of the first analysis in place.
 func TestOtherOptionsStartOver(t *testing.T) {
 	text := accesses(300_000)
 	in(t, map[string]string{"a.din": text})
 	interruptAnalysis(t)
 	expect(t, askWith(text, "analyze", "-", "--lines", "128", "--checkpoint", "kept"), exitOK)
 	if len(files(t, "kept")) != 1 {
-		t.Errorf("the folder contains %q, want the checkpoint of the other analysis", files(t, "kept"))
+		t.Errorf("the folder contains %q, want only the checkpoint of the first analysis", files(t, "kept"))
 	}
 }
 
@@ -264,10 +264,10 @@ func TestChangedFile(t *testing.T) {
 			got := askWith(c.text, "analyze", "-", "-o", "a.sgp", "--checkpoint", "kept")
 			expect(t, got, exitInput, "standard input: the file was changed since its analysis was interrupted", c.says, "delete "+filepath.Join("kept", "standard-input-"))
 			if after := files(t, "kept"); len(after) != 1 || after[0] != before[0] {
-				t.Errorf("the folder held %q, now %q", before, after)
+				t.Errorf("the folder contained %q before, and now contains %q", before, after)
 			}
 			if _, err := os.Stat("a.sgp"); err == nil {
-				t.Error("a profile was written")
+				t.Error("the command wrote a profile, want none")
 			}
 		})
 	}
@@ -280,12 +280,12 @@ func interruptLate(t *testing.T) {
 	stdin := &interrupting{Reader: bytes.NewReader(content), at: len(content) / 8, interrupt: interrupt}
 	var stdout, stderr bytes.Buffer
 	if code := run(ctx, []string{"analyze", "-", "--checkpoint", "kept"}, stdin, &stdout, &stderr); code != exitInterrupted {
-		t.Fatalf("exit %d: %s", code, stderr.String())
+		t.Fatalf("exit code %d, want an interrupted analysis; stderr: %s", code, stderr.String())
 	}
 }
 
 // A file whose length has changed is rejected before anything is read.
-func TestGrownFile(t *testing.T) {
+func TestChangedLength(t *testing.T) {
 	text := accesses(4_000_000)
 	in(t, map[string]string{"a.din": text})
 	cmd := process(t, "analyze", "a.din", "--checkpoint", "kept", "--checkpoint-every", "20000")
@@ -318,7 +318,7 @@ func TestGrownFile(t *testing.T) {
 	expect(t, stackglass("analyze", "a.din", "--checkpoint", "kept"), exitInput, "a.din: the file was changed since its analysis was interrupted", "bytes, and this file has")
 }
 
-// A damaged checkpoint, or a checkpoint of another version, is reported and not deleted.
+// A damaged checkpoint, or a checkpoint of a different version, is reported and not deleted.
 func TestUnusableCheckpoint(t *testing.T) {
 	text := accesses(300_000)
 	in(t, map[string]string{"a.din": text})
@@ -332,12 +332,12 @@ func TestUnusableCheckpoint(t *testing.T) {
 	}
 	expect(t, askWith(text, "analyze", "-", "--checkpoint", "kept"), exitInput, "cannot resume from kept", "damaged", "delete the checkpoint")
 	if !bytes.Equal(read(t, path), damaged) {
-		t.Error("the damaged checkpoint is gone")
+		t.Error("the damaged checkpoint was deleted")
 	}
 }
 
 // Only one process at a time can run an analysis.
-func TestSecondCommand(t *testing.T) {
+func TestConcurrentCommandFails(t *testing.T) {
 	text := accesses(300_000)
 	in(t, map[string]string{"a.din": text})
 	interruptAnalysis(t)
@@ -355,7 +355,7 @@ func TestSecondCommand(t *testing.T) {
 	expect(t, askWith(text, "analyze", "-", "--checkpoint", "kept"), exitOK, "continuing after")
 }
 
-// If the checkpoint folder cannot be created, the command line is wrong.
+// If the checkpoint folder cannot be created, the command exits with code 2.
 func TestCheckpointFolder(t *testing.T) {
 	in(t, map[string]string{"a.din": "0 1000\n", "file": ""})
 	expect(t, stackglass("analyze", "a.din", "--checkpoint", "file"), exitUsage, "file: cannot be written")

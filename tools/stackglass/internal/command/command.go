@@ -29,7 +29,7 @@ import (
 )
 
 // Version is the version that `stackglass version` prints: the version of the module, unless
-// package main sets another version.
+// package main sets a different version.
 var Version = moduleVersion()
 
 // moduleVersion returns the version that `go install` built, or "development" in a checkout.
@@ -132,7 +132,7 @@ func (a *app) version() *cobra.Command {
 		Use:    "version",
 		Short:  "Print the version",
 		Hidden: true, // the option --version does the same
-		Args:   nothing,
+		Args:   noArguments,
 		RunE: func(*cobra.Command, []string) error {
 			_, err := fmt.Fprintln(a.stdout, "stackglass", Version)
 			return err

@@ -60,11 +60,11 @@ func flipped(s string) string {
 func expect(t *testing.T, got answer, code int, words ...string) {
 	t.Helper()
 	if got.code != code {
-		t.Errorf("exit %d, want %d; stderr: %s", got.code, code, got.stderr)
+		t.Errorf("exit code %d, want %d; stderr: %s", got.code, code, got.stderr)
 	}
 	for _, w := range words {
 		if !strings.Contains(got.stderr, w) {
-			t.Errorf("stderr lacks %q:\n%s", w, got.stderr)
+			t.Errorf("stderr does not contain %q:\n%s", w, got.stderr)
 		}
 	}
 	if len(words) == 0 && got.stderr != "" {
@@ -260,7 +260,7 @@ func readProfile(t *testing.T, path string) *profile.Profile {
 	}
 	left, err := filepath.Glob(filepath.Join(filepath.Dir(path), ".*.part"))
 	if err != nil || len(left) > 0 {
-		t.Errorf("files left: %v (%v)", left, err)
+		t.Errorf("temporary files remain: %v (%v)", left, err)
 	}
 	return p
 }
@@ -271,7 +271,7 @@ func TestTruncatedKeepsPart(t *testing.T) {
 	expect(t, stackglass("analyze", "cut.lz4", "-o", "cut.sgp"), exitInput, "cut off")
 	p := readProfile(t, "cut.sgp")
 	if !p.State.Partial || !strings.Contains(p.State.Reason, "cut off") || p.Totals.AllReferences() == 0 {
-		t.Errorf("state %+v after %d references", p.State, p.Totals.AllReferences())
+		t.Errorf("state %+v after %d references, want a partial profile", p.State, p.Totals.AllReferences())
 	}
 	// Every answer from the partial profile contains the warning.
 	got := stackglass("curve", "cut.sgp", "--format", "json")
@@ -303,8 +303,8 @@ func TestSameProfileFromAnyInput(t *testing.T) {
 			t.Errorf("%s differs from a.sgp (%v)", name, err)
 		}
 	}
-	// The answers from the profile are the same as from the trace, even when it is read from standard
-	// input.
+	// The answers from the profile equal the answers from the trace, even if the profile is read
+	// from standard input.
 	fromTrace := stackglass("curve", "other-name.bin", "--format", "csv")
 	fromProfile := askWith(string(a), "curve", "-", "--format", "csv")
 	if fromTrace.stdout != fromProfile.stdout || fromTrace.stdout == "" {
@@ -340,7 +340,7 @@ func TestAnalyzeSameNames(t *testing.T) {
 	must(os.Mkdir("out", 0o755))
 	expect(t, stackglass("analyze", "a.din", "a.din.lackey", "-o", "out"), exitUsage, "a.din and a.din.lackey", "out/a.sgp")
 	if kept, _ := os.ReadDir("out"); len(kept) != 0 {
-		t.Errorf("kept %v, want nothing", kept)
+		t.Errorf("the folder contains %v, want no files", kept)
 	}
 	expect(t, stackglass("analyze", "bad.din", "a.din", "-o", "out"), exitInput, "bad.din:2", "not analysed", "a.din")
 }
@@ -396,10 +396,10 @@ func TestPartialDoesNotReplaceComplete(t *testing.T) {
 		}
 	}
 	if after := readProfile(t, "a.sgp"); after.Digest() != before.Digest() || after.State.Partial {
-		t.Errorf("a.sgp is now %+v", after.State)
+		t.Errorf("a.sgp has changed, or is partial: %+v", after.State)
 	}
 	if !readProfile(t, "a.partial.sgp").State.Partial {
-		t.Error("a.partial.sgp is marked as complete")
+		t.Error("a.partial.sgp is marked as complete, want partial")
 	}
 	expect(t, stackglass("analyze", "cut.lz4", "-o", "other.sgp"), exitInput, "cut off")
 	readProfile(t, "other.sgp")
@@ -435,7 +435,7 @@ func TestInterruptKeepsPart(t *testing.T) {
 	ctx, interrupt := context.WithCancel(context.Background())
 	go func() {
 		<-stdin.waits
-		// Wait until the pass has begun. The position that it reaches does not matter.
+		// Wait until the pass has begun. The number of references that it has read does not matter.
 		time.Sleep(100 * time.Millisecond)
 		interrupt()
 	}()
@@ -479,7 +479,7 @@ func TestCharts(t *testing.T) {
 	for name, begin := range map[string]string{"c.svg": "<?xml", "h.svg": "<?xml", "c.png": "\x89PNG", "h.png": "\x89PNG"} {
 		content, err := os.ReadFile(name)
 		if err != nil || !bytes.HasPrefix(content, []byte(begin)) {
-			t.Errorf("%s begins with %.8q (%v)", name, content, err)
+			t.Errorf("%s begins with %.8q (%v), want the header of its format", name, content, err)
 		}
 	}
 	svg, err := os.ReadFile("c.svg")
@@ -497,10 +497,10 @@ func TestDemoWrites(t *testing.T) {
 	in(t, nil)
 	expect(t, stackglass("demo", "matmul-naive", "-o", "a.sgt"), exitOK)
 	if content, err := os.ReadFile("a.sgt"); err != nil || string(content) != demoBytes(t) {
-		t.Errorf("the written demo differs from the embedded one (%v)", err)
+		t.Errorf("the written demo differs from the embedded demo (%v)", err)
 	}
 	if got := stackglass("demo", "matmul-naive", "-o", "-"); got.stdout != demoBytes(t) {
-		t.Error("the printed demo differs from the embedded one")
+		t.Error("the printed demo differs from the embedded demo")
 	}
 }
 
@@ -541,7 +541,7 @@ func TestBudgetOperators(t *testing.T) {
 			want = exitBudget
 		}
 		if got := stackglass("what-if", "demo:matmul-naive", "--cache", "L1=2KiB,full", "--fail-if", text); got.code != want {
-			t.Errorf("%s: exit %d, want %d: %s", text, got.code, want, got.stderr)
+			t.Errorf("--fail-if %s: exit code %d, want %d: %s", text, got.code, want, got.stderr)
 		}
 	}
 }
@@ -563,7 +563,7 @@ func TestBudgetShowsEnoughDigits(t *testing.T) {
 	} {
 		b := budget{ops: c.ops, bound: c.bound}
 		if got := b.shown(c.value); got != c.want {
-			t.Errorf("%v %s %v is shown as %s, want %s", c.value, c.ops, c.bound, got, c.want)
+			t.Errorf("the condition %v %s %v shows the value as %s, want %s", c.value, c.ops, c.bound, got, c.want)
 		}
 	}
 }
@@ -574,20 +574,20 @@ func TestMergeable(t *testing.T) {
 	expect(t, stackglass("analyze", "demo:matmul-naive", "-o", "more.sgp", "--mergeable"), exitOK)
 	plain, more := readProfile(t, "plain.sgp"), readProfile(t, "more.sgp")
 	if plain.Segment != nil || more.Segment == nil {
-		t.Errorf("segments: %v without, %v with --mergeable", plain.Segment != nil, more.Segment != nil)
+		t.Errorf("the profile has a segment: %v without --mergeable, want false; %v with --mergeable, want true", plain.Segment != nil, more.Segment != nil)
 	}
 	if plain.Digest() != more.Digest() {
 		t.Error("--mergeable changes the digest")
 	}
 	if got := stackglass("info", "more.sgp", "--format", "json"); !strings.Contains(got.stdout, `"mergeable": true`) || !strings.Contains(got.stdout, `"type": "profile"`) {
-		t.Errorf("info says %s", got.stdout)
+		t.Errorf("info prints %s, want a mergeable profile", got.stdout)
 	}
 }
 
 // TestServe requests the page from the running server, then interrupts the server.
 func TestServe(t *testing.T) {
 	if _, err := site.Dist(); err != nil {
-		t.Skip("left out:", err)
+		t.Skip("skipped:", err)
 	}
 	ctx, interrupt := context.WithCancel(t.Context())
 	defer interrupt()
@@ -620,7 +620,7 @@ func TestServe(t *testing.T) {
 	}
 }
 
-func TestServeUsesAnotherPort(t *testing.T) {
+func TestServeUsesFreePort(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -628,7 +628,7 @@ func TestServeUsesAnotherPort(t *testing.T) {
 	defer taken.Close()
 	address := taken.Addr().String()
 	if _, err := listen(address, false); exitCode(err) != exitUsage || !strings.Contains(err.Error(), "another program") {
-		t.Errorf("an explicit port that is in use: %v", err)
+		t.Errorf("listen on an explicit port that is in use: %v, want a usage error", err)
 	}
 	other, err := listen(address, true)
 	if err != nil {
@@ -659,18 +659,18 @@ func TestManualPageIsComplete(t *testing.T) {
 	for _, g := range groups {
 		for _, name := range g.verbs {
 			if !strings.Contains(page, "\n.SS \""+escaped(name)+"\"\n") {
-				t.Errorf("the page lacks the verb %s", name)
+				t.Errorf("the manual page does not contain the verb %s", name)
 			}
 			verb, _, _ := root.Find([]string{name})
 			verb.LocalFlags().VisitAll(func(f *pflag.Flag) {
 				if !f.Hidden && f.Name != "help" && !strings.Contains(page, escaped("--"+f.Name)) {
-					t.Errorf("the page lacks the option --%s of %s", f.Name, name)
+					t.Errorf("the manual page does not contain the option --%s of %s", f.Name, name)
 				}
 			})
 		}
 	}
 	if _, err := exec.LookPath("groff"); err != nil {
-		t.Skip("left out: reading the manual page; groff is not installed")
+		t.Skip("skipped reading the manual page: groff is not installed")
 	}
 	groff := exec.Command("groff", "-man", "-Tutf8", "-Kutf8", "-ww", "-z")
 	groff.Stdin = strings.NewReader(page)
@@ -679,8 +679,8 @@ func TestManualPageIsComplete(t *testing.T) {
 	}
 }
 
-// TestLeftOut checks that gem5 packets that are not references are counted, in every format.
-func TestLeftOut(t *testing.T) {
+// TestSkippedPackets checks that gem5 packets that are not references are counted, in every format.
+func TestSkippedPackets(t *testing.T) {
 	const header, read, response, writeback = "\x05\x0a\x01x\x18\x01", "\x08\x08\x05\x10\x01\x18\x40\x20\x08", "\x08\x08\x05\x10\x02\x18\x40\x20\x08", "\x08\x08\x05\x10\x07\x18\x40\x20\x08"
 	in(t, map[string]string{"a.trc": "gem5" + header + read + response + writeback + response})
 	const want = "3 packets that are not demand requests: 2 ReadResp, 1 WritebackDirty"

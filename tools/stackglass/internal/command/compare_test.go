@@ -152,7 +152,7 @@ func compareJSON(t *testing.T, on string, args []string) {
 
 func near(x, y float64) bool { return x-y < 0.002 && y-x < 0.002 }
 
-func TestCompareRefuses(t *testing.T) {
+func TestCompareRejects(t *testing.T) {
 	small := filepath.Join(t.TempDir(), "small.sgp")
 	if got := stackglass("analyze", "demo:array-list", "--lines", "16", "--analyses", "locality", "-o", small); got.code != 0 {
 		t.Fatal(got)
@@ -268,16 +268,16 @@ func TestCompareProfiles(t *testing.T) {
 	}
 }
 
-// TestCompareSetsIsComplete checks that both tables contain every cache shape.
-func TestCompareSetsIsComplete(t *testing.T) {
+// TestCompareSetsListsEveryCache checks that both tables contain every cache shape.
+func TestCompareSetsListsEveryCache(t *testing.T) {
 	got := stackglass(words(pair + "--on sets --format csv")...)
 	if rows := strings.Count(got.stdout, ",misses,"); got.code != 0 || rows != 17*32 || strings.Count(got.stdout, ",both,") != 2*rows {
 		t.Errorf("%d shapes, but some are not in both tables: %v", rows, got)
 	}
 }
 
-// TestParseAnyBound checks that a bound is parsed correctly for any name of the row.
-func TestParseAnyBound(t *testing.T) {
+// TestParseBounds checks that a bound is parsed correctly for any name of the row.
+func TestParseBounds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		row := rapid.StringMatching(`[a-z<>=.%/ ]*[a-z]`).Draw(t, "row")
 		want := bound{row: row, percent: rapid.Bool().Draw(t, "percent")}

@@ -16,8 +16,8 @@ import (
 	"github.com/stackglass/stackglass/tools/stackglass/internal/wholefile"
 )
 
-// convert returns the verb that writes a trace in another format. The verb's older names are fold,
-// which writes a loop-compressed trace, and unfold, which expands such a trace.
+// convert returns the verb that converts a trace to a different format. The verb's older names are
+// fold, which writes a loop-compressed trace, and unfold, which expands such a trace.
 func (a *app) convert() *cobra.Command {
 	var r *rewriting
 	var to string
@@ -26,7 +26,7 @@ func (a *app) convert() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "convert FILE -o OUT",
 		Aliases: []string{"fold", "unfold"},
-		Short:   "Write a trace, or a part of it, in another format",
+		Short:   "Convert a trace, or part of it, to a different format",
 		Args:    oneFile,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ending := strings.TrimPrefix(filepath.Ext(r.output), ".")
@@ -44,7 +44,7 @@ func (a *app) convert() *cobra.Command {
 				return usagef("--sample: convert writes all references; use --sample with analyze")
 			}
 			if window < 0 || window > 1<<20 {
-				return usagef("--window, want a number of nodes from 1 to 1048576")
+				return usagef("--window: want a number of nodes from 1 to 1048576")
 			}
 			return a.rewrite(r, args[0], pass.ConvertOptions{To: to, Window: window})
 		},
@@ -99,7 +99,7 @@ func writtenTo(verb, as, output, name string) error {
 	in, err := os.Stat(name)
 	out, none := os.Stat(output)
 	if err == nil && none == nil && os.SameFile(in, out) {
-		return usagef("-o ", output, ": is the trace itself, which would be overwritten; choose another name")
+		return usagef("-o ", output, " is the trace itself, which would be overwritten; choose a different name")
 	}
 	return nil
 }
@@ -111,7 +111,7 @@ func (a *app) convertOne(r *reading, name, output string, o pass.ConvertOptions)
 	}
 	defer in.Close()
 	if in.IsProfile {
-		return usagef(in.Name, ": is a profile, but ", r.cmd.Name(), " writes traces; give the trace from which the profile was made")
+		return usagef(in.Name, " is a profile, but ", r.cmd.Name(), " writes traces; give the trace from which the profile was made")
 	}
 	// Without a selection, every record of a loop-compressed trace is restored.
 	if in.IsFolded && o.To == "sgt" && r.changed(notUnfolding...) == "" {
@@ -177,7 +177,7 @@ func convertDoubts(name string, o pass.ConvertOptions, done *pass.Converted) (li
 		list = append(list, name+": the output covers only the readable part of the trace")
 	}
 	if done.References == 0 {
-		list = append(list, name+": no reference was written: the trace is empty, or contains no reference of the selected kinds, threads and part")
+		list = append(list, name+": no reference was written: the trace is empty, or contains no reference of the selected kinds and threads in the selected part")
 	}
 	if o.Part.Threads != nil && !done.From.Threads {
 		list = append(list, name+": threads were selected, but the trace has no thread numbers, so nothing was written")
@@ -254,7 +254,7 @@ func (a *app) unfolds(r *reading, name string) error {
 		if rows > loops.MostUnfolded {
 			hint = "; analyse the trace"
 		}
-		return usagef(in.Name, ": expands to ", text, ", but at most ", mostUnfoldedText, " can be written", hint, " without expanding it, for example: stackglass loops ", name)
+		return usagef(in.Name, " expands to ", text, ", but at most ", mostUnfoldedText, " can be written", hint, " without expanding it, for example: stackglass loops ", name)
 	}
 	return nil
 }

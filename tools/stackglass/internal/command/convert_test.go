@@ -21,7 +21,7 @@ func TestConvertedTracesGiveTheSameAnswers(t *testing.T) {
 			got := stackglass(append(strings.Fields("convert a.lz4 -o b --to "+to), strings.Fields(part)...)...)
 			expect(t, got, exitOK)
 			if again := stackglass("curve", "b", "--format", "csv", "--kinds", "all"); again.stdout != want.stdout || again.code != 0 {
-				t.Errorf("%s converted to %s has another curve: %s", part, to, again)
+				t.Errorf("%s converted to %s has a different curve: %s", part, to, again)
 			}
 		}
 	}
@@ -30,7 +30,7 @@ func TestConvertedTracesGiveTheSameAnswers(t *testing.T) {
 		want := stackglass(append(strings.Fields("curve a.lz4 --format csv"), strings.Fields(part)...)...)
 		expect(t, stackglass(append(strings.Fields("convert whole.sgt -o c.sgt"), strings.Fields(part)...)...), exitOK)
 		if got := stackglass("curve", "c.sgt", "--format", "csv", "--kinds", "all"); got.stdout != want.stdout {
-			t.Errorf("a part %q of a container has another curve: %s", part, got)
+			t.Errorf("part %q of a container has a different curve: %s", part, got)
 		}
 	}
 }
@@ -95,7 +95,7 @@ func TestConvertDamage(t *testing.T) {
 	for _, damaged := range []struct {
 		name, content, says string
 		check               string
-		info                int // exit code of info; it ignores damage inside a chunk
+		info                int // exit code of info, which ignores damage inside a chunk
 	}{
 		{"short.sgt", string(whole[:len(whole)-30]), "cut off", "short.sgt has 1 fault", exitInput},
 		{"killed.sgt", string(whole[:len(whole)*3/4]), "killed.sgt is cut short after", "killed.sgt is cut short after", exitInput},

@@ -19,8 +19,8 @@ import (
 
 // addGroups adds the options that group threads on cores.
 func addGroups(cmd *cobra.Command, r *reading) {
-	cmd.Flags().StringVar(&r.cores, "cores", "", "run these `GROUPS` of threads on one core each, for example 0,1/2,3 (default: each thread on its own core)")
-	cmd.Flags().StringVar(&r.domains, "domains", "", "let the cores of these `GROUPS` of threads share a cache, for example 0-3/4-7, in addition to the cache that all cores share")
+	cmd.Flags().StringVar(&r.cores, "cores", "", "run each of these `GROUPS` of threads on its own core, for example 0,1/2,3 (default: each thread on its own core)")
+	cmd.Flags().StringVar(&r.domains, "domains", "", "let the cores of each of these `GROUPS` of threads share a cache, for example 0-3/4-7, in addition to the cache that all cores share")
 }
 
 // addOneCore adds the option that puts all threads on one core.
@@ -46,7 +46,8 @@ func (r *reading) group(spec *analysis.Spec) (err error) {
 	return asUsage(err)
 }
 
-// aboutGroups returns warnings about threads in --cores and --domains that the trace lacks.
+// aboutGroups returns warnings about threads in --cores and --domains that the trace does not
+// contain.
 func (l *answerable) aboutGroups(r *reading) (doubts []string) {
 	var spec analysis.Spec
 	_ = r.group(&spec) // cannot fail, because the groups were checked before
@@ -62,9 +63,9 @@ func (l *answerable) aboutGroups(r *reading) (doubts []string) {
 // sharingCores returns the threads of each core, in the order in which the cores share the caches
 // of h, or nil if the analysis of o does not need them. The order is the same as in a simulation:
 // first the cores that --cores lists, then one core for each other thread, in the order in which
-// the threads first appear. This order is known only after the trace was read. A trace with more
-// threads than cores that share one cache is therefore read twice. Standard input cannot be read
-// twice, so --cores or --domains must list its threads.
+// the threads first appear. This order is known only after the trace was read. If the trace has
+// more threads than cores that share a cache, the trace is therefore read twice. Standard input
+// cannot be read twice, so --cores or --domains must list its threads.
 func (r *reading) sharingCores(h hierarchy.Hierarchy, in *pass.Input, o pass.Options) ([][]uint32, error) {
 	fewest := fewestSharers(h)
 	if fewest == 0 || r.domains != "" || !o.Spec.Runs(analysis.Sharing) || in.IsProfile || in.IsByfl {
@@ -148,8 +149,8 @@ func simulatedCores(groups [][]uint32, appeared []uint32) [][]uint32 {
 	return cores[:min(len(cores), simulate.MaxCores)]
 }
 
-// domainsOf returns the groups of threads that share a cache, for levels with caches that several
-// cores, but not all, share. It returns nil if an analysis cannot have a stack for each group.
+// domainsOf returns the groups of threads that share a cache, for levels whose caches are shared by
+// several, but not all, cores. The result is nil if an analysis cannot have a stack for each group.
 func domainsOf(h hierarchy.Hierarchy, cores [][]uint32) (domains [][]uint32) {
 	for _, c := range h.Levels {
 		for _, threads := range sharersOf(c, cores) {
@@ -165,8 +166,8 @@ func domainsOf(h hierarchy.Hierarchy, cores [][]uint32) (domains [][]uint32) {
 	return domains
 }
 
-// sharersOf returns the threads that share each cache of a level, in ascending order. It returns
-// nil if the caches are private, or all cores share one.
+// sharersOf returns the threads that share each cache of a level, in ascending order, or nil if the
+// caches are private or all cores share one cache.
 func sharersOf(c hierarchy.Cache, cores [][]uint32) (groups [][]uint32) {
 	if c.SharedBy <= 1 || uint64(c.SharedBy) >= uint64(len(cores)) {
 		return nil
@@ -177,8 +178,8 @@ func sharersOf(c hierarchy.Cache, cores [][]uint32) (groups [][]uint32) {
 	return groups
 }
 
-// sharersDoubts returns warnings that list the threads that share each cache, because they depend
-// on the order in which threads appear.
+// sharersDoubts returns warnings that list the threads that share each cache, because the grouping
+// depends on the order in which threads appear.
 func sharersDoubts(h hierarchy.Hierarchy, cores [][]uint32) (doubts []string) {
 	for _, c := range h.Levels {
 		groups := sharersOf(c, cores)

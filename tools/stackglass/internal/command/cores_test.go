@@ -43,7 +43,7 @@ func TestCoherentLevelEqualsSimulation(t *testing.T) {
 			for _, cache := range []string{"64,full", "512,full", "2KiB,full", "512,1", "1KiB,2", "2KiB,8", "4KiB,4"} {
 				for _, level := range levelsOf(t, "validate "+path+" --cache L1="+cache+" --format csv") {
 					if level["difference"] != "0" || level["method"] != "exact" {
-						t.Errorf("%s, %s: %v", path, cache, level)
+						t.Errorf("%s, cache %s: prediction and simulation differ: %v", path, cache, level)
 					}
 				}
 			}
@@ -131,7 +131,7 @@ func captured(t *testing.T, name string) (path string) {
 
 // Invalid questions about cores, and questions that the trace cannot answer, return an error or a
 // warning.
-func TestCoresRefused(t *testing.T) {
+func TestInvalidCoresRejected(t *testing.T) {
 	in(t, map[string]string{"a.din": "0 1000\n"})
 	for line, word := range map[string]string{
 		"simulate a.din --cache L1=1KiB,4 --protocol moesi":        "want mesi, msi or none",
@@ -146,7 +146,7 @@ func TestCoresRefused(t *testing.T) {
 	expect(t, stackglass(words("simulate a.din --cache L1=1KiB,4 --cores 0/1")...), exitOK, "does not say which thread")
 }
 
-func TestSharesAndGroupsRefused(t *testing.T) {
+func TestInvalidSharesAndGroupsRejected(t *testing.T) {
 	for line, word := range map[string]string{
 		"what-if " + kernels + "stencil.sgt --cache L1=512,2 --share 1=256":                  "a cache that several cores share",
 		"what-if " + kernels + "stencil.sgt --cache L1=512,2,shared=all --share 9=256":       "a thread of the trace",
@@ -201,7 +201,7 @@ func TestGroupsOfCoresThatShare(t *testing.T) {
 			predicted, simulated = predicted[:1], simulated[:1]
 		}
 		if !slices.Equal(predicted, simulated) {
-			t.Errorf("%s: %s misses, simulated %s", caches, predicted, simulated)
+			t.Errorf("%s: %s misses, want the simulated %s", caches, predicted, simulated)
 		}
 	}
 	for _, line := range []string{
@@ -249,9 +249,9 @@ func TestAbsentThreads(t *testing.T) {
 	}
 }
 
-// TestThreadsOfAbsentCores checks that a core is reserved for threads that never appear, so that
-// fewer cores are left for others. Each such thread causes a warning.
-func TestThreadsOfAbsentCores(t *testing.T) {
+// TestAbsentThreadsReserveCores checks that a core is reserved for threads that never appear, so
+// that fewer cores are left for others. Each absent thread causes a warning.
+func TestAbsentThreadsReserveCores(t *testing.T) {
 	for threads, folded := range map[int]bool{63: false, 64: true} {
 		text := "addr,rw,size,tid\n"
 		for thread := range threads {
@@ -269,7 +269,7 @@ func TestThreadsOfAbsentCores(t *testing.T) {
 // TestCachesOfManyThreads checks that lines that a thread wrote are looked up in its own core's
 // cache, even if threads are merged, and that a warning names the merged threads.
 func TestCachesOfManyThreads(t *testing.T) {
-	const threads = 70 // six threads, including thread 0, share the first cores with others
+	const threads = 70 // six threads, including thread 0, share the first cores with other threads
 	text := "addr,rw,size,tid\n"
 	for _, kind := range []string{"w", "r"} {
 		for i := range threads {
@@ -298,7 +298,7 @@ func TestCachesOfManyThreads(t *testing.T) {
 	said := strings.Join(answer.Warnings, "\n")
 	for _, words := range []string{"more than 64 threads; the 7 threads that appear last count as one thread", "70 threads run on 64 cores"} {
 		if !strings.Contains(said, words) {
-			t.Errorf("warnings %q lack %q", said, words)
+			t.Errorf("warnings %q, want %q among them", said, words)
 		}
 	}
 }
@@ -321,19 +321,19 @@ func TestCommunicationBySite(t *testing.T) {
 			got += number(row["events"])
 			key := fmt.Sprint(row["producer"], row["producer_line"], row["consumer"], row["consumer_line"], row["consumer_kind"], row["object"], " ", row["from"], " ", row["to"])
 			if known[key] || row["from"] == row["to"] {
-				t.Errorf("%s: twice: %v", file, row)
+				t.Errorf("%s: repeated row: %v", file, row)
 			}
 			known[key] = true
 		}
 		if got != want {
-			t.Errorf("%s: %d events by site, %d by flow", file, got, want)
+			t.Errorf("%s: %d events by site, want %d as by flow", file, got, want)
 		}
 		_, table, _ := strings.Cut(stackglass(words(line)...).stdout, "Values that one thread wrote and another thread used")
 		table, _, _ = strings.Cut(table, "\n\n")
 		lines := strings.Split(table, "\n")
 		for i, text := range lines {
 			if slices.Contains(lines[:i], text) {
-				t.Errorf("%s: twice: %s", file, text)
+				t.Errorf("%s: repeated row: %s", file, text)
 			}
 		}
 	}
@@ -347,7 +347,7 @@ func TestCommunicationIsDetected(t *testing.T) {
 		in(t, map[string]string{"a.csv": text})
 		got := stackglass("analyze", "a.csv", "-o", "a.sgp")
 		if said := strings.Contains(got.stderr, "--analyses sharing,communication"); got.code != exitOK || said != missed {
-			t.Errorf("%d references of one thread: advice %v, want %v: %s", rows, said, missed, got)
+			t.Errorf("trace with %d references of one thread: analyze prints advice: %v, want %v: %s", rows, said, missed, got)
 		}
 		if got := stackglass("communication", "a.sgp"); (got.code == exitOK) == missed {
 			t.Error(got)
@@ -367,8 +367,8 @@ func TestCommunicationIsDetected(t *testing.T) {
 	}
 }
 
-// Cores that share a cache need not have consecutive numbers. Rows list these cores, and the
-// effective share refers to the cache that they share.
+// Cores that share a cache need not have consecutive numbers. The rows list the cores that share a
+// cache, and the effective share refers to this cache.
 func TestDomainsOfDistantCores(t *testing.T) {
 	got := stackglass(words("threads " + kernels + "histogram.sgt --cache L2=2KiB,full,shared=2 --domains 1,3/2,4 --by domain --format csv")...)
 	want := "level,cores,core,threads,accesses,misses,alone_misses,share_bytes\n" +

@@ -12,7 +12,7 @@ import (
 // TestCountsOfACompiledProgram traces a matrix multiplication compiled at -O0,
 // where the expected counts can be derived from the source.
 func TestCountsOfACompiledProgram(t *testing.T) {
-	sizes := []int{1, 2, 17} // the first compiler is tested with all sizes, the others only with the last size
+	sizes := []int{1, 2, 17} // the first compiler is tested with all sizes, and all other compilers only with the last size
 	for _, compiler := range []string{"clang-19", "clang-14", "clang"} {
 		if _, err := exec.LookPath(compiler); err != nil {
 			continue
@@ -61,7 +61,7 @@ func checkMultiply(t *testing.T, compiler string, n int) {
 		"unique_bytes":         3*8*cells + 4*4, // the matrices, i, j, k and main's result
 	} {
 		if got.sums[counter] != want {
-			t.Errorf("%s: %d, want %d", counter, got.sums[counter], want)
+			t.Errorf("counter %s = %d, want %d", counter, got.sums[counter], want)
 		}
 	}
 	if f := got.functions["multiply"]; f.Invocations != 1 || f.Flops != 2*products || f.UniqueBytes != 3*8*cells+3*4 {

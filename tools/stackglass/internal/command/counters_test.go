@@ -91,7 +91,7 @@ func TestEveryColumnSorts(t *testing.T) {
 		for _, column := range table.Columns {
 			got := stackglass("counters", "testdata/multiply.sgp", "--by", string(by), "--sort", column.Key, "--format", "csv")
 			if got.code != 0 || strings.Count(got.stdout, "\n") < 3 {
-				t.Errorf("by %s, sorted by %s: %s", by, column.Key, got)
+				t.Errorf("counters by %s, sorted by %s: want rows, got %s", by, column.Key, got)
 			}
 		}
 	}
@@ -111,10 +111,10 @@ func TestCountersOfReferences(t *testing.T) {
 	calls, set := sum.Sets()
 	if sum[profile.Loads] != 2 || sum[profile.BytesLoaded] != 12 || sum[profile.Stores] != 2 || sum[profile.BytesStored] != 204 ||
 		calls != 1 || set != 50 || c.UniqueBytes != 8+200+50 {
-		t.Errorf("%v, %d unique bytes", sum, c.UniqueBytes)
+		t.Errorf("counters %v, %d unique bytes: not as expected", sum, c.UniqueBytes)
 	}
 	loads, stores := c.Tallied(profile.LoadTypes), c.Tallied(profile.StoreTypes)
 	if len(loads) != 2 || loads[1].Size != 8 || len(stores) != 2 || stores[0].Bytes != 200 {
-		t.Errorf("by size: %+v and %+v", loads, stores)
+		t.Errorf("loads by size %+v and stores by size %+v: not as expected", loads, stores)
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// corpus is a folder of programs with a planted problem. Compiled with -DFIXED, they do not have
+// corpus is a folder of programs with a planted problem. Programs compiled with -DFIXED do not have
 // the problem.
 const corpus = "../../../diagnose/corpus"
 
@@ -44,9 +44,9 @@ func diagnose(t *testing.T, trace string) (d diagnosed) {
 	return d
 }
 
-// most returns the largest saving of all findings, or infinity if they are not sorted by their
-// savings.
-func (d *diagnosed) most() (share float64) {
+// largestSaving returns the largest saving of all findings, or infinity if the findings are not
+// sorted by their savings.
+func (d *diagnosed) largestSaving() (share float64) {
 	for i, f := range d.Findings {
 		if i > 0 && f.SavedCycles > d.Findings[i-1].SavedCycles {
 			return math.Inf(1)
@@ -62,8 +62,8 @@ var compiled = regexp.MustCompile(`options: (.+)`)
 
 var planted = regexp.MustCompile(`planted: ([a-z-]+)`)
 
-// threaded matches programs with threads. Such programs are recorded again, at most twice, if the
-// findings are not as expected.
+// threaded matches programs with threads. A program with threads is recorded again, at most twice,
+// if the findings are not as expected.
 var threaded = regexp.MustCompile(`omp parallel|std::thread|pthread_create`)
 
 // TestCorpus checks that the planted problem is the first finding. In fixed programs, and in
@@ -99,8 +99,8 @@ func TestCorpus(t *testing.T) {
 			t.Chdir(t.TempDir())
 			bad := diagnose(t, traced(t, path, string(source), false))
 			if kind == "" {
-				if bad.most() > 0.1 {
-					t.Errorf("program without a problem: %+v", bad.Findings)
+				if bad.largestSaving() > 0.1 {
+					t.Errorf("program without a problem: findings %+v, want none that saves more than 10 %%", bad.Findings)
 				}
 				rows = append(rows, fmt.Sprintf("| %s | none | %s | | | |", name, first(bad)))
 				return
@@ -109,7 +109,7 @@ func TestCorpus(t *testing.T) {
 			right := func() bool {
 				return len(bad.Findings) > 0 && bad.Findings[0].Kind == kind && max(line-bad.Findings[0].Line, bad.Findings[0].Line-line) <= 2
 			}
-			quiet := func() bool { return fixed.most() <= 0.1 }
+			quiet := func() bool { return fixed.largestSaving() <= 0.1 }
 			// On a busy machine, threads may run one after the other, which changes the findings.
 			for again := 0; again < 2 && !all && threaded.Match(source) && !(right() && quiet()); again++ {
 				bad, fixed = diagnose(t, traced(t, path, string(source), false)), diagnose(t, traced(t, path, string(source), true))
@@ -125,12 +125,12 @@ func TestCorpus(t *testing.T) {
 					}
 				}
 			} else {
-				t.Errorf("want %s at line %d first: %+v", kind, line, bad.Findings)
+				t.Errorf("want the finding %s at line %d first, got %+v", kind, line, bad.Findings)
 			}
 			if quiet() {
 				silent++
 			} else {
-				t.Errorf("fixed program: %+v", fixed.Findings)
+				t.Errorf("fixed program: findings %+v, want none that saves more than 10 %%", fixed.Findings)
 			}
 			rows = append(rows, fmt.Sprintf("| %s | %s, line %d | %s | %.0f %% | %t | %s |", name, kind, line, first(bad), 100*saved, right(), first(fixed)))
 		})
@@ -168,7 +168,7 @@ func traced(t *testing.T, path, source string, fixed bool) string {
 	t.Helper()
 	compiler := map[string]string{".c": "clang-19", ".cpp": "clang++-19", ".f90": "flang-new-19"}[filepath.Ext(path)]
 	if _, err := exec.LookPath(compiler); err != nil {
-		t.Skip("left out: " + compiler + " is not installed")
+		t.Skip("skipped: " + compiler + " is not installed")
 	}
 	program := "bad"
 	args := []string{"cc", "--", compiler, "-g", path}

@@ -15,7 +15,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// dineroRun is a run of DineroIV, if it is installed.
+// dineroRun is a run of DineroIV, if DineroIV is installed.
 type dineroRun struct {
 	cmd   *exec.Cmd
 	to    *bufio.Writer

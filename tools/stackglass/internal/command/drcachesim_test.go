@@ -14,9 +14,9 @@ import (
 var comparedPath = filepath.FromSlash("../../../../core/simulate/DRCACHESIM.md")
 
 // TestDrCacheSim compares the expected results of DynamoRIO's tests of caches, TLBs and reuse
-// distances with this program's, and checks the table of all of them. It covers the tests whose traces
-// DynamoRIO's repository contains as files that do not need DynamoRIO to decode them. The traces must
-// be in the folder dynamorio of the external data.
+// distances with the results of this program, and checks the table of all results. It covers the
+// tests whose traces are stored in DynamoRIO's repository in a form that can be decoded without
+// DynamoRIO. The traces must be in the folder dynamorio of the external data.
 func TestDrCacheSim(t *testing.T) {
 	dir := dataFile(t, "dynamorio")
 	machine := filepath.Join(t.TempDir(), "drcachesim.txt")
@@ -65,7 +65,7 @@ type compared struct {
 
 func (c *compared) add(test, what string, want, got int) {
 	if got != want {
-		c.t.Errorf("%s, %s: %d, want %d", test, what, got, want)
+		c.t.Errorf("%s: %s = %d, want %d", test, what, got, want)
 	}
 	c.row(test, what, want, got)
 }
@@ -112,7 +112,7 @@ SRRIP.
 | unit tests of a custom prefetcher | The prefetcher is a program. |
 `
 
-// check compares the table in the repository with the rows, or writes it.
+// check compares the table in the repository with the rows, or writes the table if -update is set.
 func (c *compared) check() {
 	text := comparedHead + strings.Join(c.rows, "\n") + "\n" + comparedTail
 	if *update {
@@ -143,7 +143,8 @@ func simulatedBy(t *testing.T, path, machine string, more ...string) simulatedAn
 	return a
 }
 
-// number returns a cell of the row of a level or, after the number of a core and a blank, of a core's level.
+// number returns a cell of a table. where is the name of a level, or the number of a core, a blank
+// and the name of a level.
 func (a simulatedAnswer) number(table, where, column string) int {
 	a.t.Helper()
 	var rows []map[string]any
@@ -159,7 +160,7 @@ func (a simulatedAnswer) number(table, where, column string) int {
 			return int(n)
 		}
 	}
-	a.t.Fatalf("no %s of %s in the table %s", column, where, table)
+	a.t.Fatalf("no column %s in the row %s of the table %s", column, where, table)
 	return 0
 }
 
@@ -181,7 +182,7 @@ func startsOnly(t *testing.T, path string) string {
 		}
 	}
 	if size < 0 {
-		t.Fatalf("no column of sizes in %q", rows[0])
+		t.Fatalf("columns %q, want a column of sizes", rows[0])
 	}
 	for _, row := range rows[1:] {
 		row[size] = "1"

@@ -139,7 +139,7 @@ func (e *exporting) ofSites() bool {
 	return slices.Contains([]string{"pprof", "callgrind", "folded", "speedscope"}, e.to)
 }
 
-// sayWeight prints which misses the file counts, unless the options specify them.
+// sayWeight prints which misses the file counts, unless the options specify these misses.
 func (e *exporting) sayWeight(a *app) {
 	if !e.usual {
 		return
@@ -147,7 +147,7 @@ func (e *exporting) sayWeight(a *app) {
 	caches := e.h.Levels[0].String()
 	switch {
 	case e.to == "folded" && e.event == "":
-		a.warn("the stacks count the misses in " + caches + "; use --cache to choose other caches, and --event to choose another event")
+		a.warn("the stacks count the misses in " + caches + "; use --cache to choose other caches, and --event to choose a different event")
 	case e.to != "folded":
 		a.warn("the file contains the misses in " + caches + "; use --cache to choose other caches")
 	}
@@ -167,7 +167,7 @@ func (e *exporting) check(cmd *cobra.Command, name string) (err error) {
 	}
 	if in, err := os.Stat(name); err == nil {
 		if out, err := os.Stat(e.output); err == nil && os.SameFile(in, out) {
-			return usagef("-o ", e.output, ": is the input file itself, which would be overwritten; choose another name")
+			return usagef("-o ", e.output, " is the input file itself, which would be overwritten; choose a different name")
 		}
 	}
 	if e.given() {

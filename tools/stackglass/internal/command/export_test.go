@@ -57,7 +57,7 @@ func TestExportedTables(t *testing.T) {
 		}
 	}
 	if len(files)+2 != len(all) { // schema and warnings are not tables
-		t.Errorf("%d files, but JSON has %d keys", len(files), len(all))
+		t.Errorf("%d CSV files and %d JSON keys, want 2 more keys than files", len(files), len(all))
 	}
 	for file, verb := range map[string]string{
 		"histogram_32": "histogram demo:matmul-naive --line 32", "levels": "what-if demo:matmul-naive" + caches,
@@ -89,7 +89,7 @@ func TestExportedReport(t *testing.T) {
 		"<h1>demo:matmul-naive</h1>", "33,920", "L2, 8 KiB: 6.54 %", "every level is predicted as if it saw all accesses", "Instruction mix", "Source lines", "<td>matmul-naive.c</td>", "by sets and ways", "</html>",
 	} {
 		if !strings.Contains(string(content), want) {
-			t.Errorf("the report lacks %q", want)
+			t.Errorf("the report does not contain %q", want)
 		}
 	}
 }
@@ -203,7 +203,7 @@ func keptProfile(t *testing.T, demo string) string {
 	return path
 }
 
-// readBack runs a tool on an export and returns its output. It skips the test if the tool is not
+// readBack runs a tool on an export and returns its output, or skips the test if the tool is not
 // installed.
 func readBack(t *testing.T, file, form string, args ...string) string {
 	t.Helper()
@@ -238,12 +238,12 @@ func sameCounts(t *testing.T, of string, got map[string][]float64, want map[stri
 				have = got[place][i]
 			}
 			if off := have - counts[i]; off > 3 || off < -3 || counts[i] == math.Trunc(counts[i]) && i != 2 && off != 0 {
-				t.Errorf("%s: %s of %s are %v, want %v", of, exportedEvents[i], place, have, counts[i])
+				t.Errorf("%s: %s of line %s = %v, want %v", of, exportedEvents[i], place, have, counts[i])
 			}
 		}
 	}
 	if len(got) != len(want) {
-		t.Errorf("%s: %d places, want %d: %v", of, len(got), len(want), got)
+		t.Errorf("%s: %d source lines, want %d: %v", of, len(got), len(want), got)
 	}
 }
 
@@ -324,7 +324,7 @@ func TestFoldedAddsUpToWhatIf(t *testing.T) {
 			sum += n
 		}
 		if want, err := strconv.ParseFloat(levels[level], 64); err != nil || float64(sum) != math.Round(want) {
-			t.Errorf("%s: stacks add up to %d, want %v, %v", level, sum, want, err)
+			t.Errorf("%s: the misses of all stacks add up to %d, want %v (%v)", level, sum, want, err)
 		}
 	}
 }
@@ -351,11 +351,11 @@ func TestExportCompresses(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got, err := io.ReadAll(z); err != nil || string(got) != string(want) {
-		t.Errorf("decompressed: %d bytes, %v, want %d", len(got), err, len(want))
+		t.Errorf("the decompressed export has %d bytes (%v), want %d equal bytes", len(got), err, len(want))
 	}
 }
 
-func TestExportRefuses(t *testing.T) {
+func TestExportRejects(t *testing.T) {
 	folder := t.TempDir()
 	kept := filepath.Join(folder, "kept.sgp")
 	if got := stackglass("analyze", "demo:array-list", "-o", kept); got.code != 0 {
@@ -380,7 +380,7 @@ func TestExportRefuses(t *testing.T) {
 		"export demo:array-list --to html -o " + filepath.Join(folder, "none", "a.html"): "does not exist",
 	} {
 		if got := stackglass(words(line)...); got.code != exitUsage || got.stdout != "" || !strings.Contains(got.stderr, want) {
-			t.Errorf("%s: want %q and exit 2, got %v", line, want, got)
+			t.Errorf("%s: want %q and exit code 2, got %v", line, want, got)
 		}
 	}
 }
@@ -422,7 +422,7 @@ func TestFolderOfOneExport(t *testing.T) {
 	expect(t, stackglass(words("export demo:matmul-naive --to csv -o tables")...), exitOK)
 	for name, want := range map[string]bool{"curve_64.csv": true, "notes.csv": true, "curve_32.csv": false, "levels.csv": false, "objects.csv": false} {
 		if _, err := os.Stat(filepath.Join("tables", name)); (err == nil) != want {
-			t.Errorf("%s: %v, want it to exist: %v", name, err, want)
+			t.Errorf("%s: %v, want the file to exist: %v", name, err, want)
 		}
 	}
 	if about, err = os.ReadFile(filepath.Join("tables", "input.csv")); err != nil || !strings.Contains(string(about), "file,demo:matmul-naive\n") {

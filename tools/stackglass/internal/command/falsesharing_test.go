@@ -33,7 +33,7 @@ func falseRows(t *testing.T, trace string) (rows []falseRow) {
 func TestFalseSharingIsRanked(t *testing.T) {
 	rows := falseRows(t, "tally.sgt")
 	if len(rows) != 2 || rows[0].Object != "tally" || rows[1].Object != "field" {
-		t.Fatalf("%+v, want tally, then field, and nothing else", rows)
+		t.Fatalf("false sharing %+v, want tally, then field, and no other data", rows)
 	}
 	if f := rows[0]; f.Severity != "in this run" || f.Lines != 1 || f.Threads < 3 || f.PingPongs == 0 || f.Moves < 1000 || !strings.Contains(f.Fix, "alignas(64)") {
 		t.Errorf("%+v", f)
@@ -42,7 +42,7 @@ func TestFalseSharingIsRanked(t *testing.T) {
 		t.Errorf("%+v", f)
 	}
 	if rows := falseRows(t, "tally-padded.sgt"); len(rows) != 1 || rows[0].Object != "field" {
-		t.Errorf("padded: %+v, want only the partitioned grid", rows)
+		t.Errorf("false sharing with padding: %+v, want only field", rows)
 	}
 }
 
@@ -51,7 +51,7 @@ func TestFalseSharingIsRanked(t *testing.T) {
 func TestFalseSharingWithoutOverlap(t *testing.T) {
 	rows := falseRows(t, "counters.sgt")
 	if len(rows) != 1 || rows[0].Object != "counter" || rows[0].Severity != "possible" || rows[0].Threads != 4 || rows[0].PingPongs != 0 || rows[0].Moves != 40_000 {
-		t.Errorf("%+v, want 40,000 possible moves of one line of counter", rows)
+		t.Errorf("false sharing %+v, want 40,000 possible moves of one line of counter", rows)
 	}
 	expect(t, stackglass("communication", filepath.Join("testdata", "counters.sgt")), exitOK, "")
 	if got := stackglass("communication", filepath.Join("testdata", "counters.sgt"), "--false-sharing"); !strings.Contains(got.stdout, "Possible false sharing in counter: 4 threads write different words of the same line") ||

@@ -61,8 +61,8 @@ func contentOf(content []byte) func(io.Writer) error {
 }
 
 // keep writes the profile of a pass to out, the file that was created for path, and returns the
-// path of the profile. A partial profile does not replace a complete one, but is written to a path
-// that ends in .partial.sgp.
+// path of the profile. A partial profile does not replace a complete profile, but is written to a
+// path that ends in .partial.sgp.
 func (a *app) keep(l *answerable, out *wholefile.File, path string) (string, error) {
 	if l.Stopped != nil && isCompleteProfile(path) {
 		out.Discard()
@@ -131,8 +131,8 @@ func besideWhole(path string) string {
 // aboutTables is the name of the table that describes the other tables in its folder.
 const aboutTables = "input"
 
-// saveTables writes each table to a separate file in a folder. It removes the table that describes
-// the other tables first and writes it last, so a folder that contains this table is complete.
+// saveTables writes each table to a separate file in a folder. The table that describes the other
+// tables is removed first and written last, so a folder that contains this table is complete.
 func (e *exporting) saveTables(x *export.Export, folder string) error {
 	tables, warnings := x.Tables()
 	if !x.Run.Wanted() {
@@ -239,7 +239,7 @@ func (c *checkpoints) end(a *app, l *answerable, err error) error {
 	defer c.release()
 	switch {
 	case l == nil: // the pass has no result
-	case err != nil && !over(err):
+	case err != nil && !readToEnd(err):
 		if l.Unsaved != nil {
 			a.warn(l.name + ": the last checkpoint could not be saved in " + c.dir + ": " + reason(l.Unsaved))
 		}
@@ -262,9 +262,9 @@ func (c *checkpoints) end(a *app, l *answerable, err error) error {
 	return err
 }
 
-// over reports whether a pass that ended with err has read everything that is readable in its
+// readToEnd reports whether a pass that ended with err has read everything that is readable in its
 // trace.
-func over(err error) bool { return is[*trace.DamageError](err) || trace.IsSyntax(err) }
+func readToEnd(err error) bool { return is[*trace.DamageError](err) || trace.IsSyntax(err) }
 
 // reason returns the text of an error without its path, and without the full stop at the end of
 // Windows' texts.

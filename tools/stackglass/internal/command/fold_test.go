@@ -34,8 +34,8 @@ func digestIn(t *testing.T, answer string) string {
 	return rest[:64]
 }
 
-// A trace that was loop-compressed and expanded has the same profile as before, and both forms have
-// the same loops.
+// TestFoldAndUnfold checks that a trace that was loop-compressed and expanded has the same profile
+// as before, and that both forms have the same loops.
 func TestFoldAndUnfold(t *testing.T) {
 	dir := t.TempDir()
 	for _, demo := range []string{"matmul-naive", "array-list", "openmp-stencil", "ring"} {
@@ -48,7 +48,7 @@ func TestFoldAndUnfold(t *testing.T) {
 		if got := digestIn(t, wants(t, "analyze", unfolded, "--format", "json", "--analyses", "loops")); got != want {
 			t.Errorf("%s: the expanded trace has the digest %s, want %s", demo, got, want)
 		}
-		// Selected references keep their program.
+		// If only some references are converted, the trace keeps its program.
 		some := filepath.Join(dir, "some.sgt")
 		wants(t, "convert", folded, "-o", some, "--kinds", "load")
 		wants(t, "info", some, "--verify")
@@ -58,23 +58,23 @@ func TestFoldAndUnfold(t *testing.T) {
 		}
 		a, b := wants(t, "loops", "demo:"+demo, "--arrays", "--cache", "L1=2KiB,8", "--format", "json"), wants(t, "loops", folded, "--arrays", "--cache", "L1=2KiB,8", "--format", "json")
 		if _, a, _ = strings.Cut(a, `"loops":`); !strings.HasSuffix(b, a) {
-			t.Errorf("%s: loops of the folded trace are\n%s\nwant\n%s", demo, b, a)
+			t.Errorf("%s: loops of the loop-compressed trace are\n%s\nwant\n%s", demo, b, a)
 		}
 	}
 	if got := stackglass("fold", filepath.Join(dir, "ring.sgt"), "-o", filepath.Join(dir, "part.sgl"), "--limit", "1001"); got.code != 0 {
 		t.Fatal(got)
 	}
 	if got := stackglass("convert", filepath.Join(dir, "part.sgl"), "-o", filepath.Join(dir, "part.sgt")); got.code == 0 || !strings.Contains(got.stderr, "--kinds all") {
-		t.Errorf("part that ends within a block: %s", got)
+		t.Errorf("convert a part that ends within a block: %s, want an error", got)
 	}
 	if got := stackglass("convert", filepath.Join(dir, "part.sgl"), "-o", filepath.Join(dir, "part.sgt"), "--kinds", "all"); got.code != 0 || !strings.Contains(got.stdout, "1,001") {
-		t.Errorf("converted: %s", got)
+		t.Errorf("convert --kinds all: %s, want 1,001 references", got)
 	}
 }
 
 // A small file that represents more references than fit on a disk is not expanded, but its loops
 // are listed.
-func TestUnfoldRefuses(t *testing.T) {
+func TestUnfoldRejects(t *testing.T) {
 	dir := t.TempDir()
 	for name, c := range map[string]struct {
 		trips uint64
@@ -106,7 +106,7 @@ func TestUnfoldRefuses(t *testing.T) {
 			t.Errorf("%s: loops: %s", name, got)
 		}
 		if got := stackglass("unfold", path, "-o", out, "--limit", "1000"); name == "2^45" && (got.code != 0 || !strings.Contains(got.stdout, "1,000")) {
-			t.Errorf("%s: with --limit: %s", name, got)
+			t.Errorf("%s: unfold --limit 1000: %s, want 1,000 references", name, got)
 		}
 	}
 }

@@ -15,7 +15,7 @@ import (
 var update = flag.Bool("update", false, "write the output of the command lines to testdata/golden")
 
 // golden lists command lines whose complete output is stored in testdata/golden, in a file named
-// after the command line. Most of them run on the embedded demos.
+// after the command line. Most command lines run on the embedded demos.
 var golden = []string{
 	"diagnose demo:false-sharing --format json",
 	"diagnose demo:matmul-naive --cache L1=2KiB,full --cache L2=10KiB,full",

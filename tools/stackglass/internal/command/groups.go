@@ -29,8 +29,8 @@ var groups = []struct {
 	{"Other", []string{"serve", "demo", "help", "completion"}},
 }
 
-// readingOptions lists the options for reading a trace. Most verbs have them, so the help lists
-// them last.
+// readingOptions lists the options for reading a trace. Most verbs have these options, so the help
+// lists them last.
 var readingOptions = []string{
 	"input-format", "kinds", "skip", "limit", "threads", "skip-bad", "strict", "sample", "sample-seed", "memory", "spill", "workers",
 }
@@ -108,8 +108,7 @@ func indented(text string) string {
 	return "  " + strings.ReplaceAll(strings.TrimSuffix(text, "\n"), "\n", "\n  ") + "\n"
 }
 
-// filled wraps the paragraphs of a text at a width. It leaves lines that begin with a blank
-// unchanged.
+// filled wraps the paragraphs of a text at a width. Lines that begin with a blank stay unchanged.
 func filled(text string, width int) string {
 	var out strings.Builder
 	column := 0
@@ -143,8 +142,8 @@ func filled(text string, width int) string {
 	return out.String()
 }
 
-// fit limits the tables of a document to the width of a terminal. It splits a table that is too
-// wide into several tables with the same rows and the same first column.
+// fit limits the tables of a document to the width of a terminal. A table that is too wide is split
+// into several tables with the same rows and the same first column.
 func fit(d *report.Document, width int) *report.Document {
 	narrow := *d
 	narrow.Tables, narrow.Prose = fitTables(d.Tables, width), fitTables(d.Prose, width)

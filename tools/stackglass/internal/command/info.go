@@ -199,8 +199,8 @@ func endOf(f *pass.Facts) report.Value {
 	return report.None()
 }
 
-// capturedFacts returns the facts that were recorded with the trace. If a name has several values,
-// the last one is used, but all values of arguments are joined.
+// capturedFacts returns the facts that were recorded with the trace. If a fact occurs several
+// times, its last value is used, except that all program arguments are joined.
 func capturedFacts(capture []trace.Fact) (facts []report.Fact) {
 	texts := map[string]string{}
 	var names []string

@@ -15,8 +15,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// presetNames returns the names of the presets. The options and help of every verb list them, so
-// the presets are parsed only once.
+// presetNames returns the names of the presets. The options and help of every verb list the
+// presets, so they are parsed only once.
 var presetNames = sync.OnceValue(func() (names []string) {
 	for _, h := range hierarchy.Presets() {
 		names = append(names, h.Name)
@@ -96,8 +96,8 @@ func givenLevels(caches []string) (h hierarchy.Hierarchy, err error) {
 }
 
 // readHierarchy parses a file in YAML or in one of the formats of package config. h.About lists the
-// settings that a [hierarchy.Hierarchy] cannot express. where is the option with which the user
-// named the file.
+// settings that a [hierarchy.Hierarchy] cannot express. The parameter where is the option with
+// which the user named the file.
 func readHierarchy(where, path string, text []byte) (h hierarchy.Hierarchy, err error) {
 	var notes []string
 	form := config.Recognise(text)
@@ -121,7 +121,7 @@ func namable(where string, h hierarchy.Hierarchy) error {
 	for _, c := range h.Levels {
 		if c.Name == "memory" || strings.ContainsAny(c.Name, ".<>") {
 			return usagef(where, ": a cache cannot be named ", strconv.Quote(c.Name),
-				": the name memory and the characters . < > have a special meaning in --fail-if; use another name, for example L1")
+				": the name memory and the characters . < > have a special meaning in --fail-if; use a different name, for example L1")
 		}
 	}
 	return nil
@@ -143,8 +143,8 @@ func readYAML(text []byte) (hierarchy.Hierarchy, error) {
 	return config.FromNode(node)
 }
 
-// fromYAML converts a YAML node. It rejects aliases, because a few bytes of aliases can expand to
-// gigabytes, and a hierarchy does not need them.
+// fromYAML converts a YAML node. Aliases are rejected, because a few bytes of aliases can expand to
+// gigabytes, and a hierarchy does not need aliases.
 func fromYAML(from *yaml.Node) (config.Node, error) {
 	to := config.Node{Line: from.Line, Text: from.Value}
 	switch from.Kind {

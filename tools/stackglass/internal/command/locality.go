@@ -27,7 +27,7 @@ func isLocality(verb string) bool {
 }
 
 // locality returns the verb for stack distances and for results that follow from them without a
-// hierarchy. It has the options of all verbs that it replaces, and runs one of them.
+// hierarchy. The verb has the options of all verbs that it replaces, and runs one of these verbs.
 func (a *app) locality() *cobra.Command {
 	var by string
 	verbs := map[string]*cobra.Command{}

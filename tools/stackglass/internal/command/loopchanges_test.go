@@ -99,9 +99,9 @@ func TestRebuiltPrograms(t *testing.T) {
 			was, is := simulated(t, "before.sgt", p.cache), simulated(t, "after.sgt", p.cache)
 			predicted := changesOf(t, append([]string{"loops", "before.sgt", "--format", "json", "--cache", p.cache}, strings.Fields(p.change)...)...)
 			if predicted != (tried{was, is}) || is >= was {
-				t.Errorf("%d misses, predicted to become %d; simulated %d and %d", predicted.Before, predicted.After, was, is)
+				t.Errorf("predicted misses: %d before and %d after the change; simulated: %d before and %d after", predicted.Before, predicted.After, was, is)
 			}
-			t.Logf("%d misses, %d after", predicted.Before, predicted.After)
+			t.Logf("%d misses before the change, %d after the change", predicted.Before, predicted.After)
 		})
 	}
 }

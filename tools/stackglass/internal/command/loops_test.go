@@ -33,11 +33,11 @@ func TestLoopMissesAddUp(t *testing.T) {
 			total, added := answer.Misses[len(answer.Misses)-1], sum(answer.Misses)
 			if n := strconv.FormatUint; n(total.Accesses, 10) != simulated["accesses"] || n(total.Misses, 10) != simulated["misses"] ||
 				added.Accesses != total.Accesses || added.Misses != total.Misses || total.Loop != "(total)" {
-				t.Errorf("%s, %s: %+v in all, %+v by loop, simulated %v", file, cache, total, added, simulated)
+				t.Errorf("%s, %s: total %+v, sum of all loops %+v, simulation %v: want equal misses", file, cache, total, added, simulated)
 			}
 			csv := levelsOf(t, "loops "+file+" --cache "+cache+" --format csv --share 20%")
 			if last := csv[len(csv)-1]; last["loop"] != "(total)" || last["misses"] != simulated["misses"] {
-				t.Errorf("%s, %s: csv ends with %v", file, cache, last)
+				t.Errorf("%s, %s: the last row of csv is %v, want the total", file, cache, last)
 			}
 		}
 	}

@@ -9,12 +9,12 @@ import (
 )
 
 // man returns the hidden verb that prints the manual page of the command in roff, for packages. The
-// verbs, options and texts are those of the help.
+// page contains the same verbs, options and texts as the help.
 func (a *app) man() *cobra.Command {
 	return &cobra.Command{
 		Use:    "man",
 		Short:  "Print the manual page in roff",
-		Args:   nothing,
+		Args:   noArguments,
 		Hidden: true,
 		RunE:   func(cmd *cobra.Command, _ []string) error { return a.write([]byte(manPage(cmd.Root()))) },
 	}

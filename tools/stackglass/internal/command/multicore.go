@@ -45,7 +45,7 @@ func (a *app) multicore(cmd *cobra.Command, o *asking) {
 	f := cmd.Flags()
 	f.StringVar(&m.at, "at", "", "predict a run with this `INPUT`, for example n=512, from runs with smaller inputs: n=64:FILE n=96:FILE …")
 	f.StringVar(&m.check, "check", "", "compare the prediction with a recorded run on the input given by --at; `FILE` is the single-threaded trace of this run")
-	f.StringVarP(&m.output, "output", "o", "", "write the profile of the synthesised threads to this `FILE`, for one number of cores")
+	f.StringVarP(&m.output, "output", "o", "", "write the profile of the synthesised threads to this `FILE` (only for one number of cores)")
 	f.StringVar(&m.analyses, "analyses", "default", "include this `LIST` of analyses in the profile, as in analyze")
 	m.ppt.flags(f)
 	completeFiles(cmd, "processor", pipeline.Processors())
@@ -160,7 +160,7 @@ func (a *app) predict(m *multicoreOptions, l *answerable, words answers.Multicor
 	}, nil
 }
 
-// predictOne predicts from the trace of one run. It reads the trace once for each number of cores.
+// predictOne predicts from the trace of one run, which is read once for each number of cores.
 func (a *app) predictOne(m *multicoreOptions, q predict.Question, name string) (*pass.Predicted, error) {
 	common, err := m.r.options(a, nil)
 	if err != nil {
@@ -208,10 +208,10 @@ func (a *app) rereadable(r *reading, name string) (*answerable, error) {
 type pptFiles struct{ blocks, shared, counts, bounds string }
 
 func (p *pptFiles) flags(f *pflag.FlagSet) {
-	f.StringVar(&p.blocks, "ppt-blocks", "", "for a trace of PPT: read the block table from this `FILE`, with lines BasicBlock: ID: (function, block)")
-	f.StringVar(&p.shared, "ppt-shared", "", "for a trace of PPT: read the shared addresses from this `FILE`, a shared_addresses.dat (default: the addresses in blocks of shared variables)")
-	f.StringVar(&p.counts, "ppt-counts", "", "for a trace of PPT: compare the trace with this `FILE`, a bb_counts.dat")
-	f.StringVar(&p.bounds, "ppt-bounds", "", "for a trace of PPT: compare the trace with this `FILE`, a min_max_addr.dat")
+	f.StringVar(&p.blocks, "ppt-blocks", "", "for a trace of PPT: read the block table from this `FILE`, whose lines have the form BasicBlock: ID: (function, block)")
+	f.StringVar(&p.shared, "ppt-shared", "", "for a trace of PPT: read the shared addresses from this `FILE` (shared_addresses.dat; default: the addresses in blocks of shared variables)")
+	f.StringVar(&p.counts, "ppt-counts", "", "for a trace of PPT: compare the trace with this `FILE` (bb_counts.dat)")
+	f.StringVar(&p.bounds, "ppt-bounds", "", "for a trace of PPT: compare the trace with this `FILE` (min_max_addr.dat)")
 }
 
 // read parses the files that the options name.

@@ -60,9 +60,9 @@ func TestPredictedProfile(t *testing.T) {
 	// misses.
 	got := stackglass("what-if", path, "--cache", "L1=8KiB,8", "--format", "csv")
 	if fields := strings.Split(strings.Split(got.stdout, "\n")[1], ","); fields[6] != misses {
-		t.Errorf("%s misses from the stacks, %s simulated", fields[6], misses)
+		t.Errorf("%s misses predicted from the coherent stacks, want the simulated %s", fields[6], misses)
 	}
 	if partial := stackglass("multicore", "testdata/team.sgt", "--cores", "4", "--hierarchy", "sasmm", "-o", "testdata/team.sgt"); partial.code != 2 {
-		t.Errorf("%v, want an error instead of an overwritten trace", partial)
+		t.Errorf("got %v, want an error, because the trace would be overwritten", partial)
 	}
 }

@@ -51,18 +51,18 @@ type reading struct {
 	previous bool
 
 	cores, domains string // groups of threads in the syntax of analysis.ParseGroups, or ""
-	// asked is the hierarchy of the question. The cores that share its caches are the domains of
-	// the analysis, unless the option domains is set.
+	// asked is the hierarchy of the question. Cores that share a cache of this hierarchy are a
+	// domain of the analysis, unless the option domains is set.
 	asked hierarchy.Hierarchy
 
 	checkpoints *checkpoints // nil if the verb has no checkpoints
-	// besides, if not nil, returns a consumer that receives the same batches as the analyses. Its
-	// argument returns the code in the trace.
+	// besides, if not nil, returns a consumer that receives the same batches as the analyses. The
+	// function program returns the code in the trace.
 	besides func(program func() *trace.Program) func(*trace.Batch) error
 }
 
-// traceOptions lists options that change how a trace is read. With a profile, these options are
-// errors.
+// traceOptions lists options that change how a trace is read. These options are errors if FILE is a
+// profile.
 var traceOptions = []string{
 	"input-format", "kinds", "skip", "limit", "threads", "skip-bad", "strict", "mergeable", "analyses",
 	"sample", "sample-seed", "utilisation", "previous", "sets", "cores", "domains", "spill",
@@ -84,10 +84,10 @@ func addOptions(cmd *cobra.Command, analyses bool) *reading {
 		f.Uint64Var(&r.limit, "limit", 0, "analyse at most `N` references (0: all references)")
 		f.UintSliceVar(&r.threads, "threads", nil, "analyse only the references of the threads in this `LIST`, for example 1,2")
 	}
-	f.Uint64Var(&r.skipBad, "skip-bad", 0, "tolerate `N` records that cannot be read")
-	f.BoolVar(&r.strict, "strict", false, "stop at the first chunk of a container that cannot be read, instead of skipping it")
+	f.Uint64Var(&r.skipBad, "skip-bad", 0, "tolerate up to `N` unreadable records")
+	f.BoolVar(&r.strict, "strict", false, "stop at the first unreadable chunk of a container, instead of skipping the chunk")
 	if analyses {
-		f.StringVar(&r.sample, "sample", "", "analyse only a `SAMPLE`, and estimate the rest: space=RATE or lines=COUNT of the lines, time=N (one access in N), onoff=ON/PERIOD references")
+		f.StringVar(&r.sample, "sample", "", "analyse only a `SAMPLE`, and estimate the rest: space=RATE or lines=COUNT (of the lines), time=N (one access in N), onoff=ON/PERIOD (of the references)")
 		f.Uint64Var(&r.seed, "sample-seed", 0, "choose the sample with this random `SEED`")
 	}
 	f.StringVar(&r.memory, "memory", "", "use at most this `SIZE` of memory, for example 4GiB, and stop with a partial result if more memory is needed (default: half of the free memory)")
@@ -102,7 +102,7 @@ func addOptions(cmd *cobra.Command, analyses bool) *reading {
 
 // addSpill adds the option for traces whose lines do not fit in memory.
 func (r *reading) addSpill() {
-	r.cmd.Flags().StringVar(&r.spill, "spill", "", "store data that does not fit in --memory in this `FOLDER`, instead of stopping; only for distances, sets and counters")
+	r.cmd.Flags().StringVar(&r.spill, "spill", "", "write data that exceeds --memory to files in this `FOLDER`, instead of stopping (only for stack distances, sets and counters)")
 }
 
 // addInputFormat adds --input-format.
@@ -157,8 +157,8 @@ const (
 )
 
 // registerCompletions registers the completions of all options. Cobra keeps the registered
-// functions, and therefore the commands, until the process ends. It is therefore called only when a
-// shell requests completions.
+// functions, and therefore the commands, until the process ends. registerCompletions is therefore
+// called only when a shell requests completions.
 func registerCompletions(cmd *cobra.Command) {
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
 		for name, directive := range map[string]cobra.ShellCompDirective{completions: cobra.ShellCompDirectiveNoFileComp, completionsOrFiles: cobra.ShellCompDirectiveDefault} {
@@ -182,8 +182,7 @@ func (r *reading) changed(options ...string) string {
 	return ""
 }
 
-// must panics if there is an error. It is used only for errors that a bug in this package would
-// cause.
+// must panics if there is an error. Only a bug in this package can cause such an error.
 func must(err error) {
 	if err != nil {
 		panic(err)
@@ -278,7 +277,7 @@ func (r *reading) measure(spec *analysis.Spec) error {
 	line := uint64(spec.SiteLineBytes())
 	for _, c := range r.levels {
 		if uint64(c.LineBytes) != line {
-			continue // sites are measured at another line size
+			continue // sites are measured at a different line size
 		}
 		m := measured{c.SizeBytes, c.Ways}
 		if c.Full() || c.Hashed {
@@ -301,7 +300,7 @@ func (r *reading) measure(spec *analysis.Spec) error {
 
 // parseMeasured parses sizes, each with optional ways.
 func parseMeasured(words []string) (list []measured, err error) {
-	const mostWays = 64 // no cache has as few bytes as this
+	const mostWays = 64 // smaller numbers are ways, because no cache is so small
 	for _, word := range words {
 		word = strings.TrimSpace(word)
 		if ways, err := strconv.ParseUint(word, 10, 8); err == nil && ways > 0 && ways <= mostWays && len(list) > 0 && list[len(list)-1].ways == 0 {
@@ -426,7 +425,7 @@ func (l *answerable) doubts() []string {
 	return list
 }
 
-// answer prints a document about a loaded profile. It returns the error that ended the pass early,
+// answer prints a document about a loaded profile, and returns the error that ended the pass early,
 // or nil.
 func (a *app) answer(l *answerable, format string, d *report.Document) error {
 	d.Warnings = append(l.warnings, d.Warnings...)
@@ -436,8 +435,8 @@ func (a *app) answer(l *answerable, format string, d *report.Document) error {
 	return l.Stopped
 }
 
-// print writes a document to stdout. It prints the warnings to stderr, except for JSON documents,
-// which contain them.
+// print writes a document to stdout and the warnings to stderr. A JSON document contains its
+// warnings, so they are not written to stderr.
 func (a *app) print(format string, d *report.Document) error {
 	if format != string(report.JSON) {
 		for _, w := range d.Warnings {

@@ -142,12 +142,12 @@ func (p *paged) same(what, page string, command any, write func(float64) string)
 	x, is := command.(float64)
 	if page == "" || page == "–" {
 		if is && x != 0 {
-			p.Errorf("%s: the page shows %q, the command %v", what, page, command)
+			p.Errorf("%s: the page shows %q, the command prints %v", what, page, command)
 		}
 		return
 	}
 	if !is || bare(page) != bare(write(x)) {
-		p.Errorf("%s: the page shows %q, the command %v", what, page, command)
+		p.Errorf("%s: the page shows %q, the command prints %v", what, page, command)
 	}
 }
 
@@ -196,7 +196,7 @@ func (p *paged) caches(h hierarchy.Hierarchy, options []string) {
 	for i, l := range page.Levels {
 		p.same(l.Cache.Name+" misses", factOf(l.Numbers, "misses"), levels[i]["misses"], state.Count)
 		if l.Chip != levels[i]["method"] {
-			p.Errorf("%s: the page's method is %s, the command's %s", l.Cache.Name, l.Chip, levels[i]["method"])
+			p.Errorf("%s: the page's method is %s, the command's method is %s", l.Cache.Name, l.Chip, levels[i]["method"])
 		}
 	}
 	if cycles := rows(d, "amat"); len(cycles) == 1 && page.Average != "" {
@@ -318,7 +318,7 @@ func (p *paged) printed(page []byte, verb string, options ...string) {
 		p.Fatalf("%s %s: %s", verb, options, got)
 	}
 	if string(page) != got.stdout {
-		p.Errorf("%s %s: the page has %d bytes, the command %d:\n%.1500s\n%.1500s", verb, options, len(page), len(got.stdout), page, got.stdout)
+		p.Errorf("%s %s: the page exports %d bytes, the command prints %d:\n%.1500s\n%.1500s", verb, options, len(page), len(got.stdout), page, got.stdout)
 	}
 }
 
@@ -338,7 +338,7 @@ func (p *paged) locality() {
 	}
 	for _, row := range rows(p.command("curve", "--steps"), "steps") {
 		if want := bare("from " + state.Percent(row["miss_ratio_below"].(float64)) + " to " + state.Percent(row["miss_ratio"].(float64))); !strings.Contains(text, want) {
-			p.Errorf("the page says %q, without the command's step %q", text, want)
+			p.Errorf("the page says %q, want the step %q of the command", text, want)
 		}
 	}
 	for _, row := range rows(p.command("sets", "--causes"), "causes") {
@@ -385,14 +385,14 @@ func (p *paged) communication() {
 			}
 		}
 		if shown := c.FlowsTable(0, w+1).Rows; shown != n {
-			p.Errorf("window %d: the page shows %d flows, the command %d", w, shown, n)
+			p.Errorf("window %d: the page shows %d flows, the command prints %d", w, shown, n)
 		}
 	}
 	p.printed(c.TrafficTable().JSON(), "communication", "--format", "json")
 	if t := c.FalseTable(); t != nil {
 		p.exported(t, "communication", "--false-sharing")
 	} else if list := rows(p.command("communication", "--false-sharing"), "false_sharing"); len(list) > 0 {
-		p.Errorf("the page has no false sharing, the command %v", list)
+		p.Errorf("the page shows no false sharing, the command prints %v", list)
 	}
 	p.exported(c.PairsTable([2]int{-1, -1}), "communication", "--by", "site")
 	parts := 0
@@ -403,13 +403,13 @@ func (p *paged) communication() {
 		parts += c.OwnersTable(i).Rows
 	}
 	if n := len(rows(p.command("communication", "--by", "owner"), "owners")); n != parts {
-		p.Errorf("the page shows %d parts of data, the command %d", parts, n)
+		p.Errorf("the page shows %d parts of data, the command prints %d", parts, n)
 	}
 	if c.Sources != nil {
 		cache := rows(p.command("communication", "--cache", "L1=32KiB,full"), "caches")[0]
 		want := state.Count(cache["cache_to_cache"].(float64)) + " of " + state.Count(cache["transfers"].(float64)) + " line transfers ("
 		if page := c.SourceSentence(32 << 10); cache["transfers"] != 0.0 && !strings.HasPrefix(page, want) {
-			p.Errorf("where lines come from: the page says %q, the command %v", page, cache)
+			p.Errorf("origins of lines: the page says %q, the command prints %v", page, cache)
 		}
 	}
 }
@@ -474,14 +474,14 @@ func (p *paged) loops(h hierarchy.Hierarchy, options []string) {
 		cells := grid.Row(i)
 		source, _ := row["file"].(string)
 		if !is || parts > 1 != strings.HasSuffix(row["loop"].(string), "+") || !strings.Contains(cells[0], source) || source != "" && row["function"] != nil && cells[1] != row["function"] {
-			p.Errorf("loop %d: the page shows %q, the command %v", i, cells, row)
+			p.Errorf("loop %d: the page shows %q, the command prints %v", i, cells, row)
 		}
 		for k, key := range []string{"runs", "references"} {
 			p.same("loop "+cells[0]+" "+key, cells[3+k], row[key], state.Count)
 		}
 	}
 	if len(at) != len(listed) {
-		p.Errorf("the page shows %d loops, the command %d", len(at), len(listed))
+		p.Errorf("the page shows %d loops, the command prints %d", len(at), len(listed))
 	}
 	for _, row := range rows(d, "misses") {
 		if i, is := at[row["loop"].(string)]; is {
@@ -499,7 +499,7 @@ func (p *paged) loops(h hierarchy.Hierarchy, options []string) {
 		args := append(slices.Clone(options[:len(options)-1]), "--nest", l.Nest(0), "--"+name, value)
 		if reply.Problem != "" { // for example, if the low address bits do not select the set
 			if got := stackglass(append(append([]string{"loops", p.file}, args...), "--format", "json")...); got.code == exitOK || !strings.Contains(got.stderr, reply.Problem) {
-				p.Errorf("%s: the page says %q, the command %s", change, reply.Problem, got)
+				p.Errorf("%s: the page says %q, the command prints %s", change, reply.Problem, got)
 			}
 			continue
 		}
@@ -532,17 +532,17 @@ func (p *paged) diagnosis(h hierarchy.Hierarchy, options []string) {
 	verdict, list := state.Diagnosis(reply, all)
 	d := p.command("diagnose", options...)
 	if want := rows(d, "verdict")[0]["verdict"]; verdict != state.Spaced(fmt.Sprint(want, ".")) || len(list) != len(rows(d, "findings")) {
-		p.Errorf("the page says %q and has %d findings, the command %v", verdict, len(list), d)
+		p.Errorf("the page says %q and has %d findings, the command prints %v", verdict, len(list), d)
 	}
 	for i, row := range rows(d, "findings") {
 		if line, is := row["line"].(float64); row["file"] != nil && list[i].File != row["file"] || is && float64(list[i].Line) != line || list[i].Fix != state.Spaced(state.Sentence(row["fix"].(string))) {
-			p.Errorf("finding %d: the page has %+v, the command %v", i, list[i], row)
+			p.Errorf("finding %d: the page has %+v, the command prints %v", i, list[i], row)
 		}
 	}
 }
 
 // TestPageAndCommandDefault checks that the page and the command print the same diagnosis of a trace
-// if the user chooses nothing. The command reads the trace, and the page its own profile.
+// if the user chooses nothing. The command reads the trace, and the page reads its own profile.
 func TestPageAndCommandDefault(t *testing.T) {
 	for _, file := range pagedTraces(t) {
 		t.Run(filepath.Base(file), func(t *testing.T) {
@@ -597,13 +597,13 @@ func (p *paged) blocks(h hierarchy.Hierarchy, options []string) {
 		command = append(command, []float64{n, instructions})
 	}
 	if a, b := numbersOf(page), numbersOf(command); !slices.Equal(a, b) {
-		p.Errorf("blocks differ: the page has\n%s\nthe command\n%s", strings.Join(a, "\n"), strings.Join(b, "\n"))
+		p.Errorf("blocks differ: the page has\n%s\nthe command prints\n%s", strings.Join(a, "\n"), strings.Join(b, "\n"))
 	}
 }
 
-// TestPageAndCommandBefore checks that the page lists the same previous accesses of a source
-// location as the command.
-func TestPageAndCommandBefore(t *testing.T) {
+// TestPageAndCommandPreviousAccesses checks that the page lists the same previous accesses of a
+// source location as the command.
+func TestPageAndCommandPreviousAccesses(t *testing.T) {
 	options, h, err := pagedOptions(pagedHierarchies[1])
 	if err != nil {
 		t.Fatal(err)
@@ -623,7 +623,7 @@ func TestPageAndCommandBefore(t *testing.T) {
 			shown += table.Rows
 		}
 		if n := len(rows(p.command("sites", append(slices.Clone(options), "--by", string(by))...), "before")); shown < n || n == 0 {
-			t.Errorf("by %s: the page shows %d rows, the command %d", by, shown, n)
+			t.Errorf("previous accesses by %s: the page shows %d rows, the command prints %d", by, shown, n)
 		}
 	}
 }
@@ -637,7 +637,7 @@ func TestPageAndCommandPredictCores(t *testing.T) {
 		t.Fatal(err)
 	}
 	p, cores := &paged{T: t, file: file}, new(state.Cores)
-	predicted := func(numbers ...int) { // predicts for all these core counts in one question
+	predicted := func(numbers ...int) { // asks for all these core counts in one question
 		q := state.Screen{}.CoresQuestion(h)
 		q.Name = file
 		for _, n := range numbers {
@@ -705,8 +705,8 @@ func (p *paged) predictedBesideMeasured(h hierarchy.Hierarchy, options []string)
 	(&paged{T: p.T, file: a.Run.Name}).exported(t, "compare", append([]string{measured.file, "--on", "what-if"}, options...)...)
 }
 
-// exports compares the page's exports with the command's, byte by byte. The page knows only the
-// name of a file, but the command knows the path.
+// exports compares the page's exports with the command's exports, byte by byte. The page knows only
+// the name of a file, but the command knows the path.
 func (p *paged) exports(h hierarchy.Hierarchy, options []string) {
 	name := filepath.Base(p.file)
 	for _, form := range export.Forms() {
@@ -737,7 +737,7 @@ func (p *paged) exports(h hierarchy.Hierarchy, options []string) {
 			for at < min(len(page), len(command)) && page[at] == command[at] {
 				at++
 			}
-			p.Errorf("%s for %s differs in byte %d of %d: the page has\n%.300q\nthe command\n%.300q", form.Name, h.Lines(), at, len(page), page[max(0, at-100):], command[max(0, at-100):])
+			p.Errorf("%s for %s differs in byte %d of %d: the page has\n%.300q\nthe command prints\n%.300q", form.Name, h.Lines(), at, len(page), page[max(0, at-100):], command[max(0, at-100):])
 		}
 	}
 }

@@ -14,8 +14,8 @@ import (
 
 // TestManualIsTrue runs the command lines in README.md and the manual, and compares their output.
 // The blocks of a page run one after the other in a separate folder, which contains the
-// repository's folders and the traces of testdata/manual. With -update it writes the output into
-// the pages.
+// repository's folders and the traces of testdata/manual. With -update, the test writes the output
+// into the pages.
 func TestManualIsTrue(t *testing.T) {
 	repository, err := filepath.Abs(filepath.Join("..", "..", "..", ".."))
 	if err != nil {
@@ -107,7 +107,7 @@ func runBlock(t *testing.T, block string) string {
 		line, head, _ := strings.Cut(strings.ReplaceAll(command, "\\ ", " "), " | head -")
 		words := shellWords(line)
 		if code != 0 || len(words) == 0 || !slices.Contains([]string{"stackglass", "bin/stackglass"}, words[0]) {
-			t.Fatalf("%q cannot be run after exit code %d", command, code)
+			t.Fatalf("%q follows a command with exit code %d, want echo $?", command, code)
 		}
 		got := stackglass(words[1:]...)
 		lines := strings.SplitAfter(got.stdout, "\n")

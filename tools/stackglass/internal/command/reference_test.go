@@ -14,8 +14,8 @@ import (
 	"github.com/stackglass/stackglass/site"
 )
 
-// TestReferenceIsGenerated compares two pages of the manual with the options of the verbs and with the answers
-// in testdata/golden. With -update it writes them.
+// TestReferenceIsGenerated compares two pages of the manual with the options of the verbs and with
+// the answers in testdata/golden. With -update, the test writes the two pages.
 func TestReferenceIsGenerated(t *testing.T) {
 	for name, text := range map[string]string{"options": optionsPage(t), "output": outputPage(t)} {
 		file := filepath.Join("..", "..", "..", "..", "site", "docs", name+".md")
@@ -80,7 +80,7 @@ func optionsPage(t *testing.T) string {
 			t.Errorf("the verb %s belongs to no group of the help", verb.Name())
 		}
 	}
-	out.WriteString("\n## Options for reading a trace\n\nThese options are rejected for a profile, because they were chosen when the profile was made. Not every verb has all of them.\n\n")
+	out.WriteString("\n## Options for reading a trace\n\nThese options are rejected for a profile, because their values are fixed when the profile is made. Not every verb has all of them.\n\n")
 	for _, name := range readingOptions {
 		out.WriteString(optionItem(shared.Flags().Lookup(name)))
 	}
@@ -170,18 +170,18 @@ func outputPage(t *testing.T) string {
     }
 
 - ` + "`schema`" + ` names the verb. The version increases if a column is removed or its meaning changes. New columns
-  and tables may be added without a new version: ignore names that you do not know.
+  and tables may be added without a new version: ignore unknown names.
 - ` + "`input`" + ` contains facts about the file. If ` + "`complete`" + ` is false, the trace or the pass ended early.
 - Every other member is a table: a list of rows, or one object.
 - Units are in the names: ` + "`_bytes`, `_lines`, `_cycles`, `_ns`, `_ghz`" + `. A share, ` + "such as `miss_ratio`" + `, is between 0
   and 1. Counts have no unit. ` + "`null`" + ` means that the number does not exist or is unknown.
-- Numbers that come from a model are not whole numbers; ` + "`method`" + ` names the model. The last of their 16 digits may
-  differ between processor architectures; profiles are the same bytes everywhere.
+- Numbers computed by a model are not whole numbers; ` + "`method`" + ` names the model. The last of their 16 digits may
+  differ between processor architectures, but profiles are byte-identical on all architectures.
 
 ` + "`--format csv`" + ` prints one table of the answer, usually the first, with the same columns. The format is RFC 4180
 with a header line, but lines end with a line feed. ` + "`export --to csv`" + ` writes every table into a folder.
 
-The lists below are generated from stored answers, which the tests compare with the command. Some columns appear only if the trace contains the necessary data, such as sizes, threads or sites.
+The lists below are generated from stored answers, which the tests compare with the output of the command. Some columns appear only if the trace contains the necessary data, such as sizes, threads or sites.
 `)
 	for _, verb := range slices.Sorted(func(yield func(string) bool) {
 		for verb := range tables {

@@ -59,7 +59,7 @@ func (a *app) scale() *cobra.Command {
 	f.StringVar(&o.check, "check", "", "compare the prediction with a recorded run at these parameters; `FILE` is the trace or profile of this run")
 	f.StringVar(&o.processor, "processor", "znver4", "use this processor: a name, or a `FILE` with a description")
 	o.addMachine(cmd, cacheUsage)
-	f.StringVar(&o.module, "module", "", "add the LLVM IR of the traced program in this `FILE`")
+	f.StringVar(&o.module, "module", "", "also read the LLVM IR of the traced program from this `FILE`")
 	f.StringVar(&o.by, "by", "", "print only this `TABLE`, with all rows: "+strings.Join(scaleTables, ", ")+" (default for csv: law)")
 	f.IntVar(&o.top, "top", 10, "print the first `N` rows of each table (0: all rows; csv and json always contain all rows)")
 	hide(cmd, "sample", "sample-seed", "skip", "limit", "threads")
@@ -195,7 +195,7 @@ func (o *scaleOptions) runs(args []string) (runs []scaleRun, err error) {
 		}
 		at, ok := ordered(o.names, have, values)
 		if !ok {
-			return nil, usagef(strconv.Quote(arg), ": --at has the parameters ", strings.Join(o.names, ", "), "; give a value for each of these parameters, and for no others")
+			return nil, usagef(strconv.Quote(arg), ": --at has the parameters ", strings.Join(o.names, ", "), "; give a value for exactly these parameters")
 		}
 		runs = append(runs, scaleRun{file, at})
 	}
@@ -463,7 +463,7 @@ func (o *scaleOptions) checked(predicted, real *runAnswers, reply *answers.Reply
 	add := func(name string, predicted, run report.Value) {
 		x, _ := predicted.Number()
 		if y, _ := run.Number(); x != y && math.Abs(x-y) < sameFigure*math.Abs(y) {
-			predicted = run // the same sum of floats, in another order
+			predicted = run // the same floats, added in a different order
 		}
 		t.Add(report.TextOf(name), predicted, run, report.Difference(run, predicted), report.Change(run, predicted))
 	}

@@ -17,8 +17,9 @@ import (
 	"github.com/stackglass/stackglass/tools/stackglass/internal/web"
 )
 
-// friendlyAddress is the default address of the page. It is always the same, so that the browser
-// finds its storage for the page again. If the port is in use, the server uses any free port.
+// friendlyAddress is the default address of the page. The address is always the same, so that the
+// browser finds its storage for the page again. If the port is in use, the server uses any free
+// port.
 const friendlyAddress = "127.0.0.1:7411"
 
 // serve returns the verb that serves the page on this machine.
@@ -30,7 +31,7 @@ func (a *app) serve() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Serve the page on this machine and open it in a browser",
-		Args:  nothing,
+		Args:  noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			listener, err := listen(address, !cmd.Flags().Changed("http"))
 			if err != nil {
@@ -72,14 +73,14 @@ func listen(address string, otherPort bool) (net.Listener, error) {
 		return nil, usagef("--http ", address, ", want HOST:PORT, for example ", friendlyAddress)
 	}
 	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
-		return nil, usagef("--http ", address, ": other machines can reach this address; want 127.0.0.1, [::1] or localhost. To serve others, put the folder site/dist on a static host")
+		return nil, usagef("--http ", address, ": other machines can reach this address; want 127.0.0.1, [::1] or localhost. To serve the page to other machines, put the folder site/dist on a static host")
 	}
 	listener, err := net.Listen("tcp", address)
 	if system.IsAddressInUse(err) && otherPort {
 		listener, err = net.Listen("tcp", net.JoinHostPort(host, "0"))
 	}
 	if system.IsAddressInUse(err) {
-		return nil, usagef("--http ", address, ": another program uses this port; choose another port, or 0 for any free port")
+		return nil, usagef("--http ", address, ": another program uses this port; choose a different port, or 0 for any free port")
 	}
 	if err != nil {
 		return nil, usagef("--http ", address, ": ", err.Error())

@@ -46,7 +46,7 @@ func newSimulation(cmd *cobra.Command, budgetExample string) *simulation {
 	f.StringArrayVar(&s.budget, "fail-if", nil, "exit with code 1 if this `CONDITION` is true, for example '"+budgetExample+"' (may be repeated)")
 	f.Uint64Var(&s.seed, "seed", 0, "the `SEED` for random replacement")
 	f.StringVar(&s.protocol, "protocol", simulate.MESI.String(), "the coherence `PROTOCOL` of private caches: mesi or msi")
-	f.StringVar(&s.r.cores, "cores", "", "run these `GROUPS` of threads on one core each, for example 0,1/2,3 (default: each thread on its own core)")
+	f.StringVar(&s.r.cores, "cores", "", "run each of these `GROUPS` of threads on its own core, for example 0,1/2,3 (default: each thread on its own core)")
 	complete(cmd, "protocol", []string{"mesi", "msi"})
 	return s
 }
@@ -82,7 +82,7 @@ func (s *simulation) machine() (h hierarchy.Hierarchy, err error) {
 // cachegrind returns the hierarchy that Cachegrind's options describe.
 func (s *simulation) cachegrind() (h hierarchy.Hierarchy, err error) {
 	if s.given() || s.d1 == "" || s.ll == "" {
-		return h, usagef("--I1, --D1 and --LL describe a whole hierarchy: give --D1 and --LL, and neither --cache nor --hierarchy; without --I1, instruction fetches are left out")
+		return h, usagef("--I1, --D1 and --LL describe a whole hierarchy: give --D1 and --LL, and neither --cache nor --hierarchy; without --I1, instruction fetches are ignored")
 	}
 	lines := []string{"D1=" + s.d1, "LL=" + s.ll}
 	if s.i1 != "" {
@@ -223,7 +223,7 @@ func (a *app) simulated(s *simulation, name string, h hierarchy.Hierarchy, analy
 		return nil, none, usagef(in.Name, " is a profile, but a simulation needs the trace; with a profile, run: stackglass what-if ", in.Name)
 	}
 	o.Spec.Analyses, o.Beside = analyses, consume
-	if usesStrides(h) { // such prefetchers need to know the instructions
+	if usesStrides(h) { // stride prefetchers need to know the instructions
 		o.Beside, o.BesideSites = nil, func(func() *trace.Program) func(*trace.Batch) error {
 			return func(b *trace.Batch) error {
 				s.instructions = s.instructions || b.PC != nil || b.Site != nil
@@ -285,7 +285,7 @@ func simulatedDoubts(h hierarchy.Hierarchy, s *simulation, l *answerable, r simu
 			plural(uint64(r.Folded), "thread")+" beyond this number share the cores in turn (--cores sets other groups)")
 	}
 	if usesStrides(h) && !s.instructions {
-		list = append(list, l.name+": the trace does not say which instruction made a reference, so stride prefetchers treat all references as made by one instruction")
+		list = append(list, l.name+": the trace does not record which instruction made each reference, so stride prefetchers treat all references as references of one instruction")
 	}
 	if text := hierarchy.OrderDoubt(l.Profile); text != "" {
 		list = append(list, string(text))

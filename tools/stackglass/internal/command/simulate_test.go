@@ -36,11 +36,11 @@ func TestSimulationEqualsExact(t *testing.T) {
 			simulated, predicted := levelsOf(t, "simulate "+options), levelsOf(t, "what-if "+options)
 			for _, column := range []string{"accesses", "hits", "misses"} {
 				if got, want := simulated[0][column], predicted[0][column]; got != want {
-					t.Errorf("%s: %s %s simulated, %s predicted", options, column, got, want)
+					t.Errorf("%s: simulated %s = %s, predicted %s", options, column, got, want)
 				}
 			}
 			if validated := levelsOf(t, "validate "+options); validated[0]["difference"] != "0" {
-				t.Errorf("%s: validate reports a difference of %s", options, validated[0]["difference"])
+				t.Errorf("%s: validate reports a difference of %s, want 0", options, validated[0]["difference"])
 			}
 		}
 	}
@@ -66,7 +66,7 @@ func levelsOf(t *testing.T, line string) (levels []map[string]string) {
 
 // For a truncated trace, the result up to its end is printed and marked as partial, and the exit
 // code shows that it is partial.
-func TestSimulateCut(t *testing.T) {
+func TestSimulateTruncated(t *testing.T) {
 	whole, err := os.ReadFile(filepath.Join("testdata", "threads.sgt"))
 	if err != nil {
 		t.Fatal(err)
@@ -80,7 +80,7 @@ func TestSimulateCut(t *testing.T) {
 	}
 }
 
-func TestSimulateRefuses(t *testing.T) {
+func TestSimulateRejects(t *testing.T) {
 	in(t, map[string]string{"a.din": "0 1000\n"})
 	for line, word := range map[string]string{
 		"simulate":                                "for example: stackglass simulate app.lackey.lz4",
@@ -108,10 +108,10 @@ func TestValidateBudget(t *testing.T) {
 	for _, metric := range []string{"L2.difference", "memory.difference"} {
 		bound := strconv.FormatFloat(math.Abs(share)/2, 'g', -1, 64)
 		if got := stackglass(words(line + metric + ">" + bound)...); got.code != exitBudget {
-			t.Errorf("%s>%s: exit %d, want %d", metric, bound, got.code, exitBudget)
+			t.Errorf("--fail-if %s>%s: exit code %d, want %d", metric, bound, got.code, exitBudget)
 		}
 		if got := stackglass(words(line + metric + ">1")...); got.code != exitOK {
-			t.Errorf("%s>1: exit %d", metric, got.code)
+			t.Errorf("--fail-if %s>1: exit code %d, want 0", metric, got.code)
 		}
 	}
 }
@@ -160,12 +160,12 @@ func TestPartialIsReportedOnce(t *testing.T) {
 	for _, line := range []string{"what-if cut.lz4", "validate cut.lz4", "simulate cut.lz4", "compare cut.lz4 demo:matmul-naive --on what-if", "export cut.lz4 --to json"} {
 		got := stackglass(append(words(line), "--cache", "L1=1KiB,full")...)
 		if n := strings.Count(got.stderr, "a part of the trace"); got.code != exitInput || n != 1 {
-			t.Errorf("%s: %d warnings about the partial run\n%s", line, n, got)
+			t.Errorf("%s: %d warnings about the partial run, want 1\n%s", line, n, got)
 		}
 	}
 }
 
-// A prefetcher by stride sees the instructions of a trace, and TLBs count page walks.
+// Stride prefetchers know the instruction of each reference, and TLBs count page walks.
 func TestSimulateFeatures(t *testing.T) {
 	got := stackglass("simulate", "demo:matmul-naive", "--cache", "L1=2KiB,4,prefetch=stride", "--cache", "DTLB=4,full,tlb", "--format", "json")
 	a := simulatedAnswer{t, nil}
@@ -173,15 +173,15 @@ func TestSimulateFeatures(t *testing.T) {
 		t.Fatalf("exit %d, %v: %s", got.code, err, got.stderr)
 	}
 	if n := a.number("prefetch", "L1", "useful"); n < 10000 {
-		t.Errorf("%d useful prefetches of a matrix product", n)
+		t.Errorf("%d useful prefetches in a matrix multiplication, want at least 10000", n)
 	}
 	if n := a.number("tlbs", "DTLB", "misses"); n == 0 {
-		t.Error("no TLB misses")
+		t.Error("0 TLB misses, want some")
 	}
-	if got := stackglass("simulate", "testdata/plain.din", "--cache", "L1=2KiB,4,prefetch=stride"); got.code != 0 || !strings.Contains(got.stderr, "as made by one instruction") {
-		t.Errorf("exit %d: %s, want a warning", got.code, got.stderr)
+	if got := stackglass("simulate", "testdata/plain.din", "--cache", "L1=2KiB,4,prefetch=stride"); got.code != 0 || !strings.Contains(got.stderr, "as references of one instruction") {
+		t.Errorf("exit code %d, stderr %s, want a warning", got.code, got.stderr)
 	}
 	if got := stackglass("simulate", "demo:matmul-naive", "--cache", "L1=2KiB,4", "--pages", "2MiB"); got.code != 2 || !strings.Contains(got.stderr, "needs a hierarchy with TLBs") {
-		t.Errorf("exit %d: %s, want an error", got.code, got.stderr)
+		t.Errorf("exit code %d, stderr %s, want an error", got.code, got.stderr)
 	}
 }

@@ -51,7 +51,7 @@ func TestSitesMessages(t *testing.T) {
 	} {
 		got := stackglass(strings.Fields(c.line)...)
 		if got.code != c.code || !strings.Contains(got.stdout+got.stderr, c.says) {
-			t.Errorf("%s: want %q and exit %d, got\n%s", c.line, c.says, c.code, got)
+			t.Errorf("%s: want %q and exit code %d, got\n%s", c.line, c.says, c.code, got)
 		}
 	}
 }
@@ -85,7 +85,7 @@ func TestSitesAddUpToWhatIf(t *testing.T) {
 						key := level["name"].(string) + "_" + count
 						want, _ := level[count].(float64)
 						if off := sums[key] - want; off > 1e-3 || off < -1e-3 {
-							t.Errorf("%s %s by %s: %s add up to %v, want %v", name, caches, by, key, sums[key], want)
+							t.Errorf("%s, caches %s, by %s: %s of all rows add up to %v, want %v", name, caches, by, key, sums[key], want)
 						}
 					}
 				}
@@ -109,7 +109,7 @@ func tableIn(t *testing.T, answer, key string) []map[string]any {
 }
 
 // The source line with false sharing has the most misses, in every output format.
-func TestFalselySharedLineIsWorst(t *testing.T) {
+func TestFalselySharedLineMissesMost(t *testing.T) {
 	for _, c := range []struct{ line, says string }{
 		{"sites demo:false-sharing --format csv --top 1", "look,false-sharing.c,31,8192,"},
 		{"export demo:false-sharing --cache L1=32KiB,8 --to folded", "run;look 6528"},
@@ -128,7 +128,7 @@ func TestSitesSortByAll(t *testing.T) {
 		for column := range strings.SplitSeq(head, ",") {
 			got := stackglass("sites", "demo:array-list", "--by", by, "--sort", column)
 			if got.code != 0 || strings.Count(got.stdout, "\n") < 8 {
-				t.Errorf("by %s, sorted by %s: %s", by, column, got)
+				t.Errorf("sites by %s, sorted by %s: want rows, got %s", by, column, got)
 			}
 		}
 	}
@@ -144,7 +144,7 @@ func TestSitesTopByColumn(t *testing.T) {
 			for n := 1; n < len(all)-1 && n < 4; n++ {
 				got := stackglass(append(line, "--top", fmt.Sprint(n))...)
 				if want := strings.Join(all[:n+1], ""); got.code != 0 || !strings.HasPrefix(got.stdout, want) {
-					t.Errorf("the first %d by %s, %s:\n%swant\n%s", n, column, by, got.stdout, want)
+					t.Errorf("first %d rows sorted by %s, grouped by %s:\n%swant\n%s", n, column, by, got.stdout, want)
 				}
 			}
 		}
@@ -156,15 +156,15 @@ func TestSitesPrevious(t *testing.T) {
 	for _, by := range []string{"site", "line", "function", "object"} {
 		line := []string{"sites", "demo:matmul-naive", "--previous", "--by", by}
 		if got := stackglass(line...); got.code != 0 || !strings.Contains(got.stdout, "Which code touched the lines before") || !strings.Contains(got.stdout, "main matmul-naive.c:2") && by != "function" {
-			t.Errorf("by %s: no table of it: %s", by, got)
+			t.Errorf("--previous --by %s: the answer has no table of previous accesses: %s", by, got)
 		}
 		got := stackglass(append(line, "--format", "json")...)
 		var answer struct{ Before []map[string]any }
 		if err := json.Unmarshal([]byte(got.stdout), &answer); err != nil || len(answer.Before) == 0 {
-			t.Errorf("by %s: %v, %d rows in json", by, err, len(answer.Before))
+			t.Errorf("--previous --by %s: %v, %d rows in json, want at least 1", by, err, len(answer.Before))
 		}
 		if got := stackglass(append(line, "--format", "csv")...); !strings.Contains(got.stderr, "to see which code last accessed the lines") {
-			t.Errorf("by %s: csv leaves the table out without a warning: %s", by, got.stderr)
+			t.Errorf("--previous --by %s: csv omits the table of previous accesses without a warning: %s", by, got.stderr)
 		}
 	}
 }
@@ -180,11 +180,12 @@ func TestSitesOfProfile(t *testing.T) {
 		return stackglass(append([]string{"sites", file}, strings.Fields(options)...)...).stdout
 	}
 	if a, b := of("demo:array-list"), of(kept); a != b || strings.Count(a, "\n") < 5 {
-		t.Errorf("of the trace\n%sof its profile\n%s", a, b)
+		t.Errorf("answer from the trace:\n%sanswer from the profile:\n%s", a, b)
 	}
 }
 
-// Estimated misses have a warning with advice on how to count them; counted misses have none.
+// Estimated misses cause a warning with advice on how to count the misses; counted misses cause no
+// warning.
 func TestSitesMarkEstimates(t *testing.T) {
 	dir := t.TempDir()
 	plain, counted := filepath.Join(dir, "plain.sgp"), filepath.Join(dir, "counted.sgp")
@@ -200,7 +201,7 @@ func TestSitesMarkEstimates(t *testing.T) {
 			got := stackglass(strings.Fields(line)...)
 			says := strings.Contains(got.stdout+got.stderr, want) && strings.Contains(got.stdout+got.stderr, "--utilisation 3KiB,4 to count them")
 			if got.code != 0 || says != doubted {
-				t.Errorf("%s: warns about estimates: %v, want %v: %s", line, says, doubted, got.stderr)
+				t.Errorf("%s: prints a warning about estimates: %v, want %v: %s", line, says, doubted, got.stderr)
 			}
 		}
 	}
@@ -210,11 +211,11 @@ func TestSitesMarkEstimates(t *testing.T) {
 func TestUtilisationOfOtherLineSizes(t *testing.T) {
 	got := stackglass("sites", "demo:matmul-naive", "--cache", "L1=1KiB,2", "--cache", "L2=8KiB,4,128")
 	if !strings.Contains(got.stdout, "used in 1KiB,2") || strings.Contains(got.stdout, "used in 8KiB") || !strings.Contains(got.stderr, "its line utilisation is unknown") {
-		t.Errorf("want what is used in L1 alone: %s", got)
+		t.Errorf("want only the line utilisation of L1: %s", got)
 	}
 	got = stackglass("sites", "demo:matmul-naive", "--cache", "L1=1KiB,2,32")
 	if !strings.Contains(got.stdout, "used in 1KiB,2") || got.stderr != "" {
-		t.Errorf("want the utilisation of L1, which has the measured line size: %s", got)
+		t.Errorf("want the line utilisation of L1, which has the measured line size: %s", got)
 	}
 }
 
@@ -254,8 +255,9 @@ func built(t *testing.T, source string, args ...string) string {
 	return dir
 }
 
-// TestBadLoopIsFirst follows the whole path from a source file to the line with the most misses.
-func TestBadLoopIsFirst(t *testing.T) {
+// TestLoopWithMostMissesIsFirst follows the whole path from a source file to the line with the most
+// misses.
+func TestLoopWithMostMissesIsFirst(t *testing.T) {
 	built(t, columnWalk)
 	if got := stackglass("cc", "--", "clang-19", "-g", "-O1", "walk.c", "-o", "walk"); got.code != exitOK {
 		t.Fatal(got)
@@ -331,12 +333,12 @@ func TestSymbols(t *testing.T) {
 	for addr := file.Low; main.Name != "main"; addr += 16 {
 		main, _ = file.Function(addr)
 		if addr > file.Low+1<<20 {
-			t.Fatal("there is no main")
+			t.Fatal("the program has no function main")
 		}
 	}
 	at, ok := file.Line(main.Addr)
 	if !ok {
-		t.Fatal("the line of main is not known")
+		t.Fatal("the source line of main is unknown")
 	}
 	write := func(name string, base uint64) {
 		text := "addr,rw,size,pc\n"
@@ -359,22 +361,22 @@ func TestSymbols(t *testing.T) {
 		got := stackglass(append([]string{"sites", "--format", "csv"}, strings.Fields(c.line)...)...)
 		rows := strings.Split(got.stdout, "\n")
 		if got.code != 0 || len(rows) < 2 || !strings.HasPrefix(rows[1], c.row) || !strings.Contains(got.stderr, c.says) {
-			t.Errorf("%s: want rows %q and %q:\n%s", c.line, c.row, c.says, got)
+			t.Errorf("%s: want the row %q and the warning %q:\n%s", c.line, c.row, c.says, got)
 		}
 	}
 	if got := stackglass("analyze", "here.csv", "--symbols", "walk", "-o", "here.sgp"); got.code != 0 {
 		t.Fatal(got)
 	}
 	if got := stackglass("sites", "here.sgp", "--format", "csv"); !strings.Contains(got.stdout, "\n"+head) {
-		t.Errorf("the names are missing in the profile:\n%s", got)
+		t.Errorf("the profile does not contain the names:\n%s", got)
 	}
 }
 
 // With a file that was not part of the traced process, no names are found, and a warning is
 // printed.
-func TestSymbolsOfAnotherFile(t *testing.T) {
+func TestSymbolsOfOtherFile(t *testing.T) {
 	n := naming{name: "other", file: &symbols.File{}}
-	n.one(&profile.Site{PC: 0x1000, Module: "walk", Offset: 16})
+	n.addNames(&profile.Site{PC: 0x1000, Module: "walk", Offset: 16})
 	if list := n.doubts(); len(list) != 1 || !strings.Contains(list[0], "other is not among the modules of the trace (walk)") {
 		t.Errorf("%q", list)
 	}
@@ -382,7 +384,7 @@ func TestSymbolsOfAnotherFile(t *testing.T) {
 
 // For a trace without instruction addresses, no names are found. A load address at which the
 // program has no source lines causes a warning.
-func TestDoubtfulSymbols(t *testing.T) {
+func TestSymbolWarnings(t *testing.T) {
 	path := filepath.Join(built(t, "int main(void) { volatile int x = 1; return x; }\n", "-no-pie"), "walk")
 	p := &profile.Profile{Sites: &profile.Sites{Code: []profile.Site{{Number: 1, Function: "main"}}}}
 	if list, err := symbolize(p, []string{path}); err != nil || len(list) != 1 || !strings.Contains(list[0], "contains no instruction addresses") {
@@ -404,14 +406,14 @@ func TestDoubtfulSymbols(t *testing.T) {
 		}
 		p := &profile.Profile{Sites: &profile.Sites{Code: []profile.Site{{Number: profile.NoSite, PC: all[at].Value}}}}
 		list, err := symbolize(p, []string{path})
-		if err != nil || len(list) != doubts || doubts > 0 && !strings.Contains(list[0], "at addresses without source lines") {
+		if err != nil || len(list) != doubts || doubts > 0 && !strings.Contains(list[0], "none for the instructions that it names") {
 			t.Errorf("%s: %q, %v", name, list, err)
 		}
 	}
 }
 
 // C++ names are demangled.
-func TestReadable(t *testing.T) {
+func TestReadableNames(t *testing.T) {
 	for name, want := range map[string]string{"_ZN3foo3barEi": "foo::bar(int)", "main": "main", "_ZN9wikipedia7article8print_toERSo": "wikipedia::article::print_to(std::ostream&)"} {
 		if got := readable(name); got != want {
 			t.Errorf("%s: %s, want %s", name, got, want)
@@ -434,10 +436,10 @@ func TestManySites(t *testing.T) {
 	} {
 		got := stackglass(words(line)...)
 		if n := strings.Count(got.stdout, "\n0x400"); got.code != 0 || n != rows {
-			t.Errorf("%s: exit %d, %d rows, want %d", line, got.code, n, rows)
+			t.Errorf("%s: exit code %d, %d rows, want %d", line, got.code, n, rows)
 		}
 		if others := strings.Contains(got.stdout, "(all others)"); others != (rows < 300) {
-			t.Errorf("%s: other rows are combined: %v", line, others)
+			t.Errorf("%s: the answer has a row for all others: %v", line, others)
 		}
 	}
 	expect(t, stackglass(words("compare many.csv many.csv --on sites --sort function")...), exitUsage, "want one of", "miss_ratio")
@@ -463,7 +465,7 @@ func TestTableOfOneNumber(t *testing.T) {
 		keys = append(keys, c.Key)
 		for row := range whole.Rows {
 			if got, want := one.Rows[row][i], whole.Rows[row][whole.Index(c.Key)]; !report.Equal(got, want) {
-				t.Errorf("%s of row %d is %v, want %v", c.Key, row, got, want)
+				t.Errorf("column %s of row %d = %v, want %v", c.Key, row, got, want)
 			}
 		}
 	}
@@ -478,7 +480,7 @@ func TestSymbolsNameFiles(t *testing.T) {
 	nameFiles(s, map[*profile.Site]string{&s.Code[1]: "/x/a/util.c", &s.Code[2]: "/x/b/util.c"})
 	for i, want := range []string{"main.c", "a/util.c", "b/util.c", ""} {
 		if got := s.Code[i].File; got != want {
-			t.Errorf("site %d is in %q, want %q", i, got, want)
+			t.Errorf("file of site %d = %q, want %q", i, got, want)
 		}
 	}
 }

@@ -68,14 +68,14 @@ func TestRecordedSource(t *testing.T) {
 				names = append(names, f.Name)
 			}
 			if slices.Sort(names); c.want != slices.Equal(names, []string{"./sum.h", "main.c"}) {
-				t.Errorf("the profile has the source files %q", names)
+				t.Errorf("source files in the profile: %q, want ./sum.h and main.c only if the text was embedded", names)
 			}
 		})
 	}
 }
 
-// TestRecordedSourceElsewhere runs the compiler in another folder. Debug information then names the
-// file relative to the common parent folder.
+// TestRecordedSourceElsewhere runs the compiler in a folder other than the source folder. Debug
+// information then names the file relative to the common parent folder.
 func TestRecordedSourceElsewhere(t *testing.T) {
 	if _, err := exec.LookPath("clang-19"); err != nil {
 		t.Skip("clang-19 is not installed")
@@ -99,6 +99,6 @@ func TestRecordedSourceElsewhere(t *testing.T) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	if got := stackglass("sites", "prog.sgt", "--format", "json"); !strings.Contains(got.stdout, `"return a[7];"`) {
-		t.Errorf("the source line is missing: %s", got)
+		t.Errorf("the answer does not contain the source line: %s", got)
 	}
 }

@@ -27,10 +27,10 @@ func TestSpill(t *testing.T) {
 		_ = os.Remove("kept")
 		got := stackglass(append(line, "--spill", "kept")...)
 		if want.code != exitOK || got.stdout != want.stdout {
-			t.Errorf("%s: exit %d, %q; with --spill exit %d, %q: %s", verb, want.code, head(want.stdout), got.code, head(got.stdout), got.stderr)
+			t.Errorf("%s: exit code %d, output %q; with --spill: exit code %d, output %q: %s", verb, want.code, head(want.stdout), got.code, head(got.stdout), got.stderr)
 		}
 		if left, err := os.ReadDir("kept"); err != nil || len(left) != 0 {
-			t.Errorf("%s: left %v, %v", verb, left, err)
+			t.Errorf("%s: the folder contains %v (%v), want no files", verb, left, err)
 		}
 	}
 	expect(t, stackglass("histogram", "a.din", "--spill", "file"), exitUsage, "--spill", "file")

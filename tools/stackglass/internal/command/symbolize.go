@@ -21,8 +21,8 @@ func addSymbols(cmd *cobra.Command, files *[]string) {
 	cmd.Flags().StringArrayVar(files, "symbols", nil, "read function names and source lines from this `PROGRAM` or library; PROGRAM@ADDRESS also states its load address")
 }
 
-// symbolize adds the function, file and line of instructions from the program's files. It returns a
-// list of warnings.
+// symbolize adds the function, file and line of instructions from the program's files, and returns
+// warnings.
 func symbolize(p *profile.Profile, files []string) (notes []string, err error) {
 	if len(files) > 0 && p.Sites == nil {
 		return nil, usagef("--symbols: the profile contains no source locations that could be named")
@@ -57,7 +57,7 @@ func symbolizeBy(s *profile.Sites, file string, paths map[*profile.Site]string) 
 	n := naming{file: known, name: filepath.Base(path), base: base, moved: moved, paths: paths}
 	n.unaddressed = !slices.ContainsFunc(s.Code, func(c profile.Site) bool { return c.PC != 0 })
 	for i := range s.Code {
-		n.one(&s.Code[i])
+		n.addNames(&s.Code[i])
 	}
 	return n.doubts(), nil
 }
@@ -76,8 +76,8 @@ type naming struct {
 	others           []string // other modules in the trace
 }
 
-// one adds names to a site. Names from the trace take precedence.
-func (n *naming) one(s *profile.Site) {
+// addNames adds names to a site. Names from the trace take precedence.
+func (n *naming) addNames(s *profile.Site) {
 	addr := s.PC - n.base + n.file.Low
 	switch {
 	case s.PC == 0 || s.Function != "" && s.Line != 0:
@@ -104,8 +104,8 @@ func (n *naming) one(s *profile.Site) {
 	}
 }
 
-// nameFiles shortens the file names of sites as an analysis does. It uses the paths of the files if
-// they are known.
+// nameFiles shortens the file names of sites as an analysis does, based on the paths of the files
+// if they are known.
 func nameFiles(s *profile.Sites, paths map[*profile.Site]string) {
 	path := func(site *profile.Site) string { return cmp.Or(paths[site], site.File) }
 	var all []string
@@ -132,7 +132,7 @@ func (n *naming) doubts() (list []string) {
 	case 2*n.named < n.addresses:
 		list = append(list, n.name+" names "+strconv.Itoa(n.named)+" of "+strconv.Itoa(n.addresses)+" instructions: the other instructions are in other files, or the file is a different build")
 	case n.lines == 0 && n.file.HasLines():
-		list = append(list, "all instructions for which "+n.name+" has names are at addresses without source lines: the file may be a different program, or was loaded at another address")
+		list = append(list, n.name+" contains source lines, but none for the instructions that it names: the file may be a different program, or it was loaded at a different address")
 	}
 	return list
 }

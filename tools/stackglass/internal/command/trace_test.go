@@ -28,8 +28,8 @@ func TestTraceUsage(t *testing.T) {
 	}
 }
 
-// TestRecordsOnLinux checks the errors of the verbs that record on other systems. TestSystems runs
-// them on Windows.
+// TestRecordsOnLinux checks the errors of the recording verbs on systems other than Linux.
+// TestSystems runs these verbs on Windows.
 func TestRecordsOnLinux(t *testing.T) {
 	for system, words := range map[string]string{"windows": "this machine runs Windows. Record the program on Linux (the Windows Subsystem", "darwin": "this machine runs macOS. Record the program on Linux (a container", "freebsd": "this machine runs freebsd"} {
 		got := cannotRecord(new(app).trace(), system).Error()
@@ -38,7 +38,7 @@ func TestRecordsOnLinux(t *testing.T) {
 		}
 	}
 	if !records("linux") {
-		t.Error("Linux records nothing")
+		t.Error("records(\"linux\") = false, want true")
 	}
 }
 
@@ -47,7 +47,7 @@ func needTracer(t *testing.T) {
 	t.Helper()
 	for _, program := range []string{"qemu-x86_64", "cc"} {
 		if _, err := exec.LookPath(program); err != nil {
-			t.Skip("left out: " + program + " is not installed")
+			t.Skip("skipped: " + program + " is not installed")
 		}
 	}
 }
@@ -70,7 +70,7 @@ func TestTrace(t *testing.T) {
 	}
 }
 
-func TestGrouped(t *testing.T) {
+func TestDigitGroups(t *testing.T) {
 	for n, want := range map[uint64]string{0: "0", 999: "999", 1000: "1,000", 1234567: "1,234,567", 123456: "123,456"} {
 		if got := report.Count(n).Human(); got != want {
 			t.Errorf("%d: %s, want %s", n, got, want)

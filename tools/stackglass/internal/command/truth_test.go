@@ -24,7 +24,7 @@ func dataFile(t *testing.T, name string) string {
 	return path
 }
 
-// TestTruth compares whole histograms with histograms that another program computed.
+// TestTruth compares whole histograms with the histograms of a reference program.
 func TestTruth(t *testing.T) {
 	for _, name := range []string{"gemm", "jacobi2d", "sort"} {
 		t.Run(name, func(t *testing.T) {
@@ -38,7 +38,7 @@ func TestTruth(t *testing.T) {
 			}
 			want := "distance,count\n" + strings.ReplaceAll(string(truth), " ", ",")
 			if got.stdout != want {
-				t.Errorf("the histogram differs from the reference, first in %s", firstDifference(got.stdout, want))
+				t.Errorf("the histogram differs from the reference; first difference: %s", firstDifference(got.stdout, want))
 			}
 		})
 	}
@@ -54,8 +54,8 @@ func firstDifference(got, want string) string {
 	return "its length"
 }
 
-// TestTruthOfCurve compares the misses of fully associative caches with DineroIV's.
-func TestTruthOfCurve(t *testing.T) {
+// TestCurveEqualsDineroIV compares the misses of fully associative caches with DineroIV's.
+func TestCurveEqualsDineroIV(t *testing.T) {
 	f, err := os.Open(dataFile(t, "truth/dinero.csv"))
 	if err != nil {
 		t.Fatal(err)
@@ -88,13 +88,13 @@ func TestTruthOfCurve(t *testing.T) {
 		}
 	}
 	if checked == 0 {
-		t.Error("no fully associative cache was compared")
+		t.Error("compared 0 fully associative caches, want at least 1")
 	}
 }
 
-// TestTruthOfSets compares every single-level cache that DineroIV simulated, including fully
+// TestSetsEqualDineroIV compares every single-level cache that DineroIV simulated, including fully
 // associative caches, with the set tables of one pass.
-func TestTruthOfSets(t *testing.T) {
+func TestSetsEqualDineroIV(t *testing.T) {
 	rows := dinero(t)
 	for _, name := range []string{"gemm", "jacobi2d", "sort"} {
 		t.Run(name, func(t *testing.T) {

@@ -64,16 +64,16 @@ func someFiles(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// nothing checks that there are no arguments.
-func nothing(cmd *cobra.Command, args []string) error {
+// noArguments checks that there are no arguments.
+func noArguments(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
 		return usagef(strconv.Quote(args[0]), ": ", cmd.Name(), " accepts only options, no arguments")
 	}
 	return nil
 }
 
-// unknownVerb returns the error that the first word of a command line is not a verb. It suggests
-// similar verbs or lists all verbs.
+// unknownVerb returns the error for a command line whose first word is not a verb. The error
+// suggests similar verbs or lists all verbs.
 func unknownVerb(root *cobra.Command, args []string) error {
 	at := slices.IndexFunc(args, func(arg string) bool { return !strings.HasPrefix(arg, "-") })
 	if at < 0 {
@@ -99,8 +99,8 @@ func verbs(root *cobra.Command) (names []string) {
 	return names
 }
 
-// help returns the verb help. Unlike Cobra's help command, it prints pages of the manual, and fails
-// for an unknown verb.
+// help returns the verb help. Unlike Cobra's help command, this verb also prints pages of the
+// manual, and fails for an unknown verb.
 func (a *app) help() *cobra.Command {
 	return &cobra.Command{
 		Use:   "help [VERB or TOPIC]",

@@ -207,7 +207,7 @@ func sortedCores(r simulate.Result) (cores [][]uint32) {
 // is the concurrent stack (MODELS §6.2). Misses are at most the misses of the level above in the
 // same model.
 func (v *validation) views(asker *hierarchy.Asker) report.Table {
-	t := report.Table{Key: "views", Title: "Misses of all cores, as predicted by each model of coherence and as simulated", Columns: report.Columns(
+	t := report.Table{Key: "views", Title: "Misses of all cores, as predicted by each coherence model and as simulated", Columns: report.Columns(
 		"name=level", "view=model", "predicted_misses=predicted misses", "misses", "difference",
 		"difference_ratio=relative difference", "method")}
 	above := hierarchy.Views{}

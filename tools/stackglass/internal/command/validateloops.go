@@ -27,7 +27,7 @@ type loopValidation struct {
 	latency sma.Latency
 }
 
-// addLoopValidation adds the options.
+// addLoopValidation adds the options of validate --loops.
 func addLoopValidation(s *simulation) *loopValidation {
 	o := &loopValidation{latency: sma.Opteron()}
 	f := s.r.cmd.Flags()
@@ -48,7 +48,7 @@ type validated struct {
 	dinero    report.Value
 }
 
-// runValidateLoops runs validate --loops. Without a trace, it validates built-in kernels.
+// runValidateLoops runs validate --loops. Without a trace, the built-in kernels are validated.
 func (a *app) runValidateLoops(s *simulation, o *loopValidation, names []string) error {
 	if s.r.changed("hierarchy", "fail-if", "cores", "sample") != "" {
 		return usagef("--loops: each cache is validated alone, for all threads together; leave out --hierarchy, --fail-if, --cores and --sample")

@@ -40,15 +40,15 @@ func TestExactMissesEqualSimulation(t *testing.T) {
 				row[name] = values[i]
 			}
 			if row["exact_misses"] != row["misses"] || row["misses"] == "" {
-				t.Errorf("%s: %s misses on the tree, %s simulated", line, row["exact_misses"], row["misses"])
+				t.Errorf("%s: %s misses counted on the loop tree, want the simulated %s", line, row["exact_misses"], row["misses"])
 			}
 		}
 	}
 }
 
-// TestDineroIsRun checks that DineroIV, if it is installed, is run with the right cache and all
+// TestDineroIVIsRun checks that DineroIV, if it is installed, is run with the right cache and all
 // accesses.
-func TestDineroIsRun(t *testing.T) {
+func TestDineroIVIsRun(t *testing.T) {
 	dir := t.TempDir()
 	script := "#!/bin/sh\n" +
 		"[ \"$*\" = '-l1-usize 1024 -l1-ubsize 64 -l1-uassoc 2 -informat d' ] || exit 3\n" +
@@ -60,15 +60,15 @@ func TestDineroIsRun(t *testing.T) {
 	t.Setenv("PATH", dir+string(filepath.ListSeparator)+os.Getenv("PATH"))
 	got := stackglass(words("validate demo:array-list --limit 1000 --loops --cache L1=1KiB,2 --format json")...)
 	if got.code != 0 || !strings.Contains(got.stdout, `"dinero_misses": 1000`) {
-		t.Errorf("%s, want the 1000 accesses that DineroIV received", got)
+		t.Errorf("got %s, want 1000, the number of accesses that DineroIV received", got)
 	}
 	got = stackglass(words("validate demo:array-list --limit 1000 --loops --cache L1=2KiB,2")...)
 	if got.code == exitOK || !strings.Contains(got.stderr, "dineroIV") {
-		t.Errorf("%s, want an error because DineroIV failed", got)
+		t.Errorf("got %s, want an error, because DineroIV failed", got)
 	}
 }
 
-func TestValidateLoopsRefuses(t *testing.T) {
+func TestValidateLoopsRejects(t *testing.T) {
 	for line, want := range map[string]string{
 		"validate demo:array-list --loops":                                         "--cache L1=16KiB,1",
 		"validate demo:array-list --loops --cache L1=1KiB,2,plru":                  "LRU",

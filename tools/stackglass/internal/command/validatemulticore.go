@@ -31,7 +31,7 @@ type multicoreValidation struct {
 	cachegrind []string
 }
 
-// addMulticoreValidation adds the options.
+// addMulticoreValidation adds the options of validate --multicore.
 func addMulticoreValidation(s *simulation) *multicoreValidation {
 	o := &multicoreValidation{}
 	f := s.r.cmd.Flags()
@@ -49,7 +49,7 @@ type numbered struct {
 	name  string
 }
 
-// parseNumbered parses N=FILE. The number is 0 if it is missing.
+// parseNumbered parses N=FILE. If the text contains no number, the number is 0.
 func parseNumbered(text string) numbered {
 	number, name, found := strings.Cut(text, "=")
 	if n, err := strconv.ParseUint(number, 10, 16); found && err == nil {

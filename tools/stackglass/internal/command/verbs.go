@@ -151,7 +151,8 @@ func addMeasures(cmd *cobra.Command, r *reading) {
 // readable demangles a function name.
 func readable(name string) string { return demangle.Filter(name, demangle.NoEnclosingParams) }
 
-// loops adds the option to read symbols from the program. Loop-compressed traces do not support it.
+// loops adds the option to read symbols from the program. Loop-compressed traces do not support
+// this option.
 func (a *app) loops(cmd *cobra.Command, o *asking) {
 	var symbols []string
 	addSymbols(cmd, &symbols)

@@ -8,8 +8,8 @@
 //	bytes  8 bytes little-endian: length of the data
 //	sum    8 bytes little-endian: XXH64 of the data
 //
-// KEY.part is a generation that is being written. When it is flushed to the disk, it is renamed,
-// and the second-last generation is removed. At least one of the two newest generations is
+// KEY.part is a generation that is being written. When KEY.part is flushed to the disk, it is
+// renamed, and the second-last generation is removed. At least one of the two newest generations is
 // therefore complete whenever the program or the machine stops. The process that runs the analysis
 // holds a lock on KEY.lock.
 package folder
@@ -46,9 +46,9 @@ func Open(dir string) (*Folder, error) {
 // ErrOwned means that another process runs the same analysis.
 var ErrOwned = errors.New("another run of the same analysis stores its checkpoints in this folder; wait until that run ends, or stop it")
 
-// Own makes this process the only process that may run an analysis, until it calls release or ends.
-// It removes an unfinished file of an earlier process. The error is [ErrOwned] or an error of the
-// system.
+// Own makes this process the only process that may run an analysis, until the process calls release
+// or ends. Own removes an unfinished file of an earlier process. The error is [ErrOwned] or an
+// error of the system.
 func (f *Folder) Own(key string) (release func(), err error) {
 	if err := check(key); err != nil {
 		return nil, err
@@ -80,7 +80,7 @@ func stillThere(path string, lock *os.File) bool {
 	return err == nil && openErr == nil && os.SameFile(named, open)
 }
 
-// Save implements [profile.Checkpoints]. It stores only the Key of e, in the file name.
+// Save implements [profile.Checkpoints]. Save stores only the Key of e, in the file name.
 func (f *Folder) Save(e profile.Entry, write func(io.Writer) error) error {
 	if err := check(e.Key); err != nil {
 		return err

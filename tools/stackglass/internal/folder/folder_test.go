@@ -38,7 +38,7 @@ func save(t *testing.T, f *Folder, b []byte) {
 func want(t *testing.T, f *Folder, b []byte) {
 	t.Helper()
 	if got, err := f.Get("k"); err != nil || !bytes.Equal(got, b) {
-		t.Errorf("Get: %d bytes, %v, want %d bytes", len(got), err, len(b))
+		t.Errorf("Get returns %d bytes (%v), want %d bytes", len(got), err, len(b))
 	}
 }
 
@@ -90,10 +90,10 @@ func damageNewest(t *testing.T, f *Folder, key string) {
 		}
 		return
 	}
-	t.Fatal("nothing is whole")
+	t.Fatal("no generation is intact")
 }
 
-func TestOnlyTwoGenerationsStay(t *testing.T) {
+func TestOnlyTwoGenerationsAreKept(t *testing.T) {
 	f := open(t)
 	for i := range byte(12) {
 		save(t, f, []byte{i})
@@ -108,7 +108,7 @@ func TestOnlyTwoGenerationsStay(t *testing.T) {
 
 // If a generation was only partly written, or was not on the disk when the machine stopped, Get
 // returns the previous generation.
-func TestTornGenerations(t *testing.T) {
+func TestPartlyWrittenGenerations(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		f := open(t)
 		save(t, f, []byte("first"))
@@ -117,7 +117,7 @@ func TestTornGenerations(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		torn := whole[:rapid.IntRange(0, len(whole)-1).Draw(r, "bytes that got to the disk")]
+		torn := whole[:rapid.IntRange(0, len(whole)-1).Draw(r, "bytes that reached the disk")]
 		if rapid.Bool().Draw(r, "with zeros for the rest") {
 			torn = append(bytes.Clone(torn), make([]byte, len(whole)-len(torn))...)
 		}
@@ -138,7 +138,7 @@ func TestTornGenerations(t *testing.T) {
 }
 
 // If the disk becomes full at any byte, the previous generation stays intact.
-func TestFullAtAnyByte(t *testing.T) {
+func TestDiskFullAtAnyByte(t *testing.T) {
 	for _, fullAt := range []int{0, 1, 100, profile.PieceBytes - 1, profile.PieceBytes, profile.PieceBytes + 1, 2 * profile.PieceBytes} {
 		t.Run(strconv.Itoa(fullAt), func(t *testing.T) {
 			f := open(t)
@@ -151,7 +151,7 @@ func TestFullAtAnyByte(t *testing.T) {
 				return &os.PathError{Op: "write", Err: syscall.ENOSPC}
 			})
 			if !errors.Is(err, profile.ErrFull) {
-				t.Errorf("Save: %v, want %v", err, profile.ErrFull)
+				t.Errorf("Save = %v, want %v", err, profile.ErrFull)
 			}
 			want(t, f, []byte("second"))
 			wantFiles(t, f, "k-2.checkpoint")
@@ -160,7 +160,7 @@ func TestFullAtAnyByte(t *testing.T) {
 }
 
 // If there is no room for three generations, the oldest generation is deleted.
-func TestOldestMakesRoom(t *testing.T) {
+func TestOldestGenerationIsDeletedIfFull(t *testing.T) {
 	f := open(t)
 	save(t, f, []byte("first"))
 	save(t, f, []byte("second"))
@@ -184,7 +184,7 @@ func TestOneOwner(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := f.Own("k"); !errors.Is(err, ErrOwned) {
-		t.Errorf("a second owner: %v, want %v", err, ErrOwned)
+		t.Errorf("second call of Own = %v, want %v", err, ErrOwned)
 	}
 	other, err := f.Own("k2")
 	if err != nil {
@@ -208,10 +208,10 @@ func TestKeysAreFileNames(t *testing.T) {
 	f := open(t)
 	for _, key := range []string{"", "../k", "a/b", ".hidden"} {
 		if err := f.Save(profile.Entry{Key: key}, data(nil)); err == nil {
-			t.Errorf("key %q is accepted", key)
+			t.Errorf("Save accepts the key %q", key)
 		}
 		if _, err := f.Own(key); err == nil {
-			t.Errorf("Own accepts key %q", key)
+			t.Errorf("Own accepts the key %q", key)
 		}
 	}
 }

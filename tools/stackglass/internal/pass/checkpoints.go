@@ -22,10 +22,11 @@ type Checkpoints struct {
 	Store profile.Checkpoints
 	Key   string
 	Place string // location of the key's checkpoints, for messages
-	// number of references between checkpoints, or 0 to choose it by the cost of checkpoints
+	// number of references between checkpoints, or 0 to derive the number from the cost of
+	// checkpoints
 	References uint64
-	// Resumed is called when a pass resumes. Its arguments are the number of references before the
-	// checkpoint and their share of the input, which is 0 if unknown.
+	// Resumed is called when a pass resumes, with the number of references before the checkpoint
+	// and their share of the input, which is 0 if unknown.
 	Resumed func(references uint64, done float64)
 }
 
@@ -71,8 +72,8 @@ func (c *Checkpoints) load(in *Input) (*workers.Checkpoint, error) {
 	return from, nil
 }
 
-// unusable returns the error that a pass cannot resume from its checkpoint, which it does not
-// delete.
+// unusable returns the error for a checkpoint from which a pass cannot resume. The checkpoint is
+// not deleted.
 func (c *Checkpoints) unusable(in *Input, err error) error {
 	return &CheckpointError{Name: in.Name, Place: c.Place, Err: err}
 }
@@ -150,7 +151,7 @@ func (s *saver) look() {
 
 var errNoMemory = errors.New("saving a checkpoint needs more memory than --memory allows (default: half of the free memory)")
 
-// save saves a checkpoint. Meanwhile, memory contains a copy of the state.
+// save saves a checkpoint. While save runs, memory contains a copy of the state.
 func (s *saver) save() {
 	held := memoryInUse()
 	if s.memory > 0 && held > s.memory/2 {

@@ -21,7 +21,7 @@ import (
 var WrittenFormats = []string{"sgt", "lackey", "din", "csv"}
 
 // Folded is the format of loop-compressed traces. Unfolded is a container with every row of a
-// loop-compressed trace, and its program.
+// loop-compressed trace, and the program of the trace.
 const (
 	Folded   = "sgl"
 	Unfolded = "unfolded"
@@ -50,8 +50,8 @@ type Converted struct {
 	Stopped    error      // the damage that ended the input early, or nil
 }
 
-// Convert writes the input, or a part of it, to w in another format. After an error, the output
-// is incomplete.
+// Convert converts the input, or part of it, to a different format, and writes the output to w.
+// After an error, the output is incomplete.
 func (in *Input) Convert(ctx context.Context, w io.Writer, o ConvertOptions) (*Converted, error) {
 	t, err := open.Open(in.Name, in, open.Options{Format: o.Format, Packings: packings, Strict: o.Strict})
 	if err != nil {
@@ -159,7 +159,7 @@ func (c *conversion) rows(t *open.Trace, w rowWriter) error {
 }
 
 // choose reduces a batch to the references in the part to convert, and the entries of the blocks
-// around them. It returns the number of references.
+// that contain them, and returns the number of references.
 func (c *conversion) choose(b *trace.Batch) (references uint64) {
 	p, left := &c.options.Part, ^uint64(0)
 	if p.Limit > 0 {

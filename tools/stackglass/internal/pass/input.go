@@ -164,8 +164,8 @@ func (in *Input) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Tree reads a loop-compressed trace without expanding it. If there is an error, it returns the
-// tree of the part before the error, or nil.
+// Tree reads a loop-compressed trace without expanding it. After an error, the result is the tree
+// of the part before the error, or nil.
 func (in *Input) Tree() (*loops.Tree, trace.Header, error) { return sgl.ReadTree(in.Name, in) }
 
 // Changed reports whether the file has been modified since it was opened. The bytes that were read
@@ -199,8 +199,8 @@ func (in *Input) readProfile() (*profile.Profile, error) {
 func endedBy(ctx context.Context, r io.Reader) io.Reader {
 	out, in := io.Pipe()
 	go func() {
-		// Hide all methods of r except Read. Otherwise, io.CopyBuffer would copy a file in smaller
-		// pieces.
+		// Hide all methods of r except Read, because io.CopyBuffer would otherwise copy a file in
+		// smaller pieces.
 		_, err := io.CopyBuffer(struct{ io.Writer }{in}, struct{ io.Reader }{r}, make([]byte, 1<<18))
 		in.CloseWithError(err)
 	}()

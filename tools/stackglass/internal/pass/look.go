@@ -101,7 +101,7 @@ func (c *Checked) add(where, what string) {
 	}
 }
 
-// Check reads the whole input and collects its faults. It fails if the input cannot be read.
+// Check reads the whole input and collects its faults. Check fails if the input cannot be read.
 func (in *Input) Check(ctx context.Context, format string) (*Checked, error) {
 	if in.IsProfile {
 		c := &Checked{Type: "profile"}

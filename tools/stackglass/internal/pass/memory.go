@@ -14,8 +14,9 @@ import (
 )
 
 // ballast is memory that is never touched, so the system does not allocate pages for it. The
-// garbage collector counts it as part of the heap, and therefore does not collect a small heap
-// again and again, which would slow down all goroutines. A run with many lines drops the ballast.
+// garbage collector counts the ballast as part of the heap, and therefore does not collect a small
+// heap again and again, which would slow down all goroutines. A run with many lines drops the
+// ballast.
 var ballast []byte
 
 // HoldBallast allocates unused memory, so that a program with a low GOGC, which suits large heaps,

@@ -33,7 +33,7 @@ import (
 	"github.com/stackglass/stackglass/workers"
 )
 
-// Options contains the options for reading a trace. None of them applies to a profile.
+// Options contains the options for reading a trace. The options do not apply to a profile.
 type Options struct {
 	Spec   analysis.Spec
 	Sample *sample.Options // nil to analyse every reference
@@ -75,8 +75,8 @@ type interrupted struct{}
 func (interrupted) Error() string        { return "interrupted" }
 func (interrupted) Is(target error) bool { return target == analysis.ErrStopped }
 
-// Analyze returns the input's profile. It fails if there is no profile. [Result.Stopped] is set if
-// the profile is partial.
+// Analyze returns the input's profile, or an error if there is no profile. [Result.Stopped] is set
+// if the profile is partial.
 func (in *Input) Analyze(ctx context.Context, o Options) (*Result, error) {
 	if in.IsProfile {
 		p, err := in.readProfile()
@@ -318,7 +318,8 @@ func newBar(terminal io.Writer, references uint64, bytes int64) *bar {
 	)}
 }
 
-// show updates the bar at most ten times a second. leftOut references were read but not analysed.
+// show updates the bar at most ten times a second. leftOut is the number of references that were
+// read but not analysed.
 func (b *bar) show(bytes int64, references, leftOut uint64, now time.Time) {
 	if b.shown == nil || now.Before(b.next) {
 		return

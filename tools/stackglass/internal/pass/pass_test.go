@@ -28,7 +28,7 @@ func TestAvailableMemory(t *testing.T) {
 		{"nonsense", "MemAvailable: many kB\n", "few", "x", 0},
 	} {
 		if got := availableIn(c.meminfo, c.most, c.current); got != c.want {
-			t.Errorf("%s: %d, want %d", c.name, got, c.want)
+			t.Errorf("%s: availableIn = %d, want %d", c.name, got, c.want)
 		}
 	}
 }
@@ -38,7 +38,7 @@ func TestAvailableMemory(t *testing.T) {
 func TestInterruptWhileOpening(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "pipe")
 	if err := syscall.Mkfifo(path, 0o600); err != nil {
-		t.Skip("named pipes are not supported here:", err)
+		t.Skip("this system does not support named pipes:", err)
 	}
 	ctx, interrupt := context.WithCancel(context.Background())
 	interrupt()
@@ -62,12 +62,12 @@ func TestDemosOpen(t *testing.T) {
 	}
 }
 
-func TestChanged(t *testing.T) {
+func TestChangedInput(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.din")
 	change := map[string]func() error{
-		"not":     func() error { return nil },
-		"grows":   func() error { return os.WriteFile(path, []byte("0 1000\n0 1000\n"), 0o600) },
-		"shrinks": func() error { return os.Truncate(path, 3) },
+		"does not change": func() error { return nil },
+		"grows":           func() error { return os.WriteFile(path, []byte("0 1000\n0 1000\n"), 0o600) },
+		"shrinks":         func() error { return os.Truncate(path, 3) },
 		"is written over": func() error {
 			return os.Chtimes(path, time.Time{}, time.Now().Add(time.Hour))
 		},
@@ -84,8 +84,8 @@ func TestChanged(t *testing.T) {
 			t.Fatal(err)
 		}
 		result, err := in.Analyze(context.Background(), Options{})
-		if err != nil || result.Changed != (name != "not") {
-			t.Errorf("a file that %s: %+v, %v", name, result, err)
+		if err != nil || result.Changed != (name != "does not change") {
+			t.Errorf("a file that %s: result %+v, error %v", name, result, err)
 		}
 		in.Close()
 	}

@@ -108,7 +108,7 @@ func (p *prediction) open(o multicore.Options) (predict.Threads, error) {
 		}
 	} else if f := &p.options.PPT; f.Blocks != nil || f.Shared != nil || f.Counts != nil || f.Bounds != nil {
 		in.Close()
-		return nil, &trace.OptionError{Option: "ppt-blocks, --ppt-shared, --ppt-counts or --ppt-bounds", Got: "with " + p.name, Want: "a trace of PPT; other traces contain the information of these files"}
+		return nil, &trace.OptionError{Option: "ppt-blocks, --ppt-shared, --ppt-counts or --ppt-bounds", Got: "with " + p.name, Want: "a trace of PPT; other traces already contain the information in these files"}
 	}
 	store := &tempFile{}
 	threads, err := multicore.Mimic(r, o, store)

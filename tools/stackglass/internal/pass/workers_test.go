@@ -24,7 +24,7 @@ func TestWorkersGiveTheSameBytes(t *testing.T) {
 		inputs[demoPrefix+d.Name] = Options{}
 	}
 	if _, err := tracetest.FindData(); err != nil {
-		t.Log("real traces are missing: ", err)
+		t.Log("real traces are not tested: ", err)
 	} else {
 		for _, name := range tracetest.RealTraces {
 			o := Options{}
@@ -45,7 +45,7 @@ func TestWorkersGiveTheSameBytes(t *testing.T) {
 						o.Segment = (references + segments - 1) / segments
 					}
 					if several, _ := analyzed(t, name, o); !bytes.Equal(several, one) {
-						t.Errorf("%d workers with %d segments give a different profile than one worker", o.Workers, segments)
+						t.Errorf("the profile of %d workers with %d segments differs from the profile of one worker", o.Workers, segments)
 					}
 				}
 			}

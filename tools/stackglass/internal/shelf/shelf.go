@@ -1,5 +1,5 @@
-// Package shelf implements the spill store of the command, which stores data that do not fit in
-// memory in files of a folder.
+// Package shelf implements the spill store of the command, which writes data that exceed the memory
+// limit to files of a folder.
 package shelf
 
 import (

@@ -116,6 +116,6 @@ func TestRandom(t *testing.T) {
 	p = nil
 	runtime.GC()
 	if want := analyze(t, pattern(), 0).Digest(); !bytes.Equal(got[:], want[:]) {
-		t.Error("the profile differs from that of a run with unlimited memory")
+		t.Error("the profile differs from the profile of a run with unlimited memory")
 	}
 }

@@ -1,5 +1,5 @@
-// Package system contains the code that differs between operating systems: file locks, and the
-// numbers of errors.
+// Package system contains the code that differs between operating systems: file locks and error
+// numbers.
 package system
 
 import (

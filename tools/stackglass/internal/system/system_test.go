@@ -26,7 +26,7 @@ func TestAddressInUse(t *testing.T) {
 func TestFull(t *testing.T) {
 	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
 	if err != nil {
-		t.Skip("left out: this system has no device that is always full:", err)
+		t.Skip("skipped: this system has no device that is always full:", err)
 	}
 	defer full.Close()
 	if _, err := full.Write([]byte("x")); !IsFull(err) || IsAddressInUse(err) {

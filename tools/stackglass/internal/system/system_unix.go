@@ -14,7 +14,7 @@ var (
 )
 
 // TryLock locks a file until it is closed. The error is [ErrLocked] if another process has locked
-// it.
+// the file.
 func TryLock(file *os.File) error {
 	err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 	if err == syscall.EWOULDBLOCK {
@@ -23,8 +23,8 @@ func TryLock(file *os.File) error {
 	return err
 }
 
-// RemoveLocked removes a file that this process has locked, and then closes it. In this order, no
-// other process can hold a lock on a removed file.
+// RemoveLocked removes a file that this process has locked, and then closes it. The file stays
+// locked until it is removed, so no other process can lock the removed file.
 func RemoveLocked(file *os.File) {
 	_ = os.Remove(file.Name())
 	file.Close()

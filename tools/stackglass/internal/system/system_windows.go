@@ -29,7 +29,7 @@ var (
 var lockFileEx = syscall.NewLazyDLL("kernel32.dll").NewProc("LockFileEx")
 
 // TryLock locks a file until it is closed. The error is [ErrLocked] if another process has locked
-// it.
+// the file.
 func TryLock(file *os.File) error {
 	const failAtOnce, exclusive, allBytes = 1, 2, ^uint32(0)
 	var from syscall.Overlapped

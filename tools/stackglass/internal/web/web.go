@@ -1,6 +1,6 @@
 // Package web serves the page's files on this machine. Every response has the page's security
-// policy and the correct media type. It is compressed if the browser supports this, and never
-// stale.
+// policy and the correct media type. A response is compressed if the browser supports this, and
+// never stale.
 package web
 
 import (

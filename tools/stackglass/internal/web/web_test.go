@@ -91,7 +91,7 @@ func TestFiles(t *testing.T) {
 	}
 }
 
-func TestNothingIsStale(t *testing.T) {
+func TestCacheHeaders(t *testing.T) {
 	plain := answer(t, "GET", "http://localhost/", nil)
 	packed := answer(t, "GET", "http://localhost/", map[string]string{"Accept-Encoding": "br"})
 	if plain.Header.Get("ETag") == packed.Header.Get("ETag") {
@@ -104,17 +104,17 @@ func TestNothingIsStale(t *testing.T) {
 	}
 	again := answer(t, "GET", "http://localhost/", map[string]string{"If-None-Match": plain.Header.Get("ETag")})
 	if again.StatusCode != http.StatusNotModified {
-		t.Errorf("request with its tag: status %d", again.StatusCode)
+		t.Errorf("request with the tag of the file: status %d", again.StatusCode)
 	}
 	other := answer(t, "GET", "http://localhost/", map[string]string{"If-None-Match": packed.Header.Get("ETag")})
 	if other.StatusCode != http.StatusOK {
-		t.Errorf("request with another tag: status %d", other.StatusCode)
+		t.Errorf("request with a different tag: status %d", other.StatusCode)
 	}
 }
 
-func TestRefusals(t *testing.T) {
+func TestRejectedRequests(t *testing.T) {
 	if r := answer(t, "POST", "http://127.0.0.1/", nil); r.StatusCode != http.StatusMethodNotAllowed {
-		t.Errorf("POST: status %d", r.StatusCode)
+		t.Errorf("POST: status %d, want 405", r.StatusCode)
 	}
 	h, err := Handler(fstest.MapFS{"index.html": {}})
 	if err != nil {

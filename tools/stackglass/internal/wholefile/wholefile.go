@@ -60,7 +60,7 @@ func (w *File) Commit() error {
 	return err
 }
 
-// Discard removes the file. After Commit it has no effect.
+// Discard removes the file. After Commit, Discard has no effect.
 func (w *File) Discard() {
 	w.f.Close()
 	if w.temp != "" {

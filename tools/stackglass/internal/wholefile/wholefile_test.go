@@ -64,7 +64,7 @@ func TestDeviceIsWrittenNotReplaced(t *testing.T) {
 		t.Skip("this system has no /dev/full, which behaves like a full disk")
 	}
 	if err := Save("/dev/full", content("x")); !errors.Is(err, syscall.ENOSPC) {
-		t.Errorf("got %v, want no space left", err)
+		t.Errorf("Save = %v, want ENOSPC", err)
 	}
 	after, err := os.Stat("/dev/full")
 	if err != nil || after.Mode() != st.Mode() {
@@ -72,9 +72,9 @@ func TestDeviceIsWrittenNotReplaced(t *testing.T) {
 	}
 }
 
-func TestFolderIsRefused(t *testing.T) {
+func TestFolderIsRejected(t *testing.T) {
 	if _, err := Create(t.TempDir()); err == nil {
-		t.Error("a folder was accepted")
+		t.Error("Create accepts a folder, want an error")
 	}
 	if _, err := Create(filepath.Join(t.TempDir(), "no", "such", "folder")); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("got %v", err)
