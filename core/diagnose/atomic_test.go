@@ -40,7 +40,7 @@ func TestAtomicFix(t *testing.T) {
 		}
 		r := &run{p: &profile.Profile{Sites: &profile.Sites{Code: make([]profile.Site, 1)}}, cost: &costs{program: program}}
 		if got := r.atomicFix(&place{sites: []int{0}}); got != c.want {
-			t.Errorf("%s: %q, want %q", name, got, c.want)
+			t.Errorf("%s: atomicFix = %q, want %q", name, got, c.want)
 		}
 	}
 }
@@ -69,7 +69,7 @@ func TestLockedFix(t *testing.T) {
 		sites := []profile.Site{{Kind: trace.Load}, {Number: 1, Kind: trace.Store}}
 		r := &run{p: &profile.Profile{Sites: &profile.Sites{Code: sites}}, cost: &costs{program: program}}
 		if got := r.atomicFix(&place{sites: []int{0, 1}}); got != c.want {
-			t.Errorf("%s: %q, want %q", name, got, c.want)
+			t.Errorf("%s: atomicFix = %q, want %q", name, got, c.want)
 		}
 	}
 }

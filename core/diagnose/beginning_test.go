@@ -101,12 +101,12 @@ func TestBeginnings(t *testing.T) {
 			want = []int{until - 1}
 		}
 		if len(s.begun) != len(want) || s.enough.Load() != (until > 0) {
-			t.Fatalf("until %d: %d beginnings, and enough is %t", until, len(s.begun), s.enough.Load())
+			t.Fatalf("until = %d: %d beginnings, enough = %t; want %d beginnings, enough = %t", until, len(s.begun), s.enough.Load(), len(want), until > 0)
 		}
 		for n, region := range want {
 			b := &s.begun[n]
 			if b.met != region+1 || b.misses[0][0] != misses[region] || b.coherence[0][0] != lost[region] || b.uses[0].accesses != uint64(100*(region+1)) {
-				t.Errorf("until %d: %+v, want %v misses and %v coherence misses after region %d", until, b, misses[region], lost[region], region)
+				t.Errorf("until = %d: beginning %+v, want %v misses and %v coherence misses after region %d", until, b, misses[region], lost[region], region)
 			}
 		}
 	}

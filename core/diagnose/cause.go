@@ -394,8 +394,8 @@ func (r *run) replaced(at *place, of *counts) bool {
 	return of.falselyAt(at) < all/2 && len(r.replacing(at)) > 0
 }
 
-// replacing returns the stores by which the function of a source location replaces the variables for
-// whose lines the location waits.
+// replacing returns the stores in the function of a source location to the variables for whose
+// lines the location waits.
 func (r *run) replacing(at *place) (stores []int) {
 	for _, i := range at.sites {
 		s := &r.p.Sites.Code[i]
@@ -526,7 +526,7 @@ func (r *run) causes() {
 			f.Saved = left * (1 - used/mostUsed)
 			f.Least, f.Most = 0, left*(1-used)
 			f.Why = "only " + percent(used) + " of the bytes of each fetched line are used before the line is replaced, because the distance between the addresses is larger than the data accessed at each address"
-			f.Fix = "bring the data that this loop uses together: split these fields off the structure or make an array of each field; if the loop visits the columns of a table, transpose the table or interchange the loops"
+			f.Fix = "place the data that this loop uses in adjacent memory: split these fields off the structure or make an array of each field; if the loop visits the columns of a table, transpose the table or interchange the loops"
 			f.More = "sites --by object --utilisation 48KiB,12"
 		case at.irregular > 0.5, used > 0 && used <= fewBytes && at.spaced > 0.5:
 			f.Kind = RandomAccess

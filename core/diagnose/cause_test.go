@@ -32,7 +32,7 @@ func TestIrregularReason(t *testing.T) {
 func TestFillsAndCopies(t *testing.T) {
 	for reads, want := range map[bool]string{false: "fill less memory", true: "copy less"} {
 		if got := (&place{reads: reads}).fewerBytes(); !strings.HasPrefix(got, want) {
-			t.Errorf("%q, want %q", got, want)
+			t.Errorf("fewerBytes = %q, want %q", got, want)
 		}
 	}
 }
@@ -43,7 +43,7 @@ func TestUntriedReason(t *testing.T) {
 	for want, loops := range map[string][]byte{"do not compress": {}, "does not contain": nil} {
 		r := &run{p: &profile.Profile{Loops: loops}}
 		if got := r.untriedHow(); !strings.Contains(got, want) {
-			t.Errorf("%q, want %q", got, want)
+			t.Errorf("untriedHow = %q, want %q", got, want)
 		}
 	}
 }
@@ -72,7 +72,7 @@ func TestScattersScalars(t *testing.T) {
 		loaded.Reuse.Used = []profile.Utilisation{{Fetched: 900, BytesUsed: 900 * 4}}
 		r := &run{p: p, cost: &costs{program: &trace.Program{Sites: []trace.Site{{}, {Structure: c.structure}}}, replay: &counts{sites: []siteCounts{{}, {grain: c.grain}}}}}
 		if got := r.scattersScalars(&place{sites: []int{0, 1}}); got != c.want {
-			t.Errorf("%s: %t, want %t", name, got, c.want)
+			t.Errorf("%s: scattersScalars = %t, want %t", name, got, c.want)
 		}
 	}
 }
@@ -95,7 +95,7 @@ func TestEvicted(t *testing.T) {
 		r := &run{p: p, cost: &costs{levels: make([]attribution.Attribution, 2), site: [][]float64{{600, 400}}, run: measure{misses: [][]float64{{100}, {40}}, coherence: [][]float64{{c.invalidated}, nil}}}}
 		r.Machine.Levels = []hierarchy.Cache{{Name: "L1", SharedBy: 1}, {Name: "L3", SharedBy: 8}}
 		if cycles, level := r.evicted(&place{sites: []int{0}}); cycles != c.cycles || level != c.level {
-			t.Errorf("%s: %v cycles in level %d, want %v in %d", name, cycles, level, c.cycles, c.level)
+			t.Errorf("%s: evicted = %v cycles, level %d; want %v cycles, level %d", name, cycles, level, c.cycles, c.level)
 		}
 	}
 }

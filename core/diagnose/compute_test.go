@@ -28,7 +28,7 @@ func TestSourceIteration(t *testing.T) {
 	} {
 		r := &run{sources: c.sources, cost: &costs{program: &trace.Program{Sites: c.sites, Blocks: []trace.Block{{Sites: uint32(len(c.sites))}}}}}
 		if each, iterations := r.sourceIteration(0); each != c.each || iterations != c.iterations {
-			t.Errorf("%s: %q, %v; want %q, %v", name, each, iterations, c.each, c.iterations)
+			t.Errorf("%s: sourceIteration = %q, %v; want %q, %v", name, each, iterations, c.each, c.iterations)
 		}
 	}
 }
@@ -60,7 +60,7 @@ func TestChainLine(t *testing.T) {
 		hits := &pipeline.Runtime{Blocks: []pipeline.BlockTime{{Steady: pipeline.Steady{Cycle: c.cycle}}}}
 		r := &run{cost: &costs{hits: hits, program: &trace.Program{Sites: []trace.Site{site(trace.Load, 30), site(trace.Store, 31)}, Blocks: []trace.Block{k}}}}
 		if got := r.chainLine(0); got != c.want {
-			t.Errorf("%s: line %d, want %d", name, got, c.want)
+			t.Errorf("%s: chainLine = %d, want %d", name, got, c.want)
 		}
 	}
 }

@@ -282,7 +282,7 @@ func (r *run) split(at *place, a record, f *Finding) (added, replayed bool) {
 	}
 	if f == nil {
 		f = &Finding{Kind: Layout,
-			Fix:       "keep the fields that this loop uses together: split the structure, or make an array of each field",
+			Fix:       "place the fields that this loop uses next to each other: split the structure, or make an array of each field",
 			IllegalIf: "other code needs the fields together, because it passes a pointer to a structure, copies whole structures, or shares structures with a file or another program",
 			More:      "sites --by object --utilisation 48KiB,12"}
 	}
@@ -319,7 +319,8 @@ func (r *run) linked(sites []int) bool {
 }
 
 // onlyFilled reports whether most cycles that a retrial saves are in code that fills data for the
-// first time. Such code must store the data somewhere, and the caches must fetch new pages anyway.
+// first time. Code that fills data must store the data somewhere, and the caches must fetch new
+// pages anyway.
 func (r *run) onlyFilled(t *retrial) bool {
 	filled := 0.0
 	for _, at := range r.places {
@@ -462,7 +463,8 @@ func (r *run) padded(g *group) *retrial {
 }
 
 // planes returns the largest multiple of the page size that divides all distances between
-// references that access an array in the same iteration of the nests, or 0.
+// references that access an array in the same iteration of the nests, or 0 if there is no such
+// multiple.
 func (r *run) planes(g *group, a record) (bytes uint64) {
 	for _, nest := range g.loops {
 		for _, body := range bodies(r.rollNest(r.loops.Loops[nest].Nest).Nest.Items) {

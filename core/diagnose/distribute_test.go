@@ -34,7 +34,7 @@ func TestDistribute(t *testing.T) {
 		t.Fatal(err)
 	}
 	if rows := tree.Rows(); rows != 45 {
-		t.Errorf("%d references, want 45", rows)
+		t.Errorf("the distributed loop has %d references, want 45", rows)
 	}
 	if by.Apply(n) == nil {
 		t.Error("a loop that was already distributed can be distributed again")
@@ -57,7 +57,7 @@ func TestUpdates(t *testing.T) {
 	} {
 		n := &loops.Nest{Items: []loops.Item{loops.Loop(4, loops.Loop(10, c.body...))}}
 		if got := updates(&n.Items[0], 0); got != c.want {
-			t.Errorf("%s: %t, want %t", name, got, c.want)
+			t.Errorf("%s: updates = %t, want %t", name, got, c.want)
 		}
 		if got := repeats(n, change.Tile{Outer: change.Path{0}, Trips: []uint64{0, 8}}); got == c.want {
 			t.Errorf("%s: tiles repeat the same work: %t, want %t", name, got, !c.want)
@@ -89,7 +89,7 @@ func TestNeedsLater(t *testing.T) {
 	} {
 		n := &loops.Nest{Items: []loops.Item{c.first, c.second}}
 		if got := needsLater(n, change.Fuse{First: change.Path{0}}); got != c.want {
-			t.Errorf("%s: %t, want %t", name, got, c.want)
+			t.Errorf("%s: needsLater = %t, want %t", name, got, c.want)
 		}
 	}
 }

@@ -38,7 +38,7 @@ func TestReuseAcrossLoops(t *testing.T) {
 					found = found || again(&before, &load, 1)
 				}
 				if found != c.want {
-					t.Errorf("%s: load %d: %t, want %t", c.name, i, found, c.want)
+					t.Errorf("%s: load %d uses data of the first loop: %t, want %t", c.name, i, found, c.want)
 				}
 			}
 		}
@@ -63,11 +63,11 @@ func TestSinkable(t *testing.T) {
 			t.Fatal(err)
 		}
 		if rows := tree.Rows(); len(of.path) == 1 && rows != 3*4*5*5 {
-			t.Errorf("%v: %d references, want %d", by, rows, 3*4*5*5)
+			t.Errorf("change %v: %d references, want %d", by, rows, 3*4*5*5)
 		}
 	}
 	if pairs != 3 {
-		t.Errorf("%d pairs, want 3", pairs)
+		t.Errorf("%d pairs of interchangeable loops, want 3", pairs)
 	}
 	if list := sinkable(&loops.Nest{Items: []loops.Item{loops.Loop(3, loops.Loop(4, counter), loops.Loop(4, counter))}}); len(list) > 0 {
 		t.Errorf("%d pairs of adjacent loops, want none", len(list))
@@ -111,7 +111,7 @@ func TestCopies(t *testing.T) {
 		"a part of the data": {loops.Loop(20, load(2, 1<<20, 8)), false},
 	} {
 		if got := copies(&first, &c.second, 0); got != c.want {
-			t.Errorf("%s: %t, want %t", name, got, c.want)
+			t.Errorf("%s: copies = %t, want %t", name, got, c.want)
 		}
 	}
 }

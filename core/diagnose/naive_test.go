@@ -139,7 +139,7 @@ func TestReplay(t *testing.T) {
 			if of.contended {
 				contended++
 				if !n.contended[at] {
-					t.Errorf("line %d is contended", at)
+					t.Errorf("line %d is contended, but not in the naive replay", at)
 				}
 			}
 		})
@@ -169,7 +169,7 @@ func TestLineTable(t *testing.T) {
 				got = of.lost
 			}
 			if got != want[by*i] {
-				t.Errorf("line %d: %d, want %d", by*i, got, want[by*i])
+				t.Errorf("line %d: lost = %d, want %d", by*i, got, want[by*i])
 			}
 		}
 	})
@@ -185,7 +185,7 @@ func TestRecent(t *testing.T) {
 			held = append([]uint64{page * by}, others...)
 			held = held[:min(len(held), firstPages)]
 			if got := c.use(page * by); got != was {
-				t.Fatalf("access %d: %t, want %t", i, got, was)
+				t.Fatalf("access %d: use = %t, want %t", i, got, was)
 			}
 		}
 	})
@@ -202,7 +202,7 @@ func TestWideLRU(t *testing.T) {
 			held = append([]trace.Line{at}, others...)
 			held = held[:min(len(held), int(ways))]
 			if got := c.use(at); got != was {
-				t.Fatalf("access %d: %t, want %t", i, got, was)
+				t.Fatalf("access %d: use = %t, want %t", i, got, was)
 			}
 		}
 	})

@@ -17,7 +17,7 @@ func TestShortName(t *testing.T) {
 		"half(":                                                                                                   "half(",
 	} {
 		if got := shortName(name); got != want {
-			t.Errorf("%s: %s, want %s", name, got, want)
+			t.Errorf("shortName(%s) = %s, want %s", name, got, want)
 		}
 	}
 }

@@ -30,10 +30,10 @@ func TestParts(t *testing.T) {
 		read = append(read, rows...)
 	}
 	if want := int(tree.Rows() / 5); len(read) < want*9/10 || len(read) > want*11/10 {
-		t.Errorf("%d rows, want about %d", len(read), want)
+		t.Errorf("%d rows were read, want about %d", len(read), want)
 	}
 	if got != allocations {
-		t.Errorf("%d allocations, want %d", got, allocations)
+		t.Errorf("%d allocations were read, want %d", got, allocations)
 	}
 	quarters := [4]int{}
 	for i := range read {
@@ -41,7 +41,7 @@ func TestParts(t *testing.T) {
 	}
 	for i, number := range quarters {
 		if number < len(read)/5 {
-			t.Errorf("%d of %d rows are from quarter %d of the trace", number, len(read), i+1)
+			t.Errorf("%d of %d rows are from quarter %d of the trace, want at least a fifth", number, len(read), i+1)
 		}
 	}
 }
@@ -54,9 +54,9 @@ func TestScale(t *testing.T) {
 	c := &counts{sites: []siteCounts{{references: 100, split: 10, siteAccesses: siteAccesses{accesses: 110, walks: 3}}, {}}, misses: [][]float64{{20, 0}}}
 	c.scale(p)
 	if s := c.sites[0]; s.references != 1000 || s.accesses != 1100 || s.split != 100 || s.walks != 30 || c.misses[0][0] != 200 {
-		t.Errorf("%+v, %v misses", s, c.misses)
+		t.Errorf("scaled counts are %+v and %v misses", s, c.misses)
 	}
 	if s := c.sites[1]; s.references != 0 || c.misses[0][1] != 0 {
-		t.Errorf("a site that no part contains: %+v", s)
+		t.Errorf("a site in no part has the counts %+v, want zeros", s)
 	}
 }

@@ -29,14 +29,14 @@ func TestSplits(t *testing.T) {
 func TestUnpacked(t *testing.T) {
 	fields := []field{{at: 0, bytes: 1}, {at: 1, bytes: 8}, {at: 9, bytes: 2}}
 	if got := unpacked(record{pitch: 11}, fields); got != 24 || fields[1].to != 8 || fields[2].to != 16 {
-		t.Errorf("a packed structure: %d bytes, %+v", got, fields)
+		t.Errorf("packed structure: unpacked = %d, fields %+v; want 24 bytes and offsets 0, 8, 16", got, fields)
 	}
 	fields = []field{{at: 0, bytes: 1}, {at: 1, bytes: 16}, {at: 9, bytes: 8}, {at: 13, bytes: 12}, {at: 25, bytes: 2}}
 	if got := unpacked(record{pitch: 27}, fields); got != 40 || fields[2].to != 16 || fields[3].to != 20 || fields[4].to != 32 {
 		t.Errorf("overlapping fields: %d bytes, %+v", got, fields)
 	}
 	if got := unpacked(record{pitch: 16}, []field{{at: 0, bytes: 8}, {at: 8, bytes: 4}}); got != 0 {
-		t.Errorf("a structure that is not packed: %d bytes", got)
+		t.Errorf("aligned structure: unpacked = %d, want 0", got)
 	}
 }
 
@@ -87,7 +87,7 @@ func TestSchedule(t *testing.T) {
 		}
 	}
 	if turns < 5 || got[0] != 1 || got[len(got)-1] != 2 {
-		t.Errorf("%v, want about %v", got, want)
+		t.Errorf("the order of rows is %v, want about %v", got, want)
 	}
 }
 
@@ -121,7 +121,7 @@ func TestBlockFinder(t *testing.T) {
 			addr := base + rapid.Uint64Range(0, 1<<16-1).Draw(t, "address")
 			want, in := blockAt(blocks, addr)
 			if got, ok := find(addr); got != want || ok != in {
-				t.Fatalf("%#x: %v, %t, want %v, %t", addr, got, ok, want, in)
+				t.Fatalf("find(%#x) = %v, %t; want %v, %t", addr, got, ok, want, in)
 			}
 		}
 	})

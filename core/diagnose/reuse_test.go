@@ -44,7 +44,7 @@ func TestReferenceBetweenLoops(t *testing.T) {
 	}
 	body := list[0].nest.Items[0].Body
 	if body[0].Ref.Site != 2 || !body[1].IsLoop() || !body[2].IsLoop() || len(n.Items[0].Body) != 5 || n.Items[0].Body[0].Body == nil {
-		t.Errorf("the body is %v", body)
+		t.Errorf("the body is %v, want the reference of site 2 before both loops", body)
 	}
 	if err := (change.Fuse{First: list[0].path}).Apply(list[0].nest); err != nil {
 		t.Error(err)

@@ -100,8 +100,8 @@ func (r *run) outermost(b uint32, file string) (line uint32) {
 
 // forkedAt returns the line of the call that forks, or 0 if it is unknown. It returns the first
 // line of the region instead if that line is between the call and the code of the slowest thread.
-// It does so also if both are before the call, because Fortran compilers locate the call at a
-// declaration or in the region.
+// It also returns the first line of the region if both are before the call, because Fortran
+// compilers locate the call at a declaration or in the region.
 func (r *run) forkedAt(site, slowest uint32, at *place) uint32 {
 	p := r.cost.program
 	if int64(site) >= int64(len(p.Sites)) || p.Sites[site].Kind != trace.ParallelBegin {

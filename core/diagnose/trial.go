@@ -24,7 +24,7 @@ import (
 const (
 	mostTried   = 4
 	leastWait   = 0.02 // waits, as a share of the run's cycles
-	mostChanges = 6    // number of changes from each search whose misses are counted in every level
+	mostChanges = 6    // for each search: number of changes whose misses are counted in every level
 	mostSplit   = 8    // number of arrays to split
 )
 
@@ -1054,8 +1054,8 @@ func (r *run) try(n *loops.Nest, sunk bool, by change.Change, g *group) *trial {
 	return out
 }
 
-// inOrderAt returns the ratio by which the nests of a group wait less for the same lines from below a
-// level if their lines become sequential. Stores, for example, wait as long as before.
+// inOrderAt returns the factor by which the waits of a group's nests for lines from below a level
+// change if the lines become sequential. The waits of stores, for example, do not change.
 func (r *run) inOrderAt(g *group, level int) float64 {
 	now, then := 0.0, 0.0
 	seen := map[*place]bool{}

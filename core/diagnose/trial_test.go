@@ -35,7 +35,7 @@ func TestFragment(t *testing.T) {
 	} {
 		o := &trial{before: []float64{9 * c.misses, c.misses}, after: []float64{c.misses, c.misses / 2}, level: 1, saved: c.saved, fetched: c.fetched, runs: c.runs}
 		if got := r.isFragment(o, &group{loops: c.loops}); got != c.want {
-			t.Errorf("%s: %t, want %t", name, got, c.want)
+			t.Errorf("%s: isFragment = %t, want %t", name, got, c.want)
 		}
 	}
 }
@@ -65,7 +65,7 @@ func TestKeeps(t *testing.T) {
 		}
 		want := count(misses.Cache{LineBytes: 64, Sets: 1, Ways: 1 << 16})
 		if got := count(cache); got != want {
-			t.Errorf("%d misses, want %d", got, want)
+			t.Errorf("%d misses before the interchange, want %d", got, want)
 		}
 		if got := count(cache, change.Interchange{Outer: change.Path{0}, Below: 1}); got != want {
 			t.Errorf("%d misses after the interchange, want %d", got, want)
@@ -98,7 +98,7 @@ func TestFeedsBack(t *testing.T) {
 	} {
 		l := loops.Loop(12, c.body...)
 		if got := feedsBack(&l, 0); got != c.want {
-			t.Errorf("%s: %v, want %v", name, got, c.want)
+			t.Errorf("%s: feedsBack = %v, want %v", name, got, c.want)
 		}
 	}
 }

@@ -69,7 +69,7 @@ func TestUntangling(t *testing.T) {
 			}
 		}
 		if !slices.Equal(got, want) {
-			t.Errorf("%v, want %v", got, want)
+			t.Errorf("the rows are %v, want %v", got, want)
 		}
 	})
 }

@@ -72,7 +72,7 @@ func TestWithoutCode(t *testing.T) {
 		default:
 			f := &d.Findings[0]
 			if !strings.Contains(f.Why, c.says) || !strings.Contains(f.Fix, c.fix) || f.Tried || f.Least != 0 || f.Most <= 0 || f.Most > d.Cycles || f.File != "" {
-				t.Errorf("%s: %+v", c.name, f)
+				t.Errorf("%s: wrong finding %+v", c.name, f)
 			}
 		}
 		if notes := strings.Join(d.Notes, "\n"); !strings.Contains(notes, "stackglass cc") {

@@ -21,22 +21,22 @@ func TestFindingsWorthReading(t *testing.T) {
 	third := second
 	third.Line = 8
 	if d := run(4e5, tried, small); len(d.Findings) != 1 || !strings.Contains(d.Verdict(), "one change would save about 30 %") {
-		t.Errorf("%q with %d findings, want only the finding that was tried", d.Verdict(), len(d.Findings))
+		t.Errorf("verdict %q with %d findings, want only the finding that was tried", d.Verdict(), len(d.Findings))
 	}
 	if d := run(4e5, small); len(d.Findings) != 1 || !strings.HasSuffix(d.Verdict(), "may save up to 4 %") {
-		t.Errorf("%q with %d findings, want only the small finding", d.Verdict(), len(d.Findings))
+		t.Errorf("verdict %q with %d findings, want only the small finding", d.Verdict(), len(d.Findings))
 	}
 	if d := run(5e4, small); len(d.Findings) != 0 {
 		t.Errorf("%d findings in a run that does not wait, want none", len(d.Findings))
 	}
 	d := run(4e5, second, small, third)
 	if len(d.Findings) != 1 || d.Findings[0].Line != 9 || d.Findings[0].Why != "no order; the same applies to lines 7 and 8" || d.Findings[0].Most != 12e4 {
-		t.Errorf("%+v, want one finding at line 9", d.Findings)
+		t.Errorf("findings are %+v, want one finding at line 9", d.Findings)
 	}
 	next := small
 	next.Line, next.Saved, next.Data = 11, 6e3, "entry"
 	if d := run(4e5, small, next); len(d.Findings) != 1 || d.Findings[0].Line != 11 || d.Findings[0].Data != "table, entry" {
-		t.Errorf("%+v, want one finding at line 11", d.Findings)
+		t.Errorf("findings are %+v, want one finding at line 11", d.Findings)
 	}
 }
 
@@ -48,7 +48,7 @@ func TestSourceFunction(t *testing.T) {
 		".omp_outlined.": ".omp_outlined.", "std::sort<int*>(int*, int*)": "std::sort<int*>(int*, int*)", "": "",
 	} {
 		if got := sourceFunction(name); got != want {
-			t.Errorf("%q: %q, want %q", name, got, want)
+			t.Errorf("sourceFunction(%q) = %q, want %q", name, got, want)
 		}
 	}
 }
@@ -73,7 +73,7 @@ func TestVerdictOfChanges(t *testing.T) {
 	} {
 		d := &Diagnosis{Cycles: 1e6, Waits: []LevelWait{{Name: "L2", Cycles: 6e5}}, Findings: list}
 		if got := d.changes(); got != want {
-			t.Errorf("%q, want %q", got, want)
+			t.Errorf("changes = %q, want %q", got, want)
 		}
 	}
 }
@@ -86,7 +86,7 @@ func TestLargePages(t *testing.T) {
 	r.add(&place{file: "scan.c", wait: 90, pages: 10}, Finding{Kind: Stride, Why: "each iteration accesses another line", Fix: "interchange the loops"})
 	for i, want := range []bool{true, false} {
 		if f := r.out.Findings[i]; strings.Contains(f.Why, "TLB") != want || strings.Contains(f.Fix, "pages of 2 MiB") != want {
-			t.Errorf("finding %d: %q, %q; want pages: %t", i+1, f.Why, f.Fix, want)
+			t.Errorf("finding %d: why = %q, fix = %q; mentions pages: want %t", i+1, f.Why, f.Fix, want)
 		}
 	}
 }
@@ -96,11 +96,11 @@ func TestFortran(t *testing.T) {
 	for _, words := range []func(string) string{nonTemporal, largePages, separation} {
 		for _, file := range []string{"flux.f90", "OLD.F", "src/a.f03"} {
 			if text := words(file); strings.Contains(text, "__builtin") || strings.Contains(text, "madvise") || strings.Contains(text, "alignas") {
-				t.Errorf("%s: %q", file, text)
+				t.Errorf("the advice for %s names a C function: %q", file, text)
 			}
 		}
 		if words("a.c") == words("a.f90") {
-			t.Errorf("%q for both languages", words("a.c"))
+			t.Errorf("C and Fortran have the same advice: %q", words("a.c"))
 		}
 	}
 }

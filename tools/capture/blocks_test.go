@@ -115,7 +115,7 @@ func blocksOf(t *testing.T, file string) *blocks.Run {
 		}
 	}
 	if !maps.Equal(opcodes, counted) {
-		t.Errorf("blocks executed the instructions %v, but the counters have %v", opcodes, counted)
+		t.Errorf("instructions counted by block: %v, want %v as in the counters", opcodes, counted)
 	}
 	solve(t, r)
 	return r
@@ -221,7 +221,7 @@ func (c *covered) number(t *testing.T, file string) {
 			at.label = strings.Trim(m[1], `"`)
 		} else if m := guardCall.FindStringSubmatch(line); m != nil {
 			if _, twice := c.guards[at]; twice {
-				t.Fatalf("two guards in %v", at)
+				t.Fatalf("block %v has two guards", at)
 			}
 			n := len(c.guards) + 1
 			c.guards[at] = n

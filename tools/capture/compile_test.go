@@ -122,21 +122,21 @@ func TestDropInReplacement(t *testing.T) {
 					t.Fatalf("status %d, want %d; stderr\n%s\nwant\n%s", got.status, want.status, got.stderr, want.stderr)
 				}
 				if (want.status == 0 || strings.Contains(line, "missing/")) && line != "-v" && got.stderr != want.stderr {
-					t.Errorf("stderr %q, want %q", got.stderr, want.stderr)
+					t.Errorf("stderr is %q, want %q", got.stderr, want.stderr)
 				}
 				if line != "-print-search-dirs" && got.stdout != want.stdout {
-					t.Errorf("printed %q, want %q", got.stdout, want.stdout)
+					t.Errorf("stdout is %q, want %q", got.stdout, want.stdout)
 				}
 				for name, text := range want.files {
 					if made, there := got.files[name]; !there && !strings.Contains(line, "-save-temps") {
-						t.Errorf("there is no %s", name)
+						t.Errorf("the output file %s is missing", name)
 					} else if made != text {
-						t.Errorf("%s has %q, want %q", name, made, text)
+						t.Errorf("output file %s contains %q, want %q", name, made, text)
 					}
 				}
 				for name := range got.files {
 					if _, there := want.files[name]; !there && !strings.Contains(line, "-save-temps") {
-						t.Errorf("there is a file %s", name)
+						t.Errorf("unexpected output file %s", name)
 					}
 				}
 			})
@@ -155,12 +155,12 @@ func TestUnsupportedCommandLines(t *testing.T) {
 	} {
 		_, err := Compile(IO{Stderr: &bytes.Buffer{}}, Options{}, c.compiler, strings.Fields(c.args))
 		if err == nil || !strings.HasPrefix(err.Error(), c.want) {
-			t.Errorf("%s %s: %v, want %s", c.compiler, c.args, err, c.want)
+			t.Errorf("Compile(%s %s) = %v, want %s", c.compiler, c.args, err, c.want)
 		}
 	}
 	_, err := Compile(IO{Stderr: &bytes.Buffer{}}, Options{}, newestClang(t), []string{"-fsanitize=address", "x.c"})
 	if want := "-fsanitize=address: a sanitizer adds code around every reference"; err == nil || !strings.HasPrefix(err.Error(), want) {
-		t.Errorf("a sanitizer: %v, want %s", err, want)
+		t.Errorf("Compile with a sanitizer = %v, want %s", err, want)
 	}
 }
 
@@ -178,7 +178,7 @@ func TestNumberedCompiler(t *testing.T) {
 		"clang": "clang is not installed, but clang-19 is; use clang-19", "flang": "flang is not installed; install it",
 	} {
 		if _, err := findCompiler(name); err == nil || !strings.HasPrefix(err.Error(), want) {
-			t.Errorf("%s: %v, want %s", name, err, want)
+			t.Errorf("findCompiler(%s) = %v, want %s", name, err, want)
 		}
 	}
 }
@@ -188,7 +188,7 @@ func TestNumberedCompiler(t *testing.T) {
 func TestLinkTimeOptimisationIsIgnored(t *testing.T) {
 	got := compiledByUs(t, newestClang(t), strings.Fields("-flto -O2 hello.c -o hello"))
 	if want := "stackglass: note: -flto is ignored: each source is optimised and traced separately\n"; got.status != 0 || got.stderr != want {
-		t.Errorf("status %d, stderr %q, want %q", got.status, got.stderr, want)
+		t.Errorf("status %d, stderr %q; want status 0, stderr %q", got.status, got.stderr, want)
 	}
 }
 
@@ -197,7 +197,7 @@ func TestLinkTimeOptimisationIsIgnored(t *testing.T) {
 func TestSplitDebugWhenLinking(t *testing.T) {
 	got := compiledByUs(t, newestClang(t), strings.Fields("-g -gsplit-dwarf hello.c -o hello"))
 	if want := "stackglass: note: -gsplit-dwarf is ignored when linking: the debug information is in the linked files\n"; got.status != 0 || got.stderr != want {
-		t.Errorf("status %d, stderr %q, want %q", got.status, got.stderr, want)
+		t.Errorf("status %d, stderr %q; want status 0, stderr %q", got.status, got.stderr, want)
 	}
 }
 
@@ -221,7 +221,7 @@ func TestBrokenSourcesAreUnchanged(t *testing.T) {
 		}
 		status, err := Compile(IO{Stdin: strings.NewReader(""), Stdout: &stderr, Stderr: &stderr}, Options{}, fake, []string{"-c", "two.c"})
 		if err != nil || status != 0 || !strings.Contains(stderr.String(), c.note) {
-			t.Errorf("%q: status %d, %v, stderr %q, want %q", c.say, status, err, stderr.String(), c.note)
+			t.Errorf("compiler error %q: status %d, %v, stderr %q; want status 0, stderr %q", c.say, status, err, stderr.String(), c.note)
 		}
 		if _, err := os.Stat("two.o"); err != nil {
 			t.Error(err)
@@ -281,7 +281,7 @@ func TestResponseFiles(t *testing.T) {
 	}
 	want := []string{"-v", "-O2", "-c", "x y.c", "one word", `two" words`, "@missing"}
 	if got := expandResponses([]string{"-v", "@a", "@missing"}); !slices.Equal(got, want) {
-		t.Errorf("%q, want %q", got, want)
+		t.Errorf("expandResponses = %q, want %q", got, want)
 	}
 	if got := expandResponses([]string{"@loop"}); !slices.Equal(got, []string{"@loop"}) {
 		t.Errorf("a file that includes itself expands to %q", got)
@@ -298,7 +298,7 @@ func TestQuotedWordsRoundTrip(t *testing.T) {
 			text.WriteString(`"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(w) + `" `)
 		}
 		if got := splitResponse(text.String()); !slices.Equal(got, words) {
-			t.Fatalf("%q, want %q", got, words)
+			t.Fatalf("splitResponse = %q, want %q", got, words)
 		}
 	})
 }
@@ -346,7 +346,7 @@ func TestRuntimeIsCompiledOnce(t *testing.T) {
 		}
 		for line := range strings.Lines(string(names)) {
 			if !strings.HasPrefix(line, "__sg_") && !strings.HasPrefix(line, "__wrap_") {
-				t.Errorf("the runtime defines %s", line)
+				t.Errorf("the runtime defines the symbol %s, want the prefix __sg_ or __wrap_", line)
 			}
 		}
 	}

@@ -72,7 +72,7 @@ func TestSignalsAlwaysEnd(t *testing.T) {
 				defer unread.Close()
 			}
 			if line, err := bufio.NewReader(stdout).ReadString('\n'); line != "ready\n" {
-				t.Errorf("the program printed %q, %v", line, err)
+				t.Errorf("the program printed %q (error %v), want ready", line, err)
 			}
 			if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
 				t.Error(err)
@@ -128,7 +128,7 @@ func TestAlternateStacks(t *testing.T) {
 	wantDeath(t, "short stack", run(t, nil, program, "short stack"), syscall.SIGTERM)
 	o := run(t, nil, program, "no stack")
 	if !o.state.Success() || string(o.stdout) != "done\n" {
-		t.Errorf("no stack: the program printed %q and ended with %v", o.stdout, o.state)
+		t.Errorf("no stack: the program printed %q and ended with %v, want done and success", o.stdout, o.state)
 	}
 	o.trace(t, everything)
 }

@@ -154,7 +154,7 @@ func testHandlersSteps(t *testing.T, how string, each uint64) {
 			case addr < 1<<40:
 				handler++
 			case addr-1<<40 != main:
-				t.Fatalf("load %d of the loop has address %#x", main, addr)
+				t.Fatalf("load %d of the loop has the wrong address %#x", main, addr)
 			default:
 				main++
 			}
@@ -165,7 +165,7 @@ func testHandlersSteps(t *testing.T, how string, each uint64) {
 	}
 	// The handler may run once more after the loop has counted 50 runs.
 	if handler != 100+each*50 && handler != 100+each*51 || main < 1000 {
-		t.Errorf("%d loads by the loop, %d by the handler, want the first 100 and %d for each of 50 or 51 runs", main, handler, each)
+		t.Errorf("%d loads by the loop, %d loads by the handler; want at least 1000 by the loop, and 100 + %d × 50 or 51 by the handler", main, handler, each)
 	}
 }
 
@@ -228,7 +228,7 @@ func TestLimit(t *testing.T) {
 		t.Errorf("%d bytes, ended with %q, want at most 4 MiB, and limit", info.Size(), got.ending.How)
 	}
 	if n := uint64(len(got.addresses())); n != got.ending.References || n < 200000 {
-		t.Errorf("%d loads, but the trace states %d", n, got.ending.References)
+		t.Errorf("the trace contains %d loads, but its ending states %d", n, got.ending.References)
 	}
 	if !strings.HasSuffix(string(o.stderr), "; the trace ends at the limit of STACKGLASS_MAX_BYTES\n") {
 		t.Errorf("stderr %q", o.stderr)
@@ -296,10 +296,10 @@ func TestReport(t *testing.T) {
 	} {
 		env := strings.Fields(c.env)
 		if o := run(t, env, program); bytes.HasPrefix(o.stderr, []byte("stackglass: 100 references in out.sgt")) != c.captured || !c.captured && len(o.stderr) > 0 {
-			t.Errorf("%q: wrote %q to a pipe", c.env, o.stderr)
+			t.Errorf("with %q, the program wrote %q to a pipe", c.env, o.stderr)
 		}
 		if said := onTerminal(t, env, program); strings.HasPrefix(said, "stackglass: 100 references in out.sgt") != c.onScreen || !c.onScreen && said != "" {
-			t.Errorf("%q: wrote %q to a terminal", c.env, said)
+			t.Errorf("with %q, the program wrote %q to a terminal", c.env, said)
 		}
 	}
 }

@@ -65,7 +65,7 @@ func runInterrupted(t *testing.T, program, how string) (got *traced, n calls) {
 	o := run(t, nil, program, strings.Fields(how)...)
 	var instructions int
 	if _, err := fmt.Sscan(string(o.stdout), &n.interrupted, &n.handler, &n.inner, &instructions); err != nil || instructions < 100 {
-		t.Fatalf("%q, %v: want at least 100 instructions", o.stdout, o.state)
+		t.Fatalf("the program printed %q and ended with %v, want at least 100 instructions", o.stdout, o.state)
 	}
 	return o.trace(t, everything), n
 }
@@ -87,7 +87,7 @@ func TestEveryInterruption(t *testing.T) {
 			for name, times := range map[string]int{"interrupted": n.interrupted, "nothing": n.interrupted, "handler": n.handler, "inner": n.inner} {
 				all := rows[name]
 				if len(all) == 0 || len(all)%times != 0 {
-					t.Fatalf("%s has %d rows in %d calls", name, len(all), times)
+					t.Fatalf("function %s has %d rows in %d calls, want the same number in each call", name, len(all), times)
 				}
 				one := len(all) / times
 				for i := range times {

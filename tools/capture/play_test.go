@@ -254,7 +254,7 @@ func comparePlayed(t *testing.T, got *traced, said []byte) {
 			t.Fatalf("the trace ends before row %d", row)
 		}
 		if got.Kind[row] != kind || kind != trace.BlockEntry && got.Addr[row] != addr || !kind.IsReference() && arg != 0 && got.Arg[row] != arg {
-			t.Fatalf("row %d: %v %#x, want %v %#x", row, got.Kind[row], got.Addr[row], kind, addr)
+			t.Fatalf("row %d is %v %#x, want %v %#x", row, got.Kind[row], got.Addr[row], kind, addr)
 		}
 		row++
 	}
@@ -325,7 +325,7 @@ func TestSlicedOrder(t *testing.T) {
 	}
 	for _, f := range got.header.Capture {
 		if f.Name == "order" && f.Value != "sliced" {
-			t.Errorf("the trace states that its order is %s", f.Value)
+			t.Errorf("the order in the trace's header is %s, want sliced", f.Value)
 		}
 	}
 }

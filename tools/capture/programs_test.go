@@ -218,7 +218,7 @@ func TestCountsMatchAlgorithm(t *testing.T) {
 			}
 		}
 		if !maps.Equal(got, want) {
-			t.Errorf("%s: %v, want %v", clang, got, want)
+			t.Errorf("%s: counts %v, want %v", clang, got, want)
 		}
 	}
 }
@@ -292,7 +292,7 @@ func TestSeparateObjectsAndLibraries(t *testing.T) {
 			}
 			o := run(t, nil, filepath.Join(here, "parts"), filepath.Join(here, "loaded.so"))
 			if string(o.stdout) != "34\n" {
-				t.Fatalf("it printed %q %q", o.stdout, o.stderr)
+				t.Fatalf("stdout is %q, want 34; stderr %q", o.stdout, o.stderr)
 			}
 			// Each library stores ten numbers, and one more number when it is unloaded; each call
 			// loads one number.

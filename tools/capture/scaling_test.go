@@ -118,7 +118,7 @@ func holdScaled(t *testing.T, got *scaling.Predicted, real *profile.Profile) {
 		off := math.Abs(x.Levels[0].Misses-y.Levels[0].Misses) / y.Levels[0].Accesses
 		t.Logf("%d lines: %.0f misses, want %.0f: %.2f points", lines, x.Levels[0].Misses, y.Levels[0].Misses, 100*off)
 		if off > 0.03 {
-			t.Errorf("%d lines: %v misses, want %v", lines, x.Levels[0].Misses, y.Levels[0].Misses)
+			t.Errorf("cache of %d lines: %v misses predicted, want %v", lines, x.Levels[0].Misses, y.Levels[0].Misses)
 		}
 	}
 	if !slices.IsSortedFunc(got.Profile.Sites.Code, func(x, y profile.Site) int { return profile.CompareSites(&x, &y) }) {

@@ -47,8 +47,8 @@ var kernels = []kernel{
 
 const severalRuns = 5
 
-// scalar contains the options for -O2 without changes to the iterations of the source code, which
-// are not vectorised, unrolled, or replaced by a call of memcpy.
+// scalar contains the options for -O2 without vectorisation, unrolling and replacement of loops by
+// memcpy, so that the iterations are the iterations of the source code.
 const scalar = "-O2 -fno-vectorize -fno-unroll-loops"
 
 // levels returns the optimisation levels with which a kernel is compiled.

@@ -52,7 +52,7 @@ func TestPredictionsHold(t *testing.T) {
 						t.Fatal(err)
 					}
 					if row.Threads != cores {
-						t.Errorf("%d cores: the run has %d threads", cores, row.Threads)
+						t.Errorf("the run with %[1]d cores has %[2]d threads, want %[1]d", cores, row.Threads)
 					}
 					for i := range row.Levels {
 						l := &row.Levels[i]

@@ -176,7 +176,7 @@ func TestFetchesNamedPackages(t *testing.T) {
 	}
 	w.names = []string{"unknown"}
 	if err := w.run(t.Context()); err == nil || !strings.Contains(err.Error(), "unknown is not in the lock file") {
-		t.Errorf("an unknown package: %v", err)
+		t.Errorf("fetching an unknown package: %v, want an error that names the lock file", err)
 	}
 }
 
@@ -238,7 +238,7 @@ func TestRefuses(t *testing.T) {
 				t.Fatalf("got %v, want an error with %q", err, c.want)
 			}
 			if !strings.Contains(err.Error(), "plain@1.2.3: ") || !strings.Contains(err.Error(), "npm ci") {
-				t.Errorf("%v: want an error that names the package and says what to do", err)
+				t.Errorf("got %v, want an error that names the package and npm ci", err)
 			}
 			if got := w.left(t); len(got) > 0 {
 				t.Errorf("node_modules still contains %v", got)
@@ -263,7 +263,7 @@ func TestRefusesLockFiles(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, err := readLock(file); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: got %v, want an error with %q", text, err, want)
+			t.Errorf("readLock(%s) = %v, want an error with %q", text, err, want)
 		}
 	}
 }

@@ -107,9 +107,9 @@ func footprints(caches []pipeline.Level) (list []uint64) {
 }
 
 // levelsOf converts footprints to levels. The last cache is shared, and a virtual machine can use
-// only a part of it. The size of this part is estimated from the cycles: the largest footprint for
+// only a part of it. The usable size is estimated from the cycles: it is the largest footprint for
 // which the cache supplies half of the lines that are read in sequence. The latencies of a pointer
-// chase do not show this size, because address translation dominates the latencies of large
+// chase do not show the usable size, because address translation dominates the latencies of large
 // footprints.
 func levelsOf(caches []pipeline.Level, list []footprint) []pipeline.Level {
 	levels := slices.Clone(caches)

@@ -130,7 +130,7 @@ func TestPressureIsSplit(t *testing.T) {
 			got = append(got, strings.TrimRight(strings.TrimRight(format(each), "0"), ".")+" "+names)
 		}
 		if strings.Join(got, " ") != c.want {
-			t.Errorf("%v: %v, want %s", c.pressure, got, c.want)
+			t.Errorf("pressure %v: micro-ops %v, want %s", c.pressure, got, c.want)
 		}
 	}
 }

@@ -108,7 +108,7 @@ func TestLevelsOfProbes(t *testing.T) {
 	list := footprints(caches)
 	want := []uint64{16 << 10, 512 << 10, 4 << 20, 8 << 20, 16 << 20, 32 << 20, beyond}
 	if !reflect.DeepEqual(list, want) {
-		t.Fatalf("footprints %v, want %v", list, want)
+		t.Fatalf("footprints = %v, want %v", list, want)
 	}
 	probes := make([]footprint, len(list))
 	for i := range probes {
@@ -146,11 +146,11 @@ func TestProbesOfMemory(t *testing.T) {
 	q.stores = 3
 	p.take(q)
 	if p.list[0] != (footprint{16 << 10, 5, 0.8, 1.4, 0.5}) || p.stores != 3 || p.loads != 1.25 {
-		t.Errorf("the faster of two runs: %+v", p)
+		t.Errorf("wrong minimum of two runs: %+v", p)
 	}
 	for _, bad := range []string{"", "level 16 5\n", "level a b c d e\n", "speed 3\n"} {
 		if _, err := readProbed([]byte(bad)); err == nil {
-			t.Errorf("no error for %q", bad)
+			t.Errorf("readProbed(%q) returned no error", bad)
 		}
 	}
 	of := &pipeline.Processor{Ports: []string{"P2", "P4"}}
@@ -184,7 +184,7 @@ func TestSystemCaches(t *testing.T) {
 	got, err := systemCaches(dir)
 	want := []pipeline.Level{{Name: "L1", SizeBytes: 48 << 10, Ways: 12}, {Name: "L2", SizeBytes: 2 << 20, Ways: 16}}
 	if err != nil || !reflect.DeepEqual(got, want) {
-		t.Errorf("%+v (%v), want %+v", got, err, want)
+		t.Errorf("systemCaches = %+v, %v; want %+v", got, err, want)
 	}
 	if _, err := systemCaches(t.TempDir()); err == nil {
 		t.Error("no error for a folder without caches")

@@ -95,7 +95,7 @@ func readList(path string) (map[string]listed, error) {
 // module is a module as `go list` prints it.
 type module struct{ Path, Version, Dir string }
 
-// modulesOf returns the modules whose packages are compiled for packages, without this module.
+// modulesOf returns the modules on which the given packages depend, except this module.
 func modulesOf(env []string, arguments ...string) (list []module, err error) {
 	const format = "{{with .Module}}{{if not .Main}}{{.Path}}\t{{.Version}}\t{{.Dir}}{{end}}{{end}}"
 	cmd := exec.Command("go", append([]string{"list", "-deps", "-f", format}, arguments...)...)

@@ -74,7 +74,7 @@ func read(t *testing.T, path string) []byte {
 func checkSums(t *testing.T, made map[string][]byte) {
 	lines := strings.Split(strings.TrimSpace(string(made["SHA256SUMS"])), "\n")
 	if len(lines) != len(made)-1 || len(lines) != 5 {
-		t.Errorf("%d checksums of %d files", len(lines), len(made))
+		t.Errorf("SHA256SUMS has %d checksums, but there are %d files", len(lines), len(made))
 	}
 	for _, line := range lines {
 		want, name, _ := strings.Cut(line, "  ")
@@ -268,7 +268,7 @@ func TestDependenciesAreListed(t *testing.T) {
 	}
 	for name, linked := range used {
 		if l, found := list[name]; !found || l.linked != linked {
-			t.Errorf("%s: list %s in %s, with the reason and the licence; linked: %v", name, name, listFile, linked)
+			t.Errorf("%s is used, but not listed correctly: list %s in %s, with the reason and the licence (linked: %v)", name, name, listFile, linked)
 		}
 	}
 	for name, l := range list {

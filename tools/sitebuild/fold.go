@@ -67,7 +67,7 @@ const (
 	bucketWords       = 5 // a function number, and 16 one-byte increments
 )
 
-// old marks an offset that is not larger than all previous offsets.
+// old marks an offset that does not exceed the largest previous offset.
 const old = 1 << 31
 
 var errFold = errors.New("the function table cannot be folded: its layout is not the layout of Go 1.26; " +

@@ -28,7 +28,7 @@ func folded(t *testing.T) (whole, folded []uint32) {
 		t.Fatal(err)
 	}
 	if deflated(t, with) >= deflated(t, without) {
-		t.Errorf("%d compressed bytes with folding, %d without", deflated(t, with), deflated(t, without))
+		t.Errorf("%d compressed bytes with folding, want fewer than the %d without", deflated(t, with), deflated(t, without))
 	}
 	return wordsOf(memoryOf(t, without)), wordsOf(memoryOf(t, with))
 }
@@ -68,7 +68,7 @@ process.stdin.on("end", () => {
 	}
 	for name, words := range map[string][]uint32{"folded": words, "whole": whole} {
 		if got, err := run(words); err != nil || !slices.Equal(wordsOf(got), whole) {
-			t.Errorf("%s: %d bytes that differ from the memory before folding, %v", name, len(got), err)
+			t.Errorf("%s memory: the script returned %d bytes that differ from the original memory (error %v)", name, len(got), err)
 		}
 	}
 	words[words[foldingAt+1]+words[foldingAt+3]*4+1]++
@@ -89,7 +89,7 @@ func TestTakeNames(t *testing.T) {
 	before, after := tableOf(t, file), tableOf(t, numbered)
 	names := strings.Split(strings.TrimSuffix(list.String(), "\n"), "\n")
 	if want := before.word(headFunctions); len(names) != want {
-		t.Fatalf("%d names, want %d", len(names), want)
+		t.Fatalf("%d names are listed, want %d", len(names), want)
 	}
 	for i, want := range names {
 		if got := before.nameOf(i); got != want {

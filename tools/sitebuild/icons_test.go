@@ -43,7 +43,7 @@ func TestIcons(t *testing.T) {
 			t.Errorf("%s: the background is %v, want %v", icon.name, got, d.ground)
 		}
 		if got := picture.At(icon.pixels*34/64, icon.pixels*32/64); got != color.Color(color.NRGBA{255, 255, 255, 255}) {
-			t.Errorf("%s: the line is %v", icon.name, got)
+			t.Errorf("%s: the line is %v, want white", icon.name, got)
 		}
 		found := false
 		for _, listed := range manifest.Icons {

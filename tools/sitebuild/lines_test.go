@@ -61,16 +61,16 @@ func TestDropLines(t *testing.T) {
 		for n := range int(before.memory[record+recordData]) {
 			got, want := after.number(data+4*n), before.number(data+4*n)
 			if got != want && !(traceData[n] && got == noData) {
-				t.Fatalf("function %d: data %d at %x, want %x", i, n, got, want)
+				t.Fatalf("function %d: data %d is at offset %x, want %x", i, n, got, want)
 			}
 			// The garbage collector's data consists of at least the 8-byte header of a bitmap.
 			if n < 3 && want != noData && !bytes.Equal(after.memory[base+want:][:8], before.memory[base+want:][:8]) {
-				t.Fatalf("function %d: data %d is %x, want %x", i, n, after.memory[base+want:][:8], before.memory[base+want:][:8])
+				t.Fatalf("function %d: data %d contains %x, want %x", i, n, after.memory[base+want:][:8], before.memory[base+want:][:8])
 			}
 		}
 		for _, offset := range offsets {
 			if got, want := after.table(record+offset), before.table(record+offset); !bytes.Equal(got, want) {
-				t.Fatalf("function %d: table %x, want %x", i, got, want)
+				t.Fatalf("function %d: table contains %x, want %x", i, got, want)
 			}
 		}
 		if len(before.table(record+recordLines)) > 0 {
@@ -83,7 +83,7 @@ func TestDropLines(t *testing.T) {
 		}
 	}
 	if lines < functions/2 {
-		t.Errorf("only %d of %d functions had lines", lines, functions)
+		t.Errorf("only %d of %d functions had lines before", lines, functions)
 	}
 }
 
@@ -126,7 +126,7 @@ func TestDropLinesRefuses(t *testing.T) {
 			body = append([]byte{11, byte(len(body)), 1}, body...)
 		}
 		if out, err := changeData(append([]byte("\x00asm\x01\x00\x00\x00"), body...), dropLines, fold); err == nil {
-			t.Fatalf("accepted as a program: %x", out)
+			t.Fatalf("a file that is not a program was changed to %x", out)
 		}
 	})
 }
@@ -171,7 +171,7 @@ func TestPieces(t *testing.T) {
 		again, end := make([]byte, len(memory)), -gapBytes
 		for _, p := range piecesOf(memory) {
 			if p.Start-end < gapBytes || memory[p.Start] == 0 || memory[p.End-1] == 0 {
-				t.Fatalf("a piece from %d to %d, after a piece that ends at %d", p.Start, p.End, end)
+				t.Fatalf("piece from %d to %d is too close to the piece that ends at %d, or has zeros at an end", p.Start, p.End, end)
 			}
 			copy(again[p.Start:], memory[p.Start:p.End])
 			end = p.End

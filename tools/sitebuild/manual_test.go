@@ -44,7 +44,7 @@ func TestManual(t *testing.T) {
 		for _, to := range links {
 			target, anchor := to[1], to[2]
 			if _, err := os.Stat(filepath.Join(folder, target)); err != nil {
-				t.Errorf("%s links to %s: %v", name, target, err)
+				t.Errorf("%s links to the missing file %s: %v", name, target, err)
 			}
 			if target == "" {
 				target = name
@@ -78,11 +78,11 @@ func TestManualIndex(t *testing.T) {
 	for _, s := range sections {
 		pages[s[0]] = true
 		if s[0] == "stack-distance" && s[1] == "sets" && !strings.Contains(s[4], "65,536") {
-			t.Errorf("a section has the text %q", s[4])
+			t.Errorf("the section on sets has the text %q, want 65,536 in it", s[4])
 		}
 	}
 	if len(pages) != len(site.Manual()) {
-		t.Errorf("the index contains %d of %d pages", len(pages), len(site.Manual()))
+		t.Errorf("the search index contains %d of %d pages", len(pages), len(site.Manual()))
 	}
 }
 
@@ -104,10 +104,10 @@ func TestManualInOne(t *testing.T) {
 	for _, to := range linkOrFile.FindAllStringSubmatch(page, -1) {
 		links++
 		if to[1] != "" && !strings.HasPrefix(to[1], "data:") || to[2] != "" && !anchors[to[2]] {
-			t.Errorf("the document links to %s#%s", to[1], to[2])
+			t.Errorf("the document links to %s#%s, which is outside the document", to[1], to[2])
 		}
 	}
 	if links < 100 {
-		t.Errorf("the document has %d links", links)
+		t.Errorf("the document has %d links, want at least 100", links)
 	}
 }

@@ -149,8 +149,8 @@ func (s *single) addFile(name string, content []byte) error {
 	return err
 }
 
-// addManual adds the manual as one document. The page opens the document from a blob in its memory,
-// so the page's policy applies to it, too. The document therefore uses the page's style sheet.
+// addManual adds the manual as one document. The page opens the document from a blob in memory, so
+// the page's policy also applies to the document. The manual therefore uses the page's style sheet.
 func (s *single) addManual() error {
 	manual, err := manualInOne(s.style, "default-src 'none'; img-src data:; style-src "+source(s.style)+"; base-uri 'none'; form-action 'none'")
 	if err != nil {

@@ -53,7 +53,7 @@ func TestSinglePolicy(t *testing.T) {
 		}
 	}
 	if n := strings.Count(rules, "'sha256-"); n != hashes || n < 8 {
-		t.Errorf("%d hashes for %d scripts and styles", n, hashes)
+		t.Errorf("the policy has %d hashes for %d scripts and styles", n, hashes)
 	}
 	if found := outside.FindString(page); found != "" || strings.Contains(page, "assets/") {
 		t.Errorf("it loads %q", found)
@@ -100,7 +100,7 @@ func TestSingleHasFiles(t *testing.T) {
 		t.Error("the single file has no manual")
 	}
 	if want := 5 + 2*len(list); len(found) != want {
-		t.Errorf("%d files, want %d", len(found), want)
+		t.Errorf("the single file contains %d files, want %d", len(found), want)
 	}
 }
 
@@ -114,14 +114,14 @@ func TestScriptsThatEndThemselves(t *testing.T) {
 
 func TestSingleRejectsOtherPages(t *testing.T) {
 	if err := (&build{out: t.TempDir(), log: io.Discard}).writeSingle("none"); err == nil || !strings.Contains(err.Error(), "build the folder first") {
-		t.Errorf("for an empty folder: %v", err)
+		t.Errorf("writeSingle of an empty folder = %v, want an error", err)
 	}
 	b := made(t)
 	if err := os.WriteFile(filepath.Join(b.out, "index.html"), []byte("<html lang=en>"), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	if err := b.writeSingle("none"); err == nil || !strings.Contains(err.Error(), "index.html has no ") {
-		t.Errorf("for a page without scripts: %v", err)
+		t.Errorf("writeSingle of a page without scripts = %v, want an error", err)
 	}
 }
 

@@ -171,7 +171,7 @@ func TestPrecacheListsServedFiles(t *testing.T) {
 	}
 	for _, h := range policy.Headers() {
 		if has, want := bytes.Contains(list, []byte(`["`+h.Name+`", "`+h.Value+`"]`)), h.Name != "X-Content-Type-Options"; has != want {
-			t.Errorf("precache.js has the header %s: %t, want %t", h.Name, has, want)
+			t.Errorf("precache.js contains the header %s: %t, want %t", h.Name, has, want)
 		}
 	}
 	for _, name := range leftOut {
@@ -199,7 +199,7 @@ func TestNamesHaveHashes(t *testing.T) {
 		has := strings.Contains(name, "."+hex.EncodeToString(sum[:8])+".")
 		switch {
 		case strings.HasPrefix(name, policy.Hashed) != has:
-			t.Errorf("%s has the hash of its content: %t", name, has)
+			t.Errorf("%[1]s: hash of the content in the name: %[2]t, want %[3]t", name, has, !has)
 		case has:
 			hashed++
 		case hashable(name):
@@ -257,7 +257,7 @@ func TestBrotli(t *testing.T) {
 		}
 		back, err := io.ReadAll(brotli.NewReader(bytes.NewReader(packed)))
 		if err != nil || !bytes.Equal(back, content) {
-			t.Fatalf("decompressed %d bytes, want %d, %v", len(back), len(content), err)
+			t.Fatalf("decompressed %d bytes, want the original %d bytes; error %v", len(back), len(content), err)
 		}
 	}
 	if kept, _ := filepath.Glob("build/brotli/*"); len(kept) != 1 {
@@ -287,6 +287,6 @@ func TestFirstVisitSize(t *testing.T) {
 	}
 	want := fmt.Sprintf("first visit: %d bytes as brotli\nlater, for a file that needs it or for offline use: %d bytes\n", sizes["app.wasm"], sizes[unpacker])
 	if said.String() != want {
-		t.Errorf("got %q, want %q", said.String(), want)
+		t.Errorf("the output is %q, want %q", said.String(), want)
 	}
 }

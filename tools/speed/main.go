@@ -6,8 +6,9 @@
 // runs of the command on their traces. A time is the median over the rounds of the user and system
 // time, including decoding. Each round runs every command once, so that a busy machine slows all
 // commands equally. The baseline is the textbook method, a hash table and a Fenwick tree, in a
-// program that reads plain line numbers. Its source is FOLDER/fen.cc. The benchmarks of core/stack
-// measure the kernels on the same traces, and a test of tools/e2e measures the page in Chromium.
+// program that reads plain line numbers. The source of the baseline is FOLDER/fen.cc. The
+// benchmarks of core/stack measure the kernels on the same traces, and a test of tools/e2e measures
+// the page in Chromium.
 package main
 
 import (

@@ -23,7 +23,7 @@ func buildProbe(t *testing.T) string {
 	cmd := exec.Command("go", "test", "-c", "-o", binary, "./testdata/probe")
 	cmd.Env = append(os.Environ(), "GOOS=js", "GOARCH=wasm")
 	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("build the probe: %v\n%s", err, out)
+		t.Fatalf("cannot build the probe: %v\n%s", err, out)
 	}
 	return binary
 }

@@ -39,7 +39,7 @@ func rows(t interface{ Fatalf(string, ...any) }, container []byte) (all []string
 			} else {
 				s := p.Sites[b.Site[i]]
 				if s.Kind != kind {
-					t.Fatalf("a row of kind %v at a site of kind %v", kind, s.Kind)
+					t.Fatalf("a row has kind %v, but its site has kind %v", kind, s.Kind)
 				}
 				row += " of " + strconv.Itoa(int(s.Bytes)) + " at " + strconv.FormatUint(s.PC, 16)
 			}
@@ -216,11 +216,11 @@ func TestCut(t *testing.T) {
 		finished, s := finish(t, recorded[:cut], Run{Program: "/bin/a", End: sgt.End{How: "signal 9", Status: 137}, Status: 137})
 		got, err := rows(t, finished)
 		if err != io.EOF || len(got) < had || !isPrefix(ofThread(got, "1"), ofThread(whole, "1")) || !isPrefix(ofThread(got, "2"), ofThread(whole, "2")) {
-			t.Fatalf("cut at byte %d of %d: %d rows, %v", cut, len(recorded), len(got), err)
+			t.Fatalf("recording cut at byte %d of %d: %d rows, error %v", cut, len(recorded), len(got), err)
 		}
 		had = len(got)
 		if ended := s.End.How; ended != "signal 9" && ended != "exit" || s.End.Status != 137 {
-			t.Fatalf("cut at byte %d: the ending is %+v", cut, s.End)
+			t.Fatalf("recording cut at byte %d: unexpected ending %+v", cut, s.End)
 		}
 	}
 	if had != len(whole) {

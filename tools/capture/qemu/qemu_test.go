@@ -34,7 +34,7 @@ func TestInterfaceVersion(t *testing.T) {
 	} {
 		got, err := interfaceVersion(context.Background(), says(t, line))
 		if got != want || (err != nil) != (want == 0) {
-			t.Errorf("%s: %d, %v; want %d", line, got, err, want)
+			t.Errorf("%s: interfaceVersion = %d, %v; want %d", line, got, err, want)
 		}
 	}
 }
@@ -71,7 +71,7 @@ func TestPluginIsBuiltOnce(t *testing.T) {
 	t.Setenv("PATH", t.TempDir()+":/bin") // so that sh is found
 	if findCompiler() == "" {
 		if _, err := Plugin(context.Background(), says(t, "qemu-x86_64 version 9.0.0")); !errors.Is(err, ErrNoCompiler) || !strings.Contains(err.Error(), "apt-get install gcc") {
-			t.Errorf("without a compiler: %v", err)
+			t.Errorf("without a compiler, the error is %v", err)
 		}
 	}
 	if second, err := Plugin(context.Background(), emulator); err != nil || second != first {
@@ -102,7 +102,7 @@ func TestBuildErrorSaysWhatToDo(t *testing.T) {
 		"/bin/cc cannot compile QEMU's plugin: no stdio.h; install a C library for development (apt-get install libc6-dev)":       &capture.CompileError{Compiler: "/bin/cc", Code: "QEMU's plugin", Output: "no stdio.h\nmore\n"},
 	} {
 		if e.Error() != want {
-			t.Errorf("got  %s\nwant %s", e, want)
+			t.Errorf("got  %s,\nwant %s", e, want)
 		}
 	}
 }
@@ -114,7 +114,7 @@ func TestCommand(t *testing.T) {
 	cmd := Command("/bin/qemu", "/p.so", "/t.sgt", 7, "./prog", "/prog", []string{"-x", "y"})
 	want := "/bin/qemu -plugin /p.so -0 ./prog -U LD_PRELOAD -E STACKGLASS_TRACE=mine -U STACKGLASS_TRACE_BYTES -- /prog -x y"
 	if got := strings.Join(cmd.Args, " "); got != want {
-		t.Errorf("got  %s\nwant %s", got, want)
+		t.Errorf("got  %s,\nwant %s", got, want)
 	}
 	for _, setting := range []string{"LD_PRELOAD=/p.so", "STACKGLASS_TRACE=/t.sgt", "STACKGLASS_TRACE_BYTES=7"} {
 		if !slices.Contains(cmd.Env, setting) {

@@ -153,11 +153,11 @@ func TestEveryReference(t *testing.T) {
 				{"bump", "table", expected([]string{"load", "store"}, 4)},
 			} {
 				if got := r.references(t, c.function, c.object); !slices.Equal(got, c.want) {
-					t.Errorf("%s, %s: %d references, %.3q…; want %d, %.3q…", c.function, c.object, len(got), got, len(c.want), c.want)
+					t.Errorf("function %s, variable %s: %d references, %.3q…; want %d, %.3q…", c.function, c.object, len(got), got, len(c.want), c.want)
 				}
 			}
 			if r.ending.How != "exit" || r.ending.Status != 3 || r.Summary.References == 0 {
-				t.Errorf("the program ended with %+v", r.ending)
+				t.Errorf("the ending is %+v, want an exit with status 3", r.ending)
 			}
 		})
 	}
@@ -168,7 +168,7 @@ func TestNames(t *testing.T) {
 	program := build(t, "sum")
 	r := record(t, QEMU, "", program)
 	if m := r.Modules[0]; m.Name != program || m.Base == 0 || m.End <= m.Base {
-		t.Errorf("the first module is %+v, want the program's", m)
+		t.Errorf("the first module is %+v, want the module of the program", m)
 	}
 	if !slices.ContainsFunc(r.Modules, func(m trace.Module) bool { return strings.Contains(m.Name, "libc.so") }) {
 		t.Errorf("no C library among %+v", r.Modules)
@@ -178,7 +178,7 @@ func TestNames(t *testing.T) {
 			continue
 		}
 		if filepath.Base(f.Place.File) != "sum.c" || f.Place.Line != 15 || f.Module != 0 {
-			t.Errorf("%+v, want line 15 of sum.c", f)
+			t.Errorf("function sum is at %+v, want line 15 of sum.c", f)
 		}
 		for _, b := range r.Blocks[f.First : f.First+f.Blocks] {
 			for _, s := range r.Sites[b.FirstSite : b.FirstSite+b.Sites] {
@@ -192,7 +192,7 @@ func TestNames(t *testing.T) {
 		}
 	}
 	if o := r.object(t, "table"); o.Bytes != 4000 || o.Place.Line != 5 {
-		t.Errorf("%+v, want 4000 bytes, line 5", o)
+		t.Errorf("object = %+v, want 4000 bytes, line 5", o)
 	}
 }
 
@@ -223,7 +223,7 @@ func TestSameAsLackey(t *testing.T) {
 	program := build(t, "sum", "-static")
 	q, v := record(t, QEMU, "", program), record(t, Valgrind, "", program)
 	if v.Status != 3 || v.stdout != "500500\n" || v.ending.How != "exit" {
-		t.Errorf("under Valgrind: status %d, stdout %q, ended with %+v", v.Status, v.stdout, v.ending)
+		t.Errorf("under Valgrind: status %d, stdout %q, ending %+v; want status 3, stdout 500500", v.Status, v.stdout, v.ending)
 	}
 	within := map[string]func(pc trace.Addr) bool{}
 	for _, name := range []string{"fill", "sum", "narrow", "main"} {
@@ -366,7 +366,7 @@ func TestScript(t *testing.T) {
 	}
 	r := record(t, QEMU, "", script, "argument")
 	if want := script + " argument Sub\n"; r.stdout != want || r.Status != 5 || r.ending.How != "exit" {
-		t.Errorf("stdout %q, status %d, ended with %q; want %q, 5", r.stdout, r.Status, r.ending.How, want)
+		t.Errorf("stdout %q, status %d, ending %q; want stdout %q, status 5", r.stdout, r.Status, r.ending.How, want)
 	}
 }
 
@@ -414,7 +414,7 @@ func TestLimit(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "out.sgt")
 	r, err := Run(context.Background(), build(t, "threads"), nil, Options{Output: path, Tracer: QEMU, MostBytes: 1000})
 	if err != nil || r.Status != 0 || r.End.How != "limit" {
-		t.Errorf("status %d, ended with %q, %v; want the limit", r.Status, r.End.How, err)
+		t.Errorf("status %d, ending %q, error %v; want the ending limit", r.Status, r.End.How, err)
 	}
 }
 
@@ -429,7 +429,7 @@ func TestErrors(t *testing.T) {
 	} {
 		_, err := Run(context.Background(), name, nil, Options{Output: filepath.Join(t.TempDir(), "out.sgt")})
 		if !errors.As(err, new(*ProgramError)) || err.Error() != want {
-			t.Errorf("got %v, want %s", err, want)
+			t.Errorf("Run = %v, want %s", err, want)
 		}
 	}
 	for wanted, want := range map[string]string{
@@ -438,7 +438,7 @@ func TestErrors(t *testing.T) {
 		Valgrind: "valgrind is not installed (apt-get install valgrind)",
 	} {
 		if got := (&TracerError{Wanted: wanted, Emulator: "qemu-x86_64"}).Error(); got != want {
-			t.Errorf("got %s, want %s", got, want)
+			t.Errorf("Error() = %s, want %s", got, want)
 		}
 	}
 }
@@ -466,7 +466,7 @@ func TestChoose(t *testing.T) {
 	} {
 		got, _, err := choose(c.machine, c.wanted)
 		if got != c.want || (err == nil) != (c.want != "") {
-			t.Errorf("%v, %q: %q, %v; want %q", c.machine, c.wanted, got, err, c.want)
+			t.Errorf("choose(%v, %q) = %q, %v; want %q", c.machine, c.wanted, got, err, c.want)
 		}
 	}
 }

@@ -52,7 +52,7 @@ func function(t *testing.T, f *File, name string) Function {
 			return x
 		}
 	}
-	t.Fatalf("there is no function %s", name)
+	t.Fatalf("function %s is missing", name)
 	return Function{}
 }
 
@@ -65,7 +65,7 @@ func TestProgram(t *testing.T) {
 		add := function(t, f, "add")
 		for addr, want := range map[uint64]string{add.Addr: "add", add.Addr + add.Size - 1: "add", function(t, f, "main").Addr: "main"} {
 			if got, ok := f.Function(addr); !ok || got.Name != want {
-				t.Errorf("%v: %x is in %+v, want %s", options, addr, got, want)
+				t.Errorf("%v: address %x is in %+v, want function %s", options, addr, got, want)
 			}
 		}
 		if got, ok := f.Function(0); ok {
@@ -81,7 +81,7 @@ func TestProgram(t *testing.T) {
 			t.Errorf("address 1 begins %+v", line)
 		}
 		if line, ok := f.Line(1); ok {
-			t.Errorf("address 1 is at %+v", line)
+			t.Errorf("address 1 is at %+v, want no line", line)
 		}
 		if file, low, high := f.Lines(add.Addr, add.Addr+add.Size-1); filepath.Base(file) != "add.c" || low != 5 || high != 8 {
 			t.Errorf("%v: add has lines %d to %d of %s, want 5 to 8", options, low, high, file)
@@ -97,7 +97,7 @@ func TestProgram(t *testing.T) {
 			t.Errorf("%v: hidden is %+v, want 8 bytes, line 2", options, v)
 		}
 		if dynamic := len(options) < 3 || options[2] != "-no-pie"; f.Dynamic != dynamic || f.Dynamic && f.Low != 0 || !f.Dynamic && f.Low == 0 {
-			t.Errorf("%v: dynamic is %v, lowest address %x", options, f.Dynamic, f.Low)
+			t.Errorf("%v: Dynamic = %v, lowest address %x; want Dynamic = %v", options, f.Dynamic, f.Low, dynamic)
 		}
 	}
 }

@@ -222,8 +222,8 @@ func (c *flowChecker) fall(at, next int) {
 }
 
 // same checks that the new code equals the given old code, and returns the instruction after it. It
-// panics if they differ. The code may use variable 0, as indirect calls do, but must set the
-// variable before reading it.
+// panics if the new code differs. The code may use variable 0, as indirect calls do, but must set
+// the variable before reading it.
 func (c *flowChecker) same(at int, code []byte) int {
 	place := c.list[at].place
 	if !bytes.HasPrefix(c.out[place:], code) {

@@ -25,7 +25,7 @@ func TestFoldCode(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got, want := len(folded), len(file)+len(foldedMark); got != want {
-		t.Errorf("%d bytes, want %d", got, want)
+		t.Errorf("the folded file has %d bytes, want %d", got, want)
 	}
 	if got, want := deflated(t, folded), deflated(t, original); got > want*9/10 {
 		t.Errorf("folded code compresses to %d bytes, want less than the %d of the original", got, want)
@@ -80,7 +80,7 @@ process.stdin.on("end", async () => {
 	}
 	for _, size := range []int{997, 1 << 16, len(folded)} {
 		if got := run(folded, size); !bytes.Equal(got, marked(file)) {
-			t.Errorf("in pieces of %d bytes: the %d unfolded bytes differ from the %d before folding", size, len(got), len(file))
+			t.Errorf("in pieces of %d bytes: the result of unfolding (%d bytes) differs from the original (%d bytes)", size, len(got), len(file))
 		}
 		if got := run(file, size); !bytes.Equal(got, file) {
 			t.Errorf("in pieces of %d bytes: a program that is not folded was changed", size)

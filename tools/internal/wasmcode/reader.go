@@ -70,7 +70,7 @@ func AppendSigned(out []byte, n int64) []byte {
 	return append(out, byte(n)&0x7f)
 }
 
-// UnknownForm, which must be deferred, converts a panic to the error form. Programs of an unknown
+// UnknownForm must be called by defer. After a panic, it sets *err to form: programs of an unknown
 // form cause panics, because indices are out of range.
 func UnknownForm(err *error, form error) {
 	if recover() != nil {

@@ -150,11 +150,11 @@ func TestStraighten(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(straight) >= len(file) {
-		t.Errorf("%d bytes, want fewer than the original %d", len(straight), len(file))
+		t.Errorf("the straightened program has %d bytes, want fewer than the original %d", len(straight), len(file))
 	}
 	want := run(file)
 	if !strings.Contains(want, "6 failed: no") {
-		t.Fatalf("the program printed %q", want)
+		t.Fatalf("the original program printed %q, want a line 6 failed: no", want)
 	}
 	if got := run(straight); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
@@ -219,7 +219,7 @@ func TestCheck(t *testing.T) {
 			f.check()
 		}
 	}
-	if t.Logf("%d changes, %d not detected", changed, missed); changed < 1000 || missed > 0 {
+	if t.Logf("%d changes, of which %d were not detected", changed, missed); changed < 1000 || missed > 0 {
 		t.Errorf("%d of %d changes were not detected", missed, changed)
 	}
 }
