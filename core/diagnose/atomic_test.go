@@ -45,8 +45,8 @@ func TestAtomicFix(t *testing.T) {
 	}
 }
 
-// TestLockedFix checks the advice for a number that threads replace under a lock.
-func TestLockedFix(t *testing.T) {
+// TestFixUnderLock checks the advice for a number that threads replace under a lock.
+func TestFixUnderLock(t *testing.T) {
 	read, add := trace.Instr{Opcode: "load", Type: "i32", Site: 1, Uses: []int32{-1}}, trace.Instr{Opcode: "add", Type: "i32", Uses: []int32{0}}
 	store := trace.Instr{Opcode: "store", Type: "i32", Site: 2, Uses: []int32{1, -1}}
 	sum := []trace.Instr{{Opcode: "load", Type: "double", Site: 1, Uses: []int32{-1}}, {Opcode: "fadd", Type: "double", Uses: []int32{0, -1}}, {Opcode: "store", Type: "double", Site: 2, Uses: []int32{1, -1}}}

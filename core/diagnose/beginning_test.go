@@ -9,9 +9,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestExtend checks that, if a run repeats its beginning, the counts of the changed run are the
-// counts of its beginning, multiplied by the number of repetitions.
-func TestExtend(t *testing.T) {
+// TestExtendBeginning checks that, if a run repeats its beginning, the counts of the changed run
+// are the counts of its beginning, multiplied by the number of repetitions.
+func TestExtendBeginning(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const levels = 2
 		sites, times := rapid.IntRange(1, 4).Draw(t, "sites"), uint64(rapid.IntRange(2, 9).Draw(t, "repetitions"))

@@ -74,9 +74,9 @@ func TestSinkable(t *testing.T) {
 	}
 }
 
-// TestEntries checks that the innermost loop is entered more often after the inner loop is tiled,
-// and as often as before after the outer loop is tiled.
-func TestEntries(t *testing.T) {
+// TestLoopEntries checks that the innermost loop is entered more often after the inner loop is
+// tiled, and as often as before after the outer loop is tiled.
+func TestLoopEntries(t *testing.T) {
 	n := &loops.Nest{Items: []loops.Item{loops.Loop(6, loops.Loop(60, loops.Leaf(loaded, 1<<20, 0, 8)))}}
 	for _, c := range []struct {
 		trips []uint64
@@ -92,9 +92,9 @@ func TestEntries(t *testing.T) {
 	}
 }
 
-// TestCopies checks that two loops over the same data are different code if they have no reference
-// in common.
-func TestCopies(t *testing.T) {
+// TestLoopCopies checks that two loops over the same data are different code if they have no
+// reference in common.
+func TestLoopCopies(t *testing.T) {
 	load := func(site uint32, addr trace.Addr, by int64) loops.Item {
 		return loops.Leaf(loops.Reference{Site: site, Kind: trace.Load, Bytes: 8}, addr, by)
 	}

@@ -8,9 +8,9 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// TestParts checks that a replay of parts reads rows from the middle of each period, and all
-// allocations.
-func TestParts(t *testing.T) {
+// TestReplayInParts checks that a replay of parts reads rows from the middle of each period, and
+// all allocations.
+func TestReplayInParts(t *testing.T) {
 	const allocations, each = 100, 10_000
 	n := loops.Nest{Items: []loops.Item{loops.Loop(allocations,
 		loops.Leaf(loops.Reference{Kind: trace.Alloc, Arg: 64}, 0x1000, 64),
@@ -46,8 +46,8 @@ func TestParts(t *testing.T) {
 	}
 }
 
-// TestScale checks that the counts of parts are scaled to the references of the whole run.
-func TestScale(t *testing.T) {
+// TestScaleParts checks that the counts of parts are scaled to the references of the whole run.
+func TestScaleParts(t *testing.T) {
 	p := &profile.Profile{Sites: &profile.Sites{Code: make([]profile.Site, 2)}}
 	p.Sites.Code[0].Strides[profile.UnitStride] = 1000
 	p.Sites.Code[1].Strides[profile.UnitStride] = 500

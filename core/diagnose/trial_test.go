@@ -40,9 +40,9 @@ func TestFragment(t *testing.T) {
 	}
 }
 
-// TestKeeps checks that a cache that keeps all lines of a nest has as many misses as an unlimited
-// cache, also after the loops are interchanged.
-func TestKeeps(t *testing.T) {
+// TestCacheKeepsLines checks that a cache that keeps all lines of a nest has as many misses as an
+// unlimited cache, also after the loops are interchanged.
+func TestCacheKeepsLines(t *testing.T) {
 	kept := 0
 	rapid.Check(t, func(t *rapid.T) {
 		var body []loops.Item
@@ -76,9 +76,9 @@ func TestKeeps(t *testing.T) {
 	}
 }
 
-// TestFeedsBack checks that a loop whose inner loop loads what the loop itself stores needs its
+// TestLoopFeedback checks that a loop whose inner loop loads what the loop itself stores needs its
 // results in order.
-func TestFeedsBack(t *testing.T) {
+func TestLoopFeedback(t *testing.T) {
 	const a, b = 1 << 20, 2 << 20
 	load := func(addr uint64) loops.Item {
 		return loops.Leaf(loops.Reference{Site: 1, Kind: trace.Load, Bytes: 8}, addr, 0, 8)

@@ -38,8 +38,8 @@ func withoutCode(t *testing.T, repeat, n int, addr func(i int) uint64) *profile.
 	return r.Profile(profile.State{})
 }
 
-// TestWithoutCode distinguishes conflict, capacity and cold misses of a whole run.
-func TestWithoutCode(t *testing.T) {
+// TestTraceWithoutCode distinguishes conflict, capacity and cold misses of a whole run.
+func TestTraceWithoutCode(t *testing.T) {
 	h := hierarchy.Hierarchy{Memory: hierarchy.Memory{LatencyCycles: 300}, Levels: []hierarchy.Cache{
 		{Name: "L1", SizeBytes: 48 << 10, Ways: 12, LineBytes: 64, LatencyCycles: 4},
 		{Name: "L2", SizeBytes: 1 << 20, Ways: 16, LineBytes: 64, LatencyCycles: 14},

@@ -5,9 +5,9 @@ import (
 	"testing"
 )
 
-// TestFindingsWorthReading checks that findings with small savings are omitted unless no other
+// TestSmallFindingsAreOmitted checks that findings with small savings are omitted unless no other
 // finding explains why the run waits.
-func TestFindingsWorthReading(t *testing.T) {
+func TestSmallFindingsAreOmitted(t *testing.T) {
 	run := func(waiting float64, list ...Finding) *Diagnosis {
 		d := &Diagnosis{Cycles: 1e6, Waits: []LevelWait{{Name: "L2", Cycles: waiting}}, Findings: list}
 		d.merge()
@@ -53,8 +53,8 @@ func TestSourceFunction(t *testing.T) {
 	}
 }
 
-// TestVerdictOfChanges checks that the verdict separates the savings of changes that were tried from
-// the largest savings of changes that could not be tried.
+// TestVerdictOfChanges checks that the verdict separates the savings of changes that were tried
+// from the largest savings of changes that could not be tried.
 func TestVerdictOfChanges(t *testing.T) {
 	tried, second := Finding{Kind: Stride, Saved: 5e5, Tried: true}, Finding{Kind: Conflict, Saved: 1e5, Tried: true}
 	range0, range3 := Finding{Kind: RandomAccess, Saved: 3e4, Most: 24e4}, Finding{Kind: Capacity, Saved: 3e4, Least: 3e4, Most: 12e4}

@@ -253,7 +253,7 @@ exec ` + clang + ` "$@" <text.ll
 	return path
 }
 
-func TestCulprit(t *testing.T) {
+func TestFunctionInErrorMessage(t *testing.T) {
 	text := []byte("@x = global i32 0\ndefine i32 @first(i32 %a) {\n  ret i32 %a\n}\n\ndefine internal void @\"odd name\"() {\n  ret void\n}\n")
 	for _, c := range []struct{ said, want string }{
 		{"<stdin>:3:7: error: expected type\n", "first"},

@@ -39,10 +39,10 @@ func wantDeath(t *testing.T, how string, o *outcome, signal syscall.Signal) {
 	}
 }
 
-// TestSignalsAlwaysEnd checks that a signal ends a program in every state of the runtime: while
-// threads record, while no process reads the pipe to which the trace is written, and when a lock of
-// the runtime is never released. In the last two cases, the trace is truncated.
-func TestSignalsAlwaysEnd(t *testing.T) {
+// TestSignalsAlwaysEndProgram checks that a signal ends a program in every state of the runtime:
+// while threads record, while no process reads the pipe to which the trace is written, and when a
+// lock of the runtime is never released. In the last two cases, the trace is truncated.
+func TestSignalsAlwaysEndProgram(t *testing.T) {
 	t.Parallel()
 	program := play(t, "deaths.c")
 	for _, c := range []struct{ name, how, out string }{
@@ -143,9 +143,9 @@ func fifo(t *testing.T) string {
 	return name
 }
 
-// TestPipe checks that a trace can be written to a pipe, and that a pipe without a reader does not
-// block the program.
-func TestPipe(t *testing.T) {
+// TestTraceToPipe checks that a trace can be written to a pipe, and that a pipe without a reader
+// does not block the program.
+func TestTraceToPipe(t *testing.T) {
 	program := play(t, "deaths.c")
 	name := fifo(t)
 	o := run(t, []string{"STACKGLASS_OUT=" + name}, program, "none")
@@ -197,9 +197,9 @@ func TestStatusMatchesSystem(t *testing.T) {
 	}
 }
 
-// TestSettings checks that an invalid value of an environment variable is reported once, and
+// TestInvalidSettings checks that an invalid value of an environment variable is reported once, and
 // ignored.
-func TestSettings(t *testing.T) {
+func TestInvalidSettings(t *testing.T) {
 	program := play(t, "deaths.c")
 	for _, c := range []struct{ set, want string }{
 		{"STACKGLASS_MAX_BYTES=1X", "a number of bytes, with K, M, G or T for powers of 1024, for example 1.5G"},

@@ -116,9 +116,9 @@ func sizeOf(t *testing.T, o *outcome) string {
 	return fmt.Sprintf("%d bytes", info.Size())
 }
 
-// TestKilled checks that the trace of a killed program contains the chunks that had been written
-// when it was killed.
-func TestKilled(t *testing.T) {
+// TestKilledProgram checks that the trace of a killed program contains the chunks that had been
+// written when it was killed.
+func TestKilledProgram(t *testing.T) {
 	o := run(t, nil, play(t, "ends.c"), "kill")
 	got := read(t, filepath.Join(o.dir, "out.sgt"), everything)
 	var damage *trace.DamageError
@@ -216,8 +216,8 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-// TestLimit checks that a trace ends when it reaches the size limit.
-func TestLimit(t *testing.T) {
+// TestTraceSizeLimit checks that a trace ends when it reaches the size limit.
+func TestTraceSizeLimit(t *testing.T) {
 	o := run(t, append(verbose, "STACKGLASS_MAX_BYTES=4M"), play(t, "ends.c"), "many")
 	got := o.trace(t, everything)
 	info, err := os.Stat(filepath.Join(o.dir, "out.sgt"))
@@ -335,8 +335,8 @@ func onTerminal(t *testing.T, env []string, program string) string {
 	return string(said)
 }
 
-// TestOutput checks that an environment variable sets the path of the trace.
-func TestOutput(t *testing.T) {
+// TestOutputPath checks that an environment variable sets the path of the trace.
+func TestOutputPath(t *testing.T) {
 	program := play(t, "ends.c")
 	o := run(t, []string{"STACKGLASS_OUT=a%pz.sgt"}, program)
 	if files, _ := filepath.Glob(filepath.Join(o.dir, "a*z.sgt")); len(files) != 1 || strings.Contains(files[0], "%") {

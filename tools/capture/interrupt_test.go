@@ -70,8 +70,8 @@ func runInterrupted(t *testing.T, program, how string) (got *traced, n calls) {
 	return o.trace(t, everything), n
 }
 
-// TestEveryInterruption sends a signal before every instruction of a traced function, and checks that
-// neither the function nor the handlers lose a step, and that all steps are correct.
+// TestEveryInterruption sends a signal before every instruction of a traced function, and checks
+// that neither the function nor the handlers lose a step, and that all steps are correct.
 func TestEveryInterruption(t *testing.T) {
 	program := buildInterrupted(t)
 	for _, how := range []string{
@@ -100,9 +100,9 @@ func TestEveryInterruption(t *testing.T) {
 	}
 }
 
-// TestEveryJumpOut repeats TestEveryInterruption with a handler that leaves by siglongjmp. Only the
-// interrupted step may be missing.
-func TestEveryJumpOut(t *testing.T) {
+// TestEveryInterruptionWithSiglongjmp repeats TestEveryInterruption with a handler that leaves by
+// siglongjmp. Only the interrupted step may be missing.
+func TestEveryInterruptionWithSiglongjmp(t *testing.T) {
 	program := buildInterrupted(t)
 	for _, how := range []string{"jumps", "jumps stale", "jumps fills", "jumps room=20", "jumps room=20 fills stale"} {
 		t.Run(how, func(t *testing.T) {

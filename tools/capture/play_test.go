@@ -357,9 +357,9 @@ func TestTwoProcesses(t *testing.T) {
 	}
 }
 
-// TestExactOrderOfToken checks that the references of a trace in exact order appear in the order
+// TestExactOrderWithLocks checks that the references of a trace in exact order appear in the order
 // that locks enforce.
-func TestExactOrderOfToken(t *testing.T) {
+func TestExactOrderWithLocks(t *testing.T) {
 	o := run(t, nil, play(t, "token.c"))
 	got, want := o.trace(t, everything), uint64(0)
 	started := map[uint64]int{}

@@ -197,7 +197,7 @@ func TestProgramsCanRun(t *testing.T) {
 	}
 }
 
-func TestRefuses(t *testing.T) {
+func TestRejectsBadArchives(t *testing.T) {
 	good := packed(t, whole("plain"))
 	with := func(name string) []byte {
 		files := whole("plain")
@@ -247,7 +247,7 @@ func TestRefuses(t *testing.T) {
 	}
 }
 
-func TestRefusesLockFiles(t *testing.T) {
+func TestRejectsBadLockFiles(t *testing.T) {
 	digest := `"integrity": "sha512-` + base64.StdEncoding.EncodeToString(make([]byte, 64)) + `"`
 	for text, want := range map[string]string{
 		`{"lockfileVersion": 2}`: "want 3",

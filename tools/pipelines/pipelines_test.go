@@ -50,9 +50,9 @@ func TestDescriptionsAreCurrent(t *testing.T) {
 	}
 }
 
-// TestModelAgainstPeer compares the results of the model, which uses llvm-mca's numbers here, with
-// the results of llvm-mca itself. Times are only measured by `make pipelines`.
-func TestModelAgainstPeer(t *testing.T) {
+// TestModelMatchesLLVMMCA compares the results of the model, which uses llvm-mca's numbers here,
+// with the results of llvm-mca itself. Times are only measured by `make pipelines`.
+func TestModelMatchesLLVMMCA(t *testing.T) {
 	need(t, mcaProgram, clangProgram)
 	rows, _, err := compare("testdata", "sapphirerapids", "", false)
 	if err != nil {
@@ -70,9 +70,9 @@ func TestModelAgainstPeer(t *testing.T) {
 	}
 }
 
-// TestModelOfPlainCode makes the same comparison for code compiled for any x86-64 processor, and
-// for code with AVX2 and FMA, each on a processor that supports more instructions.
-func TestModelOfPlainCode(t *testing.T) {
+// TestModelOfOlderInstructionSets repeats TestModelMatchesLLVMMCA for code compiled for any x86-64
+// processor, and for code with AVX2 and FMA, each on a processor that supports more instructions.
+func TestModelOfOlderInstructionSets(t *testing.T) {
 	need(t, mcaProgram, clangProgram)
 	for _, c := range []struct {
 		march     string

@@ -191,9 +191,9 @@ func TestSystemCaches(t *testing.T) {
 	}
 }
 
-// TestBothLoadsWaitForTheLine checks that the traversal of a list takes the time of its misses,
+// TestListTraversalTime checks that the traversal of a list takes the time of its misses,
 // regardless of which of a node's two fields is read first.
-func TestBothLoadsWaitForTheLine(t *testing.T) {
+func TestListTraversalTime(t *testing.T) {
 	need(t, clangProgram)
 	p, err := pipeline.Named("sapphirerapids-measured")
 	if err != nil {

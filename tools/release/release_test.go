@@ -213,8 +213,8 @@ func checkDebian(t *testing.T, path string) {
 	}
 }
 
-// TestVersions checks which versions a release may have.
-func TestVersions(t *testing.T) {
+// TestReleaseVersions checks which versions a release may have.
+func TestReleaseVersions(t *testing.T) {
 	for _, v := range []string{"", "0.1.0", "v1", "v1.2", "v01.2.3", "v1.2.3+meta", "7ca5274-dirty", "v1.2.3 "} {
 		if err := run(v, t.TempDir(), "", nil, io.Discard); err == nil || !strings.Contains(err.Error(), "want a version such as v1.2.3") {
 			t.Errorf("%q: %v", v, err)

@@ -133,7 +133,7 @@ func TestLinkNames(t *testing.T) {
 }
 
 // Tables with a different layout are rejected, not corrupted.
-func TestFoldRefuses(t *testing.T) {
+func TestFoldRejectsUnknownLayout(t *testing.T) {
 	memory := memoryOf(t, compiled(t))
 	lines := &lineTable{memory: memory, at: bytes.Index(memory, tableMagic)}
 	table := lines.at + lines.word(headRecords)

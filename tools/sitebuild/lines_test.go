@@ -118,7 +118,7 @@ func deflated(t *testing.T, content []byte) int {
 }
 
 // A file in a different format is rejected, regardless of its content.
-func TestDropLinesRefuses(t *testing.T) {
+func TestDropLinesRejectsUnknownFormat(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		body := rapid.SliceOfN(rapid.Byte(), 0, 200).Draw(t, "body")
 		if rapid.Bool().Draw(t, "with a table") {
@@ -161,7 +161,7 @@ func TestChangeData(t *testing.T) {
 	}
 }
 
-func TestPieces(t *testing.T) {
+func TestMemoryPieces(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var memory []byte
 		for range rapid.IntRange(0, 5).Draw(t, "stretches") {

@@ -166,8 +166,8 @@ func TestSameRows(t *testing.T) {
 	})
 }
 
-// TestOrder checks that blocks are sorted by file and address, with the program's file first.
-func TestOrder(t *testing.T) {
+// TestBlockOrder checks that blocks are sorted by file and address, with the program's file first.
+func TestBlockOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		finished, _ := finish(t, draw(t), Run{Program: "/bin/a"})
 		r := sgt.NewReader("t", bytes.NewReader(finished), sgt.Options{})
@@ -198,9 +198,9 @@ func TestOrder(t *testing.T) {
 	})
 }
 
-// TestCut cuts a recording at any position, and checks that the result contains the rows up to the
-// last complete chunk, and the ending that the caller passes.
-func TestCut(t *testing.T) {
+// TestTruncatedRecording cuts a recording at any position, and checks that the result contains the
+// rows up to the last complete chunk, and the ending that the caller passes.
+func TestTruncatedRecording(t *testing.T) {
 	r := newRecorder()
 	r.site(trace.Load, 8, 0x10)
 	for i := range 60 {

@@ -293,8 +293,8 @@ func TestThreads(t *testing.T) {
 	}
 }
 
-// TestOrder checks that the trace interleaves threads in the order in which they take turns.
-func TestOrder(t *testing.T) {
+// TestThreadOrder checks that the trace interleaves threads in the order in which they take turns.
+func TestThreadOrder(t *testing.T) {
 	r := record(t, QEMU, "", build(t, "threads"))
 	second := r.object(t, "second")
 	var threads []uint32
@@ -313,7 +313,7 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-func TestEnds(t *testing.T) {
+func TestProgramEndings(t *testing.T) {
 	program := build(t, "ends")
 	for _, c := range []struct {
 		argument, how string
@@ -341,9 +341,9 @@ func TestEnds(t *testing.T) {
 	}
 }
 
-// TestPassesThrough checks that the program has the same streams, arguments and environment as
-// without tracing.
-func TestPassesThrough(t *testing.T) {
+// TestStreamsAndEnvironment checks that the program has the same streams, arguments and environment
+// as without tracing.
+func TestStreamsAndEnvironment(t *testing.T) {
 	program := build(t, "ends")
 	for _, tracer := range []string{QEMU, Valgrind} {
 		t.Run(tracer, func(t *testing.T) {
@@ -370,9 +370,9 @@ func TestScript(t *testing.T) {
 	}
 }
 
-// TestGo records a Go program, which manages its own threads and stacks. It also tests a program
-// for a different machine, because Go can cross-compile without other tools.
-func TestGo(t *testing.T) {
+// TestGoProgram records a Go program, which manages its own threads and stacks. It also tests a
+// program for a different machine, because Go can cross-compile without other tools.
+func TestGoProgram(t *testing.T) {
 	need(t, "go", "qemu-x86_64")
 	dir := t.TempDir()
 	text, err := os.ReadFile(filepath.Join("testdata", "hello.go.txt"))
@@ -409,7 +409,7 @@ func TestGo(t *testing.T) {
 	}
 }
 
-func TestLimit(t *testing.T) {
+func TestRecordingLimit(t *testing.T) {
 	need(t, "qemu-x86_64")
 	path := filepath.Join(t.TempDir(), "out.sgt")
 	r, err := Run(context.Background(), build(t, "threads"), nil, Options{Output: path, Tracer: QEMU, MostBytes: 1000})
@@ -418,7 +418,7 @@ func TestLimit(t *testing.T) {
 	}
 }
 
-func TestErrors(t *testing.T) {
+func TestProgramErrors(t *testing.T) {
 	text := filepath.Join(t.TempDir(), "text")
 	if err := os.WriteFile(text, []byte("text"), 0o777); err != nil {
 		t.Fatal(err)
@@ -443,7 +443,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-func TestChoose(t *testing.T) {
+func TestChooseTracer(t *testing.T) {
 	if runtime.GOARCH != "amd64" {
 		t.Skip("skipped: this test is for x86-64 machines")
 	}

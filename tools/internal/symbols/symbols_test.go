@@ -118,7 +118,7 @@ func TestStripped(t *testing.T) {
 	}
 }
 
-func TestNoELF(t *testing.T) {
+func TestFileThatIsNotELF(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "text")
 	if err := os.WriteFile(path, []byte("text"), 0o666); err != nil {
 		t.Fatal(err)

@@ -88,9 +88,9 @@ process.stdin.on("end", async () => {
 	}
 }
 
-// TestFoldCodeRefuses checks that files of an unknown form are rejected instead of being changed
-// incorrectly.
-func TestFoldCodeRefuses(t *testing.T) {
+// TestFoldCodeRejectsUnknownForm checks that files of an unknown form are rejected instead of being
+// changed incorrectly.
+func TestFoldCodeRejectsUnknownForm(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		body := rapid.SliceOfN(rapid.Byte(), 0, 100).Draw(t, "body")
 		file := append([]byte("\x00asm\x01\x00\x00\x00"), CodeSection, byte(len(body)))

@@ -181,9 +181,9 @@ func TestStraightenUnknownCode(t *testing.T) {
 	}
 }
 
-// TestCheck checks that flow.check detects changed branch targets. Some changes are harmless: with
-// a number in variable 0, branches to different loops may lead to the same block.
-func TestCheck(t *testing.T) {
+// TestCheckDetectsChanges checks that flow.check detects changed branch targets. Some changes are
+// harmless: with a number in variable 0, branches to different loops may lead to the same block.
+func TestCheckDetectsChanges(t *testing.T) {
 	changed, missed := 0, 0
 	fails := func(f *flow) (failed bool) {
 		defer func() { failed = recover() != nil }()
