@@ -221,7 +221,7 @@ func TestRejectsBadArchives(t *testing.T) {
 		{"escape", lockEntry("plain", escape), send(escape), "leads out of the package's folder"},
 		{"absolute", lockEntry("plain", absolute), send(absolute), "leads out of the package's folder"},
 		{"link", lockEntry("plain", link), send(link), "want regular files only"},
-		{"another package", lockEntry("plain", huge), send(huge), "names another package"},
+		{"another package", lockEntry("plain", huge), send(huge), "names a different package"},
 		{"no archive", lockEntry("plain", []byte("x")), send([]byte("x")), "not a gzip file"},
 		{"cut archive", lockEntry("plain", cut), send(cut), "cut off or damaged"},
 		{"cut download", lockEntry("plain", good), func(out http.ResponseWriter, _ string) {
