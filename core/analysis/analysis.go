@@ -3,19 +3,19 @@
 //
 //  1. A [Spec] selects what to analyse: the kinds of references, the threads and the part of the
 //     trace, the line sizes, and the analyses.
-//  2. A [Runner] reads the trace in batches, keeps the records that the spec selects, counts them,
-//     and passes each batch to every analysis of the table in table.go. All analyses receive
-//     references, and analyses that request events also receive events. Package contract defines
+//  2. A [Runner] reads the trace in batches, counts the records that the spec selects, and passes
+//     these records to every requested analysis (table.go lists the analyses). Every analysis
+//     receives the references, and also the events if it requests them. Package contract defines
 //     the interface of an analysis.
 //  3. [Runner.Profile] collects the results while the run continues; [Runner.Finish] collects them
 //     at the end of the run.
 //
-// A run can be interrupted between two batches. If it is saved with [Runner.Save] and restored with
-// [Runner.Restore], the profile has the same bytes as without the interruption. A run can also be
-// divided: [JoinSegments] joins the results of segments of a trace exactly (MODELS §9). [Divided]
-// uses this to divide a run among processors or web workers, each of which reads a part of the
-// trace. [Parallel] divides a run among processors if the trace can only be read from front to
-// back.
+// A run can be interrupted between two batches. If the run is saved with [Runner.Save] and restored
+// with [Runner.Restore], its profile is byte-identical to the profile of an uninterrupted run. A
+// run can also be divided: [JoinSegments] joins the results of segments of a trace exactly (MODELS
+// §9). [Divided] divides a run among processors or web workers in this way: each of them reads one
+// segment of the trace. [Parallel] divides a run among processors if the trace can only be read
+// sequentially.
 package analysis
 
 import (
@@ -33,33 +33,34 @@ import (
 // 64-byte lines.
 type Spec struct {
 	Kinds     trace.Kinds // kinds of references to analyse; 0: data references
-	Skip      uint64      // references to skip at the start
-	Limit     uint64      // maximum number of references to analyse; 0: all
-	Threads   []uint32    // threads to analyse, ascending; nil: all
+	Skip      uint64      // number of references to skip at the start
+	Limit     uint64      // maximum number of references to analyse; 0: all references
+	Threads   []uint32    // threads to analyse, ascending; nil: all threads
 	LineBytes []uint32    // line sizes, ascending, powers of two from 8 to 4,096; nil: 64
 	SkipBad   uint64      // maximum number of bad records to tolerate
 	Mergeable bool        // keep the run's final state, which contains addresses, in the profile
 	Analyses  Analyses    // analyses to run; 0: [Default]
 
-	// SetNumbers selects the numbers of sets that set tables cover; 0: all.
+	// SetNumbers selects the numbers of sets that set tables cover; 0: all numbers.
 	SetNumbers stack.SetNumbers
 
-	// Utilisation lists, in bytes and ascending, the capacities of the LRU caches for which package
-	// sites measures line utilisation. UtilisationWays lists their numbers of ways; 0 or missing:
-	// fully associative. With Previous, package sites records, for each access, the site that last
-	// accessed the line. Utilisation and Previous cost time, and memory for each line.
+	// Utilisation lists the capacities, in bytes and ascending, of the LRU caches in which package
+	// sites measures line utilisation. UtilisationWays lists the caches' numbers of ways; 0 or
+	// missing: fully associative. If Previous is set, package sites records, for each access, the
+	// site that last accessed the line. Utilisation and Previous cost time, and need memory for
+	// each line.
 	Utilisation     []uint64
 	UtilisationWays []uint32
 	Previous        bool
 
-	// Cores lists groups of threads that run on the same core, and so use the same private cache. A
-	// thread is in at most one group. Every other thread has its own core. Domains lists groups of
-	// threads whose cores share a cache, in addition to the domain of all cores. The threads of a
-	// group are in ascending order. Only the analysis Sharing uses Cores and Domains.
+	// Cores lists groups of threads that run on the same core and therefore use the same private
+	// cache. A thread is in at most one group. A thread in no group has its own core. Domains lists
+	// groups of threads whose cores share a cache, in addition to the domain of all cores. The
+	// threads of a group are in ascending order. Only the analysis Sharing uses Cores and Domains.
 	Cores, Domains [][]uint32
 	// Stacks selects the multi-core stacks that Sharing counts; 0: all stacks. The counts of the
-	// other stacks are meaningless, so the profile should not be stored. Mergeable, Sites and
-	// Communication require all stacks.
+	// stacks that are not selected are meaningless, so the profile should not be stored. Mergeable,
+	// Sites and Communication require all stacks.
 	Stacks Stacks
 
 	// Sample selects the accesses from which package locality estimates its counts; nil: all
@@ -72,8 +73,8 @@ type Spec struct {
 	Budget *contract.Budget
 
 	// Start is the number of references in earlier segments. The reader of a segment begins at the
-	// segment's first reference: Skip has already been applied. Limit counts from the beginning of
-	// the trace.
+	// segment's first reference, so Skip no longer applies. Limit counts from the beginning of the
+	// trace.
 	Start uint64
 }
 
@@ -84,10 +85,11 @@ type Sampling interface {
 	// KeepsLines reports whether the sample contains all accesses to some lines, so that their last
 	// writers are known.
 	KeepsLines() bool
-	// Followers returns the other analyses that use the same sample, in the order in which they
-	// read batches.
+	// Followers returns the analyses that use the same sample as package locality, in the order in
+	// which they read batches.
 	Followers(w Wanted) []Analysis
-	// Stretches returns a reader of the sampled contiguous parts of r, or nil if all of r is read.
+	// Stretches returns a reader of the sampled parts of r, or nil if the sample does not consist
+	// of parts of the run.
 	Stretches(r trace.Reader, kinds trace.Kinds, threads []uint32) Stretches
 }
 
@@ -98,14 +100,14 @@ type SampledLocality interface {
 	contract.PieceConsumer
 }
 
-// Stretches reads the sampled parts of a run. Every analysis receives all rows of these parts.
+// Stretches reads the sampled parts of a run. Every analysis receives all records of these parts.
 type Stretches interface {
 	trace.Reader
-	Sampled() *profile.Sampled // Sampled describes the parts that were read.
+	Sampled() *profile.Sampled // Sampled describes the parts that have been read.
 }
 
-// ToRead returns the number of references of a trace that a run reads. References of other kinds or
-// threads do not count towards a limit.
+// ToRead returns the number of references that a run reads from a trace with the given number of
+// references. References of kinds or threads that are not selected do not count towards a limit.
 func (s Spec) ToRead(references uint64) uint64 {
 	references -= min(s.Skip, references)
 	if s.Limit > 0 {
@@ -114,10 +116,10 @@ func (s Spec) ToRead(references uint64) uint64 {
 	return references
 }
 
-// DefaultLineBytes is the line size unless the user chooses another.
+// DefaultLineBytes is the line size if the user does not choose one.
 const DefaultLineBytes = 64
 
-// WithDefaults fills in the fields that are zero.
+// WithDefaults replaces zero fields with their default values.
 func (s Spec) WithDefaults() Spec {
 	if s.Kinds == 0 {
 		s.Kinds = trace.DataKinds
@@ -149,10 +151,10 @@ func (s Spec) Check() error {
 		}
 	}
 	if s.Analyses != None && s.Analyses&^allAnalyses != 0 {
-		return &trace.OptionError{Option: "analyses", Got: strconv.Itoa(int(s.Analyses)), Want: "analyses that this program contains"}
+		return &trace.OptionError{Option: "analyses", Got: strconv.Itoa(int(s.Analyses)), Want: "only analyses that this program contains"}
 	}
 	if r := s.inOrder(); r != nil && s.Mergeable {
-		return &trace.OptionError{Option: "mergeable", Got: "with " + r.name, Want: "either a mergeable profile or this analysis: " + r.inOrder}
+		return &trace.OptionError{Option: "mergeable", Got: "with " + r.name, Want: "a profile that is not mergeable: " + r.inOrder}
 	}
 	if s.Stacks&^(CoherentStacks|PrivateStacks|ConcurrentStack) != 0 {
 		return &trace.OptionError{Option: "stacks", Got: strconv.Itoa(int(s.Stacks)), Want: "a combination of coherent, private and concurrent stacks"}
@@ -161,7 +163,7 @@ func (s Spec) Check() error {
 		return &trace.OptionError{Option: "stacks", Got: "only some", Want: "all stacks, because sites, communication and mergeable profiles need them"}
 	}
 	if s.SetNumbers&^stack.AllSetNumbers != 0 {
-		return &trace.OptionError{Option: "sets", Got: strconv.Itoa(int(s.SetNumbers)), Want: "powers of two up to 65,536 as numbers of sets"}
+		return &trace.OptionError{Option: "sets", Got: strconv.Itoa(int(s.SetNumbers)), Want: "numbers of sets that are powers of two up to 65,536"}
 	}
 	if s.Kinds&^trace.AllKinds != 0 {
 		return &trace.OptionError{Option: "kinds", Got: strconv.Itoa(int(s.Kinds)), Want: "kinds of references"}
@@ -195,13 +197,13 @@ func (s Spec) checkBudget() error {
 	case s.Budget == nil:
 		return nil
 	case s.Mergeable || s.Start > 0:
-		bad.Got, bad.Want = "with mergeable", "no mergeable profile, because a mergeable profile contains the whole stack"
+		bad.Got, bad.Want = "with mergeable", "a profile that is not mergeable, because a mergeable profile contains the whole stack"
 	case s.Sample != nil && s.Sample.Stretches(nil, s.Kinds, nil) == nil:
 		bad.Got, bad.Want = "with a sample", "either a spill store or a sample, because a sample fits in memory"
 	case len(s.Utilisation) > 0 || s.Previous:
-		bad.Got, bad.Want = "with line utilisation or previous sites", "neither line utilisation nor previous sites, because both need memory for every line"
+		bad.Got, bad.Want = "with line utilisation or previous sites", "an analysis without line utilisation and previous sites, because both need memory for every line"
 	case s.Analyses != None && s.Analyses&byLine != 0:
-		bad.Got, bad.Want = "with "+s.Analyses.String(), "only locality, sets and counters, because the other analyses need more memory for every line"
+		bad.Got, bad.Want = "with "+s.Analyses.String(), "no analyses except locality, sets and counters, because every other analysis needs more memory for each line"
 	default:
 		return nil
 	}
@@ -218,7 +220,7 @@ func (s Spec) checkUtilisation() error {
 		case n == 0 || n%line != 0:
 			bad.Want = "a capacity that is a multiple of the line size of " + strconv.FormatUint(line, 10) + " bytes"
 		case len(s.UtilisationWays) > len(s.Utilisation) || !profile.ValidUtilisation(n/line, s.waysOf(i)):
-			bad.Want = "a cache of at most 2^24 lines, in equal sets of at most 1,024 ways"
+			bad.Want = "a cache of at most 2^24 lines, divided into equal sets of at most 1,024 ways"
 		case i > 0 && (n < s.Utilisation[i-1] || n == s.Utilisation[i-1] && s.waysOf(i) <= s.waysOf(i-1)):
 			bad.Want = "each capacity once, in ascending order"
 		default:
@@ -229,9 +231,9 @@ func (s Spec) checkUtilisation() error {
 	return nil
 }
 
-// Measure adds a cache to the sorted list of caches for which utilisation is measured, unless the
-// list contains it, the list is full, or the cache cannot be measured. ways = 0 means fully
-// associative.
+// Measure adds a cache to the sorted list of caches in which line utilisation is measured, unless
+// the list contains the cache, the list is full, or line utilisation cannot be measured in such a
+// cache. ways = 0 means fully associative.
 func (s *Spec) Measure(bytes uint64, ways uint32) {
 	line := uint64(s.SiteLineBytes())
 	if bytes%line != 0 || !profile.ValidUtilisation(bytes/line, ways) || len(s.Utilisation) == profile.MaxCapacities {
@@ -330,7 +332,7 @@ func ParseGroups(option, text string) (groups [][]uint32, err error) {
 
 const mostThreads = 1 << 16 // maximum number of threads in one range, such as 0-3
 
-// FormatGroups is the inverse of [ParseGroups].
+// FormatGroups formats groups for [ParseGroups].
 func FormatGroups(groups [][]uint32) string {
 	var all []string
 	for _, threads := range groups {

@@ -9,15 +9,18 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Plan divides a run among machines that share only the trace and the messages that they exchange.
-// The resulting profile is identical to a [Runner]'s, byte for byte (MODELS §9):
+// Plan divides a run among machines that share only the trace and exchange messages. The resulting
+// profile is byte-identical to the profile of a [Runner] (MODELS §9):
 //
-//  1. [Stretcher]s analyse stretches as segments, on any machine and in any order.
-//  2. [JoinSegments] joins neighbouring segments to one segment, in any grouping.
+//  1. A [Stretcher] analyses a stretch of the trace as a segment. Stretches can be analysed on any
+//     machine and in any order.
+//  2. [JoinSegments] joins neighbouring segments to one segment. Segments can be joined in any
+//     grouping.
 //  3. [Plan.Finish] analyses the trace up to the first stretch, and appends the joined segments.
-//     This first part belongs to no segment, because some decisions of the analyses depend on it.
-//  4. Some analyses have no segments. [Plan.InOrder] analyses the whole trace with only these
-//     analyses, on one machine, and Finish takes their results.
+//     The first part of the trace belongs to no segment, because some decisions of the analyses
+//     depend on it.
+//  4. Some analyses have no segments. [Plan.InOrder] runs only these analyses, on one machine and
+//     over the whole trace, and returns the results that Finish needs.
 //
 // If a run cannot be divided, the plan has no stretches, and Finish analyses the whole trace.
 type Plan struct {
@@ -25,24 +28,26 @@ type Plan struct {
 	References uint64 // number of references in the trace, according to its index
 
 	// Moves reports whether Stretchers need the layout of the allocated memory blocks. A Stretcher
-	// can find the layout by reading the whole trace up to its stretch. Alternatively, MovesOf
-	// reads the changes of the layout from each part of the trace, and Layouts joins them.
+	// can compute the layout by reading the whole trace up to its stretch. Alternatively, MovesOf
+	// reads the changes of the layout from each part of the trace, and Layouts combines these
+	// changes.
 	Moves bool
 
 	spec    Spec
 	inOrder Analyses // analyses that InOrder runs
 	head    Stretch  // the part of the trace before the first stretch
 	index   chunkIndex
-	lone    bool // the run analyses several cores, but each stretch is analysed as if it belonged to one core
+	lone    bool // the run has several cores, but each stretch is analysed as if it belonged to one core
 }
 
-// headReferences is the maximum number of references that are analysed before the first stretch. By
-// then, communication knows whether a trace has a single thread if its tables do not say so.
+// headReferences is the maximum number of references that are analysed before the first stretch.
+// After this number of references, package communication knows whether the trace has a single
+// thread, even if the trace's tables do not list its threads.
 const headReferences = leastStretch
 
 // NewPlan divides a run into stretches of about the given number of references. A stretch begins at
-// the start of a chunk, unless chunks are longer than stretches. A nil source cannot be divided.
-// The error is a [*trace.OptionError].
+// the start of a chunk, unless chunks are longer than stretches. If source is nil, the run cannot
+// be divided. The error is a [*trace.OptionError].
 func NewPlan(spec Spec, source trace.Source, references uint64) (*Plan, error) {
 	return newPlan(spec, source, references, headReferences)
 }
@@ -75,7 +80,7 @@ func newPlan(spec Spec, source trace.Source, references, head uint64) (*Plan, er
 		return p, nil // the assignment of threads to cores depends on the whole trace
 	}
 	p.inOrder = p.spec.apart(threads)
-	references = min(references, p.References) // sums must not overflow
+	references = min(references, p.References) // so that sums do not overflow
 	events := p.prepare(source, threads)
 	at := func(chunk int, rows, before uint64) Stretch {
 		return Stretch{From: trace.Position{Chunk: chunks[chunk].At, Rows: rows}, First: before, Events: events, Lone: p.lone}
@@ -105,14 +110,15 @@ func newPlan(spec Spec, source trace.Source, references, head uint64) (*Plan, er
 	return p, nil
 }
 
-// prepare determines the events that the analyses of the whole run read.
+// prepare returns the events that the analyses of the whole run read.
 func (p *Plan) prepare(source trace.Source, threads int) (events trace.Kinds) {
 	f := feed{analyses: table(p.divided(), noProgram)}
 	_, several := find[contract.MultiCore](f.analyses)
 	p.lone = several && threads < 2
 	_, follows := find[contract.LayoutFollower](f.analyses)
 	events = f.ask()
-	// Every reader of a trace with one chunk starts at the beginning, and so follows the layout.
+	// If the trace has only one chunk, every reader starts at the beginning, and therefore knows
+	// the layout.
 	p.Moves = follows && len(p.index.chunks) > 1 && blocksMatter(events, source, p.spec.Mergeable)
 	return events
 }
@@ -125,7 +131,8 @@ func (p *Plan) divided() Spec { return p.spec.without(p.inOrder) }
 func (p *Plan) Ordered() bool { return p.inOrder != 0 && len(p.Stretches) > 0 }
 
 // InOrder reads the whole trace with only the analyses that have no segments, and returns their
-// results. It calls goesOn between two steps, and ends with its error unless the error is nil.
+// results. It calls goesOn between two steps. If goesOn returns an error, it stops and returns the
+// error.
 func (p *Plan) InOrder(r trace.Reader, goesOn func(Progress) error) (*profile.Profile, error) {
 	run := newRunner(p.spec.only(p.inOrder), r)
 	if err := toEnd(run, goesOn); err != io.EOF {
@@ -136,8 +143,8 @@ func (p *Plan) InOrder(r trace.Reader, goesOn func(Progress) error) (*profile.Pr
 	return whole, nil
 }
 
-// Range returns the numbers of the references of a stretch. The numbers are approximate if stretches
-// begin within chunks that contain events.
+// Range returns the numbers of the first reference of a stretch and of the first reference after
+// the stretch. The numbers are approximate if stretches begin within chunks that contain events.
 func (p *Plan) Range(stretch int) (from, to uint64) {
 	at := func(s *Stretch) uint64 { return s.First + s.From.Rows }
 	to = p.References
@@ -147,23 +154,23 @@ func (p *Plan) Range(stretch int) (from, to uint64) {
 	return at(&p.Stretches[stretch]), to
 }
 
-// Rest returns the part of one of the plan's stretches after a position.
+// Rest returns the part after a position of one of the plan's stretches.
 func (p *Plan) Rest(of Stretch, from trace.Position) Stretch {
 	of.From, of.First = from, p.index.first(from)
 	return of
 }
 
-// Moves lists the rows that change the layout of memory blocks in one part of a trace.
+// Moves contains the records of one part of a trace that change the layout of memory blocks.
 type Moves []Move
 
-// Move contains consecutive rows, all from one chunk, that change the layout of memory blocks.
+// Move contains consecutive records from one chunk that change the layout of memory blocks.
 type Move struct {
-	Chunk uint64       // the chunk that contains the rows; its header tables name the blocks
-	Rows  *trace.Batch // the rows, with their kinds, addresses, sites and arguments
+	Chunk uint64       // the chunk that contains the records; its header tables name the blocks
+	Rows  *trace.Batch // the records, with their kinds, addresses, sites and arguments
 }
 
-// MovesOf reads the moves of the stretch with the given index, or of the part before the first
-// stretch if the index is -1.
+// MovesOf reads the changes of the layout in the stretch with the given index, or in the part
+// before the first stretch if the index is -1.
 func (p *Plan) MovesOf(source trace.Source, stretch int) (all Moves, err error) {
 	of := p.head
 	if stretch >= 0 {
@@ -210,8 +217,8 @@ func (p *Plan) Layouts(source trace.Source) *Layouts {
 	return l
 }
 
-// Behind returns the layout of memory blocks at the end of the next part of the trace, which
-// contains the given moves. Parts must be passed in the order of the trace.
+// Behind returns the layout of memory blocks at the end of the next part of the trace. moves
+// contains the changes in this part. The parts must be passed in the order of the trace.
 func (l *Layouts) Behind(moves Moves) []contract.Block {
 	for _, m := range moves {
 		if m.Chunk != l.chunk {
@@ -238,17 +245,18 @@ func JoinSegments(spec Spec, segments ...*profile.Profile) (*profile.Profile, er
 	return join(spec.segmentTable(noProgram, lone), first, segments[1:]...)
 }
 
-// Finish returns the profile of the run. It analyses r, a reader of source from its beginning, up
-// to the first stretch, and then appends rest, the joined segment of all stretches. ordered is the
-// result of InOrder if the plan requires it. If rest cannot be appended, Finish analyses the rest of
-// the trace, and joined is false. It calls goesOn between two steps, and ends with its error unless
-// the error is nil. The error is an error of r, an [*AppendError] if segments are
-// missing, or [trace.ErrNotThere]. The profile then contains everything before the error.
+// Finish returns the profile of the run. It analyses the trace up to the first stretch, and then
+// appends rest, the joined segment of all stretches. r is a reader of source, at the beginning of
+// the trace. ordered is the result of InOrder if the plan requires it. If rest cannot be appended,
+// Finish analyses the rest of the trace, and joined is false. It calls goesOn between two steps. If
+// goesOn returns an error, it stops and returns the error. The error is an error of r, an
+// [*AppendError] if segments are missing, or [trace.ErrNotThere]. The profile then contains
+// everything before the error.
 func (p *Plan) Finish(r trace.Mover, source trace.Source, rest, ordered *profile.Profile, goesOn func(Progress) error) (whole *profile.Profile, joined bool, err error) {
 	spec := p.spec
 	if p.Ordered() {
 		if ordered == nil {
-			return nil, false, &AppendError{"the result of the analyses that read the trace in order is missing"}
+			return nil, false, &AppendError{"the result of the analyses without segments (Plan.InOrder) is missing"}
 		}
 		spec = p.divided()
 	}
@@ -280,7 +288,7 @@ func (p *Plan) Finish(r trace.Mover, source trace.Source, rest, ordered *profile
 	return whole, joined, err
 }
 
-// toEnd calls Step until the trace or the run ends, and goesOn between two steps.
+// toEnd calls Step until the trace or the run ends. It calls goesOn between two steps.
 func toEnd(r *Runner, goesOn func(Progress) error) error {
 	for {
 		err := r.Step()
@@ -320,8 +328,8 @@ func (e *AppendError) Error() string { return e.What }
 func noProgram() *trace.Program { return nil }
 
 // join appends the segments after the first segment to the analyses of the first segment. All
-// analyses append one segment before any of them appends the next, because an analysis may need
-// another analysis's result for the segment.
+// analyses append a segment before any analysis appends the next segment, because an analysis may
+// need the result of a different analysis for the segment.
 func join(analyses []member, first *profile.Profile, following ...*profile.Profile) (*profile.Profile, error) {
 	joined := &profile.Profile{Input: first.Input, Totals: first.Totals, State: first.State, Segment: &profile.Segment{}, Sources: slices.Clone(first.Sources)}
 	if first.Segment != nil {
@@ -337,7 +345,7 @@ func join(analyses []member, first *profile.Profile, following ...*profile.Profi
 			return nil, &AppendError{"only segments can be joined"}
 		}
 		if next.Segment.Start != joined.Segment.Start+joined.Totals.AllReferences() {
-			return nil, &AppendError{"a segment does not start where the previous segment ends"}
+			return nil, &AppendError{"a segment does not begin where the previous segment ends"}
 		}
 		for _, a := range analyses {
 			if err := a.Append(next); err != nil {

@@ -9,7 +9,7 @@ import (
 // chunkIndex translates between positions in a trace and numbers of references.
 type chunkIndex struct {
 	chunks []trace.Chunk
-	before []uint64 // number of references before each chunk, and in total
+	before []uint64 // number of references before each chunk; the last element is the total
 }
 
 func newChunkIndex(chunks []trace.Chunk) chunkIndex {
@@ -27,7 +27,7 @@ func (x *chunkIndex) at(references uint64) int {
 	return sort.Search(len(x.chunks), func(i int) bool { return x.before[i+1] > references })
 }
 
-// from returns the first chunk that is not before a position.
+// from returns the first chunk that begins at or after a position.
 func (x *chunkIndex) from(p trace.Position) int {
 	return sort.Search(len(x.chunks), func(i int) bool { return x.chunks[i].At >= p.Chunk })
 }
@@ -61,8 +61,8 @@ func (x *chunkIndex) border(references uint64) uint64 {
 // below returns the last chunk border at or before a number of references.
 func (x *chunkIndex) below(references uint64) uint64 { return x.before[x.at(references)] }
 
-// even rounds a number of references to the nearest chunk border if the border is close compared
-// with the length of a segment. No chunk is then decoded twice.
+// even rounds a number of references to a chunk border if the border is close compared with the
+// length of a segment, so that no chunk is decoded twice.
 func (x *chunkIndex) even(references, segment uint64) uint64 {
 	i := x.at(references)
 	if i == len(x.chunks) {

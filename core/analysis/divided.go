@@ -11,17 +11,18 @@ import (
 )
 
 // Divided is a [Runner] with helpers that read parts of the trace independently. The result is
-// identical to a Runner's, byte for byte (MODELS §9). Divided requires a file that can be read from
-// any position. [Parallel] reads all other files.
+// byte-identical to the result of a Runner (MODELS §9). Divided requires a file that can be read
+// from any position. For all other files, use [Parallel].
 //
 //  1. The live analyses read rows in order, in [Divided.Step], as in a Runner.
-//  2. Helpers analyse later segments of the trace. The file's index is used to choose the length of
-//     the segments, so that all helpers and the live analyses finish at about the same time.
+//  2. Helpers analyse later segments of the trace. The lengths of the segments are chosen from the
+//     file's index, so that all helpers and the live analyses finish at about the same time.
 //  3. When the live analyses reach a segment, they append it and continue after it. If the segment
-//     is unfinished, it is cut, and the remaining part is divided again.
+//     is unfinished, it is cut at the helper's position, and the remaining part is divided again.
 //
-// This is the scheme of PARDA (Niu, Dinan, Lu and Sadayappan, IPDPS 2012) with one difference: its
-// last step is done as early as possible, and the part that is analysed live need not be joined.
+// This is the scheme of PARDA (Niu, Dinan, Lu and Sadayappan, IPDPS 2012) with one difference:
+// PARDA joins all parts in its last step, but Divided appends segments as early as possible, and
+// need not join the part that is analysed live.
 type Divided struct {
 	*Runner
 	mover   trace.Mover // reader of the runner
@@ -32,20 +33,20 @@ type Divided struct {
 	wake    signal        // receives a signal when a helper may have a result
 	over    bool          // no more segments are assigned
 
-	least, most uint64  // shortest and longest stretch, in references
-	joining     float64 // cost of appending the latest segment, relative to analysing it
+	least, most uint64  // minimum and maximum length of stretches, in references
+	joining     float64 // cost of appending the latest segment, relative to the cost of analysing it
 	live        uint64  // no stretch may begin before this reference, at which a helper failed
 	fixed       bool
-	moves       bool // the layout of memory blocks matters
+	moves       bool // the results depend on the layout of memory blocks
 	reads       bool // an analysis reads the rows of segments: see contract.RowAppender
 
 	helped trace.Kinds // events that helpers read
-	wide   bool        // the run itself reads more events than helpers do
-	narrow uint64      // number of the reference up to which the run itself read more events
+	wide   bool        // the run itself reads more events than its helpers
+	narrow uint64      // number of the reference at which the run itself stopped reading more events
 }
 
-// Helper analyses stretches in another goroutine, worker or process. The goroutine that steps the
-// run calls its methods, which must not block.
+// Helper analyses stretches in a separate goroutine, worker or process. The goroutine that calls
+// Step calls the methods of Helper, which must not block.
 type Helper interface {
 	// Begin starts to analyse a stretch. The helper must be idle.
 	Begin(Stretch)
@@ -54,9 +55,9 @@ type Helper interface {
 	// Analysed returns the number of analysed references of the stretch, and whether the stretch
 	// has ended.
 	Analysed() (references uint64, ended bool)
-	// Segment returns the result of a stretch that has ended. It is called once per stretch.
+	// Segment returns the result of a stretch that has ended. It is called once for each stretch.
 	Segment() Segment
-	// Gone reports whether the helper has died.
+	// Gone reports whether the helper has terminated unexpectedly.
 	Gone() bool
 	// Close ends the helper. It may be called in any state.
 	Close()
@@ -64,15 +65,16 @@ type Helper interface {
 
 // DividedOptions configures the division of the work.
 type DividedOptions struct {
-	// Helpers creates the helpers, which must call wake whenever a stretch has ended.
+	// Helpers creates the helpers. The helpers must call wake whenever a stretch has ended.
 	Helpers func(wake func()) []Helper
 	// SegmentReferences is the length of segments; 0: chosen automatically.
 	SegmentReferences int
-	// memory limit of the run, which its analyses use for the most part; 0: none
+	// memory limit of the run, mostly for its analyses; 0: no limit
 	MemoryBytes uint64
-	// Narrow omits events that only analyses without segments need, such as loop compression. The
-	// events are omitted from segments and, once these analyses need no more rows, also from the
-	// run itself. [Divided.State] then fails, because positions in a state count all rows.
+	// Narrow omits the events that only analyses without segments, such as loop compression, need.
+	// These events are omitted from segments and, as soon as these analyses need no more rows, also
+	// from the run itself. [Divided.State] then fails, because positions in a state are numbers of
+	// rows, including all events.
 	Narrow bool
 }
 
@@ -83,7 +85,7 @@ type helping struct {
 
 // stretching is a segment that a helper analyses or has analysed.
 type stretching struct {
-	from, to uint64 // numbers of references before the segment, and up to its end; approximate if there are events
+	from, to uint64 // numbers of references before the segment and up to its end; approximate if there are events
 	start    trace.Position
 	lone     bool
 	wide     bool // the segment contains all events, and begins or ends within a chunk
@@ -93,29 +95,30 @@ type stretching struct {
 	segment  Segment
 }
 
-// Lengths of stretches, in references. Long stretches are cheaper to join. Saved states are more
-// recent with short stretches.
+// Lengths of stretches, in references. Long stretches are cheaper to join. With short stretches,
+// saved states are more recent.
 const (
 	leastStretch = 1 << 17
 	mostStretch  = 1 << 26
 	lastStretch  = 1 << 29 // maximum length if joining is expensive
 
-	// maximum length if rows are loop-compressed, because joining a stretch is then a single step
-	// that includes the compression
+	// maximum length if records are loop-compressed; a stretch is then joined and compressed in a
+	// single step
 	foldedStretch = 1 << 22
 
-	readingShare = 0.25 // share of the live analyses' time for reading and loop compression
+	readingShare = 0.25 // share of the live analyses' time that is spent on reading and loop compression
 )
 
-// Divides reports whether helpers that read a source independently can share a run. Every reference
-// must be analysed, so that its position is known.
+// Divides reports whether a run can be divided among helpers that read a source independently. This
+// requires that the run analyses every reference, because otherwise the positions of references are
+// unknown.
 func (s Spec) Divides(kinds trace.Kinds) bool {
 	s = s.WithDefaults()
 	return s.Splits() && s.Skip == 0 && s.Limit == 0 && s.Threads == nil && s.Start == 0 && kinds&trace.AllKinds&^s.Kinds == 0
 }
 
-// NewDivided checks spec and returns a run that reads r. mover moves r to other positions. source
-// is the same file, from which helpers read. The caller must call Close. The error is a
+// NewDivided checks spec and returns a run that reads r. mover moves r to a different position.
+// source is the same file, from which helpers read. The caller must call Close. The error is a
 // [*trace.OptionError].
 func NewDivided(spec Spec, r trace.Reader, mover trace.Mover, source trace.Source, o DividedOptions) (*Divided, error) {
 	runner, err := NewRunner(spec, r)
@@ -146,12 +149,12 @@ func NewDivided(spec Spec, r trace.Reader, mover trace.Mover, source trace.Sourc
 }
 
 // memoryShare is the number of bytes of memory to reserve for each reference of a stretch. Each
-// reference may access a new line, which takes about 60 bytes in the stack, the set tables and the
-// join.
+// reference may access a new line, which needs about 60 bytes each in the stack, the set tables and
+// the join.
 const memoryShare = 512
 
-// State returns the state of the run: see [Runner.State]. It cannot be encoded if events were
-// omitted.
+// State returns the state of the run: see [Runner.State]. The state cannot be encoded if events
+// were omitted.
 func (d *Divided) State() *State {
 	s := d.Runner.State()
 	if d.helped != d.events {
@@ -162,7 +165,8 @@ func (d *Divided) State() *State {
 
 var errNarrow = errors.New("analysis: the state of a run that omits events cannot be saved; see DividedOptions.Narrow")
 
-// look determines whether the rows of segments, and all events, must still be read.
+// look determines whether the rows of segments must still be read, and whether all events must
+// still be read.
 func (d *Divided) look() {
 	if d.reads = d.reads && d.reading(); d.wide && !d.reads {
 		d.wide, d.narrow = false, d.index.border(d.index.references(d.mover.Position())+1)
@@ -201,7 +205,7 @@ func (d *Divided) share() {
 			}
 			d.end(h.claim, h.Segment())
 			if h.Gone() && h.claim.segment.Profile == nil {
-				if i := slices.Index(d.claims, h.claim); i >= 0 { // a claim that is not listed was taken over by the live analyses
+				if i := slices.Index(d.claims, h.claim); i >= 0 { // claims that are not in the list have been taken over by the live analyses
 					d.claims = slices.Delete(d.claims, i, i+1)
 					d.stop()
 				}
@@ -241,10 +245,11 @@ func (d *Divided) stop() {
 	d.mover.Until(stop)
 }
 
-// gap is a part of the trace that has not been claimed.
+// gap is a part of the trace that is not assigned to a helper.
 type gap struct{ from, to uint64 }
 
-// gaps returns the gaps before each claim and after the last claim, and their total length.
+// gaps returns the gaps before each claim and after the last claim, and the total length of the
+// gaps.
 func (d *Divided) gaps() (list []gap, references uint64) {
 	at := max(d.index.references(d.mover.Position()), d.live)
 	for _, c := range d.claims {
@@ -319,8 +324,8 @@ func (d *Divided) claim() *stretching {
 	return c
 }
 
-// owed returns the number of references that the live analyses could read in the time that
-// appending the claimed segments takes.
+// owed converts the time for appending the claimed segments to a number of references: the
+// references that the live analyses could read in this time.
 func (d *Divided) owed() uint64 {
 	claimed := 0.
 	for _, c := range d.claims {
@@ -334,9 +339,9 @@ func (d *Divided) owed() uint64 {
 }
 
 // choose returns a segment of about want references before claim number at. It prefers the last
-// gap, and leaves the beginning of this gap to the live analyses if they have little else to read.
-// If the last gap is empty, it returns the second half of the longest gap. The live analyses also
-// have to append the claimed segments, which takes as long as reading owed references.
+// gap. If the live analyses have little else to read, it leaves the beginning of this gap to them.
+// If the last gap is empty, it returns the second half of the longest gap. owed is the time that
+// the live analyses need to append the claimed segments, as a number of references.
 func (d *Divided) choose(gaps []gap, references, owed, want uint64) (from, to uint64, at int) {
 	at = len(gaps) - 1
 	tail := gaps[at]
@@ -365,8 +370,8 @@ func (d *Divided) choose(gaps []gap, references, owed, want uint64) (from, to ui
 	return max(g.from, d.index.even(g.from+(g.to-g.from)/2, g.to-g.from)), g.to, at
 }
 
-// whole moves the borders of a segment to chunk borders, where the positions of rows do not depend
-// on the selected events. The result is empty if the segment contains no chunk border.
+// whole moves the borders of a segment to chunk borders, because the positions of rows within a
+// chunk depend on the selected events. The result is empty if the segment contains no chunk border.
 func (d *Divided) whole(g gap, from, to uint64) (uint64, uint64) {
 	if from = d.index.below(from); from < g.from {
 		from = d.index.border(g.from)
@@ -377,7 +382,7 @@ func (d *Divided) whole(g gap, from, to uint64) (uint64, uint64) {
 	return from, max(d.index.below(to), d.index.border(from+1))
 }
 
-// meet processes the claim that the live analyses have reached.
+// meet handles the claim that the live analyses have reached.
 func (d *Divided) meet() error {
 	if len(d.claims) == 0 {
 		d.stop()
@@ -385,7 +390,7 @@ func (d *Divided) meet() error {
 	}
 	c := d.claims[0]
 	if here := d.mover.Position(); here != c.start && !(c.start.Rows == 0 && here.Chunk < c.start.Chunk) {
-		d.give(c) // a chunk has fewer rows than the index states
+		d.give(c) // a chunk has fewer rows than the file's index states
 		return nil
 	}
 	if c.ended {
@@ -399,7 +404,7 @@ func (d *Divided) meet() error {
 	return nil
 }
 
-// give makes the live analyses analyse a segment themselves.
+// give assigns a segment to the live analyses.
 func (d *Divided) give(c *stretching) {
 	d.claims, d.live = d.claims[1:], c.to
 	if !c.ended {
@@ -408,8 +413,8 @@ func (d *Divided) give(c *stretching) {
 	d.stop()
 }
 
-// take appends a segment. If this is impossible, the live analyses analyse its rows, and report any
-// error.
+// take appends a segment. If the segment cannot be appended, the live analyses analyse its rows,
+// and report any error.
 func (d *Divided) take(c *stretching) error {
 	s := c.segment.Profile
 	if s == nil || d.analysed == 0 || s.Segment == nil || s.Segment.Start != d.analysed || !d.takes(s, c.lone) || !d.source.Agrees(d.mover, c.start.Chunk) {
@@ -436,8 +441,8 @@ func (d *Divided) take(c *stretching) error {
 	return nil
 }
 
-// pass moves to the end of a segment. It reads the segment if the layout of memory blocks matters,
-// or if loops are compressed.
+// pass moves the reader to the end of a segment. If the results depend on the layout of memory
+// blocks, or if loops are compressed, it reads the segment.
 func (d *Divided) pass(to trace.Position) error {
 	if !d.moves && !d.reads && d.mover.Position().Chunk != to.Chunk {
 		if err := d.mover.Pass(to.Chunk); err != nil {

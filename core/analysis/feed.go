@@ -14,11 +14,11 @@ type feed struct {
 	analyses []member
 	batch    *trace.Batch
 	mixed    bool        // the batch may contain events
-	next     int         // index of the first row of the batch not analysed yet
+	next     int         // index of the first row of the batch that has not been analysed yet
 	view     trace.Batch // the part of the batch that is being analysed
 
-	references references               // the references in that part
-	rest       rest                     // rest of a reference that is analysed in pieces
+	references references               // the references in the part of the batch that is being analysed
+	rest       rest                     // the rest of a reference that is analysed in pieces
 	beside     func(*trace.Batch) error // additional consumer, or nil
 
 	totals   profile.Totals // totals so far; threads are in the order of their first references
@@ -26,8 +26,8 @@ type feed struct {
 	analysed uint64         // the sum over totals.References
 }
 
-// ask determines the columns and kinds that the analyses read, and returns the events among the
-// kinds.
+// ask determines the columns and the kinds of rows that the analyses read, and returns the events
+// among these kinds.
 func (f *feed) ask() (events trace.Kinds) {
 	for _, a := range f.analyses {
 		kinds, sites, pcs := a.Takes()
@@ -38,13 +38,13 @@ func (f *feed) ask() (events trace.Kinds) {
 	return events
 }
 
-// pending reports whether rows of the batch are not analysed yet.
+// pending reports whether some rows of the batch have not been analysed yet.
 func (f *feed) pending() bool { return f.next < f.batch.Len() }
 
 const stepBytes = 4 << 20 // maximum number of bytes that one step may touch: a power of two, and a multiple of every line size
 
-// consume analyses the rows of the batch, from row f.next on, until they have touched stepBytes
-// bytes.
+// consume analyses rows of the batch, starting with row f.next, until these rows have touched
+// stepBytes bytes.
 func (f *feed) consume() error {
 	b := f.batch
 	end, bytes := f.next, uint64(0)
@@ -117,8 +117,9 @@ func (f *feed) countThreads(b *trace.Batch) {
 	}
 }
 
-// countedRows is the maximum number of rows that one word can count. The bits from numberBit on
-// contain the number of rows, and the lower bits contain the sum of their bytes.
+// countedRows is the maximum number of rows that one word can count. The upper bits of the word,
+// from numberBit on, contain the number of rows, and the lower bits contain the total number of
+// bytes.
 const (
 	countedRows = 1 << 12
 	numberBit   = 48
@@ -127,8 +128,8 @@ const (
 // kindCounts contains a word of counts for each kind.
 type kindCounts [8]uint64
 
-// countKinds counts at most countedRows references. It uses four tables in turn, because
-// incrementing a counter must wait for the latest store to it.
+// countKinds counts at most countedRows references. It uses four tables in turn, because each
+// increment of a counter must wait for the previous store to the counter.
 func countKinds(kinds []trace.Kind, sizes []uint32) kindCounts {
 	var a, b, c, d kindCounts
 	sizes = sizes[:len(kinds)]
@@ -182,7 +183,8 @@ func (f *feed) progress() Progress {
 }
 
 // profile returns the result so far. left counts the references that were not selected. If segment
-// is true, the result can be restored. It can also be appended if the spec requires it.
+// is true, a run can be restored from the result. If the spec is mergeable, the result can also be
+// appended to a run.
 func (f *feed) profile(spec *Spec, header trace.Header, left profile.Totals, state profile.State, segment bool) *profile.Profile {
 	p := &profile.Profile{
 		Input: profile.Input{
@@ -191,7 +193,7 @@ func (f *feed) profile(spec *Spec, header trace.Header, left profile.Totals, sta
 		Totals: addTotals(f.totals, left),
 		State:  state,
 	}
-	// these fields contain names of files and paths
+	// these fields contain file names and paths
 	p.Input.Header.Program, p.Input.Header.Capture = nil, nil
 	p.Totals.Threads = slices.Clone(f.totals.Threads)
 	slices.Sort(p.Totals.Threads)
@@ -212,7 +214,7 @@ func (f *feed) profile(spec *Spec, header trace.Header, left profile.Totals, sta
 	return p
 }
 
-// forGood removes the data that only a saved run needs from a final profile.
+// forGood removes data from a final profile that only a saved run needs.
 func forGood(p *profile.Profile) *profile.Profile {
 	if p.Segment != nil {
 		p.Segment.Communication = nil
@@ -248,9 +250,10 @@ func (f *feed) close() {
 	}
 }
 
-// rest is the unread part of a reference that touches more bytes than one step may touch. A range
-// of gigabytes can take seconds and gigabytes of memory, so the caller of Step must be able to stop
-// within it. Analyses that are not PieceConsumers read the whole reference at once.
+// rest is the unread part of a reference that touches more bytes than one step may touch. The
+// analysis of a range of several gigabytes can need seconds and gigabytes of memory, so it must be
+// possible to stop the run within such a range. Analyses that are not PieceConsumers read the whole
+// reference at once.
 type rest struct {
 	analyses  []contract.PieceConsumer
 	batch     *trace.Batch // the reference
@@ -261,7 +264,8 @@ type rest struct {
 func (r *rest) pending() bool { return r.end < r.most }
 
 // begin passes the first piece to a if rows consists of a single reference that must be cut. A
-// reference that extends beyond the last address is not cut, because only its first line counts.
+// reference that extends beyond the end of the address space is not cut, because only its first
+// line counts.
 func (r *rest) begin(a Analysis, rows *trace.Batch) bool {
 	taker, ok := a.(contract.PieceConsumer)
 	if !ok || rows.Len() != 1 {
@@ -306,15 +310,15 @@ func (f *feed) joins(next *profile.Profile) (now, later bool) {
 	return now, later
 }
 
-// takes reports whether a segment can be appended. lone means that the segment was analysed without
+// takes reports whether a segment can be appended. lone is true if the segment was analysed without
 // the sharing analysis.
 func (f *feed) takes(s *profile.Profile, lone bool) bool {
 	now, _ := f.joins(s)
 	return now && s.Totals.AllReferences() > 0 && (!lone || f.alone(s.Totals.Threads))
 }
 
-// alone reports whether a multi-core analysis assigns all references so far, and the references of
-// these threads, to one core.
+// alone reports whether a multi-core analysis assigns all references so far, and all references of
+// the given threads, to one core.
 func (f *feed) alone(threads []uint32) bool {
 	cores, ok := find[contract.MultiCore](f.analyses)
 	return ok && cores.Alone(threads)
@@ -348,7 +352,7 @@ func (f *feed) reading() bool {
 	})
 }
 
-// inSegments returns the events that the analyses of segments need.
+// inSegments returns the events that analyses with segments need.
 func (f *feed) inSegments() (events trace.Kinds) {
 	for _, a := range f.analyses {
 		if _, reads := a.Analysis.(contract.RowAppender); !reads {
@@ -359,7 +363,7 @@ func (f *feed) inSegments() (events trace.Kinds) {
 	return events
 }
 
-// appendRows passes rows of a segment to the analyses that have to read them.
+// appendRows passes rows of a segment to the analyses that must read all rows.
 func (f *feed) appendRows(b *trace.Batch) error {
 	for _, a := range f.analyses {
 		if r, ok := a.Analysis.(contract.RowAppender); ok {
@@ -382,9 +386,9 @@ func (f *feed) add(t *profile.Totals) {
 	f.analysed += t.AllReferences()
 }
 
-// touchCost is the cost of joining a first touch or a line of the stack, as a number of references
-// that could be analysed in the same time. It is high, because the look-up of the line causes a
-// cache miss.
+// touchCost is the cost of joining a first touch or a line of the stack, as the number of
+// references that can be analysed in the same time. The cost is high because the look-up of the
+// line causes a cache miss.
 const touchCost = 3
 
 // joinCost estimates the cost of joining a segment, in the same unit as touchCost.

@@ -13,11 +13,11 @@ type intake struct {
 	reader trace.Reader
 	events trace.Kinds // events that the analyses take
 	keep   []int32
-	toSkip uint64 // number of references still to skip
+	toSkip uint64 // number of references that must still be skipped
 	rows   uint64 // number of rows that the reader has delivered, including events
 	bad    uint64 // number of bad records that the reader has found
 
-	unselected uint64 // number of references of other kinds and threads
+	unselected uint64 // number of references of kinds or threads that are not selected
 	tolerated  uint64 // number of bad records that were tolerated
 
 	resumeRows, resumeBad uint64 // position at which a restored run resumes
@@ -48,13 +48,13 @@ type position struct{ rows, bad, toSkip uint64 }
 
 func (in *intake) position() position { return position{in.rows, in.bad, in.toSkip} }
 
-// restore makes the reader skip the rows before a position.
+// restore continues at a position: the reader skips the rows before the position.
 func (in *intake) restore(t *profile.Totals, at position) {
 	in.unselected, in.tolerated = t.Unselected, t.BadRecords
 	in.resumeRows, in.resumeBad, in.toSkip = at.rows, at.bad, at.toSkip
 }
 
-// left returns the numbers of references and bad records that were not selected so far.
+// left returns the numbers of references that were not selected so far, and of bad records.
 func (in *intake) left() profile.Totals {
 	return profile.Totals{Unselected: in.unselected, BadRecords: in.tolerated}
 }
@@ -64,7 +64,7 @@ func (in *intake) isDone(analysed uint64) bool {
 	return in.want.Limit > 0 && in.want.Start+analysed >= in.want.Limit
 }
 
-// read replaces the rows of b by the next selected rows, if any. mixed means that b may contain
+// read replaces the rows of b with the next selected rows, if any. mixed is true if b may contain
 // events.
 func (in *intake) read(b *trace.Batch, analysed uint64) (mixed bool, err error) {
 	if err := in.reader.Next(b); err != nil {
@@ -139,7 +139,7 @@ func (in *intake) selectRows(b *trace.Batch, analysed uint64) (mixed bool) {
 	return mixed
 }
 
-// room returns the number of references until the limit, including references to skip.
+// room returns the number of references before the limit, including references to skip.
 func (in *intake) room(analysed uint64) uint64 {
 	if in.want.Limit == 0 {
 		return ^uint64(0)

@@ -11,21 +11,21 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Parallel is a [Runner] on several processors. Its result equals the result of a Runner, byte for
-// byte (MODELS §9; the scheme is PARDA: Niu, Dinan, Lu and Sadayappan, PARDA: a fast parallel reuse
-// distance analysis algorithm, IPDPS 2012).
+// Parallel is a [Runner] on several processors. Its result is byte-identical to the result of a
+// Runner (MODELS §9). The scheme is based on PARDA (Niu, Dinan, Lu and Sadayappan, PARDA: a fast
+// parallel reuse distance analysis algorithm, IPDPS 2012).
 //
-//  1. One goroutine reads the trace and selects rows, ahead of all others. A limit, a bad record or
-//     the end of a truncated file therefore has the same effect as on one processor, and any trace
-//     can be analysed in parallel.
+//  1. One goroutine reads the trace and selects rows, ahead of all other goroutines. Therefore, a
+//     limit, a bad record or a truncated file has the same effect as on one processor, and any
+//     trace can be analysed in parallel.
 //  2. The caller's goroutine runs the live analyses, which read rows in order, in [Parallel.Step].
 //  3. Workers analyse later segments of the trace. When the live analyses reach a segment, they
 //     append it and continue after it. If the segment is unfinished, it is cut at the worker's
 //     position, so the live analyses do not wait.
 //
-// PARDA assigns an equal part of the trace to each processor, and joins all parts at the end. In
-// this implementation, the part that the live analyses read need not be joined, and segments are
-// only as long as necessary to make joining cheap; see [sizes].
+// PARDA assigns an equal part of the trace to each processor, and joins all parts at the end. Here,
+// the part that the live analyses read need not be joined, and segments are only as long as
+// necessary to make joining cheap; see [sizes].
 type Parallel struct {
 	spec    Spec
 	intake  intake
@@ -33,19 +33,19 @@ type Parallel struct {
 
 	live     feed
 	header   *trace.Header    // the trace's header at the position of the live analyses
-	left     profile.Totals   // totals of the rows before that position that were not selected
-	position position         // the reader's position when it read these rows
-	restored *profile.Profile // state from which the run resumes; nil: it begins at the start of the trace
-	failed   error            // error of an analysis while its state was saved
+	left     profile.Totals   // totals of the rows before the live analyses' position that were not selected
+	position position         // the reader's position after the rows up to the live analyses' position
+	restored *profile.Profile // state from which the run resumes; nil: the run begins at the start of the trace
+	failed   error            // error that an analysis reported while its state was saved
 	running  bool
-	current  *block      // block whose rows the live analyses are processing; nil: none
+	current  *block      // the block that the live analyses are processing; nil: none
 	none     trace.Batch // an empty batch
 
-	reading chan struct{} // closed when the reader has ended
+	reading chan struct{} // closed when reading has ended
 	mu      sync.Mutex
 	changed *sync.Cond // signals that one of the following fields changed
-	wake    signal     // signals such a change to Step
-	blocks  []block    // the blocks, beginning with number at
+	wake    signal     // signals a change of these fields to Step
+	blocks  []block    // the blocks that have not been dropped, beginning with block number at
 	at      int        // number of the block that the live analyses reach next
 	claims  claims
 	free    []*trace.Batch
@@ -54,9 +54,9 @@ type Parallel struct {
 	alone   bool    // the live analyses cannot append further segments
 	halted  bool    // reading must stop
 	closed  bool    // all goroutines must end
-	ended   *ending // how reading ended; nil: there may be more to read
+	ended   *ending // how reading ended; nil: reading has not ended
 
-	told  told // copies of the reader's header
+	told  told // copies of the header for blocks
 	moves moves
 }
 
@@ -98,8 +98,8 @@ func NewParallel(spec Spec, r trace.Reader, o ParallelOptions) (*Parallel, error
 }
 
 // runConcurrently makes the stacks of several cores run concurrently, on different processors.
-// Workers then do not analyse segments in advance. If communication is analysed, they cannot.
-// Otherwise, joining the stacks of cores would take longer than computing them.
+// Workers then do not analyse segments in advance: if communication is analysed, segments cannot be
+// joined, and otherwise, joining the stacks of several cores would take longer than computing them.
 func (p *Parallel) runConcurrently() {
 	for _, a := range p.live.analyses {
 		if c, ok := a.Analysis.(contract.Concurrent); ok {
@@ -108,7 +108,7 @@ func (p *Parallel) runConcurrently() {
 	}
 }
 
-// begin starts the other goroutines.
+// begin starts the reader and the workers.
 func (p *Parallel) begin() {
 	rows, segment := trace.DefaultRows, 0
 	if n := p.options.SegmentReferences; n > 0 {
@@ -122,7 +122,7 @@ func (p *Parallel) begin() {
 		w := &worker{p: p, header: &trace.Header{}}
 		if p.restored != nil && p.moves.wanted != 0 {
 			w.before = p.spec.newLayout(w.program)
-			if w.before.Restore(p.restored) != nil { // unexpected, because Restore succeeded for the live analyses
+			if w.before.Restore(p.restored) != nil { // not expected, because Restore succeeded for the live analyses
 				p.alone = true
 			}
 		}
@@ -137,7 +137,7 @@ func (p *Parallel) notify() {
 	p.wake.notify()
 }
 
-// signal wakes the goroutine that steps a run. Its channel has room for one value.
+// signal wakes the goroutine that calls Step. The channel has room for one value.
 type signal chan struct{}
 
 func (s signal) notify() {
@@ -147,7 +147,7 @@ func (s signal) notify() {
 	}
 }
 
-// wait waits for a notification, but at most as long as patience.
+// wait waits for a notification, but at most for the duration patience.
 func (s signal) wait() {
 	t := time.NewTimer(patience)
 	defer t.Stop()
@@ -200,7 +200,8 @@ func (p *Parallel) read(rows int) {
 	}
 }
 
-// look counts the references, and determines whether the layout of memory blocks changes.
+// look counts the references of the block, and determines whether the block changes the layout of
+// memory blocks.
 func (b *block) look() {
 	all, events := trace.Kinds(0), uint64(0)
 	for _, k := range b.rows.Kind {
@@ -213,8 +214,8 @@ func (b *block) look() {
 	b.moves = all&contract.LayoutEvents != 0
 }
 
-// room returns the maximum number of waiting blocks. If no worker will analyse the blocks, they
-// should fit in a processor's cache.
+// room returns the maximum number of blocks that wait for analysis. If workers do not analyse the
+// blocks, all of them should fit in a processor's cache.
 func (p *Parallel) room() int {
 	if p.alone {
 		return aloneBlocks
@@ -246,7 +247,7 @@ func (p *Parallel) batch(rows int) *trace.Batch {
 	return trace.NewBatch(rows)
 }
 
-// patience is the maximum time that Step waits, so that its caller soon regains control.
+// patience is the maximum time that Step waits, so that Step soon returns to its caller.
 const patience = 20 * time.Millisecond
 
 // Step analyses a batch or a part of a batch, appends a segment, or waits briefly for a segment.
@@ -333,8 +334,8 @@ func (p *Parallel) arrive() *claim {
 	return c
 }
 
-// take appends a segment. If this is impossible, the live analyses analyse the segment and find the
-// reason.
+// take appends a segment. If the segment cannot be appended, the live analyses analyse its rows,
+// and report any error.
 func (p *Parallel) take(c *claim) error {
 	s := c.result
 	if s != nil && (p.live.analysed == 0 || !p.live.takes(s, c.lone)) {
@@ -390,7 +391,7 @@ func (p *Parallel) profile(state profile.State, segment bool) *profile.Profile {
 	return p.live.profile(&p.spec, header, p.left, state, segment)
 }
 
-// State returns the state of the run, without segments that have not been appended yet: see
+// State returns the state of the run, excluding segments that have not been appended yet: see
 // [Runner.State].
 func (p *Parallel) State() *State {
 	if p.failed == nil {
@@ -432,7 +433,7 @@ func (p *Parallel) Finish(state profile.State) *profile.Profile {
 	return p.Profile(state)
 }
 
-// Halt stops reading. Records that were already read are still analysed. Then Step returns
+// Halt stops reading. The records that have already been read are still analysed. Then Step returns
 // [ErrStopped].
 func (p *Parallel) Halt() {
 	p.mu.Lock()
@@ -441,8 +442,8 @@ func (p *Parallel) Halt() {
 	p.mu.Unlock()
 }
 
-// Close ends all goroutines. It reports whether the reader is no longer in use. A reader that has
-// waited for input for more than a second remains in use.
+// Close ends all goroutines. It reports whether the reader is no longer in use. A reader that waits
+// for input for more than a second remains in use.
 func (p *Parallel) Close() (unused bool) {
 	p.mu.Lock()
 	p.closed = true
@@ -482,8 +483,8 @@ func (t *told) header(r trace.Reader) *trace.Header {
 	return t.latest
 }
 
-// sameHeader reports whether a header is unchanged since it was copied. Comparing lengths is
-// sufficient, because tables only grow.
+// sameHeader reports whether a header has not changed since it was copied. Comparing the lengths of
+// tables is sufficient, because tables only grow.
 func sameHeader(a, b *trace.Header) bool {
 	p, q := a.Program, b.Program
 	return a.Format == b.Format && a.Threads == b.Threads && a.PCs == b.PCs && a.Sizes == b.Sizes && a.Sites == b.Sites && a.Sliced == b.Sliced &&

@@ -2,8 +2,8 @@ package analysis
 
 import "github.com/stackglass/stackglass/core/trace"
 
-// references provides the references of a part of a batch, with the necessary columns, to analyses
-// that do not take events.
+// references extracts the references of a part of a batch, with the necessary columns, for analyses
+// that do not request events.
 type references struct {
 	sites, pcs bool         // whether these columns are needed
 	view       trace.Batch  // view of a part without events
@@ -58,7 +58,7 @@ func (r *references) compact(part *trace.Batch) *trace.Batch {
 	return into
 }
 
-const manyRows = 16 // with at least this number of references per event, copying whole runs is faster
+const manyRows = 16 // minimum number of references per event at which copying whole runs of references is faster
 
 func copyRuns(into, part *trace.Batch) {
 	n, kinds := 0, part.Kind
@@ -83,8 +83,8 @@ func copyRun[T any](into, from []T, n, lo, hi int) {
 	}
 }
 
-// copyRows copies references without a branch on a row's kind. It writes each row, and overwrites
-// an event with the next row.
+// copyRows copies references without a branch on the kind of a row. It writes every row, and
+// overwrites each event with the next row.
 func copyRows(into, part *trace.Batch) {
 	kinds, n := part.Kind, 0
 	froms, addrs := part.Addr[:len(kinds)], into.Addr[:len(kinds)]

@@ -18,41 +18,42 @@ type Analysis = contract.Analysis
 // Analyses is a set of analyses; 0 represents [Default].
 type Analyses uint32
 
-// registration contains the framework's knowledge about an analysis, or about an option of an
-// analysis. The registrations are in table.go.
+// registration describes an analysis, or an option of an analysis, to the framework. The
+// registrations are in table.go.
 type registration struct {
 	tag   Analyses // a single bit
 	name  string   // name that [ParseAnalyses] accepts
-	needs Analyses // other analyses that must run: it uses their results, or is an option of one of them
+	needs Analyses // other analyses that must run, because the analysis uses their results or is an option of one of them
 
-	// beside means that Default does not include the analysis, and that selecting only this
-	// analysis adds it to Default.
+	// beside is true if Default does not include the analysis, and if selecting only this analysis
+	// adds the analysis to Default.
 	beside bool
-	// inOrder is the reason why a part of a trace cannot be analysed separately from the part
-	// before it, or "". An analysis with a reason has no segments, and must be a
-	// [contract.RowAppender] if other analyses have segments.
+	// inOrder is the reason why segments of a trace cannot be analysed separately, or "" if they
+	// can. If other analyses have segments, an analysis without segments must be a
+	// [contract.RowAppender].
 	inOrder string
-	// estimated means that, in a run with a [Sampling], the analyses of the sample replace this
+	// estimated is true if, in a run with a [Sampling], the analyses of the sample replace this
 	// analysis.
 	estimated bool
-	// inSample reports whether a run with a sample includes the analysis; nil: always.
+	// inSample reports whether a run with the given sample includes the analysis; nil: always.
 	inSample func(Sampling) bool
-	// byLine means that the analysis stores more data per line than stacks do, so it cannot run
-	// with a Budget.
+	// byLine is true if the analysis stores more data per line than stacks do. Such an analysis
+	// cannot run with a Budget.
 	byLine bool
-	// bounded means that the memory of the analysis does not grow with the number of lines or bytes
-	// touched. The analysis continues if the stacks are spilled.
+	// bounded is true if the memory of the analysis does not grow with the number of lines or bytes
+	// touched. Such an analysis continues if the stacks are spilled.
 	bounded bool
 
 	// make returns the analysis for a run or a segment, or nil if segments do not include the
-	// analysis. Options have no make; the analysis to which an option belongs checks for it.
+	// analysis. An option has no make; the analysis to which the option belongs checks whether the
+	// option is selected.
 	make func(m *maker) Analysis
-	// layout returns an analysis that only follows the layout of memory blocks. It is nil if the
+	// layout returns an analysis that only tracks the layout of memory blocks. layout is nil if the
 	// analysis is not a [contract.LayoutFollower].
 	layout func(s Spec, program func() *trace.Program) contract.LayoutFollower
 
-	// graft copies the result from the profile of a run that read the trace in order, because the
-	// analysis has no segments. It is not nil for such an analysis, except for an option.
+	// graft copies the result of an analysis without segments from the profile of a run that read
+	// the trace in order. Every analysis without segments has a graft; its options have none.
 	graft func(to, from *profile.Profile)
 
 	// finish is called when p contains all results, and records why a result is missing. It may be
@@ -60,8 +61,8 @@ type registration struct {
 	finish func(s Spec, p *profile.Profile)
 }
 
-// registered lists the registrations, in the order in which analyses consume batches. init sets it,
-// because functions of the registrations refer to it.
+// registered lists the registrations, in the order in which analyses consume batches. It is set in
+// init, because functions of the registrations refer to registered.
 var registered []registration
 
 var (
@@ -95,12 +96,11 @@ func register(list []registration) {
 	}
 }
 
-// Default selects the analyses that run unless the user chooses others. These are locality with
-// sets, so that no cache has to be chosen before the run, and analyses that depend on the trace. If
-// the trace has several threads, Default includes sharing. It includes communication if the tables
-// or the index list several threads, or a second thread appears soon (see communication.Expects).
-// If the trace has code, it includes sites and the cheap counters, which do not count accesses per
-// byte.
+// Default selects the analyses that run if the user does not choose analyses. Default includes
+// locality with sets, so that no cache has to be chosen before the run. If the trace has several
+// threads, Default includes sharing. It includes communication if the tables or the index list
+// several threads, or if a second thread appears soon (see communication.Expects). If the trace has
+// code, it includes sites and the cheap counters, which do not count accesses per byte.
 const Default Analyses = 0
 
 // None selects no analyses. The pass then only counts references, and calls the consumer of

@@ -4,40 +4,42 @@
 // A profile contains binned stack distances for each site (analysis/sites), and the exact distances
 // for all sites together. The misses of each site in a fully associative LRU level are therefore
 // exact if the level's capacity is the edge of a bin. If the capacity lies within a bin, the share
-// of the accesses in that bin that miss is assumed to be the same for each site as for all sites
-// together. The share for all sites is known, so the sum of the misses is exact for every capacity.
+// of misses in that bin is assumed to be the same for each site as for all sites together. The
+// share for all sites is known, so the sum of the misses is exact for every capacity.
 //
 // If line utilisation was measured in a cache with the capacity, associativity and line size of the
 // level, the pass also counted the lines that each site fetched into that cache. These exact
-// numbers are then used instead.
+// numbers are then used instead of the bins.
 //
 // For any other set-associative level, the share of misses in each bin is the share that SDCM
 // expects at the bin's mean distance (MODELS §5). These estimates are scaled to the total that
-// hierarchy.Asker predicts for the level. If the total is smaller, the misses that are not certain
-// are scaled down. If it is larger, bins whose accesses may hit or miss absorb the difference. The
-// remaining misses are attributed to no site. They are conflicts among few lines, which stack
-// distances cannot attribute. An analysis of that cache with --utilisation can attribute them.
+// hierarchy.Asker predicts for the level. If this total is smaller than the sum of the estimates,
+// the uncertain misses are scaled down. If the total is larger, the difference is added to bins
+// whose accesses may hit or miss. Any misses that remain are attributed to no site. These misses
+// are conflicts among few lines, which cannot be attributed from stack distances, but only by an
+// analysis of that cache with --utilisation.
 //
 // # Cores
 //
-// If a program's threads run on several cores, the misses of a level are computed from one of
-// several stacks:
+// If a program's threads run on several cores, the stack from which the misses of a level are
+// computed depends on the level:
 //
-//   - For a private cache, it is the coherent stack of the core that makes the access. Other cores'
-//     stores remove lines from this stack (MODELS §6.4). The certain misses of a site are then the
-//     first accesses of each core to a line, and the coherence misses. The store caused a coherence
-//     miss if, when it invalidated the line, the line's depth on the stack was below the number of
-//     lines in the cache; otherwise the cache had already evicted the line.
-//   - For a cache that all cores share, it is the stack of the whole trace.
-//   - For a cache that some cores share, it is also the stack of the whole trace, because profiles
+//   - A private cache uses the coherent stack of the core that makes the access. Other cores'
+//     stores remove lines from this stack (MODELS §6.4). The certain misses of a site are the first
+//     accesses of each core to a line, and the coherence misses. A miss on an invalidated line is a
+//     coherence miss if the line's depth on the stack at its invalidation was smaller than the
+//     number of lines in the cache; otherwise, the cache had already evicted the line.
+//   - A cache that all cores share uses the stack of the whole trace.
+//   - A cache that only some cores share also uses the stack of the whole trace, because profiles
 //     do not contain the stack of a group of cores by site. The misses are scaled to the
 //     prediction.
 //
-// Utilisation is measured in a cache shared by all threads, and in private caches of the cores.
+// Line utilisation is measured in a cache shared by all threads, and in private caches of the
+// cores.
 //
-// For a sample of lines, the bins of sites are estimates, too. They do not add up to the histogram,
-// and are scaled to the prediction in the same way. In each level, the misses of all sites and the
-// remaining misses always add up to the prediction, and so do the coherence misses.
+// For a sample of lines, the bins of sites are estimates, too. These estimates do not add up to the
+// histogram, and are scaled to the prediction in the same way. In each level, the misses of all
+// sites and the remaining misses always add up to the prediction, and so do the coherence misses.
 package attribution
 
 import (
@@ -57,7 +59,7 @@ type Attribution struct {
 	Paths []float64       // misses by call path, in the order of profile.Calls.Paths; nil: not in the profile
 	Rest  float64         // misses that belong to no site and no object
 
-	RestUnknown bool // Rest is due to data that the profile lacks, and not to conflicts
+	RestUnknown bool // Rest consists of misses that the profile cannot attribute, and not of conflict misses
 	Exact       bool // the misses of sites and objects are not estimates
 	PathsExact  bool // the misses of call paths are not estimates
 
@@ -66,32 +68,32 @@ type Attribution struct {
 	Coherence                    float64
 	SiteCoherence, DataCoherence []float64
 
-	Part *Ranker // if the numbers apply to a part of the run: the ranker of this part; otherwise nil
+	Part *Ranker // the ranker of a part of the run if the numbers apply only to this part; otherwise nil
 
 	Private bool // each core has a private cache at this level
-	// Countable is the cache's size and ways, such as 32KiB,8, if the misses of sites are estimates
-	// that an analysis could count, and otherwise "".
+	// Countable is the cache's size and number of ways, such as 32KiB,8, if the misses of sites are
+	// estimates but could be counted in another analysis. Otherwise, it is "".
 	Countable string
 
 	capacity capacity
-	fit      *fitting // the expected misses of each bin of the stack on
+	fit      *fitting // the expected misses in each bin of the stack named on
 	on       *stack
-	gone     *binShares // by bin: share of coherence misses whose line was no longer in the cache
+	gone     *binShares // share of the coherence misses in each bin whose line had already been evicted
 	model    bool       // whether the expected misses of sites are exact
 }
 
 // Ranker attributes the misses of one profile in any number of hierarchies. The profile must not
-// change.
+// change while the Ranker is in use.
 type Ranker struct {
 	p           *profile.Profile
 	sites, data []part
 	paths       []part // call paths; empty if the profile has none
 	asker       *hierarchy.Asker
-	whole       stack    // stack of the whole trace, as if it ran on one core
+	whole       stack    // stack of the whole trace, as if all threads ran on one core
 	coherent    *stack   // coherent stacks of all cores together; nil if the profile does not split them by site
 	lost        *binning // depths at which lines of the coherent stacks were invalidated, or nil
 
-	estimated bool // the bins are estimates from a sample of lines
+	estimated bool // the bins are estimated from a sample of lines
 
 	of *Ranker // ranker of the whole run, if this ranker is for a part of it
 }
@@ -107,7 +109,7 @@ type binning struct {
 	curve *profile.Curve
 }
 
-// bin contains all accesses in a bin of distances.
+// bin describes the accesses of all sites in a bin of distances.
 type bin struct {
 	count uint64
 	mean  float64 // mean of the distances
@@ -156,8 +158,8 @@ func (r *Ranker) addCores(s *profile.Sharing) {
 	}
 }
 
-// binned puts a histogram into bins. certain is the number of accesses that miss in every cache. It
-// affects only the curve.
+// binned divides a histogram into bins. certain is the number of accesses that miss in every cache,
+// which only the curve contains.
 func binned(h *profile.Histogram, certain uint64) (b binning) {
 	b.curve = profile.NewCurve(h, certain)
 	for d, n := range h.All() {
@@ -184,7 +186,7 @@ func (r *Ranker) addUp(s *stack) {
 	}
 }
 
-// clear resets the counts of all bins, and sets the mean of empty bins.
+// clear resets the counts of all bins, and sets the means to the values for empty bins.
 func (b *binning) clear() {
 	for i := range b.bins {
 		if b.bins[i].count == 0 {
@@ -229,7 +231,8 @@ func (r *Ranker) parts() (sites, data []part) {
 	return sites, data
 }
 
-// on returns the accesses of a part on the stack of the trace, or on the stacks of the cores.
+// on returns the accesses of a part on s, which is the stack of the trace or the coherent stacks of
+// the cores.
 func (r *Ranker) on(s *stack, p part) accesses {
 	if s == r.coherent {
 		c := p.coherent
@@ -292,10 +295,10 @@ func (r *Ranker) Attribute(h hierarchy.Hierarchy) ([]Attribution, []hierarchy.Wa
 			warnings = append(warnings, hierarchy.Warning(cache+what))
 		}
 	}
-	warn(others, " has a line size for which sites were not analysed: its misses are divided among the sites in the same proportions as for the analysed line size, and its line utilisation is unknown")
-	warn(own, " is private to a core, and the profile does not say which source lines cause coherence misses: "+
+	warn(others, " has a line size for which sites were not analysed, so its misses are divided among the sites in the same proportions as for the analysed line size, and its line utilisation is unknown")
+	warn(own, " is private to a core, and the profile does not attribute coherence misses to source lines, so "+
 		"the misses of each source location are estimated as if all threads ran on one core; to count coherence misses, analyze the trace again")
-	warn(some, " is shared by some of the cores: its misses are divided among the source locations as if all cores shared this cache")
+	warn(some, " is shared by some of the cores, so its misses are divided among the source locations as if all cores shared the cache")
 	return list, warnings, nil
 }
 
@@ -318,7 +321,7 @@ type capacity struct {
 }
 
 // capacity returns the capacity of the last level, in lines of the sites' line size. For exclusive
-// levels that are predicted together, it is their combined capacity.
+// levels that are predicted together, it returns the sum of their capacities.
 func (r *Ranker) capacity(levels []hierarchy.Level) (c capacity) {
 	last := &levels[len(levels)-1]
 	if !last.Together {
@@ -377,10 +380,10 @@ func (r *Ranker) level(l *hierarchy.Level, c capacity, by sharers, coherence flo
 	return a
 }
 
-// byPath returns the misses of each call path. The paths of a function together have as many misses
-// as its sites. If the misses of the sites were measured, they are divided among the function's
-// paths in proportion to the expected misses on each path, or else to the accesses. The remaining
-// misses belong to paths that the profile does not distinguish.
+// byPath returns the misses of each call path. The misses of a function's paths add up to the
+// misses of its sites. If the misses of the sites were measured, they are divided among the
+// function's paths in proportion to the expected misses on each path, or to the accesses if no path
+// has expected misses. The remaining misses belong to paths that the profile does not distinguish.
 func (r *Ranker) byPath(misses func(part) float64, sites []float64) []float64 {
 	if len(r.paths) == 0 {
 		return nil
@@ -440,8 +443,8 @@ func (r *Ranker) divides() bool {
 	return false
 }
 
-// attributeCoherence attributes the coherence misses, whose lines would still be in the cache if
-// another core's store had not invalidated them.
+// attributeCoherence attributes the coherence misses: the misses on lines that would still be in
+// the cache if another core's store had not invalidated them.
 func (r *Ranker) attributeCoherence(a *Attribution, c capacity) {
 	gone := r.lost.shares(c)
 	a.gone = &gone
@@ -451,7 +454,8 @@ func (r *Ranker) attributeCoherence(a *Attribution, c capacity) {
 	tie(a.DataCoherence, a.Coherence)
 }
 
-// kept returns the expected number of coherence misses whose lines were still in the cache.
+// kept returns the expected number of coherence misses whose lines were still in the cache at their
+// invalidation.
 func (gone *binShares) kept(lost []profile.BinCount) (sum float64) {
 	for _, b := range lost {
 		sum += (1 - gone[b.Bin]) * float64(b.Count)
@@ -459,8 +463,8 @@ func (gone *binShares) kept(lost []profile.BinCount) (sum float64) {
 	return sum
 }
 
-// tie scales numbers to a given sum, because the totals over objects and over sites differ in a
-// sample.
+// tie scales numbers to a given sum. This is necessary because, in a sample, the total over all
+// objects differs from the total over all sites.
 func tie(list []float64, to float64) {
 	var sum float64
 	for _, n := range list {
@@ -474,7 +478,8 @@ func tie(list []float64, to float64) {
 	}
 }
 
-// measured returns the index of the utilisation that was measured for a cache, or -1.
+// measured returns the index of a cache in the list of caches with measured line utilisation, or
+// -1.
 func (r *Ranker) measured(l *hierarchy.Level, c capacity, by sharers) int {
 	if by == someCores || by == ownCache && !r.measuredPrivate() || l.Cache.Hashed || l.Cache.LineBytes != r.p.Sites.LineBytes {
 		return -1
@@ -509,7 +514,8 @@ func (r *Ranker) measuredPrivate() bool {
 	return r.p.Sites.Coherent != nil && r.p.Sites.Coherent.Measured
 }
 
-// used returns the utilisation that was measured in private caches or in one cache of all threads.
+// used returns the line utilisation that was measured in private caches or in a single cache for
+// all threads.
 func (p part) used(private bool) []profile.Utilisation {
 	if private {
 		return p.coherent.Used
@@ -517,9 +523,9 @@ func (p part) used(private bool) []profile.Utilisation {
 	return p.reuse.Used
 }
 
-// UsedIn reports in which caches the utilisation of rows was measured for the capacity
-// profile.Sites.Capacities[at]. private means private caches of the cores, like the caches of some
-// level. oneCore means a single cache for all threads, although no level is such a cache.
+// UsedIn reports in which caches line utilisation was measured for the capacity
+// profile.Sites.Capacities[at]. private means private caches of the cores, as in one of the levels.
+// oneCore means a single cache for all threads, although no level consists of such a cache.
 func (r *Ranker) UsedIn(levels []Attribution, at int) (private, oneCore bool) {
 	s := r.p.Sites
 	some := false
@@ -532,9 +538,9 @@ func (r *Ranker) UsedIn(levels []Attribution, at int) (private, oneCore bool) {
 	return some && r.measuredPrivate(), some && !r.measuredPrivate()
 }
 
-// fetched returns the misses counted by the measurement of utilisation, in private caches or in one
-// cache. If the predicted misses of the level differ, because of a model or the level above, the
-// counts are scaled, and exact is false.
+// fetched returns the misses that were counted when line utilisation was measured, in private
+// caches or in a single cache. If the level has a different number of predicted misses, because a
+// model or the level above affects the prediction, the counts are scaled, and exact is false.
 func (r *Ranker) fetched(at int, total float64, private bool) (sites, data []float64, exact bool) {
 	var sum uint64
 	for _, p := range r.sites {
@@ -548,7 +554,7 @@ func (r *Ranker) fetched(at int, total float64, private bool) (sites, data []flo
 	return each(r.sites, misses), each(r.data, misses), exact
 }
 
-// binShares contains the share of each bin's accesses that miss.
+// binShares contains the miss ratio of each bin.
 type binShares [profile.SiteBins]float64
 
 // shares returns the expected share of misses in each bin.
@@ -568,8 +574,8 @@ func (b *binning) shares(c capacity) (shares binShares) {
 	return shares
 }
 
-// within returns the share of the accesses at distances in [from, end) with a distance of at least
-// lines.
+// within returns, among the accesses at distances in [from, end), the share with a distance of at
+// least lines.
 func (b *binning) within(from, lines, end uint64) float64 {
 	far, all := b.curve.Misses(lines)-b.curve.Misses(end), b.curve.Misses(from)-b.curve.Misses(end)
 	if all == 0 {
@@ -590,7 +596,7 @@ func atEdge(lines uint64) bool {
 	return lines >= 1<<32 || profile.SiteBinFrom(profile.SiteBin(uint32(lines))) == lines
 }
 
-// allOrNothing reports whether in each bin all accesses hit or all accesses miss.
+// allOrNothing reports whether, in each bin, either all accesses hit or all accesses miss.
 func (b *binning) allOrNothing(shares *binShares) bool {
 	for i, n := range b.bins {
 		if n.count > 0 && shares[i] != 0 && shares[i] != 1 {
@@ -607,7 +613,7 @@ func nearly(a, b float64) bool { return math.Abs(a-b) <= 1e-9*(1+a) }
 type fitting struct {
 	*stack
 	shares binShares
-	part   float64 // the share of the certain misses that is counted
+	part   float64 // the factor by which the certain misses are scaled
 }
 
 // misses returns the expected number of misses of all accesses.
@@ -628,16 +634,16 @@ func (f *fitting) missesOf(n accesses) float64 {
 	return sum
 }
 
-// fit scales the shares so that they add up to the misses of the level. It returns the misses that
-// fit into no bin. anyBin means that the bins describe other caches than the level's, so any bin
-// may absorb the difference.
+// fit scales the shares so that the expected misses add up to the misses of the level. It returns
+// the number of misses for which no bin has room. anyBin means that the bins do not describe the
+// caches of the level, so the difference may be added to any bin.
 func (f *fitting) fit(misses float64, anyBin bool) (rest float64) {
 	certain, expected := float64(f.certain), f.misses()
 	missing := misses - expected
 	switch {
 	case nearly(misses, expected):
 		return 0
-	case misses < certain: // longer lines have fewer cold misses
+	case misses < certain: // a level with longer lines has fewer cold misses
 		f.scale(misses / expected)
 		f.part = misses / expected
 		return 0
@@ -664,8 +670,9 @@ func (f *fitting) fit(misses float64, anyBin bool) (rest float64) {
 	return missing
 }
 
-// fill adds the missing misses to the bins with the longest distances that hit, because distances
-// near the capacity are the least certain. It returns the number of misses that fit into no bin.
+// fill adds the missing misses to the bins whose accesses hit, starting with the longest distances,
+// because the outcome is least certain for distances near the capacity. It returns the number of
+// misses for which no bin has room.
 func (f *fitting) fill(missing float64) (rest float64) {
 	for i := len(f.shares) - 1; i >= 0 && missing > 0; i-- {
 		count := float64(f.bins[i].count)

@@ -24,8 +24,8 @@ type Row struct {
 	Object                 int    // index in profile.Sites.Data; -1 for code
 
 	Accesses, Cold uint64
-	References     uint64                     // 0 for a part of the run, like Strides and Used
-	Strides        [profile.NumStrides]uint64 // number of references in each stride class; only for code
+	References     uint64                     // 0 for a part of the run, which has no Strides and no Used either
+	Strides        [profile.NumStrides]uint64 // number of references in each stride class; zero for data
 	Used           []profile.Utilisation      // line utilisation for each capacity
 	Misses         []float64                  // misses in each level
 	Coherence      []float64                  // coherence misses in each level
@@ -62,7 +62,7 @@ func filesOf(sites []profile.Site) map[place]string {
 		if s := &sites[i]; s.File != "" {
 			at := place{function: s.Function, module: s.Module}
 			if file, known := files[at]; known && file != s.File {
-				files[at] = "" // several functions have this name
+				files[at] = "" // several files define a function with this name
 			} else {
 				files[at] = s.File
 			}
@@ -148,7 +148,8 @@ func (r *Row) add(references uint64, u *profile.Reuse) {
 	r.Cold += u.Cold
 }
 
-// used returns the utilisation of p for each capacity, in private caches or in one shared cache.
+// used returns the line utilisation of p for each capacity, in private caches or in a single shared
+// cache.
 func (r *Ranker) used(levels []Attribution, p part) []profile.Utilisation {
 	whole := p.used(false)
 	if !r.measuredPrivate() {

@@ -11,10 +11,10 @@ import (
 // The accesses of each site in the windows are known exactly, in bins of distances. The misses in
 // the windows are computed from the share of misses in each bin of the whole run. If the misses in
 // the whole run are exact for a fully associative level, the misses in the windows are also exact;
-// see [Attribution.Exact]. Otherwise they are estimates, which the ranker adjusts so that all
-// windows together have the misses of the whole run, for each site, data object and call path.
-// Misses without a known site are divided among the windows in proportion to the accesses that are
-// not expected to miss. Line utilisation is known only for the whole run.
+// see [Attribution.Exact]. Otherwise, the misses in the windows are estimates, which the ranker
+// adjusts so that the windows add up to the misses of the whole run, for each site, data object and
+// call path. Misses without a known site are divided among the windows in proportion to the number
+// of accesses that are expected to hit. Line utilisation is known only for the whole run.
 func (r *Ranker) Within(from, to int) (within *Ranker, ok bool) {
 	if r.of != nil || r.estimated {
 		return nil, false
@@ -62,7 +62,7 @@ func (r *Ranker) Reuse(by By, index int) *profile.Reuse {
 	return r.sites[index].reuse
 }
 
-// within replaces the numbers of the whole run by the numbers of the selected windows.
+// within replaces the numbers of the whole run with the numbers of the selected windows.
 func (r *Ranker) within(list []Attribution) {
 	own, all := float64(r.Accesses()), float64(r.of.Accesses())
 	accesses := own
@@ -97,7 +97,8 @@ func (r *Ranker) within(list []Attribution) {
 	}
 }
 
-// inWindows calls misses for each part, with the part's misses in the whole run.
+// inWindows calls misses for each part of the program and returns the results. values contains the
+// misses of the parts in the whole run.
 func inWindows(values []float64, whole, own []part, misses func(value float64, whole, own part) float64) []float64 {
 	if values == nil {
 		return nil
@@ -109,15 +110,15 @@ func inWindows(values []float64, whole, own []part, misses func(value float64, w
 	return list
 }
 
-// spread divides the misses of a part of the program among the windows of the timeline: it contains
-// the probability that a certain miss is counted, and the factors for the expected misses and the
-// expected hits in each bin.
+// spread divides the misses of a part of the program among the windows of the timeline. It contains
+// three factors: for the certain misses, and for the expected misses and the expected hits in each
+// bin.
 type spread struct{ certain, misses, hits float64 }
 
 // spread returns the spread for a part of the program with the given misses and accesses in the
-// whole run. If there are fewer misses than expected, the misses that are not certain are reduced;
-// if there are more, a share of the expected hits are misses as well. So all windows together have
-// the given misses, and no window has more misses than accesses.
+// whole run. If there are fewer misses than expected, the uncertain misses are scaled down. If
+// there are more, a share of the expected hits also counts as misses. Therefore, the windows add up
+// to the given misses, and no window has more misses than accesses.
 func (f *fitting) spread(misses float64, n accesses) spread {
 	expected, certain, all := f.missesOf(n), f.part*float64(n.certain), float64(n.certain)
 	for _, b := range n.bins {
@@ -151,12 +152,12 @@ func ratio(a, b float64) float64 {
 	return a / b
 }
 
-// of returns the misses among count accesses, of which the given share is expected to miss.
+// of returns the number of misses among count accesses with the given expected miss ratio.
 func (s *spread) of(count, share float64) float64 {
 	return count * (s.misses*share + s.hits*(1-share))
 }
 
-// in returns the misses of accesses.
+// in returns the number of misses among the accesses n.
 func (s *spread) in(f *fitting, n accesses) float64 {
 	sum := s.certain * float64(n.certain)
 	for _, b := range n.bins {
@@ -166,8 +167,8 @@ func (s *spread) in(f *fitting, n accesses) float64 {
 }
 
 // OverTime returns the number of line accesses and the misses of each level in each window of the
-// timeline. The ranker must be for a whole run with a timeline, and must have returned the levels.
-// [Ranker.Within] computes the same numbers.
+// timeline. The ranker must be for a whole run with a timeline, and the levels must be a result of
+// this ranker. [Ranker.Within] computes the same numbers for given windows.
 func (r *Ranker) OverTime(levels []Attribution) (accesses []uint64, misses [][]float64) {
 	windows := r.p.Timeline.Windows
 	accesses, misses = make([]uint64, len(windows)), make([][]float64, len(levels))
@@ -211,21 +212,21 @@ func (r *Ranker) OverTime(levels []Attribution) (accesses []uint64, misses [][]f
 // Phase is a sequence of consecutive windows in which the program behaves in the same way.
 type Phase struct {
 	From, To int // windows [From, To)
-	Number   int // phases with equal numbers have the same behaviour; numbered from 1
+	Number   int // starting from 1; phases with the same behaviour have the same number
 	Site     int // index in profile.Sites.Code of the site with the most accesses; -1: none
 }
 
 const (
-	phaseDistance = 0.5 // maximum distance of windows of one phase; two windows differ by at most 2
+	phaseDistance = 0.5 // maximum distance between windows of one phase; distances are at most 2
 	mostPhases    = 16  // maximum number of different phases
 )
 
-// Phases divides the timeline into phases. Two windows belong to the same phase if the source
-// lines' shares of their accesses differ by less than phaseDistance in total. This is the Manhattan
-// distance between execution profiles of Sherwood et al. (Automatically characterizing large scale
-// program behavior, ASPLOS 2002), with source lines instead of basic blocks. A window joins the
-// nearest phase so far, or begins a new phase if none is near (Sherwood, Sair and Calder, Phase
-// tracking and prediction, ISCA 2003).
+// Phases divides the timeline into phases. A window is represented by each source line's share of
+// the window's accesses. Windows whose Manhattan distance is less than phaseDistance belong to the
+// same phase. This is the method of Sherwood et al. (Automatically characterizing large scale
+// program behavior, ASPLOS 2002), with source lines instead of basic blocks. A window is assigned
+// to the nearest earlier phase, or begins a new phase if no phase is near (Sherwood, Sair and
+// Calder, Phase tracking and prediction, ISCA 2003).
 func (r *Ranker) Phases() (list []Phase) {
 	type sums struct {
 		byLine map[int]float64
@@ -257,7 +258,7 @@ func (r *Ranker) Phases() (list []Phase) {
 		near, least := -1, 2.
 		for n := range phases {
 			at, apart := &phases[n], 2.
-			for _, line := range lines { // every common share of accesses reduces the distance
+			for _, line := range lines { // accesses that both windows share reduce the distance
 				apart -= 2 * min(of[line]/total, at.byLine[line]/at.total)
 			}
 			if apart < least-1e-9 {
@@ -316,8 +317,8 @@ func (r *Ranker) Busiest(from, to int) int {
 	return best
 }
 
-// Predicted converts attributed levels to a prediction for a part of the run with this number of
-// references.
+// Predicted converts attributed levels to a prediction for a part of the run with the given number
+// of references.
 func Predicted(h hierarchy.Hierarchy, list []Attribution, references uint64) hierarchy.Prediction {
 	levels := make([]hierarchy.Level, len(list))
 	for i := range list {
@@ -327,7 +328,7 @@ func Predicted(h hierarchy.Hierarchy, list []Attribution, references uint64) hie
 }
 
 // Curve returns the misses of all sites in fully associative LRU caches on the stack of the trace.
-// It is exact for capacities at the edges of bins, and too high for other capacities.
+// The misses are exact for capacities at the edges of bins, and too high for other capacities.
 func (r *Ranker) Curve() *profile.Curve {
 	var h profile.Histogram
 	cold := uint64(0)

@@ -1,5 +1,5 @@
-// Package codec reads and writes binary encodings. One function describes an encoding for both
-// directions: it either encodes the fields of a value, or sets them to decoded values.
+// Package codec reads and writes binary encodings. One function describes an encoding in both
+// directions: it either encodes the fields of a value, or decodes them.
 //
 //	func (s *Site) code(c *codec.Coder) {
 //		c.U32(&s.Line)
@@ -7,14 +7,14 @@
 //		codec.Slice(c, &s.Counts, 1, c.U64)
 //	}
 //
-// Numbers are unsigned LEB128 varints. A [Decoder] can only read. No input makes a coder or decoder
-// panic, or allocate more than a small multiple of the input's length.
+// Numbers are unsigned LEB128 varints. A [Coder] reads and writes; a [Decoder] only reads. No input
+// makes a coder or decoder panic, or allocate more than a small multiple of the input's length.
 package codec
 
 import "encoding/binary"
 
-// Coder encodes fields, or sets them to decoded values. Encoding does not change the fields, so
-// several coders may encode the same value at once.
+// Coder encodes or decodes the fields of values. Encoding does not change the fields, so several
+// coders may encode the same value concurrently.
 type Coder struct {
 	Out []byte   // the encoded bytes
 	In  *Decoder // the input; nil if the coder encodes
@@ -42,12 +42,12 @@ func (c *Coder) Check(ok bool, what string) {
 // More reports whether the coder decodes and has not reached the end of its input.
 func (c *Coder) More() bool { return c.In != nil && len(c.In.Rest()) > 0 }
 
-// put writes a number. Inlining it would only enlarge its many callers.
+// put writes a number. Inlining put would only enlarge its many callers.
 //
 //go:noinline
 func (c *Coder) put(v uint64) { c.Out = binary.AppendUvarint(c.Out, v) }
 
-// U64 codes a number, that is, encodes or decodes it, as a varint.
+// U64 codes (that is, encodes or decodes) a number as a varint.
 //
 //go:noinline
 func (c *Coder) U64(v *uint64) {
@@ -93,8 +93,8 @@ func Below[T ~uint8 | ~uint16 | ~uint32 | ~uint64 | ~uint | ~int](c *Coder, v *T
 }
 
 // Next codes a number of an ascending list as its difference from *next, the smallest possible
-// value. It then sets *next to the smallest possible value of the following number. Numbers must be
-// less than limit.
+// value. It then sets *next to the smallest possible value of the following number. The number must
+// be less than limit.
 func Next[T ~uint8 | ~uint32 | ~uint64](c *Coder, v *T, next *uint64, limit uint64) {
 	if c.In != nil {
 		*v = T(*next + c.In.UintBelow(limit-*next))
@@ -104,20 +104,20 @@ func Next[T ~uint8 | ~uint32 | ~uint64](c *Coder, v *T, next *uint64, limit uint
 	*next = uint64(*v) + 1
 }
 
-// After is Next for the difference from the previous number. The first number is coded as its
-// difference from 0.
+// After is like Next, but codes the difference from the previous number. The first number is coded
+// as its difference from 0.
 func (c *Coder) After(v, next *uint64, limit uint64) {
 	last := *next - min(*next, 1)
 	if c.In == nil {
 		c.Out = binary.AppendUvarint(c.Out, *v-last)
 	} else if *v = last + c.In.Uint(); *v < *next || *v >= limit {
-		c.In.Fail("a number that is out of order or out of range")
+		c.In.Fail("a number is out of order or out of range")
 	}
 	*next = *v + 1
 }
 
-// Index codes a 32-bit index as the index plus one, modulo 2^32. The largest number, which
-// represents no index, becomes 0.
+// Index codes a 32-bit index as the index plus one, modulo 2^32. The largest 32-bit number, which
+// means that there is no index, is coded as 0.
 func (c *Coder) Index(v *uint32) {
 	plus := *v + 1
 	if c.U32(&plus); c.In != nil {
@@ -135,8 +135,8 @@ func (c *Coder) Delta(v, last *uint64) {
 	*last = *v
 }
 
-// Near is Delta with a zigzag varint as the difference, because the number may be greater or less
-// than the last number.
+// Near is like Delta, but codes the difference as a zigzag varint, because the number may be
+// smaller than last.
 func (c *Coder) Near(v, last *uint64) {
 	if c.In != nil {
 		*v = *last + uint64(c.In.Int())
@@ -209,8 +209,7 @@ func (c *Coder) Text(v *string) {
 	c.Out = append(binary.AppendUvarint(c.Out, uint64(len(*v))), *v...)
 }
 
-// Bytes codes bytes in the form of a string. When it reads, the slice is a part of the decoder's
-// data.
+// Bytes codes bytes like a string. When it decodes, *v aliases the decoder's data.
 func (c *Coder) Bytes(v *[]byte) {
 	if c.In != nil {
 		*v = c.In.Bytes()
@@ -219,15 +218,14 @@ func (c *Coder) Bytes(v *[]byte) {
 	c.Out = append(binary.AppendUvarint(c.Out, uint64(len(*v))), *v...)
 }
 
-// Array codes the numbers of a list whose length is known.
+// Array codes the numbers of a list without its length.
 func (c *Coder) Array(list []uint64) {
 	for i := range list {
 		c.U64(&list[i])
 	}
 }
 
-// Masked codes at most 63 numbers, as a mask that marks the nonzero numbers, followed by these
-// numbers.
+// Masked codes at most 63 numbers as a bit mask of the nonzero numbers, followed by these numbers.
 func (c *Coder) Masked(list []uint64) {
 	var mask uint64
 	if c.In == nil {
@@ -247,7 +245,8 @@ func (c *Coder) Masked(list []uint64) {
 	}
 }
 
-// Length codes the length of a list. Each member takes at least the given number of bytes (least).
+// Length codes the length of a list whose members need at least the given number of bytes each
+// (least).
 //
 //go:noinline
 func (c *Coder) Length(n, least int) int {
@@ -258,8 +257,9 @@ func (c *Coder) Length(n, least int) int {
 	return n
 }
 
-// Slice codes a list as its length followed by its members. Each member takes at least the given
-// number of bytes (least). When it decodes, it appends the members, so an empty list remains nil.
+// Slice codes a list as its length followed by its members, which need at least the given number of
+// bytes each (least). When Slice decodes, it appends the members to *list, so an empty list remains
+// nil.
 func Slice[T any](c *Coder, list *[]T, least int, member func(*T)) {
 	members(c, list, byBytes, least, member)
 }
@@ -274,7 +274,7 @@ func Members[T any](c *Coder, list *[]T, n int, member func(*T)) {
 	members(c, list, exactly, n, member)
 }
 
-// bound is the kind of limit on a list's length when reading.
+// bound is the kind of limit on a list's length when decoding.
 type bound uint8
 
 const (
@@ -313,8 +313,8 @@ func (c *Coder) span(n int, b bound, limit int) (from, to int) {
 	return n, n + limit
 }
 
-// Optional is Slice, but distinguishes a nil list from an empty list. A nil list is coded as 0, and
-// any other list as 1 followed by the list.
+// Optional is like Slice, but distinguishes a nil list from an empty list. A nil list is coded as
+// 0, and any other list as 1 followed by the list.
 func Optional[T any](c *Coder, list *[]T, least int, member func(*T)) {
 	there := *list != nil
 	if c.Flag(&there); !there {
@@ -333,8 +333,8 @@ func (c *Coder) Stack(list *[]uint64) {
 	c.Nears(list, &last)
 }
 
-// Nears codes a list of numbers as [Coder.Near] does. When reading, the new list replaces
-// *list.
+// Nears codes a list of numbers as [Coder.Near] does. When it decodes, it replaces *list with a new
+// list.
 func (c *Coder) Nears(list *[]uint64, near *uint64) {
 	last := *near
 	if n := c.Length(len(*list), 1); c.In != nil {

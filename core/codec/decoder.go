@@ -8,13 +8,13 @@ import (
 // Error explains why bytes cannot be read.
 type Error struct {
 	Offset int    // position in the input
-	What   string // the error, the expected value, and the advice
+	What   string // the error, the expected value, and how to correct the error
 }
 
 func (e *Error) Error() string { return "byte " + strconv.Itoa(e.Offset) + ": " + e.What }
 
-// Decoder reads numbers and texts, one after the other. After the first error, which Err returns,
-// all values are zero.
+// Decoder reads a sequence of numbers and texts. After the first error, which Err returns, every
+// value read is zero.
 type Decoder struct {
 	in   []byte
 	at   int // number of bytes that were read, at most len(in)
@@ -36,14 +36,14 @@ func (d *Decoder) Err() error {
 // Fail records an error at the current position, unless an error has already been recorded.
 func (d *Decoder) Fail(what string) { d.FailAt(d.at, what) }
 
-// FailAt is Fail for the position at, relative to the beginning of the data.
+// FailAt is like Fail, but for the position at, relative to the beginning of the data.
 func (d *Decoder) FailAt(at int, what string) {
 	if d.err == nil {
 		d.err = &Error{d.base + at, what}
 	}
 }
 
-// Join records the error of part, if any, as an error of d.
+// Join records the error of part, if there is one, as an error of d.
 func (d *Decoder) Join(part *Decoder) {
 	if d.err == nil {
 		d.err = part.err
@@ -56,11 +56,10 @@ func (d *Decoder) Offset() int { return d.at }
 // Rest returns the bytes that have not been read yet.
 func (d *Decoder) Rest() []byte { return d.in[d.at:] }
 
-// Take reads and returns all remaining bytes. The result is a slice of the decoder's data, not a
-// copy.
+// Take reads all remaining bytes. The result aliases the decoder's data.
 func (d *Decoder) Take() []byte { return d.bytes(uint64(len(d.in) - d.at)) }
 
-// Part reads n bytes, and returns a decoder for these bytes, which are not copied.
+// Part reads n bytes, and returns a decoder for these bytes. It does not copy the bytes.
 func (d *Decoder) Part(n uint64) *Decoder {
 	part := &Decoder{base: d.base + d.at, err: d.err}
 	if part.in = d.bytes(n); d.err != nil {
@@ -97,7 +96,7 @@ func (d *Decoder) Uint() uint64 {
 		if n == 0 {
 			d.Fail(cutOff)
 		} else {
-			d.Fail("a number has more than 64 bits")
+			d.Fail("a number does not fit in 64 bits")
 		}
 		return 0
 	}
@@ -111,7 +110,7 @@ func (d *Decoder) UintBelow(limit uint64) uint64 {
 	v := d.Uint()
 	if v >= limit {
 		d.at = at
-		d.Fail("the number " + strconv.FormatUint(v, 10) + ", want less than " + strconv.FormatUint(limit, 10))
+		d.Fail("a number is " + strconv.FormatUint(v, 10) + ", want less than " + strconv.FormatUint(limit, 10))
 		return 0
 	}
 	return v
@@ -132,16 +131,15 @@ func (d *Decoder) Word() uint64 {
 	return binary.LittleEndian.Uint64(b)
 }
 
-// Length reads the length of a list. Each member takes at least the given number of bytes (least).
-// A damaged length therefore cannot make a caller allocate much more memory than the size of the
-// file.
+// Length reads the length of a list whose members need at least the given number of bytes each
+// (least). It rejects lists that are longer than the remaining data, so a damaged length cannot
+// make a caller allocate much more memory than the size of the file.
 func (d *Decoder) Length(least int) int {
 	return int(d.UintBelow(uint64(len(d.in)-d.at)/uint64(least) + 1))
 }
 
-// Bytes reads a length followed by that many bytes. The result is a slice of the decoder's data,
-// not a copy.
+// Bytes reads a length and then the given number of bytes. The result aliases the decoder's data.
 func (d *Decoder) Bytes() []byte { return d.bytes(d.Uint()) }
 
-// String reads a length followed by that many bytes.
+// String reads a length and then a string of this length.
 func (d *Decoder) String() string { return string(d.Bytes()) }

@@ -21,7 +21,7 @@ type Export struct {
 	Title    string   // the trace's name
 	Warnings []string // warnings that apply to all output
 
-	asked  *Question                 // nil if there is no hierarchy
+	asked  *Question                 // nil if the export has no hierarchy
 	levels []attribution.Attribution // attributed misses of each level
 }
 
@@ -59,8 +59,8 @@ func New(run *ask.Run, title string, h hierarchy.Hierarchy) (*Export, error) {
 	return x, nil
 }
 
-// Facts returns facts about the input. They include the digest of the profile, which identifies it
-// even years later.
+// Facts returns facts about the input. They include the profile's digest, by which the profile can
+// be identified even years later.
 func (x *Export) Facts() []report.Fact {
 	p := x.Run.Profile
 	digest := p.Digest()
@@ -72,9 +72,9 @@ func (x *Export) Facts() []report.Fact {
 }
 
 // Tables returns all tables of the run, each under a unique key. The key of a table for one line
-// size ends in the size, such as curve_64. If a verb has several tables, their keys begin with the
-// verb, such as threads_cores. Empty tables are omitted. warnings lists all warnings. The warnings
-// of the export come first.
+// size ends in the line size, as in curve_64. If a verb has several tables, their keys begin with
+// the verb, as in threads_cores. Empty tables are omitted. warnings lists all warnings, starting
+// with the warnings of the export.
 func (x *Export) Tables() (tables []report.Table, warnings []string) {
 	p := x.Run.Profile
 	summarised := false
@@ -113,7 +113,7 @@ func (x *Export) tablesOf(v *ask.Verb) (tables []report.Table, warnings []string
 	add := func(q ask.Question, key func(string) string) {
 		d, err := x.answer(q)
 		if err != nil {
-			return // the verb has no answer, for example because the profile lacks a line size of the caches
+			return // the verb has no answer, for example because the profile does not contain the line size of a cache
 		}
 		warnings = append(warnings, d.Warnings...)
 		for _, t := range d.Tables {
@@ -141,7 +141,7 @@ func (x *Export) tablesOf(v *ask.Verb) (tables []report.Table, warnings []string
 	case "counters":
 		add(q, func(key string) string {
 			if key == "memory" {
-				// differs from memory, the key of the table of the hierarchy's memory
+				// not memory, which is the key of the table of the hierarchy's memory
 				return "memory_usage"
 			}
 			return key
@@ -162,7 +162,7 @@ func (x *Export) answer(q ask.Question) (*report.Document, error) {
 	}
 	q.Machine = x.asked.Hierarchy
 	d, err := x.Run.Answer(q)
-	// these caches have no answer, but the other tables may have one
+	// the verb has no answer for these caches, but may have tables that do not depend on caches
 	if err != nil && q.Verb.Machine == ask.SomeCaches {
 		q.Machine = hierarchy.Hierarchy{}
 		return x.Run.Answer(q)
@@ -208,10 +208,10 @@ func (x *Export) HTML() []byte {
 	return HTML(r)
 }
 
-// hasSection contains the verbs with a special section in reports.
+// hasSection contains the verbs for which reports have special sections.
 var hasSection = map[string]bool{"histogram": true, "curve": true, "sets": true, "windows": true, "what-if": true, "sites": true, "counters": true}
 
-// section returns a verb's answer in the form for people.
+// section returns a verb's answer in human-readable form.
 func (x *Export) section(v *ask.Verb) Section {
 	q := ask.New(v)
 	q.Brief = true
@@ -219,7 +219,7 @@ func (x *Export) section(v *ask.Verb) Section {
 	if err != nil {
 		return Section{Title: v.Title, Notes: []string{err.Error()}}
 	}
-	for i := range d.Tables { // removes hints for users of the command
+	for i := range d.Tables { // remove hints that are only for users of the command
 		d.Tables[i].Title, _, _ = strings.Cut(d.Tables[i].Title, " (all columns")
 	}
 	said := len(x.Run.Warnings)
@@ -230,7 +230,7 @@ func (x *Export) section(v *ask.Verb) Section {
 	return Section{Title: v.Title, Tables: tables, Notes: d.Warnings[said:]}
 }
 
-// Sheet returns the counts of events by source location, for formats that contain nothing else.
+// Sheet returns the counts of events by source location, for formats that contain no other data.
 func (x *Export) Sheet() (*Sheet, error) {
 	if x.Run.Ranker() == nil {
 		return nil, &trace.OptionError{Option: "export", Got: x.Title, Want: "a trace that contains source locations (recorded by stackglass cc or stackglass trace), or a profile of such a trace made with --analyses sites"}
@@ -241,7 +241,7 @@ func (x *Export) Sheet() (*Sheet, error) {
 	}), nil
 }
 
-// Request is the page's request to the program that exports files. The Bytes of the reply are the
+// Request is the page's request to the program that exports files. The reply's Bytes are the
 // content of the file.
 type Request struct {
 	Form      string // the name of one of Forms
@@ -256,7 +256,7 @@ type Form struct {
 	Title  string // title for display
 	Ending string // extension of the file name
 	Media  string // the media type
-	Sites  bool   // the file contains only source locations
+	Sites  bool   // the format contains only counts by source location
 }
 
 // Forms returns the formats.
@@ -271,7 +271,7 @@ var forms = []Form{
 	{"speedscope", "speedscope", ".speedscope.json", "application/json", true},
 }
 
-// fields describes the words that encode the request. machine contains the lines that describe the
+// fields defines the words that encode the request. machine contains the lines that describe the
 // hierarchy.
 func (r *Request) fields(machine *[]string) func(*answers.Fields) {
 	return func(f *answers.Fields) {
@@ -317,8 +317,8 @@ func (r *Request) Answer() ([]byte, error) {
 	return x.File(r.Form, "")
 }
 
-// File returns the content of a file in this format. event selects the event that folded stacks
-// count. "" means the main event.
+// File returns the content of a file in the given format. event selects the event that folded
+// stacks count; "" selects the main event.
 func (x *Export) File(form, event string) ([]byte, error) {
 	switch form {
 	case "html":
@@ -361,5 +361,5 @@ func (e *EventError) Error() string {
 	for _, event := range e.Have {
 		have = append(have, event.Key)
 	}
-	return "event " + strconv.Quote(e.Got) + ", want one of " + strings.Join(have, ", ")
+	return "unknown event " + strconv.Quote(e.Got) + ", want one of " + strings.Join(have, ", ")
 }

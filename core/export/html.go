@@ -33,8 +33,8 @@ type Section struct {
 }
 
 // HTML returns a report as a self-contained HTML file, which loads no scripts, fonts or images.
-// Drawings are SVG with a title and a description, and all their data is also in a table. The
-// report has a light and a dark theme, and can be printed.
+// Charts are SVG images with a title and a description, and tables contain all data of the charts.
+// The report has a light and a dark theme, and can be printed.
 func HTML(r *Report) []byte {
 	p := new(page)
 	p.raw("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n",
@@ -102,8 +102,7 @@ func (p *page) section(s *Section) {
 	}
 }
 
-// tables writes tables, which may be wider than the page. It writes only the beginning of long
-// tables.
+// tables writes tables, which may be wider than the page. It truncates long tables.
 func (p *page) tables(list []report.Table) {
 	for _, t := range list {
 		if len(t.Rows) == 0 {
@@ -127,7 +126,7 @@ func (p *page) locality(r *Report, l *profile.Locality) {
 	counts, cold := l.Histogram(trace.AllKinds)
 	c := profile.NewCurve(counts, cold)
 	line := strconv.FormatUint(uint64(l.LineBytes), 10)
-	p.element("h2", "Reuse, in lines of "+line+" bytes")
+	p.element("h2", "Reuse of "+line+"-byte lines")
 	if c.Accesses == 0 {
 		p.element("p", "No access was analysed.")
 		return
@@ -138,7 +137,7 @@ func (p *page) locality(r *Report, l *profile.Locality) {
 	}
 	p.curve(c, l.LineBytes, levelsOf(r.Asked, l.LineBytes), exact)
 	powers := answers.PowersOfTwo(c, l.LineBytes)
-	powers.Title = "Misses of a fully associative LRU cache, exact, at powers of two"
+	powers.Title = "Misses of fully associative LRU caches whose size is a power of two (exact)"
 	answers.Bound(&powers, r.Profile, l.LineBytes, answers.Powers(c))
 	p.tables([]report.Table{powers})
 	p.histogram(counts, c)
@@ -194,7 +193,7 @@ var methods = map[hierarchy.Method]string{
 	hierarchy.SDCM:               "by the stack distance cache model, which assigns lines to sets at random.",
 }
 
-// counters writes the number of references of each kind, and the counters if there are any.
+// counters writes the number of references of each kind, and the profile's counters, if any.
 func (p *page) counters(of *profile.Profile) {
 	p.element("h2", "Counters")
 	p.tables([]report.Table{answers.Kinds(of)})
@@ -216,7 +215,7 @@ func (p *page) heat(l *profile.Locality, levels []hierarchy.Level, exact string)
 		return
 	}
 	p.raw("<div class=\"wide\"><table class=\"heat\">\n")
-	p.element("caption", "Miss ratio of LRU caches by sets and ways, "+exact+": a stronger colour means more misses. Caches of equal capacity are on a diagonal.")
+	p.element("caption", "Miss ratio of LRU caches by sets and ways, "+exact+". A stronger colour means more misses. Caches of equal capacity lie on a diagonal.")
 	p.raw("<thead><tr><th scope=\"col\">sets</th>")
 	for ways := 1; ways <= profile.MaxWays; ways <<= 1 {
 		p.raw("<th scope=\"col\">", strconv.Itoa(ways), map[bool]string{true: " way", false: " ways"}[ways == 1], "</th>")
@@ -236,7 +235,7 @@ func (p *page) heat(l *profile.Locality, levels []hierarchy.Level, exact string)
 	p.raw("</tbody></table></div>\n")
 }
 
-// shape writes the cell for one combination of sets and ways.
+// shape writes the cell for one combination of a number of sets and a number of ways.
 func (p *page) shape(l *profile.Locality, sets, ways uint64, levels []hierarchy.Level) {
 	hits, _ := l.Sets.Hits(sets, ways)
 	ratio := 1 - float64(hits)/float64(l.Accesses())
@@ -262,7 +261,7 @@ func percent(share float64) string {
 	return strconv.FormatFloat(100*share, 'f', digits, 64) + " %"
 }
 
-// page is HTML that is being written.
+// page is a buffer for HTML.
 type page struct{ b []byte }
 
 // raw appends markup unchanged.

@@ -11,12 +11,13 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Places contains a profile with sites, from which [NewSheet] makes a sheet.
+// Places contains the input of [NewSheet]: a profile with sites, and the attributed levels of a
+// hierarchy.
 type Places struct {
 	Command string           // the traced program
 	Profile *profile.Profile // must contain sites
 	Levels  []attribution.Attribution
-	Name    func(symbol string) string // makes a function's name readable; may be nil
+	Name    func(symbol string) string // demangles a function's name; may be nil
 	Notes   []string                   // warnings
 }
 
@@ -55,8 +56,8 @@ func NewSheet(of *Places) *Sheet {
 	distances := distanceSums(p)
 	s.count(Event{"distance_sum", "lines", "sum of stack distances"}, func(i int) uint64 { return distances[i] }, elsewhere, 0)
 	s.Notes = append(s.Notes[:len(s.Notes):len(s.Notes)],
-		"distance_sum is the sum of the stack distances in lines of "+strconv.FormatUint(uint64(p.Sites.LineBytes), 10)+
-			" bytes of all accesses that are not cold; to get the mean distance, divide distance_sum by (accesses − cold)")
+		"distance_sum is the sum of the stack distances, in lines of "+strconv.FormatUint(uint64(p.Sites.LineBytes), 10)+
+			" bytes, of all accesses that are not cold; to compute the mean distance, divide distance_sum by (accesses − cold)")
 	if p.Calls != nil && p.Sampled == nil {
 		s.divide(of)
 		s.Notes = append(s.Notes, "the counts of a call path are exact if the counts of the cache level are exact; if a function has several paths, the misses of its source lines are divided among the paths in the same proportion as the misses of the function")
@@ -76,8 +77,8 @@ func entryOf(c *profile.Site, name func(string) string) Entry {
 	return e
 }
 
-// count adds an event for each site and for the rest. If the rest is not 0, it belongs to an entry
-// whose name is the argument elsewhere.
+// count adds an event with a count for each site. If rest, the count without a site, is not 0, it
+// belongs to an entry whose name is elsewhere.
 func (s *Sheet) count(event Event, ofSite func(int) uint64, elsewhere string, rest uint64) {
 	sites := len(s.Entries)
 	if sites > 0 && s.Entries[sites-1].Function == elsewhere {
@@ -96,7 +97,7 @@ func (s *Sheet) count(event Event, ofSite func(int) uint64, elsewhere string, re
 	}
 }
 
-// word replaces everything but letters and digits by _.
+// word replaces all characters except letters and digits with _.
 func word(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r >= '0' && r <= '9' || r >= 'A' && r <= 'Z' || r >= 'a' && r <= 'z' {
@@ -116,9 +117,8 @@ func (s *Sheet) key(text string) string {
 }
 
 // distanceSums returns the sum of the stack distances of each site's accesses. The histogram
-// determines the exact sum for each bin of distances. This sum is divided among the sites in
-// proportion to their accesses in the bin. The sums of the sites add up to the sum of all
-// distances.
+// determines the exact sum for each bin of distances. The sum of a bin is divided among the sites
+// in proportion to their accesses in the bin, so the results add up to the sum of all distances.
 func distanceSums(p *profile.Profile) []uint64 {
 	sums := make([]uint64, len(p.Sites.Code))
 	l := p.LocalityAt(p.Sites.LineBytes)
@@ -150,7 +150,7 @@ func distanceSums(p *profile.Profile) []uint64 {
 	return sums
 }
 
-// share is a weight, and the part of the total that it receives.
+// share is a weight, and the part of the total that is assigned to it.
 type share struct {
 	site   int
 	weight uint64
@@ -158,8 +158,8 @@ type share struct {
 }
 
 // apportion divides total into whole numbers in proportion to the weights. It rounds the parts
-// down, and assigns the rest to the parts with the largest remainders (Hamilton's method), so that
-// they add up to total. The weights must add up to less than 2^64.
+// down, and then adds one to each of the parts with the largest remainders (Hamilton's method)
+// until the parts add up to total. The weights must add up to less than 2^64.
 func apportion(total uint64, shares []share) {
 	var weights uint64
 	for i := range shares {

@@ -12,10 +12,10 @@ import (
 // if they are known. The kind of reference, the datatype and the variable are labels of the sample.
 //
 // pprof adds up the values of samples, so every event is a sum. The sheet therefore contains the
-// sum of the distances, and not their mean. The first event is the number of accesses, by which
-// `pprof -mean` divides.
+// sum of the distances, and not their mean. The first event is the number of accesses, because
+// `pprof -mean` divides by the first event.
 //
-// This package has its own small encoder, because the library github.com/google/pprof/profile would
+// This package contains a small encoder, because the library github.com/google/pprof/profile would
 // link fmt, regexp and gzip into the page.
 func (s *Sheet) Pprof() []byte {
 	p := &pprof{strings: map[string]uint64{"": 0}, order: []string{""},
@@ -65,9 +65,9 @@ const (
 	pprofDefaultSampleType = 14
 )
 
-// pprof is a profile that is being written.
+// pprof is a profile during encoding.
 type pprof struct {
-	out       message // everything except locations and functions
+	out       message // all fields except locations and functions
 	tables    message // locations and functions
 	strings   map[string]uint64
 	order     []string
@@ -159,8 +159,8 @@ func (p *pprof) function(f pprofFunction) uint64 {
 	return id
 }
 
-// mapping writes the Mapping message of a module. It states that names and lines are known.
-// Otherwise, pprof would look for them in a file with the module's name.
+// mapping writes the Mapping message of a module. The message states that names and lines are
+// known, because otherwise pprof would look for names and lines in a file with the module's name.
 func (p *pprof) mapping(id uint64, of *module) {
 	p.out.message(pprofMapping, func(m *message) {
 		m.uint(1, id)
@@ -176,12 +176,12 @@ func (p *pprof) mapping(id uint64, of *module) {
 // module is an executable file, loaded at base.
 type module struct {
 	name        string
-	base, limit uint64 // limit is the end of the highest used address range
+	base, limit uint64 // the address range; limit is the end of the highest address in use
 }
 
 func (m *module) holds(e *Entry) bool { return e.Module == m.name && e.PC-e.Offset == m.base }
 
-// modules returns the modules of the entries that have an address, in the order of these entries.
+// modules returns the modules of the entries with an address, in the order of these entries.
 func (s *Sheet) modules() (list []module) {
 	for i := range s.Entries {
 		e := &s.Entries[i]
@@ -198,8 +198,8 @@ func (s *Sheet) modules() (list []module) {
 	return list
 }
 
-// message is a protocol-buffer message that is being written. Zeros are omitted because they are
-// the default, except in repeated fields.
+// message is a protocol-buffer message during encoding. Zeros are omitted, except in repeated
+// fields, because zero is the default.
 type message struct{ b []byte }
 
 func (m *message) varint(n uint64) { m.b = binary.AppendUvarint(m.b, n) }

@@ -5,11 +5,11 @@
 //   - [Sheet.Folded]: one stack per line, for flame graphs of one event.
 //   - [Sheet.Speedscope]: stacks of every event, for speedscope.
 //   - [Export.Tables]: everything that a profile contains, for CSV and JSON.
-//   - [HTML]: a report with tables and drawings, for a browser or a printer.
+//   - [HTML]: a report with tables and charts, for a browser or a printer.
 //
 // The first four formats contain source locations. They are written from a [Sheet], which has a
 // column for each event and a row for each source location. Counts without a source location have a
-// separate row, so every event adds up to the exact number for the whole run.
+// separate row, so the rows of every event add up to the exact number for the whole run.
 //
 // The same profile produces the same file on any machine, because no file contains a time or a
 // machine's name.
@@ -34,20 +34,20 @@ type Sheet struct {
 	Entries []Entry
 	Main    int // index of the main event
 
-	Calls *answers.Calls // call paths that divide the entries; nil: unknown
+	Calls *answers.Calls // the call paths to which the entries belong; nil: unknown
 }
 
 // Event is a kind of event that is counted, such as a miss.
 type Event struct {
 	Key  string // letters, digits and _, such as "L1_misses"
-	Unit string // such as "count" or "lines"
-	Text string // for display, such as "misses of L1"
+	Unit string // the unit, such as "count" or "lines"
+	Text string // the text for display, such as "misses of L1"
 }
 
 // Entry is one source location. Texts are "" if they are unknown.
 type Entry struct {
 	Function     string
-	Symbol       string // the function's name for the linker
+	Symbol       string // the function's linker name
 	File         string
 	Line, Column uint32
 	PC           uint64 // 0 if unknown
@@ -85,7 +85,7 @@ func (s *Sheet) Totals() []uint64 {
 	return totals
 }
 
-// Event returns the index of the event with that key, or -1.
+// Event returns the index of the event with the given key, or -1.
 func (s *Sheet) Event(key string) int {
 	return slices.IndexFunc(s.Events, func(e Event) bool { return e.Key == key })
 }
@@ -135,7 +135,8 @@ func (e *Entry) frames() []frame {
 	return frames
 }
 
-// folded joins frames. A semicolon in a name would end the frame.
+// folded joins frames with semicolons. It replaces semicolons in names, because they would end the
+// frame.
 func folded(frames []frame) string {
 	names := make([]string, len(frames))
 	for i := range frames {
@@ -198,7 +199,7 @@ func (w *callgrind) counts(list []uint64) {
 	w.b = append(w.b, '\n')
 }
 
-// name writes a position as a number, followed by the name at its first use.
+// name writes a position as a number, which is followed by the name at the name's first use.
 func (w *callgrind) name(key, name string, numbers map[string]int) {
 	name = oneLine(name)
 	number, known := numbers[name]
@@ -265,7 +266,7 @@ func (w *callgrind) lines(s *Sheet) {
 	}
 }
 
-// calls writes the calls between functions, with their number and their inclusive counts, which
+// calls writes each edge of the call graph: the number of calls, and the inclusive counts, which
 // include the callee and all functions that it calls.
 func (w *callgrind) calls(s *Sheet) {
 	if s.Calls == nil {
@@ -288,7 +289,7 @@ func (w *callgrind) calls(s *Sheet) {
 	}
 }
 
-// oneLine replaces line breaks, because a line break would start a new record.
+// oneLine replaces line breaks with spaces, because a line break would start a new record.
 func oneLine(s string) string { return lineEnds.Replace(s) }
 
 var lineEnds = strings.NewReplacer("\n", " ", "\r", " ")

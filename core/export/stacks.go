@@ -11,12 +11,12 @@ import (
 )
 
 // divide divides the entries by call path. The totals of each path and of each source location
-// remain unchanged. If a function has several paths, the number of references of a line on each
-// path is unknown, so all its lines are divided in the same proportions.
+// remain unchanged. If a function has several paths, the number of references of each line on each
+// path is unknown, so all lines of the function are divided in the same proportions.
 func (s *Sheet) divide(of *Places) {
 	c := answers.NewCalls(of.Profile, of.Levels, of.Name)
 	s.Calls = c
-	var further []int // paths that are not distinguished
+	var further []int // paths that combine several paths
 	byFunction := map[string][]int{}
 	for i := range c.Paths {
 		f := c.Paths[i].Function
@@ -60,7 +60,7 @@ func (s *Sheet) divide(of *Places) {
 		if by == nil {
 			by = pathCounts(c, "accesses")
 		}
-		// counts of the paths in further that no function has received yet
+		// for each path in further: its counts that are not yet assigned to a function
 		open := make([]uint64, len(further))
 		for at, path := range further {
 			open[at] = by[path]
@@ -143,8 +143,8 @@ func inProportion(total uint64, weights []uint64) []uint64 {
 	return parts
 }
 
-// takeOut subtracts a total of n, or as much as possible, from the numbers in left, in proportion
-// to their sizes. It returns the subtracted amounts.
+// takeOut subtracts a total of n from the numbers in left, in proportion to the numbers. If their
+// sum is less than n, all become 0. takeOut returns the subtracted amounts.
 func takeOut(left []uint64, n uint64) []uint64 {
 	sum := uint64(0)
 	for _, x := range left {
@@ -158,11 +158,11 @@ func takeOut(left []uint64, n uint64) []uint64 {
 	return parts
 }
 
-// addInstructions adds the instructions of each path as entries at the line that defines its
-// function.
+// addInstructions adds an entry for the executed instructions of each path, at the line that
+// defines the path's function.
 func (s *Sheet) addInstructions() {
 	counts := pathCounts(s.Calls, "instructions")
-	s.Events = append(s.Events, Event{"instructions", "count", "instructions of the compiler's intermediate representation"})
+	s.Events = append(s.Events, Event{"instructions", "count", "executed instructions of the compiler's intermediate representation"})
 	for i := range s.Entries {
 		s.Entries[i].Counts = append(s.Entries[i].Counts, 0)
 	}
@@ -220,9 +220,9 @@ func (s *Sheet) frameOf(path int) frame {
 // arc is an edge of the call graph: a function that calls another function.
 type arc struct{ from, to int } // the first path of each of the two functions
 
-// arcs returns the calls between functions, with their inclusive counts, which include the callee
-// and all functions that it calls. In a recursion, a call inside an equal call adds nothing to the
-// counts, because the outer call already includes them.
+// arcs returns the edges of the call graph, with their inclusive counts, which include the callee
+// and all functions that it calls. In a recursion, a call that is nested in a call of the same edge
+// adds nothing to the counts, because the outer call already includes them.
 func (s *Sheet) arcs() (order []arc, calls map[arc]uint64, counts map[arc][]uint64) {
 	c := s.Calls
 	first, of := map[string]int{}, make([]int, len(c.Paths))

@@ -13,7 +13,7 @@ import (
 	"github.com/stackglass/stackglass/core/report"
 )
 
-// The sizes of a drawing and of the plot in it, in SVG units.
+// The sizes of a chart and of its plot area, in SVG units.
 const (
 	width, height = 920.0, 340.0
 	left, right   = 64.0, 884.0
@@ -21,10 +21,10 @@ const (
 	letter        = 7.0 // approximate width of the widest letter
 )
 
-// plot maps a capacity in lines and a miss ratio to a point of the drawing.
+// plot maps a capacity in lines and a miss ratio to a point of the chart.
 type plot struct {
 	octaves  float64 // binary logarithm of the capacity in lines at the right edge
-	most     float64 // the miss ratio at the top
+	most     float64 // the miss ratio at the top edge
 	decades  float64 // number of decades of a logarithmic axis; 0 if the axis is linear and starts at 0
 	byteBits int     // binary logarithm of the line size
 }
@@ -99,7 +99,7 @@ func (p *plot) path(c *profile.Curve) string {
 	return string(append(append(b, 'H'), number(right)...))
 }
 
-// curve draws the miss-ratio curve, and marks the levels of a hierarchy on it.
+// curve draws the miss-ratio curve, and marks the levels of a hierarchy on the curve.
 func (p *page) curve(c *profile.Curve, lineBytes uint32, levels []hierarchy.Level, exact string) {
 	plot := newPlot(c, lineBytes, levels)
 	about := curveSentence(c, lineBytes, exact)
@@ -131,10 +131,10 @@ func curveSentence(c *profile.Curve, lineBytes uint32, exact string) string {
 	if longest, ok := c.Longest(); ok {
 		text += ", and a cache of " + report.Bytes((longest+1)*uint64(lineBytes)).Human() + " or more misses " + percent(c.MissRatio(1<<62))
 	}
-	return text + ": the first access to each of " + report.Count(c.Cold).Human() + " lines. The curve is " + exact + ". Levels are marked at the position of a fully associative cache of their size."
+	return text + ": the first access to each of " + report.Count(c.Cold).Human() + " lines. The curve is " + exact + ". Each level is marked at the position of a fully associative cache of the same size."
 }
 
-// histogram draws a bar for each power of two of stack distances, and one for cold accesses.
+// histogram draws a bar for each power of two of stack distances, and a bar for cold accesses.
 func (p *page) histogram(counts *profile.Histogram, c *profile.Curve) {
 	var bins [65]uint64
 	last, most := 0, c.Cold
@@ -143,7 +143,7 @@ func (p *page) histogram(counts *profile.Histogram, c *profile.Curve) {
 		bins[k] += n
 		last, most = max(last, k), max(most, bins[k])
 	}
-	about := "Accesses by stack distance, the number of other lines accessed since the last access to the same line. Cold accesses are first accesses to a line."
+	about := "Accesses by stack distance: the number of other lines accessed since the last access to the same line. Cold accesses are first accesses to a line."
 	p.begin("Stack distances", about)
 	p.line("base", left, bottom, right, bottom)
 	p.text("axis", "start", 4, 16, "share of accesses")
@@ -182,7 +182,7 @@ func shortBin(k, last int) string {
 	return strconv.Itoa(1<<((k-1)%10)) + "KMGTPE"[(k-1)/10-1:(k-1)/10] + "i–"
 }
 
-// begin starts a drawing, with a description for people who cannot see it.
+// begin starts a chart, with a description for people who cannot see the chart.
 func (p *page) begin(title, about string) {
 	p.raw("<figure>\n<div class=\"wide\"><svg viewBox=\"0 0 ", number(width), " ", number(height), "\" role=\"img\">\n")
 	p.element("title", title)
@@ -203,11 +203,13 @@ func (p *page) text(class, anchor string, x, y float64, text string) {
 	p.raw("<text class=\"", class, "\" text-anchor=\"", anchor, "\" x=\"", number(x), "\" y=\"", number(y), "\">", report.EscapeHTML(text), "</text>\n")
 }
 
-// usualBytes lists the capacities to draw over time if there is no hierarchy.
+// usualBytes lists the capacities of the caches whose misses are drawn over time if there is no
+// hierarchy.
 var usualBytes = []uint64{32 << 10, 1 << 20}
 
-// watched returns the capacities to draw over time, as binary logarithms of lines. Windows contain
-// the misses only for powers of two, so the sizes of levels are rounded down.
+// watched returns the capacities of the caches whose misses are drawn over time, as binary
+// logarithms of numbers of lines. Windows contain misses only for powers of two, so the sizes of
+// levels are rounded down.
 func watched(levels []hierarchy.Level, lineBytes uint32) (log2Lines []int) {
 	sizes := usualBytes
 	if len(levels) > 0 {
@@ -264,10 +266,10 @@ func (p *page) overTime(l *profile.Locality, levels []hierarchy.Level, exact str
 	p.end(about)
 }
 
-// dashes distinguishes the lines if colours are not visible.
+// dashes contains line styles that distinguish the lines for readers who do not see colours.
 var dashes = []string{"", ` stroke-dasharray="7 3"`, ` stroke-dasharray="2 3"`}
 
-// missesIn returns a window's miss ratio in a cache of 2^k lines.
+// missesIn returns the miss ratio of a window in a cache of 2^k lines.
 func missesIn(w *profile.WindowRow, k int) float64 {
 	return float64(w.Misses(k)) / float64(cmp.Or(w.Accesses(), 1))
 }

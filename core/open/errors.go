@@ -9,7 +9,7 @@ import (
 // EmptyError reports that a file is empty, before or after decompression.
 type EmptyError struct {
 	File     string
-	Packings []string // compressions that were removed
+	Packings []string // compression formats that were removed, outermost first
 }
 
 func (e *EmptyError) Error() string {
@@ -19,7 +19,7 @@ func (e *EmptyError) Error() string {
 	return e.File + ": the file is empty; check the tool that wrote the file"
 }
 
-// PackingError reports a compression that this program does not support.
+// PackingError reports a compression format that this program does not support.
 type PackingError struct {
 	File    string
 	Packing string
@@ -30,8 +30,8 @@ func (e *PackingError) Error() string {
 	return e.File + " is compressed with " + e.Packing + ", which is not supported here; decompress the file first, with " + e.Unpack
 }
 
-// UnpackerError reports that a decompressor is missing or failed. The file may be intact. A
-// [Packing] that runs in another program returns an UnpackerError in which only Err is set.
+// UnpackerError reports that a decompressor is missing or failed. The file itself may be intact. If
+// a [Packing] runs another program, it returns an UnpackerError in which only Err is set.
 type UnpackerError struct {
 	File    string
 	Packing string
@@ -61,7 +61,7 @@ type Refusal struct {
 // UnknownError reports that a file is not in any known format.
 type UnknownError struct {
 	File     string
-	Packings []string  // compressions that were removed
+	Packings []string  // compression formats that were removed, outermost first
 	Tried    []Refusal // why each format was rejected, in the order in which the formats were tried
 	Head     []byte    // the first bytes, at most 32
 }
@@ -81,14 +81,14 @@ func (e *UnknownError) Error() string {
 	return s.String()
 }
 
-// advice returns what to do about a file that begins with head.
+// advice returns advice for a file that begins with head.
 func advice(head []byte) string {
 	for _, known := range []struct{ magic, what string }{
-		{"\xff\xfe", "the file is UTF-16 text, as written by PowerShell: save the file as UTF-8"},
-		{"\xfe\xff", "the file is UTF-16 text: save the file as UTF-8"},
-		{"BZh", "the file is compressed with bzip2: decompress the file first, with bunzip2"},
-		{"\x7fELF", "the file is a program, not a trace: run the program under a tracer"},
-		{"7z\xbc\xaf", "the file is a 7z archive: extract the trace from the archive"},
+		{"\xff\xfe", "the file is UTF-16 text, as written by PowerShell; save the file as UTF-8"},
+		{"\xfe\xff", "the file is UTF-16 text; save the file as UTF-8"},
+		{"BZh", "the file is compressed with bzip2; decompress the file first, with bunzip2"},
+		{"\x7fELF", "the file is a program, not a trace; run the program under a tracer"},
+		{"7z\xbc\xaf", "the file is a 7z archive; extract the trace from the archive"},
 		{"\x89PNG\r\n", "the file is a PNG image, not a trace"},
 		{"\xff\xd8\xff", "the file is a JPEG image, not a trace"},
 		{"GIF8", "the file is a GIF image, not a trace"},
@@ -104,7 +104,7 @@ func advice(head []byte) string {
 	return "set --input-format to one of " + names() + ", or convert the trace to one of these formats"
 }
 
-// chain lists the names of compressions from the outermost to the innermost.
+// chain lists the names of compression formats from the outermost to the innermost.
 func chain(packings []string) string { return strings.Join(packings, " in ") }
 
 // first returns a copy of the first bytes of a file.

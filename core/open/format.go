@@ -31,13 +31,13 @@ type Format struct {
 	New       func(name string, r io.Reader, o Options) trace.Reader
 }
 
-// plain adapts the constructor of a reader that has no options.
+// plain adapts the constructor of a reader without options to the type of Format.New.
 func plain[R trace.Reader](read func(name string, r io.Reader) R) func(string, io.Reader, Options) trace.Reader {
 	return func(name string, r io.Reader, _ Options) trace.Reader { return read(name, r) }
 }
 
 // formats lists all formats in the order in which they are tried: formats with magic numbers, then
-// text formats from the strictest to the most permissive, and finally the rest.
+// text formats from the strictest to the most permissive, and then all other formats.
 var formats = []Format{
 	{"sgt", "stackglass container", sgt.Recognise,
 		func(name string, r io.Reader, o Options) trace.Reader {

@@ -1,16 +1,17 @@
 // Package open detects the format of a trace file and reads it.
 //
-//  1. The stream is decompressed as long as it begins with the magic number of a compression (an
-//     LZ4 frame, gzip, zstd, xz, zip, snappy). Containers and loop-compressed traces of this project also
-//     consist of LZ4 frames, but are treated as formats.
+//  1. The stream is decompressed as long as it begins with the magic number of a compression format
+//     (an LZ4 frame, gzip, zstd, xz, zip, snappy). Containers and loop-compressed traces of this
+//     project also consist of LZ4 frames, but are treated as trace formats.
 //  2. The trace is read in the first of the [Formats] that recognises its beginning, unless
 //     [Options.Format] selects a format.
 //
-// A damaged stream returns every row before the damage and then a [*trace.DamageError]. Cut is true
-// if the stream ends too early, and false if its bytes are wrong. Errors of the underlying reader
-// are returned unchanged. Text has no end mark: if it is truncated within a line, the incomplete
-// line leads to a [*trace.SyntaxError] or happens to be a valid reference. Truncation between two
-// LZ4 frames, or between two blocks of 8 MiB in legacy frames, cannot be detected.
+// For a damaged stream, the reader returns every record before the damage and then a
+// [*trace.DamageError]. The field Cut is true if the stream ends too early, and false if its bytes
+// are wrong. Errors of the underlying reader are returned unchanged. Text has no end mark: if a
+// text trace is truncated within a line, the incomplete line either causes a [*trace.SyntaxError]
+// or happens to be a valid reference. Truncation between two LZ4 frames, or between two blocks of 8
+// MiB in legacy frames, cannot be detected.
 package open
 
 import (
@@ -23,20 +24,20 @@ import (
 )
 
 const (
-	beginning = 16 << 10 // number of decompressed bytes that formats may examine
+	beginning = 16 << 10 // number of decompressed bytes from which a format is recognised
 	deepest   = 4        // maximum number of nested compressions
 )
 
-// Options contains the options for opening a trace. The zero value detects everything.
+// Options contains the options for opening a trace. With the zero value, the format is detected.
 type Options struct {
-	// Format is the name of the trace's format, one of [Formats]; "" detects the format.
+	// Format is the name of the trace's format, one of [Formats]; "": the format is detected.
 	Format string
-	// Packings lists the compressions to support in addition to LZ4. Their decoders are large, so a
-	// program links only those that it lists.
+	// Packings lists the compression formats that are supported in addition to LZ4. The decoders
+	// are large, so a program links only the decoders that it lists.
 	Packings []Packing
 	// Watch, if not nil, is called before each read and decompression. If it returns an error, the
-	// trace ends as after a read error. Without Watch, a single call of Next might never return,
-	// because a few bytes can decompress to endless blank lines.
+	// trace ends as after a read error. Without Watch, a single call of Next might take forever,
+	// because a few bytes can decompress to an enormous number of blank lines.
 	Watch func() error
 	// Strict ends a container at the first chunk that cannot be read. Otherwise the chunk is
 	// skipped, and the error is returned at the end.
@@ -54,8 +55,8 @@ type Trace struct {
 // Open detects the format of r. name is the trace's name in error messages.
 //
 // The error is an error of r; an [*EmptyError]; an [*UnknownError] if no format recognises r; a
-// [*PackingError] for a compression that is not in [Options.Packings]; a [*trace.DamageError] for
-// damage before the first line; or a [*trace.OptionError] for an unknown [Options.Format].
+// [*PackingError] if the compression format is not in [Options.Packings]; a [*trace.DamageError]
+// for damage before the first line; or a [*trace.OptionError] for an unknown [Options.Format].
 func Open(name string, r io.Reader, o Options) (*Trace, error) {
 	chosen, err := find(o.Format)
 	if err != nil {
@@ -70,7 +71,7 @@ func Open(name string, r io.Reader, o Options) (*Trace, error) {
 		head, broken := stream.Peek(beginning)
 		if chosen, err = recognise(name, head, t.packings); err != nil {
 			if broken != nil && broken != io.EOF {
-				err = broken // report the damage, because head may be too short to recognise a format
+				err = broken // report the damage, not the unknown format: head may be too short to recognise the format
 			}
 			return nil, err
 		}
@@ -81,15 +82,15 @@ func Open(name string, r io.Reader, o Options) (*Trace, error) {
 	return t, nil
 }
 
-// Unpack returns the decompressed content of r, which may have any compression format. It returns
-// the same errors as [Open].
+// Unpack returns the decompressed content of r, which may be in any supported compression format,
+// or uncompressed. It returns the same errors as [Open].
 func Unpack(name string, r io.Reader, o Options) (*bufio.Reader, error) {
 	stream, _, err := unpack(name, r, nil, o)
 	return stream, err
 }
 
-// unpack removes the compressions of r, and returns their names, outermost first. chosen is the
-// required format, or nil.
+// unpack decompresses r, and returns the names of the compression formats, outermost first. chosen
+// is the required trace format, or nil.
 func unpack(name string, r io.Reader, chosen *Format, o Options) (stream *bufio.Reader, packings []string, err error) {
 	source := &origin{reader: r, watch: o.Watch}
 	stream = bufio.NewReaderSize(source, 4*beginning)
@@ -119,8 +120,8 @@ func unpack(name string, r io.Reader, chosen *Format, o Options) (stream *bufio.
 	}
 }
 
-// isOwn reports whether head begins a file in a format of this project. Such files consist of LZ4
-// frames, but do not count as compressed. chosen is the required format, or nil.
+// isOwn reports whether a file that begins with head is in a format of this project. Such files
+// consist of LZ4 frames, but do not count as compressed. chosen is the required format, or nil.
 func isOwn(head []byte, chosen *Format) bool {
 	_, container := sgt.Recognise(head)
 	_, folded := sgl.Recognise(head)
@@ -130,21 +131,22 @@ func isOwn(head []byte, chosen *Format) bool {
 // Next fills b as specified by [trace.Reader].
 func (t *Trace) Next(b *trace.Batch) error { return t.reader.Next(b) }
 
-// Select selects the kinds of rows to read. It has no effect on formats that have only references.
+// Select selects the kinds of records to read. It has no effect on formats that have only
+// references.
 func (t *Trace) Select(kinds trace.Kinds) {
 	if s, ok := t.reader.(trace.Selector); ok {
 		s.Select(kinds)
 	}
 }
 
-// Container returns the reader if the trace is a Stackglass container, or else nil.
+// Container returns the reader if the trace is a stackglass container, and nil otherwise.
 func (t *Trace) Container() *sgt.Reader {
 	r, _ := t.reader.(*sgt.Reader)
 	return r
 }
 
-// Mover returns the reader if the trace is a Stackglass container without additional compression,
-// whose chunks are therefore at their offsets in the file. Otherwise, it returns nil.
+// Mover returns the reader if the trace is a stackglass container without additional compression,
+// so that the chunks can be found by their offsets in the file. Otherwise, it returns nil.
 func (t *Trace) Mover() trace.Mover {
 	if r := t.Container(); r != nil && len(t.packings) == 0 {
 		return r
@@ -173,10 +175,10 @@ func (t *Trace) Header() trace.Header {
 // Format returns the name of the trace's format.
 func (t *Trace) Format() string { return t.format }
 
-// Packings returns the names of the trace's compressions, outermost first.
+// Packings returns the names of the trace's compression formats, outermost first.
 func (t *Trace) Packings() []string { return t.packings }
 
-// Unpacked returns the number of decompressed bytes that have been read.
+// Unpacked returns the number of decompressed bytes that have been read so far.
 func (t *Trace) Unpacked() int64 { return t.unpacked.bytes }
 
 // counter counts the bytes that are read through it.

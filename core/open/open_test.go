@@ -516,7 +516,7 @@ func TestErrors(t *testing.T) {
   not csv: line 1: header "hello": there is no column of addresses, want a column named addr, and optionally tid, pc, rw and size
   not champsim: the file has fewer than the 64 bytes of a record
 set --input-format to one of ` + names() + `, or convert the trace to one of these formats`},
-		{"UTF-16", "\xff\xfe0\x00 \x00", all, `the file is UTF-16 text, as written by PowerShell: save the file as UTF-8`},
+		{"UTF-16", "\xff\xfe0\x00 \x00", all, `the file is UTF-16 text, as written by PowerShell; save the file as UTF-8`},
 	} {
 		_, _, err := read(strings.NewReader(c.text), c.options)
 		if err == nil || !strings.HasSuffix(err.Error(), c.want) {

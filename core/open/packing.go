@@ -14,13 +14,13 @@ import (
 // Packing is a compression format.
 type Packing struct {
 	Name string // "lz4", "gzip", "zstd", "xz", "zip" or "snappy"
-	// New returns a reader that decompresses r, which is also an io.ByteReader. The error for a
-	// stream that ends too early must be an io.ErrUnexpectedEOF. Other errors are treated as
-	// damage, unless they come from r or are an [*UnpackerError].
+	// New returns a reader that decompresses r. r is also an io.ByteReader. If the stream ends too
+	// early, the error must be io.ErrUnexpectedEOF. Other errors are treated as damage, unless they
+	// come from r or are an [*UnpackerError].
 	New func(r io.Reader) (io.Reader, error)
 }
 
-// builtin is the compression that every program supports.
+// builtin is the compression format that every program supports.
 var builtin = Packing{Name: "lz4", New: newLZ4}
 
 // magics lists the first bytes of compressed files, including formats that may not be supported.
@@ -34,7 +34,8 @@ var magics = []struct{ magic, packing, unpack string }{
 	{"\xff\x06\x00\x00", "snappy", "snzip -d"},
 }
 
-// packingOf returns the compression of a stream that begins with head, or nil.
+// packingOf returns the compression format of a stream that begins with head, or nil if the stream
+// is not compressed.
 func packingOf(file string, head []byte, more []Packing) (*Packing, error) {
 	name, unpack := magicOf(head)
 	if name == "" {
@@ -49,10 +50,10 @@ func packingOf(file string, head []byte, more []Packing) (*Packing, error) {
 	return nil, &PackingError{File: file, Packing: name, Unpack: unpack}
 }
 
-// magicOf detects the compression from the magic number at the beginning of head. It returns the
-// compression's name and the command that decompresses it. LZ4 and zstd files may begin with the
-// same kind of skippable frames, so the first other frame determines the compression. If head does
-// not contain it, LZ4 is assumed.
+// magicOf detects the compression format from the magic number at the beginning of head. It returns
+// the format's name and the command that decompresses it. Both LZ4 and zstd files may begin with
+// skippable frames, so the first frame that is not skippable determines the format. If head does
+// not contain such a frame, the format is assumed to be LZ4.
 func magicOf(head []byte) (name, unpack string) {
 	rest, skipped := head, false
 	for len(rest) >= 8 && isSkippable(binary.LittleEndian.Uint32(rest)) {
@@ -74,8 +75,8 @@ func magicOf(head []byte) (name, unpack string) {
 // isSkippable reports whether magic is one of the sixteen magic numbers of skippable frames.
 func isSkippable(magic uint32) bool { return magic&^0xf == 0x184d2a50 }
 
-// origin is the caller's reader. It remembers the reader's error, which is not an error of the
-// decompression.
+// origin wraps the caller's reader. It remembers the reader's error, to distinguish it from an
+// error of the decompression.
 type origin struct {
 	reader io.Reader
 	watch  func() error // [Options.Watch]
@@ -106,7 +107,8 @@ func (o *origin) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// layer removes one compression, and reports the kind and the position of damage.
+// layer is a reader that decompresses one compression format, and reports the kind and the position
+// of damage.
 type layer struct {
 	file     string
 	packing  Packing
@@ -114,7 +116,7 @@ type layer struct {
 	source   *origin
 	unpacked io.Reader // nil before the first Read
 	bytes    int64
-	err      error // the error that ended the layer
+	err      error // the error at which reading ended
 }
 
 // Read returns all bytes that could be decompressed before an error.
@@ -136,7 +138,7 @@ func (l *layer) Read(p []byte) (n int, err error) {
 	return n, l.err
 }
 
-// classify converts an error of the decompressor to the error for readers of the trace.
+// classify converts an error of the decompressor to the error that the trace returns.
 func (l *layer) classify(err error) error {
 	if err == nil || err == io.EOF && l.unpacked != nil {
 		return err
@@ -150,7 +152,7 @@ func (l *layer) classify(err error) error {
 	}
 	var unpacker *UnpackerError
 	if errors.As(err, &unpacker) {
-		if unpacker.File != "" { // an inner layer has already completed the error
+		if unpacker.File != "" { // an inner layer has already set the fields of the error
 			return unpacker
 		}
 		return &UnpackerError{File: l.file, Packing: l.packing.Name, Err: unpacker.Err}
@@ -159,17 +161,18 @@ func (l *layer) classify(err error) error {
 	return &trace.DamageError{File: l.file, Layer: l.packing.Name, Offset: l.bytes, Cut: cut, Err: err}
 }
 
-// lz4Reader decompresses a file of LZ4 frames. The library reads frame by frame, including
-// skippable and legacy frames. However, a legacy frame has no end mark, so the library
-// misinterprets the magic number of the next frame as the size of a block, and fails. The library
-// never reads ahead, so a new reader can resume at the next frame.
+// lz4Reader decompresses a file of LZ4 frames. The library reads one frame after the other,
+// including skippable and legacy frames. However, a legacy frame has no end mark, so the library
+// misinterprets the magic number of the next frame as the size of a block, and fails. Since the
+// library never reads ahead, a new reader can resume at the next frame.
 type lz4Reader struct {
 	frames *lz4.Reader
 	packed *lastWord
 }
 
-// newLZ4 returns a reader that decompresses in the caller's goroutine. The browser has no other
-// thread, and in native programs, parsing takes longer than decompression.
+// newLZ4 returns a reader that decompresses in the caller's goroutine. Additional goroutines would
+// not help: in the browser, there is only one thread, and in native programs, parsing takes longer
+// than decompression.
 func newLZ4(r io.Reader) (io.Reader, error) {
 	z := &lz4Reader{packed: &lastWord{reader: r}}
 	return z, z.begin(z.packed)
@@ -193,11 +196,11 @@ func (z *lz4Reader) Read(p []byte) (int, error) {
 	}
 }
 
-// lastWord remembers the last four bytes that were read through it.
+// lastWord is a reader that remembers the last four bytes that were read.
 type lastWord struct {
 	reader io.Reader
 	word   [4]byte
-	again  []byte // bytes to read again, before further bytes
+	again  []byte // bytes to return again before reading more
 }
 
 func (l *lastWord) Read(p []byte) (int, error) {
@@ -216,7 +219,7 @@ func (l *lastWord) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// isMagic reports whether the word is the magic number of a frame.
+// isMagic reports whether the last four bytes are the magic number of a frame.
 func (l *lastWord) isMagic() bool {
 	const frame = 0x184d2204
 	word := binary.LittleEndian.Uint32(l.word[:])

@@ -20,16 +20,16 @@ type Calls struct {
 	Coherent bool
 }
 
-// Path is a call path: a function and the functions through which it was called.
+// Path is a call path: a function, and the chain of callers that leads to it.
 type Path struct {
 	Parent   uint32 // index in Calls.Paths; 0 for the first function of a thread
 	Function string // linker name; "" outside of all functions
 	File     string // file that defines the function, named as in Site; "" if unknown
 	Line     uint32 // line of the definition; 0 if unknown
 
-	Calls uint64 // number of calls of the function by its parent
-	Again uint64 // number of calls of the function by itself
-	Back  uint64 // number of calls of the parent's function by the function
+	Calls uint64 // number of calls from the parent's function
+	Again uint64 // number of recursive calls, from the function itself
+	Back  uint64 // number of calls back to the parent's function
 
 	Instructions uint64 // number of executed instructions, in the compiler's intermediate representation
 	References   uint64
@@ -74,7 +74,7 @@ func (p *Profile) checkCalls() error {
 	}
 	l := p.LocalityAt(p.Sites.LineBytes)
 	if l == nil {
-		return &CheckError{"the call paths have no histogram"}
+		return &CheckError{"the profile has call paths, but no histogram for their line size"}
 	}
 	var accesses, references counter
 	without := Sites{LineBytes: p.Sites.LineBytes}
@@ -82,15 +82,15 @@ func (p *Profile) checkCalls() error {
 	for i := range c.Paths {
 		at := &c.Paths[i]
 		if i > 0 && int(at.Parent) >= i || i == 0 && at.Parent != 0 {
-			return &CheckError{"a call path comes before its caller"}
+			return &CheckError{"a call path precedes its caller in the list"}
 		}
 		if err := without.checkReuse(&at.Reuse, []uint64{at.References}); err != nil {
-			return &CheckError{"the accesses of a call path are out of order, or fewer than its references"}
+			return &CheckError{"the bins of a call path are out of order, or it has fewer accesses than references"}
 		}
 		accesses.add(at.Reuse.Accesses())
 		references.add(at.References)
 		if c.Coherent && !all.add(&at.OnCores, &at.Reuse) {
-			return &CheckError{"the coherent stacks of a call path are out of order, or do not add up to its accesses"}
+			return &CheckError{"the coherent counts of a call path are out of order, or do not add up to its accesses"}
 		}
 	}
 	if accesses.over || references.over || accesses.n != l.Accesses() || references.n != p.Totals.AllReferences() {
@@ -104,7 +104,7 @@ func (p *Profile) checkCalls() error {
 		want.addCore(&cores.Cores[i].Coherent)
 	}
 	if all != want {
-		return &CheckError{"the coherent stacks of the call paths do not add up to the stacks of the cores"}
+		return &CheckError{"the coherent counts of the call paths do not add up to the counts of the cores"}
 	}
 	return nil
 }

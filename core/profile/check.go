@@ -11,7 +11,8 @@ type CheckError struct{ What string }
 
 func (e *CheckError) Error() string { return "the profile is inconsistent: " + e.What }
 
-// MinLineBytes and MaxLineBytes are the limits of the line sizes that an analysis accepts.
+// MinLineBytes and MaxLineBytes are the smallest and the largest line size that an analysis
+// accepts.
 const (
 	MinLineBytes = 8
 	MaxLineBytes = 4096
@@ -58,7 +59,7 @@ func (p *Profile) Check() error {
 // checkSegment checks the invariants that are needed to append a segment.
 func (p *Profile) checkSegment() error {
 	s := p.Segment
-	if s == nil || s.Sample != nil { // a sampler continues from its saved state
+	if s == nil || s.Sample != nil { // a sampled run resumes from the saved state of its sampler
 		return nil
 	}
 	if len(s.Lines) != len(p.Locality) {
@@ -67,7 +68,7 @@ func (p *Profile) checkSegment() error {
 	references := p.Totals.AllReferences()
 	end := s.Start + references
 	if end < s.Start {
-		return &CheckError{"the start of the mergeable part is too large to count"}
+		return &CheckError{"the reference numbers of the mergeable part exceed 64 bits"}
 	}
 	for i := range s.Lines {
 		l, cold := &s.Lines[i], [trace.NumKinds]uint64{}
@@ -83,7 +84,7 @@ func (p *Profile) checkSegment() error {
 		beyond := false
 		for _, t := range l.FirstTouches {
 			if t.Reference < s.Start || t.Reference >= end || cold[t.Kind] == 0 {
-				return &CheckError{"the mergeable part has first touches that are missing from the histograms"}
+				return &CheckError{"the mergeable part has first touches that the histograms do not count"}
 			}
 			cold[t.Kind]--
 			beyond = beyond || t.Line > maxLine
@@ -92,7 +93,7 @@ func (p *Profile) checkSegment() error {
 			beyond = beyond || line > maxLine
 		}
 		if beyond {
-			return &CheckError{"the mergeable part has a line beyond the address space"}
+			return &CheckError{"the mergeable part has a line outside the address space"}
 		}
 	}
 	return nil
@@ -101,7 +102,7 @@ func (p *Profile) checkSegment() error {
 func (p *Profile) checkLocality(l *Locality) error {
 	at := "at " + strconv.Itoa(int(l.LineBytes)) + "-byte lines "
 	if !ValidLineBytes(l.LineBytes) {
-		return &CheckError{at + "the line size is not a power of two from 8 to 4096"}
+		return &CheckError{at + "the line size must be a power of two from 8 to 4096"}
 	}
 	lines := l.Lines()
 	var accesses uint64
@@ -110,19 +111,19 @@ func (p *Profile) checkLocality(l *Locality) error {
 	for i := range l.Kinds {
 		k := &l.Kinds[i]
 		if k.Kind < next || !p.Input.Kinds.Has(k.Kind) {
-			return &CheckError{at + "kinds are out of order, or were not analysed"}
+			return &CheckError{at + "the kinds of references are out of order, or include kinds that were not analysed"}
 		}
 		next = k.Kind + 1
 		for d, count := range k.Distances.All() {
 			if d >= lines && p.Sampled == nil {
-				return &CheckError{at + "a distance is not below the number of lines"}
+				return &CheckError{at + "a stack distance, " + strconv.FormatUint(d, 10) + ", is not smaller than the number of lines, " + strconv.FormatUint(lines, 10)}
 			}
 			if accesses += count; accesses < count {
-				return &CheckError{at + "there are more accesses than can be counted"}
+				return &CheckError{at + "the number of accesses exceeds 64 bits"}
 			}
 		}
 		if accesses += k.Cold; accesses < k.Cold {
-			return &CheckError{at + "there are more accesses than can be counted"}
+			return &CheckError{at + "the number of accesses exceeds 64 bits"}
 		}
 		missing[k.Kind] -= min(missing[k.Kind], k.Accesses())
 	}
@@ -141,7 +142,7 @@ func (p *Profile) checkLocality(l *Locality) error {
 func (w *Windows) check(at string, accesses, start, references uint64) error {
 	size := w.References
 	if size < MinWindow || size&(size-1) != 0 {
-		return &CheckError{at + "the windows have an impossible size"}
+		return &CheckError{at + "the number of references in a window is not a power of two of at least 1,024"}
 	}
 	first, rows := w.Span(start, references)
 	if w.First != first || uint64(len(w.Rows)) != rows || w.References != WindowSize(start+references) {
@@ -164,9 +165,9 @@ func (w *Windows) check(at string, accesses, start, references uint64) error {
 	return nil
 }
 
-// checkWorkingSets checks the working sets of the windows larger than the windows in Windows.Rows.
-// The windows of each list contain twice as many references as the windows of the previous list.
-// The last list contains a single window: the whole segment, with all its lines.
+// checkWorkingSets checks the working sets of windows that are larger than the windows in
+// Windows.Rows. The windows of each list contain twice as many references as the windows of the
+// previous list. The last list contains a single window: the whole segment, with all its lines.
 func (w *Windows) checkWorkingSets(larger [][]uint64, start, references, lines uint64) error {
 	if w.Distinct == nil {
 		if larger != nil {
@@ -199,8 +200,8 @@ func WindowSize(references uint64) uint64 {
 	return size
 }
 
-// Span returns the number of the first window that contains the given references, and the number of
-// such windows. start is the number of the first reference.
+// Span returns the number of the first window with any of the given references, and the number of
+// windows that contain these references. start is the number of the first reference.
 func (w *Windows) Span(start, references uint64) (first, rows uint64) {
 	first = start / w.References
 	if references == 0 {

@@ -13,7 +13,7 @@ import (
 type coder struct {
 	*codec.Coder
 	names   stringTable
-	full    func([]byte) // while writing: a function that is called with every full piece; may be nil
+	full    func([]byte) // while writing: called with every full buffer; may be nil
 	version uint64       // while reading: version of the profile
 	of      *Profile     // while reading: the sections read so far
 
@@ -25,7 +25,7 @@ type coder struct {
 	crowded string  // error message for too many long distances; "": no limit
 
 	capacities int
-	// backing array of the sites' lists: a few large slices instead of a million small slices
+	// memory of the sites' lists: a few large slices instead of a million small slices
 	bins   []BinCount
 	used   []Utilisation
 	before []SiteCount
@@ -126,7 +126,7 @@ func (l *Locality) code(c *coder) {
 func (l *Locality) sameLines(c *coder) {
 	lineBytes := l.LineBytes
 	c.U32(&lineBytes)
-	c.Check(lineBytes == l.LineBytes, "windows or set tables with a line size different from the histogram before them")
+	c.Check(lineBytes == l.LineBytes, "windows or set tables have a different line size from the preceding histogram")
 }
 
 func (h *Histogram) code(c *coder) {
@@ -156,7 +156,7 @@ func (h *Histogram) read(c *coder) {
 	for range c.In.Length(2) {
 		step, count := c.In.UintBelow(MaxDistance), c.In.Uint()
 		d := last + step
-		c.Check(d <= c.most && step != 0 && count != 0, "a distance out of order or out of range, or a count of zero")
+		c.Check(d <= c.most && step != 0 && count != 0, "a stack distance is out of order or out of range, or its count is zero")
 		c.Check(h.bytes <= *c.room, "the distances are so far apart that their histogram needs gigabytes; analyze fewer line sizes or threads together")
 		if c.Failed() {
 			return
@@ -175,7 +175,7 @@ func (l *Locality) codeWindows(c *coder) {
 	w := &l.Windows
 	c.U64s(&w.References, &w.First)
 	codec.Bounded(c.Coder, &w.Rows, MaxWindows, func(r *WindowRow) { c.Masked(r[:]) })
-	if c.More() { // the working sets were counted
+	if c.More() { // working sets were counted
 		w.Distinct = make([]uint64, len(w.Rows))
 	}
 	c.Array(w.Distinct)
@@ -186,7 +186,7 @@ func (l *Locality) codeSets(c *coder) {
 	l.Sets.code(c)
 	if l.Sets.Omitted != 0 || c.More() {
 		codec.Below(c.Coder, &l.Sets.Omitted, 1<<SetCounts)
-		c.Check(l.Sets.Omitted != 0 && (c.version == 0 || c.version == Version), "a set table lists omitted numbers of sets, but the list is empty or the version is too old")
+		c.Check(l.Sets.Omitted != 0 && (c.version == 0 || c.version == Version), "a set table has a list of omitted numbers of sets, but the list is empty, or the profile's version has no such list")
 	}
 }
 

@@ -9,13 +9,13 @@ import (
 // (MODELS §7). Package analysis/communication computes it.
 //
 // The source of a reference to a granule is the thread that last wrote the granule, if it is a
-// different thread. Every reference with a source is an event (Kulkarni §3), including stores. A
-// transfer is a thread's first load of a value that another thread wrote. Transfers are the minimum
-// data that must be moved.
+// different thread. Every reference with a source is an event (Kulkarni §3), even if it is a store.
+// A transfer is a thread's first load of a value that another thread wrote. The transfers are the
+// minimum of data that must be moved.
 type Communication struct {
 	Granules []Granule // communication at each granularity, in ascending order: 8-byte words, lines, pages
 
-	// Beyond is the number of threads that are counted as part of the last thread; see
+	// Beyond is the number of threads whose counts are included in the last thread's counts; see
 	// [MaxThreads].
 	Beyond uint32
 
@@ -41,21 +41,21 @@ type Absence uint8
 // The values of Absence.
 const (
 	AbsenceUnknown Absence = iota // the profile is from an earlier version
-	NotAnalysed                   // communication was not analysed
+	NotAnalysed                   // the user did not request this analysis
 	BeyondMemory                  // the lines did not fit in memory
-	// one thread made all accesses to the sampled lines, or lines do not stay in the sample
+	// only one thread accessed the sampled lines, or the sample consists of single accesses
 	NotInSample
-	UnlistedThreads // only in older profiles: the result can be extended, but the number of threads is unknown
+	UnlistedThreads // only in older profiles: mergeable, with an unknown number of threads
 	LateThread      // the number of threads is unknown, and the second thread appeared too late
 	numAbsences
 )
 
-// SecondThreadBy is a reference number. If the trace does not contain the number of threads, a
-// second thread must appear by this reference. Otherwise, the result is [LateThread].
+// SecondThreadBy is the number of the reference by which a second thread must appear if the trace
+// does not list its threads. Otherwise, the result is [LateThread].
 const SecondThreadBy = 1 << 16
 
-// CommunicationOff contains half the width of the 95 % confidence interval of each count of a
-// [Communication], at the corresponding position.
+// CommunicationOff contains the half-widths of the 95 % confidence intervals of the counts of a
+// [Communication], in the same order.
 type CommunicationOff struct {
 	Granules []GranuleOff
 	Pairs    []FlowOff
@@ -74,7 +74,7 @@ type GranuleOff struct {
 // FlowOff contains the half-widths for a [Flow] or a [SitePair].
 type FlowOff struct{ Events, Transfers uint64 }
 
-// MaxThreads is the maximum number of distinguished threads.
+// MaxThreads is the maximum number of threads with separate counts.
 const MaxThreads = 64
 
 // WordBytes and PageBytes are the sizes of the smallest and the largest granules.
@@ -90,7 +90,7 @@ type Granule struct {
 	Classes [NumSharingClasses]ClassCount
 }
 
-// Flow counts values that one thread wrote and another used.
+// Flow counts the values that one thread wrote and another thread used.
 type Flow struct {
 	From, To  uint32 // threads
 	Events    uint64
@@ -105,8 +105,8 @@ type SharingClass uint8
 const (
 	PrivateData      SharingClass = iota // used by only one thread
 	ReadShared                           // used by several threads, but no value passes between them
-	ProducerConsumer                     // values written by one thread are used by others
-	Migratory                            // values written by several threads are used by others
+	ProducerConsumer                     // one thread writes values that other threads use
+	Migratory                            // several threads write values that other threads use
 	// more than half of the granule's events are false; only for lines and pages
 	FalselyShared
 	NumSharingClasses
@@ -136,14 +136,15 @@ func ComparePairs(x, y *SitePair) int {
 // FlowWindow contains the communication in one window.
 type FlowWindow struct{ Flows []Flow }
 
-// MaxFlowWindows is the maximum number of windows. Their size doubles as the trace grows.
+// MaxFlowWindows is the maximum number of windows. The size of the windows doubles as the trace
+// grows.
 const MaxFlowWindows = 64
 
 // Ownership reports which thread owns each part of a data structure. If the structure has
 // several blocks, parts at the same offset in different blocks are counted together.
 type Ownership struct {
 	Object    uint32 // index into Sites.Data, or NoSite for addresses without a name
-	PartBytes uint64 // a power of two
+	PartBytes uint64 // size of a part, a power of two
 	First     uint64 // number of the first part that was touched
 	Parts     []OwnedPart
 }
@@ -153,7 +154,7 @@ const MaxParts = 512
 
 // OwnedPart is one part of a data structure. If References is 0, no thread touched the part.
 type OwnedPart struct {
-	FirstTouch uint32 // the thread that touched the part first
+	FirstTouch uint32 // the thread that first touched the part
 	// the thread that touches the part most often, or the first of several such threads
 	Most       uint32
 	Readers    uint32 // number of threads that load from the part
@@ -169,32 +170,32 @@ type OwnedPart struct {
 type FalseSharing struct {
 	Object  uint32    // index in Sites.Data, or NoSite
 	Offset  uint64    // offset of the set's first line from the start of its block
-	Sites   [2]uint32 // indices into Sites.Code, or NoSite: the store, and the reference of another thread that it disturbs most
-	Threads [2]uint32 // the threads that refer to the lines most often
+	Sites   [2]uint32 // indices into Sites.Code, or NoSite: a store, and the reference of another thread whose line it invalidates most often
+	Threads [2]uint32 // the threads that access the lines most often
 	Lines   uint64
 	Events  uint64 // number of false events of these lines
-	// Misses is the number of events whose line another thread's store had invalidated. They miss
-	// in private caches of any size.
+	// Misses is the number of events whose line another thread's store had invalidated. These
+	// events miss in private caches of any size.
 	Misses uint64
 	// Apart is the minimum distance in bytes between words of different threads.
 	Apart uint32
 }
 
-// MaxFalseSharing is the maximum number of sets in a profile. The last set may be the sum of all
-// further sets, with NoSite for all indices.
+// MaxFalseSharing is the maximum number of sets in a profile. If there are more sets, the last set
+// is the sum of all remaining sets, with NoSite for all indices.
 const MaxFalseSharing = 256
 
 // LineSharing is a data structure with cache lines whose words belong to different threads. A word
-// belongs to a thread that stores to it repeatedly, while other threads hardly ever do. Such lines
-// move between cores whenever these threads run at the same time, in this run or in another run.
+// belongs to a thread if almost all stores to the word are by this thread. Such lines move between
+// cores whenever these threads run at the same time, in this run or in another run.
 type LineSharing struct {
 	Object uint32 // index in Sites.Data, or NoSite
 	Offset uint64 // offset of the first of these lines in its block
 	Lines  uint64 // number of lines with words of several threads
 	Owners uint32 // number of threads that own words of these lines
 	Moves  uint64 // maximum number of moves of the lines if the threads run at the same time
-	// number of times in this run that a line moved back to a thread for a word that the other
-	// thread had not written
+	// number of times in this run that a line moved back to a thread that accessed a word which the
+	// other thread had not written
 	PingPongs uint64
 	Apart     uint32    // the minimum distance in bytes between words of different threads
 	Sites     [2]uint32 // indices into Sites.Code, or NoSite: stores by the two threads that use a line most
@@ -216,7 +217,7 @@ const MaxLineSharing = 256
 
 // SourceDistances counts the events of lines between two threads, by the depth of the line in the
 // source's coherent stack at the time of the event (Kulkarni §4.3). With private caches of C lines,
-// events at depths below C are cache-to-cache transfers.
+// events at depths less than C are cache-to-cache transfers.
 type SourceDistances struct {
 	From, To  uint32
 	Distances Histogram

@@ -61,7 +61,7 @@ func (c *Communication) codeLineSharing(w *coder) {
 
 func (n *ClassCount) code(c *coder) { c.U64s(&n.Granules, &n.References, &n.Events) }
 
-// indices encodes or decodes indices: the index + 1, or 0 for NoSite.
+// indices encodes or decodes each index as index + 1, or as 0 for NoSite.
 func (c *coder) indices(list ...*uint32) {
 	for _, i := range list {
 		c.Index(i)
@@ -100,7 +100,7 @@ func (p *Profile) checkLineSharing(c *Communication) error {
 		l := &c.LineSharing[i]
 		if i > 0 && CompareLineSharing(c.LineSharing[i-1], *l) >= 0 || l.Lines == 0 || l.Owners < 2 || l.Moves == 0 || l.Apart < WordBytes || l.Apart >= MaxLineBytes ||
 			!p.isObject(l.Object) || !p.isSite(l.Sites[0]) || !p.isSite(l.Sites[1]) || l.Threads[0] == l.Threads[1] || !p.hasThread(l.Threads[0]) || !p.hasThread(l.Threads[1]) {
-			return &CheckError{"the shared lines are out of order or unknown"}
+			return &CheckError{"the shared lines are out of order, or refer to unknown data, sites or threads"}
 		}
 	}
 	return nil
@@ -112,9 +112,9 @@ func (p *Profile) checkCommunication() error {
 	if c == nil {
 		return nil
 	}
-	estimated := p.Sampled.Chosen() // estimates are based on a sample of lines, so pages are not counted
+	estimated := p.Sampled.Chosen() // a sample of lines cannot count pages
 	if len(c.Granules) == 0 || c.Granules[0].Bytes != WordBytes || !estimated && (len(c.Granules) < 2 || c.Granules[len(c.Granules)-1].Bytes != PageBytes) {
-		return &CheckError{"the communication is not at the granularities of words, lines and pages"}
+		return &CheckError{"the granularities of the communication are not words, lines and pages"}
 	}
 	for i := range c.Granules {
 		g := &c.Granules[i]
@@ -133,8 +133,8 @@ func (p *Profile) checkCommunication() error {
 	return nil
 }
 
-// slack returns the maximum difference between sums of the given number of counts, which differ
-// because each estimate is rounded.
+// slack returns the maximum difference between two sums of the given number of estimates. The sums
+// differ because each estimate is rounded.
 func (p *Profile) slack(counts int) uint64 {
 	if !p.Sampled.Chosen() {
 		return 0
@@ -217,7 +217,7 @@ func (p *Profile) checkPairs(c *Communication) error {
 		s := &c.Pairs[i]
 		if i > 0 && ComparePairs(&c.Pairs[i-1], s) >= 0 || s.Events == 0 || s.Transfers > s.Events ||
 			!p.isSite(s.Producer) || !p.isSite(s.Consumer) || !p.isObject(s.Object) || s.From == s.To || !p.hasThread(s.From) || !p.hasThread(s.To) {
-			return &CheckError{"the pairs of sites are out of order or unknown"}
+			return &CheckError{"the pairs of sites are out of order, or refer to unknown sites"}
 		}
 		sum.add(s.Events, s.Transfers)
 	}
@@ -261,7 +261,7 @@ func (p *Profile) checkOwners(c *Communication) error {
 		}
 		for k := range o.Parts {
 			if references.add(o.Parts[k].References); !p.isPart(&o.Parts[k]) {
-				return &CheckError{"the owners of data are unknown threads, or own more data than exists"}
+				return &CheckError{"the owner of a part of data is an unknown thread, or has more references than the part"}
 			}
 		}
 	}
@@ -289,12 +289,12 @@ func (p *Profile) checkFalse(c *Communication) error {
 		sum := i == MaxFalseSharing-1 && f.Object == NoSite && f.Sites == [2]uint32{NoSite, NoSite}
 		if !sum && i > 0 && c.False[i-1].Misses < f.Misses || f.Lines == 0 || f.Misses < f.Lines || f.Events < f.Misses || f.Apart < WordBytes || f.Apart >= MaxLineBytes ||
 			!p.isObject(f.Object) || !p.isSite(f.Sites[0]) || !p.isSite(f.Sites[1]) || !sum && !(p.hasThread(f.Threads[0]) && p.hasThread(f.Threads[1])) {
-			return &CheckError{"the falsely shared lines are out of order or unknown"}
+			return &CheckError{"the falsely shared lines are out of order, or refer to unknown data, sites or threads"}
 		}
 		lines.add(f.Lines)
 	}
 	if len(c.False) > 0 && (len(c.Granules) < 2 || lines.over || lines.n > c.Granules[1].Classes[FalselyShared].Granules+p.slack(len(c.False))) {
-		return &CheckError{"there are more falsely shared lines than lines in their class"}
+		return &CheckError{"the list of falsely shared lines has more lines than the class of falsely shared lines"}
 	}
 	return nil
 }
@@ -308,7 +308,7 @@ func (p *Profile) checkSources(c *Communication) error {
 		}
 		for d, n := range s.Transfers.All() {
 			if s.Distances.Count(d) < n {
-				return &CheckError{"a distance of a source has more transfers than events"}
+				return &CheckError{"a distance from a source has more transfers than events"}
 			}
 		}
 	}

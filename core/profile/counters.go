@@ -21,7 +21,7 @@ import (
 type Counters struct {
 	Blocks  bool // whether the trace contains block entries
 	Ops     bool // whether the instructions of the blocks are known
-	Touched bool // whether UniqueBytes and Usage were counted, here and in Functions
+	Touched bool // whether UniqueBytes and Usage were counted, also in Functions
 
 	Functions []FunctionCounters // ascending by number
 	Code      []BlockCounters    // basic blocks that were entered, ascending by number
@@ -144,13 +144,14 @@ func (c *Counts) Bytes() uint64 { return c[BytesLoaded] + c[BytesStored] }
 // move reads one range and writes another.
 func (c *Counts) Moves() (calls, bytes uint64) { return c[RangesRead], c[RangeBytesRead] }
 
-// Sets returns the number of calls of memset, and the bytes that they set. The set ranges are the
-// written ranges that no move writes.
+// Sets returns the number of calls of memset, and the bytes that they set. A range that no move
+// writes is written by memset.
 func (c *Counts) Sets() (calls, bytes uint64) {
 	return c[RangesWritten] - min(c[RangesRead], c[RangesWritten]), c[RangeBytesWritten] - min(c[RangeBytesRead], c[RangeBytesWritten])
 }
 
-// Operations returns the number of floating-point and integer operations. Each vector lane counts.
+// Operations returns the number of floating-point and integer operations. Each vector lane counts
+// as one operation.
 func (c *Counts) Operations() uint64 { return c[Flops] + c[FloatOther] + c[IntegerOps] }
 
 // AllOperations returns the number of operations, loads, stores, branches, calls and returns.
@@ -192,9 +193,9 @@ func (c *Counters) FunctionAt(number uint32) int {
 	return i
 }
 
-// AddCounters adds the counters of two parts of a trace. Either may be nil. Unique bytes and Usage
-// cannot be added, and are missing in the sum. AddCounters fails if the parts come from different
-// programs.
+// AddCounters adds the counters of two parts of a trace. Each may be nil. The sum has no unique
+// bytes and no Usage, because these counts cannot be added. AddCounters fails if the parts come
+// from different programs.
 func AddCounters(a, b *Counters) (*Counters, error) {
 	if a == nil && b == nil {
 		return nil, nil
@@ -261,10 +262,10 @@ func Union[T any](a, b []T, compare func(x, y *T) int, add func(x, y *T)) []T {
 	return append(append(sum, a...), b...)
 }
 
-// Meaning describes a number in a table to programs and to people.
+// Meaning contains the names and the definition of a number in a table.
 type Meaning struct {
 	Key   string // name for programs, such as "bytes_loaded"
-	Label string // name for people, such as "bytes loaded"
+	Label string // name for readers, such as "bytes loaded"
 	Text  string // the definition, as a sentence
 }
 
@@ -293,15 +294,15 @@ var meanings = [NumCounters]Meaning{
 // Meaning returns the description of a counter.
 func (c Counter) Meaning() Meaning { return meanings[c] }
 
-// Derived contains a ratio of counts.
+// Derived is a ratio of counts.
 type Derived struct {
 	Meaning
 	Value float64
 	Share bool // Value is a share from 0 to 1, shown as a percentage
 }
 
-// Derive returns the ratios of counts with denominators other than 0. uniqueBytes is 0 if unique
-// bytes were not counted.
+// Derive returns the ratios of counts, except for ratios with a denominator of 0. uniqueBytes is 0
+// if unique bytes were not counted.
 func (c *Counts) Derive(uniqueBytes uint64) (list []Derived) {
 	add := func(key, label, text string, numerator, denominator uint64, scale float64) {
 		if denominator != 0 {
@@ -329,8 +330,8 @@ func (c *Counts) Derive(uniqueBytes uint64) (list []Derived) {
 }
 
 // MedianReuse returns the median stack distance for a line size, in lines, and the median absolute
-// deviation from it. The distance of first accesses is infinite. ok is false if the median is
-// infinite.
+// deviation from this median. First accesses have an infinite distance. ok is false if the median
+// is infinite.
 func (l *Locality) MedianReuse() (median, deviation uint64, ok bool) {
 	h, cold := l.Histogram(^trace.Kinds(0))
 	c := NewCurve(h, cold)
@@ -395,7 +396,7 @@ func (c *Counters) check() error {
 	case !c.Blocks && len(c.Code) > 0 || !c.Ops && len(c.Tallied(Opcodes)) > 0:
 		return &CheckError{"the counters refer to code that the trace does not contain"}
 	case !c.sumsFit():
-		return &CheckError{"the counters add up to more than can be counted"}
+		return &CheckError{"the sum of the counters exceeds 64 bits"}
 	}
 	return c.checkTouched()
 }

@@ -5,8 +5,8 @@ import (
 	"sort"
 )
 
-// Curve is a miss-ratio curve. From a histogram of stack distances, it computes the hits and misses
-// of a fully associative LRU cache of any capacity (MODELS §1): m(C) = (F(∞) + Σ_{Δ≥C} F(Δ)) / A.
+// Curve is a miss-ratio curve. It computes the hits and misses of a fully associative LRU cache of
+// any capacity from a histogram of stack distances (MODELS §1): m(C) = (F(∞) + Σ_{Δ≥C} F(Δ)) / A.
 //
 // A curve refers to its histogram, which must not change. It needs 24 bytes for each block of the
 // histogram; a block covers up to 256 distances.
@@ -19,11 +19,11 @@ type Curve struct {
 	length int
 }
 
-// curveBlock contains the sums over all blocks before a block of a histogram.
+// curveBlock describes a block of a histogram, and contains the sums over all earlier blocks.
 type curveBlock struct {
-	first uint64 // the smallest distance that the block counts
-	index int    // number of distances in the blocks before it
-	hits  uint64 // number of accesses with distances in the blocks before it
+	first uint64 // the smallest distance in the block
+	index int    // number of distinct distances in the earlier blocks
+	hits  uint64 // number of accesses with distances in the earlier blocks
 }
 
 // NewCurve returns the curve of a histogram and its cold accesses.
@@ -101,8 +101,8 @@ func (c *Curve) Hits(capacityLines uint64) uint64 {
 // Misses returns the number of accesses that miss in a cache of capacityLines lines.
 func (c *Curve) Misses(capacityLines uint64) uint64 { return c.Accesses - c.Hits(capacityLines) }
 
-// CapacityFor returns the smallest capacity with at most this number of misses. ok is false if
-// there is none.
+// CapacityFor returns the smallest capacity with at most the given number of misses. ok is false if
+// no capacity is large enough.
 func (c *Curve) CapacityFor(misses uint64) (capacityLines uint64, ok bool) {
 	if misses < c.Cold {
 		return 0, false
@@ -114,8 +114,8 @@ func (c *Curve) CapacityFor(misses uint64) (capacityLines uint64, ok bool) {
 	return d + 1, true
 }
 
-// leastWith returns the smallest distance d for which enough is true for the number of accesses up
-// to d. enough must be monotonic. ok is false if there is no such distance.
+// leastWith returns the smallest distance d for which enough(the number of accesses with a distance
+// of at most d) is true. enough must be monotonic. ok is false if there is no such distance.
 func (c *Curve) leastWith(enough func(upto uint64) bool) (d uint64, ok bool) {
 	// Find the last block before which there are not enough accesses.
 	b := max(sort.Search(len(c.blocks), func(b int) bool { return enough(c.blocks[b].hits) })-1, 0)
@@ -138,8 +138,8 @@ func (c *Curve) MissRatio(capacityLines uint64) float64 {
 	return float64(c.Misses(capacityLines)) / float64(c.Accesses)
 }
 
-// Points yields each capacity at which the number of misses changes, and the new number. The first
-// capacity is one line.
+// Points yields each capacity at which the number of misses changes, and the number of misses at
+// this capacity. The first capacity is one line.
 func (c *Curve) Points(yield func(capacityLines, misses uint64) bool) {
 	if c.length == 0 || c.Hits(1) == 0 {
 		if !yield(1, c.Misses(1)) {

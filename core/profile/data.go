@@ -21,19 +21,19 @@ type Data struct {
 // DataUse describes the use of one data structure.
 type DataUse struct {
 	Object   uint32       // index in Sites.Data
-	Lives    BlockLives   // all zero except for heap blocks
+	Lives    BlockLives   // zero unless the data structure consists of heap blocks
 	Elements []ElementUse // ascending by structure
-	Map      AddressMap   // has no rows if the run has too many data structures: see MostMaps
+	Map      AddressMap   // without rows if the run has too many data structures: see MostMaps
 }
 
 // BlockLives describes the memory blocks that one site allocated. A block's lifetime is the number
-// of references of the run from the allocation to the release of the block.
+// of references of the run between the allocation and the release of the block.
 type BlockLives struct {
 	Freed     uint64     // number of blocks that were released
 	Kept      uint64     // number of blocks that were never released
 	KeptBytes uint64     // number of bytes of the blocks that were never released
 	PeakBytes uint64     // largest number of bytes allocated at the same time
-	Lifetimes []BinCount // released blocks by lifetime, in the bins of [SiteBin]
+	Lifetimes []BinCount // number of released blocks by lifetime, in the bins of [SiteBin]
 	Longest   uint64     // longest lifetime of a released block
 
 	UnreadBlocks uint64 // number of blocks that were never read
@@ -42,7 +42,7 @@ type BlockLives struct {
 	Unwritten    uint64 // number of bytes of all blocks that were never written
 }
 
-// Median returns the median lifetime of the released blocks, rounded down to the beginning of its
+// Median returns the median lifetime of the released blocks, rounded down to the lower bound of its
 // bin.
 func (l *BlockLives) Median() uint64 {
 	n := uint64(0)
@@ -63,12 +63,13 @@ func (l *BlockLives) Median() uint64 {
 type ElementUse struct {
 	Structure uint32   // index in Data.Structures
 	Visits    uint64   // number of visits to elements
-	Starts    []uint64 // visits by the offset of the element's beginning in its line, divided by StartBytes
+	Starts    []uint64 // visits by the offset of the element's first byte in its cache line, divided by StartBytes
 	// Members counts the accesses of each member. The last element counts references to padding or
 	// to several elements.
 	Members []MemberUse
-	// Together counts the visits that access both members of a pair, for the first [MostPaired]
-	// members: the pairs (0, 1), (0, 2), (1, 2), (0, 3), and so on; see [ElementUse.Both].
+	// Together counts, for each pair of the first [MostPaired] members, the visits that access both
+	// members. The pairs are in the order (0, 1), (0, 2), (1, 2), (0, 3), and so on; see
+	// [ElementUse.Both].
 	Together []uint64
 }
 
@@ -79,10 +80,10 @@ const (
 	MostStructureBytes = 1 << 16 // maximum size of a structure whose members are counted
 )
 
-// MemberUse counts the accesses to one member of all elements.
+// MemberUse counts the accesses to one member, over all elements.
 type MemberUse struct {
-	// references; a modify counts as both a load and a store, and a reference to several members
-	// counts for each member
+	// number of references; a modify counts as both a load and a store, and a reference to several
+	// members counts for each member
 	Loads, Stores uint64
 	Visits        uint64 // visits that access the member
 	Reuse         Reuse  // line accesses that begin in the member, by stack distance; only Cold and Bins are set
@@ -94,8 +95,8 @@ func (m *MemberUse) References() uint64 { return m.Loads + m.Stores }
 // Pairs returns the number of pairs of n members.
 func Pairs(n int) int { return n * (n - 1) / 2 }
 
-// Both returns the number of visits that access both of two different members, or 0 if pairs of
-// these members are not counted.
+// Both returns the number of visits that access two different members, or 0 if visits to this pair
+// are not counted.
 func (e *ElementUse) Both(i, j int) uint64 {
 	if i > j {
 		i, j = j, i
@@ -113,8 +114,8 @@ type AddressMap struct {
 	Cells    []MapCell
 }
 
-// MapCell is a cell of a map with accesses. Cells are in ascending order of columns, and then of
-// rows.
+// MapCell is a cell of a map that contains accesses. Cells are in ascending order of columns, and
+// then of rows.
 type MapCell struct {
 	Column, Row uint8
 	// Counts contains the line accesses by the logarithm of their stack distance: see [MapClass].
@@ -131,12 +132,12 @@ const (
 // MapClasses is the number of classes of distances in maps. The last class contains cold accesses.
 const MapClasses = 22
 
-// mapFrom is the binary logarithm of the first boundary between classes of distances.
+// mapFrom is the binary logarithm of the upper limit of class 0.
 const mapFrom = 4
 
 // MapClass returns the class of a stack distance in maps. Class 0 contains the distances below 16,
-// and each further class the distances below the next power of two. The last class before the cold
-// accesses also contains all longer distances.
+// and each further class contains the distances up to the next power of two. The last class before
+// the cold accesses also contains all longer distances.
 func MapClass(distance uint32) int { return min(bits.Len32(distance>>mapFrom), MapClasses-2) }
 
 // MapClassFrom returns the smallest distance in a class. For the class of cold accesses, it is
@@ -209,7 +210,7 @@ func (l *BlockLives) code(c *coder) {
 }
 
 func (d *Data) codeElements(c *coder, e *ElementUse) {
-	if c.Check(uint64(e.Structure) < uint64(len(d.Structures)), "elements of an unknown structure"); c.Failed() {
+	if c.Check(uint64(e.Structure) < uint64(len(d.Structures)), "elements belong to an unknown structure"); c.Failed() {
 		return
 	}
 	c.U64(&e.Visits)
@@ -241,7 +242,7 @@ func (p *Profile) checkData() error {
 		return nil
 	}
 	if p.Sites == nil || d.LineBytes != p.Sites.LineBytes || bits.OnesCount64(d.ColumnReferences) != 1 {
-		return &CheckError{"the section on the use of data structures has no structures, no columns or a different line size"}
+		return &CheckError{"the section on data structures has a different line size from the sites, no sites, or an invalid column size"}
 	}
 	for i := range d.Structures {
 		if s := &d.Structures[i]; s.Bytes > MostStructureBytes || !validMembers(s) {
@@ -251,15 +252,15 @@ func (p *Profile) checkData() error {
 	for i := range d.Uses {
 		u := &d.Uses[i]
 		if int64(u.Object) >= int64(len(p.Sites.Data)) || i > 0 && d.Uses[i-1].Object >= u.Object {
-			return &CheckError{"the use of data structures refers to unknown data structures"}
+			return &CheckError{"the data structures are out of order or unknown"}
 		}
 		if !u.Lives.fits(&p.Sites.Data[u.Object]) || !u.Map.fits() {
-			return &CheckError{"the lifetimes of memory blocks, or a map, contradict the number of blocks or accesses"}
+			return &CheckError{"the lifetimes of memory blocks do not match the number of blocks, or an access map is invalid"}
 		}
 		for k := range u.Elements {
 			e := &u.Elements[k]
 			if len(e.Starts) != int(d.LineBytes/StartBytes) || sum(e.Starts) != e.Visits || k > 0 && u.Elements[k-1].Structure >= e.Structure || !e.fits() {
-				return &CheckError{"the visits to a structure's members are impossible"}
+				return &CheckError{"the visits to the elements of a structure are inconsistent or out of order"}
 			}
 		}
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/stackglass/stackglass/core/codec"
 )
 
-// FormatError reports why data are not a valid profile.
+// FormatError reports why data is not a valid profile.
 type FormatError codec.Error
 
 func (e *FormatError) Error() string {
@@ -38,7 +38,7 @@ func Decode(data []byte) (*Profile, error) {
 	return p, nil
 }
 
-// EncodedDigest returns the digest at the end of an encoded profile. It neither decodes nor checks
+// EncodedDigest returns the digest at the end of an encoded profile, without decoding or checking
 // the rest. ok is false if there is no digest.
 func EncodedDigest(data []byte) (digest [32]byte, ok bool) {
 	const end = len(endTag) + 1 + len(digest) + 4 // tag, length, payload, check
@@ -50,9 +50,9 @@ func EncodedDigest(data []byte) (digest [32]byte, ok bool) {
 	return digest, true
 }
 
-// All histograms of a profile together may take histogramBytes + histogramRatio × the length of the
-// file. Without this limit, a short file could need gigabytes, because three bytes can describe a
-// long distance with counters of thousands of bytes.
+// All histograms of a profile together may need at most histogramBytes + histogramRatio × the
+// length of the file. Without this limit, decoding a short file could need gigabytes, because three
+// bytes of the file can describe a long distance whose counters need thousands of bytes.
 const (
 	histogramBytes = 1 << 29
 	histogramRatio = 64
@@ -79,7 +79,7 @@ func decodeSections(data []byte, r *codec.Decoder) (*Profile, error) {
 		return nil, &VersionError{version}
 	}
 	if version == 0 {
-		r.Fail("version 0, want 1 to " + strconv.Itoa(Version))
+		r.Fail("the profile has version 0, want a version from 1 to " + strconv.Itoa(Version))
 	}
 	p := new(Profile)
 	room := uint64(histogramBytes + histogramRatio*len(data))
@@ -98,12 +98,12 @@ func decodeSections(data []byte, r *codec.Decoder) (*Profile, error) {
 			optional = true
 			p.decodeOptional(tag, &c)
 		case optional:
-			payload.Fail("a mandatory section after an optional one")
+			payload.Fail("a mandatory section follows an optional section")
 		default:
 			end = r.Offset()
 			next = p.decodeSection(tag, &c, next)
 		}
-		c.Check(!c.More(), "section "+strconv.Quote(tag)+" is longer than its content")
+		c.Check(!c.More(), "section "+strconv.Quote(tag)+" has bytes after its content")
 		r.Join(payload)
 	}
 	return nil, nil
@@ -154,7 +154,7 @@ func finish(r, payload *codec.Decoder, next int, digest [32]byte) {
 }
 
 // decodeSection reads a section that the digest covers. next is the smallest index in forms that
-// the section may have. The result is the smallest index of the next section.
+// this section may have. The result is the smallest index that the next section may have.
 func (p *Profile) decodeSection(tag string, c *coder, next int) int {
 	place := slices.IndexFunc(forms, func(f form) bool { return slices.Contains(f.tags, tag) })
 	switch {

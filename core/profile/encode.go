@@ -34,9 +34,9 @@ func (p *Profile) Encode() []byte {
 	return b.Bytes()
 }
 
-// EncodeTo writes the profile in binary format. It keeps at most one section in memory, and only a
-// piece of the histograms of locality, which may be larger than all other sections together. The
-// error is an error of the writer.
+// EncodeTo writes the profile in binary format. It keeps at most one section in memory. The
+// histograms of locality, which may be larger than all other sections together, are written in
+// pieces. The error is an error of the writer.
 func (p *Profile) EncodeTo(to io.Writer) error {
 	w := newWriter(to)
 	w.send(binary.AppendUvarint([]byte(magic), p.version()))
@@ -119,7 +119,7 @@ type writer struct {
 		Sum(b []byte) []byte
 	}
 	payload []byte
-	err     error // the first error that to returned
+	err     error // the first error of the underlying writer
 }
 
 func newWriter(to io.Writer) *writer { return &writer{to: to, digest: newHash()} }
@@ -131,7 +131,7 @@ func (w *writer) section(tag string, code func(*coder)) {
 	w.put(tag, w.payload)
 }
 
-// put writes a section without copying its payload.
+// put writes a section, without copying the payload.
 func (w *writer) put(tag string, payload []byte) {
 	check := w.head(tag, len(payload))
 	w.body(tag, payload, &check)
@@ -141,7 +141,8 @@ func (w *writer) put(tag string, payload []byte) {
 // pieceBytes is the approximate length of the pieces of a section.
 const pieceBytes = 1 << 16
 
-// inPieces encodes a section twice: first to find its length, and then to write it in pieces.
+// inPieces encodes a section twice: first to determine its length, and then to write the section in
+// pieces.
 func (w *writer) inPieces(tag string, code func(*coder)) {
 	length := 0
 	count := coder{Coder: codec.Writer(w.payload[:0]), full: func(b []byte) { length += len(b) }}
@@ -161,7 +162,7 @@ func (w *writer) head(tag string, length int) (check uint32) {
 	return check
 }
 
-// body writes a part of a section's payload, and updates check.
+// body writes a part of a section's payload, and updates the checksum.
 func (w *writer) body(tag string, part []byte, check *uint32) {
 	*check = crc32.Update(*check, castagnoli, part)
 	if tag != endTag && tag[0] < 'a' {

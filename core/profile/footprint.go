@@ -9,9 +9,9 @@ import (
 // Footprint contains the data for the mean number of distinct lines in a window of any length
 // (MODELS §2.1). Lengths are numbers of line accesses.
 //
-// A line is absent from a window between two accesses to the line, before the first access, or
-// after the last access. The mean therefore depends only on the lengths of these absences (Xiang et
-// al., PACT 2011).
+// A window does not contain a line if the whole window lies between two successive accesses to the
+// line, before the first access, or after the last access. The mean therefore depends only on the
+// lengths of these intervals, which are called absences (Xiang et al., PACT 2011).
 type Footprint struct {
 	LineBytes uint32
 	Accesses  uint64 // number of line accesses of the run
@@ -37,7 +37,7 @@ func FootprintWindow(i int) uint64 {
 	return (2 + uint64(i-1)%2) << ((i - 1) / 2)
 }
 
-// Absent adds count absences of the given length, or removes absences if count is negative.
+// Absent adds count absences of the given length. If count is negative, it removes absences.
 func (f *Footprint) Absent(length uint64, count int64) {
 	if length == 0 {
 		return
@@ -57,9 +57,9 @@ func (f *Footprint) Absent(length uint64, count int64) {
 }
 
 // Average returns the mean number of distinct lines in a window of FootprintWindow(i) accesses, and
-// the mean number of lines that one more access adds. The growth predicts the miss ratio of a fully
-// associative LRU cache whose capacity is that mean number of lines (Xiang et al., ASPLOS 2013).
-// The window must be shorter than the run.
+// its growth: the mean number of lines that the next access adds. The growth predicts the miss
+// ratio of a fully associative LRU cache whose capacity equals the mean number of lines (Xiang et
+// al., ASPLOS 2013). The window must be shorter than the run.
 func (f *Footprint) Average(i int) (lines, growth float64) {
 	w := FootprintWindow(i)
 	var longer Absences
@@ -95,7 +95,7 @@ func (f *Footprint) Check() error {
 	}
 	// At every access, all lines except one are absent.
 	if !ok || sum != f.Accesses*(f.Lines-1) && f.Accesses > 0 {
-		return &CheckError{"the footprint has counts that are impossible in a run"}
+		return &CheckError{"the counts of the footprint are not consistent"}
 	}
 	return nil
 }

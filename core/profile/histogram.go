@@ -15,21 +15,21 @@ const (
 	MaxDistance = blockLen*pageLen*maxPages - 2
 )
 
-// Histogram counts the occurrences of each distance exactly, even if distances are long
-// (MODELS §2). The zero value is an empty histogram, ready for use.
+// Histogram counts the occurrences of each stack distance exactly, even of long distances (MODELS
+// §2). The zero value is an empty histogram, ready for use.
 //
 // Counters are stored in blocks, which are allocated on demand. A block counts 256 consecutive
 // distances. Its counters have 8 bits until one of them overflows, and then 32 bits. A histogram
-// therefore takes little more than one byte per distinct line if a trace's distances are widely
-// spread, and far less if there are few distances. A map counts how often each 32-bit counter has
-// wrapped.
+// therefore needs little more than one byte per distinct line if a trace's distances are widely
+// spread, and much less if there are few different distances. A map counts how often each 32-bit
+// counter has wrapped around.
 type Histogram struct {
 	pages []*[pageLen]block
-	wraps map[uint64]uint64 // distance → number of times that its counter wrapped
+	wraps map[uint64]uint64 // distance → number of times that its counter wrapped around
 	bytes uint64            // total size of pages and blocks
 }
 
-// block contains counters of one width, or no counters if the block is empty.
+// block contains counters of 8 bits, counters of 32 bits, or no counters if the block is empty.
 type block struct {
 	narrow *[blockLen]uint8
 	wide   *[blockLen]uint32
@@ -177,8 +177,8 @@ func (h *Histogram) Total() uint64 {
 }
 
 // Rounded returns a histogram in which every distance is rounded down to the given number of
-// significant binary digits. If d has at most that many significant digits, the number of
-// occurrences below d stays the same.
+// significant binary digits. Rounding does not change the number of occurrences below any d with at
+// most this number of significant digits.
 func (h *Histogram) Rounded(digits int) *Histogram {
 	to := new(Histogram)
 	for d, count := range h.All() {
@@ -202,14 +202,14 @@ const (
 	MaxWays = 32
 )
 
-// SetTable counts accesses by the depth at which they found their line in its set, for each number
-// of sets 2^a (MODELS §4). Depths[a][d] is the number of accesses for which d distinct lines of the
-// same set were accessed since the last access to the line. In an LRU cache of 2^a sets and w ways,
-// exactly the accesses with d < w hit. Row 0 (one set) equals the beginning of the histogram.
+// SetTable counts accesses by their stack distance within the set, for each number of sets 2^a
+// (MODELS §4). Depths[a][d] is the number of accesses for which d distinct lines of the same set
+// were accessed since the last access to the line. In an LRU cache of 2^a sets and w ways, exactly
+// the accesses with d < w hit. Row 0 (one set) equals the beginning of the histogram.
 type SetTable struct {
 	Depths [SetCounts][MaxWays]uint64
-	// Omitted has bit a set if 2^a sets were not counted. Row a is then zero. Row 0 (one set) is
-	// always counted.
+	// Bit a of Omitted is set if accesses in 2^a sets were not counted. Row a is then zero. Row 0
+	// (one set) is always counted.
 	Omitted uint32
 }
 
@@ -224,11 +224,11 @@ func (t *SetTable) Hits(sets, ways uint64) (hits uint64, ok bool) {
 	return sum(t.Depths[a][:ways]), t.Counts(a)
 }
 
-// Counts reports whether 2^a sets were counted.
+// Counts reports whether accesses in 2^a sets were counted.
 func (t *SetTable) Counts(a int) bool { return t.Omitted>>a&1 == 0 }
 
-// Omits reports whether the table would contain the hits of a cache if its number of sets had been
-// counted.
+// Omits reports whether the hits of a cache are missing only because its number of sets was
+// omitted.
 func (t *SetTable) Omits(sets, ways uint64) bool {
 	return t != nil && sets > 0 && sets&(sets-1) == 0 && sets < 1<<SetCounts && ways <= MaxWays && !t.Counts(bits.TrailingZeros64(sets))
 }
@@ -255,8 +255,8 @@ func (t *SetTable) Add(other *SetTable) {
 
 func (t *SetTable) empty() bool { return t.Depths == [SetCounts][MaxWays]uint64{} }
 
-// Counted returns the set table, or nil if set depths were not counted. In a sample of lines, they
-// are not counted, and Sets is zero.
+// Counted returns the set table, or nil if distances within sets were not counted. In a sample of
+// lines, Sets is zero.
 func (c *StackCounts) Counted() *SetTable {
 	if c.Sets.empty() && c.Distances.Total() > 0 {
 		return nil
@@ -264,7 +264,8 @@ func (c *StackCounts) Counted() *SetTable {
 	return &c.Sets
 }
 
-// Counted returns the table of the shared stack, or nil if it was not counted.
+// Counted returns the set table of the shared stack, or nil if distances within sets were not
+// counted.
 func (d *Domain) Counted() *SetTable {
 	if d.Sets.empty() && slices.ContainsFunc(d.Members, func(m Member) bool { return m.Distances.Total() > 0 }) {
 		return nil
@@ -273,16 +274,16 @@ func (d *Domain) Counted() *SetTable {
 }
 
 // check compares a table with the histogram of the same accesses. The row of one set must equal the
-// beginning of the histogram. No row may count more accesses than there are finite distances. With
-// more sets, no access may be deeper in its set (MODELS §4).
+// beginning of the histogram. No row may count more accesses than there are finite distances. An
+// access may not have a larger distance within its set if there are more sets (MODELS §4).
 func (t *SetTable) check(h *Histogram) error {
 	for d, n := range t.Depths[0] {
 		if n != h.Count(uint64(d)) {
-			return &CheckError{"the depths in a single set differ from the histogram"}
+			return &CheckError{"the row of a set table for one set differs from the histogram"}
 		}
 	}
 	if !t.Counts(0) || t.Omitted>>SetCounts != 0 {
-		return &CheckError{"a set table omits the single set, or a number of sets that does not exist"}
+		return &CheckError{"a set table omits one set, which is mandatory, or a number of sets that does not exist"}
 	}
 	finite, last := h.Total(), 0
 	for a := range t.Depths {

@@ -1,12 +1,12 @@
 // Package profile defines the profile of a run, which is the result of one pass over its trace. A
-// profile describes how the program accesses memory, independently of any machine. Profiles are
-// stored in files and in the browser, and are sent between workers.  All later questions about the
-// run are answered from the profile: hierarchy.Predict reads a profile, and never the trace. A
+// profile describes how the program accesses memory. It does not depend on a machine. Profiles are
+// stored in files and in the browser, and are sent between workers. All later questions about the
+// run are answered from the profile alone: for example, hierarchy.Predict never reads the trace. A
 // profile is exact (each stack distance has its own count), versioned and checksummed. The same
-// trace and options always yield the same bytes, regardless of the machine and of how the work was
-// divided.
+// trace and options always yield the same bytes, regardless of the machine and the division of the
+// work.
 //
-//   - [Profile] and the types in it contain the data.
+//   - [Profile] contains the data.
 //   - [Curve] is the miss-ratio curve of a histogram, for all capacities.
 //   - Encode, Decode and Digest implement the binary format (.sgp), which sections.go documents.
 //   - Check verifies the invariants that hold in every valid profile.
@@ -34,33 +34,33 @@ type Profile struct {
 	// threads, NoCommunication is the reason.
 	Communication   *Communication
 	NoCommunication Absence
-	Loops           []byte // the loop-compressed trace, as written by package loops; empty if it grew too large
-	Blocks          []byte // counts of blocks and branches, as written by package blocks; empty if the trace has no blocks
+	Loops           []byte // the loop-compressed trace, in the format of package loops; empty if it grew too large
+	Blocks          []byte // counts of blocks and branches, in the format of package blocks; empty if the trace has no blocks
 	Footprint       *Footprint
 	Calls           *Calls    // nil without Sites or Blocks
-	Timeline        *Timeline // Sites and Calls over time; nil without Sites, in profiles of earlier versions, and in samples
+	Timeline        *Timeline // counts of Sites and Calls over time; nil without Sites, in profiles of earlier versions, and in samples
 	Data            *Data
 	Regions         *Regions // nil if the program marked no regions, and in profiles of earlier versions
 
-	Sources []trace.SourceFile // source files of the program, for the lines that sites refer to; not part of the digest
+	Sources []trace.SourceFile // source files of the program to which sites refer; not part of the digest
 
-	// the sample from which counts are estimated; nil in an exact profile
+	// the sample from which the counts are estimated; nil in an exact profile
 	Sampled   *Sampled
 	Predicted *Predicted // nil in a profile of a real run
 
-	// Segment contains the state for appending a later segment of the trace (MODELS §9). It
-	// contains addresses, so it is nil unless requested. It is not part of the digest.
+	// Segment contains the state for appending a later segment of the trace (MODELS §9). It is nil
+	// unless it was requested, because it contains addresses. It is not part of the digest.
 	Segment *Segment
 }
 
-// Input describes the analysis: facts about the trace and options chosen by the user. It contains
-// no name, path or time.
+// Input describes the trace and the options of the analysis. It contains no file name, path or
+// time.
 type Input struct {
 	Header  trace.Header
 	Kinds   trace.Kinds // the kinds of references that were analysed
 	Skip    uint64      // number of references skipped at the start
 	Limit   uint64      // maximum number of analysed references; 0 if there is no limit
-	Threads []uint32    // the threads that were analysed, ascending; nil: all
+	Threads []uint32    // the threads that were analysed, ascending; nil: all threads
 }
 
 // Totals counts the references that were read. A reference that crosses lines counts as several
@@ -92,7 +92,7 @@ type State struct {
 // Locality contains the results of the LRU stack model for one line size.
 type Locality struct {
 	LineBytes uint32
-	Kinds     []KindLocality // the analysed kinds that occur, ascending
+	Kinds     []KindLocality // the analysed kinds that occur in the trace, ascending
 	Windows   Windows
 	Sets      *SetTable // nil if it was not analysed
 }
@@ -105,8 +105,8 @@ type KindLocality struct {
 }
 
 // RoundDistances rounds the distances of p down to the given number of significant binary digits if
-// its histograms need more than most bytes of memory. It reports whether it rounded them. Miss
-// counts of fully associative caches remain exact if the number of lines has at most that many
+// its histograms need more than most bytes of memory. It reports whether it rounded the distances.
+// Miss counts of fully associative caches remain exact if the number of lines has at most that many
 // significant digits, which is always the case for powers of two. Rounding changes the digest.
 func (p *Profile) RoundDistances(most uint64, digits int) (rounded bool) {
 	var bytes uint64
@@ -190,8 +190,8 @@ const ColdBin = WindowBins - 1
 func DistanceBin(d uint64) int { return min(bits.Len64(d), ColdBin-1) }
 
 // Windows counts the misses of caches of 2^k lines over time, in windows that have the same number
-// of references, except for the last window. Windows double as the trace grows, so there are at
-// most [MaxWindows] of them.
+// of references, except for the last window. The size of the windows doubles as the trace grows, so
+// there are at most [MaxWindows] windows.
 type Windows struct {
 	References uint64 // number of references in each window: MinWindow × 2^k
 	First      uint64 // number of the first window; not 0 in later segments of a trace
@@ -216,16 +216,16 @@ func (r *WindowRow) Accesses() uint64 { return sum(r[:]) }
 // 2^log2Lines lines. log2Lines must be at most 32.
 func (r *WindowRow) Misses(log2Lines int) uint64 { return sum(r[log2Lines+1:]) }
 
-// Segment is the state at the end of a segment of a trace, from which a run can resume (MODELS §9).
-// The state of each analysis is in the format that its package writes, or nil if the analysis is
-// not used.
+// Segment is the state of a run at the end of a segment of a trace, from which the run can be
+// resumed (MODELS §9). The state of each analysis is in the format of its package, or nil if the
+// run does not include the analysis.
 type Segment struct {
 	Start         uint64         // number of analysed references before the segment
 	Lines         []SegmentLines // one for each line size of Locality
 	Sites         []byte         // analysis/sites: lines, strides and blocks of memory
-	Touched       []byte         // analysis/counters: accesses to each byte, and their functions
+	Touched       []byte         // analysis/counters: the accesses to each byte, by function
 	Sharing       []byte         // analysis/sharing: the stacks of cores and domains
-	Communication []byte         // analysis/communication: the values in words and lines, and their users
+	Communication []byte         // analysis/communication: the threads that wrote and used the values in words and lines
 	Blocks        []byte         // analysis/branches: the calls that have not returned
 	Sample        []byte         // analysis/sample/estimate: the samplers
 	Kept          []byte         // analysis/sample/estimate: analyses of the lines of a sample
@@ -239,9 +239,9 @@ type Segment struct {
 type SegmentLines struct {
 	FirstTouches []FirstTouch // in the order of the references
 	Stack        []trace.Line // every line of the segment, most recently used first
-	// WorkingSets contains the numbers of distinct lines in larger windows. A window of the first
-	// list covers twice as many references as a row of Windows, and a window of each further list
-	// twice as many as in the previous list. The last list contains a single window. WorkingSets is
+	// WorkingSets contains the numbers of distinct lines in larger windows, in lists of windows of
+	// equal length. A window of the first list is twice as long as a row of Windows, and the length
+	// doubles from each list to the next. The last list contains a single window. WorkingSets is
 	// nil if working sets were not counted.
 	WorkingSets [][]uint64
 }

@@ -5,13 +5,13 @@ import "github.com/stackglass/stackglass/core/codec"
 // Regions lists the regions of the run that the program has marked with stackglass_begin and
 // stackglass_end, in the order in which they begin.
 //
-// There are at most [MostRegions]. If a run has more, regions with the same name, thread and depth are
-// joined if fewer than Gap references lie between them. Gap is the smallest power of two that yields
-// few enough regions. It depends only on the trace.
+// There are at most [MostRegions] regions. If a run has more, regions with the same name, thread
+// and depth are joined if fewer than Gap references lie between them. Gap is the smallest power of
+// two that yields at most [MostRegions] regions. It depends only on the trace.
 type Regions struct {
 	Gap uint64 // 0: no regions are joined
-	// TooMany means that regions have more than MostRegions names, threads and depths. List is then
-	// empty.
+	// TooMany means that there are more than MostRegions combinations of names, threads and depths.
+	// List is then empty.
 	TooMany bool
 	List    []Region
 }
@@ -25,8 +25,8 @@ type Region struct {
 	Name   string
 	Thread uint32
 	Depth  uint32 // number of regions of the thread that contain the region
-	// From and To are numbers of references, which are counted over all threads: the region contains
-	// the references [From, To) of its thread.
+	// The region consists of the references [From, To) of its thread. References are numbered over
+	// all threads.
 	From, To uint64
 	Times    uint64 // number of joined regions
 	Between  uint64 // number of references between joined regions
@@ -64,12 +64,12 @@ func (p *Profile) checkRegions() error {
 	end := start + p.Totals.AllReferences()
 	for _, of := range r.List {
 		if of.From < start || of.To < of.From || of.To > end || of.Between > of.To-of.From || of.Times == 0 || of.Times > 1 && r.Gap == 0 {
-			return &CheckError{"a marked region is out of order, or outside of the run"}
+			return &CheckError{"a marked region is out of order, lies outside the run, or has invalid counts"}
 		}
 		start = of.From
 	}
 	if len(r.List) > MostRegions || r.TooMany && len(r.List) > 0 || r.Gap&(r.Gap-1) != 0 {
-		return &CheckError{"the marked regions exceed their number, or are joined in an impossible way"}
+		return &CheckError{"there are too many marked regions, or their gap is not a power of two"}
 	}
 	return nil
 }

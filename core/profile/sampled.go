@@ -24,18 +24,18 @@ var sampleModeNames = [numSampleModes]string{"space", "lines", "time", "onoff"}
 
 func (m SampleMode) String() string { return sampleModeNames[m] }
 
-// Sampled marks a profile whose counts are estimates from a part of the references, and contains
-// their errors. Package analysis/sample/estimate computes it. Counts are scaled to the whole run,
-// so the profile can be queried like an exact profile. With [OnOffSample], counts cover only the
+// Sampled describes the sample of a profile whose counts are estimates, and the errors of the
+// estimates. Package analysis/sample/estimate computes it. Counts are scaled to the whole run, so
+// the profile can be queried like an exact profile. With [OnOffSample], counts cover only the
 // analysed references.
 type Sampled struct {
 	Mode       SampleMode
 	Seed       uint64
 	Threshold  uint64 // for SpaceSample: lines whose 64-bit hash is at most Threshold were kept
-	MostLines  uint64 // for LinesSample: maximum number of lines that are kept at a time
+	MostLines  uint64 // for LinesSample: maximum number of lines in the sample at any time
 	Gap        uint64 // for TimeSample: mean number of accesses between samples
 	On, Period uint64 // for OnOffSample: lengths in references
-	Read       uint64 // number of references that were read; as in Totals, except for OnOffSample
+	Read       uint64 // number of references that were read; equal to the number in Totals, except for OnOffSample
 	Sizes      []SampledSize
 }
 
@@ -44,9 +44,9 @@ type SampledSize struct {
 	LineBytes uint32
 	Threshold uint64 // hash threshold of the lines that were kept at the end, as in Sampled
 	Analysed  uint64 // number of line accesses that the analysis looked up or counted
-	Samples   uint64 // number of accesses that the estimate uses
+	Samples   uint64 // number of accesses from which the counts are estimated
 	Lines     uint64 // number of distinct lines among these accesses; 0 if unknown
-	Censored  uint64 // for TimeSample: number of samples whose line was not used again
+	Censored  uint64 // for TimeSample: number of samples whose line was not accessed again
 	// Bounds[i] is the 95 % confidence interval of the misses of a fully associative LRU cache of
 	// SiteBinFrom(i) lines. The last interval also applies to all larger caches. Bounds is nil if
 	// the sample is too small for intervals.
@@ -56,8 +56,8 @@ type SampledSize struct {
 // Bound is an interval of counts.
 type Bound struct{ Low, High uint64 }
 
-// Chosen reports whether individual accesses or lines were sampled. Stacks of threads then have no
-// set tables, and counts of pages are unknown.
+// Chosen reports whether individual accesses or lines were sampled. In this case, stacks of threads
+// have no set tables, and counts of pages are unknown.
 func (s *Sampled) Chosen() bool { return s != nil && s.Mode != OnOffSample }
 
 // Estimates reports whether counts are estimates. Counts of segments of a run (OnOffSample) are
@@ -107,7 +107,8 @@ func (p *Profile) MissBounds(lineBytes uint32, capacityLines uint64) (b Bound, o
 }
 
 // BoundAt returns the interval at a capacity. bounds is a list as in [SampledSize], and must not be
-// empty. Between two capacities of the list, the result contains the intervals of both.
+// empty. Between two capacities of the list, the result is the smallest interval that contains the
+// intervals of both.
 func BoundAt(bounds []Bound, capacityLines uint64) Bound {
 	last := len(bounds) - 1
 	at := min(SiteBin(uint32(min(capacityLines, math.MaxUint32))), last)
@@ -140,19 +141,19 @@ func (p *Profile) checkSampled() error {
 		return &CheckError{"the sample has more references than the trace from which it was taken"}
 	}
 	if s.Mode != OnOffSample && len(s.Sizes) != len(p.Locality) {
-		return &CheckError{"the line sizes of the sample differ from the line sizes of the histograms"}
+		return &CheckError{"the sample has different line sizes from the histograms"}
 	}
 	for i := range s.Sizes {
 		z := &s.Sizes[i]
 		if i >= len(p.Locality) || z.LineBytes != p.Locality[i].LineBytes {
-			return &CheckError{"the line sizes of the sample differ from the line sizes of the histograms"}
+			return &CheckError{"the sample has different line sizes from the histograms"}
 		}
 		if z.Samples > z.Analysed || z.Censored > z.Samples || len(z.Bounds) > SiteBins {
 			return &CheckError{"the sample has more accesses than were analysed"}
 		}
 		for _, b := range z.Bounds {
 			if b.Low > b.High {
-				return &CheckError{"an interval ends before it starts"}
+				return &CheckError{"the lower bound of a confidence interval exceeds the upper bound"}
 			}
 		}
 	}
@@ -189,7 +190,7 @@ func (l *Locality) shares() (bins [WindowBins]float64) {
 // Predicted marks a profile of threads that package multicore synthesised from the trace of a
 // single-threaded run. Counts are exact for the synthesised threads.
 type Predicted struct {
-	Cores uint32 // number of cores; each has one thread
+	Cores uint32 // number of cores; each core has one thread
 	// command-line options for the division of the work and the order of references
 	How string
 }
@@ -204,21 +205,21 @@ func (p *Profile) checkPredicted() error {
 	switch {
 	case p.Predicted == nil:
 	case p.Predicted.Cores == 0 || p.Predicted.Cores > MaxCores:
-		return &CheckError{"the threads are synthesised for an impossible number of cores"}
+		return &CheckError{"the threads are synthesised for an invalid number of cores"}
 	case len(p.Totals.Threads) > int(p.Predicted.Cores):
 		return &CheckError{"there are more synthesised threads than cores"}
 	}
 	return nil
 }
 
-// hasIntervals reports whether any part of a sample other than the histograms has confidence
-// intervals.
+// hasIntervals reports whether any counts of a sampled profile, other than the histograms, have
+// confidence intervals.
 func (p *Profile) hasIntervals() bool {
 	return p.Sampled.Estimates() && (len(p.Sharing) > 0 || p.Sites != nil || p.Communication != nil)
 }
 
-// codeIntervals encodes or decodes section smpi, which contains the intervals of all parts in the
-// order of the profile.
+// codeIntervals encodes or decodes section smpi, which contains all confidence intervals in the
+// order of the profile's fields.
 func (p *Profile) codeIntervals(c *coder) {
 	for i := range p.Sharing {
 		s := &p.Sharing[i]
@@ -252,7 +253,8 @@ func (p *Profile) codeIntervals(c *coder) {
 	}
 }
 
-// there encodes or decodes whether *v is not nil. While reading, it allocates *v if necessary.
+// there encodes or decodes a flag that is set if *v is not nil. While reading, it allocates *v if
+// necessary.
 func there[T any](c *coder, v **T) bool {
 	is := *v != nil
 	if c.Flag(&is); is && c.Reads() {
@@ -277,7 +279,7 @@ func (c *coder) bounds(list *[]Bound) {
 	}
 	codec.Bounded(c.Coder, list, SiteBins, func(b *Bound) {
 		c.bound(b)
-		c.Check(b.Low <= b.High, "an interval ends before it starts")
+		c.Check(b.Low <= b.High, "the lower bound of a confidence interval exceeds the upper bound")
 	})
 }
 
@@ -288,7 +290,7 @@ func (c *coder) off(list *[]BinCount) {
 	next := uint8(0)
 	codec.Slice(c.Coder, list, 2, func(b *BinCount) {
 		codec.Below(c.Coder, &b.Bin, SiteBins)
-		c.Check(b.Bin >= next, "intervals are not in ascending order")
+		c.Check(b.Bin >= next, "confidence intervals are not in ascending order")
 		next = b.Bin + 1
 		c.U64(&b.Count)
 	})

@@ -1,9 +1,9 @@
 package profile
 
 // This file lists the sections of the binary format. A new section needs an entry in forms, a field
-// of [Profile], a method that defines its payload for both directions, and, if damaged counts could
-// cause a failure, a function that [Profile.Check] calls. Describe the payload below and in
-// site/docs/sgp.md.
+// of [Profile], and a method that both encodes and decodes its payload. If damaged counts could
+// cause a failure, the section also needs a function that [Profile.Check] calls. Describe the
+// payload below and in site/docs/sgp.md.
 
 // The binary format (.sgp). Integers are unsigned LEB128 varints ("uv") unless
 // said otherwise; a list is its length followed by its elements.
@@ -139,9 +139,9 @@ package profile
 //	END.  32 bytes: the digest
 //
 // A section whose tag begins in lower case is optional: readers may skip it and the digest does not
-// cover it. The digest is the SHA-256 of the other sections before END., each as tag, length and
-// payload. They are in the order above, and for each tag in the order of line sizes. This is the
-// order in which they are always written.
+// cover it. The digest is the SHA-256 of the tags, lengths and payloads of all other sections
+// before END. Sections are always written in the order above, and sections with the same tag in the
+// order of line sizes.
 //
 // For example, a profile of two accesses to one line, read from a din trace, begins with
 //
@@ -152,10 +152,10 @@ package profile
 //	                           no limit, all threads
 //	xx xx xx xx              check
 
-// form defines how sections that the digest covers are written and read.
+// form defines how the sections of a tag, which the digest covers, are written and read.
 type form struct {
 	tags    []string
-	repeats bool                                   // whether a profile may have several sections with these tags
+	repeats bool                                   // whether a profile may contain the section several times
 	write   func(p *Profile, w *writer)            // writes all sections
 	read    func(p *Profile, tag string, c *coder) // reads one section
 }
@@ -272,7 +272,8 @@ func (p *Profile) writeLocality(w *writer) {
 	}
 }
 
-// readLocality reads the histograms of a line size, its windows or its set tables, in this order.
+// readLocality reads one of the three sections of a line size, which are in this order: histograms,
+// windows, set tables.
 func (p *Profile) readLocality(tag string, c *coder) {
 	n := len(p.Locality)
 	if tag == "LOCA" {
@@ -284,18 +285,18 @@ func (p *Profile) readLocality(tag string, c *coder) {
 		return
 	}
 	if n == 0 {
-		c.In.Fail("windows or set tables before any histogram")
+		c.In.Fail("windows or set tables precede the first histogram")
 		return
 	}
 	l := &p.Locality[n-1]
 	windows := tag == "WIND"
 	switch {
 	case windows && l.Windows.References != 0 || !windows && l.Sets != nil:
-		c.In.Fail("repeated windows or set tables of a line size")
+		c.In.Fail("the windows or the set tables of a line size are repeated")
 	case windows:
 		l.codeWindows(c)
 	default:
-		c.Check(l.Windows.References != 0, "set tables with a line size different from the windows before them")
+		c.Check(l.Windows.References != 0, "set tables have a different line size from the preceding windows")
 		l.Sets = new(SetTable)
 		l.codeSets(c)
 	}

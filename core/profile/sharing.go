@@ -11,15 +11,16 @@ import (
 // Sharing counts how the threads of a trace use private and shared caches, at one line size
 // (MODELS §6). Package analysis/sharing computes it.
 //
-// All counts are by core. A core represents the threads, usually one, that use the same private
-// cache. Line accesses of a core are counted in up to four ways, each with a histogram and set
-// tables:
+// All counts are by core. A core represents the threads that use the same private cache, usually a
+// single thread. A core's line accesses are counted in up to four ways, each with a histogram and
+// set tables:
 //
-//  1. private: on a stack of this core alone (PRD, MODELS §6.1);
-//  2. concurrent: on the stack of a domain, the cores that share a cache (CRD, MODELS §6.2);
+//  1. private: on a stack of only this core (PRD, MODELS §6.1);
+//  2. concurrent: on the stack of a domain, which consists of the cores that share a cache (CRD,
+//     MODELS §6.2);
 //  3. coherent according to Anger: on stacks 1 and 2, but only for accesses to lines that another
 //     core touched last (MODELS §6.3);
-//  4. coherent according to Schuff: on a stack of this core alone, in which a store of another core
+//  4. coherent according to Schuff: on a stack of only this core, in which another core's store
 //     leaves a hole (MODELS §6.4).
 type Sharing struct {
 	LineBytes uint32
@@ -69,8 +70,8 @@ type CoreIntervals struct {
 type CoherentCounts struct {
 	StackCounts
 	// Lost counts coherence misses by the depth of the line when it was invalidated. If a private
-	// cache has more lines than this depth, the store causes the miss. A smaller cache may have
-	// evicted the line before.
+	// cache has more lines than this depth, the store caused the miss. A smaller cache had already
+	// evicted the line.
 	Lost          Histogram
 	Invalidations uint64 // number of invalidations of lines on the stack by other cores' stores
 }
@@ -101,9 +102,9 @@ type Member struct {
 // either stack are not counted.
 type Change struct {
 	Same uint64 // the distances are equal, because other cores made no accesses in between
-	// other cores accessed lines in between, and this core used none of these lines in between
+	// other cores accessed lines in between, none of which this core accessed in between
 	Dilated uint64
-	// other cores accessed lines in between, and this core used some of these lines in between
+	// other cores accessed lines in between, some of which this core also accessed in between
 	Overlapped  uint64
 	Intercepted uint64 // another core accessed the line itself in between
 	Brought     uint64 // cold only on the private stack: another core fetched the line
@@ -175,8 +176,8 @@ func (c *Change) counts() []*uint64 {
 	return []*uint64{&c.Same, &c.Dilated, &c.Overlapped, &c.Intercepted, &c.Brought}
 }
 
-// longest returns the longest possible distance for a line size. In a sample of lines, stacks may
-// have different estimates of the number of lines.
+// longest returns the longest possible distance for a line size. In a sample of lines, the number
+// of lines is estimated separately for each stack, so the estimates may differ.
 func (p *Profile) longest(l *Locality) uint64 {
 	if p.Sampled.Chosen() {
 		return min(max(l.Lines(), l.Accesses()), MaxDistance)
@@ -184,9 +185,9 @@ func (p *Profile) longest(l *Locality) uint64 {
 	return l.Lines()
 }
 
-// mostPages is the maximum number of histogram pages in one section. It is needed because a few
-// bytes can describe a histogram with pages up to a long distance, and there may be thousands of
-// histograms.
+// mostPages is the maximum number of histogram pages in one section. Without this limit, a damaged
+// file could need too much memory, because a few bytes can describe a histogram with many pages,
+// and a section may contain thousands of histograms.
 const mostPages = 1 << 20
 
 // checkSharing checks that the stacks of threads are consistent, and that the histogram of the
@@ -205,8 +206,8 @@ func (p *Profile) checkSharing() error {
 	return nil
 }
 
-// check validates the stacks. Estimated stacks have neither set tables nor changes of distances,
-// and threads without samples are missing.
+// check validates the stacks. Estimated stacks have no set tables and no counts of changed
+// distances, and omit threads without samples.
 func (s *Sharing) check(l *Locality, estimated bool) error {
 	if len(s.Cores) == 0 || len(s.Cores) > MaxCores || len(s.Domains) == 0 || len(s.Domains) > MaxDomains {
 		return &CheckError{"the profile has no cores, or too many cores or domains"}
@@ -267,11 +268,11 @@ func (c *Core) check(most uint64, estimated bool) error {
 		return &CheckError{"the coherent and the private stack of a core have different numbers of accesses"}
 	}
 	if lost > c.Coherent.Invalidations {
-		return &CheckError{"a core has more coherence misses than lost lines"}
+		return &CheckError{"a core has more coherence misses than invalidations of its lines"}
 	}
 	for _, h := range []*Histogram{&c.Private.Distances, &c.Coherent.Distances, &c.Coherent.Lost} {
 		if !h.below(c.Private.Cold) {
-			return &CheckError{"a distance on a core's stack is not below the number of lines on the stack"}
+			return &CheckError{"a distance on a core's stack is not smaller than the number of lines on the stack"}
 		}
 	}
 	if err := c.Private.Sets.checkOf(&c.Private.Distances, estimated); err != nil {
@@ -283,20 +284,20 @@ func (c *Core) check(most uint64, estimated bool) error {
 	return c.Foreign.checkWithin(&c.Private.Distances, &c.Private.Sets, c.Private.Cold, estimated)
 }
 
-// checkOf calls check or, if distances are estimated, checks that there is no table.
+// checkOf calls check. If distances are estimated, it instead checks that the table is empty.
 func (t *SetTable) checkOf(h *Histogram, estimated bool) error {
 	if !estimated {
 		return t.check(h)
 	}
 	if !t.empty() {
-		return &CheckError{"stacks of sampled lines have set tables"}
+		return &CheckError{"a stack of sampled lines has a set table"}
 	}
 	return nil
 }
 
-// checkWithin checks that the counts do not exceed the counts of all accesses.
+// checkWithin checks that counts of some accesses do not exceed the counts of all accesses.
 func (c *StackCounts) checkWithin(all *Histogram, sets *SetTable, cold uint64, estimated bool) error {
-	more := &CheckError{"a core has more accesses to lines that another core touched than accesses in total"}
+	more := &CheckError{"a core has more accesses to lines of other cores than accesses in total"}
 	if c.Cold > cold {
 		return more
 	}
@@ -328,7 +329,7 @@ func (d *Domain) check(cores []Core, estimated bool) error {
 	}
 	sum, cold := d.Concurrent()
 	if lines.over || !sum.below(cold) {
-		return &CheckError{"a distance in a domain is not below the number of lines of the domain"}
+		return &CheckError{"a distance in a domain is not smaller than the number of lines of the domain"}
 	}
 	if err := d.Sets.checkOf(sum, estimated); err != nil {
 		return err
@@ -374,7 +375,8 @@ func (c *StackCounts) sum(most uint64) (accesses uint64, ok bool) {
 	return n + c.Cold, ok && n+c.Cold >= n && n+c.Cold <= most
 }
 
-// summed returns the sum of a histogram, and reports whether the sum does not exceed most.
+// summed returns the total count of a histogram, and reports whether the total is within the limit
+// most.
 func summed(h *Histogram, most uint64) (uint64, bool) {
 	var sum counter
 	for _, n := range h.All() {

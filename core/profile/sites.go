@@ -14,7 +14,7 @@ import (
 // line size. Package analysis/sites defines and computes the numbers.
 //
 // Distances are counted in bins. The misses of a site are therefore exact for fully associative
-// caches whose capacity is a bin boundary, and estimates for all other capacities. The exact sums
+// caches whose capacity is a bin boundary, and estimated for all other capacities. The exact sums
 // over all sites are in Locality.
 type Sites struct {
 	LineBytes uint32
@@ -32,8 +32,8 @@ type Sites struct {
 	Coherent *CoherentSites
 }
 
-// Measured returns the index of a cache in Capacities, or -1 if its utilisation was not measured.
-// If ways is 0, the cache is fully associative.
+// Measured returns the index of a cache in Capacities, or -1 if line utilisation was not measured
+// in this cache. If ways is 0, the cache is fully associative.
 func (s *Sites) Measured(lines uint64, ways uint32) int {
 	for i := range s.Capacities {
 		if s.Capacities[i] == lines && s.Ways[i] == ways {
@@ -54,7 +54,7 @@ const NoSite = ^uint32(0)
 type Site struct {
 	Number   uint32 // number in the trace's tables, or NoSite
 	PC       uint64 // 0: unknown
-	Module   string // name of the file that contains the PC, without its folder
+	Module   string // name of the file that contains the code, without its folder
 	Offset   uint64 // offset of the PC in this file
 	Function string
 	File     string // the shortest unique suffix of the file's path: see trace.FileNames
@@ -65,7 +65,7 @@ type Site struct {
 	Type     string     // datatype
 	Variable string     // variable that the code refers to
 
-	Strides [NumStrides]uint64 // number of references by the distance from the previous reference of the same site and thread
+	Strides [NumStrides]uint64 // number of references by stride: the distance from the previous reference of the same site and thread
 	Reuse   Reuse
 }
 
@@ -73,7 +73,7 @@ type Site struct {
 func (s *Site) References() uint64 { return sum(s.Strides[:]) }
 
 // Stride returns the most frequent stride of the site's references. If several strides are equally
-// frequent, it returns the most regular one.
+// frequent, it returns the most regular of these strides.
 func (s *Site) Stride() Stride {
 	most := ZeroStride
 	for c := range NumStrides {
@@ -91,7 +91,7 @@ type Stride uint8
 const (
 	ZeroStride      Stride = iota // the same address
 	UnitStride                    // the adjacent bytes, up or down
-	ConstantStride                // any other distance that equals the previous distance
+	ConstantStride                // any other distance, if it equals the previous distance
 	IrregularStride               // all other distances
 	NumStrides
 )
@@ -107,12 +107,12 @@ type Reuse struct {
 	// Used is the utilisation of the lines that these accesses fetched, for each
 	// of Sites.Capacities.
 	Used []Utilisation
-	// Before counts these accesses by the site of the previous access to the same line, for
-	// distances of at least PreviousFrom, in ascending order of sites and without zero counts.
+	// Before counts the accesses with distances of at least PreviousFrom by the site of the
+	// previous access to the same line, in ascending order of sites and without zero counts.
 	Before []SiteCount
 	// Off contains, for estimates, the half-width of the 95 % confidence interval of the misses of
-	// a fully associative LRU cache of SiteBinFrom(Bin) lines. It lists only the changes of this
-	// value, in ascending order of bins. The initial value is 0.
+	// a fully associative LRU cache of SiteBinFrom(Bin) lines. The list contains only the bins at
+	// which this value changes, in ascending order. The value before the first such bin is 0.
 	Off []BinCount
 }
 
@@ -192,7 +192,7 @@ const (
 	HeapObject   ObjectKind = iota // all blocks allocated at one site
 	GlobalObject                   // a global variable
 	StackObject                    // a local variable, or a thread's stack
-	OtherObject                    // everything else
+	OtherObject                    // all other memory
 	numObjectKinds
 )
 
@@ -275,7 +275,7 @@ type CoherentReuse struct {
 // OffAt is like [Reuse.OffAt], but for coherent stacks.
 func (r *CoherentReuse) OffAt(lines uint64) uint64 { return offAt(r.Off, lines) }
 
-// Coherence returns the number of coherence misses if private caches are unlimited.
+// Coherence returns the number of coherence misses in private caches of unlimited size.
 func (r *CoherentReuse) Coherence() uint64 { return counted(r.Lost) }
 
 // Accesses returns the number of line accesses.
@@ -283,7 +283,7 @@ func (r *CoherentReuse) Accesses() uint64 { return r.Cold + r.Coherence() + coun
 
 func (p *Profile) codeCoherent(c *coder) {
 	s := p.Sites
-	if c.Check(s != nil, "coherent stacks of sites, but no sites"); s == nil {
+	if c.Check(s != nil, "the profile has coherent stacks of sites, but no sites"); s == nil {
 		return
 	}
 	if c.Reads() {
@@ -311,7 +311,7 @@ func (p *Profile) checkCoherent() error {
 	s := p.Sites.Coherent
 	cores := p.SharingAt(p.Sites.LineBytes)
 	if cores == nil && !p.Sampled.Chosen() || len(s.Code) != len(p.Sites.Code) || len(s.Data) != len(p.Sites.Data) {
-		return &CheckError{"there are coherent stacks of unknown sites, or of sites but not of cores"}
+		return &CheckError{"the coherent stacks of sites have no matching sites, or the cores have no coherent stacks"}
 	}
 	var code, data, want coherentSums
 	for i := range s.Code {
@@ -360,7 +360,7 @@ func (s *Sites) fits(c *CoherentReuse) bool {
 	return true
 }
 
-// coherentSums contains sums over sites. They cannot overflow, because the total is checked.
+// coherentSums contains sums over sites. The sums cannot overflow, because the total is checked.
 type coherentSums struct {
 	cold       uint64
 	bins, lost [SiteBins]uint64

@@ -7,19 +7,20 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// In section SITE, a site is written as its difference from the previous site: a mask of the
-// mispredicted numbers and changed texts, followed by these numbers and texts. Most successive
-// sites have the same function, file and line, so a site without its counts takes only a few bytes.
+// In section SITE, a site is encoded as the difference from a prediction, which is based on the
+// previous site: a mask of the numbers that were mispredicted and the texts that changed, followed
+// by these numbers and texts. Most successive sites have the same function, file and line, so a
+// site without its counts needs only a few bytes.
 
 const (
 	siteNumbers = 7
 	siteTexts   = 5
 )
 
-// noSiteYet is the site with which the first site is compared.
+// noSiteYet is the predecessor with which the first site is compared.
 var noSiteYet = Site{Number: NoSite}
 
-// expectedNumber returns the most frequent number of the site after s.
+// expectedNumber returns the predicted number of the site after s.
 func (s *Site) expectedNumber() uint32 {
 	if s.Number == NoSite {
 		return NoSite
@@ -96,7 +97,7 @@ func (s *Sites) code(c *coder) {
 }
 
 // believedSites is the maximum number of sites for which memory is allocated before they are read.
-// Otherwise, decoding would spend half of its time enlarging the list.
+// Without this allocation, decoding would spend half of its time growing the list.
 const believedSites = 1 << 14
 
 func (s *Site) code(c *coder, last *Site) {
@@ -130,7 +131,7 @@ func (s *Site) code(c *coder, last *Site) {
 		}
 	}
 	if c.Reads() {
-		c.Check(s.setNumbers(&numbers, last), "a site's number, line, column, kind or size out of range")
+		c.Check(s.setNumbers(&numbers, last), "a site's number, line, column, kind or size is out of range")
 	}
 }
 
@@ -158,7 +159,7 @@ func (c *coder) binCounts(list *[]BinCount) {
 	})
 }
 
-// members encodes or decodes the elements of a list. While reading, the list is allocated in room.
+// members encodes or decodes the elements of a list. While reading, it allocates the list in room.
 func members[T any](c *coder, room, list *[]T, n int, member func(*T)) {
 	if !c.Reads() {
 		codec.Members(c.Coder, list, n, member)
@@ -182,8 +183,8 @@ func taken[T any](list []T, from int) (part, rest []T) {
 	return part, list
 }
 
-// checkSites checks that sites and objects match the histogram of their line size: the counts of
-// each bin, and the first accesses, must add up to it exactly.
+// checkSites checks that the sites, and also the objects, add up exactly to the histogram of their
+// line size, in each bin and in the first accesses.
 func (p *Profile) checkSites() error {
 	s := p.Sites
 	if s == nil {
@@ -212,8 +213,8 @@ func (p *Profile) checkSites() error {
 	return s.checkSums(l, p.Totals.AllReferences())
 }
 
-// checkTotals checks the invariant that estimated distances must satisfy, too: the total number of
-// accesses is exact.
+// checkTotals checks that the total number of accesses is exact. This invariant also holds for
+// estimated distances.
 func (s *Sites) checkTotals(l *Locality) error {
 	var code, data counter
 	for i := range s.Code {
@@ -265,10 +266,10 @@ func (s *Sites) checkReuse(r *Reuse, references []uint64) error {
 		}
 	}
 	if all.over || made.over || made.n > all.n {
-		return &CheckError{"a site has more references than accesses, or more than can be counted"}
+		return &CheckError{"a site has more references than accesses, or the number of its references exceeds 64 bits"}
 	}
 	if len(r.Used) != len(s.Capacities) {
-		return &CheckError{"a site has utilisation counts for more or fewer caches than were measured"}
+		return &CheckError{"the number of a site's utilisation counts differs from the number of measured caches"}
 	}
 	for i, u := range r.Used {
 		low, high := r.Cold, all.n
@@ -289,8 +290,8 @@ func (u Utilisation) fits(low, high uint64, lineBytes uint32) bool {
 	return u.Fetched >= low && u.Fetched <= high && (whole < u.Fetched || whole == u.Fetched && u.BytesUsed%uint64(lineBytes) == 0)
 }
 
-// missBounds returns the minimum and maximum number of misses at a capacity that are consistent
-// with the bins.
+// missBounds returns the minimum and the maximum number of misses at a capacity, according to the
+// bins.
 func (r *Reuse) missBounds(capacityLines uint64) (low, high uint64) {
 	low = r.Cold
 	for _, b := range r.Bins {
@@ -305,12 +306,12 @@ func (s *Sites) checkBefore(r *Reuse, far uint64) error {
 	var sum counter
 	for i, c := range r.Before {
 		if c.Count == 0 || int64(c.Site) >= int64(len(s.Code)) || i > 0 && r.Before[i-1].Site >= c.Site {
-			return &CheckError{"the sites that touched a site's lines before are out of order or unknown"}
+			return &CheckError{"the sites of previous accesses are out of order or unknown"}
 		}
 		sum.add(c.Count)
 	}
 	if sum.over || s.Previous && sum.n != far || !s.Previous && sum.n != 0 {
-		return &CheckError{"the sites that touched a site's lines before do not add up to its accesses"}
+		return &CheckError{"the sites of previous accesses do not add up to the accesses of a site"}
 	}
 	return nil
 }

@@ -9,7 +9,7 @@ import (
 
 // Errors that a [Store] returns, possibly wrapped.
 var (
-	ErrNotFound = errors.New("no such entry in the store")
+	ErrNotFound = errors.New("the store does not contain the entry")
 	// ErrFull means that there is not enough space. The store is unchanged.
 	ErrFull = errors.New("the storage is full")
 	// ErrFinished means that a checkpoint would replace a finished analysis, for example because
@@ -19,7 +19,7 @@ var (
 	ErrDamaged = errors.New("the stored bytes are damaged or incomplete; delete the entry and analyse the trace again")
 )
 
-// Entry describes one stored analysis. The name is part of the entry and never of the profile.
+// Entry describes one stored analysis. The entry contains the name; the profile never does.
 type Entry struct {
 	Key        string // unique key
 	Name       string // name shown to the user, who may change it
@@ -29,7 +29,7 @@ type Entry struct {
 	Digest     string // digest of the profile in hexadecimal; "" for a checkpoint
 	State      EntryState
 	Reason     string  // why the profile is partial
-	Done       float64 // for a checkpoint: share of the file that was read, 0 to 1
+	Done       float64 // for a checkpoint: share of the file that has been read, from 0 to 1
 	Outside    uint64  // approximate number of bytes that the checkpoint uses in the spill store
 }
 
@@ -50,18 +50,18 @@ type Checkpoints interface {
 	// Save calls write, and atomically stores the written checkpoint under e.Key. After an error or
 	// a crash, the store is unchanged. The checkpoint becomes the newest generation, and the
 	// previous generation is kept if there is room for both. Save fails with ErrFull, or with
-	// ErrFinished for the key of a finished analysis. It sets e.State and e.Bytes. It may call
-	// write twice, and both calls must write the same bytes.
+	// ErrFinished if a finished analysis has the same key. Save sets e.State and e.Bytes. It may
+	// call write twice; both calls must write the same bytes.
 	Save(e Entry, write func(io.Writer) error) error
 	// Get returns the data of the last Put, or the newest undamaged generation of a checkpoint. It
 	// fails with ErrNotFound or ErrDamaged.
 	Get(key string) ([]byte, error)
-	// Delete removes everything stored under a key. The key need not exist.
+	// Delete removes all data under a key. The key need not exist.
 	Delete(key string) error
 }
 
-// Store keeps encoded profiles and checkpoints. It is implemented with the browser's IndexedDB
-// (wasm/idb), and in memory for tests.
+// Store keeps encoded profiles and checkpoints. One implementation uses the browser's IndexedDB
+// (wasm/idb), and another keeps the data in memory, for tests.
 type Store interface {
 	Checkpoints
 	// Put atomically stores a finished analysis under e.Key, in place of any data stored there.
@@ -81,8 +81,7 @@ const PieceBytes = 4 << 20
 
 // Sum is a checksum of stored data that can be computed and checked piece by piece.
 type Sum struct {
-	// number of pieces, which have PieceBytes, except for the last piece, which may be shorter but
-	// is not empty
+	// number of pieces; every piece has PieceBytes bytes, but the last piece may be shorter
 	Pieces int
 	Bytes  uint64 // total size of all pieces
 	XXH64  uint64 // hash of all bytes, in order
@@ -97,7 +96,7 @@ func SumOf(data []byte) Sum {
 // checkpoints as such pieces.
 type Pieces struct {
 	put  func(i int, piece []byte) error
-	part []byte // data that belongs to the next piece
+	part []byte // data of the next piece
 	sum  Sum
 	hash *xxhash.Digest
 }

@@ -8,14 +8,14 @@ import (
 )
 
 // Timeline divides the counts of Sites and Calls into windows of time that have the same number of
-// references, except for the last window. From it, the misses of every source location, data
-// structure and call path can be computed for each part of the run and any cache. In each bin, the
+// references, except for the last window. The misses of every source location, data structure and
+// call path in any cache can be computed from a timeline for each part of the run. In each bin, the
 // windows add up to the counts of the whole run.
 //
 // The number of references in a window doubles as the trace grows, so there are at most
-// [MaxTimelineWindows] windows. To limit the memory, it also doubles if the windows together have
-// more than [MostTimelinePlaces] sites, data objects and call paths. The windows depend only on the
-// trace.
+// [MaxTimelineWindows] windows. To limit the memory, this number also doubles if the windows
+// together have more than [MostTimelinePlaces] sites, data objects and call paths. The windows
+// depend only on the trace.
 type Timeline struct {
 	References uint64 // number of references in each window: MinWindow × 2^k
 	First      uint64 // number of the first window; not 0 in later segments of a trace
@@ -39,7 +39,7 @@ type TimeKey uint64
 // TimePart is the kind of a part of the program.
 type TimePart uint8
 
-// The kinds of parts, each with the list that contains its parts.
+// The kinds of parts. Each comment names the list of the parts.
 const (
 	TimeSite   TimePart = iota // Sites.Code
 	TimeObject                 // Sites.Data
@@ -53,7 +53,7 @@ type TimeStack uint8
 // The values of TimeStack.
 const (
 	TimeWhole TimeStack = iota // counts of Reuse, on the stack of the trace
-	TimeFound                  // counts of CoherentReuse, on the coherent stacks of the cores
+	TimeFound                  // counts of CoherentReuse, on the coherent stacks of the cores, except coherence misses
 	TimeLost                   // counts of CoherentReuse.Lost, which are coherence misses
 	numTimeStacks
 )
@@ -88,9 +88,9 @@ func (k TimeKey) Bin() int { return int(k & (1<<timeBinBits - 1)) }
 const (
 	// MaxTimelineWindows is the maximum number of windows of a [Timeline].
 	MaxTimelineWindows = 128
-	// MostTimelinePlaces is the maximum sum, over the windows of a [Timeline], of the numbers of
-	// sites, data objects and call paths with accesses in the window. A single window may have
-	// more.
+	// MostTimelinePlaces limits the size of a [Timeline]: it is the maximum number of sites, data
+	// objects and call paths with accesses in a window, added up over all windows. A single window
+	// may have more.
 	MostTimelinePlaces = 1 << 17
 )
 
@@ -135,7 +135,7 @@ func (p *Profile) checkTimeline() error {
 	references := p.Totals.AllReferences()
 	size := t.References
 	if size < TimelineWindow(start+references) || size&(size-1) != 0 {
-		return &CheckError{"the windows of the timeline have an impossible size"}
+		return &CheckError{"the number of references in a window of the timeline is too small or not a power of two"}
 	}
 	windows := Windows{References: size}
 	if first, n := windows.Span(start, references); t.First != first || uint64(len(t.Windows)) != n {
@@ -153,7 +153,7 @@ func (p *Profile) checkLanes(t *Timeline) error {
 		return nil
 	}
 	if len(t.Lanes) != len(p.Totals.Threads) {
-		return &CheckError{"the timeline has lanes for other threads"}
+		return &CheckError{"the number of the timeline's lanes differs from the number of threads"}
 	}
 	var want, got counter
 	for i := range p.Sites.Code {
@@ -170,8 +170,8 @@ func (p *Profile) checkLanes(t *Timeline) error {
 	return nil
 }
 
-// Bounds returns the numbers of the first reference in the windows [from, to), and of the reference
-// after them. references is the number of references of the run.
+// Bounds returns the number of the first reference in the windows [from, to), and the number of the
+// first reference after these windows. references is the number of references of the run.
 func (t *Timeline) Bounds(from, to int, references uint64) (first, end uint64) {
 	return (t.First + uint64(from)) * t.References, min((t.First+uint64(to))*t.References, references)
 }

@@ -2,37 +2,39 @@
 // the block entries that a trace contains. Package blocks computes execution counts from these edge
 // counts (MODELS §12).
 //
-// A record of the trace states only that a thread entered a block. To find the edge that led there,
-// the analysis keeps a call stack for each thread, with the latest block of every active
-// invocation:
+// A record of the trace states only that a thread entered a block. To find the edge that led to
+// this block, the analysis keeps a call stack for each thread, with the latest block of every
+// active invocation:
 //
 //  1. No edge of a function leads to its first block, so entering the first block is a call. The
-//     preceding block is the caller if it names the function, or if it returns by a tail call
-//     (whose record follows the record of the return). Otherwise, the caller is unknown: the
-//     function is a callback, the start of a thread, or a signal handler.
+//     preceding block is the caller if it contains a call of the function, or if it ends in a tail
+//     call (the called function's record follows the record of the return). Otherwise, the caller
+//     is unknown: the function is a callback, the start of a thread, or a signal handler.
 //  2. If the program's tables list a block as a successor of the latest block of its invocation,
-//     the edge between these two blocks is counted. If several edges join them, the first is
-//     counted.
+//     the edge between these two blocks is counted. If several edges lead from one to the other,
+//     the first edge is counted.
 //  3. A block that returns ends its invocation. A tail call also counts as a return, whether or not
 //     the called function returns.
-//  4. In any other case, invocations have ended without a return. The block, for example a landing
-//     pad, belongs to the topmost invocation whose latest block it can follow. If there is none,
-//     and after a setjmp, the block belongs to the topmost invocation of its function and counts as
-//     resumed. The invocations above this invocation have ended.
-//  5. A block of a function without an active invocation counts as resumed, and all invocations of
-//     the thread end. This happens if a trace begins in the middle of a run, or if a program
-//     switches stacks.
+//  4. In any other case, at least one invocation has ended without a return. The block, for example
+//     a landing pad, belongs to the topmost invocation whose latest block has the block as a
+//     successor. If no invocation has such a latest block, or if the block follows a call of
+//     setjmp, the block belongs to the topmost invocation of its function and counts as resumed.
+//     All invocations above this invocation have ended.
+//  5. If the block's function has no active invocation, the block counts as resumed, and all
+//     invocations of the thread end. Such blocks occur if a trace begins in the middle of a run, or
+//     if a program switches stacks.
 //
 // Invocations that are still on a stack at the end did not return, because the program exited or
-// the trace ended. The stack-distance histogram of a block is the sum over its sites: see
-// blocks.Run.Reuse.
+// the trace ended. The stack-distance histogram of a block is the sum of the histograms of its
+// sites: see blocks.Run.Reuse.
 //
-// The call stacks at the beginning of a segment are unknown. The segment records the blocks that
-// belong to earlier invocations, and the first calls. Both are resolved when it is appended
-// (state.go). The result is the same as for the whole trace. Undeclared jumps in recursive code may
-// lead to a block that could belong to an invocation of the segment or to an earlier invocation.
-// Such a segment cannot be used (ErrTorn). Segments that might have more call paths than a run
-// distinguishes cannot be joined (ErrManyPaths).
+// The call stacks at the beginning of a segment are unknown. A segment therefore records its first
+// calls and the blocks that belong to earlier invocations. The edges and callers of these blocks
+// are determined when the segment is appended (state.go), so the result is the same as for the
+// whole trace. A jump in recursive code that the tables do not declare may lead to a block that
+// could belong to an invocation of the segment or to an earlier invocation. A segment with such a
+// jump cannot be appended (ErrTorn). Segments that together may have more call paths than a run can
+// distinguish cannot be joined (ErrManyPaths).
 package branches
 
 import (
@@ -52,23 +54,23 @@ type Analysis struct {
 	code    code
 	counts  counts
 
-	threads  []*thread   // in the order of the threads' first rows
+	threads  []*thread   // in the order of the threads' first records
 	threadAt index.Table // indexed by the thread's number
-	now      *thread     // thread of the latest row
+	now      *thread     // thread of the latest record
 	encoded  encoded
 
-	enters    [32][]uint32       // the block that a row with a kind and Site enters; 0: none
-	entered   [mostPicked]uint32 // the blocks that the current rows enter
-	enteredAt [mostPicked]uint32 // number of the batch's references before each entry
+	enters    [32][]uint32       // by kind and site: the block that a record enters; 0: none
+	entered   [mostPicked]uint32 // the blocks that the current records enter
+	enteredAt [mostPicked]uint32 // number of references in the batch before each entry
 
 	paths   paths
-	passed  uint32   // references of the batch so far
+	passed  uint32   // number of references in the batch so far
 	changes []Change // changes of the path within the batch
-	adopted []uint32 // numbers of the paths in the profile that was loaded last
+	adopted []uint32 // numbers of the paths of the profile that was loaded last
 }
 
 // New returns an analysis for a run that reads references of these kinds. program returns the part
-// of the code that the trace has described so far, or nil. segment means that the analysis begins
+// of the code that the trace has described so far, or nil. segment is true if the analysis begins
 // in the middle of a run.
 func New(kinds trace.Kinds, segment bool, program func() *trace.Program) *Analysis {
 	const needed = 1<<trace.Load | 1<<trace.Store | 1<<trace.Modify
@@ -82,7 +84,7 @@ var (
 	_ contract.Joiner   = (*Analysis)(nil)
 )
 
-// Takes requests the rows that enter blocks.
+// Takes requests the records that enter blocks.
 func (a *Analysis) Takes() (events trace.Kinds, sites, pcs bool) {
 	if a.code.bySite {
 		return 1 << trace.BareBlock, true, false
@@ -93,21 +95,21 @@ func (a *Analysis) Takes() (events trace.Kinds, sites, pcs bool) {
 // Close does nothing, because Result needs all data.
 func (a *Analysis) Close() {}
 
-const mostFrames = 1 << 22 // greatest depth of nested calls; a trace with deeper calls has no result
+const mostFrames = 1 << 22 // maximum depth of nested calls; a trace with deeper calls has no result
 
 // ErrTorn reports that a segment enters a block whose invocation cannot be determined within the
 // segment.
 var ErrTorn = errors.New("a part of the trace contains a jump that may belong to a call in an earlier part, so the block counts of the parts cannot be joined; analyse the trace in one piece")
 
 // ErrManyPaths reports that segments have more than [MostPaths] call paths, or call paths of more
-// than [MostDepth] functions. Only reading the trace in order shows which paths come first, and how
-// deep they are in the run.
+// than [MostDepth] functions. To determine which paths come first, and how deep they are in the
+// run, the trace must be read in order.
 var ErrManyPaths = errors.New("parts of the trace have more than " + strconv.Itoa(MostPaths) + " call paths, or call paths of more than " + strconv.Itoa(MostDepth) + " functions, so the counts of the parts cannot be joined; analyse the trace in one piece")
 
-// Consume follows the next rows. A conditional branch that depends on whether a row enters a block,
-// or on the edge to the block, would be as unpredictable as the branches of the traced program.
-// Rows that enter blocks are therefore selected without a branch. After that, a block that follows
-// its predecessor costs one conditional branch with almost always the same outcome.
+// Consume processes the next records. A conditional branch that depends on whether a record enters
+// a block, or on the edge to the block, would be as unpredictable as the branches of the traced
+// program. Records that enter blocks are therefore selected without a branch. An entry along an
+// edge then costs one conditional branch, which almost always has the same outcome.
 func (a *Analysis) Consume(b *trace.Batch) error {
 	a.passed, a.changes = 0, append(a.changes[:0], Change{})
 	if b.Site == nil || a.gone {
@@ -137,9 +139,9 @@ func (a *Analysis) Consume(b *trace.Batch) error {
 	return nil
 }
 
-// runOf returns the number of elements at the beginning of the list that are equal to the first.
+// runOf returns the length of the run of equal elements at the beginning of the list.
 func runOf(threads []uint32) int {
-	const block = 64 // number of threads compared at a time
+	const block = 64 // number of elements compared at a time
 	n := 1
 	for n+block <= len(threads) && *(*[block]uint32)(threads[n:]) == *(*[block]uint32)(threads[n-1:]) {
 		n += block
@@ -150,8 +152,9 @@ func runOf(threads []uint32) int {
 	return n
 }
 
-// pick writes the blocks that the rows enter to a.entered, and returns their number n. If a row
-// cannot be used, err is the reason, and n is the number of blocks before it.
+// pick writes the blocks that the records enter to a.entered, and returns the number of these
+// blocks, n. If a record cannot be used, err is the reason, and n is the number of blocks before
+// this record.
 func (a *Analysis) pick(kinds []trace.Kind, sites []uint32) (n int, err error) {
 	sites = sites[:len(kinds)]
 	entered, at, passed := &a.entered, &a.enteredAt, a.passed
@@ -178,13 +181,13 @@ func (a *Analysis) pick(kinds []trace.Kind, sites []uint32) (n int, err error) {
 		to := enters[site]
 		entered[n&(mostPicked-1)], at[n&(mostPicked-1)] = to, passed
 		n += int((to | -to) >> 31)
-		passed += (uint32(k) - uint32(trace.NumKinds)) >> 31 // adds 1 if the row is a reference
+		passed += (uint32(k) - uint32(trace.NumKinds)) >> 31 // adds 1 if the record is a reference
 	}
 	a.passed = passed
 	return n, nil
 }
 
-const mostPicked = 1 << 10 // maximum number of rows that pick examines at a time
+const mostPicked = 1 << 10 // maximum number of records that pick examines at a time
 
 // follow moves a thread through the given blocks. before contains the number of references before
 // each block.
@@ -194,7 +197,7 @@ func (a *Analysis) follow(t *thread, entered, before []uint32) error {
 		t.row = t.path
 		a.note(before[0], t.row)
 	}
-	instructions := uint64(0) // executed on the path of the topmost invocation
+	instructions := uint64(0) // number executed on the path of the topmost invocation
 	for i, to := range entered {
 		from := &nodes[at]
 		first, second := uint64(from.first^to), uint64(from.second^to)
@@ -233,7 +236,7 @@ func (a *Analysis) follow(t *thread, entered, before []uint32) error {
 	return nil
 }
 
-// meet reads the program's tables again, because a row refers to an unknown block or site.
+// meet reads the program's tables again, because a record refers to an unknown block or site.
 func (a *Analysis) meet(what string, number uint32) error {
 	a.learn(a.program())
 	known := len(a.code.nodes) - 1
@@ -246,7 +249,7 @@ func (a *Analysis) meet(what string, number uint32) error {
 	return nil
 }
 
-// thread returns the thread with this number, and creates it if necessary.
+// thread returns the thread with the given number, and creates it if necessary.
 func (a *Analysis) thread(number uint32) *thread {
 	n, known := a.threadAt.Find(uint64(number))
 	if !known {

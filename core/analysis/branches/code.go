@@ -7,23 +7,23 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// code contains the program of the trace's tables in a form for fast look-ups. Blocks are numbered
-// from 1, and 0 means no block.
+// code contains the program from the trace's tables in a form for fast look-ups. Blocks are
+// numbered from 1, and 0 means no block.
 type code struct {
 	program *trace.Program
 	nodes   []node
 	edges   uint32      // number of edges of all nodes
 	jumps   []jump      // the edges of nodes with more than two edges
-	targets []uint32    // the edges of the jumps by target; see jump
-	more    index.Table // the edges of jumps whose targets lie far apart, by source and target; the first edge if several are equal
+	targets []uint32    // the edges of all jumps, by target; see jump
+	more    index.Table // the edges of jumps whose targets are far apart, by source and target; if several edges are equal, the first
 	names   map[string]uint32
-	// nameOf contains the number of each function's name, and calls contains the number of the name
-	// that each node calls; 0: none.
+	// nameOf contains the number of each function's name. calls contains, for each node, the number
+	// of the name of the function that the node calls; 0: none.
 	nameOf, calls []uint32
-	// bySite means that the first load, store or modify of a block shows that the block was
-	// entered. firstOf maps the site of this first reference to its block, and any other site to 0.
-	// bare maps a block without such a reference to its own number, and any other block to 0. none
-	// contains only zeros, and is as long as the longer of firstOf and bare.
+	// bySite is true if the first load, store or modify of a block shows that the block was
+	// entered. firstOf maps the site of a block's first reference to the block, and every other
+	// site to 0. bare maps a block without references to its own number, and every other block to
+	// 0. none contains only zeros, and is as long as the longer of firstOf and bare.
 	bySite              bool
 	firstOf, bare, none []uint32
 }
@@ -34,7 +34,7 @@ type node struct {
 	function      uint32
 	instructions  uint32
 	jump          uint32 // 1 + the index of the node's jump; 0: the node has at most two edges
-	plain         bool   // if an edge enters the node, nothing else needs to be counted
+	plain         bool   // if the node is entered along an edge, only the edge must be counted
 	enters        bool
 	returns       bool
 	lands         bool // the node is a landing pad of exceptions
@@ -55,7 +55,7 @@ func (c *code) learn(p *trace.Program) {
 	if p == nil {
 		return
 	}
-	// A resumed run knows the whole program before it has read all tables again.
+	// A resumed run contains the whole program before it has read all tables again.
 	if c.program == nil || len(p.Blocks) >= len(c.program.Blocks) {
 		c.program = p
 	}
@@ -76,7 +76,7 @@ func (c *code) learn(p *trace.Program) {
 	c.none = extend(c.none, max(len(c.firstOf), len(c.bare)))
 }
 
-// shows reports whether each execution of a site's block produces exactly one row of the site.
+// shows reports whether each execution of a site's block makes exactly one reference of the site.
 func (c *code) shows(p *trace.Program, site uint32) bool {
 	s := &p.Sites[site]
 	if s.Kind > trace.Modify || uint64(s.Block) >= uint64(len(p.Blocks)) {

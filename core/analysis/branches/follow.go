@@ -2,31 +2,31 @@ package branches
 
 import "github.com/stackglass/stackglass/core/trace"
 
-// thread is the state of a thread. Its blocks are identified by their numbers in code.
+// thread is the state of a thread. Blocks are identified by their numbers in code.
 type thread struct {
 	number uint32
 	at     uint32   // the latest block of the topmost invocation; 0: no invocation is active
-	stack  []uint32 // latest blocks of the invocations below
+	stack  []uint32 // latest blocks of the lower invocations
 
 	path  uint32   // path of the topmost invocation; 0: no invocation
-	under []uint32 // paths of the invocations below, as in stack
-	row   uint32   // path of the latest row; it changes only at the row after a return
-	start uint32   // for segments: path of the rows before the thread's first block
+	under []uint32 // paths of the lower invocations, in the same order as stack
+	row   uint32   // path of the latest record; after a return, the path changes only at the next record
+	start uint32   // for segments: path of the records before the thread's first block
 
-	// returned is the latest block if it returned, and otherwise 0. before is the preceding block
-	// of the same invocation; 0: none. reached means that before is unknown, because the segment
-	// begins between the two blocks.
+	// returned is the latest block if this block returned, and otherwise 0. before is the preceding
+	// block of the same invocation; 0: none. reached is true if before is unknown, because the
+	// segment begins between the two blocks.
 	returned, before uint32
 	reached          bool
 
-	// For segments: fresh means that the thread has not entered a block yet. based means that its
-	// bottommost invocation began before the segment. reaches lists the blocks in which invocations
-	// from before the segment continued.
+	// For segments: fresh is true if the thread has not entered a block yet. based is true if the
+	// thread's bottommost invocation began before the segment. reaches lists the blocks in which
+	// invocations that began before the segment continued.
 	fresh, based bool
 	reaches      []reach
 }
 
-// reach is a block in which an invocation from before the segment continues.
+// reach is a block in which an invocation that began before the segment continues.
 type reach struct {
 	block uint32 // 0: the segment began with a call
 	then  uint32 // the first block of a function that was entered directly afterwards; 0: none
@@ -38,7 +38,7 @@ type reach struct {
 type counts struct {
 	taken         []uint64
 	left, resumed []uint64
-	callee        []uint32 // for each calling block: 1 + the function that it called first; 0: none
+	callee        []uint32 // for each calling block: 1 + the first function that the block called; 0: none
 	made          []uint64 // number of calls of the function in callee
 	otherAt       map[call]int
 	other         []uint64 // number of calls of other functions
@@ -74,7 +74,7 @@ func (c *counts) call(caller, function uint32, n uint64) {
 	c.other[at] += n
 }
 
-// calls returns how often a block called a function by name.
+// calls returns the number of calls of a function that a block calls by name.
 func (c *counts) calls(caller, function uint32) uint64 {
 	if c.callee[caller] == function+1 {
 		return c.made[caller]
@@ -100,7 +100,7 @@ func (a *Analysis) learn(p *trace.Program) {
 	}
 }
 
-// visit moves a thread to a known block.
+// visit moves a thread to a block of the known program.
 func (a *Analysis) visit(t *thread, block uint32) error {
 	to := block + 1
 	if a.code.nodes[to].enters {
@@ -129,8 +129,8 @@ func (a *Analysis) enter(t *thread, to uint32) {
 	a.gone = len(t.stack) >= mostFrames
 }
 
-// called determines whether the function that a thread enters was called by name, and counts the
-// call.
+// called counts the call of the function that a thread enters, if a block called the function by
+// name.
 func (a *Analysis) called(t *thread, to uint32) {
 	function := a.code.function(to)
 	switch {
@@ -147,7 +147,7 @@ func (a *Analysis) called(t *thread, to uint32) {
 	t.fresh = false
 }
 
-// calledBy counts a call if the block names the function.
+// calledBy counts a call if the block calls the function by name. It reports whether it does.
 func (a *Analysis) calledBy(caller, function uint32) bool {
 	name := a.code.calls[caller]
 	if name == 0 || uint64(function) >= uint64(len(a.code.nameOf)) || a.code.nameOf[function] != name {
@@ -235,8 +235,8 @@ func (a *Analysis) edge(t *thread, edge, to uint32) {
 }
 
 // invocationBefore finds the topmost invocation whose latest block has an edge to the given block.
-// It returns the edge and the number of invocations above the invocation, or -1 if there is no such
-// invocation.
+// It returns the edge, and the number of invocations above the invocation, which is -1 if there is
+// no such invocation.
 func (a *Analysis) invocationBefore(t *thread, to uint32) (depth int, edge uint32) {
 	for i := len(t.stack) - 1; i >= 0; i-- {
 		if edge, found := a.code.follows(t.stack[i], to); found {

@@ -22,40 +22,41 @@ const MostDepth = 512
 // paths is the tree of call paths: the calling context tree of Ammons, Ball and Larus (Exploiting
 // Hardware Performance Counters with Flow and Context Sensitive Profiling, PLDI 1997). If a
 // function calls itself, the path stays the same. If two functions call each other, the calls
-// alternate between two paths. Recursion of any depth therefore adds only a few paths. The rule
-// depends only on a path and its caller, so the paths of a segment can start from unknown callers.
-// When the segment is appended, they become paths of the run.
+// alternate between two paths. Recursion of any depth therefore adds only a few paths. Whether a
+// call extends a path depends only on the path and its caller, so the paths of a segment can start
+// from unknown callers. When the segment is appended, its paths become paths of the run.
 type paths struct {
 	list    []path
 	at      index.Table // parent << 32 | function
-	most    int         // number of paths to distinguish
-	rest    uint32      // the path of all calls beyond the maximum number of paths; 0: none yet
-	deep    uint32      // greatest depth of the paths to distinguish
+	most    int         // maximum number of distinguished paths
+	rest    uint32      // the path of all calls that exceed the maximum number of paths; 0: none so far
+	deep    uint32      // maximum depth of distinguished paths
 	deepest uint32      // greatest depth of any path
 }
 
 // path is a call path: a function, and the path of its caller. Path 0 is outside all functions.
 type path struct {
-	parent, function uint32 // number of the function as in code, or one of the constants below
-	// number of functions on the path; in a segment, without functions entered before the segment
+	parent, function uint32 // parent path, and the function's number in code or one of the constants below
+	// number of functions on the path; in a segment, excluding functions that were entered before
+	// the segment
 	depth uint32
 
-	calls        uint64 // calls by the parent's function
+	calls        uint64 // calls from the parent's function
 	again        uint64 // recursive calls of the function, which stay on the path
 	back         uint64 // recursive calls of the parent's function, which are counted on the parent's path
 	instructions uint64 // LLVM IR instructions executed on the path
 }
 
-// These numbers represent the function of a path without a function.
+// These values of function mark paths that do not end in a known function.
 const (
 	outside = ^uint32(0) - iota // outside all functions
 	below                       // an unknown path from before the segment
 	further                     // all paths that are not distinguished
 )
 
-// newPaths returns a tree without calls. Only an analysis of the whole run knows which paths appear
-// first. A segment therefore distinguishes all of its paths. It fails with ErrManyPaths if there
-// are too many paths or they are too deep.
+// newPaths returns a tree without calls. A segment distinguishes all of its paths, because only an
+// analysis of the whole run knows which paths appear first. If a segment has too many paths or too
+// deep paths, it cannot be appended (ErrManyPaths).
 func newPaths(segment bool) paths {
 	p := paths{list: []path{{function: outside}}, most: MostPaths, deep: MostDepth}
 	if segment {
@@ -64,7 +65,7 @@ func newPaths(segment bool) paths {
 	return p
 }
 
-// exceeds reports whether a segment has more or deeper paths than a run distinguishes.
+// exceeds reports whether a segment has more paths, or deeper paths, than a run distinguishes.
 func (p *paths) exceeds() bool { return len(p.list) > MostPaths || p.deepest > MostDepth }
 
 func (p *paths) callee(from, function uint32, times uint64) uint32 {
@@ -147,7 +148,7 @@ func (p *paths) inOrder() []uint32 {
 // Change records that the references of a batch belong to Path from reference number From on.
 type Change struct{ From, Path uint32 }
 
-// note records the path of all references from number from on.
+// note records that all references of the batch belong to path, starting with number from.
 func (a *Analysis) note(from, path uint32) {
 	n := len(a.changes)
 	switch {
@@ -159,8 +160,8 @@ func (a *Analysis) note(from, path uint32) {
 	}
 }
 
-// caller returns the path of a thread's topmost invocation, which may have begun before the
-// segment.
+// caller returns the path of a thread's topmost invocation. The invocation may have begun before
+// the segment.
 func (a *Analysis) caller(t *thread) uint32 {
 	switch {
 	case t.at != 0:
@@ -176,7 +177,7 @@ func (a *Analysis) caller(t *thread) uint32 {
 }
 
 // adopt adds the paths of the following segment. known contains the run's numbers of the paths that
-// began before the segment. adopt adds the numbers of the other paths.
+// began before the segment, to which adopt adds the numbers of all other paths.
 func (p *paths) adopt(next *paths, known []uint32) {
 	for n := range next.list {
 		from := &next.list[n]

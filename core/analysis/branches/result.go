@@ -10,10 +10,11 @@ import (
 type encoded struct {
 	bytes             []byte
 	blocks, functions int
-	partial           bool // results are for a segment, so the program is omitted
+	partial           bool // the result is for a segment, so it omits the program
 }
 
-// Bare omits the program from results. Only an analysis that knows the program can then use them.
+// Bare omits the program from results. Results without the program can only be used by an analysis
+// that knows the program.
 func (a *Analysis) Bare() { a.encoded.partial = true }
 
 // Result implements [contract.Analysis]. The result is empty if there are no blocks, or if calls
@@ -61,8 +62,8 @@ func (c *code) endOf(n uint32) uint32 {
 	return c.edges
 }
 
-// upTo returns the program up to the module of a block. It omits later modules, because the header
-// contains them only if the trace was read far enough.
+// upTo returns the program up to the module of a block. It omits later modules, which the header
+// contains only if the trace has been read far enough.
 func upTo(p *trace.Program, block uint32) *trace.Program {
 	last := &p.Blocks[block-1]
 	some := *p
@@ -97,8 +98,8 @@ func (a *Analysis) encode(p *trace.Program) []byte {
 	return e.bytes
 }
 
-// edges returns the counts as if the run ended here. All invocations from before a segment count as
-// resumed.
+// edges returns the counts as if the run ended at this point. All invocations that began before a
+// segment count as resumed.
 func (a *Analysis) edges(p *trace.Program) *blocks.Edges {
 	e := blocks.NewEdges(p)
 	for b := range p.Blocks {

@@ -36,7 +36,7 @@ func (a *Analysis) state() []byte {
 }
 
 // codeState reads or writes whether the analysis was stopped and, if not, the paths, threads and
-// calls. It adds the calls that it reads to the counts. It returns the threads and their paths.
+// calls. It adds the calls that it reads to the counts. It returns the threads and the paths.
 func (a *Analysis) codeState(c *codec.Coder) (threads []*thread, listed paths) {
 	gone := a.gone && !c.Reads()
 	if c.Flag(&gone); gone {
@@ -129,8 +129,8 @@ func (a *Analysis) codePaths(c *codec.Coder) (listed paths, number []uint32) {
 	return listed, number
 }
 
-// codeThread reads or writes a thread. When it reads, t must be empty, and the frames that it reads
-// no longer count as left.
+// codeThread reads or writes a thread. When it reads, t must be empty, and the counts of blocks in
+// which invocations ended no longer include the frames that it reads.
 func (a *Analysis) codeThread(c *codec.Coder, t *thread, path func(*uint32)) {
 	block := func(n *uint32) { codec.Below(c, n, uint64(len(a.code.nodes))) }
 	based, reached, before, frames, under := t.based, t.reached, t.before, t.frames(), t.framePaths()
@@ -224,7 +224,7 @@ func (a *Analysis) Restore(p *profile.Profile) error {
 	return nil
 }
 
-// restore replaces the paths by the paths of a saved run.
+// restore replaces the paths with the paths of a saved run.
 func (p *paths) restore(listed *paths, segment bool) {
 	*p = newPaths(segment)
 	p.list = slices.Clone(listed.list)
@@ -266,8 +266,8 @@ func (a *Analysis) Append(next *profile.Profile) error {
 	return nil
 }
 
-// Joins implements [contract.Joiner]. A segment can be appended if the run can certainly
-// distinguish all of its call paths, even if they are new and begin at the deepest open path.
+// Joins implements [contract.Joiner]. A segment can be appended if the run can distinguish all of
+// the segment's call paths, even if all of them are new and begin at the deepest open path.
 func (a *Analysis) Joins(next *profile.Profile) (now, later bool) {
 	paths, deepest := 0, uint32(0)
 	if next != nil && next.Segment != nil {
@@ -276,8 +276,8 @@ func (a *Analysis) Joins(next *profile.Profile) (now, later bool) {
 	return a.fits(1+paths, deepest), a.fits(1, 0)
 }
 
-// sizeOf returns the number and the greatest depth of the call paths of an encoded segment, without
-// the first path. It ignores errors of the encoding, because Append reports them.
+// sizeOf returns the number and the greatest depth of the call paths of an encoded segment,
+// excluding the first path. It ignores errors of the encoding, because Append reports them.
 func sizeOf(segment []byte) (paths int, deepest uint32) {
 	c := codec.Reader(segment)
 	gone := false
@@ -299,9 +299,10 @@ func sizeOf(segment []byte) (paths int, deepest uint32) {
 	return paths, deepest
 }
 
-// fits reports whether a run can have the given number of further call paths with the given depth.
-// Most segments have the same paths, so the paths of segments are counted only after they are
-// joined. Recursion can make a joined path shallower than the sum of the depths, but never deeper.
+// fits reports whether a run can have the given number of additional call paths with the given
+// depth. Most segments have the same paths, so the paths of segments are counted only after the
+// segments are joined. Because of recursion, a joined path may be shallower than the sum of the
+// depths, but it is never deeper.
 func (a *Analysis) fits(paths int, deepest uint32) bool {
 	if a.gone || a.segment {
 		return true
@@ -309,8 +310,8 @@ func (a *Analysis) fits(paths int, deepest uint32) bool {
 	return len(a.paths.list)+paths <= MostPaths && (a.paths.deepest+deepest <= MostDepth || a.openDepth()+deepest <= MostDepth)
 }
 
-// openDepth returns the greatest depth of the paths from which the next rows may continue. It
-// ignores the path that combines all further calls, because this path has no path below it.
+// openDepth returns the greatest depth of the paths from which the next records may continue. It
+// ignores the path that combines all further calls, because no path begins there.
 func (a *Analysis) openDepth() (deepest uint32) {
 	look := func(n uint32) {
 		if at := &a.paths.list[n]; at.function != further {

@@ -6,39 +6,40 @@
 // counts
 //
 //   - events: every load or store that has a source;
-//   - transfers: the first load by a thread of a value that another thread wrote. A store creates a
-//     new value, so the overwritten value need not be moved. A modify is one reference, a load
-//     followed by a store. The number of transfers is therefore a lower bound on the data that a
-//     message-passing version of the program must send.
+//   - transfers: for each value, the first load by each thread that did not write the value. A
+//     store creates a new value, so the overwritten value need not be moved. A modify is one
+//     reference that consists of a load and a store. The number of transfers is therefore a lower
+//     bound on the data that a message-passing version of the program must send.
 //
 // One pass covers all three sizes of granules. A reference that spans several words counts once for
-// each word. Over the whole run, a granule is
+// each word. Over the whole run, each granule is in one of these classes:
 //
-//   - private: one thread refers to the granule;
-//   - falsely shared, if it is a line or a page of which more than half of the events are false:
-//     the words that the reference accesses have no source (MODELS §7.2). Some events may be true,
-//     for example if a counter is cleared before the threads start, or printed after they end;
-//   - read-shared: several threads refer to the granule, and no thread uses a value that another
+//   - private: only one thread accesses the granule;
+//   - falsely shared: the granule is a line or a page, and more than half of its events are false.
+//     An event is false if the accessed words themselves have no source (MODELS §7.2). A few true
+//     events are allowed, for example because the main thread clears a counter before the other
+//     threads start and prints it after they end;
+//   - read-shared: several threads access the granule, and no thread uses a value that another
 //     thread wrote;
 //   - producer-consumer: one thread writes the values that other threads use;
 //   - migratory: several threads write values that other threads use.
 //
-// False sharing costs time because of false misses. A false miss is a miss at a false event that
-// occurs in a cache of any size, because another thread's store invalidated the line. If a falsely
-// shared line has no false misses, the threads used it one after the other.
+// False sharing costs time because of false misses. A false miss is a false event that misses in a
+// cache of any size, because another thread's store invalidated the line. A falsely shared line
+// without false misses was used by one thread after the other.
 //
 // # Method
 //
-// In the same pass, package sites numbers the site and the data object of each reference. While
-// only one thread refers to a line, the analysis stores only a count for each of its words, and the
-// site of the last store, in case a second thread uses the stored value. At the first reference by
-// another thread, the analysis creates a cell for each word. A cell contains the last writer, a bit
-// for each thread that used the value, and the class of the word. Private data therefore needs
-// little memory, and most references need only one look-up in a table of lines.
+// In the same pass, package sites assigns numbers to the site and the data object of each
+// reference. While only one thread refers to a line, the analysis stores only a count for each of
+// its words, and the site of the last store, in case a second thread uses the stored value. At the
+// first reference by another thread, the analysis creates a cell for each word. A cell contains the
+// last writer, a bit for each thread that used the value, and the class of the word. Private data
+// therefore needs little memory, and most references need only one look-up in a table of lines.
 //
 // Threads are assigned to slots in the order of their first references. There are at most 64 slots,
-// and all threads after the 63rd share the last slot. They are distinguished only where the caches
-// of their cores matter.
+// and all threads after the 63rd share the last slot. Threads that share a slot are distinguished
+// only by the caches of their cores.
 package communication
 
 import (
@@ -50,7 +51,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// These shifts convert addresses to the numbers of 8-byte words and of pages.
+// Shifts that convert an address to the number of its 8-byte word or its page.
 const (
 	wordShift = 3
 	pageShift = 12
@@ -67,7 +68,7 @@ const (
 type Analysis struct {
 	lineShift uint
 	sites     *sites.Analysis
-	// returns the program, whose tables list the expected threads; nil: the whole trace is analysed
+	// returns the program, which lists the expected threads; nil: the whole trace is analysed
 	program func() *trace.Program
 	off     bool // the analysis was stopped
 
@@ -88,7 +89,7 @@ type Analysis struct {
 type reference struct {
 	thread        uint8  // the thread's slot
 	number        uint32 // the thread's number
-	beyond        bool   // the thread shares the last slot with an earlier thread
+	beyond        bool   // the thread shares the last slot with a different thread
 	bit           uint64 // the bit that represents the slot
 	loads, stores bool
 	site          uint32 // 1 + the slot of the reference's site
@@ -99,11 +100,11 @@ type reference struct {
 	row           uint32     // index in the batch
 }
 
-// New returns an analysis that reads every batch after s. If program is not nil, it decides whether
-// the trace is analysed at all (see [Expects]), because the analysis of a single-threaded trace
-// would be useless and take half as long as the stack distances. If the number of threads is
-// unknown, the analysis stops at reference number [Trial] unless a second thread has been listed or
-// has made a reference.
+// New returns an analysis that reads every batch after s. If program is not nil, the trace is
+// analysed only if the program may have several threads (see [Expects]): the analysis of a
+// single-threaded trace would be useless, but take half as long as the analysis of stack distances.
+// If the number of threads is unknown, the analysis stops at reference number [Trial], unless the
+// program then lists a second thread or a second thread has made a reference.
 func New(lineBytes uint32, s *sites.Analysis, program func() *trace.Program) *Analysis {
 	a := &Analysis{lineShift: uint(bits.TrailingZeros32(lineBytes)), sites: s, program: program}
 	s.Locate(true)
@@ -142,7 +143,7 @@ func (a *Analysis) Consume(b *trace.Batch) error {
 		a.meet(b, i, pairs, begins)
 		bytes := uint64(max(b.Bytes[i], 1))
 		if addr+bytes-1 < addr {
-			bytes = 1 // the reference extends beyond the last address
+			bytes = 1 // the reference extends beyond the end of the address space
 		}
 		a.follow(addr, addr+bytes-1)
 	}
@@ -171,11 +172,12 @@ func (a *Analysis) ConsumePiece(b *trace.Batch, from, end uint64) {
 	a.follow(b.Addr[0]+from, b.Addr[0]+end-1)
 }
 
-// Trial is the number of references within which a second thread must appear.
+// Trial is the number of references after which the analysis stops if no second thread has
+// appeared.
 const Trial = profile.SecondThreadBy
 
-// Expects reports whether the tables of a trace list several threads, and whether they list threads
-// at all.
+// Expects reports whether the tables of a trace list several threads (several), and whether they
+// list any threads (known).
 func Expects(p *trace.Program) (several, known bool) {
 	switch {
 	case p == nil:
@@ -199,7 +201,7 @@ func (a *Analysis) decide(b *trace.Batch) {
 	}
 }
 
-// coming returns the number that will be assigned to the reference in row i.
+// coming returns the number that the reference in row i will have.
 func (a *Analysis) coming(i int) uint64 {
 	if a.among.rows != nil {
 		return a.among.first + uint64(a.among.rows[i])
@@ -207,7 +209,8 @@ func (a *Analysis) coming(i int) uint64 {
 	return a.done + uint64(i)
 }
 
-// another reports whether a row before the end of the trial belongs to a second thread.
+// another reports whether any reference of the batch before number Trial belongs to a second
+// thread.
 func (a *Analysis) another(b *trace.Batch) bool {
 	first := b.Thread[0]
 	if len(a.threads.numbers) > 0 {
@@ -235,7 +238,7 @@ const (
 	storing
 )
 
-// what maps a kind of reference to its effect on the values of words.
+// what contains the effect of each kind of reference on the values of words.
 var what = [8]uint8{
 	trace.Load: loading, trace.Store: storing, trace.Modify: loading | storing, trace.Fetch: loading,
 	trace.RangeRead: loading, trace.RangeWrite: storing,
@@ -278,8 +281,8 @@ func (a *Analysis) follow(first, last trace.Addr) {
 	a.followLines(first, last)
 }
 
-// followLines is follow for references that span several lines. It counts one reference to each
-// page.
+// followLines is like follow, but for references that span several lines. It counts one reference
+// to each page.
 func (a *Analysis) followLines(first, last trace.Addr) {
 	var events uint64
 	for line := first >> a.lineShift; ; line++ {
@@ -362,10 +365,10 @@ func (a *Analysis) page(number uint32, wordEvents uint64) {
 	}
 }
 
-// among translates between the analysed references and all references.
+// among maps the rows of a batch of sampled references to the rows of the whole batch.
 type among struct {
 	first uint64   // number of the first reference of package sites' batch
-	rows  []uint32 // analysed rows of that batch, ascending; nil: all
+	rows  []uint32 // analysed rows of that batch, ascending; nil: all rows
 }
 
 // row returns a row's index in the batch that package sites read.
@@ -376,9 +379,9 @@ func (m *among) row(i int) int {
 	return int(m.rows[i])
 }
 
-// Among announces that the next batch consists of some rows of the latest batch of package sites.
-// That batch begins with reference number first. Several of these rows may be parts of one
-// reference.
+// Among announces that the next batch consists of the given rows of the latest batch of package
+// sites, which begins with reference number first. Several rows of the next batch may be parts of
+// one reference.
 func (a *Analysis) Among(rows []uint32, first uint64) { a.among = among{first, rows} }
 
 // Reach advances the number of references to the given total, without analysing the skipped

@@ -18,7 +18,7 @@ type falseSet struct {
 	threads map[[2]uint32]uint64 // number of misses, by the thread that stored and the thread that missed
 }
 
-// falseSharing groups the falsely shared lines that have false misses.
+// falseSharing groups the falsely shared lines with false misses into sets.
 func (a *Analysis) falseSharing() []profile.FalseSharing {
 	sets := map[falseKey]*falseSet{}
 	m := &a.memory
@@ -93,8 +93,8 @@ func (a *Analysis) apart(l *line) uint32 {
 		if c.references == 0 {
 			continue
 		}
-		// Comparing neighbouring words is sufficient: if both words of every pair of neighbours
-		// belong to one thread, all words belong to that thread.
+		// Comparing neighbouring words is sufficient, because if the two words of each pair of
+		// neighbours belong to one thread, all words belong to that thread.
 		if last >= 0 {
 			if b := &cells[last]; c.class.several || b.class.several || c.class.first != b.class.first {
 				least = min(least, uint32(i-last))
@@ -105,7 +105,7 @@ func (a *Analysis) apart(l *line) uint32 {
 	return least << wordShift
 }
 
-// foldFalse merges the sets beyond the maximum number.
+// foldFalse merges the sets that exceed the maximum number into the last set.
 func foldFalse(list []profile.FalseSharing) []profile.FalseSharing {
 	const kept = profile.MaxFalseSharing - 1
 	if len(list) <= profile.MaxFalseSharing {

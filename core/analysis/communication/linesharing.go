@@ -7,11 +7,11 @@ import (
 	"github.com/stackglass/stackglass/core/profile"
 )
 
-// These constants determine whether a thread owns words of a line. If one thread clears a word
-// before the other threads run, and prints it after them, the word still belongs to the thread that
+// These constants determine whether a thread owns words of a line. If the main thread clears a word
+// before the other threads run, and prints it afterwards, the word still belongs to the thread that
 // uses it in between.
 const (
-	usesPerHandover = 8 // minimum number of references per handover for a word to belong to its last writer
+	usesPerHandover = 8 // a word belongs to its last writer only if it has at least this number of references per handover
 	// a thread with fewer stores to its words of a line probably only initialised them
 	leastStores = 16
 )
@@ -20,7 +20,7 @@ const (
 type lineOwners struct {
 	threads uint64              // bit set of the owners
 	uses    [mostThreads]uint64 // number of references of each owner to its own words
-	site    [mostThreads]uint32 // site of the last store to each owner's most used word, and number of uses of that word
+	site    [mostThreads]uint32 // for the most used word of each owner: the site of the last store, and the number of uses
 	most    [mostThreads]uint64
 }
 
@@ -66,8 +66,8 @@ func (o *lineOwners) apart(cells []cell) uint32 {
 	return uint32(least) << wordShift
 }
 
-// moves returns an upper bound on how often the line moves if its owners run at the same time, and
-// the two owners that use their words most often.
+// moves returns the maximum number of times that the line moves if its owners run at the same time,
+// and the two owners that use their words most often.
 func (o *lineOwners) moves() (n uint64, first, second uint8) {
 	var all uint64
 	first, second = noOwner, noOwner
@@ -97,8 +97,8 @@ type lineMoves struct {
 	apart            uint32
 }
 
-// movesOf returns the moves of a line between threads that own words in it or that invalidate each
-// other's copies. moves is 0 if there are none.
+// movesOf returns the moves of a line between threads that own words of the line or that invalidate
+// each other's copies of it. If the line does not move, the field moves is 0.
 func (a *Analysis) movesOf(l *line) (x lineMoves) {
 	s, cells := a.memory.shares.at(l.words), a.memory.cells.run(l.words)
 	a.pingPongs(s, &x)
@@ -112,19 +112,19 @@ func (a *Analysis) movesOf(l *line) (x lineMoves) {
 	return x
 }
 
-// minimum number of reported ping-pongs if the threads rarely store
+// minimum number of ping-pongs for a report if the threads rarely store to the line
 const leastPingPongs = 4
 
-// pingPongs counts how often a line moved back and forth. A thread's false misses count up to the
-// number of misses that its own stores cause. If one thread fills a line and other threads then use
-// it, only these other threads miss, so nothing is counted. If more than half of the misses count,
-// all misses are counted.
+// pingPongs counts how often a line moved back and forth. Each thread contributes the smaller of
+// two numbers: its false misses, and the misses that its own stores cause. If one thread fills a
+// line and other threads then use the line, only the other threads miss, so nothing is counted. If
+// more than half of the misses count, all misses are counted.
 func (a *Analysis) pingPongs(s *sharedLine, x *lineMoves) {
 	if s.tallies == 0 {
 		return
 	}
 	var suffered, caused [mostThreads]uint64
-	var after [mostThreads]map[uint32]uint64 // number of misses caused, by the profile's index of the storing site
+	var after [mostThreads]map[uint32]uint64 // number of misses that the thread's stores cause, by the store's site in the profile
 	var all uint64
 	for i := s.tallies; i != 0; i = a.memory.tallies[i].next {
 		t := &a.memory.tallies[i]
@@ -156,7 +156,8 @@ func (a *Analysis) pingPongs(s *sharedLine, x *lineMoves) {
 	x.between, x.sites = [2]uint8{first, second}, [2]uint32{mostOf(after[first], cmp.Compare), mostOf(after[second], cmp.Compare)}
 }
 
-// mostOf returns the key with the largest count; among equal counts, it returns the smallest key.
+// mostOf returns the key with the largest count. If several keys have the same count, it returns
+// the smallest of these keys.
 func mostOf[K comparable](counts map[K]uint64, compare func(x, y K) int) (key K) {
 	best := uint64(0)
 	for k, n := range counts {

@@ -12,10 +12,10 @@ type memory struct {
 
 	lines   arena[line]
 	recent  [recentLines]*line
-	private arena[privateWord] // words of lines that are not shared, one run per line
+	private arena[privateWord] // words of lines that are not shared: one run of words per line
 	free    []uint32           // unused runs of private
 	shares  arena[sharedLine]
-	cells   arena[cell] // cells of shared lines, one run of words per line
+	cells   arena[cell] // cells of shared lines: one run of cells per line
 
 	pageAt index.Table // index of each page, by the page's number in the address space
 	pages  arena[share]
@@ -31,54 +31,54 @@ type memory struct {
 
 const (
 	recentBits  = 8
-	recentLines = 1 << recentBits // number of lines that are found without the table, enough for a typical loop
+	recentLines = 1 << recentBits // number of lines that are found without a table look-up, enough for a typical loop
 )
 
 type line struct {
 	number     trace.Line
-	references uint64 // number of references while the line is not shared
+	references uint64 // number of references, while the line is not shared
 	page       uint32
 	words      uint32 // index of the line's run in private, or of its entry in shares
-	site       uint32 // while the line is not shared: 1 + the slot of the site that wrote it last; 0: never written
+	site       uint32 // while the line is not shared: 1 + the slot of the site of the last store; 0: never written
 	owner      uint8  // the thread of the first reference
 	shared     bool
 }
 
-// privateWord is a word that only one thread has referred to.
+// privateWord is a word that only one thread has accessed.
 type privateWord struct {
-	site       uint32 // 1 + the slot of the site that wrote it last; 0: never written
+	site       uint32 // 1 + the slot of the site of the last store; 0: never written
 	references uint32
 	stores     uint8 // as in cell
 }
 
 const mostPrivate = 1<<32 - 1 // maximum count of references to a word that is not shared
 
-// cell is a granule that several threads may have referred to.
+// cell is a granule that several threads may have accessed.
 type cell struct {
 	used       uint64 // bit set of the threads that used the value but did not write it
 	references uint64
 	events     uint64
-	site       uint32 // 1 + the slot of the site that wrote it last; 0: never written
+	site       uint32 // 1 + the slot of the site of the last store; 0: never written
 	writer     uint8
 	class      usage
-	// For words: handovers counts the stores after another thread's store, and stores counts all
-	// stores, up to mostStores.
+	// For words: handovers counts the stores whose previous store is by a different thread, and
+	// stores counts all stores, up to mostStores.
 	handovers uint32
 	stores    uint8
 }
 
-const mostStores = 255 // limit of the store count of a word
+const mostStores = 255 // maximum value of a word's store count
 
 func addStore(stores uint8) uint8 { return uint8(min(uint(stores)+1, mostStores)) }
 
 // usage determines the sharing class of a granule.
 type usage struct {
 	first    uint8 // the thread of the first reference
-	several  bool  // several threads referred to the granule
-	producer uint8 // 1 + the thread whose values other threads used; 0: none
+	several  bool  // several threads have accessed the granule
+	producer uint8 // 1 + the thread whose values other threads have used; 0: none
 }
 
-const manyProducers = 0xff // value of producer if other threads used the values of several threads
+const manyProducers = 0xff // value of producer if several threads have written values that other threads used
 
 func (u *usage) refer(thread uint8, isFirst bool) {
 	if isFirst {
@@ -145,21 +145,23 @@ func (c *cell) refer(r *reference) (from source) {
 	return from
 }
 
-// share is a line or a page that several threads may have referred to.
+// share is a line or a page that several threads may have accessed.
 type share struct {
 	cell
 	falseEvents uint64
 }
 
 // sharedLine is a shared line. If a thread has accessed the line, but not since the latest store by
-// another thread, its next access misses in a cache of any size. This is a coherence miss.
+// another thread, the thread's next access misses in a cache of any size. Such a miss is a
+// coherence miss.
 type sharedLine struct {
 	share
-	// had is the bit set of the threads that have ever referred to the line, and has the bit set of
-	// the threads that have referred to it since the latest store by another thread.
+	// had is the bit set of the threads that have ever accessed the line. has is the bit set of the
+	// threads that have accessed the line since the latest store by another thread.
 	had, has uint64
-	tallies  uint32 // the first tally of the line's false misses; 0: none
-	// number of the thread that last wrote the line, because several threads may share a slot
+	tallies  uint32 // the first tally for false misses of the line; 0: none
+	// number of the thread that last wrote the line; a slot is not sufficient, because several
+	// threads may share it
 	wrote uint32
 
 	// These fields describe the last reference: its site and data object, and the address of its
@@ -180,8 +182,8 @@ func (s *sharedLine) refer(r *reference) (from source, miss bool) {
 	return s.cell.refer(r), miss
 }
 
-// tally counts coherence misses at false events with the same writer and the same reference. Dubois
-// et al. (1993) call them useless misses.
+// tally counts the coherence misses at false events that have the same writer and the same
+// reference. Dubois et al. (1993) call such misses useless misses.
 type tally struct {
 	tallyKey
 	next   uint32 // next tally of the line; 0: none
@@ -190,9 +192,9 @@ type tally struct {
 
 type tallyKey struct {
 	line       uint32 // index of the line's share
-	site, pair uint32 // 1 + the slot of the store's site, and the pair of the reference
+	site, pair uint32 // 1 + the slot of the store's site, and the pair number of the reference
 	from, to   uint8
-	offset     uint64 // smallest offset of the line in its block, which may vary
+	offset     uint64 // smallest offset of the line in its block; the offset may vary
 }
 
 func (m *memory) init(lineShift uint) {
@@ -204,9 +206,10 @@ func (m *memory) init(lineShift uint) {
 	m.tallies = make([]tally, 1)
 }
 
-// lineOf returns a line. It creates a missing line as a line of this thread.
+// lineOf returns a line. If the line does not exist yet, lineOf creates it as a line of the given
+// thread.
 func (m *memory) lineOf(number trace.Line, thread uint8) *line {
-	seen := &m.recent[number*0x9e3779b97f4a7c15>>(64-recentBits)] // rows of a matrix are often a power of two apart
+	seen := &m.recent[number*0x9e3779b97f4a7c15>>(64-recentBits)] // multiplicative hash, because the rows of a matrix are often a power of two apart
 	if *seen != nil && (*seen).number == number {
 		return *seen
 	}
@@ -289,8 +292,8 @@ func (m *memory) share(l *line) {
 	l.words, l.shared = n, true
 }
 
-// tally returns the tally for the false misses of a reference. Many source locations can refer to
-// one line, so tallies are found in a hash table.
+// tally returns the tally for the false misses of a reference. Many source locations can access one
+// line, so tallies are found in a hash table.
 func (m *memory) tally(s *sharedLine, l *line, from source, r *reference) *tally {
 	t := tally{tallyKey: tallyKey{line: l.words, site: from.site, pair: r.pair, from: from.thread, to: r.thread}}
 	t.offset = max(l.number<<m.lineShift, r.begin) - r.begin
@@ -331,7 +334,8 @@ func (m *memory) addTally(s *sharedLine, t tally) {
 
 const firstTallies = 64 // initial number of slots
 
-// arena stores runs of equal length by index. Runs never move in memory.
+// arena allocates runs of elements, all of the same length, which are found by index. Runs never
+// move in memory.
 type arena[T any] struct {
 	length int // length of a run
 	count  uint32

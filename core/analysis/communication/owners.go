@@ -5,14 +5,14 @@ import "github.com/stackglass/stackglass/core/profile"
 // owners counts the references of each thread to each part of each data object.
 type owners struct{ objects []owned } // indexed by the number of the object
 
-// owned is an object that is divided into parts of equal size. The size doubles if there are more
-// than profile.MaxParts parts.
+// owned is an object that is divided into parts of equal size. The size of the parts doubles if
+// there are more than profile.MaxParts parts.
 type owned struct {
 	shift uint   // log2 of the size of a part in bytes
 	first uint64 // number of the first part
 	parts []part
-	// counts contains the number of references by slot and part. A row is nil or shorter if a
-	// thread did not refer to the last parts.
+	// counts contains the number of references by slot and part. The list of a thread that has not
+	// accessed the last parts is shorter or nil.
 	counts [][]uint64
 }
 
@@ -95,7 +95,7 @@ func (o *owned) count(thread uint8) {
 	*of = append(*of, make([]uint64, len(o.parts)-len(*of))...)
 }
 
-// lineEvent counts an event on a line in the part with the first word of the reference.
+// lineEvent counts an event of a line, in the part that contains the first word of the reference.
 func (p place) lineEvent(isFalse bool) {
 	at := &p.parts[p.part]
 	at.events++
@@ -104,12 +104,12 @@ func (p place) lineEvent(isFalse bool) {
 	}
 }
 
-// transfer records the use of another thread's value of a word.
+// transfer records that the thread uses a word's value that another thread wrote.
 func (p place) transfer(r *reference, word uint64, from source) {
 	p.parts[p.of(r, word)].class.produce(from.thread)
 }
 
-// extend makes room for the parts from offset first to offset last.
+// extend makes room for the parts that contain the offsets first to last.
 func (o *owned) extend(first, last uint64) {
 	if len(o.parts) == 0 {
 		o.first = first >> o.shift
@@ -125,7 +125,7 @@ func (o *owned) extend(first, last uint64) {
 	}
 }
 
-// reach extends the parts to the range low to high.
+// reach extends the list of parts to the parts low to high.
 func (o *owned) reach(low, high uint64) {
 	before := int(o.first - low)
 	o.first = low
@@ -137,7 +137,8 @@ func (o *owned) reach(low, high uint64) {
 	}
 }
 
-// stretched returns a list of the given length: zeros, the elements of list, and more zeros.
+// stretched returns a list of the given length: zeros (before), the elements of list, and more
+// zeros.
 func stretched[T any](list []T, before, length int) []T {
 	out := list
 	if length > cap(list) {

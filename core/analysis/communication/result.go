@@ -29,8 +29,8 @@ func (a *Analysis) Result(p *profile.Profile, state bool) {
 // Threads returns the number of threads.
 func (a *Analysis) Threads() int { return len(a.threads.numbers) }
 
-// Told returns the counts that Result writes, but also for a trace with one thread. It must be
-// called after the result of package sites.
+// Told returns the counts that Result writes, even for a trace with one thread. It must be called
+// after the Result method of package sites' analysis.
 func (a *Analysis) Told() *profile.Communication {
 	c := &profile.Communication{
 		Beyond: a.threads.beyond, Granules: a.granules(), Pairs: a.sitePairs(), Window: a.windows.size, Windows: a.flowWindows(),
@@ -43,7 +43,7 @@ func (a *Analysis) Told() *profile.Communication {
 }
 
 // granules returns the results for words, lines and pages. It omits lines if they have the size of
-// another granule.
+// words or pages.
 func (a *Analysis) granules() (list []profile.Granule) {
 	classes := a.classes()
 	for g, bytes := range [granularities]uint32{profile.WordBytes, 1 << a.lineShift, profile.PageBytes} {
@@ -135,7 +135,8 @@ func (a *Analysis) sitePairs() (list []profile.SitePair) {
 	return joinPairs(list)
 }
 
-// joinPairs adds up the counts of equal pairs, which exist if only a part of the trace has sites.
+// joinPairs adds up the counts of equal pairs. Equal pairs exist if only a part of the trace has
+// sites.
 func joinPairs(list []profile.SitePair) []profile.SitePair {
 	out := list[:0]
 	for i := range list {

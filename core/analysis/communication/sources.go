@@ -10,20 +10,20 @@ import (
 )
 
 // sources counts the events of lines by the current depth of the line in the coherent stack of the
-// source thread (Kulkarni, section 4.3). With private caches of C lines, events at depths below C
-// are cache-to-cache transfers, and for deeper events the line comes from memory.
+// source thread (Kulkarni, section 4.3). With private caches of C lines, events at depths less than
+// C are cache-to-cache transfers. At larger depths, the line is fetched from memory.
 //
 // The stacks belong to package sharing, which processes the same references later. The events of a
-// batch therefore wait until that package requests them. Events between threads of one core are
-// omitted, because these threads share the private cache.
+// batch are therefore queued until package sharing requests them. Events between threads of one
+// core are omitted, because these threads share a private cache.
 type sources struct {
 	stacks  Stacks             // coherent stacks of cores; nil: not requested
 	queue   []lineEvent        // events of the batch, by row and line
-	next    int                // index of the first event for which no question has been asked
-	waiting []lineEvent        // events whose question has not been answered yet
+	next    int                // index of the first event for which Ask has not asked a question yet
+	waiting []lineEvent        // events whose questions have not been answered yet
 	cores   [mostThreads]uint8 // 1 + the core of the first thread of each slot; 0: not known yet
 	list    []distances
-	at      map[uint32]uint32 // index in list, by index in flows
+	at      map[uint32]uint32 // indices in list, by index in flows
 }
 
 // Stacks provides the depths of lines on the coherent stacks of cores; [sharing.Analysis]
@@ -35,7 +35,7 @@ type Stacks interface {
 
 type lineEvent struct {
 	row      uint32
-	wrote    uint32 // number of the thread that wrote the value, because several threads may share the slot
+	wrote    uint32 // number of the thread that wrote the value; the slot is not sufficient, because several threads may share it
 	line     trace.Line
 	from, to uint8
 	transfer bool
@@ -46,8 +46,8 @@ type distances struct {
 	events, transfers profile.Histogram
 }
 
-// deepest returns a bound that exceeds the depth of every known line. Estimated stacks can be
-// deeper than the number of known lines.
+// deepest returns an upper bound for the depths of lines. The bound exceeds the number of lines,
+// because the depths on estimated stacks can exceed this number.
 func (s *sources) deepest(lines uint32) uint32 {
 	if _, all := s.stacks.(*sharing.Analysis); all || s.stacks == nil {
 		return lines
@@ -57,8 +57,8 @@ func (s *sources) deepest(lines uint32) uint32 {
 
 func (s *sources) begin() { s.queue, s.next = s.queue[:0], 0 }
 
-// Follow makes the analysis read the depths of lines from the stacks of cores, which must process
-// every batch after this analysis.
+// Follow makes the analysis read the depths of lines from the stacks of cores. The analysis of
+// these stacks must process every batch after this analysis.
 func (a *Analysis) Follow(stacks Stacks) {
 	a.sources.stacks = stacks
 	stacks.Feed(1<<a.lineShift, a)

@@ -11,9 +11,9 @@ import (
 )
 
 // form reads or writes the state of a saved run, in section segc. The section contains all fields
-// in the order below. Each number is an unsigned LEB128 varint, and each list follows its length. A
-// site or object is encoded as its index in the profile plus 1, or as 0 if there is none. The same
-// functions encode the fields, or set them to decoded values.
+// in the order below. Each number is an unsigned LEB128 varint, and each list is encoded as its
+// length followed by its members. A site or object is encoded as its index in the profile plus 1,
+// or as 0 if there is none. The same functions encode and decode the fields.
 type form struct {
 	*codec.Coder
 	sites   *sites.Analysis
@@ -21,8 +21,8 @@ type form struct {
 	slots   *threads
 }
 
-// hold records an error if a value that was read is impossible.
-func (f *form) hold(possible bool) { f.Check(possible, "a number out of range") }
+// hold records an error if a decoded value is impossible.
+func (f *form) hold(possible bool) { f.Check(possible, "a number is out of range") }
 
 func (f *form) u8(v *uint8) { codec.Below(f.Coder, v, 1<<8) }
 
@@ -103,7 +103,7 @@ func (f *form) word(c *cell) {
 	f.u8(&c.stores)
 }
 
-// list reads or writes a list whose members take at least `least` bytes each.
+// list reads or writes a list. Each member needs at least the given number of bytes (least).
 func list[T any](f *form, l *[]T, least int, member func(*T)) {
 	if f.Reads() {
 		*l = nil
@@ -135,7 +135,8 @@ func (f *form) flows(to *flows) {
 	}
 }
 
-// histogram reads or writes a histogram of depths, which must be below the number of lines.
+// histogram reads or writes a histogram of depths. The depths must be less than the number of
+// lines.
 func (f *form) histogram(h *profile.Histogram, lines uint32) {
 	var counted [][2]uint64
 	if !f.Reads() {
@@ -211,7 +212,7 @@ func (t *threads) form(f *form) {
 	f.threads, f.slots = len(t.numbers), t
 	f.U32(&t.beyond)
 	f.hold(len(t.numbers) <= mostThreads)
-	var others []uint32 // further threads that share the last slot
+	var others []uint32 // threads that share the last slot, except its first thread
 	if !f.Reads() {
 		others = t.others()
 	}
@@ -289,7 +290,8 @@ func (f *form) share(s *share) {
 	f.hold(s.falseEvents <= s.events)
 }
 
-// wrote reads or writes the thread that wrote a line last, if several threads share its slot.
+// wrote reads or writes the number of the thread that last wrote a line, if several threads share
+// the thread's slot.
 func (f *form) wrote(s *sharedLine) {
 	switch {
 	case f.Failed():
@@ -369,8 +371,8 @@ func (m *memory) line(f *form, n uint32) {
 	}
 }
 
-// again recreates a saved line. It returns false if the page is unknown or the line already exists,
-// because the state is then invalid.
+// again recreates a saved line. It returns false if the state is invalid, because the page is
+// unknown or the line already exists.
 func (m *memory) again(number uint64, owner uint8, shared bool) bool {
 	page, known := m.pageAt.Find(number >> (pageShift - m.lineShift))
 	if !known || m.linesOf.run(page)[number%uint64(m.linesOf.length)] != 0 {
@@ -413,13 +415,13 @@ func (a *Analysis) Append(next *profile.Profile) error {
 	return nil
 }
 
-var errSegment = errors.New("a segment may read values that any earlier segment wrote; analyse the trace in one piece, or without communication")
+var errSegment = errors.New("segments of the trace cannot be joined with communication, because a segment may read values that any earlier segment wrote; analyse the trace in one piece, or without communication")
 
 // Joins reports whether a segment can be appended, which requires that communication was turned
 // off.
 func (a *Analysis) Joins(*profile.Profile) (now, later bool) { return a.off, a.off || a.program != nil }
 
-// fits rebuilds data that can be derived from the state, and reports whether the state is
+// fits recomputes data that can be derived from the state, and reports whether the state is
 // consistent.
 func (a *Analysis) fits() bool {
 	w := &a.windows

@@ -7,12 +7,12 @@ import (
 	"github.com/stackglass/stackglass/core/profile"
 )
 
-const mostThreads = profile.MaxThreads // maximum number of distinguished threads; further threads share the last slot
+const mostThreads = profile.MaxThreads // maximum number of slots; all further threads share the last slot
 
 // threads assigns slots to threads, in the order of their first references.
 type threads struct {
 	numbers []uint32 // number of the first thread of each slot
-	beyond  uint32   // number of further threads that share the last slot
+	beyond  uint32   // number of threads that share the last slot, except its first thread
 	slotOf  map[uint32]uint8
 	latest  uint32
 	known   bool // whether latest is valid
@@ -53,7 +53,7 @@ func (c *counts) join(other counts) {
 	c.transfers += other.transfers
 }
 
-// flows contains counts by from*mostThreads + to; nil: none.
+// flows contains counts at index from*mostThreads + to; nil: no counts.
 type flows []counts
 
 func (f *flows) add(from source, to uint8) {
@@ -71,7 +71,7 @@ func placeOf(from, to uint8) uint32 {
 	return uint32(from%mostThreads)*mostThreads + uint32(to%mostThreads)
 }
 
-// others returns the further threads that share the last slot, ascending.
+// others returns the threads that share the last slot, except its first thread, in ascending order.
 func (t *threads) others() (list []uint32) {
 	for number, slot := range t.slotOf {
 		if t.numbers[slot] != number {
@@ -85,7 +85,7 @@ func (t *threads) others() (list []uint32) {
 // pairs counts the values that one site wrote and another site used, by data object and by pair of
 // threads.
 type pairs struct {
-	at     index.Table // numbers of combinations, by the site that wrote the value and the pair that used it
+	at     index.Table // numbers of combinations, by the site that wrote the value and the pair that used the value
 	both   uint32      // number of combinations
 	placed index.Table // index in list, by combination and index in flows
 	list   []sitePair
@@ -121,10 +121,10 @@ func (p *pairs) key(site, pair, place uint32) uint64 {
 	return uint64(n)*mostThreads*mostThreads + uint64(place)
 }
 
-// windows divides the run into equal windows of references, with their flows. The window size
-// doubles if there are more than profile.MaxFlowWindows windows.
+// windows divides the run into windows with equal numbers of references, and contains their flows.
+// The window size doubles if there are more than profile.MaxFlowWindows windows.
 type windows struct {
-	size, next uint64   // references per window, and number of the first reference after the last window
+	size, next uint64   // number of references per window, and the number of the first reference after the last window
 	open       bool     // whether a window is open
 	counted    flows    // the counts of closed windows
 	closed     []window // all closed windows except the last
@@ -181,7 +181,7 @@ func (w *windows) room() window {
 	return room
 }
 
-// since appends to last the counts of f that no closed window contains.
+// since appends the counts of f that no closed window contains to last, and returns the result.
 func (w *windows) since(f flows, last window) window {
 	for place, c := range f {
 		if w.counted != nil {
@@ -195,7 +195,7 @@ func (w *windows) since(f flows, last window) window {
 	return last
 }
 
-// merged appends the sum of two windows to sum.
+// merged appends the sum of two windows to the list sum.
 func merged(sum, x, y window) window {
 	for len(x) > 0 && len(y) > 0 {
 		switch {

@@ -1,10 +1,10 @@
 // Package contract defines the interfaces between analyses and the framework that runs them,
 // package analysis. Every analysis implements [Analysis]. The other interfaces are optional. An
 // analysis implements only the interfaces that it needs, and the framework detects them. The
-// framework does not refer to any analysis by its type.
+// framework does not depend on the concrete type of any analysis.
 //
-// Every analysis should assert the interfaces that it implements, because a method with a different
-// signature would be ignored silently:
+// Every analysis should assert the interfaces that it implements, because the framework silently
+// ignores a method with a wrong signature:
 //
 //	var _ contract.LineCounter = (*Analysis)(nil)
 //
@@ -20,9 +20,9 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// NewData returns an analysis of data structures. Package structures sets it. Only programs that
-// need this analysis import that package, so the page does not load the package on the first visit.
-// In other programs, NewData panics.
+// NewData returns an analysis of data structures. Package structures sets NewData. Only programs
+// that need this analysis import package structures, so the page does not load the package on the
+// first visit. In programs without the package, NewData panics.
 var NewData = func(lineBytes uint32, program func() *trace.Program) Analysis {
 	panic("contract: a program that analyses data structures must import core/analysis/structures")
 }
@@ -34,83 +34,84 @@ var NewData = func(lineBytes uint32, program func() *trace.Program) Analysis {
 // the order of the table, so an analysis may use the results of an earlier analysis for the same
 // batch.
 type Analysis interface {
-	// Takes returns the rows and columns that Consume reads. It is called before the first batch,
-	// and its results never change. Every analysis receives references, with the columns Addr,
-	// Bytes, Kind and Thread. If it requests the columns Site and PC and the trace has them, it
-	// receives them, too. An analysis that takes events receives all rows with all columns,
-	// including events that other analyses requested.
+	// Takes returns the kinds of rows and the columns that Consume reads. It is called before the
+	// first batch, and its results never change. Every analysis receives references, with the
+	// columns Addr, Bytes, Kind and Thread, and, if it requests them and the trace has them, the
+	// columns Site and PC. An analysis that requests events receives all rows with all columns,
+	// including events that only other analyses requested.
 	Takes() (events trace.Kinds, sites, pcs bool)
 	// Consume processes the next rows. The batch is read-only, and valid only until Consume
 	// returns. An error ends the run.
 	Consume(b *trace.Batch) error
 	// Result writes the sections of the analysis into p. It may be called at any time between
 	// batches. Later batches must not change these sections. If state is true, p.Segment is not
-	// nil, and Result also stores in it the data that Restore and Append need.
+	// nil, and Result also stores the data that Restore and Append need in p.Segment.
 	Result(p *profile.Profile, state bool)
-	// Close frees the data that Result without state does not need. Only Result may be called
-	// afterwards, and its result may share memory with the analysis.
+	// Close frees the data that Result needs only if state is true. After Close, only Result may be
+	// called, and its result may share memory with the analysis.
 	Close()
-	// Restore makes a new analysis continue where p ends. p.Segment is not nil. A non-nil error
-	// means that p is damaged.
+	// Restore makes a new analysis continue where p ends. p.Segment is not nil. Restore returns an
+	// error if p is damaged.
 	Restore(p *profile.Profile) error
-	// Append adds the next segment, as if Consume had received its rows. next.Segment is not nil,
-	// and begins where the analysed part ends.
+	// Append adds the next segment, as if Consume had received its rows. next.Segment is not nil.
+	// The segment begins where the part that has been analysed ends.
 	Append(next *profile.Profile) error
 }
 
-// LineCounter is an analysis that counts distinct lines. The framework calls Lines between batches
-// to report progress, for the last LineCounter in the order of the table.
+// LineCounter is an analysis that counts distinct lines. To report progress, the framework calls
+// Lines of the last LineCounter in the order of the table, between batches.
 type LineCounter interface {
 	// Lines returns the number of distinct lines so far, for the smallest line size.
 	Lines() uint64
 }
 
 // PieceConsumer is an analysis whose time and memory grow with the size of a reference. A reference
-// that is too large for one step is passed to ConsumePiece instead of Consume, piece by piece, so
-// that each step is short. All other analyses consume the whole reference before the second piece.
+// that is too large for one step is passed to ConsumePiece instead of Consume, in several pieces,
+// so that each step is short. Analyses that are not PieceConsumers consume the whole reference
+// before the second piece.
 type PieceConsumer interface {
 	// ConsumePiece processes the bytes [from, end) of a reference, which is the only row of b.
-	// Pieces are consecutive. The first piece begins at 0, and the reference is counted only with
-	// that piece. Pieces end at multiples of every line size.
+	// The first piece begins at 0, and each further piece begins where the previous piece ends. The
+	// reference is counted only with the first piece. Pieces end at multiples of every line size.
 	ConsumePiece(b *trace.Batch, from, end uint64)
 }
 
-// Settler is an analysis that needs additional work, which can fail, to complete its result.
+// Settler is an analysis that must do additional work to complete its result. This work can fail.
 type Settler interface {
 	// Settle completes the result. The framework calls it at the end of the trace, and before it
-	// saves the state of a run. It may be called several times, and more batches may follow in a
-	// saved run. An error ends the run.
+	// saves the state of a run. It may be called several times, because a saved run may continue
+	// with more batches. An error ends the run.
 	Settle() error
 }
 
 // Joiner is an analysis that cannot append every segment of its run. The framework calls Joins
-// before it lets workers analyse segments in advance, and again before it appends a segment. A
-// segment that cannot be appended is analysed in order instead, which only takes longer. For
-// profiles of finished runs, Joins is not called, and Append returns an error.
+// before workers analyse segments in advance, and again before it appends a segment. If a segment
+// cannot be appended, its records are analysed in order instead, which takes longer. For profiles
+// of finished runs, the framework does not call Joins, and Append returns an error.
 type Joiner interface {
 	// Joins reports whether the segment can be appended now, and whether segments may be appended
-	// later. next is nil if the segment is not known yet. If later is false, no more segments are
-	// analysed in advance.
+	// later. next is nil if the segment is not known yet. If later is false, the framework analyses
+	// no more segments in advance.
 	Joins(next *profile.Profile) (now, later bool)
 }
 
 // RowAppender is an analysis that cannot analyse segments, because it must read all rows in order.
-// When the other analyses append a segment, this analysis reads the rows of that segment.
+// When other analyses append a segment, a RowAppender reads the rows of the segment.
 type RowAppender interface {
-	// Reads reports whether the analysis still reads rows. If Reads has returned false once, it
-	// always returns false, and the framework need not read the rows of segments.
+	// Reads reports whether the analysis still reads rows. After Reads has returned false, it
+	// always returns false, and the framework need not read the rows of segments for this analysis.
 	Reads() bool
-	// AppendRows reads the next rows of a segment, before or after Append is called for that
+	// AppendRows reads the next rows of a segment, before or after Append is called for the
 	// segment. The batches contain all rows of the segment in order, including all events.
 	AppendRows(b *trace.Batch) error
 }
 
 // MultiCore is an analysis of threads on several cores. It has no results for a segment whose
-// references belong to a single core. In such a run, segments are analysed without it. They are
-// also appended without it if Alone returns true.
+// references belong to a single core, so segments are analysed without it. If Alone returns true,
+// segments are also appended without it.
 type MultiCore interface {
-	// Alone reports whether all references so far, and the references of these threads, belong to a
-	// single core. The framework calls it between batches.
+	// Alone reports whether all references so far, and all references of the given threads, belong
+	// to a single core. The framework calls it between batches.
 	Alone(threads []uint32) bool
 	// Several reports whether more than one core has appeared.
 	Several() bool
@@ -126,38 +127,40 @@ type Concurrent interface {
 // Spiller is an analysis that can move its data about lines out of memory.
 type Spiller interface {
 	// Spill returns an analysis that continues at the current position with an empty spill store.
-	// It is called between two batches or two pieces. The framework then discards the receiver and
-	// every analysis that the receiver feeds. If the store fails, the next method call of the new
-	// analysis returns the error.
+	// It is called between two batches or two pieces. Afterwards, the framework discards the
+	// receiver and every analysis that receives data from it. If the store fails, the next method
+	// call of the new analysis returns the error.
 	Spill(b Budget) Analysis
 }
 
-// Budget limits the memory of the stacks, and contains the spill store.
+// Budget contains the memory limit of the stacks and the spill store.
 type Budget struct {
 	Bytes uint64
 	Lines int // maximum number of lines of a segment; 0: as many as fit
 	Shelf stack.Shelf
-	// Events are read even if no analysis takes them. This is necessary if the run began in memory,
-	// with analyses that took events, because it must count the same rows when it is restored.
+	// Events are the events that are read even if no analysis requests them. If a run began in
+	// memory, with analyses that requested events, the same rows must be counted when the run is
+	// restored.
 	Events trace.Kinds
 }
 
 // LayoutFollower is an analysis whose result for a segment depends on the layout of memory blocks
 // at the beginning of the segment. At most one analysis of a run is a LayoutFollower. A separate
-// instance only follows the layout: it reads rows with Move, and passes its layout on.
+// instance, which only tracks the layout, reads rows with Move and passes its layout to the
+// analyses of segments.
 type LayoutFollower interface {
 	Analysis
-	// Move updates the layout from rows whose references another analysis counts. The rows must
-	// contain at least the events of [LayoutEvents], with the columns Kind, Addr, Site and Arg.
+	// Move updates the layout from rows, without counting their references. The rows must contain
+	// at least the events of [LayoutEvents], with the columns Kind, Addr, Site and Arg.
 	Move(b *trace.Batch)
 	// Layout returns the current memory blocks, sorted by address. It omits blocks that the
 	// program's tables declare.
 	Layout() []Block
-	// Lay sets the layout, which was computed for the same trace. It is called before the
-	// first batch of a segment.
+	// Lay sets the layout. The layout must have been computed for the same trace. Lay is called
+	// before the first batch of a segment.
 	Lay(layout []Block)
-	// Succeed is Lay with the layout, and its memory, of another analysis of the same type. The
-	// other analysis must not be used afterwards, except for the results that it has returned.
+	// Succeed is like Lay, but takes the layout and its memory from before, an analysis of the same
+	// type. Afterwards, before must not be used, except for the results that it has returned.
 	Succeed(before LayoutFollower)
 }
 
@@ -180,10 +183,10 @@ type UnknownError struct {
 	What    string // "block" or "site"
 	Number  uint32
 	Known   int
-	Without string // the analyses that need this code
+	Without string // the analyses that need the code
 }
 
 func (e *UnknownError) Error() string {
-	return "a record belongs to " + e.What + " " + strconv.FormatUint(uint64(e.Number), 10) + ", but the trace's tables contain only " +
-		strconv.Itoa(e.Known) + "; the file is damaged or was joined from parts: capture the program again, or analyse the trace without " + e.Without
+	return "a record refers to " + e.What + " " + strconv.FormatUint(uint64(e.Number), 10) + ", but the trace's tables contain only " +
+		strconv.Itoa(e.Known) + "; the file is damaged, or was joined from parts; record the program again, or analyse the trace without " + e.Without
 }

@@ -13,14 +13,14 @@
 //
 //  1. Consume counts each block that is entered. If no other counts are requested, it counts the
 //     references of each site instead, because readers are faster if they need not report each
-//     entry. The first site of a block makes one reference each time the block is entered. Entries
-//     are then counted only for blocks without sites. Bytes are added up if records contain a
-//     length (ranges, masked vectors).
+//     entry. The first site of a block makes one reference each time the block is entered, so
+//     entries are counted only for blocks without sites. If records contain a length (ranges,
+//     masked vectors), their bytes are added up.
 //  2. Result multiplies these counts by the contents of the blocks, joins the parts of each basic
 //     block, and adds up the results by basic block, function and opcode.
-//  3. On request, the accesses to each byte are counted (touched.go). They show the unique bytes of
-//     the program and of each function, and the fewest bytes that receive 5 %, 10 %, … of all
-//     accesses.
+//  3. On request, the accesses to each byte are counted (touched.go). From these counts, the
+//     package computes the unique bytes of the program and of each function, and the smallest
+//     number of bytes that receive 5 %, 10 %, … of all accesses.
 //
 // A trace without blocks shows only the counts of references (loads, stores and their bytes, by
 // size), the unique bytes and the memory usage.
@@ -30,40 +30,42 @@
 // Vector instructions are counted by lane: an fadd of <4 x float> is four flops, as in Byfl.
 //
 //   - Loads, stores: references of these kinds. A modify (an atomic exchange) counts as one load
-//     and one store (MODELS §1). Their bytes are the size of the datatype. A masked vector access
-//     counts once for each run of active lanes.
-//   - Moves and sets: calls of memcpy or memmove, and of memset, with the bytes moved or set. As in
-//     Byfl, they do not count as loads or stores.
+//     and one store (MODELS §1). Each counts as many bytes as its datatype has. A masked vector
+//     access counts once for each run of active lanes.
+//   - Moves and sets: calls of memcpy or memmove (moves) and of memset (sets), and their bytes. As
+//     in Byfl, moves and sets do not count as loads or stores.
 //   - Flops: fadd, fsub, fmul, fdiv, frem and fneg count as one each, fma and fmuladd as two. Byfl
-//     also counts comparisons and conversions as flops; this package counts them as "other
-//     floating-point operations" (FloatOther). Byfl counts fused operations as calls. Square roots,
-//     absolute values and similar compiler intrinsics appear only in the instruction mix; Byfl
-//     counts them as calls.
+//     also counts floating-point comparisons and conversions as flops; this package counts them as
+//     "other floating-point operations" (FloatOther). Byfl counts fused operations as calls. Square
+//     roots, absolute values and similar compiler intrinsics appear only in the instruction mix;
+//     Byfl counts these intrinsics as calls.
 //   - Integer operations: arithmetic, logic and shifts, comparisons, conversions, address
 //     arithmetic (getelementptr, one each), select, and instructions that insert or extract
-//     elements of vectors and aggregates. Byfl counts everything except flops, memory accesses and
-//     terminators, including calls and allocas, and counts one or two operations for every index of
-//     a getelementptr. Neither tool counts phi, bitcast, freeze and landing pads, which cost
-//     nothing.
-//   - Operation bits: the bits of the operands and results of all these operations. Flop bits: the
-//     bits of the operands and results of flops. Byfl omits constant operands. The trace's tables
-//     do not show which operands are constant.
+//     elements of vectors and aggregates. Byfl counts all instructions except flops, memory
+//     accesses and terminators as integer operations, and counts one or two operations for every
+//     index of a getelementptr. Neither tool counts phi, bitcast, freeze or landingpad
+//     instructions, which cost nothing.
+//   - Operation bits: the bits of the operands and results of all flops, other floating-point
+//     operations and integer operations. Flop bits: the bits of the operands and results of flops.
+//     Byfl does not count constant operands. This package counts all operands, because the trace's
+//     tables do not show which operands are constant.
 //   - Branches: br with one target is unconditional. br with two targets, switch and indirectbr
 //     count as "conditional or indirect". Returns are ret and resume.
 //   - Calls: call and invoke, except for intrinsics. A function's invocations are the executions of
-//     its entry block. Calls of untraced functions are counted at the call.
+//     its entry block. A call of a function that is not traced counts where the call is.
 //   - Vector operations: the flops, other floating-point operations and integer operations that
 //     vector instructions perform. (For the vectorised share, Byfl divides the number of vector
-//     instructions by the number of lane operations; here, both are counted by lane.)
+//     instructions by the number of lane operations; this package counts lane operations in the
+//     numerator, too.)
 //   - Instructions: the executed instructions of LLVM IR.
 //   - Unique bytes: bytes that a function's own code touched at least once, including ranges.
 //     References without a size count as one byte.
 //   - Memory usage: the smallest number of bytes that receive a given share of all accesses. Byfl
-//     reports the same numbers, for other shares.
+//     reports the same numbers for different shares.
 //
 // Blocks are counted when they are entered. If only a part of a trace is analysed (with skipped
-// references or a limit), the first and the last block of each thread may be incomplete. They are
-// counted only if they are entered within that part.
+// references or a limit), the first and the last block of each thread may be incomplete. Such a
+// block is counted only if it is entered within that part.
 package counters
 
 import (
@@ -80,16 +82,16 @@ type Analysis struct {
 	program func() *trace.Program
 	code    code // code of the program
 
-	base       *profile.Counters // counts from before Restore and from appended segments
+	base       *profile.Counters // counts of the restored run and of appended segments
 	executions []uint64          // number of executions, by block
-	rows       []uint64          // number of references of each site that is counted by row
+	rows       []uint64          // number of references of each site whose references are counted one by one
 	bytes      []uint64          // number of bytes of these references
 	siteless   siteless
 	touched    *touched // nil: accesses to each byte are not counted
 }
 
 // New returns an analysis of references of these kinds. program returns the part of the code that
-// the trace has described so far, or nil. If auto is true, the analysis omits the counts that cost
+// the trace has described so far, or nil. If auto is true, the analysis omits the counts that need
 // time for every reference, and has no result for a trace without instructions.
 func New(kinds trace.Kinds, auto bool, program func() *trace.Program) *Analysis {
 	a := &Analysis{kinds: kinds, auto: auto, program: program}
@@ -99,8 +101,9 @@ func New(kinds trace.Kinds, auto bool, program func() *trace.Program) *Analysis 
 	return a
 }
 
-// bySite reports whether blocks are counted by their sites. The rows must then contain all loads
-// and stores, and readers must support BareBlock, so only auto uses it.
+// bySite reports whether block entries are counted by the blocks' sites. In this case, the rows
+// must contain all loads and stores, and readers must support BareBlock, so blocks are counted by
+// site only if auto is true.
 func (a *Analysis) bySite() bool {
 	const needed = 1<<trace.Load | 1<<trace.Store | 1<<trace.Modify
 	return a.auto && a.kinds&needed == needed
@@ -198,7 +201,7 @@ func (a *Analysis) pass(b *trace.Batch) error {
 	if !a.code.sized {
 		return nil
 	}
-	for i, k := range b.Kind { // ranges were counted above
+	for i, k := range b.Kind { // ranges have been counted above
 		if k < trace.RangeRead && a.code.byRow[b.Site[i]] {
 			a.bytes[b.Site[i]] += uint64(b.Bytes[i])
 		}
@@ -217,7 +220,7 @@ func (a *Analysis) passOther(b *trace.Batch, i int) error {
 	return nil
 }
 
-// addRows counts the references of sites that are counted by row, except ranges.
+// addRows counts the references of sites whose references are counted one by one, except ranges.
 func (a *Analysis) addRows(b *trace.Batch) error {
 	sites := b.Site[:len(b.Kind)]
 	for i, k := range b.Kind {
@@ -247,7 +250,7 @@ func (a *Analysis) addRow(b *trace.Batch, i int) error {
 	return nil
 }
 
-// grow reads the program's tables again, because a row refers to an unknown block or site.
+// grow reads the program's tables again, because a record refers to an unknown block or site.
 func (a *Analysis) grow(what string, number uint32) error {
 	a.learn()
 	known := len(a.executions)
@@ -276,11 +279,11 @@ func (a *Analysis) Close() {}
 
 // siteless counts references without a site, by kind and size.
 type siteless struct {
-	count [trace.NumKinds][maxSize + 2]uint64 // the last element counts larger sizes
+	count [trace.NumKinds][maxSize + 2]uint64 // the last element counts all larger sizes
 	large [trace.NumKinds]uint64
 }
 
-const maxSize = 64 // size in bytes of the largest reference that is counted by size
+const maxSize = 64 // largest size in bytes with a separate counter
 
 func (s *siteless) add(b *trace.Batch) {
 	sizes := b.Bytes[:len(b.Kind)]
@@ -303,9 +306,9 @@ type code struct {
 	blocks     [][]opCount // instructions of each block
 	kinds      []opclass.Instruction
 	kindOf     map[opKey]uint32
-	byRow      []bool   // by site: whether its references are counted row by row
+	byRow      []bool   // by site: whether its references are counted one by one
 	functionOf []uint32 // by site: 1 + the number of its function; 0: none
-	sized      bool     // some site is a load, store or modify whose records contain a length
+	sized      bool     // at least one site is a load, store or modify whose records contain a length
 }
 
 type opKey struct {

@@ -13,7 +13,7 @@ func (a *Analysis) Result(p *profile.Profile, state bool) {
 	a.learn()
 	c, err := profile.AddCounters(a.base, a.counted())
 	if err != nil || c == nil || a.auto && !c.Ops && !state {
-		return // segments of different programs were rejected when they were added
+		return // unreachable: segments of different programs are rejected when they are appended
 	}
 	if c.Touched = a.touched != nil; c.Touched {
 		a.touched.result(c)
@@ -41,7 +41,7 @@ func (a *Analysis) Append(next *profile.Profile) (err error) {
 	return a.touched.decode(next.Segment.Touched)
 }
 
-// counted returns the counts since Restore, or nil if there are none.
+// counted returns the counts since the run was restored, or nil if there are no counts.
 func (a *Analysis) counted() *profile.Counters {
 	s := &sum{
 		c:          &profile.Counters{},
@@ -63,7 +63,7 @@ func (a *Analysis) counted() *profile.Counters {
 	return s.finish()
 }
 
-// entered returns how often each block was entered. Synthetic blocks are never entered.
+// entered returns the number of entries of each block. Synthetic blocks are never entered.
 func (a *Analysis) entered() []uint64 {
 	if !a.bySite() {
 		return a.executions
@@ -93,7 +93,7 @@ type sum struct {
 	tallies                 map[tallyKey]*profile.Tally
 }
 
-// addSiteless counts references without a site, which do not belong to any function.
+// addSiteless counts references without a site. They do not belong to a function.
 func (s *sum) addSiteless(r *siteless) {
 	for kind := range trace.Kind(trace.NumKinds) {
 		for size, n := range r.count[kind] {
@@ -150,8 +150,9 @@ func (s *sum) addBasicBlock(first, end int) {
 	s.c.Code = append(s.c.Code, row)
 }
 
-// ran reports whether one of the blocks was entered, or made a reference that is counted by row. If
-// a block was entered in the previous segment, it can make references without being entered.
+// ran reports whether one of the blocks was entered, or made a reference that is counted one by
+// one. A block that was entered in the previous segment can make references in this segment without
+// being entered.
 func (s *sum) ran(first, end int) bool {
 	for n := first; n < end; n++ {
 		if s.executions[n] != 0 {
@@ -194,7 +195,7 @@ func (s *sum) addSite(counts *profile.Counts, n uint32, times uint64) {
 	references, bytes := times, times*uint64(site.Bytes)
 	if s.code.byRow[n] {
 		bytes = s.bytes[n]
-		if site.Kind < trace.RangeRead { // a range of 2^32 bytes or more is recorded in several rows
+		if site.Kind < trace.RangeRead { // a range of 2^32 bytes or more is recorded as several records
 			references = s.rows[n]
 		}
 	}

@@ -61,7 +61,7 @@ func (t *touched) codePage(c *codec.Coder, number uint64) {
 	}
 	var by []touchedBy
 	if !c.Reads() {
-		// sort a copy, because the order of p.by shows which function touched the page last
+		// sort a copy, because p.by is in the order of the functions' latest accesses to the page
 		by = slices.Clone(p.by)
 		sort.Slice(by, func(i, j int) bool { return by[i].function < by[j].function })
 	}
@@ -76,8 +76,8 @@ func (t *touched) codePage(c *codec.Coder, number uint64) {
 	})
 }
 
-// codeCounters reads or writes the counters of words, half words or bytes, beginning with counter
-// g.
+// codeCounters reads or writes the counters of the words, half words or bytes of a page, depending
+// on g.
 func (t *touched) codeCounters(c *codec.Coder, p *page, g granule) {
 	list, there := p.counters(g.bytes), false
 	full := func(i int) uint64 { return t.full(granule{g.page, g.bytes, uint16(i)}, list[i]) }

@@ -9,13 +9,13 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// touched counts how often each byte was accessed, and records which functions touched it.
+// touched counts the accesses to each byte, and records which functions touched the byte.
 //
-// Memory is divided into pages of 512 bytes, which are found through a small array of recent pages
-// and a hash table. A page counts accesses to whole aligned 8-byte words. Half words and bytes have
-// separate counters, which exist only if they were accessed. A byte's count is the sum of the
-// counters of its word, its half word and the byte. Counters have 32 bits, and a map counts how
-// often each of them wraps around.
+// Memory is divided into pages of 512 bytes, which are found in a small array of recent pages or in
+// a hash table. A page counts accesses to whole aligned 8-byte words. Half words and bytes have
+// separate counters, which exist only if half words or bytes of the page have been accessed. The
+// count of a byte is the sum of three counters: of its word, of its half word, and of the byte
+// itself. Counters have 32 bits, and a map counts how often each counter wraps around.
 type touched struct {
 	pages  map[uint64]*page
 	recent [recentPages]recentPage
@@ -94,7 +94,7 @@ func (t *touched) add(addr, bytes uint64, function uint32) {
 	}
 }
 
-// count counts one access to bytes of a page, beginning at offset.
+// count counts one access to the given number of bytes of a page, beginning at offset.
 func (t *touched) count(p *page, number, offset, bytes uint64) {
 	for end := offset + bytes; offset < end; {
 		switch {
@@ -169,7 +169,7 @@ func (s *byteSet) len() (n uint64) {
 	return n
 }
 
-// each calls give for each run of adjacent bytes of a page that have the same number of accesses.
+// each calls give for each run of adjacent bytes of a page with equal numbers of accesses.
 func (t *touched) each(number uint64, p *page, give func(accesses, bytes uint64)) {
 	for w := range uint64(pageBytes / 8) {
 		word := t.full(granule{number, 8, uint16(w)}, p.words[w])
@@ -228,8 +228,9 @@ func (t *touched) result(c *profile.Counters) {
 	}
 }
 
-// usage returns, for each share of all accesses, the minimum number of bytes that receive it.
-// bytes[n] is the number of bytes with n accesses, for each n > 0.
+// usage returns the number of distinct bytes and, for each share of all accesses, the minimum
+// number of bytes that receive this share. bytes[n] is the number of bytes with n accesses, for
+// each n > 0.
 func usage(bytes map[uint64]uint64) (unique uint64, steps [profile.UsageSteps]uint64) {
 	total := uint64(0)
 	for n, count := range bytes {

@@ -1,8 +1,9 @@
 // Package footprint measures the average footprint of a run: the average number of distinct lines
-// in a window, as a function of the window's length (MODELS §2.1). It counts the intervals in which
-// lines are not accessed, from which [profile.Footprint] computes the averages.
+// in a window, as a function of the window's length (MODELS §2.1). The package counts the intervals
+// between accesses to the same line. [profile.Footprint] computes the average footprint from these
+// counts.
 //
-// This is the smallest analysis, and can serve as an example for other analyses. It reads every
+// This analysis is the smallest, and can serve as an example for new analyses. It reads every
 // record in order, so it needs no code to join segments: see [contract.RowAppender].
 package footprint
 
@@ -21,8 +22,8 @@ import (
 // usable.
 type Analysis struct {
 	shift  uint
-	found  profile.Footprint // the footprint so far, without the times after the last accesses
-	number index.Table       // index of a line, in the order of first accesses
+	found  profile.Footprint // the footprint so far, without the intervals after the last accesses
+	number index.Table       // indices of lines, in the order of first accesses
 	lines  []use
 }
 
@@ -43,8 +44,8 @@ func New(lineBytes uint32) *Analysis {
 // Takes implements [contract.Analysis]. The analysis reads only references.
 func (a *Analysis) Takes() (events trace.Kinds, sites, pcs bool) { return 0, false, false }
 
-// Consume measures the time between each of the next references and the previous access to the same
-// line.
+// Consume measures the interval between each access of the next references and the previous access
+// to the same line.
 func (a *Analysis) Consume(b *trace.Batch) error {
 	for i, kind := range b.Kind {
 		if kind.IsReference() {
@@ -59,7 +60,8 @@ func (a *Analysis) ConsumePiece(b *trace.Batch, from, end uint64) {
 	a.touch(b.Addr[0]+from, end-from)
 }
 
-// touch accesses the lines of these bytes. A reference of zero bytes accesses one line.
+// touch records accesses to the lines of the given bytes. A reference of zero bytes accesses one
+// line.
 func (a *Analysis) touch(from trace.Addr, bytes uint64) {
 	last := (from + max(bytes, 1) - 1) >> a.shift
 	for line := from >> a.shift; ; line++ {
@@ -84,7 +86,7 @@ func (a *Analysis) access(line uint64) {
 	a.lines[n].at = now
 }
 
-// Result writes the footprint. It includes, for each line, the time from its last access to the end
+// Result writes the footprint, including the interval from the last access of each line to the end
 // of the run.
 func (a *Analysis) Result(p *profile.Profile, state bool) {
 	f := a.found
@@ -115,8 +117,8 @@ func (a *Analysis) Close() { a.number = index.Table{} }
 
 var errState = errors.New("the footprint in the checkpoint is damaged; analyse the trace again from its start")
 
-// Restore continues a saved run. It subtracts the times between the last accesses and the end of
-// the run, which Result added.
+// Restore continues a saved run. It subtracts the intervals between the last accesses and the end
+// of the run, which Result added.
 func (a *Analysis) Restore(p *profile.Profile) error {
 	if p.Footprint.Check() != nil || p.Footprint == nil || p.Footprint.LineBytes != a.found.LineBytes {
 		return errState
@@ -137,7 +139,7 @@ func (a *Analysis) Restore(p *profile.Profile) error {
 	}
 	for _, left := range a.found.Absences {
 		if left.Count > 2*a.found.Accesses {
-			return errState // the subtracted times exceed the total
+			return errState // the subtracted intervals exceed the total
 		}
 	}
 	return nil

@@ -12,18 +12,18 @@ type Follower interface {
 	// Follow receives the next accesses, in order. The slices of a are valid until it returns.
 	Follow(a *Accesses)
 	// Resolve receives the stack distance of each first touch of a segment, measured on the stack
-	// before the segment. The distance is stack.Cold if that stack does not contain the line.
-	// Resolve is called in the order of the touches, before the segment's lines are pushed onto the
-	// stack.
+	// at the beginning of the segment. The distance is stack.Cold if the stack does not contain the
+	// line. Resolve is called in the order of the touches, before the segment's lines are pushed
+	// onto the stack.
 	Resolve(touches []profile.FirstTouch, distances []uint32)
 }
 
-// Marker is a follower that makes set tables count some accesses separately.
+// Marker is a follower that selects accesses which set tables count separately.
 type Marker interface {
-	// Mark reports which of the next accesses are counted separately; nil: none. The distances of
-	// the accesses are not known yet. The result is valid until the next call.
+	// Mark reports which of the next accesses are counted separately; nil: no access. The distances
+	// of the accesses are not known yet. The result is valid until the next call.
 	Mark(a *Accesses) []bool
-	// MarkFirst is Mark for the next first touches of an appended segment.
+	// MarkFirst is like Mark, but for the next first touches of an appended segment.
 	MarkFirst(touches []profile.FirstTouch) []bool
 }
 
@@ -47,8 +47,7 @@ func (a *Accesses) Row(i int) int {
 	return a.First + int(a.Rows[i])
 }
 
-// Feed adds a follower for one of the line sizes. Followers are called in the order in which they
-// were added.
+// Feed adds a follower for a line size. Followers are called in the order in which they were added.
 func (a *Analysis) Feed(lineBytes uint32, f Follower) {
 	if s := a.size(lineBytes); s != nil {
 		s.followers = append(s.followers, f)
@@ -73,10 +72,10 @@ func (a *Analysis) FirstTouches(lineBytes uint32) []profile.FirstTouch {
 	return a.size(lineBytes).firstTouches
 }
 
-// Table returns the set table so far for a line size, or nil if there is none.
+// Table returns the current set table for a line size, or nil if there is no table.
 func (a *Analysis) Table(lineBytes uint32) *profile.SetTable { return a.size(lineBytes).setTable() }
 
-// Marked returns the depths that the set table counts separately.
+// Marked returns the counts of the accesses that are counted separately.
 func (a *Analysis) Marked(lineBytes uint32) profile.SetTable { return a.size(lineBytes).markedTable() }
 
 func (s *lineSize) markedTable() profile.SetTable {
@@ -113,7 +112,7 @@ func (s *lineSize) measureFirst(touches []profile.FirstTouch, on interface {
 	on.Distances(lines, distances)
 }
 
-// StackOf returns the LRU stack for a line size from the state of a profile, or nil.
+// StackOf returns the LRU stack for a line size from the state in a profile, or nil.
 func StackOf(p *profile.Profile, lineBytes uint32) []trace.Line {
 	for i := range p.Locality {
 		if p.Locality[i].LineBytes == lineBytes && i < len(p.Segment.Lines) {

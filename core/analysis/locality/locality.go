@@ -1,17 +1,18 @@
 // Package locality computes a trace's stack-distance histograms: for each line size and each kind
-// of reference, the number of accesses at each LRU stack distance (MODELS §2). It also computes
-// binned histograms for windows of the run.
+// of reference, the number of accesses at each LRU stack distance (MODELS §2). The package also
+// computes binned histograms for windows of the run.
 //
-//  1. A batch is divided where a window of references ends.
-//  2. References are divided into line accesses, usually one per reference.
+//  1. Batches are divided at the ends of windows.
+//  2. References are divided into line accesses. Most references are one line access.
 //  3. A stack.Model for each line size computes the stack distance of each line access.
-//  4. Distances are counted by kind: distances within the model's top array in small arrays, and
-//     other distances in a profile.Histogram and in the window's bins.
-//  5. The distances show which accesses are the first to their line in a window. The number of
-//     these accesses is the working set of the window.
-//  6. On request, the model is a stack.Sets, which also counts depths in sets (MODELS §4).
+//  4. Distances are counted by kind: distances within the model's top array are counted in small
+//     arrays, and all other distances in a profile.Histogram and in the window's bins.
+//  5. The distances show which accesses are the first accesses to their lines in a window. The
+//     number of first accesses is the size of the window's working set.
+//  6. On request, the model is a stack.Sets, which also counts the stack distances within each set
+//     (MODELS §4).
 //
-// On request, the analysis keeps the data for joining segments, too: the first touches, in order,
+// On request, the analysis also keeps the data for joining segments: the first touches, in order,
 // and the final stack (MODELS §9).
 package locality
 
@@ -28,7 +29,7 @@ import (
 type Analysis struct {
 	sizes []*lineSize
 	start uint64 // number of references in earlier segments
-	done  uint64 // number of references analysed in this segment
+	done  uint64 // number of references of this segment analysed so far
 
 	SetNumbers stack.SetNumbers // numbers of sets that set tables cover
 }
@@ -59,7 +60,7 @@ func New(lineBytes []uint32, start uint64, mergeable bool, sets stack.SetNumbers
 	return a
 }
 
-// begin makes the windows start at reference number start.
+// begin makes the first window begin at reference number start.
 func (s *lineSize) begin(start uint64) {
 	s.windows.References = profile.WindowSize(start)
 	s.windows.First = start / s.windows.References
@@ -118,7 +119,7 @@ func (a *Analysis) ConsumePiece(b *trace.Batch, from, end uint64) {
 }
 
 const (
-	topDepths = 16 // smaller distances are counted in arrays
+	topDepths = 16 // distances below topDepths are counted in arrays
 	kindSlots = 8  // a power of two ≥ trace.NumKinds, so that masks replace checks
 )
 
@@ -128,9 +129,9 @@ type lineSize struct {
 	model     stack.Model
 	stopped   bool              // followers receive accesses without distances
 	numbers   stack.SetNumbers  // numbers of sets in its set table
-	sets      *stack.Sets       // the model, if it counts depths in sets; otherwise nil
+	sets      *stack.Sets       // the model, if it counts stack distances within sets; otherwise nil
 	shelved   *stack.Shelved    // the stack, if it is in a spill store and there is no model; otherwise nil
-	table     *profile.SetTable // counts that the model does not contain, or no longer contains; nil: none
+	table     *profile.SetTable // counts that are not, or no longer, in the model; nil: none
 	mergeable bool
 	followers []Follower
 	marker    Marker           // the marker, or nil
@@ -153,8 +154,8 @@ type lineSize struct {
 	distances [MaxLines]uint32
 }
 
-// settle counts the first n accesses in s.Lines. origin contains the reference of each access,
-// relative to at. If origin is nil, access i belongs to reference at + i.
+// settle counts the first n accesses in s.Lines. origin contains the number of each access's
+// reference, relative to at. If origin is nil, access i belongs to reference at + i.
 func (s *lineSize) settle(n int, kinds []trace.Kind, origin []uint32, at uint64) {
 	distances := s.distances[:n]
 	s.accesses.Lines, s.accesses.Distances, s.accesses.Rows, s.accesses.Reference = s.Lines[:n], nil, origin, at
@@ -200,12 +201,12 @@ func (s *lineSize) settle(n int, kinds []trace.Kind, origin []uint32, at uint64)
 	}
 }
 
-// window makes the last row the row of the window that contains reference number at, and appends a
-// row if necessary. A window has size references.
+// window appends rows, if necessary, until the last row belongs to the window that contains
+// reference number at. A window has size references.
 func (s *lineSize) window(at, size uint64) {
 	w := &s.windows
 	if n := w.First + uint64(len(w.Rows)); n > at/w.References {
-		return // the reference is still in the last window
+		return // the last window still contains the reference
 	}
 	s.closeRow()
 	coarsen(w, size)
@@ -215,8 +216,8 @@ func (s *lineSize) window(at, size uint64) {
 	}
 }
 
-// closeRow completes the last row: it adds the accesses that top has counted since the previous row
-// was completed.
+// closeRow completes the last row. It adds the accesses that were counted in top after the previous
+// row was completed.
 func (s *lineSize) closeRow() {
 	for d := range topDepths {
 		sum := s.topAt(d)
@@ -271,7 +272,7 @@ func (s *Splitter) oneLineEach(addrs []trace.Addr, bytes []uint32) bool {
 	lineBytes, shift := int64(1)<<(s.Shift&63), s.Shift&63
 	lines := s.Lines[:len(addrs)]
 	bytes = bytes[:len(addrs)]
-	var room int64 // negative if any reference extends into a second line
+	var room int64 // becomes negative if any reference extends into a second line
 	for i, addr := range addrs {
 		lines[i] = addr >> shift
 		room |= lineBytes - int64(addr&uint64(lineBytes-1)) - int64(bytes[i])
@@ -303,7 +304,7 @@ func (s *Splitter) Split(addrs []trace.Addr, bytes []uint32, kinds []trace.Kind,
 
 // Each passes the accesses of rows [lo, hi) of b to settle, at most MaxLines at a time. The
 // arguments of settle are the first row, the number of accesses, their kinds, and their rows
-// relative to the first row. The rows are nil if each row makes exactly one access.
+// relative to the first row. rows is nil if each row makes exactly one access.
 func (s *Splitter) Each(b *trace.Batch, lo, hi int, settle func(first, n int, kinds []trace.Kind, rows []uint32)) {
 	for ; lo < hi; lo += MaxLines {
 		n := min(hi-lo, MaxLines)
@@ -316,9 +317,10 @@ func (s *Splitter) Each(b *trace.Batch, lo, hi int, settle func(first, n int, ki
 	}
 }
 
-// EachWindow divides consecutive references into runs within one window, and calls each for every
-// run. reference is the number of the first reference. The arguments of each are the run's rows
-// [lo, hi), the number of its first reference, and the length of its window in references.
+// EachWindow divides consecutive references into runs of references in the same window, and calls
+// each for every run. reference is the number of the first reference. The arguments of each are the
+// run's rows [lo, hi), the number of its first reference, and the length of its window in
+// references.
 func EachWindow(rows int, reference uint64, each func(lo, hi int, reference, size uint64)) {
 	for lo := 0; lo < rows; {
 		size, hi := profile.WindowSize(reference+1), rows

@@ -23,7 +23,7 @@ func (a *Analysis) Result(p *profile.Profile, state bool) {
 	}
 }
 
-// whole returns the result, including its working sets and the working sets of larger windows.
+// whole returns the result with its working sets, and the working sets of larger windows (above).
 func (s *lineSize) whole() (l profile.Locality, above [][]uint64) {
 	l = s.result()
 	l.Windows.Distinct, above = s.working.result(len(l.Windows.Rows))
@@ -59,7 +59,7 @@ func (s *lineSize) result() profile.Locality {
 	return l
 }
 
-// setTable returns a set table with the counted depths, or nil. It shares no memory with the model.
+// setTable returns a new set table with the counts of the model, or nil.
 func (s *lineSize) setTable() *profile.SetTable {
 	var t *profile.SetTable
 	switch {
@@ -95,7 +95,7 @@ func (a *Analysis) Restore(p *profile.Profile) error {
 	return nil
 }
 
-// goOn makes a new lineSize continue after a saved result.
+// goOn makes a new lineSize continue from a saved result.
 func (s *lineSize) goOn(l *profile.Locality, above [][]uint64) {
 	s.add(l)
 	s.windows = l.Windows
@@ -125,7 +125,7 @@ func (s *lineSize) add(l *profile.Locality) {
 	}
 }
 
-// push pushes lines onto the stack. The lines are given in stack order, most recently used first.
+// push pushes lines onto the stack. lines is in stack order, most recently used first.
 func (s *lineSize) push(lines []trace.Line) {
 	PushAll(lines, func(some []trace.Line) {
 		if s.sets != nil {
@@ -149,9 +149,9 @@ func PushAll(lines []trace.Line, push func([]trace.Line)) {
 	}
 }
 
-// Append implements [contract.Analysis] (MODELS §9). It replays the next segment's first touches
-// on the stack to find their distances in the whole trace, and then moves the segment's lines to
-// the top.
+// Append implements [contract.Analysis] (MODELS §9). It replays the next segment's first touches on
+// the stack, which yields their distances in the whole trace, and then moves the segment's lines to
+// the top of the stack.
 func (a *Analysis) Append(next *profile.Profile) error {
 	references := next.Totals.AllReferences()
 	a.done += references
@@ -183,8 +183,8 @@ func (s *lineSize) appendWindows(next *profile.Windows) {
 	}
 }
 
-// replay finds the distances of first touches, which were counted as cold, on the stack before the
-// segment.
+// replay computes the distances of first touches, which were counted as cold, on the stack at the
+// beginning of the segment.
 func (s *lineSize) replay(touches []profile.FirstTouch, j joint, on interface {
 	Distances(lines []trace.Line, out []uint32)
 }) {

@@ -10,7 +10,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Budget limits the memory of the stacks, and contains the spill store.
+// Budget contains the memory limit of the stacks and the spill store.
 type Budget = contract.Budget
 
 // Shelved is the locality analysis of a trace whose lines do not fit in memory. It analyses
@@ -18,11 +18,11 @@ type Budget = contract.Budget
 // equals the result of [Analysis].
 type Shelved struct {
 	near   *Analysis // the current segment
-	far    *Analysis // everything before the segment
+	far    *Analysis // all earlier segments
 	budget Budget
 	room   int    // maximum number of lines in a segment
 	lines  uint64 // number of lines before the segment, for the smallest line size
-	// resumed means that the segment begins within the last reference of the previous segment.
+	// resumed is true if the segment begins within the last reference of the previous segment.
 	resumed bool
 	failed  error
 }
@@ -34,8 +34,8 @@ var (
 	_ contract.Settler       = (*Shelved)(nil)
 )
 
-// leastRoom is the minimum number of lines in a segment. It is large, because the cost of appending
-// a segment grows with the number of all lines.
+// leastRoom is the minimum number of lines in a segment. It is large because the cost of appending
+// a segment grows with the total number of lines.
 const leastRoom = 1 << 16
 
 // NewShelved is like [New], but returns an analysis with an empty spill store.
@@ -65,7 +65,7 @@ func (a *Analysis) Spill(b Budget) contract.Analysis {
 		if err := to.far.sizes[i].shelved.Adopt(s.model.(stack.Segment)); err != nil && to.failed == nil {
 			to.failed = err
 		}
-		*s = lineSize{} // free the memory of this line size before the next line size is converted
+		*s = lineSize{} // frees the memory of this line size before the next line size is converted
 		to.far.sizes[i].goOn(&l, above)
 		to.near.sizes[i].again(references)
 	}
@@ -96,7 +96,7 @@ func (s shelfOf) Drop(run, block uint32) error { return s.Shelf.Drop(s.first+run
 
 const touchBytes = 24 // bytes of memory per first touch
 
-// makeRoom divides the budget. Segments may use the memory that the model of all lines does not
+// makeRoom divides the budget: segments may use the memory that the model of all lines does not
 // need.
 func (a *Shelved) makeRoom() {
 	taken := uint64(0)
@@ -117,8 +117,8 @@ func (a *Shelved) makeRoom() {
 	}
 }
 
-// Lines returns the number of distinct lines so far, for the smallest line size. It does not
-// include lines of the current segment, unless it is the first segment.
+// Lines returns the number of distinct lines so far, for the smallest line size. The number does
+// not include lines of the current segment, unless this segment is the first.
 func (a *Shelved) Lines() uint64 {
 	return max(a.lines, a.near.Lines())
 }
@@ -128,7 +128,7 @@ func (a *Shelved) Takes() (events trace.Kinds, sites, pcs bool) { return 0, fals
 
 // Close implements [contract.Analysis].
 func (a *Shelved) Close() {
-	_ = a.Settle() // Result will report the error
+	_ = a.Settle() // Result reports the error
 	for _, s := range a.near.sizes {
 		*s = lineSize{}
 	}
@@ -137,7 +137,7 @@ func (a *Shelved) Close() {
 
 // Consume implements [contract.Analysis].
 func (a *Shelved) Consume(b *trace.Batch) error {
-	// Consume the batch even after a failure, because the analysis must contain all counted rows.
+	// Consume the batch even after an error, because the analysis must contain all counted rows.
 	if err := a.near.Consume(b); err != nil {
 		return err
 	}
@@ -162,7 +162,7 @@ func (a *Shelved) ConsumePiece(b *trace.Batch, from, end uint64) {
 	}
 	a.near.ConsumePiece(b, from, end)
 	if a.near.sizes[0].model.Lines() >= a.room {
-		_ = a.Settle() // the next call will report the error
+		_ = a.Settle() // the next call reports the error
 	}
 }
 
@@ -183,7 +183,7 @@ func (a *Shelved) Settle() error {
 }
 
 // append moves the lines of a segment to the spill store. If this fails, the segment's first
-// touches still count as cold.
+// touches are counted as cold misses.
 func (a *Shelved) append(n, f *lineSize, references uint64) {
 	l, above := n.whole()
 	if err := f.shelved.Join(n.model.(stack.Segment), n.touched); err != nil && a.failed == nil {
@@ -222,8 +222,8 @@ func (s *lineSize) again(start uint64) {
 	s.begin(start)
 }
 
-// Result implements [contract.Analysis]. The spill store keeps the data of a state until Result has
-// been called twice more with state = true.
+// Result implements [contract.Analysis]. The spill store keeps the data of a state until the second
+// subsequent call of Result with state = true.
 func (a *Shelved) Result(p *profile.Profile, state bool) {
 	if a.near.sizes[0].model != nil {
 		_ = a.Settle()
@@ -239,8 +239,8 @@ func (a *Shelved) Result(p *profile.Profile, state bool) {
 	}
 }
 
-// keep writes the data that Restore needs to a segment, and makes the spill store keep its own
-// data.
+// keep writes the data that Restore needs to a segment, and makes the spill store retain the data
+// that it contains.
 func (a *Shelved) keep(to *profile.Segment) error {
 	c := codec.Writer([]byte{})
 	for _, s := range a.far.sizes {
@@ -283,4 +283,4 @@ func (a *Shelved) Restore(p *profile.Profile) error {
 // Append implements [contract.Analysis].
 func (a *Shelved) Append(*profile.Profile) error { return errNotMergeable }
 
-var errNotMergeable = errors.New("no segment can be appended to an analysis that has stored lines on disk")
+var errNotMergeable = errors.New("a segment cannot be appended to an analysis that has stored lines on disk")

@@ -11,19 +11,19 @@ import (
 // workingSets counts the distinct lines in each window of references: Denning's working set (The
 // working set model for program behavior, 1968).
 //
-// If the stack distance of an access is less than the number of distinct lines in the window so
-// far, the window already contains its line: all of the window's lines are on top of the LRU stack.
-// Otherwise, the access is the first to its line in the window. The number of distinct lines is
-// therefore sufficient, and the time of the line's last access is not needed. A window inside
-// another window never has more lines than the outer window. The search therefore begins at the
-// smallest window, and ends at the first window that already contains the line.
+// All lines of the current window are on top of the LRU stack. If the stack distance of an access
+// is less than the number of distinct lines in the window so far, the line is therefore already in
+// the window. Otherwise, the access is the first access to its line in the window. The number of
+// distinct lines is therefore sufficient, and the time of the line's last access is not needed. A
+// window inside a larger window never has more lines than the larger window. The search therefore
+// begins at the smallest window, and ends at the first window that already contains the line.
 //
-// The window size doubles as the trace grows. The numbers of lines of two neighbouring windows
-// cannot simply be added, so larger windows are counted from the beginning, too. Level j consists
-// of windows of MinWindow << j references. The rows of the result are the lowest level in use. The
-// highest level is the first level with a window that contains the whole segment.
+// The window size doubles as the trace grows. The number of lines in a window of twice the size is
+// not the sum of two windows, so larger windows are also counted from the beginning. Level j
+// consists of windows of MinWindow << j references. The rows of the result come from the lowest
+// level in use. The highest level is the first level with a window that contains the whole segment.
 type workingSets struct {
-	off        bool // nothing is counted, because the saved run that this run continues did not count working sets
+	off        bool // nothing is counted, because this run continues a saved run that did not count working sets
 	start      uint64
 	least, top int
 	open       [levels]uint64   // number of lines in the current window, by level
@@ -39,7 +39,8 @@ func levelOf(references uint64) int {
 // window returns the index of the window at a level that contains a reference.
 func window(level int, reference uint64) uint64 { return reference / profile.MinWindow >> level }
 
-// begin starts the windows that begin at a reference, and drops levels below least.
+// begin starts a new window at each level with a window border at reference at, and drops the
+// levels below least.
 func (w *workingSets) begin(at uint64, least int) {
 	w.raise(least, at)
 	for j := w.least; j <= w.top; j++ {
@@ -50,8 +51,8 @@ func (w *workingSets) begin(at uint64, least int) {
 	}
 }
 
-// raise adds levels up to the first level with a window that contains a reference and all earlier
-// references, and drops levels below least.
+// raise adds levels up to the first level at which one window contains reference at and all earlier
+// references, and drops the levels below least.
 func (w *workingSets) raise(least int, at uint64) {
 	for w.top < least || window(w.top, w.start) != window(w.top, at) {
 		w.top++
@@ -84,8 +85,8 @@ func (w *workingSets) of(level int) []uint64 {
 	return append(slices.Clone(w.closed[level]), w.open[level])
 }
 
-// result returns the working sets of the rows, and of the levels above them, which belong to a
-// segment's state.
+// result returns the working sets of the rows, and of all higher levels, which belong to the state
+// of a segment.
 func (w *workingSets) result(windows int) (rows []uint64, above [][]uint64) {
 	if w.off || windows == 0 {
 		return nil, nil
@@ -111,16 +112,16 @@ func (w *workingSets) restore(rows *profile.Windows, above [][]uint64) {
 	}
 }
 
-// joint counts the windows that contain the end of one segment and the beginning of the next. A
-// line that the next segment touches first is new to such a window, unless the window's part of the
-// first segment accessed it.
+// joint counts the windows that contain the end of one segment and the beginning of the next
+// segment. A line that the next segment accesses for the first time is new to such a window, unless
+// the part of the window in the earlier segment contains the line.
 type joint struct {
 	*workingSets
 	start uint64 // first reference of the next segment
 }
 
-// join begins to append a segment with these rows. resumed means that the segment begins within the
-// last reference of the previous segment.
+// join begins to append a segment with the given rows. resumed is true if the segment begins within
+// the last reference of the previous segment.
 func (w *workingSets) join(start, references uint64, resumed bool, rows *profile.Windows) joint {
 	if references > 0 {
 		w.off = w.off || rows.Distinct == nil
@@ -139,7 +140,7 @@ func (j joint) note(reference uint64, d uint32) {
 	j.workingSets.note(max(from, j.least), uint64(d))
 }
 
-// close adds the windows that lie completely within the next segment.
+// close adds the windows that lie entirely within the next segment.
 func (j joint) close(rows *profile.Windows, above [][]uint64) {
 	w := j.workingSets
 	if w.off {

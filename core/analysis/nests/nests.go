@@ -1,9 +1,8 @@
 // Package nests compresses the records of a run to a tree of loop nests, in the same pass as other
-// analyses. Package loops implements the method.  The compression depends on all earlier records,
-// so a segment cannot be compressed separately. Therefore, the records of a segment are compressed
-// when other analyses append the segment. A saved run contains the tree so far. When the run is
-// resumed, the records of the tree are compressed again. This restores the state of the compressor,
-// which depends only on the records.
+// analyses. Package loops implements the compression. The compression depends on all earlier
+// records, so a segment is compressed only when it is appended, from its records. A saved run
+// contains the current tree. When the run is resumed, the records of the tree are compressed again,
+// which restores the state of the compressor.
 package nests
 
 import (
@@ -19,24 +18,25 @@ const (
 	// MostBytes is the default memory limit of a tree. The tree of a trace that does not compress
 	// is as long as the trace.
 	MostBytes = 96 << 20
-	// lookEvery is the number of rows between two checks of the limits. The checks happen at the
-	// same rows for every way of reading the trace.
+	// lookEvery is the number of rows between two checks of the limits. The checks always occur at
+	// the same rows, independent of batches and segments.
 	lookEvery = 1 << 16
-	// An unpredicted row costs about ten times as much as a predicted row. A trace counts as
-	// compressible if at most one eighth of its rows are unpredicted, not counting the first
-	// allowedRows unpredicted rows. allowedRows limits the time that is wasted on traces that do
-	// not compress. Programs with loops have far fewer unpredicted rows.
+	// An unpredicted row costs about ten times as much as a predicted row. A trace is compressible
+	// if at most one eighth of its rows are unpredicted, not counting the first allowedRows
+	// unpredicted rows. allowedRows limits the time that is wasted on traces that do not compress.
+	// Traces of programs with loops have far fewer unpredicted rows.
 	unpredictedOf = 8
 	allowedRows   = 1 << 17
 )
 
 // Options contains the limits of the compression.
 type Options struct {
-	// If the tree exceeds approximately MostBytes of memory, the analysis gives up.
+	// If the tree needs more than approximately MostBytes bytes of memory, the analysis stops
+	// without a result.
 	MostBytes uint64
-	// IfRegular makes the analysis stop early, without a tree, if the trace does not compress, or
-	// does not identify instructions. In the second case, its loops would not be the loops of the
-	// program.
+	// IfRegular makes the analysis stop early, without a result, if the trace does not compress or
+	// does not identify instructions. Without instructions, the loops of the tree would not be the
+	// loops of the program.
 	IfRegular bool
 }
 
@@ -71,7 +71,7 @@ func (a *Analysis) Consume(b *trace.Batch) error {
 	return nil
 }
 
-// irregular reports whether the analysis should give up because the trace does not compress.
+// irregular reports whether the analysis should stop because the trace does not compress.
 func (a *Analysis) irregular() bool {
 	return a.IfRegular && (!a.coded || a.folder.Unpredicted() > a.rows/unpredictedOf+allowedRows)
 }

@@ -1,13 +1,15 @@
-// Package regions records when the regions begin and end that a program has marked with
-// stackglass_begin and stackglass_end. Regions of a thread can be nested.
+// Package regions records the beginning and the end of each region that a program has marked with
+// stackglass_begin and stackglass_end. The regions of a thread can be nested.
 //
-// The memory is bounded. If there are more than [profile.MostRegions] regions, regions with the same
-// name, thread and depth are joined if fewer references lie between them than a gap. The gap doubles
-// until there are few enough regions. A part of a trace never has more regions than the whole trace for
-// the same gap, so the result does not depend on how the trace is divided.
+// The memory is bounded: if there are more than [profile.MostRegions] regions, neighbouring regions
+// with the same name, thread and depth are joined if the number of references between them is
+// smaller than a threshold, the gap. The gap is doubled until at most [profile.MostRegions] regions
+// remain. For the same gap, a segment never has more regions than the whole trace, so the result
+// does not depend on how the trace is divided.
 //
-// A segment does not know the regions that are open at its beginning. Depths in a segment therefore
-// count from its beginning and can be negative, and the segment lists the ends of those regions.
+// The regions that are open at the beginning of a segment are unknown. Depths in a segment are
+// therefore relative to the depth at its beginning and can be negative, and the segment lists the
+// ends of regions that were open at its beginning.
 package regions
 
 import (
@@ -29,7 +31,7 @@ type Analysis struct {
 	at      uint64 // number of references so far, in the whole trace
 	gap     uint64
 	tooMany bool
-	off     bool // an earlier version, which did not record regions, analysed a part of the run
+	off     bool // regions are unknown, because an earlier version of the program analysed a part of the run
 	list    []*region
 	latest  map[key]*region // the latest region with each key
 	threads map[uint32]*thread
@@ -47,7 +49,7 @@ type region struct {
 	key
 	from, to       uint64 // to is only set after the region has ended
 	times, between uint64
-	into           *region // the region to which the region was joined; nil: none
+	into           *region // the region into which this region was merged; nil: none
 }
 
 // thread contains the open regions of a thread, and the ends of regions that were open at the
@@ -106,7 +108,8 @@ func (a *Analysis) Consume(b *trace.Batch) error {
 	return nil
 }
 
-// look counts references, and reports whether a region begins or ends. Few batches contain such rows.
+// look counts references, and reports whether a region begins or ends. Few batches contain the
+// beginning or the end of a region.
 func look(kinds []trace.Kind) (references uint64, marks bool) {
 	for _, k := range kinds { // without branches, because references and events alternate irregularly
 		is := uint64(0)
@@ -127,12 +130,12 @@ func (a *Analysis) thread(number uint32) *thread {
 	return t
 }
 
-// depth returns the number of open regions, without the regions that were open at the beginning of
-// the segment.
+// depth returns the number of open regions minus the number of regions that were open at the
+// beginning of the segment.
 func (t *thread) depth() int64 { return int64(len(t.open)) - int64(len(t.ends)) }
 
-// end ends the innermost region of a thread. In a trace whose beginning was skipped, ends of regions
-// that began earlier have no effect.
+// end ends the innermost region of a thread. If the beginning of the trace was skipped, the ends of
+// regions that began in the skipped part have no effect.
 func (a *Analysis) end(t *thread, at uint64) {
 	if n := len(t.open); n > 0 {
 		t.open[n-1].to = at
@@ -142,8 +145,8 @@ func (a *Analysis) end(t *thread, at uint64) {
 	}
 }
 
-// add adds a region, or joins it to the region before it. It returns the region that now contains the
-// added region.
+// add adds a region, or joins it to the previous region with the same key. It returns the region
+// that now contains the added region.
 func (a *Analysis) add(r region) *region {
 	if before := a.latest[r.key]; before != nil && before.takes(&r, a.gap) {
 		return before
@@ -153,7 +156,8 @@ func (a *Analysis) add(r region) *region {
 	return &r
 }
 
-// takes joins the following region with the same key, if fewer than gap references lie between both.
+// takes joins the following region with the same key to r, if fewer than gap references lie between
+// the two regions.
 func (r *region) takes(next *region, gap uint64) bool {
 	between := next.from - r.to
 	if between >= gap {
@@ -163,14 +167,14 @@ func (r *region) takes(next *region, gap uint64) bool {
 	return true
 }
 
-// bound doubles the gap while there are too many regions.
+// bound doubles the gap until the number of regions is within the limit.
 func (a *Analysis) bound() {
 	for len(a.list) > a.most && !a.tooMany {
 		a.widen(max(1, 2*a.gap))
 	}
 }
 
-// widen joins the regions that have fewer references between them than a larger gap.
+// widen sets a larger gap, and joins the regions with fewer than gap references between them.
 func (a *Analysis) widen(gap uint64) {
 	if gap <= a.gap {
 		return
@@ -201,7 +205,7 @@ func (a *Analysis) widen(gap uint64) {
 	}
 }
 
-// drop forgets all regions, because there are too many.
+// drop discards all regions, because there are too many.
 func (a *Analysis) drop() {
 	a.tooMany, a.gap = true, 0
 	a.list, a.order = nil, nil
@@ -323,8 +327,8 @@ func (a *Analysis) Restore(p *profile.Profile) error {
 	return nil
 }
 
-// Joins implements [contract.Joiner]. If a segment ends more regions than are open, its depths differ
-// from the depths in the whole trace.
+// Joins implements [contract.Joiner]. A segment cannot be appended if it ends more regions than are
+// open, because the depths in the segment would then differ from the depths in the whole trace.
 func (a *Analysis) Joins(next *profile.Profile) (now, later bool) {
 	if next == nil || a.off || a.tooMany || a.segment {
 		return true, true

@@ -1,5 +1,5 @@
-// Package sample selects a sample of a trace: some of its lines, some of its accesses, or parts of the
-// run. Package estimate estimates the counts of a whole run from a sample.
+// Package sample selects a sample of a trace: some of the lines, some of the accesses, or some
+// parts of the run. Package estimate estimates the counts of a whole run from a sample.
 package sample
 
 import (

@@ -1,28 +1,30 @@
 // Package sharing computes stack distances for the private and the shared caches of several cores,
-// in the four ways of MODELS §6, which are called views here. For each view, it keeps LRU stacks,
-// and counts all distances, and all depths in sets.
+// in the four ways of MODELS §6, which are called views here. For each view, the package keeps LRU
+// stacks, and counts all stack distances, in the whole stack and within sets.
 //
 //  1. Threads are assigned to cores: one core per thread, or the groups that the user chooses
-//     (cores.go). Cores that share a cache form a domain; the domain of all cores always exists.
+//     (cores.go). Cores that share a cache form a domain. There is always a domain of all cores.
 //  2. Package locality keeps the stack of the whole trace, which is the concurrent stack of all
-//     cores. View 2 therefore costs nothing.
-//  3. A directory (directory.go) records for every line which cores have it, which core touched it
-//     last, and when. It finds the stores that invalidate other cores' copies, and the accesses to
-//     lines that another core touched last, which Anger's model separates (MODELS §6.3).
-//  4. Each core has a stack for view 1, and a stack for view 4, in which invalidated lines leave
-//     holes (stack.Coherent). Each further domain has a stack and a directory.
-//  5. The private and the concurrent distance of each access are compared to determine Wu and
-//     Yeung's dilation, overlap and interception (MODELS §6.6; SASMM §2.3; directory.go).
+//     cores. View 2, the concurrent stack, therefore costs no additional time.
+//  3. A directory (directory.go) records for every line which cores have a copy, and which core
+//     accessed the line last, and when. The directory detects stores that invalidate other cores'
+//     copies. It also detects accesses to lines that another core accessed last; Anger's model
+//     counts these accesses separately (MODELS §6.3).
+//  4. Each core has two stacks: one for view 1, and one for view 4, in which invalidated lines
+//     leave holes (stack.Coherent). Every other domain has its own stack and directory.
+//  5. The distances of each access on the private and on the concurrent stack are compared to
+//     determine Wu and Yeung's dilation, overlap and interception (MODELS §6.6; SASMM §2.3;
+//     directory.go).
 //  6. A [Follower] receives, batch by batch, the depth of every access on the coherent stack of its
 //     core. Package sites counts these depths by source location.
 //
-// For a trace with one core, the analysis costs nothing: as long as only one core has accessed
-// memory, the stack of the whole trace is also the stack of that core. When a second core appears,
-// the analysis starts with the counts of that stack.
+// A trace with one core needs no additional time: as long as only one core has accessed memory, the
+// stack of the whole trace is also the stack of that core. When a second core appears, the analysis
+// starts with the counts of that stack.
 //
 // Segments of a trace are joined exactly (append.go), even if each segment has only one core. A
-// segment therefore records everything that depends on earlier rows (segment.go): first touches by
-// core, accesses after an invalidation, and stores.
+// segment therefore records everything that depends on earlier records (segment.go): first touches
+// by core, accesses after an invalidation, and stores.
 package sharing
 
 import (

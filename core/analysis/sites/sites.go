@@ -1,49 +1,50 @@
-// Package sites splits the histogram of stack distances by the source locations that make the line
-// accesses, and by the data that they access (MODELS §15).
+// Package sites splits the histogram of stack distances by the source location of each line access,
+// and by the accessed data (MODELS §15).
 //
 // A site is a load or a store in the code. Some traces number their sites, for example traces
-// recorded with "stackglass cc" or "stackglass trace". In other traces, a site is an instruction's
-// address with a kind of reference. For each site, the analysis reports
+// recorded with "stackglass cc" or "stackglass trace". In other traces, a site is the address of an
+// instruction together with the kind of its reference. For each site, the analysis reports
 //
-//   - how often each stack distance occurs, in bins: one for cold accesses, and four per power of
-//     two (profile.SiteBin). The bins of all sites add up to the histogram. A site's misses in a
-//     fully associative LRU cache are therefore exact for every capacity at the edge of a bin.
-//     Package attribution estimates the misses for other capacities.
+//   - the number of accesses at each stack distance, in bins: one bin for cold accesses, and four
+//     bins per power of two (profile.SiteBin). The bins of all sites add up to the histogram. A
+//     site's misses in a fully associative LRU cache are therefore exact for every capacity at the
+//     edge of a bin. Package attribution estimates the misses for other capacities.
 //   - the strides: the address of each reference minus the previous address of the same site in the
 //     same thread. A stride is zero, unit (the next bytes up or down), constant (the same as the
 //     previous stride), or irregular. The first stride of a site counts as irregular.
-//   - on request, the utilisation of lines in chosen LRU caches: the bytes of a fetched line that
-//     are used until the line misses again (or the trace ends), attributed to the site that fetched
-//     the line. The misses of each site in these caches are therefore exact, even for
-//     set-associative caches.
-//   - on request, for distances of 16 or more, the sites that accessed the line before. Kulkarni
-//     (section 4.1.1) calls this "what was executed between use and reuse".
+//   - on request, the line utilisation in chosen LRU caches: the bytes of a fetched line that are
+//     used before the line misses again or the trace ends, attributed to the site that fetched the
+//     line. The misses of each site in these caches are therefore exact, even for set-associative
+//     caches.
+//   - on request, for distances of 16 or more, the sites that made the previous access to the same
+//     line. Kulkarni (section 4.1.1) calls this "what was executed between use and reuse".
 //
 // If the trace has several cores, accesses are also counted on the coherent stack of their core
-// (cores.go; package sharing): a core's first accesses to lines, other accesses by their depth, and
-// coherence misses by the depth of the line when another core's store invalidated it. They show the
-// misses of each site in private caches. corelines.go measures utilisation in private caches.
+// (cores.go; package sharing): a core's first accesses to lines, coherence misses by the depth of
+// the line when another core's store invalidated it, and all other accesses by their depth. These
+// counts show the misses of each site in private caches. corelines.go measures line utilisation in
+// private caches.
 //
 // The same results, except strides, are reported for data objects:
 //
 //   - heap blocks, by allocation site, from their allocation to their release;
 //   - global variables with an address;
-//   - local variables, by name if the code names them. Arrays and structures are also found by
-//     address, from the function's entry until their memory is allocated again. All other accesses
-//     to stacks belong to the stacks of the threads;
-//   - everything else as one object.
+//   - local variables, by name if the code names the accessed variable. Arrays and structures are
+//     also found by address, from the function's entry until their memory is allocated again. Every
+//     other access to a stack belongs to the stack of its thread;
+//   - all other data, as one object.
 //
 // If only part of a trace is analysed, blocks that were allocated earlier belong to the object for
-// everything else. Mergeable profiles do not distinguish blocks, because a segment does not know
-// the blocks that were allocated earlier.
+// all other data. Mergeable profiles do not distinguish blocks, because a segment does not know the
+// blocks that were allocated earlier.
 //
 // # Method
 //
 // Consume reads references and allocations in order. It finds the site and the object of each
-// reference, and assigns a number to this pair. The pair is usually the same as for the site's
-// previous reference, because the address lies in the same object. Package locality then divides
-// the same references into line accesses with distances, which Follow counts by pair. The results
-// are sums over pairs.
+// reference, and assigns a number to each pair of a site and an object. Successive references of a
+// site usually have the same pair, because their addresses lie in the same object. Package locality
+// then divides the same references into line accesses with distances, and Follow counts the
+// distances by pair. The results of sites and objects are sums over pairs.
 //
 // MODELS §1 defines how fetches, modifies and ranges count. Segments are joined as in
 // MODELS §9 (state.go).

@@ -219,7 +219,7 @@ func (f *form) all() {
 	if a.maps.column = 0; a.now > 0 {
 		a.maps.column = (a.now - 1) / a.maps.references
 	}
-	if f.Check(a.now < 1<<62 && a.maps.column < profile.MapColumns, "more columns than references"); f.Failed() {
+	if f.Check(a.now < 1<<62 && a.maps.column < profile.MapColumns, "an access map has more columns than the trace has references"); f.Failed() {
 		return
 	}
 	a.finder.Code(f.Coder, f.objects, f.block)
@@ -237,7 +237,7 @@ func (f *form) block(n uint32) {
 	}
 	born := &f.a.lives.born[n]
 	f.U64(born)
-	f.Check(*born <= f.a.now, "an allocation after the end of the trace")
+	f.Check(*born <= f.a.now, "an allocation lies after the end of the trace")
 }
 
 func (f *form) pages() {
@@ -311,7 +311,7 @@ func (f *form) visits() {
 		if !f.Reads() {
 			return
 		}
-		f.Check(uint64(structure) < uint64(len(f.a.structures)) && ago < min(window, v.now), "a visit to an unknown structure")
+		f.Check(uint64(structure) < uint64(len(f.a.structures)) && ago < min(window, v.now), "a visit refers to an unknown structure")
 		if f.Failed() {
 			return
 		}
@@ -357,12 +357,12 @@ func (f *form) places() {
 			continue
 		}
 		at := slices.IndexFunc(f.maps, func(u profile.DataUse) bool { return f.objects[u.Object] == object })
-		f.Check(at >= 0 && i < profile.MostMaps && f.maps[max(at, 0)].Map.Rows > 0, "a map of unknown data")
+		f.Check(at >= 0 && i < profile.MostMaps && f.maps[max(at, 0)].Map.Rows > 0, "an access map belongs to unknown data")
 		if f.Failed() {
 			return
 		}
 		from := &f.maps[at].Map
-		f.Check(low <= ^uint64(0)>>bits.TrailingZeros64(from.RowBytes)-uint64(from.Rows)+1, "rows of a map beyond the last address")
+		f.Check(low <= ^uint64(0)>>bits.TrailingZeros64(from.RowBytes)-uint64(from.Rows)+1, "an access map has rows beyond the last address")
 		f.Check(uint64(object) >= uint64(len(m.of)) || m.of[object] == 0, "a repeated map")
 		if f.Failed() {
 			return

@@ -1,16 +1,16 @@
 // Package structures measures how a run uses its data structures (MODELS §15.3): the lifetimes of
-// memory blocks, the accesses to each member of structures, the members that are used together, and
-// the accesses to each data structure by address and time.
+// memory blocks, the accesses to each member of a structure, the members that are used together,
+// and the accesses to each data structure by address and time.
 //
-// It reads every record in order: see [contract.RowAppender]. Therefore, the analysis needs no code
-// to join segments, but needs its own LRU stack. Programs that run this analysis must import the
+// The analysis reads every record in order (see [contract.RowAppender]), so it needs no code to
+// join segments, but needs its own LRU stack. Programs that run this analysis must import the
 // package: see [contract.NewData].
 //
-//   - structures.go: the loop over rows
+//   - structures.go: the loop over the records of a batch
 //   - lives.go: the lifetimes of memory blocks, and which of their bytes were read and written
 //   - visits.go: which members of an element are used together
 //   - maps.go: accesses by address and time
-//   - result.go: the result, and saved runs
+//   - result.go: the result, and the state of saved runs
 package structures
 
 import (

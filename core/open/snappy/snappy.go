@@ -16,8 +16,8 @@ import (
 // Packing is the Snappy framing format.
 var Packing = open.Packing{Name: "snappy", New: newReader}
 
-// Types of chunks. All types up to lastRequired that are not listed are errors; later types may be
-// skipped.
+// Types of chunks. A chunk of any other type up to lastRequired is an error; chunks of later types
+// may be skipped.
 const (
 	compressed            = 0x00
 	uncompressed          = 0x01
@@ -36,7 +36,7 @@ const (
 type reader struct {
 	file  io.Reader
 	chunk []byte // content of the current chunk
-	block []byte // decompressed content, reused
+	block []byte // decompressed content; the memory is reused
 	rest  []byte // bytes that have not been read yet
 }
 
@@ -125,7 +125,8 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 // mask transforms a checksum as section 3 of the specification requires.
 func mask(sum uint32) uint32 { return (sum>>15 | sum<<17) + 0xa282ead8 }
 
-// cut returns the error of a stream that ends within a chunk, or another error unchanged.
+// cut converts io.EOF within a chunk to io.ErrUnexpectedEOF. It returns every other error
+// unchanged.
 func cut(err error) error {
 	if err == io.EOF {
 		return io.ErrUnexpectedEOF

@@ -1,7 +1,7 @@
-// Package xz adds the decompression of xz to package open. It increases the compressed size of a
-// WebAssembly program by 120 KB.
+// Package xz adds the decompression of xz to package open. The package increases the compressed
+// size of a WebAssembly program by 120 KB.
 //
-// The library accepts a file that is truncated between two blocks, or within a block's header. This
+// The library accepts a file that is truncated between two blocks or within a block's header. The
 // package therefore checks that the file ends with the magic bytes of a stream footer, optionally
 // followed by zeros.
 package xz
@@ -41,7 +41,7 @@ func (r reader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// ending remembers the last non-zero byte and the byte before it.
+// ending is a reader that remembers the last non-zero byte and the byte before it.
 type ending struct {
 	source source
 	before byte // the byte before last

@@ -2,10 +2,10 @@
 // DynamoRIO writes such archives: their members chunk.0000, chunk.0001, … are consecutive parts of
 // one trace.
 //
-// The archive is read from its beginning to its end, so it may come from a pipe. The members' own
-// headers are therefore used, and the central directory at the end of the archive only shows that
-// the archive is complete. Bytes after the directory are ignored. The checksum of every member is
-// verified.
+// The archive is read from its beginning to its end, so it may come from a pipe. Members are
+// therefore found by their own headers, and the central directory at the end of the archive only
+// shows that the archive is complete. Bytes after the central directory are ignored. The checksum
+// of every member is verified.
 package zip
 
 import (
@@ -29,8 +29,8 @@ const (
 	memberSignature     = 0x04034b50
 	descriptorSignature = 0x08074b50
 	entrySignature      = 0x02014b50 // an entry of the central directory
-	wideEndSignature    = 0x06064b50 // the end of a directory with 64-bit numbers
-	wideLinkSignature   = 0x07064b50 // the position of the end of a directory with 64-bit numbers
+	wideEndSignature    = 0x06064b50 // the end of a central directory with 64-bit numbers
+	wideLinkSignature   = 0x07064b50 // the locator of the end of a central directory with 64-bit numbers
 	endSignature        = 0x06054b50 // the end of the central directory
 )
 
@@ -43,13 +43,13 @@ const (
 )
 
 const (
-	longestPart = 1 << 16 // limit of the length of the directory's end
-	memberBytes = 30      // length of a member's header without its name
+	longestPart = 1 << 16 // maximum length of the end of the central directory
+	memberBytes = 30      // length of a member's header without the name
 	unknown32   = 0xffff_ffff
 	zip64Extra  = 1
 )
 
-// chunkPrefix begins the names of the parts of one trace, as DynamoRIO writes them.
+// chunkPrefix is the prefix of the members' names in archives that DynamoRIO writes.
 const chunkPrefix = "chunk."
 
 var errChecksum = errors.New("a member's checksum is wrong")
@@ -59,7 +59,7 @@ type reader struct {
 	archive *bufio.Reader
 	first   string    // name of the first member
 	content io.Reader // decompressed content of the current member; nil between members
-	packed  *counter  // compressed content of the current member
+	packed  *counter  // counts the compressed bytes of the current member
 	member  member
 	sum     hash.Hash32
 	bytes   uint64 // number of decompressed bytes of the current member
@@ -113,7 +113,7 @@ func (z *reader) begin() error {
 		case entrySignature, wideEndSignature, wideLinkSignature, endSignature:
 			return z.skipDirectory()
 		default:
-			return errors.New("the archive has neither a member nor the central directory at the expected position")
+			return errors.New("the archive contains neither a member nor the central directory at the expected position")
 		}
 		if z.member, err = readMember(z.archive); err != nil {
 			return err
@@ -130,7 +130,7 @@ func (z *reader) begin() error {
 		}
 		if z.first != "" && !(strings.HasPrefix(z.first, chunkPrefix) && strings.HasPrefix(z.member.name, chunkPrefix)) {
 			return errors.New("the archive contains several files (" + z.first + ", " + z.member.name +
-				", …): extract the files, and open one file, or the folder if the folder is a DynamoRIO trace")
+				", …); extract the files, and open one of them, or the folder if it is a DynamoRIO trace")
 		}
 		z.first = z.member.name
 		return nil
@@ -178,7 +178,7 @@ func (z *reader) skipDirectory() error {
 	}
 }
 
-// isSkipped reports whether the current member is a folder or one of macOS's additions.
+// isSkipped reports whether the current member is a folder, or metadata that macOS adds.
 func (z *reader) isSkipped() bool {
 	return strings.HasSuffix(z.member.name, "/") || strings.HasPrefix(z.member.name, "__MACOSX/")
 }
@@ -192,15 +192,15 @@ func (z *reader) open() error {
 	known := m.flags&hasDescriptor == 0
 	switch {
 	case m.flags&encrypted != 0:
-		return errors.New(m.name + " is encrypted: decrypt the archive first")
+		return errors.New(m.name + " is encrypted; decrypt the archive first")
 	case m.method == stored && known:
 		z.content = &exact{reader: z.packed, rest: m.packed}
 	case m.method == deflated:
 		z.content = flate.NewReader(z.packed)
 	case m.method == stored:
-		return errors.New(m.name + " is stored without its size: extract the archive, and open the file")
+		return errors.New(m.name + " is stored without its size; extract the archive, and open the file")
 	default:
-		return errors.New(m.name + " is compressed in a way that is not supported: extract the archive, and open the file")
+		return errors.New(m.name + " is compressed with a method that is not supported; extract the archive, and open the file")
 	}
 	return nil
 }
@@ -218,7 +218,8 @@ func (z *reader) end() error {
 }
 
 // descriptor reads the descriptor after a member's content. The signature is optional, and the
-// sizes have 4 or 8 bytes. The content is known, so exactly one form matches.
+// sizes have 4 or 8 bytes. The sizes and the checksum are already known from the content, so only
+// one form matches.
 func (z *reader) descriptor() error {
 	const longest = 4 + 4 + 8 + 8
 	head, err := z.archive.Peek(longest)
@@ -288,7 +289,8 @@ func (m *member) widen(extra []byte) {
 	}
 }
 
-// cut returns the error of an archive that ends too early, or another error unchanged.
+// cut converts io.EOF within a member or the directory to io.ErrUnexpectedEOF. It returns every
+// other error unchanged.
 func cut(err error) error {
 	if err == io.EOF {
 		return io.ErrUnexpectedEOF
@@ -296,7 +298,7 @@ func cut(err error) error {
 	return err
 }
 
-// counter counts the bytes that are read through it. It never reads ahead.
+// counter is a reader that counts bytes and never reads ahead.
 type counter struct {
 	reader *bufio.Reader
 	bytes  uint64
@@ -316,7 +318,7 @@ func (c *counter) ReadByte() (byte, error) {
 	return b, err
 }
 
-// exact reads exactly rest bytes.
+// exact is a reader of exactly rest bytes.
 type exact struct {
 	reader io.Reader
 	rest   uint64

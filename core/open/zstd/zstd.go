@@ -1,8 +1,8 @@
-// Package zstd adds the decompression of Zstandard (RFC 8878) to package open. It increases the
-// compressed size of a WebAssembly program by 180 KB.
+// Package zstd adds the decompression of Zstandard (RFC 8878) to package open. The package
+// increases the compressed size of a WebAssembly program by 180 KB.
 //
 // The library checks a frame's checksum before it returns the frame's last block. If the checksum
-// is wrong or missing, this block of up to 128 KiB of text is lost.
+// is wrong or missing, the last block, with up to 128 KiB of text, is lost.
 package zstd
 
 import (
@@ -15,8 +15,8 @@ import (
 // Packing is the Zstandard compression.
 var Packing = open.Packing{Name: "zstd", New: newReader}
 
-// windowBytes is the maximum window size: the size that zstd --ultra --long=27 writes, and the
-// maximum that zstd -d accepts by default.
+// windowBytes is the maximum window size: zstd --ultra --long=27 writes windows of this size, and
+// zstd -d accepts no larger windows by default.
 const windowBytes = 128 << 20
 
 // newReader returns a reader that decompresses in the caller's goroutine and uses little memory.

@@ -28,14 +28,14 @@ type Store struct {
 type item struct {
 	entry     profile.Entry
 	data      []byte
-	sum       profile.Sum // the sum of data
+	sum       profile.Sum // checksum of data
 	before    []byte      // the previous generation of a checkpoint, or nil
 	beforeSum profile.Sum
 }
 
 func (i *item) bytes() uint64 { return uint64(len(i.data) + len(i.before)) }
 
-// fullError is a profile.ErrFull that contains the required and the free number of bytes.
+// fullError is a profile.ErrFull with the required and the free number of bytes.
 type fullError struct{ need, room uint64 }
 
 func (e *fullError) Error() string {
@@ -54,7 +54,7 @@ func (s *Store) Put(e profile.Entry, data []byte) error {
 
 func (s *Store) put(e profile.Entry, new item) error {
 	if e.Key == "" {
-		return errors.New("an entry needs a key")
+		return errors.New("the entry has no key")
 	}
 	if s.Quota > 0 {
 		old := s.kept[e.Key]
@@ -106,7 +106,8 @@ func (s *Store) Get(key string) ([]byte, error) {
 	return nil, profile.ErrDamaged
 }
 
-// Damage changes a byte of the newest undamaged generation. It returns false if there is none.
+// Damage changes a byte of the newest undamaged generation. It returns false if no generation is
+// undamaged.
 func (s *Store) Damage(key string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,6 +1,6 @@
-// Package sha256 computes SHA-256 (FIPS 180-4, section 6.2) in the browser. All other programs use
-// the standard library. The standard library's package also links ciphers and random generators for
-// certified programs, which would account for 2.5 % of the bytes that a first visit to the page
+// Package sha256 computes SHA-256 (FIPS 180-4, section 6.2) in the browser. Outside the browser,
+// programs use the standard library. The standard library's package also links ciphers and random
+// generators for certification, which would be 2.5 % of the bytes that a first visit to the page
 // transfers.
 //
 // The constants are computed as the standard defines them: the first 32 bits of the fractional
@@ -24,14 +24,14 @@ const (
 // Hash computes the hash of the bytes that are written to it. The zero value is invalid; use [New].
 type Hash struct {
 	state [8]uint32
-	part  [blockBytes]byte // the incomplete block; its first bytes % blockBytes bytes are in use
+	part  [blockBytes]byte // the incomplete block, which contains bytes % blockBytes bytes
 	bytes uint64           // number of bytes written
 }
 
 // New returns a hash to which no bytes have been written.
 func New() *Hash { return &Hash{state: initial} }
 
-// Write adds bytes. It never fails.
+// Write adds p to the hash. It never fails.
 func (h *Hash) Write(p []byte) (int, error) {
 	written := len(p)
 	if filled := int(h.bytes % blockBytes); filled > 0 {
@@ -120,8 +120,8 @@ func isPrime(n uint64) bool {
 	return true
 }
 
-// fraction returns the first 32 bits of the fractional part of a prime's root. It sets each bit for
-// which the power of the root remains less than the prime.
+// fraction returns the first 32 bits of the fractional part of a prime's root. It sets a bit, from
+// the highest to the lowest, if the power of the root stays less than the prime.
 func fraction(prime uint64, degree int) uint32 {
 	root := uint64(0) // in units of 2^-32
 	for bit := uint64(1) << 36; bit > 0; bit >>= 1 {

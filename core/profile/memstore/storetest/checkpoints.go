@@ -9,7 +9,7 @@ import (
 )
 
 // TestCheckpoints runs the test suite for a checkpoint store. open returns an empty store, and a
-// function that damages the newest undamaged generation of a key.
+// function that damages the newest undamaged generation of a key's checkpoint.
 func TestCheckpoints(t *testing.T, open func(t *testing.T) (s profile.Checkpoints, damage func(key string))) {
 	t.Run("sizes", func(t *testing.T) {
 		s, _ := open(t)
@@ -27,7 +27,7 @@ func TestCheckpoints(t *testing.T, open func(t *testing.T) (s profile.Checkpoint
 		wantData(t, s, "k", pattern(5<<20, 3))
 		damage("k")
 		if _, err := s.Get("k"); !errors.Is(err, profile.ErrDamaged) {
-			t.Errorf("Get of two damaged generations: %v, want %v", err, profile.ErrDamaged)
+			t.Errorf("Get with two damaged generations = %v, want %v", err, profile.ErrDamaged)
 		}
 		save(t, s, "k", pattern(10, 5))
 		wantData(t, s, "k", pattern(10, 5))
@@ -35,7 +35,7 @@ func TestCheckpoints(t *testing.T, open func(t *testing.T) (s profile.Checkpoint
 	t.Run("failing writes", func(t *testing.T) {
 		s, _ := open(t)
 		save(t, s, "k", pattern(5<<20, 1))
-		wrong := errors.New("no more")
+		wrong := errors.New("write failed")
 		err := s.Save(profile.Entry{Key: "k"}, func(w io.Writer) error {
 			_, err := w.Write(pattern(9<<20, 2))
 			return errors.Join(err, wrong)
@@ -68,7 +68,7 @@ func TestCheckpoints(t *testing.T, open func(t *testing.T) (s profile.Checkpoint
 	t.Run("no key", func(t *testing.T) {
 		s, _ := open(t)
 		if err := s.Save(profile.Entry{}, writing([]byte("data"))); err == nil {
-			t.Error("a checkpoint without a key is accepted")
+			t.Error("Save accepts a checkpoint without a key")
 		}
 	})
 }

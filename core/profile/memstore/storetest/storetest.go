@@ -24,7 +24,7 @@ func TestStore(t *testing.T, open func(t *testing.T) profile.Store) {
 		"delete":                testDelete,
 		"keys are distinct":     testKeys,
 		"usage grows":           testUsage,
-		"several at once":       testParallel,
+		"concurrent calls":      testParallel,
 		"data is copied":        testCopy,
 		"an entry needs a key":  testNoKey,
 		"every field of Entry":  testEntry,
@@ -38,7 +38,7 @@ func TestStore(t *testing.T, open func(t *testing.T) profile.Store) {
 
 func testEmpty(t *testing.T, s profile.Store) {
 	if entries, err := s.List(); err != nil || len(entries) != 0 {
-		t.Errorf("List of an empty store: %v, %v", entries, err)
+		t.Errorf("List of an empty store = %v, %v, want no entries", entries, err)
 	}
 	if _, err := s.Get("none"); !errors.Is(err, profile.ErrNotFound) {
 		t.Errorf("Get: %v, want %v", err, profile.ErrNotFound)
@@ -51,7 +51,8 @@ func testEmpty(t *testing.T, s profile.Store) {
 	}
 }
 
-// sizes lists sizes close to the sizes of chunks into which a store may divide values.
+// sizes contains lengths of data close to the sizes of the pieces into which a store may divide
+// data.
 var sizes = []int{0, 1, 1000, 1<<20 - 1, 1 << 20, 1<<20 + 1, 4<<20 - 1, 4 << 20, 4<<20 + 1, 9 << 20}
 
 func pattern(size int, seed byte) []byte {
@@ -78,8 +79,8 @@ func save(t *testing.T, s profile.Checkpoints, key string, data []byte) {
 	}
 }
 
-// writing returns a function that writes data in a few parts, which are not aligned with the
-// store's pieces.
+// writing returns a function that writes data in a few parts whose boundaries are not the
+// boundaries of the store's pieces.
 func writing(data []byte) func(io.Writer) error {
 	return func(w io.Writer) error {
 		for _, part := range [][]byte{data[:len(data)/3], data[len(data)/3 : len(data)/2], data[len(data)/2:]} {
@@ -95,7 +96,7 @@ func wantData(t *testing.T, s profile.Checkpoints, key string, want []byte) {
 	t.Helper()
 	got, err := s.Get(key)
 	if err != nil || !bytes.Equal(got, want) {
-		t.Errorf("Get(%q): %d bytes, %v, want %d bytes, equal: %t", key, len(got), err, len(want), bytes.Equal(got, want))
+		t.Errorf("Get(%q) = %d bytes, %v, want %d bytes; equal: %t", key, len(got), err, len(want), bytes.Equal(got, want))
 	}
 }
 
@@ -130,7 +131,7 @@ func testFinished(t *testing.T, s profile.Store) {
 	for _, finished := range []profile.EntryState{profile.EntryPartial, profile.EntryComplete} {
 		put(t, s, profile.Entry{Key: "k", State: finished}, pattern(30, 3))
 		if err := s.Save(profile.Entry{Key: "k"}, writing(pattern(40, 4))); !errors.Is(err, profile.ErrFinished) {
-			t.Errorf("a checkpoint over a %s analysis: %v, want ErrFinished", finished, err)
+			t.Errorf("Save of a checkpoint over a %s analysis = %v, want ErrFinished", finished, err)
 		}
 		wantData(t, s, "k", pattern(30, 3))
 	}
@@ -149,7 +150,7 @@ func testList(t *testing.T, s profile.Store) {
 		got = append(got, e.Created)
 	}
 	if !reflect.DeepEqual(got, []int64{5, 4, 3, 1}) {
-		t.Errorf("created %v, want newest first", got)
+		t.Errorf("List returns entries created at %v, want the newest first", got)
 	}
 }
 
@@ -216,7 +217,7 @@ func testUsage(t *testing.T, s profile.Store) {
 	put(t, s, profile.Entry{Key: "k"}, pattern(8<<20, 1))
 	after, _, err := s.Usage()
 	if err != nil || after < before+4<<20 {
-		t.Errorf("usage went from %d to %d bytes after 8 MiB of incompressible data; %v", before, after, err)
+		t.Errorf("Usage was %d bytes before, and %d bytes after a Put of 8 MiB of incompressible data; %v", before, after, err)
 	}
 }
 
@@ -271,7 +272,7 @@ func testEntry(t *testing.T, s profile.Store) {
 	}
 }
 
-// TestFull checks that a Put that does not fit leaves everything unchanged, including the old value
+// TestFull checks that a Put that fails for lack of space changes nothing, not even the old value
 // of its key. s must be empty and have room for 16 MiB, but not for 64 MiB.
 func TestFull(t *testing.T, s profile.Store) {
 	old := pattern(5<<20, 9)

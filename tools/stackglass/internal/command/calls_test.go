@@ -125,7 +125,7 @@ func callExportsAgree(t *testing.T, program string) {
 			t.Errorf("speedscope: frame %+v, want %v", frame, row)
 		}
 	}
-	titles := map[string]string{"references": "references", "instructions": "instructions of the compiler's intermediate representation", "L1_misses": "misses of L1", "L2_misses": "misses of L2"}
+	titles := map[string]string{"references": "references", "instructions": "executed instructions of the compiler's intermediate representation", "L1_misses": "misses of L1", "L2_misses": "misses of L2"}
 	for _, event := range callEvents {
 		want, got := callCounts(t, paths, event), map[string]uint64{}
 		for line := range strings.Lines(exportedCalls(t, program, "--to", "folded", "--event", event)) {

@@ -165,7 +165,7 @@ func TestExportsCoverEveryVerb(t *testing.T) {
 // reported maps verbs to the titles of their sections in reports, if these differ from the verb's
 // title.
 var reported = map[string]string{
-	"histogram": "Reuse, in lines of 64 bytes", "curve": "Reuse, in lines of 64 bytes", "windows": "Reuse, in lines of 64 bytes",
+	"histogram": "Reuse of 64-byte lines", "curve": "Reuse of 64-byte lines", "windows": "Reuse of 64-byte lines",
 	"sets": "Caches", "what-if": "Caches", "sites": "Code and data", "counters": "Counters",
 }
 

@@ -35,7 +35,7 @@ func TestSpill(t *testing.T) {
 	}
 	expect(t, stackglass("histogram", "a.din", "--spill", "file"), exitUsage, "--spill", "file")
 	expect(t, stackglass("analyze", "a.din", "--spill", "kept", "--analyses", "sites"), exitUsage, "spill", "sites", "locality, sets and counters")
-	expect(t, stackglass("analyze", "a.din", "--spill", "kept", "--mergeable"), exitUsage, "spill", "no mergeable profile")
+	expect(t, stackglass("analyze", "a.din", "--spill", "kept", "--mergeable"), exitUsage, "spill", "want a profile that is not mergeable")
 }
 
 func head(s string) string { return s[:min(len(s), 200)] }
