@@ -43,12 +43,13 @@ func run(t *testing.T, spec analysis.Spec, r trace.Reader) *profile.Profile {
 	growing := checked(t, runner.Profile(profile.State{}))
 	p := checked(t, runner.Finish(profile.State{}))
 	if !bytes.Equal(growing.Encode(), p.Encode()) {
-		t.Fatal("the final result differs from the result while running")
+		t.Fatal("the final result differs from the result before Finish")
 	}
 	return p
 }
 
-// spoiled is a reader that passes on the batches of another reader, and overwrites them after use.
+// spoiled is a reader that returns the batches of an underlying reader, and overwrites each batch
+// after use.
 type spoiled struct {
 	trace.Reader
 	from trace.Reader
@@ -73,8 +74,8 @@ func finish(t *testing.T, runner *analysis.Runner) {
 }
 
 // interrupted saves and resumes a run up to ten times, each time after at most the given number of
-// steps, and returns the result. open returns a reader of the trace. see, if not nil, is called with
-// some of the results so far.
+// steps, and returns the result. open returns a reader of the trace. see, if not nil, is called
+// with some intermediate results.
 func interrupted(t *testing.T, rng *rand.Rand, spec analysis.Spec, steps int, open func() trace.Reader, see func(*profile.Profile)) *profile.Profile {
 	t.Helper()
 	var saved []byte
@@ -136,7 +137,7 @@ func continues(t *testing.T, spec analysis.Spec, r trace.Reader, state []byte) b
 	return true
 }
 
-// appended appends random neighbouring segments until only one segment is left.
+// appended joins random pairs of neighbouring segments until only one segment is left.
 func appended(t *testing.T, rng *rand.Rand, spec analysis.Spec, parts []*profile.Profile) (*profile.Profile, error) {
 	t.Helper()
 	for len(parts) > 1 {
@@ -159,12 +160,12 @@ func allocatesNothing(t *testing.T, r *analysis.Runner, steps int) {
 		}
 	}
 	if n := testing.AllocsPerRun(100, func() { _ = r.Step() }); n > 0 {
-		t.Errorf("%v allocations per batch, want 0", n)
+		t.Errorf("a batch causes %v allocations, want 0", n)
 	}
 }
 
-// afterStep returns the state of a run that is saved after its first step, the profile in it, and
-// the number of bytes before the profile.
+// afterStep returns the state of a run that is saved after its first step, the profile in the
+// state, and the number of bytes before the profile.
 func afterStep(t *testing.T, spec analysis.Spec, reader trace.Reader) (state []byte, p *profile.Profile, head int) {
 	t.Helper()
 	r, err := analysis.NewRunner(spec, reader)
@@ -270,7 +271,7 @@ func TestRunnerEqualsNaive(t *testing.T) {
 		rng := rand.New(rand.NewPCG(seed, 3))
 		whole := random(rng, 1+rng.IntN(12_000))
 		spec := specs(rng, whole.Len())
-		if spec.Skip == 0 && spec.Limit == 0 { // long enough for windows to double in a later segment
+		if spec.Skip == 0 && spec.Limit == 0 { // long enough for windows to double in a segment after the first
 			spec.Mergeable, spec.Start = true, 1<<20-rng.Uint64N(12_000)
 		}
 		p := run(t, spec, tracetest.NewReader(whole, 1+rng.IntN(5000)))
@@ -288,8 +289,8 @@ func TestRunnerEqualsNaive(t *testing.T) {
 	}
 }
 
-// The windows of a long trace double several times. Other tests compare short traces with a naive
-// implementation; this test checks an identity instead.
+// The windows of a long trace double several times. Unlike the tests with short traces, this test
+// does not compare the result with a naive implementation, but checks an identity.
 func TestWindowsDouble(t *testing.T) {
 	const references = 5_000_000
 	whole := func() trace.Reader {
@@ -297,7 +298,7 @@ func TestWindowsDouble(t *testing.T) {
 	}
 	p := run(t, analysis.Spec{}, whole())
 	if got, want := p.Locality[0].Windows.Distinct, distinctLines(t, whole(), p.Locality[0].Windows.References); !slices.Equal(got, want) {
-		t.Errorf("working sets %v, want %v", got, want)
+		t.Errorf("the working sets are %v, want %v", got, want)
 	}
 	w := &p.Locality[0].Windows
 	if w.References != 8192 || len(w.Rows) != (references+8191)/8192 {
@@ -379,8 +380,8 @@ func TestAppendErrors(t *testing.T) {
 	spec := analysis.Spec{Mergeable: true}
 	a := run(t, spec, tracetest.NewReader(whole, 10))
 	for name, next := range map[string]analysis.Spec{
-		"a gap":           {Mergeable: true, Start: 5000},
-		"not a mergeable": {},
+		"a gap":                           {Mergeable: true, Start: 5000},
+		"a profile that is not mergeable": {},
 	} {
 		b := run(t, next, tracetest.NewReader(whole, 10))
 		if _, err := analysis.JoinSegments(spec, a, b); err == nil {
@@ -389,8 +390,8 @@ func TestAppendErrors(t *testing.T) {
 	}
 }
 
-// A run that was saved without set tables is not continued with set tables.
-func TestWithoutSets(t *testing.T) {
+// A run that was saved without set tables cannot be continued with set tables.
+func TestRestoreWithoutSets(t *testing.T) {
 	whole := random(rand.New(rand.NewPCG(2, 1)), 9000)
 	saver, err := analysis.NewRunner(analysis.Spec{Analyses: analysis.Locality}, tracetest.NewReader(whole, 100))
 	if err != nil {
@@ -404,12 +405,12 @@ func TestWithoutSets(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := r.Restore(saved); err == nil || !strings.Contains(err.Error(), "analyse the trace again from its start") {
-		t.Errorf("a saved run without set tables: %v, want an error that says to analyse the trace again", err)
+		t.Errorf("Restore of a run without set tables = %v, want an error with the advice to analyse the trace again", err)
 	}
 }
 
-// The profile of a run that is saved and restored at any positions has the same bytes as the
-// profile of an uninterrupted run.
+// If a run is saved and restored at any positions, its profile is byte-identical to the profile of
+// an uninterrupted run.
 func TestSaveRestore(t *testing.T) {
 	for seed := range uint64(30) {
 		rng := rand.New(rand.NewPCG(seed, 5))
@@ -418,7 +419,7 @@ func TestSaveRestore(t *testing.T) {
 		want := run(t, spec, tracetest.NewReader(whole, 4096))
 		got := interrupted(t, rng, spec, 30, func() trace.Reader { return tracetest.NewReader(whole, 1+rng.IntN(4096)) }, nil)
 		if !bytes.Equal(got.Encode(), want.Encode()) {
-			t.Fatalf("seed %d: the result of the resumed run differs from the result of the uninterrupted run", seed)
+			t.Fatalf("seed %d: the profile of the resumed run differs from the profile of the uninterrupted run", seed)
 		}
 	}
 }
@@ -454,13 +455,13 @@ func TestRestoreErrors(t *testing.T) {
 	}
 }
 
-// If the sum of Limit and Skip overflows 64 bits, they still select the right part of the trace.
+// If the sum of Limit and Skip overflows 64 bits, the correct part of the trace is still selected.
 func TestHugeLimit(t *testing.T) {
 	whole := random(rand.New(rand.NewPCG(3, 3)), 100)
 	spec := analysis.Spec{Kinds: trace.AllKinds, Skip: 10, Limit: 1<<64 - 1}
 	p := run(t, spec, tracetest.NewReader(whole, 7))
 	if n := p.Totals.AllReferences(); n != 90 {
-		t.Errorf("%d references after the first 10 of 100, want 90", n)
+		t.Errorf("a run that skips 10 of 100 references analysed %d references, want 90", n)
 	}
 }
 
@@ -481,7 +482,7 @@ func TestLargeReferences(t *testing.T) {
 	for err == nil {
 		if err = r.Step(); steps == 2 {
 			if n := r.Progress().References; n == 0 || n >= 300 {
-				t.Errorf("%d references after three steps, want only some of the references", n)
+				t.Errorf("three steps analysed %d references, want only a part of the references", n)
 			}
 			saved = r.Save()
 		}
@@ -501,11 +502,11 @@ func TestLargeReferences(t *testing.T) {
 	}
 	finish(t, again)
 	if again.Profile(profile.State{}).Digest() != p.Digest() {
-		t.Errorf("the result differs if the run is saved within a batch")
+		t.Errorf("saving the run within a batch changes the result")
 	}
 }
 
-func TestSkipBad(t *testing.T) {
+func TestSkipBadRecords(t *testing.T) {
 	whole := random(rand.New(rand.NewPCG(1, 1)), 5000)
 	for _, c := range []struct {
 		tolerate uint64
@@ -520,10 +521,10 @@ func TestSkipBad(t *testing.T) {
 			err = r.Step()
 		}
 		if (err == bad) != c.fails {
-			t.Errorf("tolerating %d of 1 bad record: the run ended with %v", c.tolerate, err)
+			t.Errorf("with one bad record and SkipBad = %d, the run ended with %v", c.tolerate, err)
 		}
 		if p := checked(t, r.Profile(profile.State{Partial: true})); p.Totals.BadRecords != c.tolerate {
-			t.Errorf("%d bad records, want %d", p.Totals.BadRecords, c.tolerate)
+			t.Errorf("BadRecords = %d, want %d", p.Totals.BadRecords, c.tolerate)
 		}
 	}
 }
@@ -534,7 +535,7 @@ func TestSpecCheck(t *testing.T) {
 		{LineBytes: []uint32{64, 64}}, {LineBytes: []uint32{64, 32}}, {Threads: []uint32{2, 1}}, {Kinds: 0x80},
 	} {
 		if _, err := analysis.NewRunner(bad, nil); err == nil {
-			t.Errorf("%+v: accepted, want an error", bad)
+			t.Errorf("%+v.Check() = nil, want an error", bad)
 		}
 	}
 }
@@ -548,8 +549,8 @@ func TestStepAllocatesNothing(t *testing.T) {
 	allocatesNothing(t, r, 300)
 }
 
-// Each thread is listed once, in ascending order, for any order of the threads' first references.
-// The same applies to an interrupted run.
+// Each thread is listed once, in ascending order, for any order of the threads' first references,
+// even if the run is interrupted.
 func TestThreadsInAnyOrder(t *testing.T) {
 	whole := &trace.Batch{Thread: []uint32{}}
 	for _, n := range rand.New(rand.NewPCG(1, 2)).Perm(3000) {
@@ -573,6 +574,6 @@ func TestThreadsInAnyOrder(t *testing.T) {
 	finish(t, again)
 	got := checked(t, again.Finish(profile.State{})).Totals.Threads
 	if len(got) != 2000 || got[0] != 1<<32-2000 || !slices.IsSorted(got) || len(slices.Compact(got)) != 2000 {
-		t.Errorf("%d threads from %d on, ascending: %v; want 2000 from %d on", len(got), got[0], slices.IsSorted(got), uint32(1<<32-2000))
+		t.Errorf("the list has %d threads, starting with %d, ascending: %v; want 2000 threads, starting with %d", len(got), got[0], slices.IsSorted(got), uint32(1<<32-2000))
 	}
 }

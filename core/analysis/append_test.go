@@ -46,8 +46,8 @@ func demo(t *testing.T, name string) (whole *trace.Batch, p *trace.Program) {
 	return whole, r.Header().Program
 }
 
-// If the trace of a multi-threaded demo is divided into segments, the joined profile has the same
-// bytes as the profile of the whole trace.
+// If the trace of a multi-threaded demo is divided into segments, the joined profile is
+// byte-identical to the profile of the whole trace.
 func TestAppendDemos(t *testing.T) {
 	for _, name := range []string{"false-sharing", "ring", "migratory-counter", "openmp-stencil"} {
 		t.Run(name, func(t *testing.T) {
@@ -55,7 +55,7 @@ func TestAppendDemos(t *testing.T) {
 			spec := analysis.Spec{Mergeable: true}
 			want := analysis.AsSegment(passed(t, spec, tracetest.NewProgramReader(p, whole, 4096)))
 			if len(want.Sharing) == 0 {
-				t.Fatal("the profile contains nothing about threads")
+				t.Fatal("the profile has no counts by thread")
 			}
 			for _, segments := range []int{2, 7, 64} {
 				var parts []*profile.Profile
@@ -90,8 +90,8 @@ func TestAppendDemos(t *testing.T) {
 	}
 }
 
-// FuzzAppend appends a segment after the fuzzer has changed the threads that one of the two
-// segments reports. The segment must be either appended or rejected, without a panic.
+// FuzzAppend appends a segment after the fuzzer has changed the list of threads in one of the two
+// segments. The segment must be either appended or rejected, without a panic.
 func FuzzAppend(f *testing.F) {
 	p := allocating()
 	rows := tracetest.Rows(p, sharingSteps(rand.New(rand.NewPCG(1, 69)), p, 120, 3)...)

@@ -13,7 +13,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace/sgt"
 )
 
-// segmentOf analyses a single stretch, after begin has moved the stretcher to its start.
+// segmentOf analyses a single stretch. begin moves the stretcher to the start of the stretch.
 func segmentOf(t *testing.T, spec analysis.Spec, source trace.Source, begin func(*analysis.Stretcher)) *profile.Profile {
 	t.Helper()
 	s := analysis.NewStretcher(spec, source)
@@ -54,8 +54,8 @@ func TestPlanEqualsRunner(t *testing.T) {
 	planEqualsRunner(t, 120, func(uint32) uint32 { return 1 }, 3, 0)
 }
 
-// Traces with threads are divided, too. Communication and other analyses without segments are
-// analysed by a run of their own.
+// Traces with threads are divided, too. Communication and other analyses without segments run
+// separately over the whole trace.
 func TestPlanOfThreadsEqualsRunner(t *testing.T) {
 	planEqualsRunner(t, 40, func(thread uint32) uint32 { return 3 * (thread + 1) }, 0, 6)
 }
@@ -120,11 +120,11 @@ func planEqualsRunner(t *testing.T, seeds uint64, thread func(uint32) uint32, le
 			stretches += len(list)
 		}
 		if !bytes.Equal(got.Encode(), want.Encode()) {
-			t.Fatalf("seed %d: the result of %d stretches differs from the result of one run, joined: %v, %+v", seed, len(list), joined, spec)
+			t.Fatalf("seed %d: the result of %d stretches differs from the result of one run; joined: %v, spec: %+v", seed, len(list), joined, spec)
 		}
 	}
 	if stretches < int(seeds) || most < leastBlocks || inOrder < leastOrdered {
-		t.Errorf("%d stretches, want at least %d; at most %d blocks, want at least %d; %d plans with analyses in order, want at least %d", stretches, seeds, most, leastBlocks, inOrder, leastOrdered)
+		t.Errorf("the plans have %d stretches, want at least %d; at most %d memory blocks, want at least %d; %d plans have analyses without segments, want at least %d", stretches, seeds, most, leastBlocks, inOrder, leastOrdered)
 	}
 }
 
@@ -136,7 +136,7 @@ func TestPlanWithOneStretch(t *testing.T) {
 	for _, references := range []uint64{1 << 40, math.MaxUint64 - 1000, math.MaxUint64} {
 		plan, err := analysis.NewPlanBehind(analysis.Spec{Analyses: analysis.Locality, Kinds: trace.AllKinds}, source, references, 100)
 		if err != nil || len(plan.Stretches) != 1 {
-			t.Errorf("%d references: %d stretches, %v", references, len(plan.Stretches), err)
+			t.Errorf("the plan for stretches of %d references has %d stretches, want 1; %v", references, len(plan.Stretches), err)
 		}
 	}
 }

@@ -13,9 +13,9 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// BenchmarkRun measures a complete run: a compressed text trace is decompressed, read and analysed,
-// and the profile is encoded. It reports references per second (refs/s) and compressed bytes per
-// reference (B/ref).
+// BenchmarkRun measures a complete run: it decompresses, reads and analyses a compressed text
+// trace, and encodes the profile. It reports references per second (refs/s) and compressed bytes
+// per reference (B/ref).
 func BenchmarkRun(b *testing.B) {
 	for _, name := range tracetest.RealTraces {
 		b.Run(name, func(b *testing.B) {
@@ -43,7 +43,7 @@ func BenchmarkRun(b *testing.B) {
 	}
 }
 
-// BenchmarkLocality excludes reading: batches come from a generator.
+// BenchmarkLocality measures only the analysis: the batches come from a generator.
 func BenchmarkLocality(b *testing.B) {
 	for _, c := range []struct {
 		name  string
@@ -60,7 +60,7 @@ func BenchmarkLocality(b *testing.B) {
 	}
 }
 
-// BenchmarkThreads counts the references of very many threads, which appear in descending order of
+// BenchmarkThreads measures a trace with very many threads, which appear in descending order of
 // thread number.
 func BenchmarkThreads(b *testing.B) {
 	whole := &trace.Batch{Thread: []uint32{}}
@@ -121,7 +121,7 @@ func BenchmarkEvents(b *testing.B) {
 	}
 }
 
-// chosen returns a copy of the rows of these kinds.
+// chosen returns a copy of the rows of the given kinds.
 func chosen(b *trace.Batch, kinds trace.Kinds) *trace.Batch {
 	var keep []int32
 	for i, k := range b.Kind {
@@ -141,13 +141,13 @@ func cloned(b *trace.Batch) *trace.Batch {
 	}
 }
 
-// copier is the simplest possible reader of rows in memory.
+// copier is the simplest reader of rows in memory.
 type copier struct {
 	rows *trace.Batch
 	p    *trace.Program
 	next int
 
-	endless bool // the rows are read again and again
+	endless bool // the reader starts again after the last row
 }
 
 func (c *copier) Header() trace.Header { return trace.Header{Program: c.p} }

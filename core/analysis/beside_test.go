@@ -35,14 +35,14 @@ func TestConsumerBesideAnalyses(t *testing.T) {
 			t.Fatal(err)
 		}
 		if want := []trace.Addr{5, 7, 9}; !slices.Equal(lines, want) {
-			t.Errorf("%v: lines %v, want %v", chosen, lines, want)
+			t.Errorf("analyses %v: the consumer received lines %v, want %v", chosen, lines, want)
 		}
 		p := run.Finish(profile.State{})
 		if n := p.Totals.AllReferences(); n != 3 {
-			t.Errorf("%v: %d references counted, want 3", chosen, n)
+			t.Errorf("analyses %v: the run counted %d references, want 3", chosen, n)
 		}
 		if got, want := len(p.Locality) > 0, chosen == analysis.Default; got != want {
-			t.Errorf("%v: the profile has a histogram: %t, want %t", chosen, got, want)
+			t.Errorf("analyses %v: the profile has a histogram: %t, want %t", chosen, got, want)
 		}
 	}
 }
@@ -78,6 +78,6 @@ func TestRestoreWithoutAnalyses(t *testing.T) {
 	saved := run(nil, 3).Save()
 	got, want := run(saved, 20).Finish(profile.State{}), run(nil, 20).Finish(profile.State{})
 	if got.Digest() != want.Digest() || got.Totals.AllReferences() != 11 {
-		t.Errorf("%d references; the digests are equal: %t", got.Totals.AllReferences(), got.Digest() == want.Digest())
+		t.Errorf("the resumed run counted %d references; its digest equals the digest of the uninterrupted run: %t", got.Totals.AllReferences(), got.Digest() == want.Digest())
 	}
 }

@@ -15,14 +15,14 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// spills lists specs of runs that begin in memory and may spill later.
+// spills contains specs of runs that begin in memory and may spill later.
 var spills = []analysis.Spec{
 	{}, {LineBytes: []uint32{32, 128}, Utilisation: []uint64{4096}, Previous: true}, {Analyses: analysis.Locality},
 	{Analyses: analysis.Sites | analysis.Counters}, {Analyses: analysis.Sharing, Cores: [][]uint32{{0, 1}}}, {Kinds: trace.AllKinds, Limit: 2000},
 }
 
-// A run may start to spill at any step: its profile has the same bytes as the profile of a run that
-// spilled from the start, even if it is saved and restored.
+// A run may start to spill at any step. Its profile is byte-identical to the profile of a run that
+// spilled from the start, even if the run is saved and restored.
 func TestSpill(t *testing.T) {
 	p := allocating()
 	for seed := range uint64(24) {
@@ -42,7 +42,7 @@ func TestSpill(t *testing.T) {
 		}
 		now, ok := runner.Spill(budget)
 		if _, again := runner.Spill(budget); !ok || again {
-			t.Fatalf("seed %d: Spill returned %t, and %t when it was called again", seed, ok, again)
+			t.Fatalf("seed %d: the first call of Spill returned %t, and the second call %t; want true and false", seed, ok, again)
 		}
 		for lives := 0; err != io.EOF; lives++ {
 			if err = runner.Step(); err != nil || rng.IntN(6) != 0 || lives > 20 {
@@ -62,8 +62,7 @@ func TestSpill(t *testing.T) {
 	}
 }
 
-// If the spill store fails while a run moves its state there, the run ends and keeps its counts so
-// far.
+// If the spill store fails while a run moves its state there, the run ends and keeps its counts.
 func TestSpillFailure(t *testing.T) {
 	whole := random(rand.New(rand.NewPCG(2, 9)), 3000)
 	for fails := 1; fails < 4; fails++ {
@@ -75,13 +74,13 @@ func TestSpillFailure(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, ok := runner.Spill(locality.Budget{Shelf: &stacktest.Shelf{Fails: fails}}); !ok {
-			t.Fatal("not spilled")
+			t.Fatal("Spill returned false, want true")
 		}
 		if err := runner.Step(); !errors.Is(err, stacktest.ErrShelf) {
-			t.Errorf("call %d failed: %v, want the spill store's error", fails, err)
+			t.Errorf("if call %d of the spill store fails, the run ends with %v, want the spill store's error", fails, err)
 		}
 		if p := checked(t, runner.Finish(profile.State{})); !p.State.Partial || p.Locality[0].Lines() == 0 {
-			t.Errorf("call %d failed: %+v, %d lines", fails, p.State, p.Locality[0].Lines())
+			t.Errorf("if call %d of the spill store fails, the profile has the state %+v and %d lines", fails, p.State, p.Locality[0].Lines())
 		}
 	}
 }
@@ -109,7 +108,7 @@ func TestSpillWithinReference(t *testing.T) {
 			_ = runner.Step()
 		}
 		if _, ok := runner.Spill(locality.Budget{Lines: 1 + rng.IntN(20_000), Shelf: new(stacktest.Shelf)}); !ok {
-			t.Fatal("not spilled")
+			t.Fatal("Spill returned false, want true")
 		}
 		for err == nil {
 			if err = runner.Step(); rng.IntN(40) == 0 {
@@ -117,7 +116,7 @@ func TestSpillWithinReference(t *testing.T) {
 			}
 		}
 		if err != io.EOF || !bytes.Equal(checked(t, runner.Finish(profile.State{})).Encode(), want) {
-			t.Fatalf("after %d steps: the profile differs (%v)", seed*4, err)
+			t.Fatalf("spilling after %d steps changes the profile (%v)", seed*4, err)
 		}
 	}
 }

@@ -31,7 +31,7 @@ func branching(rng *rand.Rand) *trace.Program {
 	for f := range names {
 		names[f] = "f" + strconv.Itoa(f)
 		if f > 2 && rng.IntN(4) == 0 {
-			names[f] = names[f-1] // another module's function of this name, or a copy
+			names[f] = names[f-1] // a function with the same name in a different module, or a copy
 		}
 	}
 	callee := func() string {
@@ -54,7 +54,7 @@ func branching(rng *rand.Rand) *trace.Program {
 			p.Blocks = append(p.Blocks, b)
 			return uint32(len(p.Blocks)) - 1
 		}
-		var open []uint32 // blocks without successors so far, which may be successors of other blocks
+		var open []uint32 // blocks without successors so far, which may become successors of other blocks
 		var heads []uint32
 		for i := range n {
 			b := trace.Block{Label: "b" + strconv.Itoa(int(i))}
@@ -115,7 +115,7 @@ func branching(rng *rand.Rand) *trace.Program {
 	return p
 }
 
-// walker executes threads of such a program, and counts the edges that they take.
+// walker executes threads of a program, and counts the edges that the threads take.
 type walker struct {
 	p     *trace.Program
 	rng   *rand.Rand
@@ -123,7 +123,7 @@ type walker struct {
 	edges *blocks.Edges
 	named map[[2]uint32]uint64 // number of calls by name, for each calling block and called function
 	all   []uint64             // current invocations
-	jumps bool                 // longjmp may jump to any invocation below this one
+	jumps bool                 // longjmp may jump to any invocation below the topmost
 
 	where   [][]uint32 // the call path of each step
 	calling []calls
@@ -143,7 +143,7 @@ type frame struct {
 type walk struct {
 	number uint32
 	frames []frame
-	left   int // remaining steps
+	left   int // number of remaining steps
 }
 
 func (w *walker) enters(t *walk, f uint32) {
@@ -167,7 +167,7 @@ func (w *walker) step(t *walk) {
 	w.where = append(w.where, w.pathOf(t.frames))
 }
 
-// goes moves the topmost invocation along an edge out of its block.
+// goes moves the topmost invocation along an outgoing edge of its block.
 func (w *walker) goes(t *walk, edge int) {
 	top := &t.frames[len(t.frames)-1]
 	to := w.p.Blocks[top.at].Successors[edge]
@@ -182,7 +182,7 @@ func (w *walker) pop(t *walk) {
 	t.frames = t.frames[:last]
 }
 
-// functionOf returns a random function with this name.
+// functionOf returns a random function with the given name.
 func (w *walker) functionOf(name string) uint32 {
 	var list []uint32
 	for f := range w.p.Functions {
@@ -196,12 +196,12 @@ func (w *walker) functionOf(name string) uint32 {
 // next moves a thread to its next block.
 func (w *walker) next(t *walk) {
 	if len(t.frames) == 0 {
-		w.enters(t, w.rng.Uint32N(uint32(len(w.p.Functions)))) // called from outside
+		w.enters(t, w.rng.Uint32N(uint32(len(w.p.Functions)))) // a call from untraced code
 		return
 	}
 	b := t.frames[len(t.frames)-1].at
 	block := &w.p.Blocks[b]
-	if w.rng.IntN(40) == 0 && len(t.frames) < 30 && block.Flags&trace.ReturnBlock == 0 && (block.Callee == "" || block.Callee == "printf") { // a signal
+	if w.rng.IntN(40) == 0 && len(t.frames) < 30 && block.Flags&trace.ReturnBlock == 0 && (block.Callee == "" || block.Callee == "printf") { // a signal handler
 		w.enters(t, w.rng.Uint32N(uint32(len(w.p.Functions))))
 		return
 	}
@@ -235,12 +235,12 @@ func (w *walker) next(t *walk) {
 	}
 }
 
-// calls makes a call by name. If there is no function with that name, the thread continues.
+// calls makes a call by name. If no function has this name, the thread continues.
 func (w *walker) calls(t *walk, from uint32, name string) {
 	if len(t.frames) > 30 || t.left < 0 {
 		t.frames = t.frames[:len(t.frames):len(t.frames)]
 		for len(t.frames) > 0 {
-			w.pop(t) // exit
+			w.pop(t) // the program exits
 		}
 		t.left = -1
 		return
@@ -290,7 +290,8 @@ func (w *walker) throw(t *walk) bool {
 	return false
 }
 
-// walked executes a few threads, and returns their rows and the counts of the edges that they took.
+// walked executes a few threads, and returns the walker, which contains their rows, and the counts
+// of the edges that they took.
 func walked(rng *rand.Rand, p *trace.Program, steps int) (*walker, *blocks.Edges) {
 	w := &walker{p: p, rng: rng, edges: blocks.NewEdges(p), named: map[[2]uint32]uint64{}, all: make([]uint64, len(p.Functions))}
 	threads := make([]walk, 1+rng.IntN(3))
@@ -323,8 +324,8 @@ func walked(rng *rand.Rand, p *trace.Program, steps int) (*walker, *blocks.Edges
 	return w, e
 }
 
-// told is a reader that, like the reader of a trace file, knows the whole program from the
-// beginning.
+// told is a reader that knows the whole program from the beginning, like the reader of a trace
+// file.
 type told struct {
 	*tracetest.ProgramReader
 	p *trace.Program
@@ -366,7 +367,7 @@ func sameEdges(t *testing.T, p *trace.Program, got, want *blocks.Edges) bool {
 			taken = make([]uint64, len(want.Taken[b]))
 		}
 		if at(got.Visits, b) != want.Visits[b] || !slices.Equal(taken, want.Taken[b]) || at(got.Left, b) != want.Left[b] || at(got.Resumed, b) != want.Resumed[b] || at(got.Unmade, b) != want.Unmade[b] {
-			t.Errorf("block %d of %s, calls %q: %d visits, taken %v, left %d, resumed %d, unmade %d; want %d, %v, %d, %d, %d", b, p.Functions[p.Blocks[b].Function].Name, p.Blocks[b].Callee,
+			t.Errorf("block %d of %s, which calls %q: visited %d, taken %v, left %d, resumed %d, unmade %d; want %d, %v, %d, %d, %d", b, p.Functions[p.Blocks[b].Function].Name, p.Blocks[b].Callee,
 				at(got.Visits, b), taken, at(got.Left, b), at(got.Resumed, b), at(got.Unmade, b), want.Visits[b], want.Taken[b], want.Left[b], want.Resumed[b], want.Unmade[b])
 			same = false
 		}
@@ -382,7 +383,8 @@ func sameEdges(t *testing.T, p *trace.Program, got, want *blocks.Edges) bool {
 
 var blocksAlone = analysis.Spec{Kinds: trace.AllKinds, Analyses: analysis.Blocks | analysis.Locality}
 
-// byEntries returns a spec that, for some seeds, requires readers to report every block entry.
+// byEntries returns spec. For some seeds, it changes the spec so that readers must report every
+// block entry.
 func byEntries(seed uint64, spec analysis.Spec) analysis.Spec {
 	if seed%4 == 0 {
 		spec.Analyses |= analysis.Loops
@@ -404,7 +406,7 @@ func TestBlocksMatchTrace(t *testing.T) {
 		got, _ := alone(t, byEntries(seed, blocksAlone), reading(p, tracetest.Rows(p, w.steps...), 1+rng.IntN(4096)))
 		run := decodedRun(t, got)
 		if !sameEdges(t, p, run.Edges, want) {
-			t.Fatalf("seed %d: the edges of a run of %d steps differ", seed, len(w.steps))
+			t.Fatalf("seed %d: the edge counts of a run of %d steps are wrong", seed, len(w.steps))
 		}
 		for b := range run.Program.Blocks {
 			if x, y := &run.Program.Blocks[b], &p.Blocks[b]; x.Callee != y.Callee || x.Label != y.Label || !slices.Equal(x.Successors, y.Successors) || x.File != "a.c" || x.FirstSite != y.FirstSite {
@@ -414,7 +416,7 @@ func TestBlocksMatchTrace(t *testing.T) {
 	}
 }
 
-// The number of workers and the length of the segments do not change a byte of the result.
+// The result is byte-identical for any number of workers and any length of segments.
 func TestBlocksWithAnyNumberOfWorkers(t *testing.T) {
 	joined := 0
 	for seed := range uint64(60) {
@@ -449,8 +451,9 @@ func TestBlocksWithAnyNumberOfWorkers(t *testing.T) {
 	}
 }
 
-// inSegments analyses random segments of a trace, each of which begins with a block and contains a
-// reference, and joins them in random order. It returns an error if they cannot be joined.
+// inSegments analyses random segments of a trace, each of which begins with a block entry and
+// contains a reference, and joins the segments in random order. It returns an error if the segments
+// cannot be joined.
 func inSegments(t *testing.T, rng *rand.Rand, spec analysis.Spec, p *trace.Program, whole *trace.Batch) (*profile.Profile, error) {
 	t.Helper()
 	var parts []*profile.Profile
@@ -488,7 +491,7 @@ func TestBlocksInSegments(t *testing.T) {
 		}
 	}
 	if torn > 40 {
-		t.Errorf("%d of 150 could not be joined", torn)
+		t.Errorf("the segments of %d of 150 traces could not be joined, want at most 40", torn)
 	}
 }
 
@@ -502,7 +505,7 @@ func TestBlocksResume(t *testing.T) {
 		want, _ := alone(t, blocksAlone, reading(p, whole, 4096))
 		got := interrupted(t, rng, blocksAlone, 30, func() trace.Reader { return reading(p, whole, 1+rng.IntN(500)) }, func(sofar *profile.Profile) { decodedRun(t, sofar) })
 		if !bytes.Equal(got.Encode(), want.Encode()) {
-			t.Fatalf("seed %d: the result of an interrupted run differs", seed)
+			t.Fatalf("seed %d: the result of an interrupted run differs from the result of an uninterrupted run", seed)
 		}
 	}
 }
@@ -525,7 +528,7 @@ func TestBlocksSpill(t *testing.T) {
 		}
 		now, ok := r.Spill(locality.Budget{Lines: 50, Shelf: new(stacktest.Shelf)})
 		if err := r.Step(); !ok || err != nil && err != io.EOF {
-			t.Fatalf("seed %d: spilled %t, %v", seed, ok, err)
+			t.Fatalf("seed %d: Spill returned %t, and the run ended with %v", seed, ok, err)
 		}
 		saved := r.Save()
 		if r, err = analysis.NewRunner(now, reading(p, whole, 300)); err == nil {
@@ -536,12 +539,12 @@ func TestBlocksSpill(t *testing.T) {
 		}
 		finish(t, r)
 		if got := checked(t, r.Finish(profile.State{})); !bytes.Equal(got.Blocks, want.Blocks) || len(got.Blocks) == 0 {
-			t.Fatalf("seed %d: the block counts differ", seed)
+			t.Fatalf("seed %d: spilling changes the block counts", seed)
 		}
 	}
 }
 
-// Arbitrary rows are all counted, and the counts balance.
+// In a trace of arbitrary rows, every row is counted, and the counts of each block balance.
 func TestBlocksWithArbitraryRows(t *testing.T) {
 	for seed := range uint64(100) {
 		rng := rand.New(rand.NewPCG(seed, 95))
@@ -564,7 +567,7 @@ func TestBlocksWithArbitraryRows(t *testing.T) {
 			}
 			for b, n := range run.Edges.Visits {
 				if n != visits[b] {
-					t.Fatalf("seed %d: %d visits of block %d, want %d", seed, n, b, visits[b])
+					t.Fatalf("seed %d: the counts have %d visits of block %d, want %d", seed, n, b, visits[b])
 				}
 			}
 		}
@@ -629,7 +632,7 @@ func TestUnknownBlockInBranches(t *testing.T) {
 		}
 		var unknown *contract.UnknownError
 		if err := r.Step(); !errors.As(err, &unknown) || unknown.Number != block {
-			t.Errorf("block %d: %v", block, err)
+			t.Errorf("an entry of the unknown block %d: %v, want an error", block, err)
 		}
 	}
 }
@@ -647,8 +650,8 @@ func distance(m *stacktest.Naive, line trace.Line) uint32 {
 	return d[0]
 }
 
-// Windows contain all executions of a rare block, and 1 % of the executions of a frequent block.
-// Their histogram is then close to the histogram of all executions.
+// The windows contain all executions of a rare block, and 1 % of the executions of a frequent
+// block. The histogram of the windows is close to the histogram of all executions.
 func TestBlockWindows(t *testing.T) {
 	for seed := range uint64(20) {
 		rng := rand.New(rand.NewPCG(seed, 98))
@@ -677,7 +680,7 @@ func TestBlockWindows(t *testing.T) {
 		}
 		list := sample(4096)
 		if again := sample(100); !reflect.DeepEqual(again, list) {
-			t.Fatalf("seed %d: the sample depends on the batches", seed)
+			t.Fatalf("seed %d: the sampled windows depend on the batches of the trace", seed)
 		}
 		for b := range exact {
 			if b >= len(list) {
@@ -691,11 +694,11 @@ func TestBlockWindows(t *testing.T) {
 			case n != exact[b].References: // each execution has one reference
 				t.Fatalf("seed %d: block %d ran %d times, want %d", seed, b, n, exact[b].References)
 			case s.Windows < min(n, blocksample.LeastWindows) || s.Windows != s.Accesses() || n < 1000 && s.Windows > blocksample.LeastWindows:
-				t.Fatalf("seed %d: %d windows with %d accesses of %d", seed, s.Windows, s.Accesses(), n)
+				t.Fatalf("seed %d: a frequent block has %d windows with %d of its %d accesses", seed, s.Windows, s.Accesses(), n)
 			case n <= blocksample.LeastWindows && blocks.Accuracy(&s.Reuse, &exact[b].Reuse) != 1:
-				t.Fatalf("seed %d: the windows contain all of block %d, but have %v instead of %v", seed, b, s.Reuse, exact[b])
+				t.Fatalf("seed %d: the windows contain all executions of block %d, but their histogram is %v, want %v", seed, b, s.Reuse, exact[b])
 			case n > 2000 && blocks.Accuracy(&s.Reuse, &exact[b].Reuse) < 0.5:
-				t.Errorf("seed %d: block %d has an accuracy of %v", seed, b, blocks.Accuracy(&s.Reuse, &exact[b].Reuse))
+				t.Errorf("seed %d: the accuracy of block %d is %v, which is too low", seed, b, blocks.Accuracy(&s.Reuse, &exact[b].Reuse))
 			}
 		}
 	}
@@ -714,7 +717,7 @@ func TestAccuracy(t *testing.T) {
 		{profile.Reuse{}, 0},
 	} {
 		if got := blocks.Accuracy(a, &c.b); got != c.want || got != blocks.Accuracy(&c.b, a) {
-			t.Errorf("%v: %v, want %v", c.b, got, c.want)
+			t.Errorf("Accuracy(%v) = %v, want %v", c.b, got, c.want)
 		}
 	}
 }

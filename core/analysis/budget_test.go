@@ -16,8 +16,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// If the lines of a run do not fit in memory, the profile has the same bytes as in a run with
-// enough memory, even if another profile is requested in between.
+// If the lines of a run do not fit in memory, the profile is byte-identical to the profile of a run
+// with enough memory, even if an intermediate profile is requested.
 func TestBudget(t *testing.T) {
 	for seed := range uint64(60) {
 		rng := rand.New(rand.NewPCG(seed, 7))
@@ -41,13 +41,13 @@ func TestBudget(t *testing.T) {
 		checked(t, runner.Profile(profile.State{}))
 		finish(t, runner)
 		if got := checked(t, runner.Finish(profile.State{})); !bytes.Equal(got.Encode(), want.Encode()) {
-			t.Fatalf("seed %d: with a budget of %d lines the profile differs", seed, spec.Budget.Lines)
+			t.Fatalf("seed %d: a budget of %d lines changes the profile", seed, spec.Budget.Lines)
 		}
 	}
 }
 
-// A saved run can continue from its last state, or from an earlier state, even though the spill
-// store has changed since then.
+// A saved run can continue from its last state or the state before, even though the spill store has
+// changed since the earlier state was saved.
 func TestBudgetRestore(t *testing.T) {
 	for seed := range uint64(40) {
 		rng := rand.New(rand.NewPCG(seed, 8))
@@ -81,7 +81,7 @@ func TestBudgetRestore(t *testing.T) {
 				t.Fatal(err)
 			}
 			if got := checked(t, runner.Finish(profile.State{})); !bytes.Equal(got.Encode(), want.Encode()) {
-				t.Fatalf("seed %d: after %d interruptions the profile differs", seed, lives+1)
+				t.Fatalf("seed %d: after %d interruptions, the profile differs from the profile of an uninterrupted run", seed, lives+1)
 			}
 			break
 		}
@@ -104,15 +104,15 @@ func TestBudgetFailure(t *testing.T) {
 		p := checked(t, runner.Finish(profile.State{}))
 		if shelf.Calls() < fails {
 			if fails < 20 || p.State.Partial {
-				t.Fatalf("%d calls of the spill store, state %v", shelf.Calls(), p.State)
+				t.Fatalf("the run made %d calls of the spill store and ended in state %v", shelf.Calls(), p.State)
 			}
 			return
 		}
 		if !errors.Is(err, stacktest.ErrShelf) {
-			t.Fatalf("call %d failed: the run ended with %v", fails, err)
+			t.Fatalf("if call %d of the spill store fails, the run ends with %v", fails, err)
 		}
 		if !p.State.Partial || !strings.Contains(p.State.Reason, stacktest.ErrShelf.Error()) {
-			t.Fatalf("call %d failed: state %+v", fails, p.State)
+			t.Fatalf("if call %d of the spill store fails, the profile has the state %+v", fails, p.State)
 		}
 	}
 }
@@ -127,7 +127,7 @@ func TestBudgetErrors(t *testing.T) {
 		spec.Budget = &locality.Budget{Shelf: new(stacktest.Shelf)}
 		var option *trace.OptionError
 		if _, err := analysis.NewRunner(spec, tracetest.NewReader(new(trace.Batch), 1)); !errors.As(err, &option) || option.Option != "spill" {
-			t.Errorf("%s: error %v", name, err)
+			t.Errorf("%s: %v, want a different error", name, err)
 		}
 	}
 }

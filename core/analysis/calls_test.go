@@ -19,8 +19,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// pathOf returns the call path of nested invocations according to the definition: a call of the top
-// function, or of the function below it, returns to that function's path.
+// pathOf returns the call path of nested invocations by the definition: a call of the last function
+// on the path, or of the function before it, continues on the existing path of that function.
 func (w *walker) pathOf(frames []frame) (functions []uint32) {
 	for _, f := range frames {
 		functions, _ = called(functions, w.p.Blocks[f.at].Function)
@@ -28,11 +28,11 @@ func (w *walker) pathOf(frames []frame) (functions []uint32) {
 	return functions
 }
 
-// furtherFunction represents calls that are not distinguished.
+// furtherFunction represents the functions of calls beyond the limits.
 const furtherFunction = 1 << 20
 
-// called returns the path of a called function, given the caller's path, and how the call is
-// counted.
+// called returns the path of a called function, given the caller's path, and the counter that
+// counts the call.
 func called(path []uint32, function uint32) (to []uint32, how string) {
 	switch n := len(path); {
 	case n > 0 && (path[n-1] == function || path[n-1] == furtherFunction):
@@ -52,8 +52,8 @@ func named(path []uint32) (text string) {
 	return text
 }
 
-// pathCounts contains the counts of a path: calls by the way in which they are counted,
-// instructions, references, bytes, and accesses by bin (-1: cold).
+// pathCounts contains the counts of a path: calls (by counter), instructions, references, bytes,
+// and accesses by bin (-1: cold).
 type pathCounts struct {
 	calls                           map[string]uint64
 	instructions, references, bytes uint64
@@ -72,7 +72,7 @@ func (c *pathCounts) equal(d *pathCounts) bool {
 func pathsOf(t *testing.T, p *profile.Profile) map[string]*pathCounts {
 	t.Helper()
 	if p.Calls == nil {
-		t.Fatal("no call paths")
+		t.Fatal("the profile has no call paths")
 	}
 	names, all := make([]string, len(p.Calls.Paths)), map[string]*pathCounts{}
 	for i := range p.Calls.Paths {
@@ -104,8 +104,8 @@ func pathsOf(t *testing.T, p *profile.Profile) map[string]*pathCounts {
 	return all
 }
 
-// calling returns a program like branching does, with lines for its functions and instructions in
-// its blocks.
+// calling returns a program like branching, in which functions have line numbers and blocks have
+// instructions.
 func calling(rng *rand.Rand) *trace.Program {
 	p := branching(rng)
 	for f := range p.Functions {
@@ -164,11 +164,11 @@ func TestCallPathsMatchTrace(t *testing.T) {
 		all := pathsOf(t, got)
 		for name, c := range want {
 			if all[name] == nil || !all[name].equal(c) {
-				t.Fatalf("seed %d: path %q has %+v, want %+v", seed, name, all[name], c)
+				t.Fatalf("seed %d: the counts of path %q are %+v, want %+v", seed, name, all[name], c)
 			}
 		}
 		if len(all) != len(want) {
-			t.Fatalf("seed %d: %d paths, want %d", seed, len(all), len(want))
+			t.Fatalf("seed %d: the profile has %d paths, want %d", seed, len(all), len(want))
 		}
 	}
 }
@@ -200,7 +200,7 @@ func TestCallPathsOfSegments(t *testing.T) {
 		again, _ := alone(t, spec, reading(p, whole, 4096))
 		got := interrupted(t, rng, spec, 5, func() trace.Reader { return reading(p, whole, 1+rng.IntN(500)) }, nil)
 		if !bytes.Equal(got.Encode(), again.Encode()) {
-			t.Fatalf("seed %d: the result differs after interruptions", seed)
+			t.Fatalf("seed %d: interruptions change the result", seed)
 		}
 		spec.Mergeable = true
 		want, _ = alone(t, spec, reading(p, whole, 4096))
@@ -211,13 +211,14 @@ func TestCallPathsOfSegments(t *testing.T) {
 		}
 	}
 	if joined < 50 || torn > 30 {
-		t.Errorf("%d segments, want at least 50; %d of 80 traces could not be joined, want at most 30", joined, torn)
+		t.Errorf("%d segments were joined, want at least 50; the segments of %d of 80 traces could not be joined, want at most 30", joined, torn)
 	}
 }
 
-// nesting returns a program with the given number of functions, each of which may call any of them,
-// and a random run of it. Each step is a call or a return: given the number of active functions,
-// next chooses the function to call, or -1 to return. paths contains the call path of each step.
+// nesting returns a program with the given number of functions, each of which may call any
+// function, and a random run of the program. Each step is a call or a return: given the number of
+// active functions, next returns the function to call, or -1 for a return. paths contains the call
+// path of each step.
 func nesting(rng *rand.Rand, functions, steps int, next func(active int) int) (p *trace.Program, run []tracetest.Step, paths [][]uint32, callers map[int][]uint32) {
 	p = &trace.Program{Modules: []trace.Module{{Name: "a.c"}}}
 	for f := range uint32(functions) {
@@ -259,7 +260,7 @@ func sameForWorkers(t *testing.T, rng *rand.Rand, p *trace.Program, steps []trac
 	}
 	resumed := interrupted(t, rng, callSpec, 8, func() trace.Reader { return reading(p, tracetest.Rows(p, steps...), 700) }, nil)
 	if !bytes.Equal(resumed.Encode(), got.Encode()) {
-		t.Error("the result differs after interruptions")
+		t.Error("interruptions change the result")
 	}
 	file := container(t, rng, p, steps)
 	want, _ := alone(t, callSpec, readerOf(file))
@@ -269,7 +270,7 @@ func sameForWorkers(t *testing.T, rng *rand.Rand, p *trace.Program, steps []trac
 	spec := callSpec
 	spec.Mergeable = true
 	if _, err := alone(t, spec, reading(p, tracetest.Rows(p, steps...), 4096)); err != nil {
-		t.Errorf("a run from the beginning has no limit: %v", err)
+		t.Errorf("a run from the beginning ended with %v, want no error, because it has no limit", err)
 	}
 	spec.Start = 1
 	r, err := analysis.NewRunner(spec, reading(p, tracetest.Rows(p, steps...), 4096))
@@ -277,12 +278,12 @@ func sameForWorkers(t *testing.T, rng *rand.Rand, p *trace.Program, steps []trac
 		err = r.Step()
 	}
 	if !errors.Is(err, branches.ErrManyPaths) {
-		t.Errorf("a segment beyond the limits: %v, want ErrManyPaths", err)
+		t.Errorf("appending a segment that exceeds the limits = %v, want ErrManyPaths", err)
 	}
 	return got, joined
 }
 
-// Beyond the limit, further calls share one path, and everything is still counted.
+// If there are too many paths, all further calls share one path, and every call is still counted.
 func TestManyCallPaths(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 103))
 	p, steps, _, _ := nesting(rng, 60, 80_000, func(active int) int {
@@ -293,18 +294,18 @@ func TestManyCallPaths(t *testing.T) {
 	})
 	got, joined := sameForWorkers(t, rng, p, steps)
 	if n := len(got.Calls.Paths); n < 16_000 || n > 17_000 {
-		t.Errorf("%d paths", n)
+		t.Errorf("the profile has %d paths, want 16,000 to 17,000", n)
 	}
 	if !slices.ContainsFunc(got.Calls.Paths, func(p profile.Path) bool { return p.Function == profile.FurtherPaths && p.References > 0 }) {
-		t.Error("no path contains the remainder")
+		t.Error("no path contains the calls beyond the limit")
 	}
 	if joined == 0 {
-		t.Error("no segment was joined before the limit")
+		t.Error("no segment was joined before the limit was reached")
 	}
 }
 
-// Beyond the greatest depth, further calls are counted below the path of the caller, according to
-// the definition.
+// Calls that exceed the maximum depth are counted on a path below the caller's path, by the
+// definition.
 func TestDeepCallPaths(t *testing.T) {
 	rng := rand.New(rand.NewPCG(2, 104))
 	last, down := -1, 40
@@ -347,13 +348,13 @@ func TestDeepCallPaths(t *testing.T) {
 	for name, c := range want {
 		at := all[name]
 		if at == nil || at.references != c.references || at.instructions != c.instructions || !maps.Equal(at.calls, c.calls) {
-			t.Fatalf("path %.100q has %+v, want %+v", name, at, c)
+			t.Fatalf("the counts of path %.100q are %+v, want %+v", name, at, c)
 		}
 		if strings.HasSuffix(name, strconv.Itoa(furtherFunction)) && c.references > 0 {
 			deep++
 		}
 	}
 	if len(all) != len(want) || deep == 0 || joined == 0 {
-		t.Errorf("%d paths, want %d; %d of them for further calls; %d segments joined", len(all), len(want), deep, joined)
+		t.Errorf("the profile has %d paths, want %d; %d paths are for further calls; %d segments were joined", len(all), len(want), deep, joined)
 	}
 }

@@ -23,7 +23,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// naiveCommunication implements the definition of the analysis literally.
+// naiveCommunication implements the definition of the analysis directly.
 type naiveCommunication struct {
 	p      *profile.Profile // profile of the same trace, with its sites and data
 	where  *naiveSites      // finds the object of an address
@@ -42,7 +42,7 @@ type naiveCommunication struct {
 type naiveGranule struct {
 	written        bool
 	writer         uint32
-	wrote          uint32 // the last writer, after threads were merged
+	wrote          uint32 // the last writer, as a slot
 	site           uint32
 	used           map[uint32]bool
 	users          map[uint32]bool
@@ -58,7 +58,7 @@ type naiveGranule struct {
 	offsets        map[naiveFalse]uint64
 }
 
-// naiveFalse identifies false misses: an object, the two sites, and the two threads.
+// naiveFalse identifies false misses by the object, the two sites and the two threads.
 type naiveFalse struct{ object, store, reference, from, to uint32 }
 
 type naiveEvent struct {
@@ -110,8 +110,8 @@ func (n *naiveCommunication) dataIndex(of objectID) uint32 {
 	}))
 }
 
-// begin returns the first address of the memory block that contains an address, or 0 if there is
-// none.
+// begin returns the first address of the memory block that contains an address, or 0 if no block
+// contains it.
 func (n *naiveCommunication) begin(addr uint64) uint64 {
 	for _, at := range n.where.live {
 		if addr >= at.from && addr < at.from+at.bytes {
@@ -158,7 +158,7 @@ func (n *naiveCommunication) use(g int, m *naiveGranule, thread uint32, loads bo
 	return true, transfer
 }
 
-// one returns the thread under which a thread's references are counted.
+// one returns the thread to which a thread's references are attributed.
 func (n *naiveCommunication) one(thread uint32) uint32 {
 	if !slices.Contains(n.slots, thread) {
 		n.slots = append(n.slots, thread)
@@ -171,7 +171,7 @@ func (n *naiveCommunication) reference(b *trace.Batch, i int) {
 	loads := b.Kind[i] != trace.Store && b.Kind[i] != trace.RangeWrite
 	stores := b.Kind[i] == trace.Store || b.Kind[i] == trace.Modify || b.Kind[i] == trace.RangeWrite
 	site, object, begin := n.codeIndex(b.Site[i]), n.dataIndex(n.where.objectOf(addr, b.Site[i])), n.begin(addr)
-	sourced := map[[2]uint64]bool{} // granules that have a word with a source
+	sourced := map[[2]uint64]bool{} // granules in which an accessed word has a source
 	for w := addr / 8; w <= (addr+bytes-1)/8; w++ {
 		m := n.at(0, w, thread)
 		m.users[thread] = true
@@ -503,7 +503,7 @@ func (n *naiveCommunication) falseSharing(c *profile.Communication) {
 	})
 }
 
-// lineSharing ranks data structures by how often their lines move, considering only lines in which
+// lineSharing ranks data structures by the number of moves of their lines, for lines in which
 // several threads own words.
 func (n *naiveCommunication) lineSharing(c *profile.Communication) {
 	sets, most, owners := map[uint32]*profile.LineSharing{}, map[uint32]uint64{}, map[uint32]map[uint32]bool{}
@@ -542,8 +542,8 @@ func (n *naiveCommunication) lineSharing(c *profile.Communication) {
 		slices.SortFunc(list, func(x, y *owner) int {
 			return cmp.Or(cmp.Compare(y.uses, x.uses), cmp.Compare(slot(x.thread), slot(y.thread)))
 		})
-		// For each thread, these maps count how often it lost the line, and how often its stores
-		// made other threads lose it.
+		// For each thread, these maps count how often the thread lost the line, and how often its
+		// stores made other threads lose the line.
 		var pingPongs, all uint64
 		taking := map[uint32]uint64{}
 		for _, t := range n.slots {
@@ -617,7 +617,7 @@ func (n *naiveCommunication) lineSharing(c *profile.Communication) {
 	slices.SortFunc(c.LineSharing, profile.CompareLineSharing)
 }
 
-// storeOfMost returns the index of the thread's store that most misses follow, or the smallest
+// storeOfMost returns the index of the thread's store that causes the most misses, or the smallest
 // index of several such stores.
 func (n *naiveCommunication) storeOfMost(m *naiveGranule, from uint32) (site uint32) {
 	best := uint64(0)
@@ -681,7 +681,7 @@ func sharingSteps(rng *rand.Rand, p *trace.Program, steps int, threads uint32) [
 
 func TestCommunicationEqualsNaive(t *testing.T) {
 	program := allocating()
-	owned, taken := 0, 0 // data structures with words of several threads in a line; lines that a store invalidated
+	owned, taken := 0, 0 // numbers of data structures with words of several threads in a line, and of lines that a store invalidated
 	for seed := range uint64(40) {
 		rng := rand.New(rand.NewPCG(seed, 61))
 		spec := analysis.Spec{Analyses: analysis.Communication, Kinds: trace.AllKinds, LineBytes: []uint32{1 << (3 + rng.UintN(10))}}.WithDefaults()
@@ -695,7 +695,7 @@ func TestCommunicationEqualsNaive(t *testing.T) {
 		p := passed(t, spec, tracetest.NewProgramReader(program, whole, rng.IntN(300)))
 		if len(p.Totals.Threads) < 2 {
 			if p.Communication != nil {
-				t.Fatalf("%d: the profile contains communication for %d threads, want none", seed, len(p.Totals.Threads))
+				t.Fatalf("seed %d: the profile contains communication for %d threads, want none", seed, len(p.Totals.Threads))
 			}
 			continue
 		}
@@ -712,7 +712,7 @@ func TestCommunicationEqualsNaive(t *testing.T) {
 		}
 	}
 	if owned == 0 || taken == 0 {
-		t.Errorf("%d data structures with lines in which several threads own words, and %d lines that a store invalidated; want some of both", owned, taken)
+		t.Errorf("the traces have %d data structures with lines in which several threads own words, and %d lines that a store invalidated; want more than 0 of both", owned, taken)
 	}
 }
 
@@ -734,7 +734,7 @@ func TestManyThreadsEqualNaive(t *testing.T) {
 			t.Fatal("the trace does not have more threads than slots")
 		}
 		if got := resumed(t, spec, 4, reader); !bytes.Equal(got.Encode(), p.Encode()) {
-			t.Error("the result differs after an interruption")
+			t.Error("the interruption changes the result")
 		}
 	}
 }
@@ -756,7 +756,7 @@ func TestLongCommunicationEqualsNaive(t *testing.T) {
 	want.Sources = nil
 	equalCommunication(t, p.Communication, want)
 	if c := p.Communication; c.Window <= 1024 || c.Owners[len(c.Owners)-1].PartBytes <= 64 {
-		t.Errorf("windows of %d references and parts of %d bytes, want both to have doubled", c.Window, c.Owners[len(c.Owners)-1].PartBytes)
+		t.Errorf("windows have %d references and parts have %d bytes, want both numbers to have doubled", c.Window, c.Owners[len(c.Owners)-1].PartBytes)
 	}
 }
 
@@ -774,7 +774,7 @@ func equalCommunication(t rapid.TB, got, want *profile.Communication) {
 }
 
 // If very many source locations access a line, its false misses are attributed to the two locations
-// that access it most often, even after a restart.
+// that access the line most often, even if the run is interrupted.
 func TestFalseSharingWithManySites(t *testing.T) {
 	const references = 20_000
 	rng := rand.New(rand.NewPCG(1, 65))
@@ -791,10 +791,10 @@ func TestFalseSharingWithManySites(t *testing.T) {
 	reader := func() trace.Reader { return tracetest.NewReader(tracetest.Of(refs...), 100) }
 	p := passed(t, spec, reader())
 	if list := p.Communication.False; len(list) != 1 || list[0].Lines != 1 || list[0].Misses != references-8 || list[0].Threads != [2]uint32{3, 4} {
-		t.Errorf("%+v, want one line with %d misses, most of them by thread 4 after stores of thread 3", list, references-8)
+		t.Errorf("the false sharing is %+v, want one line with %d misses, most of which are by thread 4 after stores by thread 3", list, references-8)
 	}
 	if got := resumed(t, spec, references/200, reader); !bytes.Equal(got.Encode(), p.Encode()) {
-		t.Errorf("after an interruption: %+v, want %+v", got.Communication.False, p.Communication.False)
+		t.Errorf("after an interruption, the false sharing is %+v, want %+v", got.Communication.False, p.Communication.False)
 	}
 }
 
@@ -819,7 +819,7 @@ func TestCommunicationGranularities(t *testing.T) {
 			got = append(got, g.Bytes)
 		}
 		if !slices.Equal(got, want) {
-			t.Errorf("lines of %d bytes: granules of %v, want %v", line, got, want)
+			t.Errorf("with lines of %d bytes, the granularities are %v, want %v", line, got, want)
 		}
 	}
 }
@@ -829,7 +829,7 @@ func traffic(t *testing.T, refs []tracetest.Ref) *profile.Communication {
 	t.Helper()
 	p := passed(t, analysis.Spec{Analyses: analysis.Communication}, tracetest.NewReader(tracetest.Of(refs...), 0))
 	if p.Communication == nil {
-		t.Fatal("no communication")
+		t.Fatal("the profile has no communication")
 	}
 	return p.Communication
 }
@@ -848,18 +848,18 @@ func sums(t *testing.T, c *profile.Communication) (events, transfers uint64) {
 		events += f.Events
 		transfers += f.Transfers
 		if f.Bytes != 8*f.Transfers {
-			t.Errorf("%d bytes for %d transfers", f.Bytes, f.Transfers)
+			t.Errorf("a flow has %d bytes in %d transfers, want 8 bytes per transfer", f.Bytes, f.Transfers)
 		}
 	}
 	if c.Messages != 8*transfers {
-		t.Errorf("messages of %d bytes, want %d", c.Messages, 8*transfers)
+		t.Errorf("the messages have %d bytes, want %d", c.Messages, 8*transfers)
 	}
 	return events, transfers
 }
 
-// The test compares with known traffic: k values that are passed around a ring of n threads; the
-// transpose of n² values, where each thread owns a row and reads a column; and a broadcast of k
-// values.
+// The test compares the results of traces with known traffic: k values that are passed around a
+// ring of n threads; the transpose of n² values, in which each thread owns a row and reads a
+// column; and a broadcast of k values.
 func TestKnownTraffic(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		n, k := rapid.IntRange(2, 70).Draw(rt, "threads"), rapid.IntRange(1, 20).Draw(rt, "values")
@@ -902,7 +902,7 @@ func TestKnownTraffic(t *testing.T) {
 }
 
 // A reference to several words, or to a range, is one event for each word. A store is not a
-// transfer. A modify is one event and a transfer.
+// transfer. A modify is an event and a transfer.
 func TestCommunicationByKind(t *testing.T) {
 	at := func(kind trace.Kind, thread, bytes uint32) tracetest.Ref {
 		return tracetest.Ref{Kind: kind, Addr: 1 << 20, Bytes: bytes, Thread: thread}
@@ -937,10 +937,10 @@ func TestCommunicationWithManyThreads(t *testing.T) {
 	c := traffic(t, refs)
 	events, transfers := sums(t, c)
 	if c.Beyond != 36 || events != 63 || transfers != 63 {
-		t.Errorf("%d threads share the last slot, %d events, %d transfers; want 36, 63, 63", c.Beyond, events, transfers)
+		t.Errorf("%d threads share the last slot, with %d events and %d transfers; want 36, 63 and 63", c.Beyond, events, transfers)
 	}
 	if class := c.Granules[0].Classes[profile.Migratory]; class.Granules != 1 || class.References != 100 {
-		t.Errorf("migratory words: %+v, want one with 100 references", class)
+		t.Errorf("the migratory words are %+v, want one word with 100 references", class)
 	}
 }
 
@@ -983,17 +983,17 @@ func TestCommunicationSaveRestore(t *testing.T) {
 			t.Fatal(err)
 		}
 		if saved := again.Save(); !bytes.Equal(saved, first.Save()) && len(saved) != len(first.Save()) {
-			t.Fatalf("%d: the saved run has %d bytes when it is saved again, and had %d before", seed, len(saved), len(first.Save()))
+			t.Fatalf("seed %d: the state has %d bytes when the restored run is saved again, want %d", seed, len(saved), len(first.Save()))
 		}
 		finish(t, again)
 		if got := checked(t, again.Finish(profile.State{})); !bytes.Equal(got.Encode(), want.Encode()) {
 			equalCommunication(t, got.Communication, want.Communication)
-			t.Fatalf("%d: the profile differs from the profile of an uninterrupted run", seed)
+			t.Fatalf("seed %d: the profile differs from the profile of an uninterrupted run", seed)
 		}
 	}
 }
 
-// passedBy returns the communication in the rows of a program.
+// passedBy returns the profile of the rows of a program, with communication.
 func passedBy(t rapid.TB, spec analysis.Spec, program *trace.Program, rows *trace.Batch) *profile.Profile {
 	t.Helper()
 	r, err := analysis.NewRunner(spec, tracetest.NewProgramReader(program, rows, 100))
@@ -1023,7 +1023,7 @@ func TestCommunicationAllocatesNothing(t *testing.T) {
 }
 
 // FuzzCommunicationState checks that a saved run with damaged words and lines is either rejected or
-// continues, without a panic.
+// continued, without a panic.
 func FuzzCommunicationState(f *testing.F) {
 	p := allocating()
 	spec := analysis.Spec{Analyses: analysis.Communication, LineBytes: []uint32{128}}
@@ -1090,8 +1090,8 @@ func TestCommunicationByDefault(t *testing.T) {
 	}
 }
 
-// late returns a trace that begins with a single thread. From a given reference on, a second thread
-// reads values of the first thread.
+// late returns a trace that begins with a single thread. Starting with reference number first, a
+// second thread reads values of the first thread.
 func late(first, references int) *trace.Batch {
 	b := &trace.Batch{Thread: []uint32{}}
 	for i := range references {
@@ -1116,14 +1116,14 @@ func TestSecondThreadWithinTrial(t *testing.T) {
 			reader := func() trace.Reader { return tracetest.NewReader(whole, rows) }
 			p := passed(t, analysis.Spec{}, reader())
 			if (p.Communication != nil) != want {
-				t.Fatalf("a second thread from reference %d on, %d rows per batch: there is communication: %v, want %v", first, rows, !want, want)
+				t.Fatalf("with a second thread from reference %d on and %d rows per batch, the profile has communication: %v, want %v", first, rows, !want, want)
 			}
 			if want && first > 0 && p.Communication.Granules[0].Flows[0].Transfers != 100 {
-				t.Errorf("flows %+v, want 100 transfers", p.Communication.Granules[0].Flows)
+				t.Errorf("the flows are %+v, want 100 transfers", p.Communication.Granules[0].Flows)
 			}
 			steps := communication.Trial/rows - 1 + rows%3 // before or after the end of the trial
 			if got := resumed(t, analysis.Spec{}, steps, reader); !bytes.Equal(got.Encode(), p.Encode()) {
-				t.Errorf("a second thread from reference %d on, %d rows per batch: the result differs after an interruption", first, rows)
+				t.Errorf("with a second thread from reference %d on and %d rows per batch, an interruption changes the result", first, rows)
 			}
 		}
 	}
@@ -1150,7 +1150,7 @@ func TestLongSerialHeadEqualsNaive(t *testing.T) {
 	spec := analysis.Spec{}.WithDefaults()
 	p := passed(t, spec, reader())
 	if p.Communication == nil {
-		t.Fatal("no communication")
+		t.Fatal("the profile has no communication")
 	}
 	where := &naiveSites{p: program, spec: spec, line: 64, data: map[objectID]*profile.DataObject{}}
 	equalCommunication(t, p.Communication, communicationByDefinition(p, where, whole, spec.Kinds))
@@ -1168,10 +1168,10 @@ func TestLongSerialHeadEqualsNaive(t *testing.T) {
 	}
 	finish(t, again)
 	if got := checked(t, again.Finish(profile.State{})); !bytes.Equal(got.Encode(), p.Encode()) {
-		t.Error("the result differs after an interruption")
+		t.Error("the interruption changes the result")
 	}
 	program.ThreadCount = 0
 	if p := passed(t, spec, reader()); p.Communication != nil || p.NoCommunication != profile.LateThread {
-		t.Errorf("without an index: %v, want the reason that the second thread appeared too late", p.NoCommunication)
+		t.Errorf("without an index, the reason is %v, want LateThread", p.NoCommunication)
 	}
 }

@@ -40,7 +40,7 @@ func (w *witness) Takes() (events trace.Kinds, sites, pcs bool) { return trace.E
 // Consume hashes the rows. The hash does not depend on the division of the rows into batches.
 func (w *witness) Consume(b *trace.Batch) error {
 	if w.closed || b.Len() == 0 {
-		w.faults = append(w.faults, "a batch after Close, or an empty batch")
+		w.faults = append(w.faults, "Consume received an empty batch, or a batch after Close")
 	}
 	h := fnv.New64a()
 	for i, k := range b.Kind {
@@ -55,7 +55,7 @@ func (w *witness) Consume(b *trace.Batch) error {
 
 func (w *witness) ConsumePiece(b *trace.Batch, from, end uint64) {
 	if b.Len() != 1 || end <= from || end > uint64(b.Bytes[0]) {
-		w.faults = append(w.faults, fmt.Sprintf("a piece of %d rows from %d to %d", b.Len(), from, end))
+		w.faults = append(w.faults, fmt.Sprintf("ConsumePiece received %d rows and the piece from %d to %d", b.Len(), from, end))
 	}
 	if w.pieces++; from == 0 {
 		w.references++
@@ -67,7 +67,7 @@ func (w *witness) Append(next *profile.Profile) error {
 	w.appended++
 	before, behind := next.Segment.Start, next.Segment.Start+next.Totals.AllReferences()
 	if w.references != before && w.references != behind {
-		w.faults = append(w.faults, "a segment that does not follow the rows so far")
+		w.faults = append(w.faults, "a segment does not begin where the rows so far end")
 	}
 	return nil
 }
@@ -86,8 +86,8 @@ func (w *witness) Result(_ *profile.Profile, _ bool) { w.results++ }
 func (w *witness) Close()                            { w.closed = true }
 func (w *witness) Restore(*profile.Profile) error    { return nil }
 
-// An analysis only needs to be registered: in every kind of run, the framework then calls its
-// methods as the contract specifies.
+// In every kind of run, the framework calls the methods of a registered analysis as the contract
+// specifies.
 func TestContract(t *testing.T) {
 	var w *witness
 	tag, undo := analysis.Register("witness", func() analysis.Analysis {
@@ -96,13 +96,13 @@ func TestContract(t *testing.T) {
 	})
 	defer undo()
 	if got, err := analysis.ParseAnalyses("locality,witness"); err != nil || got != analysis.Locality|tag || got.String() != "locality,witness" {
-		t.Fatalf("parsed %v, %v", got, err)
+		t.Fatalf("ParseAnalyses of the registered name = %v, %v", got, err)
 	}
 	if !slices.Contains(analysis.AnalysisNames(), "witness") || (analysis.Spec{}).Runs(tag) || !(analysis.Spec{Analyses: tag}).Runs(analysis.Sites) {
-		t.Error("an additional analysis is part of the default, or excludes the default analyses")
+		t.Error("the additional analysis is part of Default, or selecting it excludes Default")
 	}
 	if err := (analysis.Spec{Analyses: tag, Mergeable: true}).Check(); err == nil {
-		t.Error("an analysis that needs all rows in order was accepted for a mergeable profile")
+		t.Error("Check accepts an analysis without segments for a mergeable profile")
 	}
 
 	spec := analysis.Spec{Kinds: trace.AllKinds, Analyses: tag | analysis.Locality | analysis.Counters | analysis.Loops}
@@ -115,10 +115,10 @@ func TestContract(t *testing.T) {
 		check := func(kind string, segments, concurrent bool) {
 			t.Helper()
 			if w.hash != want.hash || w.references != want.references || len(w.faults) > 0 {
-				t.Errorf("seed %d, %s: %d references, want %d, with hash %x, want %x; %v", seed, kind, w.references, want.references, w.hash, want.hash, w.faults)
+				t.Errorf("seed %d, %s: the analysis received %d references, want %d, with hash %x, want %x; faults: %v", seed, kind, w.references, want.references, w.hash, want.hash, w.faults)
 			}
 			if w.settled != 1 || w.results != 1 || !w.closed || w.concurrent != concurrent || segments != (w.appended > 0) || segments != (w.appendedRows > 0) {
-				t.Errorf("seed %d, %s: settled %d times, %d results, closed %t, concurrent %t, %d segments with %d rows", seed, kind, w.settled, w.results, w.closed, w.concurrent, w.appended, w.appendedRows)
+				t.Errorf("seed %d, %s: the analysis was settled %d times, returned %d results, closed: %t, concurrent: %t, and appended %d segments with %d rows", seed, kind, w.settled, w.results, w.closed, w.concurrent, w.appended, w.appendedRows)
 			}
 		}
 		r, err := analysis.NewRunner(spec, readerOf(file))
@@ -127,7 +127,7 @@ func TestContract(t *testing.T) {
 		}
 		finish(t, r)
 		if lines := r.Progress().Lines; lines != w.hash || lines == 0 {
-			t.Errorf("seed %d: progress reports %d lines, want the lines of the last analysis, %d", seed, lines, w.hash)
+			t.Errorf("seed %d: Progress reports %d lines, want the number of the last LineCounter, %d", seed, lines, w.hash)
 		}
 		r.Finish(profile.State{})
 		want = *w
@@ -158,7 +158,7 @@ func TestContract(t *testing.T) {
 	}
 }
 
-// A reference that touches very many bytes is passed in pieces.
+// A reference that touches very many bytes is passed to PieceConsumers in pieces.
 func TestContractForPieces(t *testing.T) {
 	var w *witness
 	tag, undo := analysis.Register("witness", func() analysis.Analysis {
@@ -173,13 +173,13 @@ func TestContractForPieces(t *testing.T) {
 	}
 	run(t, analysis.Spec{Kinds: trace.AllKinds, Analyses: tag | analysis.Counters}, tracetest.NewReader(whole, 2))
 	if w.references != 6 || w.bytes != 3*(8+10<<20) || w.pieces != 9 || len(w.faults) > 0 {
-		t.Errorf("%d references to %d bytes, in %d pieces; %v", w.references, w.bytes, w.pieces, w.faults)
+		t.Errorf("the analysis received %d references to %d bytes in %d pieces; faults: %v", w.references, w.bytes, w.pieces, w.faults)
 	}
 }
 
 // TestEveryAnalysis checks, for every registered analysis, that a run with helpers, a run on several
-// processors, an interrupted run and joined segments produce the same bytes as one run. Segments are
-// left out for analyses that have none.
+// processors, an interrupted run and joined segments produce the same bytes as one run. Analyses
+// without segments are tested without joined segments.
 func TestEveryAnalysis(t *testing.T) {
 	for _, name := range analysis.AnalysisNames() {
 		t.Run(name, func(t *testing.T) {
@@ -200,7 +200,7 @@ func everyRun(t *testing.T, rng *rand.Rand, spec analysis.Spec) {
 	same := func(kind string, got, want []byte) {
 		t.Helper()
 		if !bytes.Equal(got, want) {
-			t.Errorf("%s: the result differs from the result of one run", kind)
+			t.Errorf("%s: the result differs from the result of a plain run", kind)
 		}
 	}
 	p := allocating()

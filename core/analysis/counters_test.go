@@ -15,8 +15,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// worth lists, for each instruction of tracetest.RandomProgram, the counts of one execution; they
-// were written by hand from the definitions.
+// worth contains the counts of one execution of each instruction of tracetest.RandomProgram,
+// written by hand from the definitions.
 var worth = map[string]profile.Counts{
 	"fadd double":       {profile.Flops: 1, profile.FlopBits: 192, profile.OpBits: 192},
 	"fmul <4 x float>":  {profile.Flops: 4, profile.VectorOps: 4, profile.FlopBits: 384, profile.OpBits: 384},
@@ -131,7 +131,7 @@ func (n *naiveCounters) reference(kind trace.Kind, site uint32, addr uint64, siz
 	}
 }
 
-// usage sorts all bytes by their number of accesses, and adds the numbers up one by one.
+// usage sorts all bytes by their number of accesses, and adds up these numbers one by one.
 func (n *naiveCounters) usage() (steps [profile.UsageSteps]uint64) {
 	var counts []uint64
 	total := uint64(0)
@@ -186,7 +186,7 @@ func (n *naiveCounters) compare(t *testing.T, seed uint64, c *profile.Counters) 
 		code++
 		at := slices.IndexFunc(c.Code, func(b profile.BlockCounters) bool { return b.Number == number })
 		if at < 0 {
-			t.Fatalf("seed %d: block %d is missing", seed, number)
+			t.Fatalf("seed %d: the counters do not contain block %d", seed, number)
 		}
 		check("executions", c.Code[at].Executions, want.Executions)
 		check("counts", c.Code[at].Counts, want.Counts)
@@ -264,23 +264,23 @@ func TestMultiplication(t *testing.T) {
 	}
 	calls, bytes := sum.Sets()
 	if calls != 1 || bytes != 8*n*n || functions[0][profile.RangesWritten] != 1 || functions[1][profile.Loads] != sum[profile.Loads] {
-		t.Errorf("memset is called %d times for %d bytes; by function %v", calls, bytes, functions)
+		t.Errorf("memset was called %d times with %d bytes; by function: %v", calls, bytes, functions)
 	}
 	if c.UniqueBytes != 3*8*n*n || c.Functions[0].UniqueBytes != 8*n*n || c.Functions[1].UniqueBytes != 3*8*n*n {
-		t.Errorf("unique bytes: %d, by function %+v", c.UniqueBytes, c.Functions)
+		t.Errorf("the number of unique bytes is %d; by function: %+v", c.UniqueBytes, c.Functions)
 	}
 	if c.Functions[1].Invocations != 1 || c.Functions[1].File != "multiply.c" || c.Code[0].Executions != 1 || len(c.Code) != 8 {
-		t.Errorf("functions %+v, blocks %+v", c.Functions, c.Code)
+		t.Errorf("the functions are %+v, and the blocks are %+v", c.Functions, c.Code)
 	}
 	// Each byte of C is accessed 2n+1 times, and each byte of A and B n times, so half of all
 	// accesses are to C.
 	const half = 8 * n * n * (2*n + 1 + n + n) / 2
 	if c.Usage[profile.UsageSteps-1] != 3*8*n*n || c.Usage[9] != (half+2*n)/(2*n+1) {
-		t.Errorf("memory usage %v", c.Usage)
+		t.Errorf("the memory usage is %v", c.Usage)
 	}
 	want := []profile.Tally{{Kind: profile.Callees, Name: "multiply", Count: 1}, {Kind: profile.Callees, Name: "printf", Count: 1}}
 	if got := c.Tallied(profile.Callees); !reflect.DeepEqual(got, want) {
-		t.Errorf("calls %+v, want %+v", got, want)
+		t.Errorf("the calls are %+v, want %+v", got, want)
 	}
 }
 
@@ -302,13 +302,13 @@ func TestCountersBySite(t *testing.T) {
 		}
 		if !reflect.DeepEqual(few.Code, all.Code) || !reflect.DeepEqual(few.Tallied(profile.Opcodes), all.Tallied(profile.Opcodes)) {
 			if len(few.Code) != 0 || all.Ops {
-				t.Fatalf("seed %d, %v: by site %+v, by entry %+v", seed, spec.Kinds, few.Code, all.Code)
+				t.Fatalf("seed %d, %v: the blocks counted by site are %+v, but counted by entry %+v", seed, spec.Kinds, few.Code, all.Code)
 			}
 		}
 	}
 }
 
-// By default, only counters that take no time for each reference are active, and only if the trace
+// By default, only counters that need no time for each reference are active, and only if the trace
 // has instructions.
 func TestDefaultCounters(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 7))
@@ -317,22 +317,22 @@ func TestDefaultCounters(t *testing.T) {
 	all := passed(t, analysis.Spec{Analyses: analysis.Locality | analysis.Counters}, tracetest.NewProgramReader(p, whole, 0))
 	few := passed(t, analysis.Spec{}, tracetest.NewProgramReader(p, whole, 0))
 	if few.Counters == nil || few.Counters.Touched || few.Counters.UniqueBytes != 0 {
-		t.Fatalf("by default: %+v, want counters without unique bytes", few.Counters)
+		t.Fatalf("the default counters are %+v, want counters without unique bytes", few.Counters)
 	}
 	got, want := few.Counters.Program(), all.Counters.Program()
 	for _, c := range []profile.Counter{profile.Flops, profile.IntegerOps, profile.Instructions, profile.Loads} {
 		if got[c] != want[c] {
-			t.Errorf("counter %d: %d by default, %d when requested", c, got[c], want[c])
+			t.Errorf("counter %d is %d by default, but %d if counters are requested", c, got[c], want[c])
 		}
 	}
 	for i := range p.Blocks {
 		p.Blocks[i].Ops = nil
 	}
 	if c := passed(t, analysis.Spec{}, tracetest.NewProgramReader(p, whole, 0)).Counters; c != nil {
-		t.Errorf("by default, for blocks without instructions: %+v, want none", c)
+		t.Errorf("the default counters for blocks without instructions are %+v, want none", c)
 	}
 	if c := passed(t, analysis.Spec{}, tracetest.NewReader(random(rng, 1000), 0)).Counters; c != nil {
-		t.Errorf("by default, for a trace without blocks: %+v, want none", c)
+		t.Errorf("the default counters for a trace without blocks are %+v, want none", c)
 	}
 }
 
@@ -358,34 +358,34 @@ func TestEventsDoNotChangeResults(t *testing.T) {
 		want := passed(t, plain, tracetest.NewProgramReader(p, whole, 1+rng.IntN(4000)))
 		got := passed(t, mixed, tracetest.NewProgramReader(p, whole, 1+rng.IntN(4000)))
 		if want.Counters != nil || got.Counters == nil {
-			t.Fatalf("seed %d: the profile contains counters that were not requested, or lacks requested ones", seed)
+			t.Fatalf("seed %d: the profile contains counters that were not requested, or does not contain requested counters", seed)
 		}
 		got.Counters = nil
 		if got.Segment != nil {
 			got.Segment.Touched = nil
 		}
 		if !bytes.Equal(got.Encode(), want.Encode()) {
-			t.Fatalf("seed %d: %+v: the result differs if the trace has events", seed, spec)
+			t.Fatalf("seed %d, %+v: events in the trace change the result", seed, spec)
 		}
 	}
 }
 
-// A separate code path handles a few events among many references.
+// The test covers the separate code path for a few events among many references.
 func TestFewEventsDoNotChangeResults(t *testing.T) {
 	p, steps := tracetest.Multiplication(40)
 	whole := tracetest.Rows(p, steps...)
 	want := passed(t, analysis.Spec{Analyses: analysis.Sets}, tracetest.NewProgramReader(p, whole, 0))
 	got := passed(t, analysis.Spec{}, tracetest.NewProgramReader(p, whole, 0))
 	if got.Counters == nil || got.Counters.Program()[profile.Flops] != 2*40*40*40 {
-		t.Errorf("counters %+v", got.Counters)
+		t.Errorf("the counters are %+v, want none", got.Counters)
 	}
 	got.Counters, got.Sites, got.Timeline = nil, nil, nil
 	if !bytes.Equal(got.Encode(), want.Encode()) {
-		t.Error("the result differs if the trace has a few events")
+		t.Error("a few events in the trace change the result")
 	}
 }
 
-// If part of a trace is analysed, exactly the events inside it are counted.
+// If a part of a trace is analysed, exactly the events inside the part are counted.
 func TestEventsInPartOfTrace(t *testing.T) {
 	p := &trace.Program{
 		Blocks: []trace.Block{{Sites: 1, Ops: []trace.Op{{Opcode: "load", Type: "i8", Count: 1}}}},
@@ -407,7 +407,7 @@ func TestEventsInPartOfTrace(t *testing.T) {
 				entered = got.Counters.Code[0].Executions
 			}
 			if got.Totals.AllReferences() != c.references || entered != c.entered {
-				t.Fatalf("skip %d, limit %d, %d rows per batch: %d references and %d blocks entered, want %d and %d",
+				t.Fatalf("skip %d, limit %d, %d rows per batch: counted %d references and %d block entries, want %d and %d",
 					c.skip, c.limit, rows, got.Totals.AllReferences(), entered, c.references, c.entered)
 			}
 		}
@@ -491,7 +491,7 @@ func TestAppendRejectsOtherPrograms(t *testing.T) {
 	}
 	b := passed(t, spec, tracetest.NewProgramReader(&other, whole, 0))
 	if _, err := analysis.Append(spec, a, b); err == nil {
-		t.Error("segments of two programs were joined, want an error")
+		t.Error("joining segments of two programs returned no error")
 	}
 }
 
@@ -507,12 +507,12 @@ func TestUnknownBlock(t *testing.T) {
 			err = r.Step()
 		}
 		if err == io.EOF {
-			t.Errorf("a %v with an unknown site: no error", kind)
+			t.Errorf("a %v with an unknown site returned no error", kind)
 		}
 	}
 }
 
-// tables is a reader that adds a program's tables and returns the rows of another reader unchanged.
+// tables is a reader that adds a program's tables to the rows of an underlying reader.
 type tables struct {
 	*tracetest.Reader
 	p *trace.Program

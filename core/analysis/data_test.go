@@ -16,7 +16,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// structured returns the program of allocating, some of whose sites and variables refer to
+// structured returns the program of allocating, in which some sites and variables refer to
 // structures.
 func structured(rng *rand.Rand) *trace.Program {
 	p := allocating()
@@ -92,7 +92,7 @@ func (n *naiveData) of(id objectID) *profile.BlockLives {
 	return n.lives[id]
 }
 
-// change applies an event, and records the blocks that it adds and removes.
+// change applies an event, and records the blocks that the event adds and removes.
 func (n *naiveData) change(event func()) {
 	before := slices.Clone(n.live)
 	event()
@@ -249,7 +249,7 @@ func (n *naiveData) reference(b *trace.Batch, i int) {
 	}
 }
 
-// dataByDefinition returns the use of the data structures of a profile.
+// dataByDefinition computes the use of the data structures of a profile by the definition.
 func dataByDefinition(p *trace.Program, b *trace.Batch, of *profile.Sites) *profile.Data {
 	n := &naiveData{
 		naiveSites: &naiveSites{p: p, line: uint64(of.LineBytes), data: map[objectID]*profile.DataObject{}},
@@ -400,7 +400,7 @@ func TestDataEqualsNaive(t *testing.T) {
 		got, _ := alone(t, spec, tracetest.NewProgramReader(p, whole, 1+rng.IntN(4096)))
 		if got.Data == nil {
 			if got.Sites != nil && got.Sites.Data != nil {
-				t.Fatalf("seed %d: no result", seed)
+				t.Fatalf("seed %d: the profile has no result for data structures", seed)
 			}
 			continue
 		}
@@ -455,12 +455,12 @@ func TestDataResumes(t *testing.T) {
 		want, _ := alone(t, spec, tracetest.NewProgramReader(p, whole, 4096))
 		got := interrupted(t, rng, spec, 8, func() trace.Reader { return tracetest.NewProgramReader(p, whole, 1+rng.IntN(1000)) }, nil)
 		if !bytes.Equal(got.Encode(), want.Encode()) {
-			t.Fatalf("seed %d: the profile of an interrupted run differs", seed)
+			t.Fatalf("seed %d: the profile of an interrupted run differs from the profile of an uninterrupted run", seed)
 		}
 	}
 }
 
-// A saved run whose use of data structures was damaged is either rejected or continues, without a
+// A saved run with a damaged section on data structures is either rejected or continued, without a
 // panic.
 func TestDataRejectsDamage(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 64))

@@ -14,14 +14,15 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// container returns a container with the steps of one thread, in chunks of random lengths. Another
-// module is loaded later, but some references access its variables from the start.
+// container returns a container with the steps of one thread, in chunks of random lengths. A second
+// module is loaded later, but some references access its variables before.
 func container(t *testing.T, rng *rand.Rand, p *trace.Program, steps []tracetest.Step) []byte {
 	t.Helper()
 	return containerOf(t, rng, p, steps, func(uint32) uint32 { return 1 })
 }
 
-// containerOf is container with threads. thread returns the number of a step's thread.
+// containerOf is like container, but with several threads. thread returns the number of a step's
+// thread.
 func containerOf(t *testing.T, rng *rand.Rand, p *trace.Program, steps []tracetest.Step, thread func(uint32) uint32) []byte {
 	t.Helper()
 	var out bytes.Buffer
@@ -32,7 +33,7 @@ func containerOf(t *testing.T, rng *rand.Rand, p *trace.Program, steps []tracete
 			p.Objects = slices.Clone(p.Objects)
 			for i := range p.Objects {
 				o := &p.Objects[i]
-				o.Name += " of another"
+				o.Name += " of a second module"
 				o.Addr += min(o.Addr, 200)
 			}
 		}
@@ -134,7 +135,7 @@ func TestDividedEqualsRunner(t *testing.T) {
 		for _, workers := range []int{2, 3, 8} {
 			d := divided(t, spec, file, workers, 1+rng.IntN(4000), counting(&joined))
 			if got := toItsEnd(t, d); !bytes.Equal(got, want.Encode()) {
-				t.Fatalf("seed %d: the result of %d workers differs from the result of one worker, %+v", seed, workers, spec)
+				t.Fatalf("seed %d: the result of %d workers differs from the result of one worker; spec: %+v", seed, workers, spec)
 			}
 		}
 	}
@@ -187,7 +188,7 @@ func TestDividedWithBadHelpers(t *testing.T) {
 		}
 		for _, segment := range []int{0, 1 + rng.IntN(4000)} {
 			if got := toItsEnd(t, divided(t, spec, file, 2+rng.IntN(3), segment, bad)); !bytes.Equal(got, want.Encode()) {
-				t.Fatalf("seed %d: the result with bad helpers differs, %+v", seed, spec)
+				t.Fatalf("seed %d: bad helpers change the result; spec: %+v", seed, spec)
 			}
 		}
 	}
@@ -239,7 +240,7 @@ func (m *moody) Gone() bool { return false }
 
 func (m *moody) Close() {}
 
-// TestDividedResumes checks that a saved run continues, with or without helpers.
+// TestDividedResumes checks that a saved run can be continued with or without helpers.
 func TestDividedResumes(t *testing.T) {
 	for seed := range uint64(30) {
 		rng := rand.New(rand.NewPCG(seed, 23))
@@ -287,7 +288,7 @@ func TestDividedEndsLikeRunner(t *testing.T) {
 		want, wantErr := alone(t, spec, readerOf(file))
 		source, err := sgt.NewSource("t", bytes.NewReader(file), int64(len(file)), nil)
 		if err != nil || source.Chunks() == nil {
-			source = whole // the file as it was before it was changed
+			source = whole // the unchanged file
 		}
 		r := readerOf(file)
 		helpers := analysis.Goroutines(2, spec, changed{source, file})
@@ -299,7 +300,7 @@ func TestDividedEndsLikeRunner(t *testing.T) {
 	}
 }
 
-// endsAs runs all steps of a run, and checks that it ends like another run.
+// endsAs runs all steps of a run, and checks that the run ends with the given profile and error.
 func endsAs(t *testing.T, seed uint64, d *analysis.Divided, want *profile.Profile, wantErr error) {
 	t.Helper()
 	var err error
@@ -314,7 +315,7 @@ func endsAs(t *testing.T, seed uint64, d *analysis.Divided, want *profile.Profil
 		t.Fatalf("seed %d: the run ended with %v, want %v", seed, err, wantErr)
 	}
 	if !bytes.Equal(got.Encode(), want.Encode()) {
-		t.Fatalf("seed %d: the results before %v differ", seed, err)
+		t.Fatalf("seed %d: the results before the error %v differ", seed, err)
 	}
 }
 

@@ -21,21 +21,21 @@ func AsSegment(p *profile.Profile) *profile.Profile {
 	return p
 }
 
-// LimitLoops limits trees of loops to a number of bytes until undo is called.
+// LimitLoops limits the memory of loop trees to the given number of bytes until undo is called.
 func LimitLoops(bytes uint64) (undo func()) {
 	before := loopBytes
 	loopBytes = bytes
 	return func() { loopBytes = before }
 }
 
-// NewPlanBehind is like NewPlan, with a given number of references before the first stretch.
+// NewPlanBehind is like NewPlan, but for a given number of references before the first stretch.
 var NewPlanBehind = newPlan
 
 // Register adds an analysis that reads every row in order to the table, until undo is called.
 func Register(name string, newAnalysis func() Analysis) (tag Analyses, undo func()) {
 	tag = allAnalyses + 1
 	register(append(registrations(), registration{
-		tag: tag, name: name, beside: true, bounded: true, inOrder: "it is a test",
+		tag: tag, name: name, beside: true, bounded: true, inOrder: "the test analysis must read the whole trace, in order",
 		make: func(m *maker) Analysis {
 			if m.part.is {
 				return nil
@@ -46,14 +46,14 @@ func Register(name string, newAnalysis func() Analysis) (tag Analyses, undo func
 	return tag, func() { register(registrations()) }
 }
 
-// LimitTimeline limits timelines to a number of places until undo is called.
+// LimitTimeline limits timelines to the given number of places until undo is called.
 func LimitTimeline(places int) (undo func()) {
 	before := timelinePlaces
 	timelinePlaces = places
 	return func() { timelinePlaces = before }
 }
 
-// LimitRegions limits marked regions to a number until undo is called.
+// LimitRegions limits the number of marked regions until undo is called.
 func LimitRegions(most int) (undo func()) {
 	before := mostRegions
 	mostRegions = most

@@ -11,7 +11,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// footprintOf returns the profile of accesses to these lines.
+// footprintOf returns the profile of accesses to the given lines.
 func footprintOf(t *testing.T, lines []uint64) *profile.Profile {
 	t.Helper()
 	whole := &trace.Batch{}
@@ -36,10 +36,10 @@ func TestFootprintEqualsMeanOfWindows(t *testing.T) {
 			w := int(profile.FootprintWindow(i))
 			got, growth := f.Average(i)
 			if want := meanOfWindows(lines, w); math.Abs(got-want) > 1e-9*want {
-				t.Fatalf("seed %d: %v lines in windows of %d accesses, want %v", seed, got, w, want)
+				t.Fatalf("seed %d: the average footprint is %v lines in windows of %d accesses, want %v", seed, got, w, want)
 			}
 			if want := meanOfWindows(lines, w+1) - meanOfWindows(lines, w); math.Abs(growth-want) > 1e-9*got {
-				t.Fatalf("seed %d: one more access than %d adds %v lines, want %v", seed, w, growth, want)
+				t.Fatalf("seed %d: an access more than %d adds %v lines, want %v", seed, w, growth, want)
 			}
 		}
 	}
@@ -78,11 +78,11 @@ func TestFootprintPredictsMisses(t *testing.T) {
 		}
 	}
 	if compared < 10 {
-		t.Errorf("%d sizes compared", compared)
+		t.Errorf("the test compared %d cache sizes, want at least 10", compared)
 	}
 }
 
-// A saved run whose footprint was damaged is either rejected or continues, without a panic.
+// A saved run with a damaged footprint is either rejected or continued, without a panic.
 func TestFootprintRejectsDamage(t *testing.T) {
 	whole := random(rand.New(rand.NewPCG(1, 53)), 3000)
 	spec := analysis.Spec{Kinds: trace.AllKinds, Analyses: analysis.Footprint}

@@ -69,7 +69,7 @@ func (x indexed) write(before []byte) []byte {
 	return sgt.AppendFrame(slices.Clip(before), "INDX", append(body, "SGTX"...))
 }
 
-// lie changes one of the index's numbers at random.
+// lie changes a random number of the index.
 func (x *indexed) lie(rng *rand.Rand) {
 	if len(x.chunks) == 0 || len(x.tables) == 0 {
 		return
@@ -107,7 +107,7 @@ func TestWrongIndex(t *testing.T) {
 		file := container(t, rng, p, allocatingSteps(rng, p, 1+rng.IntN(6000)))
 		x, before := indexOf(t, file)
 		if again := x.write(before); !bytes.Equal(again, file) {
-			t.Fatal("the index differs after it was decoded and encoded again")
+			t.Fatal("decoding and encoding changes the index")
 		}
 		for range 1 + rng.IntN(2) {
 			x.lie(rng)
@@ -130,7 +130,7 @@ func TestWrongIndex(t *testing.T) {
 		endsAs(t, seed, d, want, wantErr)
 	}
 	if joined < 50 || shared < 100 {
-		t.Errorf("%d segments in %d files", joined, shared)
+		t.Errorf("%d segments were joined, in %d files, want at least 50 and 100", joined, shared)
 	}
 }
 
@@ -146,7 +146,7 @@ func TestReadingAhead(t *testing.T) {
 		got, _ := alone(t, spec, readerOf(file))
 		part, _ := alone(t, spec, sourceOf(t, file).Open(0, trace.AllKinds|trace.EventKinds))
 		if !bytes.Equal(got.Encode(), want.Encode()) || !bytes.Equal(part.Encode(), want.Encode()) {
-			t.Fatalf("seed %d, %+v", seed, spec)
+			t.Fatalf("seed %d: reading ahead changes the result; spec: %+v", seed, spec)
 		}
 	}
 }

@@ -48,7 +48,7 @@ func loopingSteps(rng *rand.Rand, p *trace.Program, steps int) (list []tracetest
 	return list
 }
 
-// unfolded returns the rows to which a profile's loops expand.
+// unfolded expands the loops of a profile, and returns the rows.
 func unfolded(t *testing.T, p *profile.Profile) *trace.Batch {
 	t.Helper()
 	tree, err := loops.Decode(p.Loops)
@@ -68,7 +68,7 @@ func unfolded(t *testing.T, p *profile.Profile) *trace.Batch {
 	}
 }
 
-// The loops of a run expand to the rows that the spec selects, with all events.
+// Expanding the loops of a run yields the rows that the spec selects, including all events.
 func TestLoopsExpandToTheRows(t *testing.T) {
 	for seed := range uint64(30) {
 		rng := rand.New(rand.NewPCG(seed, 41))
@@ -87,12 +87,12 @@ func TestLoopsExpandToTheRows(t *testing.T) {
 			}
 			if row == got.Len() || got.Kind[row] != k || got.Addr[row] != whole.Addr[i] || got.Bytes[row] != whole.Bytes[i] ||
 				got.Thread[row] != whole.Thread[i] || got.Site[row] != whole.Site[i] || got.Arg[row] != whole.Arg[i] {
-				t.Fatalf("seed %d: row %d differs or is missing; %d rows", seed, i, got.Len())
+				t.Fatalf("seed %d: row %d of the expanded rows differs or is missing; there are %d rows", seed, i, got.Len())
 			}
 			row++
 		}
 		if row != got.Len() {
-			t.Fatalf("seed %d: %d rows, want %d", seed, got.Len(), row)
+			t.Fatalf("seed %d: the loops expand to %d rows, want %d", seed, got.Len(), row)
 		}
 	}
 }
@@ -107,11 +107,11 @@ func TestLoopsDoNotChangeOtherResults(t *testing.T) {
 		spec.Analyses |= analysis.Loops
 		got, _ := alone(t, spec, tracetest.NewProgramReader(p, whole, 1000))
 		if len(got.Loops) == 0 || want.Loops != nil {
-			t.Fatalf("%d bytes of loops, and %d if they were not requested", len(got.Loops), len(want.Loops))
+			t.Fatalf("the profile has %d bytes of loops, and %d bytes if loops are not requested; want more than 0, and 0", len(got.Loops), len(want.Loops))
 		}
 		got.Loops = nil
 		if !bytes.Equal(got.Encode(), want.Encode()) {
-			t.Errorf("%v: the results of other analyses differ", spec.Analyses)
+			t.Errorf("analyses %v: loop compression changes the results of other analyses", spec.Analyses)
 		}
 	}
 }
@@ -142,7 +142,7 @@ func TestLoopsWithAnyNumberOfWorkers(t *testing.T) {
 		want, _ := alone(t, spec, readerOf(file))
 		for _, workers := range []int{2, 3} {
 			if got := toItsEnd(t, divided(t, spec, file, workers, 1+rng.IntN(4000), counting(&joined))); !bytes.Equal(got, want.Encode()) {
-				t.Fatalf("seed %d: the result of %d workers that read the trace themselves differs from the result of one worker, %+v", seed, workers, spec)
+				t.Fatalf("seed %d: the result of %d workers that read the trace themselves differs from the result of one worker; spec: %+v", seed, workers, spec)
 			}
 		}
 		if rng.IntN(2) == 0 {
@@ -152,7 +152,7 @@ func TestLoopsWithAnyNumberOfWorkers(t *testing.T) {
 		want, _ = alone(t, spec, tracetest.NewProgramReader(p, whole, 4096))
 		for _, workers := range []int{2, 3, 8} {
 			if got, _ := shared(t, spec, tracetest.NewProgramReader(p, whole, 4096), workers, 1+rng.IntN(4000)); !bytes.Equal(got.Encode(), want.Encode()) {
-				t.Fatalf("seed %d: the result of %d workers differs from the result of one worker, %+v", seed, workers, spec)
+				t.Fatalf("seed %d: the result of %d workers differs from the result of one worker; spec: %+v", seed, workers, spec)
 			}
 		}
 	}
@@ -172,13 +172,13 @@ func TestLoopsResume(t *testing.T) {
 		want, _ := alone(t, spec, tracetest.NewProgramReader(p, whole, 4096))
 		got := interrupted(t, rng, spec, 30, func() trace.Reader { return tracetest.NewProgramReader(p, whole, 1+rng.IntN(4096)) }, nil)
 		if !bytes.Equal(got.Encode(), want.Encode()) {
-			t.Fatalf("seed %d: the profile of an interrupted run differs, %+v", seed, spec)
+			t.Fatalf("seed %d: the profile of an interrupted run differs from the profile of an uninterrupted run; spec: %+v", seed, spec)
 		}
 	}
 }
 
-// A tree that exceeds its memory limit is dropped at the same row in every way of reading the
-// trace, and stays dropped.
+// A tree that exceeds its memory limit is always dropped at the same row, independent of workers
+// and interruptions, and stays dropped.
 func TestLargeTreesAreDropped(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 44))
 	whole := random(rng, 600_000)
@@ -190,14 +190,14 @@ func TestLargeTreesAreDropped(t *testing.T) {
 		defer analysis.LimitLoops(c.limit)()
 		want, _ := alone(t, spec, tracetest.NewReader(whole, 4096))
 		if gone := want.Loops != nil && len(want.Loops) == 0; gone != c.gone {
-			t.Fatalf("with %d bytes: tree dropped: %v (%d bytes), want %v", c.limit, gone, len(want.Loops), c.gone)
+			t.Fatalf("with a limit of %d bytes, the tree is dropped: %v (%d bytes), want %v", c.limit, gone, len(want.Loops), c.gone)
 		}
 		got := resumed(t, spec, 400, func() trace.Reader { return tracetest.NewReader(whole, 1000) })
 		if !bytes.Equal(got.Encode(), want.Encode()) {
-			t.Errorf("with %d bytes: the result of a resumed run differs", c.limit)
+			t.Errorf("with a limit of %d bytes, the result of a resumed run differs from the result of an uninterrupted run", c.limit)
 		}
 		if got, _ := shared(t, spec, tracetest.NewReader(whole, 4096), 3, 50_000); !bytes.Equal(got.Encode(), want.Encode()) {
-			t.Errorf("with %d bytes: the result of three workers differs from the result of one worker", c.limit)
+			t.Errorf("with a limit of %d bytes, the result of three workers differs from the result of one worker", c.limit)
 		}
 	}
 }
@@ -216,7 +216,7 @@ func TestLoopsSpill(t *testing.T) {
 	}
 	now, ok := r.Spill(locality.Budget{Lines: 100, Shelf: new(stacktest.Shelf)})
 	if !ok {
-		t.Fatal("not spilled")
+		t.Fatal("Spill returned false, want true")
 	}
 	for range 3 {
 		if err := r.Step(); err != nil {
@@ -226,17 +226,17 @@ func TestLoopsSpill(t *testing.T) {
 	saved := r.Save()
 	finish(t, r)
 	if got := checked(t, r.Finish(profile.State{})); !bytes.Equal(got.Loops, want.Loops) || len(got.Loops) == 0 {
-		t.Error("the loops differ")
+		t.Error("spilling changes the loops")
 	}
 	if now.Analyses&analysis.Loops == 0 || len(saved) == 0 {
-		t.Errorf("the spec has no loops: %v", now.Analyses)
+		t.Errorf("the spec after spilling selects %v, want loops", now.Analyses)
 	}
 }
 
 func TestLoopsErrors(t *testing.T) {
 	whole := random(rand.New(rand.NewPCG(1, 46)), 100)
 	if _, err := analysis.NewRunner(analysis.Spec{Analyses: analysis.Loops, Mergeable: true}, nil); err == nil {
-		t.Error("loops in a mergeable profile: accepted, want an error")
+		t.Error("a spec with loops and a mergeable profile is accepted, want an error")
 	}
 	r, err := analysis.NewRunner(analysis.Spec{Analyses: analysis.Loops}, tracetest.NewReader(whole, 10))
 	if err == nil {

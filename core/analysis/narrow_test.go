@@ -30,10 +30,10 @@ func (w *weary) AppendRows(b *trace.Batch) error { return w.Consume(b) }
 func (w *weary) Reads() bool                     { return w.rows < w.most }
 func (w *weary) Append(*profile.Profile) error   { return nil }
 
-// TestNarrowEqualsRunner checks that a run whose helpers read fewer events has the same result,
-// byte for byte, as a run that reads all events, even if helpers end segments at any position,
-// including within chunks. (Once no analysis has to read rows in order any more, the run itself
-// also reads fewer events.)
+// TestNarrowEqualsRunner checks that the result of a run whose helpers read fewer events is
+// byte-identical to the result of a run that reads all events, even if helpers end segments at any
+// position, including within chunks. (The run itself also reads fewer events as soon as no analysis
+// needs all rows.)
 func TestNarrowEqualsRunner(t *testing.T) {
 	most := 0
 	var w *weary
@@ -79,10 +79,10 @@ func TestNarrowEqualsRunner(t *testing.T) {
 				t.Fatal(err)
 			}
 			if err := d.State().EncodeTo(io.Discard); err == nil {
-				t.Fatalf("seed %d: saving the state of a narrow run returned no error", seed)
+				t.Fatalf("seed %d: encoding the state of a narrow run returned no error", seed)
 			}
 			if got := toItsEnd(t, d); !bytes.Equal(got, want.Encode()) || w.hash != hash || len(w.faults) > 0 {
-				t.Fatalf("seed %d: the result of a narrow run differs from the result of a run that reads all events; %v", seed, w.faults)
+				t.Fatalf("seed %d: the result of a narrow run differs from the result of a run that reads all events; faults: %v", seed, w.faults)
 			}
 		}
 	}
@@ -122,7 +122,7 @@ func TestCutBetweenChunks(t *testing.T) {
 			}
 		}
 		if got := segment.Profile.Totals.AllReferences(); got != want || got == 0 || segment.To.Rows != 0 {
-			t.Errorf("seed %d: %d references, want %d; the segment ends at %+v", seed, got, want, segment.To)
+			t.Errorf("seed %d: the segment has %d references, want %d, and ends at %+v", seed, got, want, segment.To)
 		}
 	}
 }

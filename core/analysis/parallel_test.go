@@ -60,7 +60,7 @@ func TestParallelEqualsRunner(t *testing.T) {
 			whole.Thread = nil
 			spec.Threads = nil
 		}
-		// some instructions have references of one size, other instructions have references of several
+		// some instructions make references of one size, and others make references of several
 		// sizes
 		if rng.IntN(3) == 0 {
 			for range n {
@@ -73,7 +73,7 @@ func TestParallelEqualsRunner(t *testing.T) {
 			segment := 1 + rng.IntN(n)
 			got, _ := shared(t, spec, spoiledReader(whole), workers, segment)
 			if !bytes.Equal(got.Encode(), want.Encode()) {
-				t.Fatalf("seed %d: the result of %d workers with segments of %d references differs from the result of one worker, %+v", seed, workers, segment, spec)
+				t.Fatalf("seed %d: the result of %d workers with segments of %d references differs from the result of one worker; spec: %+v", seed, workers, segment, spec)
 			}
 		}
 	}
@@ -98,7 +98,7 @@ func TestParallelFollowsBlocks(t *testing.T) {
 			if rng.IntN(2) == 0 {
 				spec.Domains = [][]uint32{{0, 2}}
 			}
-			if rng.IntN(2) == 0 { // utilisation in the private caches of several cores
+			if rng.IntN(2) == 0 { // with line utilisation in the private caches of several cores
 				spec.Utilisation, spec.UtilisationWays = []uint64{1 << 9, 1 << 11}, []uint32{0, 4}
 			}
 		}
@@ -111,13 +111,13 @@ func TestParallelFollowsBlocks(t *testing.T) {
 			segment := 1 + rng.IntN(4000)
 			got, _ := shared(t, spec, tracetest.NewProgramReader(p, tracetest.Rows(p, steps...), 4096), workers, segment)
 			if !bytes.Equal(got.Encode(), want.Encode()) {
-				t.Fatalf("seed %d: the result of %d workers with segments of %d references differs from the result of one worker, %+v", seed, workers, segment, spec)
+				t.Fatalf("seed %d: the result of %d workers with segments of %d references differs from the result of one worker; spec: %+v", seed, workers, segment, spec)
 			}
 		}
 	}
 }
 
-// A saved run continues, with one or several goroutines.
+// A saved run can be continued with one or several goroutines.
 func TestParallelResumes(t *testing.T) {
 	for seed := range uint64(30) {
 		rng := rand.New(rand.NewPCG(seed, 11))
@@ -163,14 +163,14 @@ func TestParallelResumes(t *testing.T) {
 				err = run.Step()
 			}
 			if got := run.Finish(profile.State{}); err != io.EOF || !bytes.Equal(got.Encode(), want.Encode()) {
-				t.Fatalf("seed %d: %v; the result of a resumed run differs from the result of an uninterrupted run", seed, err)
+				t.Fatalf("seed %d: the result of a resumed run differs from the result of an uninterrupted run (%v)", seed, err)
 			}
 		}
 		second.Close()
 	}
 }
 
-// Bad records, limits and damage end a parallel run at the same position as a sequential one.
+// Bad records, limits and damage end a parallel run at the same position as a sequential run.
 func TestParallelEndsLikeRunner(t *testing.T) {
 	for seed := range uint64(40) {
 		rng := rand.New(rand.NewPCG(seed, 12))
@@ -191,7 +191,7 @@ func TestParallelEndsLikeRunner(t *testing.T) {
 			t.Fatalf("seed %d: the run ended with %v, want %v", seed, err, wantErr)
 		}
 		if !bytes.Equal(got.Encode(), want.Encode()) {
-			t.Fatalf("seed %d: the results before %v differ", seed, err)
+			t.Fatalf("seed %d: the results before the error %v differ", seed, err)
 		}
 	}
 }

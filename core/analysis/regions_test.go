@@ -12,7 +12,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// The blocks of a marking program.
+// The blocks of the program that marking returns.
 const (
 	loadBlock uint32 = iota
 	beginBlock
@@ -30,8 +30,8 @@ func marking() *trace.Program {
 	return p
 }
 
-// markingSteps returns random loads and regions of several threads. Some regions do not end. With stray,
-// some ends have no beginning.
+// markingSteps returns random loads and regions of several threads. Some regions do not end. If
+// stray is true, some ends have no beginning.
 func markingSteps(rng *rand.Rand, p *trace.Program, n, threads int, stray bool) (steps []tracetest.Step) {
 	depth := make([]int, threads)
 	often := 2 + rng.IntN(60)
@@ -52,8 +52,8 @@ func markingSteps(rng *rand.Rand, p *trace.Program, n, threads int, stray bool) 
 	return steps
 }
 
-// naiveRegions lists the regions of a trace, and joins them with the smallest gap that yields at most
-// the given number.
+// naiveRegions lists the regions of a trace, and joins them with the smallest gap that yields at
+// most the given number of regions.
 func naiveRegions(p *trace.Program, rows *trace.Batch, most int) *profile.Regions {
 	var all []profile.Region
 	open := map[uint32][]int{}
@@ -125,7 +125,7 @@ func TestRegionsEqualNaive(t *testing.T) {
 		undo()
 		want := naiveRegions(p, rows, most)
 		if !sameRegions(got.Regions, want) {
-			t.Fatalf("seed %d: regions %+v, want %+v", seed, got.Regions, want)
+			t.Fatalf("seed %d: the regions are %+v, want %+v", seed, got.Regions, want)
 		}
 		if want != nil && want.TooMany {
 			tooMany++
@@ -134,11 +134,11 @@ func TestRegionsEqualNaive(t *testing.T) {
 		}
 		again, err := profile.Decode(got.Encode())
 		if err != nil || !sameRegions(again.Regions, want) {
-			t.Fatalf("seed %d: decoded regions %+v, %v, want %+v", seed, again.Regions, err, want)
+			t.Fatalf("seed %d: the decoded regions are %+v, %v, want %+v", seed, again.Regions, err, want)
 		}
 	}
 	if joined < 20 || tooMany < 20 {
-		t.Errorf("regions were joined in %d traces, and too many in %d", joined, tooMany)
+		t.Errorf("regions were joined in %d traces, and %d traces had too many regions, want at least 20 of both", joined, tooMany)
 	}
 }
 
@@ -156,24 +156,24 @@ func TestRegionsOfDividedRuns(t *testing.T) {
 		want, _ := alone(t, regionSpec, readerOf(file))
 		for _, workers := range []int{2, 5} {
 			if got := toItsEnd(t, divided(t, regionSpec, file, workers, 1+rng.IntN(1500), counting(&parts))); !bytes.Equal(got, want.Encode()) {
-				t.Fatalf("seed %d: the result of %d workers on a file differs from that of one", seed, workers)
+				t.Fatalf("seed %d: the result of %d workers that read the trace themselves differs from the result of one worker", seed, workers)
 			}
 		}
 		rows := tracetest.Rows(p, markingSteps(rng, p, 1+rng.IntN(6000), 1+rng.IntN(3), stray)...)
 		want, _ = alone(t, regionSpec, reading(p, rows, 4096))
 		got, err := shared(t, regionSpec, reading(p, rows, 1+rng.IntN(500)), 1+rng.IntN(4), 1+rng.IntN(1500))
 		if err != nil || !bytes.Equal(got.Encode(), want.Encode()) {
-			t.Fatalf("seed %d: the result of several workers differs from that of one: %v", seed, err)
+			t.Fatalf("seed %d: the result of several workers differs from the result of one worker (%v)", seed, err)
 		}
 		open := func() trace.Reader { return reading(p, rows, 1+rng.IntN(500)) }
 		got = interrupted(t, rng, regionSpec, 4, open, func(*profile.Profile) {})
 		if !bytes.Equal(got.Encode(), want.Encode()) {
-			t.Fatalf("seed %d: the result differs after interruptions", seed)
+			t.Fatalf("seed %d: interruptions change the result", seed)
 		}
 		undo()
 	}
 	if parts < 100 {
-		t.Errorf("%d segments in total", parts)
+		t.Errorf("%d segments were joined, want at least 100", parts)
 	}
 }
 
@@ -216,7 +216,7 @@ func TestRegionsAppend(t *testing.T) {
 	}
 }
 
-// A saved run whose regions were damaged is either rejected or continues, without a panic.
+// A saved run with damaged regions is either rejected or continued, without a panic.
 func TestRegionsRejectDamage(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 64))
 	p := marking()
@@ -241,6 +241,6 @@ func TestRegionsRejectDamage(t *testing.T) {
 		again.Finish(profile.State{})
 	}
 	if refused < 50 {
-		t.Errorf("%d of 300 rejected", refused)
+		t.Errorf("%d of 300 damaged states were rejected, want at least 50", refused)
 	}
 }

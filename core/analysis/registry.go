@@ -110,7 +110,7 @@ const None Analyses = 1 << 31
 // AnalysisNames returns the names that [ParseAnalyses] accepts.
 func AnalysisNames() []string { return analysisNames }
 
-// String returns the names, separated by commas. The name of [Default] is default.
+// String returns the names of the analyses, separated by commas. The name of [Default] is default.
 func (a Analyses) String() string {
 	list := names(a)
 	if a&^beside == Default {
@@ -143,15 +143,15 @@ func ParseAnalyses(list string) (Analyses, error) {
 			set |= 1 << i
 			continue
 		}
-		return 0, &trace.OptionError{Option: "analyses", Got: word, Want: "some of " + strings.Join(analysisNames, ", ") + ", separated by commas, or default"}
+		return 0, &trace.OptionError{Option: "analyses", Got: word, Want: "default, or a list of names from " + strings.Join(analysisNames, ", ") + ", separated by commas"}
 	}
 	if byDefault && set&^beside != 0 {
-		return 0, &trace.OptionError{Option: "analyses", Got: list, Want: "either default, optionally with " + strings.Join(names(beside), ", ") + ", or a list of analyses without default"}
+		return 0, &trace.OptionError{Option: "analyses", Got: list, Want: "either default, which can be combined with " + strings.Join(names(beside), ", ") + ", or a list of analyses without default"}
 	}
 	return set, nil
 }
 
-// Runs reports whether a run of the spec includes an analysis, given as a single bit.
+// Runs reports whether a run of the spec includes the analysis a, which must be a single bit.
 func (s Spec) Runs(a Analyses) bool { return s.has(a) }
 
 func (s Spec) has(a Analyses) bool {
@@ -206,7 +206,7 @@ func registrationOf(a Analyses) *registration {
 	return &registered[slices.IndexFunc(registered, func(r registration) bool { return r.tag == a })]
 }
 
-// inOrder returns an analysis of the run that must read every row in order, or nil.
+// inOrder returns an analysis of the run that has no segments, or nil.
 func (s Spec) inOrder() *registration {
 	for i := range registered {
 		if r := &registered[i]; r.inOrder != "" && s.has(r.tag) {
@@ -230,7 +230,7 @@ func (s Spec) graft(some Analyses, to, from *profile.Profile) {
 	}
 }
 
-// isDefault reports whether the analyses of [Default] run, possibly with others.
+// isDefault reports whether the run includes the analyses of [Default].
 func (s Spec) isDefault() bool { return s.Analyses&^beside == Default }
 
 // SiteLineBytes returns the line size for which sites are analysed.
@@ -246,7 +246,7 @@ type member struct {
 	tag Analyses // 0: an analysis of the sample
 }
 
-// find returns the first analysis that implements an optional interface.
+// find returns the first analysis of the list that implements the interface Optional.
 func find[Optional any](list []member) (found Optional, ok bool) {
 	for _, m := range list {
 		if found, ok = m.Analysis.(Optional); ok {
@@ -256,7 +256,7 @@ func find[Optional any](list []member) (found Optional, ok bool) {
 	return found, false
 }
 
-// maker creates the analyses of a run, or of a segment of a run.
+// maker creates the analyses of a run or a segment.
 type maker struct {
 	spec    Spec
 	program func() *trace.Program // returns the code that the trace has described so far, or nil
@@ -296,7 +296,7 @@ func table(s Spec, program func() *trace.Program) []member {
 	return s.tableFor(program, part{})
 }
 
-// tableFor is table for a part.
+// tableFor is like table, but for a part.
 func (s Spec) tableFor(program func() *trace.Program, of part) (list []member) {
 	m := maker{spec: s, program: program, part: of}
 	sampled := s.Sample != nil && s.has(Locality)
@@ -325,7 +325,7 @@ func (s Spec) segmentTable(program func() *trace.Program, lone bool) []member {
 	return s.tableFor(program, part{is: true, told: told, lone: lone})
 }
 
-// newLayout returns an analysis that only follows the layout of memory blocks.
+// newLayout returns an analysis that only tracks the layout of memory blocks.
 func (s Spec) newLayout(program func() *trace.Program) contract.LayoutFollower {
 	i := slices.IndexFunc(registered, func(r registration) bool { return r.layout != nil })
 	return registered[i].layout(s, program)

@@ -12,8 +12,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// ranges returns a trace of small references and references that span megabytes, at addresses
-// within pages and at the highest addresses.
+// ranges returns a trace of small references and of references that span megabytes, at addresses
+// within pages and at the end of the address space.
 func ranges() *trace.Batch {
 	whole := &trace.Batch{PC: []trace.Addr{}}
 	for i := range uint64(3) {
@@ -44,7 +44,7 @@ func TestRangesInPieces(t *testing.T) {
 			t.Fatal(err)
 		}
 		if lines := r.Progress().Lines - before.Lines; lines > 4<<20/2048+1 {
-			t.Errorf("step %d reaches %d lines of 2048 bytes, want at most 4 MiB", steps, lines)
+			t.Errorf("step %d touches %d lines of 2048 bytes, want at most 4 MiB", steps, lines)
 		}
 	}
 	p := checked(t, r.Profile(profile.State{}))
@@ -64,7 +64,7 @@ func TestRangesInPieces(t *testing.T) {
 	for steps := range 12 {
 		got := resumed(t, mergeable, steps, func() trace.Reader { return tracetest.NewReader(whole, 100) })
 		if !bytes.Equal(got.Encode(), want.Encode()) {
-			t.Errorf("the result differs if the run is saved after %d steps", steps)
+			t.Errorf("saving the run after %d steps changes the result", steps)
 		}
 	}
 }

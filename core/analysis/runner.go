@@ -14,7 +14,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Runner reads a trace once and feeds every analysis of a [Spec].
+// Runner reads a trace once and passes its records to every analysis of a [Spec].
 //
 //	for {
 //		err := r.Step()
@@ -27,18 +27,18 @@ type Runner struct {
 	intake
 	feed
 
-	stretches Stretches    // the reader, if it skips parts of the run; otherwise nil
-	failed    error        // error of an analysis while its state was saved
+	stretches Stretches    // the reader, if the sample skips parts of the run; otherwise nil
+	failed    error        // error that an analysis reported while its state was saved
 	header    trace.Header // facts about the trace from the saved run
 }
 
 // Progress is the progress of a run between two steps.
 type Progress struct {
 	References uint64 // number of references analysed so far
-	LeftOut    uint64 // references that were read, but whose kind or thread is not selected
-	Lines      uint64 // distinct lines so far, for the smallest line size
-	Threads    int    // threads seen so far; 0 if the trace records no threads
-	BadRecords uint64 // bad records tolerated so far
+	LeftOut    uint64 // number of references read whose kind or thread is not selected
+	Lines      uint64 // number of distinct lines so far, for the smallest line size
+	Threads    int    // number of threads so far; 0 if the trace records no threads
+	BadRecords uint64 // number of bad records tolerated so far
 	Resuming   bool   // the run is still skipping the references that were analysed before the interruption
 }
 
@@ -78,20 +78,20 @@ func newRunner(spec Spec, r trace.Reader) *Runner {
 	return run
 }
 
-// Beside calls consume with the references of each batch, after the analyses. It serves consumers
-// that compute separate results, such as a simulation.
+// Beside adds a consumer, such as a simulation, whose results do not belong to the profile. consume
+// is called with the references of each batch, after the analyses.
 func (r *Runner) Beside(consume func(*trace.Batch) error) { r.beside = consume }
 
-// BesideSites is Beside for references with sites. The consumer can read the part of the code that
-// the trace has described so far.
+// BesideSites is like Beside, but the consumer also receives the sites of the references, and can
+// read the part of the code that the trace has described so far.
 func (r *Runner) BesideSites(make func(program func() *trace.Program) func(*trace.Batch) error) {
 	r.beside, r.references.sites = make(r.program), true
 }
 
-// Step analyses one batch. It returns soon: if references of the batch touch very many bytes, it
-// analyses only part of the batch, or a piece of a reference. io.EOF means that the trace, or the
-// part that the spec selects, has been analysed completely. Any other error ends the run. Profile
-// then returns the result up to that point.
+// Step analyses one batch. Each step is short: if references of the batch touch very many bytes,
+// Step analyses only a part of the batch, or a piece of a reference. It returns io.EOF when the
+// trace, or the part that the spec selects, has been analysed completely. Any other error ends the
+// run. Profile then returns the result up to the error.
 func (r *Runner) Step() error {
 	err := r.step()
 	if err == io.EOF {
@@ -166,7 +166,7 @@ type State struct {
 	failed error // error of the spill store
 }
 
-// State returns the state of the run. It first analyses all rows that were already read.
+// State returns the state of the run. It first analyses all rows that have already been read.
 func (r *Runner) State() *State {
 	if r.failed == nil {
 		r.failed = r.all()
@@ -190,8 +190,8 @@ func (in *intake) state(at position, so *profile.Profile) *State {
 	return s
 }
 
-// EncodeTo writes the state in the encoding that [Runner.Restore] reads. It returns the error of
-// the writer or of the spill store. If the spill store fails, nothing is written.
+// EncodeTo writes the state in the encoding that [Runner.Restore] reads. It returns an error of the
+// writer or of the spill store. If the spill store has failed, EncodeTo writes nothing.
 func (s *State) EncodeTo(w io.Writer) error {
 	if s.failed != nil {
 		return s.failed
@@ -202,16 +202,16 @@ func (s *State) EncodeTo(w io.Writer) error {
 	return s.so.EncodeTo(w)
 }
 
-// Save returns the state of the run as bytes, from which Restore continues.
+// Save returns the encoded state of the run, from which Restore continues.
 func (r *Runner) Save() []byte {
 	s := r.State()
 	return append(s.head, s.so.Encode()...)
 }
 
 // Restore makes a new runner continue where Save was called. The runner must have the same spec,
-// and a reader at the start of the same trace. It reads the analysed rows again and skips them. If
-// the bytes are damaged or belong to another spec, Restore returns an error and leaves the runner
-// unchanged.
+// and a reader at the start of the same trace. The runner reads the rows that have already been
+// analysed again, and skips them. If the state is damaged, or was saved with a different spec,
+// Restore returns an error and does not change the runner.
 func (r *Runner) Restore(saved []byte) error {
 	p, at, err := r.intake.restored(saved)
 	if err != nil {
@@ -240,7 +240,7 @@ func restore(spec Spec, p *profile.Profile, program func() *trace.Program) ([]me
 	return analyses, nil
 }
 
-// restored decodes a saved state, and checks that it belongs to the same spec.
+// restored decodes a saved state, and checks that the state was saved with the same spec.
 func (in *intake) restored(saved []byte) (*profile.Profile, position, error) {
 	d := codec.NewDecoder(saved)
 	rows, bad, toSkip, mergeable := d.Uint(), d.Uint(), d.Uint(), d.UintBelow(2) == 1
@@ -258,7 +258,7 @@ func (in *intake) restored(saved []byte) (*profile.Profile, position, error) {
 	return p, position{rows, bad, toSkip}, nil
 }
 
-// fits reports whether a saved run was made with the spec.
+// fits reports whether p is the state of a run with the spec s.
 func (s Spec) fits(p *profile.Profile) bool {
 	in := p.Input
 	sizes := make([]uint32, len(p.Locality))
@@ -278,8 +278,8 @@ func (s Spec) fits(p *profile.Profile) bool {
 		slices.Equal(sizes, want) && p.Segment != nil && p.Segment.Start == s.Start
 }
 
-// Beyond returns the spec with which a run continues after its stacks were spilled. The spec omits
-// the analyses that store additional data for every line or byte.
+// Beyond returns the spec with which a run continues after its stacks have been spilled. The spec
+// omits the analyses that store additional data for every line or byte.
 func (s Spec) Beyond(b contract.Budget) Spec {
 	if !s.isDefault() && s.Analyses != None {
 		sets := s.has(Sets)
@@ -296,8 +296,8 @@ func (s Spec) Beyond(b contract.Budget) Spec {
 
 // Spill moves the stacks to an empty spill store, and drops the analyses that [Spec.Beyond] omits.
 // It returns the new spec, which is needed to restore a state of the run. If there are no stacks,
-// or they were already spilled, nothing changes and ok is false. If the store fails, the next step
-// returns the error.
+// or the stacks have already been spilled, nothing changes and ok is false. If the store fails, the
+// next step returns the error.
 func (r *Runner) Spill(b contract.Budget) (now Spec, ok bool) {
 	if s := &r.spec; s.Budget != nil || s.Sample != nil || r.stretches != nil || s.Mergeable || s.Start > 0 || !s.has(Locality) {
 		return r.spec, false
@@ -314,7 +314,7 @@ func (r *Runner) Spill(b contract.Budget) (now Spec, ok bool) {
 			kept = append(kept, a)
 		}
 	}
-	r.analyses, r.rest.analyses = nil, r.rest.analyses[:0] // free the memory of the other analyses before more is allocated
+	r.analyses, r.rest.analyses = nil, r.rest.analyses[:0] // free the memory of the dropped analyses before allocating more
 	spilled := stacks.Spill(b)
 	r.analyses = append([]member{{spilled, Locality}}, kept...)
 	if pieces, ok := spilled.(contract.PieceConsumer); ok && r.rest.pending() {
@@ -326,9 +326,9 @@ func (r *Runner) Spill(b contract.Budget) (now Spec, ok bool) {
 // ErrStopped is the error of a run that the user stopped.
 var ErrStopped = errors.New("stopped by the user")
 
-// StateAfter returns the state that the profile records for a run that ended with err; nil means
-// that the run is complete. The reason becomes part of the digest, so it must not contain a file
-// name. Errors that contain a file name have a method Nameless.
+// StateAfter returns the state, in the profile, of a run that ended with err; nil means that the
+// run is complete. The reason is part of the digest, so it must not contain a file name. Errors
+// whose messages contain a file name have a method Nameless, which omits it.
 func StateAfter(err error, references uint64) profile.State {
 	if err == nil {
 		return profile.State{}
@@ -356,8 +356,8 @@ func StateAfter(err error, references uint64) profile.State {
 // MemoryError reports that a run was ended because it used too much memory.
 type MemoryError struct {
 	LimitBytes uint64
-	References uint64 // number of references analysed until then
-	NeedBytes  uint64 // memory needed to begin, if it exceeds the limit
+	References uint64 // number of references analysed before the end
+	NeedBytes  uint64 // memory needed before the first reference, if it exceeds the limit
 }
 
 func (e *MemoryError) Error() string {

@@ -51,7 +51,7 @@ func allocating() *trace.Program {
 }
 
 // allocatingSteps returns steps of the program in which a few sites access a small range of memory,
-// while blocks are allocated in it.
+// while blocks are allocated in this range.
 func allocatingSteps(rng *rand.Rand, p *trace.Program, steps int) (list []tracetest.Step) {
 	const from, bytes = 1 << 12, 1<<12 + 2000
 	var live []trace.Addr
@@ -96,10 +96,10 @@ type naiveSites struct {
 	lines map[trace.Line]*naiveLine
 	sets  map[[2]uint64][]trace.Line // keyed by cache and set; most recently used line first
 	cores map[uint32]*naiveCore
-	// These maps are converted to lists at the end.
+	// The following maps are converted to lists at the end.
 	bins   map[any]map[int]uint64
 	before map[any]map[siteID]uint64
-	cold   map[any]uint64 // This and the following fields are counted on the coherent stacks of cores.
+	cold   map[any]uint64 // this field and the following fields are counted on the coherent stacks of cores
 	depths map[any]map[int]uint64
 	lost   map[any]map[int]uint64
 	used   map[any][]profile.Utilisation
@@ -109,9 +109,9 @@ type naiveSites struct {
 type naiveCore struct {
 	stacktest.Holes
 	touched map[trace.Line]bool
-	lost    map[trace.Line]int // the depths at which lines were invalidated
+	lost    map[trace.Line]int // by line: the depth at which the line was invalidated
 
-	caches []stacktest.Private // the caches for which utilisation is measured
+	caches []stacktest.Private // the caches in which line utilisation is measured
 	stays  map[trace.Line][]naiveStay
 }
 
@@ -287,7 +287,7 @@ func (n *naiveSites) reference(b *trace.Batch, i int) {
 	}
 }
 
-// newCore returns a core with private caches of the shapes for which utilisation is measured.
+// newCore returns a core with the private caches in which line utilisation is measured.
 func (n *naiveSites) newCore() *naiveCore {
 	c := &naiveCore{touched: map[trace.Line]bool{}, lost: map[trace.Line]int{}, stays: map[trace.Line][]naiveStay{}}
 	for i, bytes := range n.spec.Utilisation {
@@ -300,8 +300,8 @@ func (n *naiveSites) newCore() *naiveCore {
 	return c
 }
 
-// useOn makes the private caches of a core fetch a line, unless they already have it, and marks
-// bytes of the line as used.
+// useOn makes the private caches of a core fetch a line, unless they already contain the line, and
+// marks bytes of the line as used.
 func (n *naiveSites) useOn(c *naiveCore, line trace.Line, addr, bytes uint64, id siteID, of objectID) {
 	if c.stays[line] == nil {
 		c.stays[line] = make([]naiveStay, len(c.caches))
@@ -318,7 +318,7 @@ func (n *naiveSites) useOn(c *naiveCore, line trace.Line, addr, bytes uint64, id
 	}
 }
 
-// endOn counts a line's stay in a private cache as ended.
+// endOn counts the end of a line's stay in a private cache.
 func (n *naiveSites) endOn(stay *naiveStay, cache int) {
 	if stay.bytes == nil {
 		return
@@ -336,7 +336,7 @@ func (n *naiveSites) usedOf(who any) []profile.Utilisation {
 	return n.used[who]
 }
 
-// accessOn performs an access by a thread that has its own core.
+// accessOn performs an access by a thread with its own core.
 func (n *naiveSites) accessOn(thread uint32, line trace.Line, write bool, id siteID, of objectID) {
 	if n.cores[thread] == nil {
 		n.cores[thread] = n.newCore()
@@ -557,7 +557,7 @@ func sitesSpec(rng *rand.Rand) analysis.Spec {
 	return spec
 }
 
-// asPCs replaces the sites of rows by instruction addresses, and returns the rows and a reader of
+// asPCs replaces the sites of rows with instruction addresses, and returns the rows and a reader of
 // these rows.
 func asPCs(p *trace.Program, b *trace.Batch, rows int) (*trace.Batch, trace.Reader) {
 	only := chosen(b, trace.AllKinds)
@@ -608,7 +608,7 @@ func equalSites(t *testing.T, name string, got, want *profile.Sites) {
 	t.Fatalf("%s: got\n%+v\nwant\n%+v", name, got, want)
 }
 
-// The number of fetched lines for a capacity equals its misses exactly.
+// The number of lines fetched into a cache equals the number of misses of this cache.
 func TestUtilisationCountsMisses(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 21))
@@ -626,12 +626,12 @@ func TestUtilisationCountsMisses(t *testing.T) {
 		}
 		curve := profile.NewCurve(got.Locality[0].Histogram(trace.AllKinds))
 		if fetched != curve.Misses(lines) || used > 64*fetched || used < fetched {
-			rt.Fatalf("%d lines fetched and %d bytes used, want %d misses", fetched, used, curve.Misses(lines))
+			rt.Fatalf("%d lines were fetched and %d bytes used, want %d lines, one for each miss", fetched, used, curve.Misses(lines))
 		}
 	})
 }
 
-// A run that is saved and resumed any number of times has the same result.
+// A run that is saved and resumed any number of times has the same result as an uninterrupted run.
 func TestSitesSaveRestore(t *testing.T) {
 	for seed := range uint64(60) {
 		rng := rand.New(rand.NewPCG(seed, 22))
@@ -717,7 +717,7 @@ func TestSitesInFilesWithSameName(t *testing.T) {
 			}
 		}
 		if objects != 2 {
-			t.Errorf("%+v: want objects in a/table.h and in b/table.h", got.Sites.Data)
+			t.Errorf("the objects are %+v, want objects in a/table.h and in b/table.h", got.Sites.Data)
 		}
 		if first == nil {
 			first = got
@@ -732,7 +732,7 @@ func TestSitesInFilesWithSameName(t *testing.T) {
 				t.Fatal(err)
 			}
 			if !bytes.Equal(joined.Encode(), got.Encode()) {
-				t.Errorf("cut at %d: the joined profile differs from the profile of the whole trace", cut)
+				t.Errorf("if the trace is cut at row %d, the joined profile differs from the profile of the whole trace", cut)
 			}
 		}
 	}
@@ -748,12 +748,12 @@ func TestSitesLineSize(t *testing.T) {
 		want  uint32
 	}{{[]uint32{32, 64, 128}, 64}, {[]uint32{16, 256}, 16}} {
 		if got := passed(t, analysis.Spec{LineBytes: c.lines}, tracetest.NewProgramReader(p, whole, 0)); got.Sites.LineBytes != c.want {
-			t.Errorf("lines of %v bytes: sites were analysed for %d bytes, want %d", c.lines, got.Sites.LineBytes, c.want)
+			t.Errorf("with line sizes %v, sites were analysed for lines of %d bytes, want %d", c.lines, got.Sites.LineBytes, c.want)
 		}
 	}
 }
 
-// A trace without code has no sites, but all other results.
+// The profile of a trace without code has all results except sites.
 func TestNoSites(t *testing.T) {
 	whole := random(rand.New(rand.NewPCG(1, 24)), 5000)
 	with := passed(t, analysis.Spec{Analyses: analysis.Sites, Utilisation: []uint64{1 << 15}, Previous: true}, tracetest.NewReader(whole, 0))
@@ -763,7 +763,7 @@ func TestNoSites(t *testing.T) {
 	}
 }
 
-// A row with a site that is not in the tables causes an error that names the site.
+// A row with a site that is not in the tables causes an error that contains the site's number.
 func TestUnknownSite(t *testing.T) {
 	p := allocating()
 	whole := tracetest.Rows(p, tracetest.Step{Block: 0, Values: []uint64{64}})
@@ -772,7 +772,7 @@ func TestUnknownSite(t *testing.T) {
 	for err == nil {
 		err = r.Step()
 	}
-	if want := "a record belongs to site 99, but the trace's tables contain only 16; the file is damaged or was joined from parts: capture the program again, or analyse the trace without sites"; err.Error() != want {
+	if want := "a record refers to site 99, but the trace's tables contain only 16; the file is damaged, or was joined from parts; record the program again, or analyse the trace without sites"; err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
 	}
 }
@@ -793,7 +793,7 @@ func TestSitesAllocateNothing(t *testing.T) {
 	}
 }
 
-// FuzzSitesState checks that a saved run with damaged sites is either rejected or continues,
+// FuzzSitesState checks that a saved run with damaged sites is either rejected or continued,
 // without a panic.
 func FuzzSitesState(f *testing.F) {
 	p := allocating()
@@ -842,9 +842,9 @@ func TestDistanceBins(t *testing.T) {
 	}
 }
 
-// TestMeasuredCaches checks that each cache is measured once; that the order of the caches does not
-// depend on the order in which they are added; that caches that cannot be measured are omitted; and
-// that the spec remains valid.
+// TestMeasuredCaches checks the list of measured caches: each cache is listed once, the order does
+// not depend on the order in which the caches are added, caches that cannot be measured are
+// omitted, and the spec remains valid.
 func TestMeasuredCaches(t *testing.T) {
 	type cache struct {
 		bytes uint64
@@ -869,12 +869,12 @@ func TestMeasuredCaches(t *testing.T) {
 				c.ways = spec.UtilisationWays[i]
 			}
 			if !want[c] {
-				t.Fatalf("%v is measured", c)
+				t.Fatalf("cache %v is measured, want it to be omitted", c)
 			}
 			delete(want, c)
 		}
 		if len(want) > 0 {
-			t.Fatalf("%v are not measured", want)
+			t.Fatalf("caches %v are not measured", want)
 		}
 	})
 }

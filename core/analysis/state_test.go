@@ -25,10 +25,10 @@ func TestStateAfter(t *testing.T) {
 	} {
 		s := analysis.StateAfter(c.err, 7)
 		if !s.Partial || !strings.Contains(s.Reason, c.want) || strings.Contains(s.Reason, "secret") || !strings.Contains(s.Reason, "after 7 references") {
-			t.Errorf("%v: partial %v, reason %q; want a partial state with reason %q, and without a file name", c.err, s.Partial, s.Reason, c.want)
+			t.Errorf("StateAfter(%v) has partial = %v and the reason %q, want a partial state whose reason contains %q, but no file name", c.err, s.Partial, s.Reason, c.want)
 		}
 	}
 	if s := analysis.StateAfter(nil, 7); s.Partial || s.Reason != "" {
-		t.Errorf("a complete run: %+v, want a complete state", s)
+		t.Errorf("StateAfter(nil) = %+v, want a complete state", s)
 	}
 }

@@ -13,16 +13,16 @@ import (
 // Stretch is a part of a trace that another machine or goroutine analyses as a segment.
 type Stretch struct {
 	From, To trace.Position
-	First    uint64      // number of references in the trace before the first chunk of the stretch
+	First    uint64      // number of references before the first chunk of the stretch
 	Events   trace.Kinds // events that the analyses of the whole run read
-	Lone     bool        // analyse the stretch without sharing, because all its references belong to one core
-	Whole    bool        // a helper may cut the stretch only between chunks
+	Lone     bool        // all references belong to one core, so the stretch is analysed without sharing
+	Whole    bool        // the stretch may be cut only between chunks
 }
 
 // Segment is the result of a stretch.
 type Segment struct {
 	Profile *profile.Profile // profile of the segment, to which the next segment can be appended; nil: the stretch could not be analysed
-	// end of the segment, before the end of the stretch if the stretch was cut
+	// end of the segment; if the stretch was cut, it is before the end of the stretch
 	To   trace.Position
 	Rows uint64 // number of rows that were read, including events
 }
@@ -37,12 +37,12 @@ type Stretcher struct {
 	runner *Runner
 	rows   *trace.Batch
 
-	before  contract.LayoutFollower // follows the layout of memory blocks; nil: not needed
-	settled bool                    // whether before contains the layout at position known
+	before  contract.LayoutFollower // tracks the layout of memory blocks; nil: not needed
+	settled bool                    // before contains the layout at position known
 	known   trace.Position
 	laid    bool // whether layout is the layout at the beginning of the stretch
 	layout  []contract.Block
-	passed  uint64 // number of references before position known or, after the stretch is reached, before the stretch
+	passed  uint64 // number of references before position known, or before the stretch as soon as the stretch has been reached
 }
 
 type stage int
@@ -53,13 +53,13 @@ const (
 	inStretch
 )
 
-// NewStretcher returns a stretcher for a run with this spec.
+// NewStretcher returns a stretcher for a run with the given spec.
 func NewStretcher(spec Spec, source trace.Source) *Stretcher {
 	return &Stretcher{spec: spec.WithDefaults(), source: source}
 }
 
-// Begin begins a stretch. If the layout of memory blocks matters, the stretcher first reads the
-// rows before the stretch, unless it has already read them.
+// Begin begins a stretch. If the results depend on the layout of memory blocks, the stretcher first
+// reads the rows before the stretch that it has not read yet.
 func (s *Stretcher) Begin(next Stretch) {
 	s.laid, s.layout = false, nil
 	s.begin(next)
@@ -72,7 +72,8 @@ func (s *Stretcher) BeginLaid(next Stretch, layout []contract.Block) {
 }
 
 func (s *Stretcher) begin(next Stretch) {
-	// A layout for other events is not reused, because positions count the rows of these events.
+	// The layout is not reused if the selected events differ, because positions count the rows of
+	// these events.
 	s.settled = s.settled && next.Events == s.now.Events
 	s.now, s.runner = next, nil
 	if s.stage = toKnown; s.laid || !s.follows() {
@@ -88,19 +89,20 @@ func (s *Stretcher) begin(next Stretch) {
 	}
 }
 
-// follows reports whether the layout of memory blocks matters.
+// follows reports whether the results depend on the layout of memory blocks.
 func (s *Stretcher) follows() bool { return blocksMatter(s.now.Events, s.source, s.spec.Mergeable) }
 
-// blocksMatter reports whether a run with these events needs the layout of memory blocks. Mergeable
-// segments do not need it, because they do not distinguish blocks.
+// blocksMatter reports whether the results of a run that reads the given events depend on the
+// layout of memory blocks. Mergeable segments do not depend on the layout, because they do not
+// distinguish blocks.
 func blocksMatter(events trace.Kinds, source trace.Source, mergeable bool) bool {
 	return !mergeable && events&source.Kinds()&contract.LayoutEvents != 0
 }
 
 func (s *Stretcher) program() *trace.Program { return s.reader.Header().Program }
 
-// Step reads or analyses the next rows. io.EOF means that the stretch has been analysed completely.
-// After any other error, there is no segment.
+// Step reads or analyses the next rows. It returns io.EOF when the stretch has been analysed
+// completely. After any other error, there is no segment.
 func (s *Stretcher) Step() error {
 	if s.stage == inStretch {
 		return s.analyse()
@@ -122,7 +124,7 @@ func (s *Stretcher) Step() error {
 	return nil
 }
 
-// pass counts the references before the stretch, and follows the layout of memory blocks.
+// pass counts the references before the stretch, and tracks the layout of memory blocks.
 func (s *Stretcher) pass() {
 	for _, k := range s.rows.Kind {
 		if k.IsReference() {
@@ -169,7 +171,7 @@ func short(err error) error {
 	return err
 }
 
-var errShort = errors.New("the trace's index does not match the trace's chunks")
+var errShort = errors.New("the index of the trace does not match its chunks")
 
 // Progress returns the numbers of references and distinct lines of the stretch so far.
 func (s *Stretcher) Progress() (references, lines uint64) {
@@ -199,7 +201,7 @@ func (s *Stretcher) Cut() {
 	}
 }
 
-// Segment returns the result so far, and ends the stretch. whole means that the stretch has been
+// Segment returns the result so far, and ends the stretch. whole is true if the stretch has been
 // analysed completely.
 func (s *Stretcher) Segment(whole bool) Segment {
 	r := s.runner
@@ -246,7 +248,7 @@ type goroutine struct {
 	analysed  atomic.Uint64
 	cut       atomic.Bool
 	closed    atomic.Bool
-	ended     atomic.Bool // whether segment is available
+	ended     atomic.Bool // segment is available
 	segment   Segment
 }
 

@@ -15,8 +15,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// This file is the only file of the package that refers to the analyses by their types. A new
-// analysis needs
+// This file is the only file of the package that refers to the types of analyses. A new analysis
+// needs
 //
 //  1. a package that implements [contract.Analysis], and the optional interfaces of package
 //     contract that it needs;
@@ -28,32 +28,32 @@ import (
 //
 // registry.go explains the fields of a registration.
 
-// These are the analyses. Saved runs contain these bits, so new analyses must be added at the end.
+// The analyses. Saved runs contain these bits, so new analyses must be added at the end.
 const (
 	Locality      Analyses = 1 << iota // stack distances
 	Counters                           // operations, bytes, and the number of accesses to each byte
 	Sites                              // accesses by site and by data object; includes Locality
-	Sets                               // depths in sets, for every number of sets; includes Locality
+	Sets                               // stack distances within sets, for every number of sets; includes Locality
 	Sharing                            // private, shared and coherent stacks of cores; includes Sets
-	Communication                      // values that one thread writes and another uses; includes Sites
+	Communication                      // values that one thread writes and another thread uses; includes Sites
 	Loops                              // the trace compressed to loops; only together with Default
 	Blocks                             // executions of blocks, and taken branches; only together with Default
 	Operations                         // the cheap counters, which are also part of Default
 	Footprint                          // average number of distinct lines in windows of any length; only together with Default
-	Regular                            // option of Loops: stop early on a trace that does not compress or has no code
+	Regular                            // option of Loops: stop early if the trace does not compress or has no code
 	// lifetimes of memory blocks, members of structures, and maps of addresses and time; only together
 	// with Default
 	Data
 	Regions // the regions that the program has marked
 )
 
-// Usual selects the analyses that the page and the command run unless the user chooses others:
-// Default, and the additional analyses for a diagnosis. The additional analyses cannot be joined or
-// sampled.
+// Usual selects the analyses that the page and the command run if the user does not choose
+// analyses: Default, and the additional analyses for a diagnosis. The results of the additional
+// analyses cannot be joined, and cannot be estimated from a sample.
 const Usual = Loops | Regular | Blocks
 
-// registrations returns the table. Blocks comes before Sites, which needs the call paths that
-// Blocks finds. Sites and Sharing come before Locality, because Locality passes its accesses to
+// registrations returns the table. Blocks precedes Sites, because Sites needs the call paths that
+// Blocks determines. Sites and Sharing precede Locality, because Locality passes its accesses to
 // them.
 func registrations() []registration {
 	return []registration{
@@ -86,7 +86,7 @@ func registrations() []registration {
 			tag: Communication, name: "communication", needs: Sites, estimated: true, byLine: true, inSample: Sampling.KeepsLines,
 			make: func(m *maker) Analysis {
 				if m.part.is || m.spec.Start > 0 {
-					return nil // a segment exists only in a run without communication
+					return nil // segments exist only in runs without communication
 				}
 				return communication.New(m.spec.SiteLineBytes(), m.get(Sites).(*sites.Analysis), m.spec.decides(m.program))
 			},
@@ -132,10 +132,10 @@ func registrations() []registration {
 		},
 		{
 			tag: Loops, name: "loops", beside: true, bounded: true,
-			inOrder: "a part of a trace cannot be compressed without the preceding part",
+			inOrder: "the records must be compressed over the whole trace, in order",
 			make: func(m *maker) Analysis {
 				if m.part.is {
-					return nil // the analysis reads the rows when the part is appended
+					return nil // the analysis reads the rows of a segment when the segment is appended
 				}
 				return nests.New(nests.Options{MostBytes: loopBytes, IfRegular: m.spec.has(Regular)})
 			},
@@ -150,7 +150,7 @@ func registrations() []registration {
 			inSample: func(Sampling) bool { return false },
 			make: func(m *maker) Analysis {
 				if m.part.is {
-					return nil // the analysis reads the rows when the part is appended
+					return nil // the analysis reads the rows of a segment when the segment is appended
 				}
 				return footprint.New(m.spec.LineBytes[0])
 			},
@@ -158,11 +158,11 @@ func registrations() []registration {
 		},
 		{
 			tag: Data, name: "data", beside: true, byLine: true,
-			inOrder:  "the lifetimes of memory blocks must be followed over the whole trace, in order",
+			inOrder:  "the lifetimes of memory blocks must be tracked over the whole trace, in order",
 			inSample: func(Sampling) bool { return false },
 			make: func(m *maker) Analysis {
 				if m.part.is || !m.spec.has(Sites) {
-					return nil // the analysis reads the rows when the part is appended
+					return nil // the analysis reads the rows of a segment when the segment is appended
 				}
 				return contract.NewData(m.spec.SiteLineBytes(), m.program)
 			},
@@ -177,8 +177,8 @@ func registrations() []registration {
 	}
 }
 
-// loopBytes is the memory limit for a tree of loops; larger trees are dropped. Tests set a lower
-// limit.
+// loopBytes is the memory limit of a tree of loops. If a tree exceeds the limit, it is dropped.
+// Tests set a lower limit.
 var loopBytes uint64 = nests.MostBytes
 
 // timelinePlaces is the maximum number of places of a timeline. Tests set a lower limit.
@@ -187,16 +187,16 @@ var timelinePlaces = profile.MostTimelinePlaces
 // mostRegions is the maximum number of marked regions. Tests set a lower limit.
 var mostRegions = profile.MostRegions
 
-// Wanted contains the analyses that a sample is to estimate.
+// Wanted contains the analyses whose results are estimated from a sample.
 type Wanted struct {
 	LineBytes uint32           // line size for which sites and communication are analysed
 	Sites     *sites.Options   // nil: not requested
 	Sharing   *sharing.Options // nil: not requested
-	// whether the analysis Communication is requested; Sites is then not nil
+	// whether the analysis Communication is requested; if so, Sites is not nil
 	Communication bool
-	// Program returns the part of the code that the trace has described so far, or nil. Decides is
-	// the same function if communication should stop when no second thread appears; otherwise it is
-	// nil.
+	// Program returns the part of the code that the trace has described so far, or nil. If
+	// communication stops unless a second thread appears, Decides is the same function; otherwise,
+	// Decides is nil.
 	Program, Decides func() *trace.Program
 }
 
@@ -214,8 +214,8 @@ func (s Spec) wanted(program func() *trace.Program) Wanted {
 	return w
 }
 
-// decides returns the argument that communication needs to decide whether to run. If the user
-// selected communication, it always runs, and the argument is nil.
+// decides returns the function from whose result communication decides whether to run. If the user
+// selected communication, the analysis always runs, and decides returns nil.
 func (s Spec) decides(program func() *trace.Program) func() *trace.Program {
 	if !s.isDefault() {
 		return nil
@@ -224,7 +224,7 @@ func (s Spec) decides(program func() *trace.Program) func() *trace.Program {
 }
 
 // apart returns the analyses of the run that have no segments, with their options. threads is the
-// number of threads of the trace, or 0 if it is unknown.
+// number of threads of the trace, or 0 if the number is unknown.
 func (s Spec) apart(threads int) (some Analyses) {
 	if s.has(Communication) && (threads > 1 || !s.isDefault()) {
 		some = Communication
@@ -240,17 +240,17 @@ func (s Spec) apart(threads int) (some Analyses) {
 // without returns the spec of the run without the analyses that apart returned.
 func (s Spec) without(some Analyses) Spec {
 	if all := s.wants(); some&Communication != 0 {
-		s.Analyses = all&^Counters | s.Analyses&Counters // otherwise, counting per byte would be selected
+		s.Analyses = all&^Counters | s.Analyses&Counters // so that counting per byte is not selected in addition
 	}
 	s.Analyses &^= some
 	return s
 }
 
-// only returns the spec of a run for the results of the analyses that apart returned. This run
-// counts only what their results depend on.
+// only returns the spec of a run with the analyses that apart returned. This run includes only the
+// analyses on which their results depend.
 func (s Spec) only(some Analyses) Spec {
 	all := s.wants()
-	s.Analyses = some | Locality // with Locality, the default analyses are not selected
+	s.Analyses = some | Locality // a list with Locality does not include Default
 	if some&(Communication|Data) != 0 {
 		s.Analyses |= all & Sites
 	}
@@ -264,7 +264,7 @@ func (s Spec) only(some Analyses) Spec {
 // Stacks selects stacks of several cores.
 type Stacks = sharing.Stacks
 
-// These are the stacks that Sharing can count.
+// The stacks that Sharing can count.
 const (
 	CoherentStacks  = sharing.Coherent
 	PrivateStacks   = sharing.Private
@@ -286,7 +286,7 @@ func (s Spec) sites() sites.Options {
 }
 
 // explainCommunication records why a result contains no communication although the trace has
-// several threads, or may have several after another result is appended.
+// several threads, or may have several threads after a segment is appended.
 func (s Spec) explainCommunication(p *profile.Profile) { p.NoCommunication = s.absence(p) }
 
 func (s Spec) absence(p *profile.Profile) profile.Absence {

@@ -105,8 +105,8 @@ func wholeCounts(p *profile.Profile) (counts []profile.TimeCount) {
 	return counts
 }
 
-// The counts of a window are the difference between two runs: up to its end, and up to its
-// beginning.
+// The counts of a window are the difference between the counts of two runs: a run up to the end of
+// the window, and a run up to its beginning.
 func TestTimelineCountsByDefinition(t *testing.T) {
 	compared := 0
 	for seed := range uint64(60) {
@@ -146,7 +146,7 @@ func TestTimelineCountsByDefinition(t *testing.T) {
 				maps.DeleteFunc(want, func(name string, _ uint64) bool { return name[0] == 'o' })
 			}
 			if !maps.Equal(counts, want) {
-				t.Fatalf("seed %d, window %d of %d: %v, want %v", seed, i, len(line.Windows), counts, want)
+				t.Fatalf("seed %d: the counts of window %d of %d are %v, want %v", seed, i, len(line.Windows), counts, want)
 			}
 			before = after
 			compared++
@@ -165,7 +165,7 @@ func TestTimelineCountsByDefinition(t *testing.T) {
 				want[thread] = passed(t, only, reading(p, whole, 4096)).Locality[0].Accesses()
 			}
 			if !maps.Equal(accesses, want) {
-				t.Fatalf("seed %d: accesses of threads %v, want %v", seed, accesses, want)
+				t.Fatalf("seed %d: the accesses by thread are %v, want %v", seed, accesses, want)
 			}
 		}
 	}
@@ -196,17 +196,17 @@ func TestTimelineOfDividedRuns(t *testing.T) {
 		again, _ := alone(t, spec, reading(p, whole, 4096))
 		got := interrupted(t, rng, spec, 12, func() trace.Reader { return reading(p, whole, 1+rng.IntN(500)) }, nil)
 		if !bytes.Equal(got.Encode(), again.Encode()) {
-			t.Fatalf("seed %d: the result differs after interruptions", seed)
+			t.Fatalf("seed %d: interruptions change the result", seed)
 		}
 		undo()
 	}
 	if joined < 100 || coarse < 10 {
-		t.Errorf("%d segments were joined, windows in %d traces; want at least 100 and 10", joined, coarse)
+		t.Errorf("%d segments were joined, want at least 100; windows were joined in %d traces, want at least 10", joined, coarse)
 	}
 }
 
-// A limit that no window reaches leads to windows whose size depends on the number of references
-// only. A limit that every window exceeds leads to a single window.
+// If no window reaches the limit, the size of the windows depends only on the number of references.
+// If every window exceeds the limit, there is a single window.
 func TestTimelineIsBounded(t *testing.T) {
 	p, steps := tracetest.Multiplication(16)
 	whole := tracetest.Rows(p, slices.Repeat(steps, 60)...)
@@ -224,10 +224,10 @@ func TestTimelineIsBounded(t *testing.T) {
 			places += len(seen)
 		}
 		if len(line.Windows) > 1 && places > limit || len(line.Windows) > profile.MaxTimelineWindows {
-			t.Errorf("limit %d: %d places in %d windows", limit, places, len(line.Windows))
+			t.Errorf("with a limit of %d places, the timeline has %d places in %d windows", limit, places, len(line.Windows))
 		}
 		if limit == 1 && len(line.Windows) != 1 || limit == 1<<17 && line.References != size {
-			t.Errorf("limit %d: %d windows of %d references", limit, len(line.Windows), line.References)
+			t.Errorf("with a limit of %d places, the timeline has %d windows of %d references", limit, len(line.Windows), line.References)
 		}
 	}
 }

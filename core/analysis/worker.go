@@ -11,13 +11,13 @@ import (
 type worker struct {
 	p      *Parallel
 	header *trace.Header // header of the rows that are being analysed
-	// contains the layout of memory blocks at block number at; nil: not created yet
+	// analysis with the layout of memory blocks at block number at; nil: not created yet
 	before contract.LayoutFollower
 	at     int
 }
 
-// moves contains the rows that change the layout of memory blocks, and their headers. It contains
-// all rows that any worker still needs.
+// moves contains the rows that change the layout of memory blocks, and the headers for these rows.
+// Rows are kept until all workers have processed them.
 type moves struct {
 	wanted    trace.Kinds // the layout events; 0: not needed
 	list      []move
@@ -43,7 +43,7 @@ func (m *moves) note(number int, b *block) {
 	m.list = append(m.list, one)
 }
 
-// eventsOf returns a copy of the batch's events of these kinds.
+// eventsOf returns a copy of the batch's events of the given kinds.
 func eventsOf(b *trace.Batch, kinds trace.Kinds) *trace.Batch {
 	some := &trace.Batch{}
 	for i, k := range b.Kind {
@@ -109,11 +109,11 @@ func (w *worker) claim() *claim {
 	return nil
 }
 
-// maximum number of blocks by which an idle worker lags behind in processing moves
+// maximum number of blocks whose moves an idle worker has not processed yet
 const maxBehind = 256
 
-// follow updates the worker's layout of memory blocks up to a block. It releases the lock while it
-// does so.
+// follow updates the worker's layout of memory blocks up to a block. It releases the lock during
+// the update.
 func (w *worker) follow(to int) {
 	list := w.p.moves.since(w.at, to)
 	w.at = to
@@ -188,10 +188,10 @@ type block struct {
 	mixed      bool   // the rows may contain events
 	first      uint64 // number of references before the block
 	references uint64
-	header     *trace.Header  // header at these rows
+	header     *trace.Header  // header for the rows of the block
 	left       profile.Totals // totals of the rows that were not selected, since the previous block
 	position   position       // position of the reader after the block
-	moves      bool           // the rows change the layout of memory blocks
+	moves      bool           // the block changes the layout of memory blocks
 }
 
 // claim is a segment of blocks that a worker analyses.
@@ -207,18 +207,18 @@ type claim struct {
 	result *profile.Profile // the result of the segment; nil: the analysis failed
 }
 
-// Segments are short at first, so that all workers start early. They grow as long as joining them
-// costs more than a small share of analysing them.
+// Segments are short at first, so that all workers start early. Their length grows as long as the
+// cost of joining a segment exceeds a small share of the cost of analysing it.
 const (
 	leastBlocks = 16      // 65,536 references if every row is a reference
 	firstBlocks = 1 << 6  // initial number of blocks of a segment
-	mostRows    = 1 << 24 // maximum number of rows that wait or are being analysed
+	mostRows    = 1 << 24 // maximum number of rows that are waiting or being analysed
 	mostBlocks  = 256     // maximum number of blocks of a segment
 	rowBytes    = 41      // maximum size of a row
 	rowsShare   = 8       // rows may use 1/rowsShare of the memory
 )
 
-// sizes determines the length of segments.
+// sizes determines the lengths of segments.
 type sizes struct {
 	workers int // number of workers, including the live analyses
 	blocks  int // current number of blocks of a segment
@@ -241,7 +241,7 @@ func newSizes(workers, blocks int, memoryBytes uint64) sizes {
 	return s
 }
 
-// room returns the maximum number of blocks that may wait or be analysed.
+// room returns the maximum number of blocks that are waiting or being analysed.
 func (s *sizes) room() int { return (s.workers + 2) * s.blocks }
 
 // learn adapts the sizes to the cost of joining a segment. The segment ends before block number to.
@@ -267,10 +267,10 @@ type claims struct {
 	list []*claim
 }
 
-// next chooses the blocks for a free worker, up to end. If from == to, no blocks are available yet.
-// at is the block that the live analyses reach next. last means that no more blocks follow. The
-// blocks between two claims are left to the live analyses, whose results need not be joined.
-// Ideally, the live analyses reach a claim just when it has been analysed.
+// next chooses the blocks for an idle worker, up to end. If from == to, no blocks are available
+// yet. at is the block that the live analyses reach next. last is true if no more blocks follow.
+// The blocks between two claims are left to the live analyses, whose results need not be joined.
+// Ideally, the live analyses reach a claim exactly when it has been analysed.
 func (c *claims) next(at, end int, last bool) (from, to int) {
 	reserve, frontier := 0, at
 	for _, taken := range c.list {

@@ -37,7 +37,7 @@ func attribute(t tracetest.Failer, p *profile.Profile, h hierarchy.Hierarchy) []
 	t.Helper()
 	r, ok := attribution.New(p)
 	if !ok {
-		t.Fatalf("no sites")
+		t.Fatalf("the profile has no sites")
 	}
 	levels, _, err := r.Attribute(h)
 	if err != nil {
@@ -80,8 +80,8 @@ func drawCache(t *rapid.T, name string) hierarchy.Cache {
 	return c
 }
 
-// In each level, the misses of all sites and the unattributed misses add up to the level's misses.
-// The same applies to objects.
+// In each level, the misses of all sites and the unattributed misses add up to the level's misses,
+// and so do the misses of all objects.
 func TestMissesAddUp(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		spec := analysis.Spec{LineBytes: []uint32{64, 128}, Domains: [][]uint32{{0, 1}}}
@@ -102,45 +102,45 @@ func TestMissesAddUp(t *testing.T) {
 		h := hierarchy.Hierarchy{Levels: []hierarchy.Cache{drawCache(t, "L1"), drawCache(t, "L2"), drawCache(t, "L3")}}
 		predicted, _, err := hierarchy.NewAsker(p).Predict(h, nil)
 		if err != nil {
-			t.Skip("the profile lacks a sharing domain")
+			t.Skip("the profile has no domain for a cache of the hierarchy")
 		}
 		for i, l := range attribute(t, p, h) {
 			if l.Level != predicted.Levels[i] {
-				t.Fatalf("%v: level %+v, want %+v", l.Level.Cache, l.Level, predicted.Levels[i])
+				t.Fatalf("%v: the attributed level is %+v, want the predicted level %+v", l.Level.Cache, l.Level, predicted.Levels[i])
 			}
 			coherence := 0.0
 			if len(predicted.Cores) > 0 {
 				coherence = predicted.Coherence[i]
 			}
 			if rest := attribution.Rest([]attribution.Attribution{l}).Coherence[0]; l.Coherence != coherence || !near(sum(l.SiteCoherence)+rest, coherence) || rest < 0 {
-				t.Fatalf("%v: %v coherence misses of sites and %v unattributed, want %v", l.Level.Cache, sum(l.SiteCoherence), rest, coherence)
+				t.Fatalf("%v: sites have %v coherence misses, and %v are unattributed, want %v in total", l.Level.Cache, sum(l.SiteCoherence), rest, coherence)
 			}
 			if len(l.Data) > 0 && len(l.SiteCoherence) > 0 && !near(sum(l.DataCoherence), sum(l.SiteCoherence)) {
-				t.Fatalf("%v: %v coherence misses of objects, want %v", l.Level.Cache, sum(l.DataCoherence), sum(l.SiteCoherence))
+				t.Fatalf("%v: objects have %v coherence misses, want %v", l.Level.Cache, sum(l.DataCoherence), sum(l.SiteCoherence))
 			}
 			if got := sum(l.Sites) + l.Rest; !near(got, l.Level.Misses) {
-				t.Fatalf("%v: sites miss %v, want %v", l.Level.Cache, got, l.Level.Misses)
+				t.Fatalf("%v: the misses of the sites add up to %v, want %v", l.Level.Cache, got, l.Level.Misses)
 			}
 			if got := sum(l.Data) + l.Rest; len(l.Data) > 0 && !near(got, l.Level.Misses) {
-				t.Fatalf("%v: objects miss %v, want %v", l.Level.Cache, got, l.Level.Misses)
+				t.Fatalf("%v: the misses of the objects add up to %v, want %v", l.Level.Cache, got, l.Level.Misses)
 			}
 			for i := range l.Sites {
 				if most := float64(p.Sites.Code[i].Reuse.Accesses()); l.Sites[i] < 0 || l.Sites[i] > most*(1+1e-9) {
-					t.Fatalf("%v: a site misses %v of %v accesses", l.Level.Cache, l.Sites[i], most)
+					t.Fatalf("%v: a site has %v misses, but only %v accesses", l.Level.Cache, l.Sites[i], most)
 				}
 			}
 			if l.Rest < 0 || l.Level.Cache.Full() && l.Level.Cache.LineBytes == 64 && l.Level.Method == hierarchy.Exact && l.Rest != 0 && !l.RestUnknown {
-				t.Fatalf("%v: %v misses belong to no site", l.Level.Cache, l.Rest)
+				t.Fatalf("%v: %v misses belong to no site, want none", l.Level.Cache, l.Rest)
 			}
 		}
 	})
 }
 
-// privateCaches simulates a private cache for each thread, each on its own core. A store
-// invalidates the line in all other caches.
+// privateCaches simulates a private cache for each thread. Each thread has its own core. A store
+// invalidates the line in the caches of all other threads.
 type privateCaches struct {
 	caches     map[uint32]*stacktest.Private
-	taken      map[[2]uint64]bool // keyed by thread and line: whether the line was present when another thread's store invalidated it
+	taken      map[[2]uint64]bool // keyed by thread and line: whether the line was in the cache when another thread's store invalidated it
 	sets, ways int
 }
 
@@ -161,10 +161,10 @@ func (c *privateCaches) access(thread uint32, line trace.Line, write bool) (miss
 	return misses, coherence
 }
 
-// If the capacity of a private cache is the edge of a bin, or utilisation is measured in the cache,
-// the misses attributed to the sites equal the misses in a simulated cache. If the capacities are
-// edges of bins, this also holds for the misses due to other cores' stores.
-func TestExactOnCores(t *testing.T) {
+// If the capacity of a private cache is the edge of a bin, or line utilisation was measured in the
+// cache, the misses attributed to the sites equal the misses in a simulated cache. At the edges of
+// bins, the coherence misses are equal, too.
+func TestExactInPrivateCaches(t *testing.T) {
 	seen := 0.0
 	rapid.Check(t, func(t *rapid.T) {
 		lines, sets := profile.SiteBinFrom(rapid.IntRange(1, 32).Draw(t, "bin")), 1
@@ -178,7 +178,7 @@ func TestExactOnCores(t *testing.T) {
 		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 2))
 		program := tracetest.RandomProgram(rng)
 		steps := tracetest.RandomSteps(rng, program, 200+rng.IntN(1500))
-		for i := range steps { // all threads mostly use the same part of the memory
+		for i := range steps { // all threads mostly access the same part of the memory
 			for k := range steps[i].Values {
 				if rng.IntN(2) == 0 {
 					steps[i].Values[k] %= 1 << 10
@@ -213,8 +213,8 @@ func TestExactOnCores(t *testing.T) {
 			}
 		}
 		got := attribute(t, p, hierarchy.Hierarchy{Levels: []hierarchy.Cache{cache}})[0]
-		if exact := sets&(sets-1) == 0; got.Exact != exact || got.Rest != 0 { // if the number of sets is not a power of two, the total comes from a model
-			t.Fatalf("%v: exact: %v, %v misses of no site", cache, got.Exact, got.Rest)
+		if exact := sets&(sets-1) == 0; got.Exact != exact || got.Rest != 0 { // if the number of sets is not a power of two, a model predicts the total
+			t.Fatalf("%v: exact = %v, and %v misses belong to no site", cache, got.Exact, got.Rest)
 		}
 		if !got.Exact {
 			return
@@ -225,7 +225,7 @@ func TestExactOnCores(t *testing.T) {
 				lost = got.SiteCoherence[i]
 			}
 			if got.Sites[i] != misses[number] || sets == 1 && lost != coherence[number] {
-				t.Fatalf("%v: site %d misses %v times, %v times due to other cores' stores; want %v and %v", cache, number, got.Sites[i], lost, misses[number], coherence[number])
+				t.Fatalf("%v: site %d has %v misses and %v coherence misses, want %v and %v", cache, number, got.Sites[i], lost, misses[number], coherence[number])
 			}
 		}
 		seen += got.Coherence
@@ -236,8 +236,8 @@ func TestExactOnCores(t *testing.T) {
 }
 
 // The misses of a level that all cores share are attributed as in a single-core run, with the
-// utilisation measured for that level.
-func TestSharedByAll(t *testing.T) {
+// misses that were counted for the level.
+func TestLevelSharedByAllCores(t *testing.T) {
 	program, steps := tracetest.Multiplication(32)
 	for i := range steps {
 		steps[i].Thread = uint32(i) % 2
@@ -246,18 +246,18 @@ func TestSharedByAll(t *testing.T) {
 	p := analysed(t, analysis.Spec{Utilisation: []uint64{shared.SizeBytes}}, program, steps)
 	got := attribute(t, p, hierarchy.Hierarchy{Levels: []hierarchy.Cache{shared}})[0]
 	if !got.Exact || got.Coherence != 0 || sum(got.Sites) != got.Level.Misses {
-		t.Errorf("%+v: want the counted misses", got)
+		t.Errorf("the attribution is %+v, want the counted misses", got)
 	}
 	for i := range p.Sites.Code {
 		if want := float64(p.Sites.Code[i].Reuse.Used[0].Fetched); got.Sites[i] != want {
-			t.Errorf("site %d misses %v, want %v", i, got.Sites[i], want)
+			t.Errorf("site %d has %v misses, want %v", i, got.Sites[i], want)
 		}
 	}
 	private := shared
 	private.SharedBy = 0
 	own := attribute(t, p, hierarchy.Hierarchy{Levels: []hierarchy.Cache{private}})[0]
 	if !near(sum(own.Sites), own.Level.Misses) || own.Level.Misses == got.Level.Misses || own.Countable != "" {
-		t.Errorf("%+v: want the misses of private caches, which no analysis counts by site", own)
+		t.Errorf("the attribution is %+v, want estimated misses of private caches", own)
 	}
 }
 
@@ -277,10 +277,10 @@ func TestProfileWithoutCoherentSites(t *testing.T) {
 	}
 	l := levels[0]
 	if l.Exact || !l.RestUnknown || l.Rest <= 0 || l.Coherence <= 0 || !near(sum(l.Sites)+l.Rest, l.Level.Misses) || attribution.RestName(levels) != "(unknown source location)" {
-		t.Errorf("%+v: want the coherence misses to belong to no known site", l)
+		t.Errorf("the attribution is %+v, want coherence misses that belong to no known site", l)
 	}
 	if !slices.ContainsFunc(warnings, func(w hierarchy.Warning) bool { return strings.Contains(string(w), "analyze the trace again") }) {
-		t.Errorf("%q: want a warning", warnings)
+		t.Errorf("the warnings are %q, want a warning about coherence misses", warnings)
 	}
 }
 
@@ -293,7 +293,7 @@ func TestExactAtEdges(t *testing.T) {
 		if p.Sites == nil {
 			return
 		}
-		p.Sharing = nil // the counts are for one cache
+		p.Sharing = nil // the counts are for a single cache
 		h := hierarchy.Hierarchy{Levels: []hierarchy.Cache{{Name: "L1", SizeBytes: 64 * lines, LineBytes: 64}}}
 		counted := attribute(t, p, h)[0]
 		binned := *p
@@ -301,7 +301,7 @@ func TestExactAtEdges(t *testing.T) {
 		sites.Capacities, sites.Ways, binned.Sites = nil, nil, &sites
 		got := attribute(t, &binned, h)[0]
 		if !got.Exact || !counted.Exact || !slices.Equal(got.Sites, counted.Sites) || !slices.Equal(got.Data, counted.Data) || got.Rest != 0 {
-			t.Fatalf("%d lines: %+v, want %+v", lines, got, counted)
+			t.Fatalf("%d lines: the attribution is %+v, want %+v", lines, got, counted)
 		}
 	})
 }
@@ -316,37 +316,37 @@ func TestMissesBetweenBinEdges(t *testing.T) {
 		p.Sites.Capacities, p.Sites.Ways = nil, nil
 		got := attribute(t, p, h)[0]
 		if !near(sum(got.Sites), counted.Level.Misses) || got.Rest != 0 {
-			t.Errorf("%d lines: %v misses, want %v", lines, sum(got.Sites), counted.Level.Misses)
+			t.Errorf("%d lines: the misses of the sites add up to %v, want %v", lines, sum(got.Sites), counted.Level.Misses)
 		}
 		off := 0.0
 		for i := range got.Sites {
 			off += math.Abs(got.Sites[i] - counted.Sites[i])
 		}
 		if off > 0.1*counted.Level.Misses {
-			t.Errorf("%d lines: sites are %v off, of %v misses", lines, off, counted.Level.Misses)
+			t.Errorf("%d lines: the errors of the sites add up to %v of %v misses, want less", lines, off, counted.Level.Misses)
 		}
 	}
 }
 
-// If a set-associative cache was measured, the misses of each site are exact. Without the
-// measurement, the predicted misses of the sites have the same sum.
+// If line utilisation was measured in a set-associative cache, the misses of each site are exact.
+// Without the measurement, the misses of the sites are estimates with the same sum.
 func TestMeasuredInSetAssociativeCache(t *testing.T) {
-	program, steps := tracetest.Multiplication(64) // a column of B occupies 8 of 64 sets
+	program, steps := tracetest.Multiplication(64) // a column of B uses only 8 of the 64 sets
 	h := hierarchy.Hierarchy{Levels: []hierarchy.Cache{{Name: "L1", SizeBytes: 8 << 10, Ways: 2, LineBytes: 64}}}
 	p := analysed(t, analysis.Spec{Analyses: analysis.Sites | analysis.Sets, Utilisation: []uint64{8 << 10}, UtilisationWays: []uint32{2}}, program, steps)
 	counted := attribute(t, p, h)[0]
 	if !counted.Exact || counted.Rest != 0 || sum(counted.Sites) != counted.Level.Misses || counted.Level.Method != hierarchy.Exact {
-		t.Errorf("%+v: want exactly the level's misses", counted)
+		t.Errorf("the attribution is %+v, want exactly the level's misses", counted)
 	}
 	p.Sites.Capacities, p.Sites.Ways = nil, nil
 	got := attribute(t, p, h)[0]
 	if got.Exact || got.Rest <= 0 || !near(sum(got.Sites)+got.Rest, counted.Level.Misses) {
-		t.Errorf("sites have %v misses, and %v belong to no site; want some conflicts of no site, and %v in total", sum(got.Sites), got.Rest, counted.Level.Misses)
+		t.Errorf("sites have %v misses, and %v misses belong to no site; want some conflict misses without a site, and %v in total", sum(got.Sites), got.Rest, counted.Level.Misses)
 	}
 }
 
-// Counts are used even if the number of sets is not a power of two. The level's total is then the
-// measured count, not a model's prediction.
+// Measured counts are used even if the number of sets is not a power of two. The level's total is
+// then the measured count, not the prediction of a model.
 func TestMeasuredInAnyNumberOfSets(t *testing.T) {
 	program, steps := tracetest.Multiplication(64)
 	c := hierarchy.Cache{Name: "L1", SizeBytes: 48 * 64 * 2, Ways: 2, LineBytes: 64}
@@ -358,15 +358,15 @@ func TestMeasuredInAnyNumberOfSets(t *testing.T) {
 	}
 	got := attribute(t, p, hierarchy.Hierarchy{Levels: []hierarchy.Cache{c}})[0]
 	if got.Level.Method != hierarchy.Exact || got.Level.Misses != float64(fetched) || !got.Exact || sum(got.Sites) != float64(fetched) {
-		t.Errorf("%+v by %s, exact: %v; want the counted %d", got.Level.Misses, got.Level.Method, got.Exact, fetched)
+		t.Errorf("the level has %+v misses by %s, exact: %v; want the counted misses, %d", got.Level.Misses, got.Level.Method, got.Exact, fetched)
 	}
 	if got.Level.SDCMMisses == got.Level.Misses || !got.Level.Beside {
-		t.Errorf("SDCM predicts %v, want a prediction that differs from the exact number", got.Level.SDCMMisses)
+		t.Errorf("SDCM predicts %v misses, want a number that differs from the exact number", got.Level.SDCMMisses)
 	}
 	hashed := c
 	hashed.Hashed = true
 	if got := attribute(t, p, hierarchy.Hierarchy{Levels: []hierarchy.Cache{hashed}})[0]; got.Exact || got.Level.Method != hierarchy.SDCM {
-		t.Errorf("a hash chooses different sets from the counted ones, but the method is %s", got.Level.Method)
+		t.Errorf("with hashed sets, which were not measured, the method is %s", got.Level.Method)
 	}
 }
 
@@ -387,20 +387,20 @@ func TestRows(t *testing.T) {
 		for i := range rows {
 			seen = append(seen, rows[i].Sites...)
 			if i > 0 && rows[i].Misses[0] > rows[i-1].Misses[0] {
-				t.Errorf("by %s: row %d misses more than the one before", by, i)
+				t.Errorf("by %s: row %d has more misses than the row before", by, i)
 			}
 			all.Merge(&rows[i])
 		}
 		slices.Sort(seen)
 		if len(rows) != want || !slices.Equal(seen, []int{0, 1, 2, 3, 4}) {
-			t.Errorf("by %s: %d rows with the sites %v, want %d rows with all five", by, len(rows), seen, want)
+			t.Errorf("by %s: there are %d rows with the sites %v, want %d rows with all five sites", by, len(rows), seen, want)
 		}
 		if all.References != p.Totals.AllReferences() || !near(all.Misses[1], levels[1].Level.Misses) {
 			t.Errorf("by %s: the rows add up to %d references and %v misses", by, all.References, all.Misses[1])
 		}
 	}
 	if rows := r.Rows(levels, attribution.Site, 0); p.Sites.Code[rows[0].Sites[0]].Variable != "B" || rows[0].Stride() != profile.ConstantStride {
-		t.Errorf("the worst site is %+v, want the walk down the columns of B", p.Sites.Code[rows[0].Sites[0]])
+		t.Errorf("the site with the most misses is %+v, want the load of B", p.Sites.Code[rows[0].Sites[0]])
 	}
 	// A function has one row even if some of its instructions have no source location.
 	for i := range p.Sites.Code {
@@ -409,6 +409,6 @@ func TestRows(t *testing.T) {
 	p.Sites.Code[1].File, p.Sites.Code[1].Line = "", 0
 	rows := r.Rows(levels, attribution.Function, 0)
 	if len(rows) != 2 || rows[0].File == "" || rows[1].File == "" {
-		t.Errorf("an instruction without a source location: %d functions, in the files %q and %q; want 2 functions with their file", len(rows), rows[0].File, rows[1].File)
+		t.Errorf("if an instruction has no source location, there are %d functions, in the files %q and %q, want 2 functions with their files", len(rows), rows[0].File, rows[1].File)
 	}
 }

@@ -13,8 +13,9 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// TestWindowsAddUpToTheRun checks that, for each site, data object and level of random hierarchies, the
-// misses of all windows add up to the misses of the run, and that the numbers over time match them.
+// TestWindowsAddUpToTheRun checks that, for each site, data object and level of random hierarchies,
+// the misses of all windows add up to the misses of the run, and that OverTime returns the same
+// misses.
 func TestWindowsAddUpToTheRun(t *testing.T) {
 	windows := 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -50,25 +51,25 @@ func TestWindowsAddUpToTheRun(t *testing.T) {
 		for w := range n {
 			part, ok := r.Within(w, w+1)
 			if !ok {
-				t.Fatalf("no window %d", w)
+				t.Fatalf("the profile has no window %d", w)
 			}
 			levels, _, err := part.Attribute(h)
 			if err != nil {
 				t.Fatal(err)
 			}
 			if part.Accesses() != accesses[w] {
-				t.Fatalf("window %d: %d accesses, want %d", w, part.Accesses(), accesses[w])
+				t.Fatalf("window %d has %d accesses, want %d", w, part.Accesses(), accesses[w])
 			}
 			for i := range levels {
 				if got := sum(levels[i].Sites) + levels[i].Rest; !near(misses[i][w], got) {
-					t.Fatalf("window %d, level %d: %v misses over time, but %v of its sites", w, i, misses[i][w], got)
+					t.Fatalf("window %d, level %d: OverTime returns %v misses, but the sites have %v", w, i, misses[i][w], got)
 				}
 				if got, most := misses[i][w], float64(accesses[w]); got > most*(1+1e-9) && whole[i].Level.Misses <= float64(r.Accesses()) {
-					t.Fatalf("window %d, level %d: %v misses in %v accesses", w, i, got, most)
+					t.Fatalf("window %d, level %d: there are %v misses, but only %v accesses", w, i, got, most)
 				}
 				for s, m := range levels[i].Sites {
 					if here := float64(part.Reuse(attribution.Line, s).Accesses()); m > here*(1+1e-9) {
-						t.Fatalf("window %d, level %d: %v misses of site %d in %v accesses", w, i, m, s, here)
+						t.Fatalf("window %d, level %d: there are %v misses of site %d, but only %v accesses", w, i, m, s, here)
 					}
 					all[i].sites[s] += m
 				}
@@ -137,7 +138,7 @@ func TestWindowsAreExact(t *testing.T) {
 		}
 		want := upTo(to) - upTo(from)
 		if got := levels[0].Level.Misses; got != want || !levels[0].Exact {
-			t.Errorf("seed %d, windows %d to %d: %v misses, want %v", seed, from, to, got, want)
+			t.Errorf("seed %d: windows %d to %d have %v misses, want %v", seed, from, to, got, want)
 		}
 		if got := part.Curve().Misses(h.Levels[0].Lines()); float64(got) != want {
 			t.Errorf("seed %d: the curve has %d misses, want %v", seed, got, want)
@@ -145,7 +146,7 @@ func TestWindowsAreExact(t *testing.T) {
 		compared++
 	}
 	if compared < 10 {
-		t.Errorf("%d runs compared", compared)
+		t.Errorf("the test compared %d runs, want more", compared)
 	}
 }
 
@@ -169,11 +170,11 @@ func TestPhasesAlternate(t *testing.T) {
 	list, next := r.Phases(), 0
 	for i, at := range list {
 		if at.From != next || at.To <= at.From || at.Number != i%2+1 || p.Sites.Code[at.Site].Function != program.Functions[i%2].Name {
-			t.Errorf("phase %d is %+v", i, at)
+			t.Errorf("phase %d is %+v, want phases that alternate", i, at)
 		}
 		next = at.To
 	}
 	if len(list) != 4 || next != len(p.Timeline.Windows) {
-		t.Errorf("%d phases, of which the last ends at window %d of %d", len(list), next, len(p.Timeline.Windows))
+		t.Errorf("there are %d phases, and the last phase ends at window %d of %d", len(list), next, len(p.Timeline.Windows))
 	}
 }

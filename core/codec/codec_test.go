@@ -22,14 +22,14 @@ type everything struct {
 	Counts     [35]uint64
 	Numbers    []uint64
 	Few        []uint32 // at most 5
-	None       []uint32 // nil differs from an empty list
+	None       []uint32 // nil is distinguished from an empty list
 	Ascending  []uint8  // below 200
 	Upwards    []uint64 // below 200
 	Words      [3]uint64
 	Deltas     []uint64
 	Lines      []uint64
 	Inner      []everything
-	Fixed      []uint32 // as many as Few
+	Fixed      []uint32 // of the same length as Few
 	Everything [2]uint64
 }
 
@@ -96,7 +96,7 @@ func draw(t *rapid.T, depth int) everything {
 	return e
 }
 
-// Values that are written are read back unchanged. Reading a proper prefix of the bytes fails.
+// Decoding returns the values that were encoded. Decoding a proper prefix of the bytes fails.
 func TestCoderReadsWhatItWrites(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		want := draw(t, 1)
@@ -105,16 +105,16 @@ func TestCoderReadsWhatItWrites(t *testing.T) {
 		var got everything
 		r := codec.Reader(w.Out)
 		if got.code(r); r.In.Err() != nil || r.More() {
-			t.Fatalf("error %v, %d bytes left", r.In.Err(), len(r.In.Rest()))
+			t.Fatalf("decoding ended with %v and %d unread bytes", r.In.Err(), len(r.In.Rest()))
 		}
 		if !reflect.DeepEqual(got, want) {
-			t.Fatalf("read\n%+v, want\n%+v", got, want)
+			t.Fatalf("decoded\n%+v, want\n%+v", got, want)
 		}
 		short := codec.Reader(w.Out[:rapid.IntRange(0, len(w.Out)-1).Draw(t, "cut")])
 		new(everything).code(short)
 		var e *codec.Error
 		if err := short.In.Err(); !errors.As(err, &e) {
-			t.Fatalf("truncated input: error %v, want an Error", err)
+			t.Fatalf("decoding truncated input returns %v, want an Error", err)
 		}
 	})
 }
@@ -151,8 +151,8 @@ func TestCoderRejectsBadInput(t *testing.T) {
 	}
 }
 
-// Reading any bytes either fails, or results in a value that does not change when it is written and
-// read again.
+// Decoding any bytes either fails, or results in a value that does not change when it is encoded
+// and decoded again.
 func FuzzCoder(f *testing.F) {
 	w := codec.Writer(nil)
 	(&everything{Text: "a", Few: []uint32{1}, Fixed: []uint32{2}, Inner: make([]everything, 1)}).code(w)
@@ -167,7 +167,7 @@ func FuzzCoder(f *testing.F) {
 		e.code(w)
 		r = codec.Reader(w.Out)
 		if again.code(r); r.In.Err() != nil || !reflect.DeepEqual(e, again) {
-			t.Fatalf("%v: read\n%+v, then\n%+v", r.In.Err(), e, again)
+			t.Fatalf("%v: decoded\n%+v, and then\n%+v", r.In.Err(), e, again)
 		}
 	})
 }

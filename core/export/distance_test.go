@@ -7,8 +7,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestApportionIsFair: the parts add up to the total, and each part differs by less than 1 from its
-// exact share, which is computed with arbitrary precision.
+// TestApportionIsFair checks that the parts add up to the total, and that each part differs by less
+// than 1 from its exact share, which is computed with arbitrary precision.
 func TestApportionIsFair(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		total := rapid.Uint64().Draw(t, "total")
@@ -28,11 +28,11 @@ func TestApportionIsFair(t *testing.T) {
 			exact := new(big.Int).Mul(new(big.Int).SetUint64(total), new(big.Int).SetUint64(shares[i].weight))
 			floor := exact.Quo(exact, weights).Uint64()
 			if part := shares[i].part; part != floor && part != floor+1 {
-				t.Fatalf("part %d of %d with weight %d of %d gets %d", i, total, shares[i].weight, weights, part)
+				t.Fatalf("part %d of the total %d, with weight %d of %d, is %d", i, total, shares[i].weight, weights, part)
 			}
 		}
 		if want := map[bool]uint64{true: 0, false: total}[weights.Sign() == 0]; sum != want {
-			t.Fatalf("the parts of %d add up to %d", total, sum)
+			t.Fatalf("the parts of the total %d add up to %d", total, sum)
 		}
 	})
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// drawProfile returns the profile of an imaginary run. It has an arbitrary histogram, and a set
-// table that agrees with the histogram as far as a report can check.
+// drawProfile returns the profile of an imaginary run, with an arbitrary histogram and a set table.
+// The row for one set agrees with the histogram.
 func drawProfile(t *rapid.T) *profile.Profile {
 	p := &profile.Profile{Input: profile.Input{Header: trace.Header{Format: "din"}, Kinds: trace.DataKinds}}
 	for _, lineBytes := range rapid.SliceOfNDistinct(rapid.SampledFrom([]uint32{8, 64, 4096}), 0, 3, rapid.ID).Draw(t, "lines") {
@@ -70,7 +70,7 @@ func read(t *rapid.T, content []byte) (words string, tags map[string]int) {
 			inStyle = token.Name.Local == "style"
 			for _, a := range token.Attr {
 				if name := a.Name.Local; name == "src" || name == "href" || strings.HasPrefix(name, "on") {
-					t.Fatalf("<%s %s=%q> loads or runs something", token.Name.Local, name, a.Value)
+					t.Fatalf("<%s %s=%q> loads a resource or runs a script", token.Name.Local, name, a.Value)
 				}
 			}
 		case xml.EndElement:
@@ -79,14 +79,14 @@ func read(t *rapid.T, content []byte) (words string, tags map[string]int) {
 			if !inStyle {
 				text.Write(token)
 			} else if strings.Contains(string(token), "url(") || strings.Contains(string(token), "@import") {
-				t.Fatal("the style loads something")
+				t.Fatal("the style sheet loads a resource")
 			}
 		}
 	}
 }
 
-// TestReportOfAnyProfile: for any profile and any names, the report is a well-formed document that
-// loads nothing, with a title and a description in every drawing.
+// TestReportOfAnyProfile checks that, for any profile and any names, the report is a well-formed
+// document that loads no resources, and in which every chart has a title and a description.
 func TestReportOfAnyProfile(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawProfile(t)
@@ -108,24 +108,24 @@ func TestReportOfAnyProfile(t *testing.T) {
 		for _, want := range []string{r.Title, r.Warnings[0], r.Facts[0].Value.Human()} {
 			want = strings.ReplaceAll(want, "\r", "\uFFFD")
 			if clean := strings.Map(shown, want); !strings.Contains(words, clean) {
-				t.Fatalf("%q is not shown", clean)
+				t.Fatalf("the report does not contain %q", clean)
 			}
 		}
 		if tags["script"]+tags["img"]+tags["link"]+tags["iframe"] > 0 || tags["title"] != 1+tags["svg"] || tags["desc"] != tags["svg"] || tags["h1"] != 1 {
-			t.Fatalf("elements: %v", tags)
+			t.Fatalf("the report has the elements %v", tags)
 		}
 		for i := range p.Locality {
 			if p.Locality[i].Accesses() > 0 && tags["svg"] == 0 {
-				t.Fatal("there are accesses, but no drawing")
+				t.Fatal("the profile has accesses, but the report has no chart")
 			}
 		}
 		if !bytes.Equal(content, HTML(r)) {
-			t.Fatal("the same profile gives a different report")
+			t.Fatal("two reports of the same profile differ")
 		}
 	})
 }
 
-// shown returns the character that a document contains in place of r.
+// shown returns the character that a document contains instead of r.
 func shown(r rune) rune {
 	if r < ' ' && r != '\t' && r != '\n' || r >= 0x7f && r < 0xa0 || r == 0xfffe || r == 0xffff {
 		return '\uFFFD'
@@ -144,7 +144,7 @@ func TestCurvePathMatchesMissRatios(t *testing.T) {
 	path := at.path(c)
 	want := "M64.0 " + number(at.y(1)) + "H" + number(at.x(4)) + "V" + number(at.y(0.6)) + "H" + number(at.x(101)) + "V" + number(at.y(0.2)) + "H" + number(right)
 	if path != want || at.y(0) != bottom || at.y(1) != top || at.x(1) != left || at.x(128) != right {
-		t.Errorf("drawn as %s, want %s", path, want)
+		t.Errorf("the path of the curve is %s, want %s", path, want)
 	}
 }
 
@@ -163,17 +163,17 @@ func TestTableKeysAreUnique(t *testing.T) {
 		tables, _ := x.Tables()
 		for _, table := range tables {
 			if seen[table.Key] || table.Key == "" {
-				t.Fatalf("the key %q is used twice", table.Key)
+				t.Fatalf("two tables have the key %q", table.Key)
 			}
 			seen[table.Key] = true
 		}
 		if len(p.Locality) > 0 && !seen["levels"] || p.Totals.AllReferences() > 0 && !seen["kinds"] {
-			t.Fatalf("there is no table of levels or of kinds: %v", seen)
+			t.Fatalf("the tables %v contain no table of levels or no table of kinds", seen)
 		}
 	})
 }
 
-// TestReportOfASample: no estimate is described as exact.
+// TestReportOfASample checks that the report of a sample does not describe any estimate as exact.
 func TestReportOfASample(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawProfile(t)
@@ -182,12 +182,12 @@ func TestReportOfASample(t *testing.T) {
 			return words
 		}
 		if len(p.Locality) > 0 && !strings.Contains(of(), "exact") {
-			t.Error("a report of all accesses calls nothing exact")
+			t.Error("the report of an exact profile does not contain the word exact")
 		}
 		p.Sampled = &profile.Sampled{Mode: profile.SpaceSample, Threshold: 1 << 62}
 		words := strings.ReplaceAll(strings.ToLower(of()), "no more exact than that", "")
 		if strings.Contains(words, "exact") || !strings.Contains(words, p.Sampled.Chip()) {
-			t.Errorf("the report of a sample says %q", words)
+			t.Errorf("the report of a sample contains the word exact: %q", words)
 		}
 	})
 }

@@ -16,7 +16,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// sample returns a sheet with all difficult cases: locations without names, lines that occur twice,
+// sample returns a sheet with difficult cases: locations without names, lines that occur twice,
 // modules, and names with characters that have a special meaning in some format.
 func sample() *Sheet {
 	return &Sheet{
@@ -39,12 +39,12 @@ func sample() *Sheet {
 	}
 }
 
-// tool runs a program on a file with this content, or skips the test if the program is not
+// tool runs a program on a file with the given content, or skips the test if the program is not
 // installed.
 func tool(t *testing.T, content []byte, name string, args ...string) string {
 	t.Helper()
 	if _, err := exec.LookPath(name); err != nil {
-		t.Skipf("%s, which reads the file back, is not installed", name)
+		t.Skipf("%s, with which the test reads the file, is not installed", name)
 	}
 	path := filepath.Join(t.TempDir(), "exported")
 	if err := os.WriteFile(path, content, 0o644); err != nil {
@@ -78,7 +78,7 @@ func TestPprofReadsIt(t *testing.T) {
 		}
 		for name, n := range wanted {
 			if strings.TrimSuffix(got[name], "lines") != n && !(n == "0" && got[name] == "") {
-				t.Errorf("%s: %s has %q, want %s in\n%s", s.Events[event].Key, name, got[name], n, text)
+				t.Errorf("event %s: the count of %s is %q, want %s in\n%s", s.Events[event].Key, name, got[name], n, text)
 			}
 		}
 	}
@@ -93,7 +93,8 @@ func TestPprofReadsIt(t *testing.T) {
 	}
 }
 
-// TestPprofNamesTheProgram: pprof shows the program's name, even if locations have no modules.
+// TestPprofNamesTheProgram checks that pprof shows the program's name, even if locations have no
+// modules.
 func TestPprofNamesTheProgram(t *testing.T) {
 	s := sample()
 	s.Entries = s.Entries[:2]
@@ -102,7 +103,8 @@ func TestPprofNamesTheProgram(t *testing.T) {
 	}
 }
 
-// TestCallgrindAnnotateReadsIt: callgrind_annotate shows the same numbers, and the notes.
+// TestCallgrindAnnotateReadsIt checks that callgrind_annotate shows the same numbers, and the
+// notes.
 func TestCallgrindAnnotateReadsIt(t *testing.T) {
 	text := strings.Join(strings.Fields(tool(t, sample().Callgrind(), "callgrind_annotate", "--threshold=100", "--auto=no", "--show-percs=no")), " ")
 	for _, want := range []string{
@@ -138,7 +140,7 @@ func drawSheet(t *rapid.T) *Sheet {
 	return s
 }
 
-// naive sums an event over the entries with the same key.
+// naive adds up the counts of an event over all entries with the same key.
 func (s *Sheet) naive(event int, key func(*Entry) string) map[string]uint64 {
 	sums := map[string]uint64{}
 	for i := range s.Entries {
@@ -163,7 +165,7 @@ func TestFoldedAddsUp(t *testing.T) {
 			at := strings.LastIndexByte(line, ' ')
 			n, err := strconv.ParseUint(strings.TrimSpace(line[at:]), 10, 64)
 			if _, twice := got[line[:at]]; err != nil || twice {
-				t.Fatalf("%q: %v, or the stack occurs twice", line, err)
+				t.Fatalf("the line %q has an error (%v), or its stack occurs twice", line, err)
 			}
 			got[line[:at]] = n
 		}
@@ -171,7 +173,7 @@ func TestFoldedAddsUp(t *testing.T) {
 	})
 }
 
-// TestCallgrindAddsUp reads files according to the specification, and sums the costs by module,
+// TestCallgrindAddsUp reads files according to the specification, and adds up the costs by module,
 // file, function and line.
 func TestCallgrindAddsUp(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -191,7 +193,7 @@ func TestCallgrindAddsUp(t *testing.T) {
 			case fields[0] == "summary:" || fields[0] == "totals:":
 				totals := s.Totals()
 				if line != fmt.Sprint(fields[0], " ", totals[0], " ", totals[1]) {
-					t.Fatalf("%s, want %d", line, totals)
+					t.Fatalf("the line of totals is %s, want %d", line, totals)
 				}
 			case isName && len(key) == 2:
 				number, name, first := strings.Cut(value, ") ")
@@ -228,7 +230,7 @@ func fields(t *rapid.T, b []byte) (list []field) {
 	next := func() uint64 {
 		n, size := binary.Uvarint(b)
 		if size <= 0 {
-			t.Fatal("a number is cut off")
+			t.Fatal("a number is truncated")
 		}
 		b = b[size:]
 		return n
@@ -244,8 +246,8 @@ func fields(t *rapid.T, b []byte) (list []field) {
 	return list
 }
 
-// TestPprofAddsUp decodes messages by hand, and sums samples by function, file, line, address and
-// kind.
+// TestPprofAddsUp decodes messages by hand, and adds up the samples by function, file, line,
+// address and kind.
 func TestPprofAddsUp(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawSheet(t)
@@ -267,7 +269,7 @@ func TestPprofAddsUp(t *testing.T) {
 			}
 		}
 		if texts[0] != "" || len(samples) != len(s.Entries) {
-			t.Fatalf("%d samples of %d entries, the first string is %q", len(samples), len(s.Entries), texts[0])
+			t.Fatalf("there are %d samples for %d entries, and the first string is %q", len(samples), len(s.Entries), texts[0])
 		}
 		got := map[string]uint64{}
 		for _, sample := range samples {

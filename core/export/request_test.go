@@ -37,11 +37,11 @@ func TestRequestRoundTrip(t *testing.T) {
 	r.Title = "two\nlines = 3"
 	again, err := export.ReadRequest(r.Question().Words, r.Profile)
 	if err != nil || !reflect.DeepEqual(r, again) {
-		t.Errorf("%+v becomes %+v, %v", r, again, err)
+		t.Errorf("ReadRequest of the request %+v = %+v, %v", r, again, err)
 	}
 	for _, bad := range []string{"machine=L1=none", "nonsense"} {
 		if _, err := export.ReadRequest([]string{"form=html", bad}, nil); err == nil {
-			t.Errorf("%s was accepted", bad)
+			t.Errorf("ReadRequest accepts %s", bad)
 		}
 	}
 }
@@ -57,11 +57,11 @@ func TestEveryFormIsAnswered(t *testing.T) {
 			t.Errorf("%s: %.200q", form.Name, content)
 		}
 		if form.Name == "json" && !json.Valid(content) {
-			t.Errorf("json: %s", content)
+			t.Errorf("the JSON file is invalid: %s", content)
 		}
 	}
 	if _, err := requested(t, "xls").Answer(); err == nil || !strings.Contains(err.Error(), "callgrind") {
-		t.Errorf("for an unknown form: %v", err)
+		t.Errorf("Answer for an unknown form = %v, want an error", err)
 	}
 	r := requested(t, "pprof")
 	p, err := profile.Decode(r.Profile)
@@ -71,6 +71,6 @@ func TestEveryFormIsAnswered(t *testing.T) {
 	p.Sites, p.Timeline = nil, nil
 	r.Profile = p.Encode()
 	if _, err := r.Answer(); err == nil || !strings.Contains(err.Error(), "source locations") {
-		t.Errorf("for a profile without sites: %v", err)
+		t.Errorf("Answer for a profile without sites = %v, want an error about source locations", err)
 	}
 }

@@ -45,8 +45,8 @@ func drawSites(t *rapid.T) *profile.Profile {
 	return &profile.Profile{Locality: []profile.Locality{l}, Sites: sites}
 }
 
-// TestSheetsAddUpToTheRun: each event, summed over all locations, equals the number for the whole
-// run.
+// TestSheetsAddUpToTheRun checks that the counts of each event, over all locations, add up to the
+// number for the whole run.
 func TestSheetsAddUpToTheRun(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawSites(t)
@@ -64,18 +64,18 @@ func TestSheetsAddUpToTheRun(t *testing.T) {
 		}
 		want := []uint64{counts.Total() + cold, counts.Total() + cold, uint64(math.Round(misses)), uint64(math.Round(misses)), cold, distance}
 		if got := s.Totals(); fmt.Sprint(got) != fmt.Sprint(want) {
-			t.Fatalf("totals %d, want %d", got, want)
+			t.Fatalf("the totals are %d, want %d", got, want)
 		}
 		for i := range level.Sites {
 			if e, symbol := &s.Entries[i], p.Sites.Code[i].Function; symbol != "" && (e.Symbol != symbol || e.Function != strings.ToUpper(symbol)) {
-				t.Fatalf("%s is called %s", e.Symbol, e.Function)
+				t.Fatalf("the name of symbol %s is %s", e.Symbol, e.Function)
 			}
 			if got := float64(s.Entries[i].Counts[s.Event("L1_misses")]); math.Abs(got-level.Sites[i]) >= 1 {
-				t.Fatalf("%v misses of a site are written as %v", level.Sites[i], got)
+				t.Fatalf("the %v misses of a site are rounded to %v", level.Sites[i], got)
 			}
 		}
 		if s.Events[s.Main].Key != "L1_misses" {
-			t.Fatalf("the main event is %v", s.Events[s.Main])
+			t.Fatalf("the main event is %v, want the misses of the first level", s.Events[s.Main])
 		}
 	})
 }
@@ -92,9 +92,9 @@ func TestSheetOfOneSite(t *testing.T) {
 		t.Error(got)
 	}
 	if s.Event("L_1_misses") != 2 || s.Event("L_1_misses2") != 3 {
-		t.Errorf("keys %v", s.Events)
+		t.Errorf("the events are %v", s.Events)
 	}
 	if plain := NewSheet(&Places{Profile: p}); plain.Events[plain.Main].Key != "cold" {
-		t.Errorf("without levels the main event is %v", plain.Events[plain.Main])
+		t.Errorf("without levels, the main event is %v", plain.Events[plain.Main])
 	}
 }

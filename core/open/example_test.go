@@ -23,7 +23,7 @@ func ExampleOpen() {
 			break
 		}
 		if trace.IsSyntax(err) {
-			fmt.Println(err) // only this record is skipped; the reader continues after it
+			fmt.Println(err) // only the bad record is skipped; the reader continues with the next record
 			continue
 		}
 		if err != nil {

@@ -83,7 +83,7 @@ func packGzip(t testing.TB, text []byte) []byte {
 }
 
 // packZip returns an archive of members, which are given as names and contents. Deflated members
-// are followed by a descriptor, for example in an archive that was written to a pipe.
+// are followed by a descriptor, as in an archive that was written to a pipe.
 func packZip(t testing.TB, method uint16, members ...any) []byte {
 	t.Helper()
 	var packed bytes.Buffer
@@ -118,8 +118,8 @@ func packSnappy(t testing.TB, text []byte) []byte {
 	return packed.Bytes()
 }
 
-// packSnappyUnchecked returns a stream as DynamoRIO writes it: two chunks without checksums, one
-// compressed and one plain, each of which contains the text.
+// packSnappyUnchecked returns a stream like the streams that DynamoRIO writes: two chunks without
+// checksums, one compressed and one uncompressed, each of which contains the text.
 func packSnappyUnchecked(text []byte) []byte {
 	chunk := func(kind byte, content []byte) []byte {
 		return join([]byte{kind, byte(len(content)), byte(len(content) >> 8), 0}, content)
@@ -135,15 +135,14 @@ func skippable(content string) []byte {
 
 func join(parts ...[]byte) []byte { return bytes.Join(parts, nil) }
 
-// packed is a compressed file, which contains the text of data.lackey, or several copies of this
-// text.
+// packed is a compressed file that contains one or several copies of the text of data.lackey.
 type packed struct {
 	name    string
 	bytes   []byte
 	times   int
 	chain   string
-	checked bool // whether every wrong byte is detected, possibly only at the end
-	clean   int  // number of cuts after the first reference that leave a valid file
+	checked bool // whether every wrong byte is detected, at the latest at the end
+	clean   int  // number of positions after the first reference at which a truncated file is valid
 }
 
 func packings(t testing.TB) []packed {
@@ -174,7 +173,7 @@ func packings(t testing.TB) []packed {
 	}
 }
 
-// wanted returns the rows of the text, repeated the given number of times.
+// wanted returns the records of the text, repeated the given number of times.
 func wanted(t testing.TB, times int) *trace.Batch {
 	t.Helper()
 	_, b, err := read(bytes.NewReader(bytes.Repeat(tracetest.Small("data.lackey"), times)), all)
@@ -196,7 +195,7 @@ func isPrefix(got, want *trace.Batch) bool {
 	return true
 }
 
-func TestPackings(t *testing.T) {
+func TestCompressionFormats(t *testing.T) {
 	for _, p := range packings(t) {
 		t.Run(p.name, func(t *testing.T) {
 			want := wanted(t, p.times)
@@ -206,23 +205,23 @@ func TestPackings(t *testing.T) {
 					t.Fatal(err)
 				}
 				if got.Len() != want.Len() || !isPrefix(got, want) {
-					t.Errorf("%d rows, want the %d rows of the text", got.Len(), want.Len())
+					t.Errorf("the trace has %d rows, want the %d rows of the text", got.Len(), want.Len())
 				}
 				text := len(tracetest.Small("data.lackey")) * p.times
 				if chain := strings.Join(tr.Packings(), " "); chain != p.chain || tr.Format() != "lackey" || tr.Unpacked() != int64(text) {
-					t.Errorf("%s in %q, %d bytes, want lackey in %q, %d bytes", tr.Format(), chain, tr.Unpacked(), p.chain, text)
+					t.Errorf("the format is %s in %q with %d bytes, want lackey in %q with %d bytes", tr.Format(), chain, tr.Unpacked(), p.chain, text)
 				}
 				if h := tr.Header(); !h.Sizes || h.Format != "lackey" {
-					t.Errorf("header %+v", h)
+					t.Errorf("the header is %+v", h)
 				}
 			}
 		})
 	}
 }
 
-// TestCuts truncates files at many offsets. All complete lines before the cut must be read. Then
-// the damage must be reported, unless the cut is between two frames.
-func TestCuts(t *testing.T) {
+// TestTruncatedFiles truncates files at many offsets. All complete lines before the cut must be
+// read, and then the damage must be reported, unless the cut is between two frames.
+func TestTruncatedFiles(t *testing.T) {
 	for _, p := range packings(t) {
 		if p.chain == "" {
 			continue
@@ -234,33 +233,34 @@ func TestCuts(t *testing.T) {
 				var damage *trace.DamageError
 				switch {
 				case !isPrefix(got, want):
-					t.Fatalf("cut at %d: the rows differ from the text", cut)
+					t.Fatalf("truncated at byte %d, the rows differ from the text", cut)
 				case errors.As(err, &damage):
 					if !damage.Cut {
-						t.Fatalf("cut at %d of %d: %v", cut, len(p.bytes), err)
+						t.Fatalf("truncated at byte %d of %d, reading ends with %v", cut, len(p.bytes), err)
 					}
 				case err == nil:
 					if got.Len()%(want.Len()/p.times) != 0 {
-						t.Fatalf("cut at %d of %d: %d rows and no error", cut, len(p.bytes), got.Len())
+						t.Fatalf("truncated at byte %d of %d, the trace has %d rows, and reading ends without an error", cut, len(p.bytes), got.Len())
 					}
 					clean++
 				case !errors.As(err, new(*open.EmptyError)):
-					t.Fatalf("cut at %d of %d: %v", cut, len(p.bytes), err)
+					t.Fatalf("truncated at byte %d of %d, reading ends with %v", cut, len(p.bytes), err)
 				}
 				if got.Len() < rows {
-					t.Fatalf("cut at %d: %d rows, but %d with fewer bytes", cut, got.Len(), rows)
+					t.Fatalf("truncated at byte %d, the trace has %d rows, but %d rows with fewer bytes", cut, got.Len(), rows)
 				}
 				rows = got.Len()
 			}
 			if clean > p.clean {
-				t.Errorf("%d cuts were not detected, want at most %d, those between frames", clean, p.clean)
+				t.Errorf("%d truncations were not detected, want at most %d, which are between frames", clean, p.clean)
 			}
 		})
 	}
 }
 
-// stride returns the distance to the next cut: 1 near the ends of a file, and more elsewhere, so
-// that the test takes only seconds. Each cut is slow, because decompressors allocate megabytes.
+// stride returns the distance to the next cut: 1 near the beginning and the end of a file, and more
+// in the middle, so that the test takes only seconds. Each cut is slow, because decompressors
+// allocate megabytes.
 func stride(cut, length int) int {
 	if cut < 48 || length-cut < 48 {
 		return 1
@@ -268,8 +268,8 @@ func stride(cut, length int) int {
 	return 1 + length/60
 }
 
-// TestWrongBytes changes single bytes. Nothing may panic, and if there are checksums, no wrong
-// trace may be read without an error.
+// TestWrongBytes changes single bytes. Reading must not panic, and if the format has checksums,
+// reading a wrong trace must return an error.
 func TestWrongBytes(t *testing.T) {
 	for _, p := range packings(t) {
 		if p.chain == "" {
@@ -282,7 +282,7 @@ func TestWrongBytes(t *testing.T) {
 				wrong[i] ^= 1 << (i % 8)
 				_, got, err := read(bytes.NewReader(wrong), all)
 				if p.checked && err == nil && !(got.Len()%(want.Len()/p.times) == 0 && isPrefix(got, want)) {
-					t.Fatalf("byte %d of %d is wrong, and there was no error", i, len(p.bytes))
+					t.Fatalf("byte %d of %d is wrong, but reading ends without an error", i, len(p.bytes))
 				}
 			}
 		})
@@ -294,7 +294,7 @@ func TestRowsBeforeWrongChecksum(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		bytes []byte
-		from  int // offset of the checksum from the end
+		from  int // distance of the checksum from the end
 	}{
 		{"lz4", packLZ4(t, tracetest.Small("data.lackey")), 4},
 		{"gzip", file(t, "plain.gz"), 8},
@@ -304,10 +304,10 @@ func TestRowsBeforeWrongChecksum(t *testing.T) {
 		_, got, err := read(bytes.NewReader(c.bytes), all)
 		var damage *trace.DamageError
 		if !errors.As(err, &damage) || damage.Cut || damage.Layer != c.name {
-			t.Errorf("%s: %v, want damage other than truncation", c.name, err)
+			t.Errorf("%s: got %v, want a DamageError that does not report truncation", c.name, err)
 		}
 		if got.Len() != want.Len() && c.name != "zstd" || !isPrefix(got, want) {
-			t.Errorf("%s: %d rows before the error, want all %d rows", c.name, got.Len(), want.Len())
+			t.Errorf("%s: %d rows precede the error, want all %d rows", c.name, got.Len(), want.Len())
 		}
 	}
 }
@@ -334,8 +334,8 @@ func TestSourceErrorIsNotDamage(t *testing.T) {
 	}
 }
 
-// TestUnpackerErrorIsNotDamage checks that the error names the innermost compression that failed,
-// even if there are other compressions around it, and that the rows before the error are returned.
+// TestUnpackerErrorIsNotDamage checks that the error names the compression format that failed, even
+// if it is inside other compression formats, and that the rows before the error are returned.
 func TestUnpackerErrorIsNotDamage(t *testing.T) {
 	died := errors.New("it died")
 	failing := open.Packing{Name: "xz", New: func(io.Reader) (io.Reader, error) {
@@ -345,10 +345,10 @@ func TestUnpackerErrorIsNotDamage(t *testing.T) {
 	_, got, err := read(bytes.NewReader(file(t, "crc64.xz")), open.Options{Packings: []open.Packing{opengzip.Packing, failing}})
 	var unpacker *open.UnpackerError
 	if !errors.As(err, &unpacker) || unpacker.Packing != "xz" || !errors.Is(err, died) {
-		t.Fatalf("got %v, want the error that xz died", err)
+		t.Fatalf("got %v, want an UnpackerError for xz", err)
 	}
 	if got.Len() == 0 || !isPrefix(got, wanted(t, 1)) {
-		t.Errorf("%d rows before the error", got.Len())
+		t.Errorf("%d rows precede the error", got.Len())
 	}
 	if said, nameless := err.Error(), unpacker.Nameless(); said != "t is compressed with xz, and it died; or decompress the file first, with xz -d" ||
 		nameless != "the trace"+strings.TrimPrefix(said, "t") {
@@ -363,17 +363,17 @@ func TestFormats(t *testing.T) {
 		for _, o := range []open.Options{{}, {Format: format}} {
 			tr, b, err := read(bytes.NewReader(tracetest.Small(name)), o)
 			if err != nil || tr.Format() != format || b.Len() == 0 {
-				t.Errorf("%s: %v, want some rows of %s", name, err, format)
+				t.Errorf("%s: got %v, want rows of %s", name, err, format)
 			}
 		}
 	}
 	for _, text := range []string{
 		"\ufeff L 8,8\n",
 		"\ufeffaddr\n8\n",
-		strings.Repeat("==1== a line from Valgrind\n", 1000) + " L 8,8\n", // longer than the part that is examined
+		strings.Repeat("==1== a line from Valgrind\n", 1000) + " L 8,8\n", // longer than the part from which the format is recognised
 	} {
 		if _, b, err := read(strings.NewReader(text), all); err != nil || b.Len() != 1 {
-			t.Errorf("%.20q: %d rows, %v, want one", text, b.Len(), err)
+			t.Errorf("%.20q: got %d rows and %v, want one row", text, b.Len(), err)
 		}
 	}
 }
@@ -415,8 +415,8 @@ func folded(t testing.TB, text string) []byte {
 	return out.Bytes()
 }
 
-// TestContainers checks that our own containers, which consist of LZ4 frames, are not decompressed as
-// LZ4, even inside other compressions.
+// TestContainers checks that containers, which consist of LZ4 frames, are not decompressed as LZ4,
+// even inside other compression formats.
 func TestContainers(t *testing.T) {
 	want := wanted(t, 1)
 	text := string(tracetest.Small("data.lackey"))
@@ -424,14 +424,14 @@ func TestContainers(t *testing.T) {
 		for chain, packed := range map[string][]byte{"": file, "gzip": packGzip(t, file), "lz4": packLZ4(t, file)} {
 			tr, got, err := read(bytes.NewReader(packed), all)
 			if err != nil || got.Len() != want.Len() || !isPrefix(got, want) {
-				t.Errorf("%s in %q: %v, %d rows, want %d", format, chain, err, got.Len(), want.Len())
+				t.Errorf("%s in %q: got %v and %d rows, want %d rows", format, chain, err, got.Len(), want.Len())
 				continue
 			}
 			if packings := strings.Join(tr.Packings(), " "); tr.Format() != format || packings != chain || (tr.Container() != nil) != (format == "sgt") {
-				t.Errorf("%s in %q, want %s in %q", tr.Format(), packings, format, chain)
+				t.Errorf("the format is %s in %q, want %s in %q", tr.Format(), packings, format, chain)
 			}
 			if h := tr.Header(); format == "sgt" && (h.Format != "sgt" || !h.Sizes || h.Threads || h.PCs || h.Program == nil) {
-				t.Errorf("header %+v", h)
+				t.Errorf("the header is %+v", h)
 			}
 		}
 	}
@@ -446,7 +446,7 @@ func TestStrictContainer(t *testing.T) {
 		_, got, err := read(bytes.NewReader(file), open.Options{Strict: strict})
 		var damage *trace.DamageError
 		if !errors.As(err, &damage) || damage.Cut || got.Len() != 0 {
-			t.Errorf("strict %v: %d rows, %v", strict, got.Len(), err)
+			t.Errorf("with Strict = %v, got %d rows and %v", strict, got.Len(), err)
 		}
 	}
 }
@@ -475,20 +475,20 @@ func TestRecognise(t *testing.T) {
 		for _, o := range []open.Options{{}, {Format: f.Name}} {
 			tr, b, err := read(strings.NewReader(samples[f.Name]), o)
 			if err != nil || tr.Format() != f.Name || b.Len() == 0 {
-				t.Errorf("%s: %v, want some rows", f.Name, err)
+				t.Errorf("%s: got %v, want rows", f.Name, err)
 			}
 		}
 	}
 }
 
-// TestBinaryWithoutNewline checks that the examined beginning is cut to complete lines only if it
-// contains lines.
+// TestBinaryWithoutNewline checks that the beginning from which the format is recognised is cut to
+// complete lines only if it contains lines.
 func TestBinaryWithoutNewline(t *testing.T) {
 	record := make([]byte, 64)
 	record[0], record[32] = 1, 2
 	tr, b, err := read(bytes.NewReader(bytes.Repeat(record, 1000)), open.Options{})
 	if err != nil || tr.Format() != "champsim" || b.Len() != 2000 {
-		t.Errorf("%d rows, %v, want 2000 ChampSim rows", b.Len(), err)
+		t.Errorf("got %d rows and %v, want 2000 ChampSim rows", b.Len(), err)
 	}
 }
 
@@ -557,7 +557,7 @@ func TestNoAllocations(t *testing.T) {
 
 func TestRealTraces(t *testing.T) {
 	if testing.Short() {
-		t.Skip("left out: -short")
+		t.Skip("skipped with -short")
 	}
 	for name, want := range map[string]int{"gemm": 8469460, "jacobi2d": 7545260, "sort": 10498764} {
 		f, err := os.Open(tracetest.RealPath(t, name))
@@ -573,7 +573,7 @@ func TestRealTraces(t *testing.T) {
 			rows += b.Len()
 		}
 		if err != io.EOF || rows != want {
-			t.Errorf("%s: %d references, %v, want %d", name, rows, err, want)
+			t.Errorf("%s: got %d references and %v, want %d references", name, rows, err, want)
 		}
 		f.Close()
 	}
@@ -593,16 +593,16 @@ func FuzzOpen(f *testing.F) {
 		if err != nil {
 			return
 		}
-		// A few bytes may decompress to gigabytes, so only the beginning is read.
+		// Read only the beginning, because a few bytes may decompress to gigabytes.
 		b := trace.NewBatch(0)
 		for range 200 {
 			err := tr.Next(b)
 			if err != nil && b.Len() > 0 || err == nil && b.Len() == 0 {
-				t.Fatalf("%d rows, error %v", b.Len(), err)
+				t.Fatalf("Next returned %d rows together with the error %v", b.Len(), err)
 			}
 			if err != nil && !trace.IsSyntax(err) {
 				if again := tr.Next(b); again != err || b.Len() > 0 {
-					t.Fatalf("%v, and then %v", err, again)
+					t.Fatalf("Next returned %v, and then %v", err, again)
 				}
 				return
 			}
@@ -634,7 +634,7 @@ func BenchmarkOpen(b *testing.B) {
 }
 
 // TestDecompressionBombs checks that files that decompress to at least a thousand times their
-// length need no more memory than other files, regardless of their content.
+// length need no more memory than usual files, regardless of their content.
 func TestDecompressionBombs(t *testing.T) {
 	const length = 16 << 20
 	contents := map[string]struct{ head, fill, want string }{
@@ -663,10 +663,10 @@ func TestDecompressionBombs(t *testing.T) {
 				}
 				runtime.ReadMemStats(&after)
 				if n := after.TotalAlloc - before.TotalAlloc; n > 8<<20 {
-					t.Errorf("%d bytes needed %d bytes of memory, want at most 8 MiB", len(packed), n)
+					t.Errorf("reading %d compressed bytes needed %d bytes of memory, want at most 8 MiB", len(packed), n)
 				}
 				if c.want == "" && err != io.EOF || c.want != "" && !strings.Contains(err.Error(), c.want) {
-					t.Errorf("%d rows, then %v, want %q", rows, err, c.want)
+					t.Errorf("got %d rows, and then %v, want %q", rows, err, c.want)
 				}
 			})
 		}

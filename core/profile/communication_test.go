@@ -53,7 +53,7 @@ func TestCommunicationSurvivesEncoding(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(got.Encode(), data) || !reflect.DeepEqual(got.Communication, p.Communication) {
-		t.Errorf("decoding and encoding changed it:\n%+v\n%+v", got.Communication, p.Communication)
+		t.Errorf("encoding and decoding changes the communication from\n%+[2]v\nto\n%+[1]v", got.Communication, p.Communication)
 	}
 	if p.Communication = nil; got.Digest() == p.Digest() {
 		t.Error("the digest does not cover communication")
@@ -63,53 +63,53 @@ func TestCommunicationSurvivesEncoding(t *testing.T) {
 func TestCheckCommunication(t *testing.T) {
 	type communication = profile.Communication
 	for name, breakIt := range map[string]func(c *communication){
-		"no words":             func(c *communication) { c.Granules = c.Granules[1:] },
-		"no pages":             func(c *communication) { c.Granules = c.Granules[:2] },
-		"lines of 48 bytes":    func(c *communication) { c.Granules[1].Bytes = 48 },
-		"to itself":            func(c *communication) { c.Granules[1].Flows[0].To = 1 },
-		"unknown thread":       func(c *communication) { c.Granules[2].Flows[0].To = 2 },
-		"order of flows":       func(c *communication) { f := c.Granules[1].Flows; f[0], f[1] = f[1], f[0] },
-		"transfers":            func(c *communication) { c.Granules[2].Flows[0].Transfers = 3 },
-		"no event":             func(c *communication) { c.Granules[1].Flows[1] = profile.Flow{From: 7, To: 1} },
-		"private events":       func(c *communication) { c.Granules[0].Classes[0].Events = 1 },
-		"classes":              func(c *communication) { c.Granules[2].Classes[profile.Migratory].Events = 1 },
-		"too many granules":    func(c *communication) { c.Granules[2].Classes[profile.Migratory].Granules = 6 },
-		"falsely shared words": func(c *communication) { c.Granules[0].Classes[profile.FalselyShared] = profile.ClassCount{1, 1, 0} },
-		"order of pairs":       func(c *communication) { c.Pairs[0], c.Pairs[1] = c.Pairs[1], c.Pairs[0] },
-		"unknown site":         func(c *communication) { c.Pairs[0].Consumer = 3 },
-		"unknown object":       func(c *communication) { c.Pairs[0].Object = 2 },
-		"threads of pairs":     func(c *communication) { c.Pairs[0].From = 2 },
-		"sum of pairs":         func(c *communication) { c.Pairs = c.Pairs[:1] },
-		"windows":              func(c *communication) { c.Windows = append(c.Windows, profile.FlowWindow{}) },
-		"size of windows":      func(c *communication) { c.Window = 1000 },
-		"sum of windows":       func(c *communication) { c.Windows[0].Flows = nil },
-		"order of owners":      func(c *communication) { c.Owners[0].Object = profile.NoSite },
-		"size of parts":        func(c *communication) { c.Owners[0].PartBytes = 1<<63 + 1 },
-		"empty part at first":  func(c *communication) { c.Owners[0].Parts = c.Owners[0].Parts[1:] },
-		"unknown owner":        func(c *communication) { c.Owners[0].Parts[0].Most = 3 },
-		"owns too much":        func(c *communication) { c.Owners[0].Parts[0].Own = 5 },
-		"sum of owners":        func(c *communication) { c.Owners = c.Owners[:1] },
-		"more lines":           func(c *communication) { c.False[0].Lines, c.False[0].Misses = 2, 2 },
-		"misses":               func(c *communication) { c.False[0].Misses = 4 },
-		"not apart":            func(c *communication) { c.False[0].Apart = 4096 },
-		"disturbed by nobody":  func(c *communication) { c.False[0].Threads[0] = 8 },
-		"false order": func(c *communication) {
+		"no words":                        func(c *communication) { c.Granules = c.Granules[1:] },
+		"no pages":                        func(c *communication) { c.Granules = c.Granules[:2] },
+		"lines of 48 bytes":               func(c *communication) { c.Granules[1].Bytes = 48 },
+		"a flow to its source":            func(c *communication) { c.Granules[1].Flows[0].To = 1 },
+		"unknown thread":                  func(c *communication) { c.Granules[2].Flows[0].To = 2 },
+		"order of flows":                  func(c *communication) { f := c.Granules[1].Flows; f[0], f[1] = f[1], f[0] },
+		"transfers":                       func(c *communication) { c.Granules[2].Flows[0].Transfers = 3 },
+		"a flow without events":           func(c *communication) { c.Granules[1].Flows[1] = profile.Flow{From: 7, To: 1} },
+		"events of private data":          func(c *communication) { c.Granules[0].Classes[0].Events = 1 },
+		"classes":                         func(c *communication) { c.Granules[2].Classes[profile.Migratory].Events = 1 },
+		"too many granules":               func(c *communication) { c.Granules[2].Classes[profile.Migratory].Granules = 6 },
+		"falsely shared words":            func(c *communication) { c.Granules[0].Classes[profile.FalselyShared] = profile.ClassCount{1, 1, 0} },
+		"order of pairs":                  func(c *communication) { c.Pairs[0], c.Pairs[1] = c.Pairs[1], c.Pairs[0] },
+		"unknown site":                    func(c *communication) { c.Pairs[0].Consumer = 3 },
+		"unknown object":                  func(c *communication) { c.Pairs[0].Object = 2 },
+		"threads of pairs":                func(c *communication) { c.Pairs[0].From = 2 },
+		"sum of pairs":                    func(c *communication) { c.Pairs = c.Pairs[:1] },
+		"windows":                         func(c *communication) { c.Windows = append(c.Windows, profile.FlowWindow{}) },
+		"size of windows":                 func(c *communication) { c.Window = 1000 },
+		"sum of windows":                  func(c *communication) { c.Windows[0].Flows = nil },
+		"order of owners":                 func(c *communication) { c.Owners[0].Object = profile.NoSite },
+		"size of parts":                   func(c *communication) { c.Owners[0].PartBytes = 1<<63 + 1 },
+		"first part is empty":             func(c *communication) { c.Owners[0].Parts = c.Owners[0].Parts[1:] },
+		"unknown owner":                   func(c *communication) { c.Owners[0].Parts[0].Most = 3 },
+		"owner has too many references":   func(c *communication) { c.Owners[0].Parts[0].Own = 5 },
+		"sum of owners":                   func(c *communication) { c.Owners = c.Owners[:1] },
+		"too many falsely shared lines":   func(c *communication) { c.False[0].Lines, c.False[0].Misses = 2, 2 },
+		"misses":                          func(c *communication) { c.False[0].Misses = 4 },
+		"words too far apart":             func(c *communication) { c.False[0].Apart = 4096 },
+		"unknown thread of false sharing": func(c *communication) { c.False[0].Threads[0] = 8 },
+		"order of false sharing": func(c *communication) {
 			more := c.False[0]
 			more.Misses, more.Events = 9, 9
 			c.Granules[1].Classes[profile.FalselyShared].Granules = 2
 			c.False = append(c.False, more)
 		},
-		"order of sources":        func(c *communication) { c.Sources = append(c.Sources, c.Sources[0]) },
-		"transfers at a distance": func(c *communication) { c.Sources[0].Transfers.AddN(1, 5) },
+		"order of sources":           func(c *communication) { c.Sources = append(c.Sources, c.Sources[0]) },
+		"more transfers than events": func(c *communication) { c.Sources[0].Transfers.AddN(1, 5) },
 	} {
 		p := withCommunication()
 		if breakIt(p.Communication); p.Check() == nil {
-			t.Errorf("%s: passes, want an error", name)
+			t.Errorf("%s: Check() = nil, want an error", name)
 		}
 	}
 }
 
-// Lists and histograms with a false large length must not lead to large allocations.
+// Lists and histograms whose length is wrong and very large must not lead to large allocations.
 func TestDecodeCommunicationAllocatesLittle(t *testing.T) {
 	far := string(append([]byte{1}, binary.AppendUvarint(nil, 0xfffffff0)...)) + "\x01"
 	head := "\x00\x02\x08\x00" + strings.Repeat("\x00", 15) + "\x80\x20\x00" + strings.Repeat("\x00", 15) + "\x00\x01\x00\x00\x00\x01"
@@ -124,7 +124,7 @@ func TestDecodeCommunicationAllocatesLittle(t *testing.T) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	if _, err := profile.Decode(data); err == nil || !strings.Contains(err.Error(), "long distances between many threads") {
-		t.Errorf("very many long distances: %v, want an error about them", err)
+		t.Errorf("Decode of a profile with very many long distances = %v, want an error about long distances", err)
 	}
 	runtime.ReadMemStats(&after)
 	if n := after.TotalAlloc - before.TotalAlloc; n > 128<<20 {
@@ -145,7 +145,7 @@ func FuzzDecodeCommunication(f *testing.F) {
 			return
 		}
 		if again, err := profile.Decode(p.Encode()); err != nil || again.Digest() != p.Digest() {
-			t.Fatalf("a decoded profile does not survive encoding: %v", err)
+			t.Fatalf("a decoded profile cannot be encoded and decoded again: %v", err)
 		}
 	})
 }

@@ -51,16 +51,16 @@ func TestCountersSurviveEncoding(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !reflect.DeepEqual(got.Counters, p.Counters) || !bytes.Equal(got.Segment.Touched, p.Segment.Touched) {
-		t.Errorf("%+v, want %+v", got.Counters, p.Counters)
+		t.Errorf("the decoded counters are %+v, want %+v", got.Counters, p.Counters)
 	}
 	if !bytes.Equal(got.Encode(), data) || got.Digest() == sample(true).Digest() {
-		t.Error("decoding and encoding changed the bytes, or the digest does not cover the counters")
+		t.Error("decoding and encoding changes the bytes, or the digest does not cover the counters")
 	}
 	for i := range data {
 		damaged := bytes.Clone(data)
 		damaged[i] ^= 0x20
 		if _, err := profile.Decode(damaged); err == nil {
-			t.Fatalf("byte %d changed: decoded without an error", i)
+			t.Fatalf("Decode returns no error if byte %d is changed", i)
 		}
 	}
 }
@@ -69,7 +69,7 @@ func TestCountersCheck(t *testing.T) {
 	for name, breakIt := range map[string]func(c *profile.Counters){
 		"functions out of order": func(c *profile.Counters) { c.Functions[1].Number = 1 },
 		"a block twice":          func(c *profile.Counters) { c.Code[1].Number = 0 },
-		"of no function":         func(c *profile.Counters) { c.Code[0].Function = 3 },
+		"unknown function":       func(c *profile.Counters) { c.Code[0].Function = 3 },
 		"callees":                func(c *profile.Counters) { c.Tallies[2].Name = "x" },
 		"opcodes":                func(c *profile.Counters) { c.Tallies[1].Name = "br" },
 		"vectors":                func(c *profile.Counters) { c.Tallies[5].Kind = profile.IntegerVectors },
@@ -97,17 +97,17 @@ func TestCountersSections(t *testing.T) {
 		t.Errorf("counters without stack distances: %v", err)
 	}
 	for name, parts := range map[string][]string{
-		"twice":            append(head[:6:6], "CNTR", none, "CNTR", none),
-		"before the state": append(head[:4:4], "CNTR", none, "STAT", state),
-		"before distances": append(head[:6:6], "CNTR", none, "LOCA", local, "WIND", windows),
-		"another number":   append(head[:6:6], "CNTR", "\x00\x12"+none[2:]),
-		"a string beyond":  append(head[:6:6], "CNTR", "\x01\x13\x00\x01"+strings.Repeat("\x00", 40)),
-		"touched, no segm": append(head[:6:6], "segt", ""),
-		"touched twice":    append(head[:6:6], "segm", "\x00\x00", "segt", "", "segt", ""),
-		"too long":         append(head[:6:6], "CNTR", none+"\x00"),
+		"twice":                    append(head[:6:6], "CNTR", none, "CNTR", none),
+		"before the state":         append(head[:4:4], "CNTR", none, "STAT", state),
+		"before distances":         append(head[:6:6], "CNTR", none, "LOCA", local, "WIND", windows),
+		"wrong number of counters": append(head[:6:6], "CNTR", "\x00\x12"+none[2:]),
+		"unknown string":           append(head[:6:6], "CNTR", "\x01\x13\x00\x01"+strings.Repeat("\x00", 40)),
+		"touched, no segm":         append(head[:6:6], "segt", ""),
+		"touched twice":            append(head[:6:6], "segm", "\x00\x00", "segt", "", "segt", ""),
+		"too long":                 append(head[:6:6], "CNTR", none+"\x00"),
 	} {
 		if _, err := profile.Decode(sections(parts...)); err == nil {
-			t.Errorf("%s: decoded without an error", name)
+			t.Errorf("%s: Decode returns no error", name)
 		}
 	}
 }
@@ -117,7 +117,7 @@ func TestAddCounters(t *testing.T) {
 	for _, c := range []struct{ x, y *profile.Counters }{{a, nil}, {nil, a}} {
 		got, err := profile.AddCounters(c.x, c.y)
 		if err != nil || got.Program() != a.Program() || !reflect.DeepEqual(got.Tallies, a.Tallies) {
-			t.Errorf("sum with nil: %+v, %v", got, err)
+			t.Errorf("AddCounters with nil = %+v, %v", got, err)
 		}
 	}
 	sum, err := profile.AddCounters(a, a)
@@ -127,11 +127,11 @@ func TestAddCounters(t *testing.T) {
 	once, twice := a.Program(), sum.Program()
 	for i := range once {
 		if twice[i] != 2*once[i] {
-			t.Errorf("counter %d: twice %d is %d", i, once[i], twice[i])
+			t.Errorf("counter %d: the sum of %d and the same count is %d", i, once[i], twice[i])
 		}
 	}
 	if len(sum.Functions) != 2 || sum.Tallies[2].Count != 4 || sum.Tallies[1].Count != 8 || sum.Tallies[5].Count != 12 || sum.Tallies[6].Bytes != 24 {
-		t.Errorf("twice: %+v", sum)
+		t.Errorf("the sum of two equal counters is %+v", sum)
 	}
 	if a.Functions[0].UniqueBytes != 40 || a.Tallies[0].Count != 4 {
 		t.Error("AddCounters changed its arguments")
@@ -139,10 +139,10 @@ func TestAddCounters(t *testing.T) {
 	b := counted()
 	b.Code[0].Label = "other"
 	if _, err := profile.AddCounters(a, b); err == nil {
-		t.Error("different code with the same number was added without an error")
+		t.Error("AddCounters returns no error if a number stands for different code")
 	}
 	if got := a.ByFunction(); got[0][profile.Flops] != 4 || got[1][profile.Stores] != 1<<60 || got[1][profile.Loads] != 3 {
-		t.Errorf("by function: %v", got)
+		t.Errorf("ByFunction() = %v", got)
 	}
 }
 
@@ -151,11 +151,11 @@ func TestMovesAndSets(t *testing.T) {
 	calls, moved := c.Moves()
 	sets, set := c.Sets()
 	if calls != 3 || moved != 100 || sets != 2 || set != 900 {
-		t.Errorf("%d moves of %d bytes, %d sets of %d bytes, want 3 of 100 and 2 of 900", calls, moved, sets, set)
+		t.Errorf("got %d moves of %d bytes and %d sets of %d bytes, want 3 moves of 100 bytes and 2 sets of 900 bytes", calls, moved, sets, set)
 	}
-	c = profile.Counts{profile.RangesRead: 3, profile.RangeBytesRead: 5} // the trace ends between a move's read and write
+	c = profile.Counts{profile.RangesRead: 3, profile.RangeBytesRead: 5} // the trace ends between the read and the write of a move
 	if sets, set := c.Sets(); sets != 0 || set != 0 {
-		t.Errorf("%d sets of %d bytes, want none", sets, set)
+		t.Errorf("got %d sets of %d bytes, want none", sets, set)
 	}
 }
 
@@ -173,10 +173,10 @@ func TestDerive(t *testing.T) {
 		}
 	}
 	if len(list) != len(want) {
-		t.Errorf("%d ratios, want %d", len(list), len(want))
+		t.Errorf("got %d ratios, want %d", len(list), len(want))
 	}
 	if none := new(profile.Counts).Derive(0); len(none) != 0 {
-		t.Errorf("ratios of zero counts: %v, want none", none)
+		t.Errorf("the ratios of zero counts are %v, want none", none)
 	}
 }
 
@@ -210,7 +210,7 @@ func TestMedianReuse(t *testing.T) {
 		median, deviation, ok := l.MedianReuse()
 		if len(all) == 0 {
 			if ok {
-				t.Errorf("seed %d: there is a median without accesses", seed)
+				t.Errorf("seed %d: MedianReuse without accesses returns a median", seed)
 			}
 			continue
 		}

@@ -47,6 +47,6 @@ func TestWorkedExample(t *testing.T) {
 	}
 	curve := NewCurve(p.LocalityAt(64).Histogram(trace.AllKinds))
 	if curve.Misses(1) != 1 || p.Totals.AllReferences() != 2 || p.LocalityAt(64).Windows.Distinct[0] != 1 {
-		t.Errorf("it has %d misses of %d references", curve.Misses(1), p.Totals.AllReferences())
+		t.Errorf("the example has %d misses in %d references", curve.Misses(1), p.Totals.AllReferences())
 	}
 }

@@ -44,12 +44,12 @@ func TestHistogram(t *testing.T) {
 				t.Fatalf("distance %d: %d and %d, want %d", d, count, h.Count(d), want[d])
 			}
 			if n > 0 && d <= last {
-				t.Fatalf("distance %d after %d", d, last)
+				t.Fatalf("All yields distance %d after distance %d", d, last)
 			}
 			last, total, n = d, total+count, n+1
 		}
 		if n != uint64(len(want)) || h.Total() != total {
-			t.Fatalf("%d distances and a total of %d, want %d and %d", n, h.Total(), len(want), total)
+			t.Fatalf("the histogram has %d distances and the total %d, want %d and %d", n, h.Total(), len(want), total)
 		}
 	}
 }
@@ -67,14 +67,14 @@ func TestRoundDistances(t *testing.T) {
 		}
 		p.Locality[0].Kinds[0].Distances = *exact
 		if p.RoundDistances(exact.MemoryBytes(), digits) {
-			t.Fatal("rounded a histogram that is small enough")
+			t.Fatal("RoundDistances rounds a histogram that is small enough")
 		}
 		if !p.RoundDistances(exact.MemoryBytes()-1, digits) {
-			t.Fatal("did not round a histogram that is too large")
+			t.Fatal("RoundDistances does not round a histogram that is too large")
 		}
 		rounded := &p.Locality[0].Kinds[0].Distances
 		if rounded == &shared[0].Kinds[0].Distances {
-			t.Fatal("changed a histogram that the profile may share with the run")
+			t.Fatal("RoundDistances changes a histogram that the profile may share with the run")
 		}
 		below := func(h *profile.Histogram, capacity uint64) (n uint64) {
 			for d, count := range h.All() {
@@ -87,11 +87,11 @@ func TestRoundDistances(t *testing.T) {
 		for range 20 {
 			capacity := rng.Uint64N(1<<digits) << rng.UintN(18)
 			if got, want := below(rounded, capacity), below(exact, capacity); got != want {
-				t.Fatalf("%d accesses below %d lines, want %d", got, capacity, want)
+				t.Fatalf("%d accesses have distances below %d, want %d", got, capacity, want)
 			}
 		}
 		if rounded.Total() != exact.Total() {
-			t.Fatalf("%d accesses, want %d", rounded.Total(), exact.Total())
+			t.Fatalf("the rounded histogram has %d accesses, want %d", rounded.Total(), exact.Total())
 		}
 		for d := range rounded.All() {
 			if bits.Len64(d)-bits.TrailingZeros64(d) > digits {
@@ -101,7 +101,7 @@ func TestRoundDistances(t *testing.T) {
 	}
 }
 
-// A 32-bit counter continues to count after it wraps.
+// The counts are correct after a 32-bit counter wraps around.
 func TestHistogramWraps(t *testing.T) {
 	var h profile.Histogram
 	h.AddN(5, 1<<32-1)
@@ -109,10 +109,10 @@ func TestHistogramWraps(t *testing.T) {
 	h.Add(5)
 	h.AddN(5, 1<<40+3)
 	if got, want := h.Count(5), uint64(1<<32+1+1<<40+3); got != want {
-		t.Errorf("counted %d, want %d", got, want)
+		t.Errorf("the count is %d, want %d", got, want)
 	}
 	if h.Count(4) != 0 || h.Count(profile.MaxDistance) != 0 {
-		t.Errorf("distances that never occurred are counted")
+		t.Errorf("distances that never occurred have counts")
 	}
 }
 
@@ -124,7 +124,7 @@ func TestCurve(t *testing.T) {
 	c := profile.NewCurve(&h, 4)
 	for capacity, misses := range map[uint64]uint64{0: 13, 1: 8, 2: 8, 3: 5, 100: 5, 101: 4, 1 << 40: 4} {
 		if got := c.Misses(capacity); got != misses {
-			t.Errorf("%d lines: %d misses, want %d", capacity, got, misses)
+			t.Errorf("Misses(%d) = %d, want %d", capacity, got, misses)
 		}
 	}
 	var points [][2]uint64
@@ -132,21 +132,21 @@ func TestCurve(t *testing.T) {
 		points = append(points, [2]uint64{capacity, misses})
 	}
 	if want := [][2]uint64{{1, 8}, {3, 5}, {101, 4}}; !slices.Equal(points, want) {
-		t.Errorf("breakpoints %v, want %v", points, want)
+		t.Errorf("the breakpoints are %v, want %v", points, want)
 	}
 	for misses, capacity := range map[uint64]uint64{13: 0, 14: 0, 12: 1, 8: 1, 7: 3, 5: 3, 4: 101} {
 		if got, ok := c.CapacityFor(misses); got != capacity || !ok {
-			t.Errorf("at most %d misses need %d lines (%v), want %d", misses, got, ok, capacity)
+			t.Errorf("CapacityFor(%d) = %d, %v, want %d", misses, got, ok, capacity)
 		}
 	}
 	if _, ok := c.CapacityFor(3); ok {
-		t.Errorf("there is a capacity with fewer misses than cold accesses")
+		t.Errorf("CapacityFor returns a capacity with fewer misses than cold accesses")
 	}
 	if d, ok := c.DistanceAtShare(0.5); d != 2 || !ok {
-		t.Errorf("half of all accesses within %d (%v), want 2", d, ok)
+		t.Errorf("DistanceAtShare(0.5) = %d, %v, want 2", d, ok)
 	}
 	if _, ok := c.DistanceAtShare(0.9); ok {
-		t.Errorf("90 %% of all accesses have a finite distance, although too many are cold")
+		t.Errorf("DistanceAtShare(0.9) returns a distance, although more than 10 %% of the accesses are cold")
 	}
 	n := 0
 	for range profile.NewCurve(new(profile.Histogram), 0).Points {
@@ -157,8 +157,7 @@ func TestCurve(t *testing.T) {
 	}
 }
 
-// A curve returns the same results as a list of all distances, without needing memory for each
-// distance.
+// A curve returns the same results as a list of all distances.
 func TestCurveMatchesDistances(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		h, cold := new(profile.Histogram), rapid.Uint64Range(0, 9).Draw(t, "cold")
@@ -172,45 +171,45 @@ func TestCurveMatchesDistances(t *testing.T) {
 		ascending := slices.Sorted(maps.Keys(counts))
 		c := profile.NewCurve(h, cold)
 		if c.Len() != len(ascending) || c.Cold != cold {
-			t.Fatalf("%d distances, %d cold, want %d and %d", c.Len(), c.Cold, len(ascending), cold)
+			t.Fatalf("the curve has %d distances and %d cold accesses, want %d and %d", c.Len(), c.Cold, len(ascending), cold)
 		}
 		hits := uint64(0)
 		for i, d := range ascending {
 			if got := c.Hits(d); got != hits {
-				t.Fatalf("%d hits in %d lines, want %d", got, d, hits)
+				t.Fatalf("there are %d hits in %d lines, want %d", got, d, hits)
 			}
 			misses := c.Accesses - hits
 			hits += counts[d]
 			if got, upto := c.At(i); got != d || upto != hits || c.Hits(d+1) != hits {
-				t.Fatalf("the distance at index %d is %d with %d accesses up to it, %d hits, want %d with %d", i, got, upto, c.Hits(d+1), d, hits)
+				t.Fatalf("At(%d) = %d, %d, and Hits returns %d, want distance %d with %d accesses", i, got, upto, c.Hits(d+1), d, hits)
 			}
 			n := i
 			for d, upto := range c.From(i) {
 				if before := c.Hits(d); d != ascending[n] || upto != before+counts[d] {
-					t.Fatalf("from index %d on: distance %d at index %d, %d accesses up to it", i, d, n, upto)
+					t.Fatalf("From(%d) yields distance %d at index %d, with %d accesses", i, d, n, upto)
 				}
 				n++
 			}
 			if n != len(ascending) {
-				t.Fatalf("from index %d on, there are %d distances of %d", i, n, len(ascending))
+				t.Fatalf("From(%d) yields %d of %d distances", i, n, len(ascending))
 			}
 			if most := misses - 1; most >= cold {
 				if got, ok := c.CapacityFor(most); got != d+1 || !ok {
-					t.Fatalf("at most %d misses from %d lines on, want %d", most, got, d+1)
+					t.Fatalf("CapacityFor(%d) = %d, want %d", most, got, d+1)
 				}
 			}
 		}
 		if c.Accesses != hits+cold {
-			t.Fatalf("%d accesses, want %d", c.Accesses, hits+cold)
+			t.Fatalf("the curve has %d accesses, want %d", c.Accesses, hits+cold)
 		}
 		longest, ok := c.Longest()
 		if ok != (len(ascending) > 0) || ok && longest != ascending[len(ascending)-1] {
-			t.Fatalf("longest %d, %v", longest, ok)
+			t.Fatalf("Longest() = %d, %v", longest, ok)
 		}
 		for _, share := range []float64{0, 0.25, 0.5, 1} {
 			at := slices.IndexFunc(ascending, func(d uint64) bool { return float64(c.Hits(d+1)) >= share*float64(c.Accesses) })
 			if d, ok := c.DistanceAtShare(share); ok != (at >= 0) || ok && d != ascending[at] {
-				t.Fatalf("a share of %g of the accesses is within distance %d, %v, want index %d", share, d, ok, at)
+				t.Fatalf("DistanceAtShare(%g) = %d, %v, want the distance at index %d", share, d, ok, at)
 			}
 		}
 	})
@@ -228,10 +227,10 @@ func TestCurveIsSmall(t *testing.T) {
 	c := profile.NewCurve(h, 0)
 	runtime.ReadMemStats(&after)
 	if got := after.TotalAlloc - before.TotalAlloc; got > distances {
-		t.Errorf("the curve of %d distances took %d bytes", distances, got)
+		t.Errorf("the curve of %d distances needs %d bytes, want fewer", distances, got)
 	}
 	if c.Hits(distances/2) != distances/2 {
-		t.Errorf("%d hits", c.Hits(distances/2))
+		t.Errorf("the curve has %d hits", c.Hits(distances/2))
 	}
 }
 
@@ -269,10 +268,10 @@ func TestEncodeDecode(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !bytes.Equal(got.Encode(), data) {
-			t.Errorf("segment %v: decoding and encoding changed the bytes", segment)
+			t.Errorf("segment %v: decoding and encoding changes the bytes", segment)
 		}
 		if got.Digest() != p.Digest() || got.Digest() != sample(false).Digest() {
-			t.Errorf("segment %v: the digest changed", segment)
+			t.Errorf("segment %v: decoding and encoding changes the digest", segment)
 		}
 	}
 }
@@ -284,7 +283,7 @@ func TestEncodedDigest(t *testing.T) {
 	}
 	for _, data := range [][]byte{nil, []byte("x"), p.Encode()[:60]} {
 		if _, ok := profile.EncodedDigest(data); ok {
-			t.Errorf("%d bytes that are not a profile have a digest", len(data))
+			t.Errorf("EncodedDigest returns a digest for %d bytes that are not a profile", len(data))
 		}
 	}
 }
@@ -304,19 +303,19 @@ func TestDecodeDamaged(t *testing.T) {
 		damaged := bytes.Clone(data)
 		damaged[i] ^= 0x20
 		if _, err := profile.Decode(damaged); err == nil {
-			t.Fatalf("byte %d changed: decoded without an error", i)
+			t.Fatalf("Decode returns no error if byte %d is changed", i)
 		}
 		if _, err := profile.Decode(data[:i]); err == nil {
-			t.Fatalf("truncated at byte %d: decoded without an error", i)
+			t.Fatalf("Decode returns no error if the data is truncated at byte %d", i)
 		}
 	}
 	if _, err := profile.Decode(append(bytes.Clone(data), 0)); err == nil {
-		t.Errorf("a byte after the end: decoded without an error")
+		t.Errorf("Decode returns no error if a byte follows the end")
 	}
 }
 
-// sections returns an encoded profile with arbitrary sections, which a hostile or newer program
-// might write. parts alternates between names and payloads; the checksums and the digest are
+// sections returns an encoded profile with arbitrary sections, such as a malicious or newer program
+// might write. parts alternates between tags and payloads. The checksums and the digest are
 // correct.
 func sections(parts ...string) []byte { return sectionsOf("\x05", parts...) }
 
@@ -345,7 +344,7 @@ func TestDecodeSections(t *testing.T) {
 	const local, windows = "\x40\x00", "\x40\x80\x08\x00\x00"
 	whole := []string{"INPT", input, "TOTL", totals, "STAT", state, "LOCA", local, "WIND", windows}
 	if _, err := profile.Decode(sections(append(whole, "newr", "something", "next", "")...)); err != nil {
-		t.Errorf("optional sections of a newer program: %v, want them skipped", err)
+		t.Errorf("Decode of a profile with unknown optional sections = %v, want no error", err)
 	}
 	for name, parts := range map[string][]string{
 		"unknown":             append(whole[:10:10], "NEWR", ""),
@@ -358,10 +357,10 @@ func TestDecodeSections(t *testing.T) {
 		"windows first":       append(whole[:6:6], "WIND", windows),
 		"line size twice":     append(whole[:10:10], "LOCA", local, "WIND", windows),
 		"kind twice":          append(whole[:6:6], "LOCA", "\x40\x02\x00\x00\x00\x00\x00\x00", "WIND", windows),
-		"state of two":        append(append(whole[:4:4], "STAT", "\x02\x00"), whole[6:]...),
+		"invalid state":       append(append(whole[:4:4], "STAT", "\x02\x00"), whole[6:]...),
 	} {
 		if _, err := profile.Decode(sections(parts...)); err == nil {
-			t.Errorf("%s: decoded without an error", name)
+			t.Errorf("%s: Decode returns no error", name)
 		}
 	}
 }
@@ -374,11 +373,11 @@ func TestDecodeAllocatesLittle(t *testing.T) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	if _, err := profile.Decode(data); err == nil {
-		t.Error("a thousand times the same kind: decoded without an error")
+		t.Error("Decode returns no error if a kind occurs a thousand times")
 	}
 	runtime.ReadMemStats(&after)
 	if n := after.TotalAlloc - before.TotalAlloc; n > 16<<20 {
-		t.Errorf("%d bytes of profile needed %d bytes of memory, want at most 16 MiB", len(data), n)
+		t.Errorf("decoding %d bytes needed %d bytes of memory, want at most 16 MiB", len(data), n)
 	}
 }
 
@@ -408,12 +407,12 @@ func TestDecodeBomb(t *testing.T) {
 	}
 	runtime.ReadMemStats(&after)
 	if n := after.TotalAlloc - before.TotalAlloc; n > 2<<30 {
-		t.Errorf("%d bytes of profile needed %d bytes of memory, want at most 2 GiB", len(data), n)
+		t.Errorf("decoding %d bytes needed %d bytes of memory, want at most 2 GiB", len(data), n)
 	}
 }
 
-// Lists with a false length of 2^60 elements must not lead to large allocations.
-func TestDecodeClaims(t *testing.T) {
+// Lists whose length is wrongly given as 2^60 must not lead to large allocations.
+func TestDecodeWrongLengths(t *testing.T) {
 	whole := []string{"INPT", "\x03din\x00\x3f\x00\x00\x00", "TOTL", strings.Repeat("\x00", 15), "STAT", "\x00\x00", "LOCA", "\x40\x00", "WIND", "\x40\x80\x08\x00\x00"}
 	huge := string(binary.AppendUvarint(nil, 1<<60))
 	for tag, heads := range map[string][]string{
@@ -431,11 +430,11 @@ func TestDecodeClaims(t *testing.T) {
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
 			if _, err := profile.Decode(data); err == nil {
-				t.Errorf("%s %q: decoded without an error", tag, head)
+				t.Errorf("section %s, %q: Decode returns no error", tag, head)
 			}
 			runtime.ReadMemStats(&after)
 			if n := after.TotalAlloc - before.TotalAlloc; n > 1<<20 {
-				t.Errorf("%s %q: needed %d bytes of memory, want at most 1 MiB", tag, head, n)
+				t.Errorf("section %s, %q: decoding needed %d bytes of memory, want at most 1 MiB", tag, head, n)
 			}
 		}
 	}
@@ -446,7 +445,7 @@ func TestDecodeNewerVersion(t *testing.T) {
 	data[8] = profile.Version + 1
 	var newer *profile.VersionError
 	if _, err := profile.Decode(data); !errors.As(err, &newer) || newer.Version != profile.Version+1 {
-		t.Errorf("a profile of the next version: %v, want a VersionError with this version", err)
+		t.Errorf("Decode of a profile of the next version = %v, want a VersionError with this version", err)
 	}
 }
 
@@ -481,10 +480,10 @@ func TestCheck(t *testing.T) {
 func invalid(t *testing.T, name string, p *profile.Profile) {
 	t.Helper()
 	if p.Check() == nil {
-		t.Errorf("%s: Check found no error", name)
+		t.Errorf("%s: Check() = nil, want an error", name)
 	}
 	if _, err := profile.Decode(p.Encode()); err == nil {
-		t.Errorf("%s: decoded without an error", name)
+		t.Errorf("%s: Decode returns no error", name)
 	}
 }
 
@@ -505,12 +504,12 @@ func FuzzDecode(f *testing.F) {
 		}
 		again, err := profile.Decode(p.Encode())
 		if err != nil || again.Digest() != p.Digest() {
-			t.Fatalf("a decoded profile does not survive encoding: %v", err)
+			t.Fatalf("a decoded profile cannot be encoded and decoded again: %v", err)
 		}
 	})
 }
 
-// A profile of version 1 counted four kinds of references.
+// A profile of version 1 has counts of four kinds of references.
 func TestDecodeVersion1(t *testing.T) {
 	old := sectionsOf("\x01", "INPT", "\x03din\x00\x07\x00\x00\x00",
 		"TOTL", "\x01\x02\x00\x00\x08\x10\x00\x00\x00\x00\x00", "STAT", "\x00\x00")
@@ -519,7 +518,7 @@ func TestDecodeVersion1(t *testing.T) {
 		t.Fatal(err)
 	}
 	if p.Totals.References != [trace.NumKinds]uint64{1, 2} || p.Totals.Bytes != [trace.NumKinds]uint64{8, 16} {
-		t.Errorf("totals %+v", p.Totals)
+		t.Errorf("the totals are %+v", p.Totals)
 	}
 }
 
@@ -544,10 +543,10 @@ func TestEncodeInPieces(t *testing.T) {
 		t.Fatal(err)
 	}
 	if out.most > 1<<17 || len(out.all) < 3<<17 {
-		t.Fatalf("%d bytes, at most %d at a time", len(out.all), out.most)
+		t.Fatalf("EncodeTo wrote %d bytes, at most %d at a time", len(out.all), out.most)
 	}
 	if digest, ok := profile.EncodedDigest(out.all); !ok || digest != p.Digest() || !bytes.Equal(out.all, p.Encode()) {
-		t.Fatal("the digest at the end differs")
+		t.Fatal("the digest at the end of the encoded profile is wrong")
 	}
 	back, err := profile.Decode(out.all)
 	if err != nil {

@@ -28,41 +28,41 @@ func sampledProfile() *profile.Profile {
 	return p
 }
 
-func TestSampledForm(t *testing.T) {
+func TestEncodeSampled(t *testing.T) {
 	p := sampledProfile()
 	back, err := profile.Decode(p.Encode())
 	if err != nil {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(back.Encode(), p.Encode()) || back.Sampled.Sizes[0].Bounds[2] != (profile.Bound{Low: 20, High: 25}) {
-		t.Errorf("%+v was read back as %+v", p.Sampled, back.Sampled)
+		t.Errorf("encoding and decoding changes %+v to %+v", p.Sampled, back.Sampled)
 	}
 	exact := sampledProfile()
 	exact.Sampled = nil
 	if exact.Digest() == p.Digest() {
-		t.Error("estimates have the digest of exact counts")
+		t.Error("a profile of estimates has the same digest as a profile of exact counts")
 	}
 	var check *profile.CheckError
 	if err := exact.Check(); !errors.As(err, &check) {
-		t.Errorf("%v, want an error, because an exact profile has no distance beyond its number of lines", err)
+		t.Errorf("Check() = %v, want an error, because in an exact profile, every distance is smaller than the number of lines", err)
 	}
 }
 
 func TestSampledCheck(t *testing.T) {
 	for name, damage := range map[string]func(*profile.Sampled){
-		"fewer references read":         func(s *profile.Sampled) { s.Read = 39 },
-		"another line size":             func(s *profile.Sampled) { s.Sizes[0].LineBytes = 32 },
-		"no line size":                  func(s *profile.Sampled) { s.Sizes = nil },
-		"more samples than analysed":    func(s *profile.Sampled) { s.Sizes[0].Samples = 31 },
-		"more censored than samples":    func(s *profile.Sampled) { s.Sizes[0].Censored = 21 },
-		"an interval with swapped ends": func(s *profile.Sampled) { s.Sizes[0].Bounds[1].Low = 41 },
-		"too many capacities":           func(s *profile.Sampled) { s.Sizes[0].Bounds = make([]profile.Bound, profile.SiteBins+1) },
+		"fewer references read":              func(s *profile.Sampled) { s.Read = 39 },
+		"another line size":                  func(s *profile.Sampled) { s.Sizes[0].LineBytes = 32 },
+		"no line size":                       func(s *profile.Sampled) { s.Sizes = nil },
+		"more samples than analysed":         func(s *profile.Sampled) { s.Sizes[0].Samples = 31 },
+		"more censored samples than samples": func(s *profile.Sampled) { s.Sizes[0].Censored = 21 },
+		"an interval with swapped bounds":    func(s *profile.Sampled) { s.Sizes[0].Bounds[1].Low = 41 },
+		"too many capacities":                func(s *profile.Sampled) { s.Sizes[0].Bounds = make([]profile.Bound, profile.SiteBins+1) },
 	} {
 		p := sampledProfile()
 		damage(p.Sampled)
 		var check *profile.CheckError
 		if _, err := profile.Decode(p.Encode()); !errors.As(err, &check) {
-			t.Errorf("%s: %v, want a CheckError", name, err)
+			t.Errorf("%s: Check() = %v, want a CheckError", name, err)
 		}
 	}
 }
@@ -79,16 +79,16 @@ func TestMissBounds(t *testing.T) {
 		{1 << 40, profile.Bound{Low: 20, High: 25}}, // the last interval applies to larger caches
 	} {
 		if b, ok := p.MissBounds(64, c.capacity); !ok || b != c.want {
-			t.Errorf("%d lines: %v, %v, want %v", c.capacity, b, ok, c.want)
+			t.Errorf("MissBounds for %d lines = %v, %v, want %v", c.capacity, b, ok, c.want)
 		}
 	}
 	p.Sampled.Sizes[0].Bounds = make([]profile.Bound, 14)
 	p.Sampled.Sizes[0].Bounds[8], p.Sampled.Sizes[0].Bounds[9] = profile.Bound{Low: 8, High: 9}, profile.Bound{Low: 6, High: 7}
 	if b, _ := p.MissBounds(64, 9); b != (profile.Bound{Low: 6, High: 9}) {
-		t.Errorf("between 8 and 10 lines: %v, want the span of both intervals", b)
+		t.Errorf("MissBounds between 8 and 10 lines = %v, want an interval that contains both intervals", b)
 	}
 	if _, ok := p.MissBounds(32, 1); ok {
-		t.Error("there is an interval for a line size that was not sampled")
+		t.Error("MissBounds returns an interval for a line size that was not sampled")
 	}
 }
 
@@ -108,7 +108,7 @@ func TestAccuracy(t *testing.T) {
 		{of(2, 1, 1), of(1, 2, 1), 0.75},
 	} {
 		if got := profile.Accuracy(c.a, c.b); math.Abs(got-c.want) > 1e-12 {
-			t.Errorf("accuracy %v, want %v", got, c.want)
+			t.Errorf("the accuracy is %v, want %v", got, c.want)
 		}
 	}
 }

@@ -9,8 +9,8 @@ import (
 )
 
 // withSets returns the sample profile with a set table. The profile has three accesses at distance
-// 1. With 2 sets, one of these accesses finds its line at the top of the set; with 4 sets, all
-// three accesses do.
+// 1. With 2 sets, one of these accesses has distance 0 within its set; with 4 sets, all three
+// accesses have distance 0.
 func withSets() *profile.Profile {
 	p := sample(true)
 	t := new(profile.SetTable)
@@ -33,11 +33,11 @@ func TestHitsFromSetTable(t *testing.T) {
 		{0, 1, 0, false}, {3, 1, 0, false}, {1 << 17, 1, 0, false}, {1, 0, 0, false}, {1, 33, 0, false},
 	} {
 		if hits, ok := table.Hits(c.sets, c.ways); hits != c.hits || ok != c.ok {
-			t.Errorf("%d sets, %d ways: %d hits (%v), want %d (%v)", c.sets, c.ways, hits, ok, c.hits, c.ok)
+			t.Errorf("Hits(%d, %d) = %d, %v, want %d, %v", c.sets, c.ways, hits, ok, c.hits, c.ok)
 		}
 	}
 	if _, ok := (*profile.SetTable)(nil).Hits(1, 1); ok {
-		t.Error("a missing table returns hits")
+		t.Error("Hits of a missing table returns ok")
 	}
 }
 
@@ -48,7 +48,7 @@ func TestEncodeSets(t *testing.T) {
 		t.Fatal(err)
 	}
 	if *got.Locality[0].Sets != *p.Locality[0].Sets {
-		t.Error("encoding and decoding changed the set table")
+		t.Error("encoding and decoding changes the set table")
 	}
 	if got.Digest() == sample(true).Digest() {
 		t.Error("the digest does not cover the set table")
@@ -66,10 +66,10 @@ func TestEncodeAnySets(t *testing.T) {
 		}
 		got, err := profile.Decode(p.Encode())
 		if (err == nil) != (p.Check() == nil) {
-			t.Fatalf("decoded with %v, checked with %v", err, p.Check())
+			t.Fatalf("Decode returns %v, but Check returns %v", err, p.Check())
 		}
 		if err == nil && *got.Locality[0].Sets != *table {
-			t.Fatal("encoding and decoding changed the set table")
+			t.Fatal("encoding and decoding changes the set table")
 		}
 	})
 }
@@ -100,7 +100,7 @@ func TestDecodeSets(t *testing.T) {
 	head := []string{"INPT", input, "TOTL", totals, "STAT", state}
 	whole := append(head[:6:6], "LOCA", local, "WIND", windows, "SETS", "\x40"+none)
 	if _, err := profile.Decode(sections(whole...)); err != nil {
-		t.Errorf("a table without accesses: %v", err)
+		t.Errorf("Decode of a set table without accesses = %v, want no error", err)
 	}
 	for name, parts := range map[string][]string{
 		"before any histogram":     append(head[:6:6], "SETS", "\x40"+none),
@@ -112,7 +112,7 @@ func TestDecodeSets(t *testing.T) {
 		"of too many ways":         append(whole[:10:10], "SETS", "\x40\x80\x80\x80\x80\x10\x01"+none[1:]),
 	} {
 		if _, err := profile.Decode(sections(parts...)); err == nil {
-			t.Errorf("%s: decoded without an error", name)
+			t.Errorf("%s: Decode returns no error", name)
 		}
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/stackglass/stackglass/core/profile"
 )
 
-// apart sets the rows of a table as if lines conflicted only in a single set.
+// apart sets the rows of a table as if lines conflicted only if there is one set.
 func apart(c *profile.StackCounts) {
 	for d, n := range c.Distances.All() {
 		c.Sets.Depths[0][d] += n
@@ -20,8 +20,8 @@ func apart(c *profile.StackCounts) {
 	}
 }
 
-// withSharing returns the sample profile with accesses by two threads: thread 1 loads lines 9, 4
-// and 9 again; thread 7 stores to lines 4 and 9.
+// withSharing returns the sample profile with accesses by two threads: thread 1 loads line 9, line
+// 4, and line 9 again; thread 7 stores to lines 4 and 9.
 func withSharing() *profile.Profile {
 	p := sample(true)
 	p.Input.Header.Sliced = true
@@ -58,16 +58,16 @@ func TestSharingSurvivesEncoding(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(got.Encode(), data) || string(got.Segment.Sharing) != "stacks" {
-		t.Error("decoding and encoding changed the bytes")
+		t.Error("decoding and encoding changes the bytes")
 	}
 	if !got.Input.Header.Sliced {
-		t.Error("encoding and decoding made the order of threads exact")
+		t.Error("encoding and decoding loses the mark that the order of threads is not exact")
 	}
 	if got.Digest() == sample(false).Digest() {
 		t.Error("the digest does not cover the stacks of threads")
 	}
 	if sum, cold := got.Sharing[0].Domains[0].Concurrent(); sum.Count(1) != 3 || cold != 2 {
-		t.Errorf("%d accesses at distance 1 and %d cold accesses on the shared stack, want 3 and 2", sum.Count(1), cold)
+		t.Errorf("the shared stack has %d accesses at distance 1 and %d cold accesses, want 3 and 2", sum.Count(1), cold)
 	}
 }
 
@@ -80,7 +80,7 @@ func TestCheckSharing(t *testing.T) {
 		"order of cores":    func(s *profile.Sharing) { s.Cores[0].Threads = []uint32{8} },
 		"accesses":          func(s *profile.Sharing) { s.Cores[0].Private.Cold++ },
 		"coherent accesses": func(s *profile.Sharing) { s.Cores[0].Coherent.Lost.Add(1) },
-		"no cause": func(s *profile.Sharing) {
+		"coherence misses without invalidations": func(s *profile.Sharing) {
 			s.Cores[0].Coherent.Distances = profile.Histogram{}
 			s.Cores[0].Coherent.Sets = profile.SetTable{}
 			s.Cores[0].Coherent.Lost.Add(1)
@@ -90,17 +90,17 @@ func TestCheckSharing(t *testing.T) {
 			s.Cores[0].Coherent.StackCounts = profile.StackCounts{Cold: 2}
 			s.Cores[0].Coherent.Lost.Add(2)
 		},
-		"set table":          func(s *profile.Sharing) { s.Cores[0].Coherent.Sets.Depths[1][0]++ },
-		"foreign":            func(s *profile.Sharing) { s.Cores[0].Foreign.Cold = 3 },
-		"foreign distance":   func(s *profile.Sharing) { s.Cores[0].Foreign.Distances.AddN(1, 2) },
-		"foreign set table":  func(s *profile.Sharing) { s.Cores[0].Foreign.Sets.Depths[3][0] = 2 },
-		"domain of nobody":   func(s *profile.Sharing) { s.Domains[0].Cores, s.Domains[0].Members = nil, nil },
-		"unknown core":       func(s *profile.Sharing) { s.Domains[0].Cores[1] = 2 },
-		"change":             func(s *profile.Sharing) { s.Domains[0].Members[0].Change.Same = 2 },
-		"brought":            func(s *profile.Sharing) { s.Domains[0].Members[1].Change.Brought-- },
-		"domain's set table": func(s *profile.Sharing) { s.Domains[0].Sets.Depths[1][0]-- },
-		"all of a domain":    func(s *profile.Sharing) { s.Domains[0].Foreign.Distances.AddN(1, 2) },
-		"not all": func(s *profile.Sharing) {
+		"set table":                    func(s *profile.Sharing) { s.Cores[0].Coherent.Sets.Depths[1][0]++ },
+		"foreign":                      func(s *profile.Sharing) { s.Cores[0].Foreign.Cold = 3 },
+		"foreign distance":             func(s *profile.Sharing) { s.Cores[0].Foreign.Distances.AddN(1, 2) },
+		"foreign set table":            func(s *profile.Sharing) { s.Cores[0].Foreign.Sets.Depths[3][0] = 2 },
+		"domain without cores":         func(s *profile.Sharing) { s.Domains[0].Cores, s.Domains[0].Members = nil, nil },
+		"unknown core":                 func(s *profile.Sharing) { s.Domains[0].Cores[1] = 2 },
+		"change":                       func(s *profile.Sharing) { s.Domains[0].Members[0].Change.Same = 2 },
+		"brought":                      func(s *profile.Sharing) { s.Domains[0].Members[1].Change.Brought-- },
+		"domain's set table":           func(s *profile.Sharing) { s.Domains[0].Sets.Depths[1][0]-- },
+		"foreign accesses of a domain": func(s *profile.Sharing) { s.Domains[0].Foreign.Distances.AddN(1, 2) },
+		"first domain without a core": func(s *profile.Sharing) {
 			d := &s.Domains[0]
 			d.Cores, d.Members, d.Foreign = d.Cores[:1], d.Members[:1], profile.StackCounts{}
 			d.Sets = s.Cores[0].Private.Sets
@@ -112,8 +112,8 @@ func TestCheckSharing(t *testing.T) {
 	}
 }
 
-// A histogram with one long distance takes a few bytes, but needs memory pages for all shorter
-// distances. Therefore decoding rejects a profile with too many such histograms.
+// A histogram with one long distance has only a few encoded bytes, but needs memory for the pages
+// of all shorter distances. Decoding therefore rejects a profile with too many such histograms.
 func TestDecodeSharingAllocatesLittle(t *testing.T) {
 	far := append([]byte{1}, binary.AppendUvarint(nil, 0xfffffff0)...) // one distance
 	stack := "\x00" + string(far) + "\x01" + strings.Repeat("\x00", profile.SetCounts)
@@ -126,7 +126,7 @@ func TestDecodeSharingAllocatesLittle(t *testing.T) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	if _, err := profile.Decode(data); err == nil || !strings.Contains(err.Error(), "long distances on many cores") {
-		t.Errorf("very many long distances: %v, want an error about them", err)
+		t.Errorf("Decode of a profile with very many long distances = %v, want an error about long distances", err)
 	}
 	runtime.ReadMemStats(&after)
 	if n := after.TotalAlloc - before.TotalAlloc; n > 128<<20 {

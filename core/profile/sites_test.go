@@ -62,7 +62,7 @@ func TestSitesSurviveEncoding(t *testing.T) {
 			t.Fatal(name, err)
 		}
 		if !bytes.Equal(got.Encode(), data) {
-			t.Errorf("%s: decoding and encoding changed the bytes", name)
+			t.Errorf("%s: decoding and encoding changes the bytes", name)
 		}
 		site := got.Sites.Code[1]
 		if site.Number != 5 || site.PC != 0x400ff0 || site.Offset != 0xff0 || site.Module != "a.out" || site.File != "a.c" || site.Line != 5 || site.Variable != "" || site.Kind != trace.Store {
@@ -76,37 +76,37 @@ func TestSitesSurviveEncoding(t *testing.T) {
 
 func TestCheckSites(t *testing.T) {
 	for name, breakIt := range map[string]func(s *profile.Sites){
-		"line size":           func(s *profile.Sites) { s.LineBytes = 32 },
-		"order of sites":      func(s *profile.Sites) { s.Code[0].Number = 6 },
-		"same site":           func(s *profile.Sites) { s.Code[1] = s.Code[0] },
-		"order of objects":    func(s *profile.Sites) { s.Data[1].Kind, s.Data[1].Number = profile.HeapObject, 8 },
-		"capacities":          func(s *profile.Sites) { s.Capacities = []uint64{0} },
-		"ways":                func(s *profile.Sites) { s.Ways = []uint32{512} },
-		"a bin":               func(s *profile.Sites) { s.Code[1].Reuse.Bins[0].Count++ },
-		"an empty bin":        func(s *profile.Sites) { s.Code[0].Reuse.Bins = []profile.BinCount{{Bin: 3}} },
-		"cold":                func(s *profile.Sites) { s.Code[1].Reuse.Cold++ },
-		"references":          func(s *profile.Sites) { s.Code[1].Strides[0]++ },
-		"objects' bins":       func(s *profile.Sites) { s.Data[0].Reuse.Bins[0].Count++ },
-		"objects' references": func(s *profile.Sites) { s.Data[1].References++ },
-		"too many bytes used": func(s *profile.Sites) { s.Code[1].Reuse.Used[0].BytesUsed++ },
-		"too few fetched":     func(s *profile.Sites) { s.Code[0].Reuse.Used[0].Fetched = 0 },
-		"too many fetched":    func(s *profile.Sites) { s.Code[0].Reuse.Used[0].Fetched = 4 },
-		"before":              func(s *profile.Sites) { s.Code[1].Reuse.Before = []profile.SiteCount{{Site: 0, Count: 1}} },
-		"a wrap":              func(s *profile.Sites) { s.Code[1].Reuse.Bins[0].Count = math.MaxUint64 },
+		"line size":            func(s *profile.Sites) { s.LineBytes = 32 },
+		"order of sites":       func(s *profile.Sites) { s.Code[0].Number = 6 },
+		"same site":            func(s *profile.Sites) { s.Code[1] = s.Code[0] },
+		"order of objects":     func(s *profile.Sites) { s.Data[1].Kind, s.Data[1].Number = profile.HeapObject, 8 },
+		"capacities":           func(s *profile.Sites) { s.Capacities = []uint64{0} },
+		"ways":                 func(s *profile.Sites) { s.Ways = []uint32{512} },
+		"a bin":                func(s *profile.Sites) { s.Code[1].Reuse.Bins[0].Count++ },
+		"an empty bin":         func(s *profile.Sites) { s.Code[0].Reuse.Bins = []profile.BinCount{{Bin: 3}} },
+		"cold":                 func(s *profile.Sites) { s.Code[1].Reuse.Cold++ },
+		"references":           func(s *profile.Sites) { s.Code[1].Strides[0]++ },
+		"objects' bins":        func(s *profile.Sites) { s.Data[0].Reuse.Bins[0].Count++ },
+		"objects' references":  func(s *profile.Sites) { s.Data[1].References++ },
+		"too many bytes used":  func(s *profile.Sites) { s.Code[1].Reuse.Used[0].BytesUsed++ },
+		"too few fetched":      func(s *profile.Sites) { s.Code[0].Reuse.Used[0].Fetched = 0 },
+		"too many fetched":     func(s *profile.Sites) { s.Code[0].Reuse.Used[0].Fetched = 4 },
+		"before":               func(s *profile.Sites) { s.Code[1].Reuse.Before = []profile.SiteCount{{Site: 0, Count: 1}} },
+		"a sum that overflows": func(s *profile.Sites) { s.Code[1].Reuse.Bins[0].Count = math.MaxUint64 },
 	} {
 		p := withSites()
 		breakIt(p.Sites)
 		invalid(t, name, p)
 	}
 	for name, breakIt := range map[string]func(s *profile.Sites){
-		"not there":   func(s *profile.Sites) { s.Code[2].Reuse.Before = nil },
-		"another sum": func(s *profile.Sites) { s.Code[2].Reuse.Before[0].Count++ },
-		"no site":     func(s *profile.Sites) { s.Code[2].Reuse.Before[0].Site = 3 },
-		"not asked":   func(s *profile.Sites) { s.Previous = false },
+		"no previous sites": func(s *profile.Sites) { s.Code[2].Reuse.Before = nil },
+		"wrong sum":         func(s *profile.Sites) { s.Code[2].Reuse.Before[0].Count++ },
+		"unknown site":      func(s *profile.Sites) { s.Code[2].Reuse.Before[0].Site = 3 },
+		"not requested":     func(s *profile.Sites) { s.Previous = false },
 	} {
 		p := far(withSites())
 		if breakIt(p.Sites); p.Check() == nil {
-			t.Errorf("Reuse.Before, %s: Check found no error", name)
+			t.Errorf("Reuse.Before, %s: Check() = nil, want an error", name)
 		}
 	}
 }
@@ -147,10 +147,10 @@ func TestCoherentSitesSurviveEncoding(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(got.Encode(), data) || !reflect.DeepEqual(got.Sites.Coherent, p.Sites.Coherent) {
-		t.Errorf("decoding gives %+v, want %+v", got.Sites.Coherent, p.Sites.Coherent)
+		t.Errorf("the decoded coherent sites are %+v, want %+v", got.Sites.Coherent, p.Sites.Coherent)
 	}
 	if p.Sites.Coherent = nil; bytes.Equal(p.Encode(), data) || p.Check() != nil {
-		t.Error("a profile without coherent sites is invalid, or has the same bytes")
+		t.Error("a profile without coherent sites is invalid, or equals the profile with coherent sites")
 	}
 }
 
@@ -158,22 +158,22 @@ func TestCheckCoherentSites(t *testing.T) {
 	for name, breakIt := range map[string]func(p *profile.Profile, c *profile.CoherentSites){
 		"no cores":        func(p *profile.Profile, _ *profile.CoherentSites) { p.Sharing = nil },
 		"other sites":     func(_ *profile.Profile, c *profile.CoherentSites) { c.Code = c.Code[:1] },
-		"objects of none": func(_ *profile.Profile, c *profile.CoherentSites) { c.Data = c.Code[:1] },
+		"missing objects": func(_ *profile.Profile, c *profile.CoherentSites) { c.Data = c.Code[:1] },
 		"other accesses":  func(_ *profile.Profile, c *profile.CoherentSites) { c.Code[1].Cold = 3 },
 		"other sums":      func(_ *profile.Profile, c *profile.CoherentSites) { c.Code[0].Bins[0].Bin = 0 },
 		"an empty bin":    func(_ *profile.Profile, c *profile.CoherentSites) { c.Code[1].Bins = []profile.BinCount{{}} },
 		"lost instead": func(_ *profile.Profile, c *profile.CoherentSites) {
 			c.Code[0].Lost, c.Code[0].Bins = c.Code[0].Bins, nil
 		},
-		"measured, but not":    func(_ *profile.Profile, c *profile.CoherentSites) { c.Measured = false },
-		"missing for one site": func(_ *profile.Profile, c *profile.CoherentSites) { c.Code[1].Used = nil },
-		"too few fetched":      func(_ *profile.Profile, c *profile.CoherentSites) { c.Code[1].Used[0].Fetched = 1 },
-		"too many fetched":     func(_ *profile.Profile, c *profile.CoherentSites) { c.Code[0].Used[0].Fetched = 3 },
-		"too many bytes used":  func(_ *profile.Profile, c *profile.CoherentSites) { c.Code[0].Used[0].BytesUsed = 129 },
+		"utilisation without the flag": func(_ *profile.Profile, c *profile.CoherentSites) { c.Measured = false },
+		"missing for one site":         func(_ *profile.Profile, c *profile.CoherentSites) { c.Code[1].Used = nil },
+		"too few fetched":              func(_ *profile.Profile, c *profile.CoherentSites) { c.Code[1].Used[0].Fetched = 1 },
+		"too many fetched":             func(_ *profile.Profile, c *profile.CoherentSites) { c.Code[0].Used[0].Fetched = 3 },
+		"too many bytes used":          func(_ *profile.Profile, c *profile.CoherentSites) { c.Code[0].Used[0].BytesUsed = 129 },
 	} {
 		p := withCoherentSites()
 		if breakIt(p, p.Sites.Coherent); p.Check() == nil {
-			t.Errorf("%s: Check found no error", name)
+			t.Errorf("%s: Check() = nil, want an error", name)
 		}
 	}
 }
@@ -183,7 +183,7 @@ func TestSiteBins(t *testing.T) {
 	for bin := range profile.SiteBins {
 		from, next := profile.SiteBinFrom(bin), profile.SiteBinFrom(bin+1)
 		if from >= next || profile.SiteBin(uint32(from)) != bin || profile.SiteBin(uint32(next-1)) != bin {
-			t.Errorf("bin %d covers %d up to %d, whose bins are %d and %d", bin, from, next, profile.SiteBin(uint32(from)), profile.SiteBin(uint32(next-1)))
+			t.Errorf("bin %d covers the distances from %d up to %d, but SiteBin returns %d and %d for the first and the last", bin, from, next, profile.SiteBin(uint32(from)), profile.SiteBin(uint32(next-1)))
 		}
 	}
 	if end := profile.SiteBinFrom(profile.SiteBins); end != 1<<32 {
@@ -194,8 +194,8 @@ func TestSiteBins(t *testing.T) {
 	}
 }
 
-// In encoded form, each of a million sites takes tens of bytes. Decoding needs little more memory
-// than the decoded sites.
+// Each of a million encoded sites has tens of bytes. Decoding needs little more memory than the
+// decoded sites.
 func TestMillionSites(t *testing.T) {
 	const n = 1_000_000
 	p := sample(false)
@@ -218,7 +218,7 @@ func TestMillionSites(t *testing.T) {
 	}
 	data := p.Encode()
 	if len(data) > 24*n {
-		t.Errorf("a million sites take %d bytes, want at most 24 each", len(data))
+		t.Errorf("a million encoded sites have %d bytes, want at most 24 bytes per site", len(data))
 	}
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -228,10 +228,10 @@ func TestMillionSites(t *testing.T) {
 		t.Fatal(err)
 	}
 	if total := after.TotalAlloc - before.TotalAlloc; total > 2000*n {
-		t.Errorf("decoding them needed %d bytes of memory, want at most 2,000 each", total)
+		t.Errorf("decoding a million sites needed %d bytes of memory, want at most 2,000 bytes per site", total)
 	}
 	if !bytes.Equal(got.Encode(), data) {
-		t.Error("decoding and encoding changed the bytes")
+		t.Error("decoding and encoding changes the bytes")
 	}
 	t.Logf("%d bytes per encoded site, %d bytes allocated per site while decoding", len(data)/n, (after.TotalAlloc-before.TotalAlloc)/n)
 }

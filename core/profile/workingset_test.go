@@ -8,8 +8,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// withWorkingSets returns a profile with three windows of one access each. The last access is to
-// the same line as the first.
+// withWorkingSets returns a profile with three windows of one access each. The first and the last
+// access are to the same line.
 func withWorkingSets() *profile.Profile {
 	p := &profile.Profile{Input: profile.Input{Kinds: trace.DataKinds}}
 	p.Totals.References[trace.Load] = 2*profile.MinWindow + 1
@@ -38,24 +38,24 @@ func TestEncodeWorkingSets(t *testing.T) {
 	}
 	if !slices.Equal(got.Locality[0].Windows.Distinct, p.Locality[0].Windows.Distinct) ||
 		!slices.EqualFunc(got.Segment.Lines[0].WorkingSets, p.Segment.Lines[0].WorkingSets, slices.Equal[[]uint64]) {
-		t.Errorf("encoding and decoding changed the working sets: %v, %v", got.Locality[0].Windows.Distinct, got.Segment.Lines[0].WorkingSets)
+		t.Errorf("encoding and decoding changes the working sets to %v, %v", got.Locality[0].Windows.Distinct, got.Segment.Lines[0].WorkingSets)
 	}
-	p.Locality[0].Windows.Distinct, p.Segment.Lines[0].WorkingSets = nil, nil // older profiles do not contain these
+	p.Locality[0].Windows.Distinct, p.Segment.Lines[0].WorkingSets = nil, nil // as in older profiles
 	if got, err = profile.Decode(p.Encode()); err != nil || got.Locality[0].Windows.Distinct != nil || got.Segment.Lines[0].WorkingSets != nil {
-		t.Errorf("a profile without working sets: %v", err)
+		t.Errorf("Decode of a profile without working sets = %v, want no error", err)
 	}
 }
 
 func TestCheckWorkingSets(t *testing.T) {
 	for name, breakIt := range map[string]func(w *profile.Windows, larger *[][]uint64){
-		"more than rows":                      func(w *profile.Windows, _ *[][]uint64) { w.Distinct = []uint64{1, 1, 1, 1} },
+		"more windows than rows":              func(w *profile.Windows, _ *[][]uint64) { w.Distinct = []uint64{1, 1, 1, 1} },
 		"fewer than first accesses":           func(w *profile.Windows, _ *[][]uint64) { w.Distinct[1] = 0 },
 		"more than accesses":                  func(w *profile.Windows, _ *[][]uint64) { w.Distinct[2] = 2 },
 		"more than lines":                     func(w *profile.Windows, _ *[][]uint64) { w.Distinct[0] = 3 },
 		"only larger windows":                 func(w *profile.Windows, _ *[][]uint64) { w.Distinct = nil },
 		"no larger windows":                   func(_ *profile.Windows, larger *[][]uint64) { *larger = nil },
-		"not up to a single window":           func(_ *profile.Windows, larger *[][]uint64) { *larger = (*larger)[:1] },
-		"beyond a single window":              func(_ *profile.Windows, larger *[][]uint64) { *larger = append(*larger, []uint64{2}) },
+		"missing single window":               func(_ *profile.Windows, larger *[][]uint64) { *larger = (*larger)[:1] },
+		"a list after the single window":      func(_ *profile.Windows, larger *[][]uint64) { *larger = append(*larger, []uint64{2}) },
 		"a missing larger window":             func(_ *profile.Windows, larger *[][]uint64) { (*larger)[0] = []uint64{2} },
 		"a single window with too few lines":  func(_ *profile.Windows, larger *[][]uint64) { (*larger)[1][0] = 1 },
 		"a larger window with too many lines": func(_ *profile.Windows, larger *[][]uint64) { (*larger)[0][1] = 3 },
@@ -68,6 +68,6 @@ func TestCheckWorkingSets(t *testing.T) {
 	p := withWorkingSets()
 	p.Segment.Start = ^uint64(0) - 5
 	if p.Check() == nil {
-		t.Error("a segment that begins at the largest number: Check found no error")
+		t.Error("Check() = nil for a segment that begins at the largest number, want an error")
 	}
 }

@@ -62,6 +62,6 @@ func TestNoAllocations(t *testing.T) {
 	}
 	consume()
 	if n := testing.AllocsPerRun(20, consume); n != 0 {
-		t.Errorf("%v allocations per batch, want none", n)
+		t.Errorf("a batch causes %v allocations, want 0", n)
 	}
 }

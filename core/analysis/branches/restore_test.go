@@ -27,7 +27,7 @@ func TestRestoreBeforeTables(t *testing.T) {
 		got := &profile.Profile{Segment: &profile.Segment{}}
 		resumed.Result(got, true)
 		if !bytes.Equal(got.Blocks, want.Blocks) || !bytes.Equal(got.Segment.Blocks, want.Segment.Blocks) {
-			t.Errorf("the saved profile differs, with %v known", known)
+			t.Errorf("with known = %v, the profile that is saved again differs from the first", known)
 		}
 	}
 }

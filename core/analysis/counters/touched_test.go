@@ -8,7 +8,8 @@ import (
 	"github.com/stackglass/stackglass/core/profile"
 )
 
-// A 32-bit counter that wraps around continues to count, and survives saving.
+// The counts are correct after a 32-bit counter wraps around, even if the state is saved and
+// restored.
 func TestTouchedWraps(t *testing.T) {
 	for _, size := range []uint64{8, 4, 1} {
 		a := newTouched()
@@ -32,14 +33,14 @@ func TestTouchedWraps(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !bytes.Equal(a.encode(), b.encode()) {
-			t.Errorf("%d bytes: decoding and encoding changed the state", size)
+			t.Errorf("accesses of %d bytes: decoding and encoding changes the state", size)
 		}
 		var c profile.Counters
 		b.result(&c)
 		// The bytes of the first granule have 2^32 + 1 accesses each, and the bytes of the second
 		// word have one access each.
 		if c.UniqueBytes != size+8 || c.Usage[0] != (size+19)/20 || c.Usage[profile.UsageSteps-2] > size {
-			t.Errorf("%d bytes: %d unique, usage %v", size, c.UniqueBytes, c.Usage)
+			t.Errorf("accesses of %d bytes: %d unique bytes, usage %v", size, c.UniqueBytes, c.Usage)
 		}
 	}
 }
@@ -57,7 +58,7 @@ func FuzzDecode(f *testing.F) {
 		}
 		b := newTouched()
 		if err := b.decode(a.encode()); err != nil || !bytes.Equal(a.encode(), b.encode()) {
-			t.Fatalf("a decoded state does not survive encoding: %v", err)
+			t.Fatalf("a decoded state cannot be encoded and decoded again: %v", err)
 		}
 		var c profile.Counters
 		a.result(&c)

@@ -48,8 +48,8 @@ func analysed(t *testing.T, o nests.Options, parts ...*trace.Batch) (*nests.Anal
 	return a, p
 }
 
-// TestIfRegular checks that the analysis gives up after about 130,000 rows that do not compress,
-// and on rows without code, but never otherwise.
+// TestIfRegular checks that the analysis stops after about 130,000 rows that do not compress, and
+// if rows have no sites, but in no other case.
 func TestIfRegular(t *testing.T) {
 	o := nests.Options{MostBytes: nests.MostBytes, IfRegular: true}
 	for _, c := range []struct {
@@ -60,26 +60,26 @@ func TestIfRegular(t *testing.T) {
 		{"a sweep", []*trace.Batch{regular(1<<19, 3)}, true},
 		{"a sweep without code", []*trace.Batch{regular(1<<19, 0)}, false},
 		{"a short sweep without code", []*trace.Batch{regular(100, 0)}, false},
-		{"an irregular start, then a sweep", []*trace.Batch{irregular(1 << 17), regular(1<<17, 3)}, true},
+		{"a sweep after a few irregular rows", []*trace.Batch{irregular(1 << 17), regular(1<<17, 3)}, true},
 		{"irregular", []*trace.Batch{irregular(1 << 19)}, false},
-		{"irregular, then a sweep that starts too late", []*trace.Batch{irregular(1 << 19), regular(1<<19, 3)}, false},
+		{"a sweep after too many irregular rows", []*trace.Batch{irregular(1 << 19), regular(1<<19, 3)}, false},
 	} {
 		a, p := analysed(t, o, c.parts...)
 		if (len(p.Loops) > 0) != c.kept || p.Loops != nil != c.kept {
-			t.Errorf("%s: %d bytes of loops, want loops: %v", c.name, len(p.Loops), c.kept)
+			t.Errorf("%s: the profile has %d bytes of loops, want loops: %v", c.name, len(p.Loops), c.kept)
 		}
 		always, q := analysed(t, nests.Options{MostBytes: nests.MostBytes}, c.parts...)
 		if len(q.Loops) == 0 || c.kept && string(p.Loops) != string(q.Loops) {
-			t.Errorf("%s: %d bytes of loops without the option, %d with it", c.name, len(q.Loops), len(p.Loops))
+			t.Errorf("%s: the profile has %d bytes of loops without IfRegular, but %d with IfRegular", c.name, len(q.Loops), len(p.Loops))
 		}
 		if !always.Reads() || a.Reads() != c.kept && len(c.parts[0].Addr) >= 1<<17 {
-			t.Errorf("%s: the analysis reads rows: %v with the option, want %v; %v without it, want true", c.name, a.Reads(), c.kept, always.Reads())
+			t.Errorf("%s: Reads() = %v with IfRegular, want %v; %v without IfRegular, want true", c.name, a.Reads(), c.kept, always.Reads())
 		}
 	}
 }
 
-// TestRestoreIfRegular saves runs shortly before and after the position at which the analysis gives
-// up, and at a position from which it recovers.
+// TestRestoreIfRegular saves runs shortly before and after the position at which the analysis
+// stops, and at an irregular position after which the trace becomes regular.
 func TestRestoreIfRegular(t *testing.T) {
 	o := nests.Options{MostBytes: nests.MostBytes, IfRegular: true}
 	trace := []*trace.Batch{irregular(1<<18 + 1<<17), regular(1<<17, 3), irregular(1 << 18)}
@@ -104,13 +104,13 @@ func TestRestoreIfRegular(t *testing.T) {
 		}
 		got := &profile.Profile{}
 		if b.Result(got, false); string(got.Loops) != string(want.Loops) || (got.Loops == nil) != (want.Loops == nil) {
-			t.Errorf("saved before part %d: %d bytes of loops, want %d", cut, len(got.Loops), len(want.Loops))
+			t.Errorf("a run that is saved before part %d has %d bytes of loops, want %d", cut, len(got.Loops), len(want.Loops))
 		}
 	}
 }
 
-// TestUnpredicted checks the number of unpredicted rows, which take most of the time.
-func TestUnpredicted(t *testing.T) {
+// TestUnpredictedRows checks the number of unpredicted rows, which need most of the time.
+func TestUnpredictedRows(t *testing.T) {
 	for _, c := range []struct {
 		b           *trace.Batch
 		least, most uint64
@@ -120,7 +120,7 @@ func TestUnpredicted(t *testing.T) {
 			t.Fatal(err)
 		}
 		if n := f.Unpredicted(); n < c.least || n > c.most {
-			t.Errorf("%d unpredicted rows, want %d to %d", n, c.least, c.most)
+			t.Errorf("%d rows are unpredicted, want %d to %d", n, c.least, c.most)
 		}
 	}
 }

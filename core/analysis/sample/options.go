@@ -97,8 +97,9 @@ func threshold(rate float64) uint64 {
 }
 
 // NewLocality and NewFollowers create the analyses of a sample; see [analysis.Sampling]. Package
-// estimate sets them. Only programs that sample import package estimate, so the page does not load
-// that package on the first visit. In other programs, they panic.
+// estimate sets these variables. Only programs that take samples import package estimate, so the
+// page does not load the package on the first visit. In programs without the package, the functions
+// panic.
 var (
 	NewLocality  = func(o Options, lineBytes []uint32) analysis.SampledLocality { panic(notLinked) }
 	NewFollowers = func(o Options, w analysis.Wanted) []analysis.Analysis { panic(notLinked) }
@@ -119,8 +120,8 @@ func (o Options) KeepsLines() bool {
 	return o.Mode == profile.SpaceSample || o.Mode == profile.LinesSample
 }
 
-// OnOff reads contiguous parts of a trace: the first "on" references of every period, and the
-// events among them. Analyses keep their stacks between the parts.
+// OnOff reads the first On references of every period of Period references, and the events between
+// them. Analyses keep their stacks between the parts.
 type OnOff struct {
 	trace.Reader
 	on, period uint64
@@ -139,8 +140,8 @@ func (o Options) Stretches(r trace.Reader, kinds trace.Kinds, threads []uint32) 
 	return NewOnOff(r, o, kinds, threads)
 }
 
-// NewOnOff returns a reader of the sampled parts of r. Only references of these kinds and threads
-// are counted.
+// NewOnOff returns a reader of the sampled parts of r. Only references of the given kinds and
+// threads are counted.
 func NewOnOff(r trace.Reader, o Options, kinds trace.Kinds, threads []uint32) *OnOff {
 	return &OnOff{Reader: r, on: o.On, period: o.Period, kinds: kinds, threads: threads}
 }
@@ -165,7 +166,7 @@ func (r *OnOff) Next(b *trace.Batch) error {
 	return nil
 }
 
-// Sampled describes the parts that were read.
+// Sampled describes the parts that have been read.
 func (r *OnOff) Sampled() *profile.Sampled {
 	return &profile.Sampled{Mode: profile.OnOffSample, On: r.on, Period: r.period, Read: r.Read}
 }

@@ -11,24 +11,26 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// A segment is appended as follows (MODELS §9). First, its results are added. They are correct
-// except for the first accesses to a line in the segment. The notes of the segment are then
-// processed in order, to find the earlier accesses to these lines:
+// A segment is appended as follows (MODELS §9). First, its results are added. These results are
+// correct, except for the first access to each line in the segment. The notes of the segment are
+// then processed in order, to find the earlier accesses to these lines:
 //
 //  1. The directories show which accesses are foreign, and which accesses are overlapped
 //     (MODELS §6.6). A store invalidates its line in the cores that have the line and have not
 //     touched it in the segment.
-//  2. The stacks of each core determine the distances: the private stack as in package locality,
-//     and the earlier coherent stack below the segment's coherent stack (stack.Below).
+//  2. The stacks of each core determine the distances. The private stack is used as in package
+//     locality. The earlier coherent stack is placed below the segment's coherent stack
+//     (stack.Below).
 //  3. The stacks of domains also determine distances. The stack of all cores belongs to the pass,
-//     which appends the segment later. These distances are counted when the pass resolves its
-//     first touches.
+//     which appends the segment later. Distances on this stack are counted when the pass resolves
+//     its first touches.
 //
 // Finally, the lines of the segment are pushed on top of the stacks. If no earlier access to the
-// line of a note was found, the note is kept for the segments that come before.
+// line of a note is found, the note is kept, because the access may be in a segment before the
+// receiver.
 
-// ErrManyCores reports that the segments have more threads, or groups of threads, than the analysis
-// has cores.
+// ErrManyCores reports that the segments together have more threads, or groups of threads, than the
+// analysis has cores.
 var ErrManyCores = errors.New("the segments together have more than 64 threads or groups of threads, so their assignment to cores depends on the whole trace; " +
 	"group the threads by core, or analyse the whole trace at once")
 
@@ -78,8 +80,8 @@ func (a *Analysis) Append(next *profile.Profile) error {
 	return nil
 }
 
-// Joins reports whether a segment can be appended, which requires that each thread has its own
-// core.
+// Joins reports whether a segment can be appended. This requires that each thread, or each group of
+// threads, has its own core.
 func (a *Analysis) Joins(next *profile.Profile) (now, later bool) {
 	n := len(a.cores.of)
 	if next != nil {
@@ -93,7 +95,8 @@ func (a *Analysis) Joins(next *profile.Profile) (now, later bool) {
 }
 
 // Alone reports whether all references so far, and all references of the given threads, belong to a
-// single core. The sharing analysis can then skip a segment, unless the result must be mergeable.
+// single core. In this case, the sharing analysis can skip a segment, unless the result must be
+// mergeable.
 func (a *Analysis) Alone(threads []uint32) bool {
 	if a.running || a.absent || a.options.Mergeable || !a.seen {
 		return false
@@ -154,7 +157,7 @@ func (s *lineSize) append(r *loader, to []uint8, next *profile.Profile, i int) e
 	return nil
 }
 
-// alone returns the sizePart of a segment with one core.
+// alone returns the sizePart of a segment with a single core.
 func (s *lineSize) alone(l *profile.Locality, touches []profile.FirstTouch, lines []trace.Line, stores []store, core uint8) *sizePart {
 	h, cold := l.Histogram(trace.AllKinds)
 	all := profile.StackCounts{Cold: cold, Distances: *h, Sets: *l.Sets}

@@ -14,8 +14,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// If a trace is cut into segments of any length, which are joined in any grouping, the profile has
-// the same bytes as the profile of the whole trace, except for the parts that segments do not have.
+// If a trace is cut into segments of any length, which are joined in any grouping, the profile is
+// byte-identical to the profile of the whole trace, except for the parts that segments do not have.
 func TestAppend(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b := multithreaded(150).Draw(t, "trace")
@@ -41,7 +41,7 @@ func TestAppend(t *testing.T) {
 		plain := spec
 		plain.Mergeable = false
 		if spec.Analyses == analysis.Sharing && analyse(t, plain, tracetest.NewReader(b, 0)).Digest() != want.Digest() {
-			t.Fatal("the result differs if the run is mergeable")
+			t.Fatal("the result of a mergeable run differs from the result of a run that is not mergeable")
 		}
 		var parts []*profile.Profile
 		for lo := 0; lo < b.Len() || len(parts) == 0; {

@@ -14,8 +14,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// asker asks, before each access, for the depth of its line or of the next line on the stacks of
-// some cores, and compares the answers with plain lists with holes.
+// asker asks, before each access, for the depth of the accessed line or of the next line on the
+// stacks of some cores, and compares the answers with plain lists with holes.
 type asker struct {
 	t         rapid.TB
 	analysis  *sharing.Analysis
@@ -57,11 +57,11 @@ func (a *asker) access(core int, x trace.Line, kind trace.Kind) {
 // Answer implements sharing.Asker.
 func (a *asker) Answer(depths []uint32) {
 	if !slices.Equal(depths, a.want) {
-		a.t.Fatalf("depths %v, want %v", depths, a.want)
+		a.t.Fatalf("the answers are %v, want %v", depths, a.want)
 	}
 }
 
-func TestAsk(t *testing.T) {
+func TestAnswersEqualLists(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		whole := multithreaded(100).Draw(t, "trace")
 		threads, coreOf := ascending(whole)
@@ -84,7 +84,7 @@ func TestAsk(t *testing.T) {
 			}
 		}
 		if len(threads) == 1 && asks.questions > 0 {
-			t.Fatal("questions were asked although there is only one core")
+			t.Fatal("Ask was called although there is only one core")
 		}
 	})
 }
@@ -108,6 +108,6 @@ func TestNoAllocations(t *testing.T) {
 		again()
 	}
 	if n := testing.AllocsPerRun(5, again); n > 2 { // histograms occasionally allocate a block
-		t.Errorf("%v allocations per %d references", n, b.Len())
+		t.Errorf("%d references cause %v allocations, want at most 2", b.Len(), n)
 	}
 }

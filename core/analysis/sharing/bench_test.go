@@ -16,10 +16,10 @@ import (
 )
 
 // BenchmarkViews measures the cost of the four views in addition to the single stack with set
-// tables, with four threads that take turns in parts of real traces. Each thread has a quarter of
-// the part, or several threads have the whole part, so that lines are shared and invalidated.
-// cpu-ns/ref is the CPU time, which other programs on the machine affect least.
-// Compare only the results of the same run.
+// tables. Four threads take turns in parts of real traces. Each thread has a quarter of the part,
+// or several threads have the whole part, so that lines are shared and invalidated. cpu-ns/ref is
+// the CPU time, which other programs on the machine affect least. Compare only the results of the
+// same run.
 func BenchmarkViews(b *testing.B) {
 	for _, name := range tracetest.RealTraces {
 		for _, split := range []struct {
@@ -59,7 +59,7 @@ func processor(b *testing.B) int64 {
 	return used.Utime.Nano() + used.Stime.Nano()
 }
 
-// If real traces whose threads share lines are cut into segments, the joined result equals the
+// If real traces in which threads share lines are cut into segments, the joined result equals the
 // result of the whole trace.
 func TestAppendRealTraces(t *testing.T) {
 	for _, name := range tracetest.RealTraces {

@@ -20,25 +20,25 @@ type core struct {
 	lost           counts
 	invalidations  uint64
 
-	// The pending work of the core: its accesses, and other operations that come before some of the
+	// The pending work of the core: its accesses, and the operations that precede some of the
 	// accesses.
 	lines   []trace.Line
 	foreign []bool // whether each access is foreign
-	several bool   // some accesses are foreign
+	several bool   // at least one access is foreign
 	turns   []turn
 	others  []other
 
-	alone          bool // the private stack is counted
-	noting         bool // the holes that accesses fill are recorded
-	coherence      bool // the latest run had coherence misses
+	alone          bool // the distances on the private stack are counted
+	noting         bool // the analysis records which holes accesses fill
+	coherence      bool // the latest call of run found coherence misses
 	depths, lostAt []uint32
-	asked          []uint32 // depths for a follower
+	asked          []uint32 // the depths for the latest questions
 }
 
-// turn is a run of accesses, with its position among the accesses from the pass.
+// turn is a run of accesses of the core, with its position among the accesses from the pass.
 type turn struct{ first, accesses int }
 
-// other is an invalidation or a question before one of the accesses.
+// other is an invalidation or a question that precedes one of the accesses.
 type other struct {
 	access int
 	op     stack.Op
@@ -67,14 +67,16 @@ func (c *core) start(before *profile.StackCounts, lines []trace.Line) {
 	locality.PushAll(lines, c.pushCoherent)
 }
 
-// pushCoherent accesses lines for the first time. No depth is counted.
+// pushCoherent pushes lines onto the coherent stack, without counting depths. The lines must not be
+// on the stack.
 func (c *core) pushCoherent(lines []trace.Line) {
 	c.room(len(lines))
 	c.coherent.Access(lines, c.depths, c.lostAt)
 }
 
 // take adds a run of accesses. first is the run's position among the accesses from the pass.
-// foreign marks foreign accesses, and is used only if several is true, because there are any.
+// several is true if any access is foreign; foreign, which marks the foreign accesses, is used only
+// in this case.
 func (c *core) take(lines []trace.Line, foreign []bool, first int, several bool) {
 	c.lines, c.foreign = append(c.lines, lines...), append(c.foreign, foreign...)
 	c.turns = append(c.turns, turn{first, len(lines)})
@@ -86,8 +88,8 @@ func (c *core) other(op stack.Op, line trace.Line) {
 }
 
 // run performs the accesses and other operations. It writes the distances on the private stack to
-// the positions of the turns. If there is a follower, it also writes the depths on the coherent
-// stack.
+// the accesses' positions in the pass. If there is a follower, it also writes the depths on the
+// coherent stack.
 func (c *core) run(s *lineSize) {
 	c.asked = c.asked[:0]
 	c.room(len(c.lines))
@@ -95,7 +97,8 @@ func (c *core) run(s *lineSize) {
 		c.measure(&s.private)
 	}
 	if c.noting {
-		// Record holes only from now on, because the initial lines of the stack do not count.
+		// Record holes only after the initial lines have been pushed, because these lines do not
+		// count.
 		c.coherent.NoteHoles()
 	}
 	c.coherence = c.cohere()
@@ -108,7 +111,7 @@ func (c *core) run(s *lineSize) {
 	c.lines, c.foreign, c.turns, c.others, c.several = c.lines[:0], c.foreign[:0], c.turns[:0], c.others[:0], false
 }
 
-// scatter copies the number of each access to its position in the turns.
+// scatter copies a number for each access to the access's position in the pass.
 func (c *core) scatter(to *[maxAccesses]uint32, numbers []uint32) {
 	for _, t := range c.turns {
 		copy(to[t.first:], numbers[:t.accesses])
@@ -183,7 +186,7 @@ func (c *core) close() {
 	c.private, c.coherent = nil, nil
 }
 
-const topDepths = 16 // distances below this are counted in an array
+const topDepths = 16 // distances less than topDepths are counted in an array
 
 type counts struct {
 	top  [topDepths]uint64
@@ -204,8 +207,8 @@ func (c *counts) add(distance uint32) {
 
 // addAll adds distances, but ignores coherence misses.
 func (c *counts) addAll(distances []uint32) {
-	// two tables are used in turn, because incrementing a counter must wait for the latest store to
-	// it
+	// two tables are used in turn, because each increment of a counter must wait for the previous
+	// store to the counter
 	var top [2][topDepths]uint64
 	for i, d := range distances {
 		if d < topDepths {
@@ -230,7 +233,7 @@ func (c *counts) load(h *profile.Histogram, cold uint64) {
 	}
 }
 
-// histogram returns the finite distances. It shares no memory with c.
+// histogram returns a new histogram of the finite distances.
 func (c *counts) histogram() (h profile.Histogram) {
 	for d, n := range c.top {
 		h.AddN(uint64(d), n)
@@ -245,7 +248,7 @@ func (c *counts) with(t *table) profile.StackCounts {
 
 type tabled interface{ Depths() *stack.SetDepths }
 
-// marked provides the counts of the marked accesses of a model.
+// marked is a model whose Depths are the counts of the marked accesses.
 type marked struct{ *stack.Sets }
 
 // Depths implements tabled.

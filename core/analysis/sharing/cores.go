@@ -8,11 +8,11 @@ import (
 )
 
 // Grouping maps threads to cores, which are numbered in the order in which they appear. There are
-// at most [profile.MaxCores] cores. Every group that the user chose has its own core. When all
-// cores are in use, further threads are assigned to the cores in turn.
+// at most [profile.MaxCores] cores. Every group that the user chose has its own core. If there are
+// more threads, they are assigned to the existing cores in turn.
 type Grouping struct {
 	groups   [][]uint32 // groups that the user chose
-	number   []int      // number of each group's core; -1 until it appears
+	number   []int      // the core of each group; -1 until a thread of the group appears
 	list     []group
 	of       map[uint32]uint8
 	appeared []uint32
@@ -20,12 +20,12 @@ type Grouping struct {
 	recent   [256]recentThread
 }
 
-// group contains the threads of a core, and the threads that may still appear on it, both
-// ascending.
+// group contains the threads of a core, and the threads that may still appear on this core. Both
+// lists are ascending.
 type group struct {
 	threads []uint32
-	// the possible threads, without threads that share the core because there are more threads than
-	// cores
+	// the threads that may appear, excluding threads that share the core because there are more
+	// threads than cores
 	possible []uint32
 }
 
@@ -151,7 +151,7 @@ func (c *Grouping) Core(thread uint32) uint8 {
 	return r.core
 }
 
-// Known returns a thread's core if the thread has appeared.
+// Known returns a thread's core. known is false if the thread has not appeared yet.
 func (c *Grouping) Known(thread uint32) (core uint8, known bool) {
 	core, known = c.of[thread]
 	return core, known
@@ -163,7 +163,7 @@ func (c *Grouping) Cores() int { return len(c.list) }
 // Appeared returns the threads so far, in the order in which they appeared.
 func (c *Grouping) Appeared() []uint32 { return c.appeared }
 
-// IsIn reports whether a core belongs to the domain of these threads.
+// IsIn reports whether a core belongs to the domain with the given threads.
 func (c *Grouping) IsIn(core uint8, threads []uint32) bool {
 	return slices.ContainsFunc(c.list[core].possible, func(t uint32) bool { return slices.Contains(threads, t) })
 }

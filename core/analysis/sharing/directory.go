@@ -5,16 +5,17 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// directory records, for every line, the cores that have it and the core that touched it last. It
-// is a hash table with open addressing and linear probing. Its 256 parts grow one at a time, so
-// growth neither interrupts the run for long nor needs much additional memory. Recently used lines
-// are found without a search, because threads mostly access lines that a thread has just used.
+// directory records, for every line, the cores that have a copy of the line, and the core that last
+// touched the line. It is a hash table with open addressing and linear probing. Its 256 parts grow
+// one at a time, so that growing neither interrupts the run for long nor needs much additional
+// memory. Recently used lines are found without a search, because threads mostly access lines that
+// a thread has just used.
 type directory struct {
 	parts  []part
 	recent [recentLines]found
 	lines  int
 
-	// computed from prefetched entries, so that the compiler does not remove the reads
+	// a value computed from the prefetched entries, so that the compiler does not remove the reads
 	touched uint64
 }
 
@@ -31,14 +32,14 @@ type part struct {
 
 type entry struct {
 	key     uint64 // line + 1; 0: empty slot
-	holders uint64 // the cores that have the line, except cores in which a store has invalidated it
-	last    uint64 // time of the last touch << 8 | core; 0: none yet
+	holders uint64 // the cores that have a valid copy of the line
+	last    uint64 // time of the last touch << 8 | core; 0: not touched yet
 }
 
 const (
 	partBits   = 8
 	firstSlots = 16
-	slowGrowth = 4096 // larger parts grow by a quarter instead of doubling
+	slowGrowth = 4096 // parts with more slots grow by a quarter instead of doubling
 
 	recentBits  = 7
 	recentLines = 1 << recentBits
@@ -57,7 +58,8 @@ func home(h uint64, n int) int { return int((h << partBits >> 32) * uint64(n) >>
 // entry returns the entry of a line, and creates it if necessary. The entry is valid until the next
 // call.
 func (d *directory) entry(line trace.Line) *entry {
-	// Rows of a matrix are often a power of two apart, so the low bits alone would collide.
+	// Multiplicative hash: the rows of a matrix are often a power of two apart, so the low bits
+	// alone would collide.
 	r := &d.recent[line*0x9e3779b97f4a7c15>>(64-recentBits)]
 	if r.key != line+1 {
 		*r = found{line + 1, d.find(line)}
@@ -66,7 +68,7 @@ func (d *directory) entry(line trace.Line) *entry {
 }
 
 // expect prefetches the entries of lines into the machine's cache by reading them. The reads are
-// independent, so several of them can wait for memory at the same time.
+// independent, so several cache misses can overlap.
 func (d *directory) expect(lines []trace.Line) {
 	touched := uint64(0)
 	for _, line := range lines {
@@ -148,22 +150,22 @@ func (p *part) grow() {
 	}
 }
 
-// overlaps determines, for an access of a core, whether the core and another core have touched a
-// common line since the core last touched the accessed line.
+// overlaps determines, for an access of a core, whether a line y exists that both this core and
+// another core have touched since this core last touched the accessed line.
 //
-// This is the case if there is a line y that the core and another core have both touched later than
-// the core last touched the accessed line. The relevant time for y is the earlier of the last
-// touches of the two cores. Its maximum over all lines changes only when a line is touched by
-// another core than last time. For both cores, the relevant time is then the time of the previous
-// touch of the line. If the core itself touched the line last, no other core has touched it since.
-// One time per line is therefore sufficient.
+// For a line y and two cores, the relevant time is the earlier of the two cores' last touches of y.
+// There is an overlap if the maximum of this time over all lines y is later than the core's last
+// touch of the accessed line. The maximum can only change when a core touches a line that another
+// core touched last. The relevant time is then, for both cores, the time of the previous touch. If
+// the core itself touched the accessed line last, the time of the line's last touch is also the
+// time of the core's last touch. One time per line is therefore sufficient.
 type overlaps struct {
 	now  uint64
 	both [profile.MaxCores]uint64 // the maximum, for each core
 }
 
-// touch records that a core touches a line. It reports whether the access is foreign, and whether
-// there was an overlap.
+// touch records that a core touches a line. It reports whether the access is foreign, that is,
+// another core touched the line last, and whether there was an overlap.
 func (o *overlaps) touch(e *entry, core uint8) (foreign, overlap bool) {
 	o.now++
 	last, before := uint8(e.last), e.last>>8

@@ -8,8 +8,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// A directory agrees with a map, even for lines that are touched again just after their part has
-// grown.
+// A directory agrees with a map, even for lines that are touched again immediately after their part
+// of the table has grown.
 func TestDirectoryEqualsMap(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var d directory
@@ -24,18 +24,18 @@ func TestDirectoryEqualsMap(t *testing.T) {
 			}
 			e := d.entry(line)
 			if e.holders != want[line] {
-				t.Fatalf("touch %d (line %d): holders %d, want %d", i, line, e.holders, want[line])
+				t.Fatalf("after touch %d, line %d has the holders %b, want %b", i, line, e.holders, want[line])
 			}
 			e.holders = i + 1
 			want[line] = i + 1
 		}
 		for line, holders := range want {
 			if e := d.entry(line); e.holders != holders {
-				t.Fatalf("line %d: holders %d, want %d", line, e.holders, holders)
+				t.Fatalf("line %d has the holders %b, want %b", line, e.holders, holders)
 			}
 		}
 		if d.lines != len(want) {
-			t.Fatalf("%d lines, want %d", d.lines, len(want))
+			t.Fatalf("the directory has %d lines, want %d", d.lines, len(want))
 		}
 	})
 }

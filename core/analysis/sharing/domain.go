@@ -20,20 +20,20 @@ type domain struct {
 	foreign      counts
 	foreignTable table
 
-	// isForeign states, for each of the latest accesses, whether another core touched the line
-	// last. If not, isOverlap states whether another core and this core have both used some other
-	// line since then.
+	// isForeign[i] is true if another core touched the line of access i last. Otherwise,
+	// isOverlap[i] is true if another core and the accessing core have both touched some line since
+	// the accessing core last touched the line of access i.
 	isForeign, isOverlap [maxAccesses]bool
 	several              bool // some accesses are foreign
 
-	lines     []trace.Line // the accesses of members, with their cores and private distances
+	lines     []trace.Line // the accesses of the domain's cores, with their cores and private distances
 	core      []uint8
 	private   []uint32
 	distances []uint32
 }
 
-// member counts a core's accesses in a domain. An access that no counter counts has the same
-// distance on both stacks.
+// member counts a core's accesses in a domain. Accesses that have the same distance on both stacks
+// are not counted.
 type member struct {
 	counts
 	dilated, overlapped, intercepted, brought uint64
@@ -150,7 +150,7 @@ func (d *domain) countOf(m *member, first int, private, concurrent []uint32) {
 			} else {
 				m.intercepted++
 			}
-		case near == far: // also if both accesses are cold
+		case near == far: // this includes accesses that are cold on both stacks
 		case d.isOverlap[first+i]:
 			m.overlapped++
 		default:

@@ -64,7 +64,7 @@ func TestGroupsEqualLists(t *testing.T) {
 		p := analyse(t, spec, tracetest.NewReader(b, rapid.IntRange(1, 50).Draw(t, "rows")))
 		if p.Sharing == nil {
 			if len(threads) > 1 && (len(spec.Cores) == 0 || len(spec.Cores[0]) < len(threads)) {
-				t.Fatal("the profile contains nothing about several cores")
+				t.Fatal("the profile has no counts by core")
 			}
 			return
 		}
@@ -73,7 +73,7 @@ func TestGroupsEqualLists(t *testing.T) {
 		for _, group := range spec.Cores {
 			for _, n := range group {
 				if !slices.Equal(s.Cores[coreOf[n]].Threads, group) {
-					t.Fatalf("thread %d is on a core with threads %v, want %v", n, s.Cores[coreOf[n]].Threads, group)
+					t.Fatalf("the core of thread %d has threads %v, want %v", n, s.Cores[coreOf[n]].Threads, group)
 				}
 			}
 		}
@@ -87,11 +87,11 @@ func TestGroupsEqualLists(t *testing.T) {
 	})
 }
 
-// sameDomains compares all domains except the first with the requested domains.
+// sameDomains compares all domains, except the first, with the requested domains.
 func sameDomains(t rapid.TB, s *profile.Sharing, domains [][]uint32, all []access, coreOf map[uint32]int) {
 	t.Helper()
 	if len(s.Domains) != 1+len(domains) {
-		t.Fatalf("%d domains, want the domain of all cores and %v", len(s.Domains), domains)
+		t.Fatalf("the profile has %d domains, want the domain of all cores and %v", len(s.Domains), domains)
 	}
 	for i, domain := range domains {
 		var members []int
@@ -120,7 +120,7 @@ func TestManyThreads(t *testing.T) {
 		p := analyse(t, analysis.Spec{Analyses: analysis.Sharing, Cores: cores}, tracetest.NewReader(b, 100))
 		s := &p.Sharing[0]
 		if len(s.Cores) != profile.MaxCores || len(p.Totals.Threads) != 200 {
-			t.Fatalf("%d cores for %d threads, want %d cores for 200 threads", len(s.Cores), len(p.Totals.Threads), profile.MaxCores)
+			t.Fatalf("the profile has %d cores and %d threads, want %d cores and 200 threads", len(s.Cores), len(p.Totals.Threads), profile.MaxCores)
 		}
 		coreOf := coresOf(s)
 		for i := range s.Cores {
@@ -148,7 +148,7 @@ func TestBadGroupsAreRejected(t *testing.T) {
 		"too many domains": {Domains: many[:profile.MaxDomains]},
 	} {
 		if err := spec.WithDefaults().Check(); err == nil {
-			t.Errorf("%s: accepted, want an error", name)
+			t.Errorf("%s: Check() = nil, want an error", name)
 		}
 	}
 }

@@ -21,7 +21,7 @@ type joint struct {
 	work    []work   // work of each core
 	first   []firsts // first touches of each domain
 
-	// These fields are used while there is only one core.
+	// These fields are used only while there is one core.
 	stores  []store
 	touches int
 
@@ -29,7 +29,7 @@ type joint struct {
 }
 
 type work struct {
-	steps []int // notes that depend on the coherent stack below the segment
+	steps []int // notes that depend on the coherent stack from before the segment
 
 	// These lists describe first touches: their notes and lines, whether another core touched the
 	// line last, and whether the segment already counts the access as foreign.
@@ -39,7 +39,7 @@ type work struct {
 }
 
 type firsts struct {
-	overlapped uint64 // cores with an overlap in the segment so far
+	overlapped uint64 // bit set of the cores with an overlap in the segment so far
 	list       []firstTouch
 	others     []int // notes of first touches by a core that are not first touches by the domain
 }
@@ -134,7 +134,7 @@ func (s *lineSize) add(p *sizePart) {
 	}
 }
 
-// meet determines the state of a note's line before the segment.
+// meet determines the state of a note's line at the beginning of the segment.
 func (s *lineSize) meet(j *joint, i int) {
 	n := j.notes[i]
 	e, bit := j.touchedBy.entry(n.line), uint64(1)<<n.core()
@@ -167,9 +167,9 @@ func (s *lineSize) meet(j *joint, i int) {
 	e.holders |= bit
 }
 
-// meet determines which core of a domain last touched the line of a core's first touch. others are
-// the cores that touched the line earlier in the segment. meet reports whether another core touched
-// the line last.
+// meet determines which core of a domain touched a line before a core's first touch. others is the
+// set of the cores that touched the line earlier in the segment. meet reports whether a different
+// core touched the line last.
 func (d *domain) meet(f *firsts, i int, n note, others uint64) (foreign bool) {
 	core, o := n.core(), &d.overlaps
 	if others &= d.set(); others != 0 { // the first core now has an overlap, and the other cores already had one
@@ -249,7 +249,7 @@ func (c *core) joinCoherent(j *joint, number int) error {
 }
 
 // touch counts a first touch in a segment. It returns the depth, the depth at which the line was
-// invalidated (if it was), and whether the note still depends on earlier segments.
+// invalidated (if it was invalidated), and whether the note still depends on earlier segments.
 func (c *core) touch(below *stack.Below, n *note) (depth, lostAt uint32, remains bool) {
 	depth, lostAt, filled := below.Touch(n.line, n.filled())
 	switch depth {
@@ -316,7 +316,7 @@ func (d *domain) settle(j *joint, list []firstTouch, distances []uint32) {
 	}
 }
 
-// met counts a core's first touch of a line that another core touched earlier in the segment.
+// met counts a core's first touch of a line that a different core touched earlier in the segment.
 func (m *member) met(near uint32) {
 	if near != cold {
 		m.brought--
@@ -356,7 +356,7 @@ func (d *domain) putOnTop(p *domainPart, f *firsts, stored *directory) {
 	}
 }
 
-// keepNotes keeps the notes that no access before the segment has resolved.
+// keepNotes keeps the notes that depend on even earlier segments.
 func (s *lineSize) keepNotes(j *joint) {
 	g := s.segment
 	if g == nil {
@@ -408,7 +408,8 @@ func (s *lineSize) Resolve(touches []profile.FirstTouch, distances []uint32) {
 	}
 }
 
-// resolve appends the accesses if there was, and still is, only one core.
+// resolve appends the accesses of the segment if there is only one core, both before and after the
+// segment is appended.
 func (g *segment) resolve(j *joint, distances []uint32) {
 	for _, d := range distances {
 		j.settle(g)

@@ -16,7 +16,7 @@ type access struct {
 	write bool
 }
 
-// accessesOf returns the line accesses of a trace, with the core of each.
+// accessesOf returns the line accesses of a trace, with their cores.
 func accessesOf(b *trace.Batch, lineBytes uint64, coreOf map[uint32]int) (list []access) {
 	for i, addr := range b.Addr {
 		write := b.Kind[i] == trace.Store || b.Kind[i] == trace.Modify || b.Kind[i] == trace.RangeWrite
@@ -28,8 +28,8 @@ func accessesOf(b *trace.Batch, lineBytes uint64, coreOf map[uint32]int) (list [
 	return list
 }
 
-// distancesOn returns the distances of the accesses by some cores, on a list that these cores
-// share. Accesses by other cores have no distance.
+// distancesOn returns the distances of accesses on a list that some cores share. Accesses by cores
+// that do not share the list have no distance.
 func distancesOn(all []access, has func(core int) bool) []uint32 {
 	var model stacktest.Naive
 	distances := make([]uint32, len(all))
@@ -149,17 +149,19 @@ func changeOf(c *profile.Change, all []access, i int, private, shared uint32) *u
 	return &c.Dilated
 }
 
-// counted contains the number of a core's misses, and how many of them would be hits without
-// another core's store.
+// counted contains the number of a core's misses, and the number of misses that would be hits
+// without another core's store.
 type counted struct{ misses, taken uint64 }
 
-// misses simulates private caches of one shape, kept coherent by invalidation.
+// misses simulates private caches, all with the same numbers of sets and ways, which are kept
+// coherent by invalidation.
 func misses(all []access, cores, sets, ways int) []counted {
 	caches := make([]stacktest.Private, cores)
 	for i := range caches {
 		caches[i] = stacktest.Private{Sets: sets, Ways: ways}
 	}
-	// for each core and line: whether the line was present when another core's store invalidated it
+	// for each core and line: whether the line was in the cache when another core's store
+	// invalidated it
 	taken := map[[2]uint64]bool{}
 	counts := make([]counted, cores)
 	for _, a := range all {

@@ -11,7 +11,7 @@ func (a *Analysis) Result(p *profile.Profile, state bool) {
 	if a.running {
 		order := a.cores.Order()
 		for _, s := range a.sizes {
-			s.addCores(len(order)) // a core that appeared at the end of the pass may have no stack yet
+			s.addCores(len(order)) // a core that appeared with the last references may have no stack yet
 			p.Sharing = append(p.Sharing, s.result(order))
 		}
 	}

@@ -8,29 +8,29 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// segment records, in order, everything that depends on accesses before the segment (MODELS §9).
-// For each core, these are the first touch of each line and the accesses after an invalidation. For
-// each line, it is the first store, which invalidates the line in the cores that had it before.
-// While there is only one core, the pass records the first touches, and nothing is invalidated, so
-// only stores are recorded.
+// segment records, in order, all accesses whose results depend on accesses before the segment
+// (MODELS §9). For each core, it records the first touch of each line and the accesses after an
+// invalidation. For each line, it records the first store, which invalidates copies from before the
+// segment. While there is only one core, the segment records only stores, because the pass records
+// the first touches, and no line is invalidated.
 type segment struct {
 	notes []note
-	// for each line, holders is the set of cores that touched the line; last is 1 if a core stored
-	// to it
+	// for each line, holders is the set of cores that have touched the line, and last is 1 if a
+	// core has stored to the line
 	lines directory
 
-	open [profile.MaxCores][]int // for each core: notes of the current accesses, whose depths are not known yet
+	open [profile.MaxCores][]int // for each core: notes of accesses whose depths are not known yet
 	from int                     // the first note of the current accesses
 
-	touches uint64 // number of first touches while there is one core
+	touches uint64 // number of first touches, while there is one core
 	stores  []store
 	recent  [recentStores]uint64 // line + 1 for recent stores
 }
 
 const recentStores = 1024 // number of recent stores that are found without a look-up in the table
 
-// note is a line and a number. The number is the operation + 4 × the core + 256 × the set of the
-// numbers of sets for which the access fills a hole of the segment, as bits.
+// note is a line and a number that encodes three values: operation + 4 × core + 256 × filled.
+// filled is a bit set of the numbers of sets for which the access fills a hole of the segment.
 type note struct {
 	line trace.Line
 	what uint32
@@ -39,7 +39,7 @@ type note struct {
 const (
 	touched = iota // the core's first touch
 	again          // an access after an invalidation
-	stored         // the first store to the line; recorded before the first touch by the same access
+	stored         // the first store to the line; precedes the note of the first touch by the same access
 )
 
 const everywhere = 1<<stack.SetCounts - 1 // all numbers of sets
@@ -52,10 +52,10 @@ func noteOf(line trace.Line, op uint32, core uint8, filled uint32) note {
 	return note{line, op | uint32(core)<<2 | filled<<8}
 }
 
-// store is the first store to a line, recorded while there is one core.
+// store is the first store to a line. Such stores are recorded while there is one core.
 type store struct {
 	line    trace.Line
-	touches uint64 // number of first touches before the access that stores
+	touches uint64 // number of first touches before the store
 }
 
 // isFirst reports whether a store to a line is the first store in the segment.
@@ -85,7 +85,7 @@ func (g *segment) follow(a *locality.Accesses) {
 	}
 }
 
-// begin records the accesses that the first core made before any other core appeared.
+// begin records the accesses of the first core before a second core appeared.
 func (g *segment) begin(touches []profile.FirstTouch) {
 	g.notes = alone(touches, g.stores)
 	for _, t := range touches {
@@ -144,7 +144,7 @@ func (g *segment) settle() {
 	g.notes, g.from = kept, len(kept)
 }
 
-// matters reports whether a note depends on the stack below the segment.
+// matters reports whether a note depends on the stack from before the segment.
 func (n note) matters() bool { return n.op() != again || n.filled() != everywhere }
 
 func codeNotes(c *codec.Coder, notes *[]note) {

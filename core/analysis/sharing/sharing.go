@@ -47,12 +47,12 @@ type Options struct {
 	Stacks         Stacks
 }
 
-// Stacks selects the views of MODELS §6 that are counted; 0: all views. The counts of the other
-// views are meaningless.
+// Stacks selects the views of MODELS §6 that are counted; 0: all views. The counts of views that
+// are not selected are meaningless.
 type Stacks uint8
 
-// These stacks can be counted. The pass stops counting its own stack if the concurrent stack is not
-// needed.
+// The stacks that can be counted. If the concurrent stack is not selected, the pass stops counting
+// its own stack.
 const (
 	Coherent   Stacks = 1 << iota // stacks of each core, with invalidation; always counted
 	Private                       // stacks of each core, without invalidation, and the comparison with the concurrent stack
@@ -74,8 +74,8 @@ type Analysis struct {
 	concurrent bool    // see RunConcurrently
 }
 
-// New returns an analysis that follows a pass with the same line sizes and set tables. It must read
-// every batch before the pass does.
+// New returns an analysis that follows a pass with the same line sizes and set tables. The analysis
+// must read every batch before the pass reads it.
 func New(o Options, pass *locality.Analysis) *Analysis {
 	a := &Analysis{options: o, pass: pass}
 	a.cores.reset(o.Cores)
@@ -92,7 +92,7 @@ func New(o Options, pass *locality.Analysis) *Analysis {
 }
 
 // RunConcurrently makes the stacks of each core run in goroutines, concurrently with the stack of
-// the pass. The stacks are independent.
+// the pass. This is possible because the stacks are independent.
 func (a *Analysis) RunConcurrently() { a.concurrent = true }
 
 var (
@@ -138,26 +138,26 @@ type Accesses struct {
 	Cores             []uint8 // cores are numbered in the order in which they appear
 }
 
-// Question asks for the depth of a line on the coherent stack of a core before an access.
+// Question asks for the depth of a line on a core's coherent stack immediately before an access.
 type Question struct {
 	Access uint32 // index in Accesses
 	Core   uint8
 	Line   trace.Line
 }
 
-// Asker asks at which depths lines are on the stacks of cores during the pass. Package
-// communication asks, because a communicated value comes from a cache if that cache still contains
-// the line.
+// Asker asks for the depths of lines on the stacks of cores during the pass. Package communication
+// uses the depths to determine whether a communicated value comes from a cache: it does if the
+// cache still contains the line.
 type Asker interface {
-	// Ask appends its questions about the next accesses, in order. The slices of a are valid until
-	// it returns.
+	// Ask appends its questions about the next accesses, in the order of the accesses. The slices
+	// of a are valid until Ask returns.
 	Ask(a *Accesses, questions []Question) []Question
-	// Answer receives the depths, in the order of the questions. A depth is stack.Cold if the core
-	// does not have the line.
+	// Answer receives the depths, in the order of the questions. The depth is stack.Cold if the
+	// core does not have the line.
 	Answer(depths []uint32)
 }
 
-// Feed sets the asker for a line size. It is called once several cores have appeared.
+// Feed sets the asker for a line size. It is called when several cores have appeared.
 func (a *Analysis) Feed(lineBytes uint32, asker Asker) {
 	if s := a.size(lineBytes); s != nil {
 		s.asker = asker
@@ -178,18 +178,18 @@ type Follower interface {
 	// BeginCores is called when several cores have appeared. All earlier accesses belong to one
 	// core, whose coherent stack was the stack of the pass.
 	BeginCores()
-	// FollowCores receives the cores and depths of the latest accesses from the pass. A depth is
+	// FollowCores receives the cores and depths of the latest accesses from the pass. The depth is
 	// stack.Cold for a core's first access to a line, and stack.Lost for a coherence miss. For a
-	// coherence miss, lostAt contains the depth at which the line was invalidated. lost reports
-	// whether there are coherence misses. The slices are valid until FollowCores returns.
+	// coherence miss, lostAt contains the depth at which the line was invalidated. lost is true if
+	// any access is a coherence miss. The slices are valid until FollowCores returns.
 	FollowCores(cores []uint8, depths, lostAt []uint32, lost bool)
 	// JoinCores appends a segment to the counts since BeginCores. It receives the depths of the
-	// segment's first touches, in order, as in FollowCores. If depths is nil, they remain first
-	// touches.
+	// segment's first touches, in order, as in FollowCores. If depths is nil, the first touches of
+	// the segment remain first touches.
 	JoinCores(depths, lostAt []uint32)
 }
 
-// FeedSites sets the follower for one of the line sizes.
+// FeedSites sets the follower for a line size.
 func (a *Analysis) FeedSites(lineBytes uint32, f Follower) {
 	if s := a.size(lineBytes); s != nil {
 		s.follower = f
@@ -222,7 +222,7 @@ type lineSize struct {
 	joint    *joint   // the segment that is being appended, or nil
 
 	all     domain    // the domain of all cores
-	domains []*domain // the further domains
+	domains []*domain // all other domains
 	cores   []*core
 
 	accesses  Accesses
@@ -235,7 +235,8 @@ type lineSize struct {
 	core    [maxAccesses]uint8
 	write   [maxAccesses]bool
 	private [maxAccesses]uint32 // distance of each access on the private stack of its core
-	// Depths on the coherent stack of each access's core, for a follower.
+	// For a follower: the depth of each access on the coherent stack of its core, and the depth of
+	// invalidated lines.
 	coherent, lostAt [maxAccesses]uint32
 }
 
@@ -272,7 +273,7 @@ func (s *lineSize) reset() {
 	}
 }
 
-// addCores creates stacks for new cores, up to n.
+// addCores creates stacks for new cores, until there are n cores.
 func (s *lineSize) addCores(n int) {
 	for len(s.cores) < n {
 		number := len(s.cores)

@@ -33,7 +33,7 @@ func analyse(t rapid.TB, spec analysis.Spec, r trace.Reader) *profile.Profile {
 		t.Fatal(err)
 	}
 	if growing.Digest() != p.Digest() {
-		t.Fatal("the final result differs from the result while running")
+		t.Fatal("the final result differs from the result before Finish")
 	}
 	return p
 }
@@ -55,7 +55,7 @@ func multithreaded(most int) *rapid.Generator[*trace.Batch] {
 	})
 }
 
-// ascending returns the threads of a trace, ascending, and the core of each.
+// ascending returns the threads of a trace in ascending order, and the core of each thread.
 func ascending(b *trace.Batch) (threads []uint32, coreOf map[uint32]int) {
 	threads = slices.Compact(slices.Sorted(slices.Values(b.Thread)))
 	coreOf = map[uint32]int{}
@@ -72,7 +72,7 @@ func sameCounts(t rapid.TB, what string, got, want *profile.StackCounts) {
 		t.Fatalf("%s: %d cold accesses and distances %v, want %d and %v", what, got.Cold, gotD, want.Cold, wantD)
 	}
 	if got.Sets != want.Sets {
-		t.Fatalf("%s: the depths in sets differ: in 2 sets %v, want %v", what, got.Sets.Depths[1], want.Sets.Depths[1])
+		t.Fatalf("%s: the set tables differ; the row of 2 sets is %v, want %v", what, got.Sets.Depths[1], want.Sets.Depths[1])
 	}
 }
 
@@ -81,20 +81,20 @@ func sameCounts(t rapid.TB, what string, got, want *profile.StackCounts) {
 func sameDomain(t rapid.TB, what string, got, want *profile.Domain) {
 	t.Helper()
 	if got.Sets != want.Sets {
-		t.Fatalf("%s: the depths in sets differ", what)
+		t.Fatalf("%s: the set tables differ", what)
 	}
 	for i := range want.Members {
 		g, w := &got.Members[i], &want.Members[i]
 		sameCounts(t, what, &profile.StackCounts{Cold: g.Cold, Distances: g.Distances}, &profile.StackCounts{Cold: w.Cold, Distances: w.Distances})
 		if g.Change != w.Change {
-			t.Fatalf("%s: core %d: changes %+v, want %+v", what, got.Cores[i], g.Change, w.Change)
+			t.Fatalf("%s: the changes of core %d are %+v, want %+v", what, got.Cores[i], g.Change, w.Change)
 		}
 	}
 	sameCounts(t, what+", foreign", &got.Foreign, &want.Foreign)
 }
 
-// sameMisses compares the coherent stack of a core with simulated caches: caches of every capacity
-// up to the number of the core's lines, and a cache with the given numbers of sets and ways.
+// sameMisses compares the coherent stacks of cores with simulated caches: caches of every capacity
+// up to the number of a core's lines, and caches with the given numbers of sets and ways.
 func sameMisses(t rapid.TB, all []access, cores []profile.Core, sets []int, ways []int) {
 	t.Helper()
 	var most uint64
@@ -110,7 +110,7 @@ func sameMisses(t rapid.TB, all []access, cores []profile.Core, sets []int, ways
 				got.taken += c.Lost.Count(d)
 			}
 			if got != want {
-				t.Fatalf("core %d, capacity %d: %+v, want %+v", i, capacity, got, want)
+				t.Fatalf("core %d has the misses %+[3]v in a cache of %[2]d lines, want %+[4]v", i, capacity, got, want)
 			}
 		}
 	}
@@ -120,7 +120,7 @@ func sameMisses(t rapid.TB, all []access, cores []profile.Core, sets []int, ways
 				c := &cores[i].Coherent
 				hits, _ := c.Sets.Hits(1<<a, uint64(w))
 				if got := c.Accesses() - hits; got != want.misses {
-					t.Fatalf("core %d, 2^%d sets of %d ways: %d misses, want %d", i, a, w, got, want.misses)
+					t.Fatalf("core %d, with 2^%d sets of %d ways, has %d misses, want %d", i, a, w, got, want.misses)
 				}
 			}
 		}
@@ -180,7 +180,7 @@ func batchOf(lines string, threads ...uint32) *trace.Batch {
 	return b
 }
 
-// The test compares the result with Table 2 of SASMM, where times are numbered from one.
+// The test compares the result with Table 2 of SASMM, in which times are numbered from one.
 func TestSASMMTable2(t *testing.T) {
 	threads := []uint32{1, 2, 1, 1, 1, 2, 2, 1, 1, 1}
 	p := analyse(t, analysis.Spec{Analyses: analysis.Sharing}, tracetest.NewReader(batchOf("acbaedbdab", threads...), 0))
@@ -190,13 +190,13 @@ func TestSASMMTable2(t *testing.T) {
 	// (private 3, because thread 2 touched b).
 	one := s.Domains[0].Members[0]
 	if got := maps.Collect(one.Distances.All()); !maps.Equal(got, map[uint64]uint64{1: 1, 2: 2, 3: 1}) || one.Cold != 3 {
-		t.Errorf("concurrent distances of thread 1: %v, and %d cold accesses", got, one.Cold)
+		t.Errorf("thread 1 has the concurrent distances %v, and %d cold accesses", got, one.Cold)
 	}
 	if want := (profile.Change{Dilated: 1, Overlapped: 1, Intercepted: 1, Brought: 1}); one.Change != want {
-		t.Errorf("changes of thread 1: %+v, want %+v", one.Change, want)
+		t.Errorf("the changes of thread 1 are %+v, want %+v", one.Change, want)
 	}
 	if got := maps.Collect(s.Cores[0].Private.Distances.All()); !maps.Equal(got, map[uint64]uint64{1: 1, 2: 1, 3: 1}) {
-		t.Errorf("private distances of thread 1: %v", got)
+		t.Errorf("thread 1 has the private distances %v", got)
 	}
 }
 
@@ -205,6 +205,6 @@ func TestHoleIsFilled(t *testing.T) {
 	p := analyse(t, analysis.Spec{Analyses: analysis.Sharing}, tracetest.NewReader(batchOf("abAcba", 1, 1, 2, 1, 1, 1), 0))
 	c := &p.Sharing[0].Cores[0].Coherent
 	if c.Cold != 3 || c.Distances.Count(1) != 1 || c.Distances.Total() != 1 || c.Lost.Count(1) != 1 || c.Lost.Total() != 1 || c.Invalidations != 1 {
-		t.Errorf("thread 1: %+v; want three cold accesses, one at distance 1, and a coherence miss at depth 1", c)
+		t.Errorf("the counts of thread 1 are %+v, want three cold accesses, one access at distance 1, and a coherence miss at depth 1", c)
 	}
 }

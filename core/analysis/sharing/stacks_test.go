@@ -15,7 +15,7 @@ import (
 )
 
 // If a run counts only some stacks and numbers of sets, their counts are the same as in a run that
-// counts all of them.
+// counts all stacks and numbers of sets.
 func TestSelectedStacks(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b := multithreaded(150).Draw(t, "trace")
@@ -30,7 +30,7 @@ func TestSelectedStacks(t *testing.T) {
 		spec.Stacks = sharing.Coherent | sharing.Stacks(rapid.IntRange(0, 3).Draw(t, "stacks"))<<1
 		got := some(t, spec, tracetest.NewReader(b, rows))
 		if len(got.Sharing) != len(want.Sharing) {
-			t.Fatal("the profile does not contain the cores")
+			t.Fatal("the profile has no counts by core")
 		}
 		for i := range want.Sharing {
 			sameStacks(t, spec, &got.Sharing[i], &want.Sharing[i])
@@ -45,8 +45,8 @@ func TestSelectedStacks(t *testing.T) {
 	})
 }
 
-// some analyses a trace. It does not check the profile, because the counts of other stacks are
-// meaningless.
+// some analyses a trace. It does not check the profile, because the counts of stacks that are not
+// selected are meaningless.
 func some(t rapid.TB, spec analysis.Spec, r *tracetest.Reader) *profile.Profile {
 	t.Helper()
 	runner, err := analysis.NewRunner(spec, tracetest.Spoil(r))
@@ -64,7 +64,7 @@ func sameStacks(t rapid.TB, spec analysis.Spec, got, want *profile.Sharing) {
 	for k := range want.Cores {
 		g, w := &got.Cores[k], &want.Cores[k]
 		if !slices.Equal(g.Threads, w.Threads) || g.Coherent.Invalidations != w.Coherent.Invalidations {
-			t.Fatalf("core %d: the threads or the invalidations differ", k)
+			t.Fatalf("core %d has different threads or a different number of invalidations", k)
 		}
 		sameSome(t, spec, "coherent", &g.Coherent.StackCounts, &w.Coherent.StackCounts)
 		sameCounts(t, "lost", &profile.StackCounts{Distances: g.Coherent.Lost}, &profile.StackCounts{Distances: w.Coherent.Lost})
@@ -83,7 +83,7 @@ func sameStacks(t rapid.TB, spec analysis.Spec, got, want *profile.Sharing) {
 			x, y := &g.Members[m], &w.Members[m]
 			sameCounts(t, "member", &profile.StackCounts{Cold: x.Cold, Distances: x.Distances}, &profile.StackCounts{Cold: y.Cold, Distances: y.Distances})
 			if spec.Stacks&sharing.Private != 0 && x.Change != y.Change {
-				t.Fatalf("member %d: the changes of distances differ", m)
+				t.Fatalf("member %d has different changes of distances", m)
 			}
 		}
 	}

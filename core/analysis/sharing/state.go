@@ -12,7 +12,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Section segh contains the state of a run in addition to its results. uv is an unsigned LEB128
+// Section segh contains the state of a run, except for the results. uv is an unsigned LEB128
 // varint, a list is encoded as its length (uv) and its members, and stacks are encoded as in
 // section segm.
 //
@@ -29,7 +29,8 @@ import (
 //	  for each domain with cores: its stack · for each line uv core that touched it last · overlaps
 //
 // Overlaps are encoded, for each core, as the number (uv) of lines that were last touched before
-// the time of its overlap. Only the order of times matters, which is the order of the stack.
+// the time of the core's overlap. This is sufficient because only the order of times matters, which
+// is the order of the stack.
 //
 // Mergeable states of at most one core contain, for each line size, only the list of lines that
 // were stored to, each encoded as zigzag varint line − the previous one · uv first touches since.
@@ -94,8 +95,8 @@ func (s *lineSize) state(w *codec.Coder) {
 	}
 }
 
-// state writes the core that last touched each line of a domain's stack, and then the domain's
-// overlaps.
+// state writes, for each line of a domain's stack, the core that last touched the line, and then
+// the domain's overlaps.
 func (d *domain) state(w *codec.Coder, lines []trace.Line, own bool, cores int) {
 	for _, x := range lines {
 		e := d.directory.entry(x)
@@ -200,12 +201,12 @@ func (r *loader) threads() {
 	}
 }
 
-// sizePart is the state for a line size without the results.
+// sizePart is the state for a line size, except for the results.
 type sizePart struct {
 	cores   []corePart
 	domains []domainPart // the domain of all cores, and the user's domains
 	notes   []note
-	lines   directory // states of the lines to which notes refer
+	lines   directory // states of the lines of the notes
 }
 
 type corePart struct {
@@ -223,7 +224,8 @@ type domainPart struct {
 	overlaps []uint64          // for each core: number of lines that were last touched before the overlap
 }
 
-// toucher contains the core that touched a line last, and the cores that have the line.
+// toucher contains the core that last touched a line, and the cores that have a valid copy of the
+// line.
 type toucher struct {
 	last    uint8
 	holders uint64
@@ -264,7 +266,7 @@ func (r *loader) part(known *profile.Sharing, stack []trace.Line) *sizePart {
 	return p
 }
 
-// in returns the set of cores in domain number number. Domain 0 contains all cores.
+// in returns the set of the cores in the domain with the given number. Domain 0 contains all cores.
 func (c *Grouping) in(number int, domains [][]uint32) (members uint64) {
 	if number == 0 {
 		return 1<<len(c.list) - 1
@@ -348,7 +350,8 @@ func (r *loader) domain(d *domainPart, own bool, members uint64, order []int) {
 	}
 }
 
-// code reads or writes a toucher. If the domain has its own stack, the holders are derived from it.
+// code reads or writes a toucher. If the domain has its own stack, the holders are derived from the
+// core.
 func (t *toucher) code(c *codec.Coder, own bool, cores int) {
 	if own {
 		codec.Below(c, &t.last, uint64(cores))
@@ -385,8 +388,8 @@ func (d *domain) load(known *domainPart) {
 	}
 }
 
-// place puts the lines of a part on the stack of an empty domain. It reports whether all lines are
-// distinct.
+// place pushes the lines of a part onto the stack of an empty domain. It reports whether all lines
+// are distinct.
 func (d *domain) place(known *domainPart) bool {
 	if d.sets != nil {
 		locality.PushAll(known.stack, d.sets.Push)
@@ -401,7 +404,7 @@ func (d *domain) place(known *domainPart) bool {
 	}
 	d.overlaps.now = uint64(len(known.stack))
 	for n, older := range known.overlaps {
-		d.overlaps.both[n] = older + 1 // this line and the lines below it were touched before the overlap
+		d.overlaps.both[n] = older + 1 // this line and all lower lines were touched before the overlap
 	}
 	return true
 }

@@ -41,8 +41,8 @@ func TestSaveRestore(t *testing.T) {
 	})
 }
 
-// resumed returns a runner that continues from a saved state or, if there is none, from the
-// beginning.
+// resumed returns a runner that continues from a saved state, or begins at the start if saved is
+// nil.
 func resumed(t rapid.TB, spec analysis.Spec, r trace.Reader, saved []byte) *analysis.Runner {
 	t.Helper()
 	runner, err := analysis.NewRunner(spec, tracetest.Spoil(r))
@@ -80,7 +80,7 @@ func saved(t rapid.TB) (*profile.Profile, sharing.Options) {
 	return p, sharing.Options{LineBytes: []uint32{64}, Cores: spec.Cores, Domains: spec.Domains}
 }
 
-// behindOptions returns the profile in a runner's saved state. Five numbers precede it.
+// behindOptions returns the profile in a runner's saved state. Five numbers precede the profile.
 func behindOptions(t rapid.TB, saved []byte) []byte {
 	d := codec.NewDecoder(saved)
 	for range 5 {
@@ -92,7 +92,7 @@ func behindOptions(t rapid.TB, saved []byte) []byte {
 	return d.Rest()
 }
 
-// FuzzRestore checks that a damaged state is either rejected or can be continued.
+// FuzzRestore checks that a damaged state is either rejected or can be continued, without a panic.
 func FuzzRestore(f *testing.F) {
 	p, options := saved(f)
 	f.Add(p.Segment.Sharing)
@@ -117,7 +117,7 @@ func FuzzRestore(f *testing.F) {
 		out := &profile.Profile{Segment: &profile.Segment{}}
 		a.Result(out, true)
 		if n := len(out.Sharing[0].Cores); n < 2 || n > profile.MaxCores {
-			t.Fatalf("%d cores", n)
+			t.Fatalf("the restored run has %d cores", n)
 		}
 	})
 }
@@ -134,15 +134,15 @@ func TestRestoreRejectsOtherGroups(t *testing.T) {
 	others := options
 	others.Cores = nil
 	if restore(others) == nil {
-		t.Error("a state with different cores was accepted")
+		t.Error("Restore accepts a state with different cores")
 	}
 	others = options
 	others.Domains = slices.Clone(options.Domains[:1])
 	if restore(others) == nil {
-		t.Error("a state with different domains was accepted")
+		t.Error("Restore accepts a state with different domains")
 	}
 	p.Segment.Sharing = nil
 	if restore(options) == nil {
-		t.Error("results without a state were accepted")
+		t.Error("Restore accepts results without a state")
 	}
 }

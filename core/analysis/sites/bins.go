@@ -42,7 +42,7 @@ func (t *bins) add(lists []uint32, distances []uint32) {
 	}
 }
 
-// addBoth counts each distance in one list of each argument.
+// addBoth counts each distance twice: in its list in lists, and in its list in others.
 func (t *bins) addBoth(lists, others []uint32, distances []uint32) {
 	counts := t.counts
 	lists, others = lists[:len(distances)], others[:len(distances)]
@@ -63,7 +63,7 @@ func (t *bins) addBoth(lists, others []uint32, distances []uint32) {
 	}
 }
 
-// addCoherent counts depths on coherent stacks for each of the lists. It counts coherence misses in
+// addCoherent counts each depth on a coherent stack in its list. It counts coherence misses in
 // lost.
 func (t *bins) addCoherent(lost *bins, lists, depths, lostAt []uint32) {
 	lists, lostAt = lists[:len(depths)], lostAt[:len(depths)]
@@ -76,7 +76,7 @@ func (t *bins) addCoherent(lost *bins, lists, depths, lostAt []uint32) {
 	}
 }
 
-// binOf returns profile.SiteBin, or coldBin for cold accesses. It has no branch.
+// binOf returns profile.SiteBin(d), or coldBin for cold accesses, without a branch.
 func binOf(d uint32) int {
 	e := bits.Len32(d|subBins) - 3
 	return e*subBins + int(d>>e) + int((uint64(d)+1)>>32)

@@ -9,8 +9,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// code contains the sites that made references. Their slots are numbered from 1, in the order of
-// first references.
+// code contains the sites that made references. Each site has a slot. Slots are numbered from 1, in
+// the order of first references.
 type code struct {
 	program *trace.Program
 	list    []site            // indexed by slot
@@ -18,14 +18,14 @@ type code struct {
 
 	slotOf []uint32                    // slots by a site's number in the trace's tables; 0: no slot yet
 	byPC   [trace.NumKinds]index.Table // slots of the sites that have no number, by kind and PC
-	// slotAt finds slots by any siteKey, but is slower.
+	// slotAt contains the slots of all sites, by key. Its look-ups are slower.
 	slotAt map[siteKey]uint32
 }
 
 const noSlot = 0 // no site has this slot
 
 type siteKey struct {
-	number uint32 // number in the trace's tables, or profile.NoSite; the other fields then identify the site
+	number uint32 // number in the trace's tables; if it is profile.NoSite, the remaining fields identify the site
 	pc     uint64
 	kind   trace.Kind
 }
@@ -33,17 +33,17 @@ type siteKey struct {
 type site struct {
 	siteKey
 	bytes  uint32        // size of each reference of a site without a number; 0: sizes differ
-	hint   hint          // description of the object, according to the code
-	before *profile.Site // the same site in an earlier part of the run; nil: none
+	hint   hint          // the object to which the site refers, according to the code
+	before *profile.Site // the site in an earlier part of the run; nil: none
 	file   string        // the file's name in the latest part of the run
-	// counts of earlier parts of the run, excluding the first references of threads that continue
+	// counts of earlier parts of the run, excluding the first references in each thread
 	base strideCounts
 }
 
 // hint describes the object to which a site refers, according to the code.
 type hint struct {
 	local    bool // the object is the local variable with this name
-	global   bool // the object is a global variable with this name, unless the address determines the object
+	global   bool // the object is the global variable with this name, unless the address determines the object
 	function string
 	name     string
 }
@@ -107,7 +107,7 @@ func (c *code) slot(key siteKey) uint32 {
 	return slot
 }
 
-// findPCs is find for references that have only the instruction's address.
+// findPCs is like find, but for references without a site number. It finds their slots by PC.
 func (c *code) findPCs(b *trace.Batch, slots []uint32) {
 	kinds, sizes := b.Kind[:len(slots)], b.Bytes[:len(slots)]
 	for i, pc := range b.PC[:len(slots)] {
@@ -158,8 +158,8 @@ func (c *code) functionName(s *trace.Site) string {
 	return p.Functions[p.Blocks[s.Block].Function].Name
 }
 
-// nameFiles chooses names for the program's files. Names are chosen again when a library that is
-// loaded later adds files.
+// nameFiles chooses short names for the program's files. It chooses the names again when the
+// program loads a library, which adds files.
 func (c *code) nameFiles() {
 	if c.program == nil {
 		return
@@ -220,13 +220,14 @@ type strideCounts = [profile.NumStrides]uint64
 // stride is the state of one site's references in one thread.
 type stride struct {
 	last trace.Addr // address of the last reference
-	// distance from the second-last to the last reference; 0 after the first reference, so that a
-	// stride of zero counts as zero, not as constant
+	// distance from the second-last to the last reference; 0 after the first reference (a stride of
+	// 0 is a zero stride, not a constant stride)
 	step   uint64
 	counts strideCounts
 }
 
-// seen reports whether the site has made a reference. The first reference counts as irregular.
+// seen reports whether the site has made a reference. It uses the fact that the first reference
+// counts as irregular.
 func (s *stride) seen() bool { return s.counts[profile.IrregularStride] != 0 }
 
 func (s *stride) add(addr trace.Addr, bytes uint32) {
@@ -258,7 +259,7 @@ func strideClass(step, before uint64, bytes uint32) profile.Stride {
 
 type strides struct {
 	list   []walks // ascending by thread
-	latest int     // index in list of the latest thread
+	latest int     // index of the latest thread in list
 }
 
 type walks struct {
@@ -267,8 +268,8 @@ type walks struct {
 	starts []walkStart // used only if the run is mergeable
 }
 
-// walksOf returns the walks of a thread, with room for at least this number of slots, and with
-// their starts if requested.
+// walksOf returns the walks of a thread, with room for at least the given number of slots, and with
+// the starts of walks if requested.
 func (s *strides) walksOf(thread uint32, slots int, starts bool) *walks {
 	if s.latest >= len(s.list) || s.list[s.latest].thread != thread {
 		s.latest = sort.Search(len(s.list), func(i int) bool { return s.list[i].thread >= thread })

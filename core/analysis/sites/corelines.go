@@ -11,19 +11,20 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// privateLines measures line utilisation in private caches. Each core has its own lines and caches,
-// in which other cores' stores invalidate lines. The contents of the caches at the beginning of a
-// segment are unknown, so mergeable runs do not measure utilisation in private caches.
+// privateLines measures line utilisation in private caches. Each core has its own lines and caches.
+// A store of another core invalidates the line in these caches. The contents of the caches at the
+// beginning of a segment are unknown, so mergeable runs do not measure utilisation in private
+// caches.
 type privateLines struct {
 	options Options
 	cores   []*lines              // indexed by core
 	used    []profile.Utilisation // sum over all cores, by pair and capacity
 
 	at      index.Cached
-	holders []uint64 // by line number: a superset of the cores that accessed the line since the last store
+	holders []uint64 // by line number: the cores that may have accessed the line since the last store
 }
 
-// measuresPrivate reports whether utilisation is measured in private caches.
+// measuresPrivate reports whether line utilisation is measured in private caches.
 func (o *Options) measuresPrivate() bool { return o.Cores && len(o.Capacities) > 0 && !o.Mergeable }
 
 func newPrivateLines(o Options) *privateLines {
@@ -37,7 +38,7 @@ func (p *privateLines) addPair() {
 	}
 }
 
-// begin copies the state of the first core, which was the only core until now.
+// begin copies the state of the first core, which has been the only core so far.
 func (p *privateLines) begin(l *lines) {
 	p.used = slices.Clone(*l.used)
 	first := *l
@@ -115,7 +116,8 @@ func (l *lines) lose(line trace.Line) {
 	}
 }
 
-// ended returns the utilisation, by pair and capacity, as if all lines left the caches now.
+// ended returns the line utilisation, by pair and capacity, as if all lines left the caches at this
+// point.
 func (p *privateLines) ended() []profile.Utilisation {
 	used := slices.Clone(p.used)
 	for _, l := range p.cores {
@@ -128,9 +130,9 @@ func (p *privateLines) ended() []profile.Utilisation {
 //
 //	uv line − the previous one; for each capacity: uv site · uv object, that fetched it · mask of the bytes used
 //
-// The list is followed by the positions in it of the lines in the sets of each set-associative
-// cache. Each set begins with its least recently used line. When private reads, it no longer counts
-// unfinished stays as ended.
+// The list is followed by the sets of each set-associative cache: the positions, in the list, of
+// the lines in each set, least recently used first. When private reads, it subtracts the unfinished
+// stays from the counts, in which they count as ended.
 func (f *form) private(p *privateLines) {
 	cores := len(p.cores)
 	codec.Below(f.Coder, &cores, profile.MaxCores+1)
@@ -175,8 +177,7 @@ func (f *form) privateCore(p *privateLines, core int) {
 	}
 }
 
-// oldestFirst lists the positions of the lines in the sets. Each set begins with its least recently
-// used line.
+// oldestFirst returns the positions of the lines in each set, least recently used first.
 func (s *sets) oldestFirst(places []uint32) (list []uint32) {
 	for _, page := range s.pages {
 		for set := range slices.Chunk(page, s.ways) {

@@ -7,18 +7,18 @@ import (
 	"github.com/stackglass/stackglass/core/stack"
 )
 
-// cores counts the accesses of each pair by their depths on the coherent stacks of the cores, which
-// package sharing reports. It is created when a second core appears. Until then, the coherent stack
-// is the stack of the trace.
+// cores counts the accesses of each pair by their depths on the coherent stacks of the cores.
+// Package sharing reports the depths. cores is created when a second core appears. Until then, the
+// coherent stack is the stack of the trace.
 type cores struct {
 	bins bins // accesses by depth
 	lost bins // coherence misses, by the depth at which the line was invalidated
 
-	private *privateLines // nil if utilisation in private caches is not measured
+	private *privateLines // nil if line utilisation in private caches is not measured
 
 	firsts     []uint32 // pairs of the cores' first touches so far, if the run is mergeable
 	firstPaths []uint32 // call paths of these first touches, as lists of bins
-	// absent means that an older version, which did not count these accesses, analysed a part of
+	// absent is true if an older version, which did not count these accesses, analysed a part of
 	// the run.
 	absent bool
 }
@@ -51,7 +51,7 @@ func (a *Analysis) BeginCores() {
 		a.cores.private = newPrivateLines(a.options)
 		a.cores.private.begin(a.lines)
 	}
-	// bins contains the counts of the segment already; they are joined later
+	// subtract the counts of the segment, which bins already contains: they are joined later
 	if part := a.joining.part; part != nil {
 		part.addCoherent(alone(part.in), ^uint64(0))
 	}
@@ -101,7 +101,7 @@ func appendCold(firsts, pairs, distances []uint32) []uint32 {
 }
 
 // JoinCores implements sharing.Follower. It adds the counts of the segment, whose stacks were empty
-// at its beginning, and resolves its first touches.
+// at the beginning of the segment, and resolves the segment's first touches.
 func (a *Analysis) JoinCores(depths, lostAt []uint32) {
 	c, part := a.cores, a.joining.part
 	if a.absent || c == nil || c.absent || part == nil {
@@ -129,8 +129,8 @@ func (a *Analysis) JoinCores(depths, lostAt []uint32) {
 }
 
 // join counts the first touches of a segment at their depths, in their lists. depths is nil if all
-// of them remain first touches. If the run is mergeable, join returns all touches so far that
-// remain first touches.
+// first touches of the segment remain first touches. If the run is mergeable, join returns soFar,
+// extended by the touches that remain first touches.
 func (c *cores) join(soFar, firsts, depths, lostAt []uint32, mergeable bool) []uint32 {
 	if depths == nil {
 		if mergeable {
@@ -220,9 +220,9 @@ func (f *form) eachCoherent(from *profile.CoherentSites, add func(pair uint32, c
 	f.eachPath(from != f.in.Coherent, add)
 }
 
-// Joins reports whether a segment with references of these threads can be appended. This is
-// impossible if utilisation is measured in private caches of several cores, because stores in a
-// segment invalidate lines in caches with unknown contents.
+// Joins reports whether a segment can be appended. It cannot be appended if line utilisation is
+// measured in private caches of several cores, because stores in a segment invalidate lines in
+// caches with unknown contents.
 func (a *Analysis) Joins(next *profile.Profile) (now, later bool) {
 	seen := map[uint32]bool{}
 	for i := range a.threads.list {
@@ -238,7 +238,8 @@ func (a *Analysis) Joins(next *profile.Profile) (now, later bool) {
 	return !measured || len(seen) < 2, !measured || !several
 }
 
-// coherent returns the counts of sites and objects on coherent stacks, or nil if there are none.
+// coherent returns the counts of sites and objects on coherent stacks, or nil if there are no such
+// counts.
 func (s *summary) coherent(of *profile.Sites) *profile.CoherentSites {
 	if !s.a.OnCores() {
 		return nil

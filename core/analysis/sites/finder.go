@@ -6,8 +6,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Finder finds the data structure of each reference with the method of [Analysis], for other
-// analyses that read all rows. It has its own numbers of blocks and data structures.
+// Finder finds the data structure of each reference in the same way as [Analysis], for analyses
+// that read all rows. It has its own numbers of blocks and data structures.
 type Finder struct {
 	a     *Analysis
 	slots []uint32
@@ -19,8 +19,8 @@ const Nowhere = everywhere
 
 // Watcher is notified when memory blocks are added and removed.
 type Watcher interface {
-	// Placed is called after the given block was added, and Removed before it is removed. Numbers
-	// of removed blocks are used again.
+	// Placed is called after a block has been added, and Removed is called before a block is
+	// removed. Numbers of removed blocks are used again.
 	Placed(block uint32)
 	Removed(block uint32)
 }
@@ -62,10 +62,10 @@ func (f *Finder) Find(i int, addr trace.Addr) (object, block uint32) {
 	return at.object, at.block
 }
 
-// Slot returns the number of the site of row i. Numbers are consecutive from 1.
+// Slot returns the number of the site of row i. Numbers are consecutive, starting from 1.
 func (f *Finder) Slot(i int) uint32 { return f.slots[i] }
 
-// Block returns the addresses of a block, and its data structure.
+// Block returns the first address, the size and the data structure of a block.
 func (f *Finder) Block(block uint32) (from trace.Addr, bytes uint64, object uint32) {
 	b := &f.a.memory.blocks[block]
 	return b.from, b.bytes, f.a.memory.objectOf[block]
@@ -90,8 +90,8 @@ func (f *Finder) Describe(object uint32) (kind profile.ObjectKind, number uint32
 	return o.kind, o.number
 }
 
-// IndexIn returns the index of each data structure in list, the data structures of a profile, or
-// profile.NoSite if list does not contain it.
+// IndexIn returns, for each data structure, its index in list, or profile.NoSite if list does not
+// contain the data structure. list contains the data structures of a profile.
 func (f *Finder) IndexIn(list []profile.DataObject) []uint32 {
 	at := make([]uint32, len(f.a.memory.objects))
 	for i := range at {
@@ -108,9 +108,9 @@ func (f *Finder) IndexIn(list []profile.DataObject) []uint32 {
 // Object returns the number of a data structure of a profile.
 func (f *Finder) Object(of *profile.DataObject) uint32 { return f.a.memory.object(keyOf(of)) }
 
-// Code encodes or decodes the current blocks, except for declared variables. objects contains the
-// index of each data structure in a profile for encoding, and the data structure at each index for
-// decoding. each encodes or decodes additional data about a block.
+// Code encodes or decodes the current blocks, except for declared variables. For encoding, objects
+// contains the index of each data structure in a profile. For decoding, it contains the data
+// structure at each index. each encodes or decodes additional data about a block.
 func (f *Finder) Code(c *codec.Coder, objects []uint32, each func(block uint32)) {
 	m := &f.a.memory
 	var list []placedBlock
@@ -131,7 +131,7 @@ func (f *Finder) Code(c *codec.Coder, objects []uint32, each func(block uint32))
 				kind := m.objects[objects[object]].kind
 				ok = kind == profile.HeapObject || kind == profile.StackObject
 			}
-			if c.Check(ok, "a memory block that belongs to no known allocation"); c.Failed() {
+			if c.Check(ok, "a memory block belongs to no known allocation"); c.Failed() {
 				return
 			}
 			m.place(objects[object], b.from, b.bytes)
@@ -139,7 +139,7 @@ func (f *Finder) Code(c *codec.Coder, objects []uint32, each func(block uint32))
 		if n, _ := m.placed.around(b.from); m.holds(n, b.from) {
 			each(n)
 		} else {
-			c.Check(false, "overlapping blocks")
+			c.Check(false, "memory blocks overlap")
 		}
 	})
 }

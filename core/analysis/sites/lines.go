@@ -11,9 +11,9 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// lines records, for each line, the site that last touched the line. For each of several LRU
-// caches, it also records the line's current stay in the cache: the pair that fetched the line, and
-// the bytes used since the fetch. A stay begins with a miss, and ends with the next miss or at the
+// lines records, for each line, the site that last touched the line. For each LRU cache, it also
+// records the line's current stay in the cache: the pair that fetched the line, and the bytes that
+// have been used since the fetch. A stay begins with a miss, and ends with the next miss or at the
 // end of the trace. In a fully associative cache, an access misses if its distance is at least the
 // capacity. Set-associative caches are simulated.
 type lines struct {
@@ -29,10 +29,10 @@ type lines struct {
 	last []uint32     // slot of the last site, indexed by line number
 
 	stays []stay   // indexed by line number and capacity
-	masks []uint64 // masks of the used bytes of each stay, of words elements each
-	// firsts contains the bytes that a line's first stay had used when it ended, so that the stay
-	// can be joined to the last stay of the previous segment. The bytes are zero while the stay
-	// continues, and are recorded only if the run is mergeable.
+	masks []uint64 // mask of the used bytes of each stay; a mask has the given number of words
+	// firsts contains, for each line, the bytes that were used in the line's first stay, so that
+	// this stay can be joined to the line's last stay in the previous segment. The bytes are zero
+	// until the stay ends, and are recorded only if the run is mergeable.
 	firsts []uint64
 
 	used   *[]profile.Utilisation // indexed by pair and capacity
@@ -41,10 +41,10 @@ type lines struct {
 
 type stay struct {
 	pair  uint32 // pair that fetched the line
-	later bool   // this is not the line's first stay
+	later bool   // the stay is not the line's first stay
 }
 
-// beforeKey is a pair, and the slot of the site that touched the line previously.
+// beforeKey is a pair, and the slot of the site that made the previous access to the line.
 type beforeKey struct{ pair, slot uint32 }
 
 func newLines(o Options) *lines {
@@ -65,8 +65,8 @@ func newLines(o Options) *lines {
 	return l
 }
 
-// sets contains the lines in a set-associative LRU cache. Each set lists the line numbers + 1, most
-// recently used first; 0: none. Pages are allocated on demand.
+// sets contains the lines in a set-associative LRU cache. Each set contains line numbers + 1, most
+// recently used first; 0: empty. Pages are allocated on demand.
 type sets struct {
 	number uint64
 	mask   uint64 // line & mask is the index of the line's set; 0 if the number of sets is not a power of two
@@ -80,7 +80,7 @@ const setsOfPage = 64
 func (s *sets) of(line trace.Line) []uint32 {
 	at := line & s.mask
 	if s.mask == 0 {
-		at = line % s.number // only if there is no mask, because divisions are slow
+		at = line % s.number // only without a mask, because divisions are slow
 	}
 	page := s.pages[at/setsOfPage]
 	if page == nil {
@@ -96,7 +96,8 @@ func (s *sets) touch(line trace.Line, number int) bool {
 	return set[0] == entry || moveToFront(set, entry)
 }
 
-// moveToFront moves an entry to the front of a set, and reports whether it was in the set.
+// moveToFront moves an entry to the front of a set, and reports whether the set contained the
+// entry.
 func moveToFront(set []uint32, entry uint32) bool {
 	before := entry
 	for way, there := range set {
@@ -135,7 +136,7 @@ func (l *lines) addPair() {
 	*l.used = append(*l.used, make([]profile.Utilisation, len(l.capacities))...)
 }
 
-// number returns the number of a line, and assigns one if necessary.
+// number returns the number of a line, and assigns a number to a new line.
 func (l *lines) number(line trace.Line) int {
 	n, known := l.at.Find(line)
 	if !known {
@@ -189,7 +190,8 @@ func (l *lines) follow(x *locality.Accesses, pairs []uint32, all []pair) {
 	}
 }
 
-// use marks bytes of line number n as used in all caches. distance is the distance of the access.
+// use marks bytes of line number n as used in all caches. distance is the stack distance of the
+// access.
 func (l *lines) use(line trace.Line, n int, distance, pair uint32, addr trace.Addr, bytes uint32) {
 	from, end := l.part(line, addr, bytes)
 	at := n * len(l.capacities)
@@ -232,7 +234,7 @@ func (l *lines) fetch(at, capacity int, pair uint32, first bool) {
 	clear(l.mask(at))
 }
 
-// end counts a stay of a line as ended.
+// end counts the utilisation of a stay that ends.
 func (l *lines) end(at, capacity int) {
 	s, mask := l.stays[at], l.mask(at)
 	if l.mergeable && !s.later {

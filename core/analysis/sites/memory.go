@@ -12,14 +12,14 @@ import (
 // memory maps addresses to data objects.
 //
 // A block is a contiguous range of addresses of one object: a variable, a heap allocation, or a gap
-// between these. Each site remembers the block of its last reference. A search is necessary only if
-// a reference is outside that block. A removed block has no bytes, so every reference is outside
-// it. The number of a removed block is reused only for the same object, so a remembered block
-// remains valid.
+// between other blocks. Each site remembers the block of its last reference. A search is necessary
+// only if a reference is outside the remembered block. A removed block has no bytes, so every
+// reference is outside it. The number of a removed block is reused only for the same object, so a
+// remembered block remains valid.
 type memory struct {
 	blocks   []block
 	objectOf []uint32 // indexed by block
-	placed   ordered  // current blocks, without gaps
+	placed   ordered  // current blocks, excluding gaps
 	gaps     ordered
 	recent   [recentBlocks]uint32 // recently found blocks, by address
 	granules granules
@@ -48,20 +48,20 @@ type objectKey struct {
 
 type object struct {
 	objectKey
-	blocks, bytes uint64              // number of allocated blocks, and their bytes
+	blocks, bytes uint64              // number of allocated blocks, and total number of their bytes
 	free          []uint32            // numbers of removed blocks
-	before        *profile.DataObject // the same object in an earlier part of the run; nil: none
+	before        *profile.DataObject // the object in an earlier part of the run; nil: none
 	file          string              // name of the object's file in the latest part of the run
 }
 
 const (
 	recentBlocks = 4096
-	recentShift  = 6 // allocators align blocks at most to lines
+	recentShift  = 6 // log2 of the alignment: blocks are rarely aligned to more than a line
 
-	noBlock    = 0 // the block that contains no address
-	everywhere = 1 // the block that contains every address
+	noBlock    = 0 // a block that contains no address
+	everywhere = 1 // a block that contains every address
 	noObject   = 0
-	rest       = 1 // the object of all addresses that belong to no other object
+	rest       = 1 // the object for all other data
 )
 
 func (m *memory) init() {
@@ -101,13 +101,14 @@ func (m *memory) learn(p *trace.Program) {
 	for _, t := range p.Threads[m.threads:] {
 		if t.StackLow < t.StackHigh {
 			m.stacks = append(m.stacks, extent{t.StackLow, t.StackHigh})
-			m.closeGaps() // gaps may contain addresses of the new stacks
+			m.closeGaps() // because gaps may contain addresses of the new stacks
 		}
 	}
 	m.globals, m.threads = len(p.Objects), len(p.Threads)
 }
 
-// find returns the block and the object of an address to which a site with this hint refers.
+// find returns the block and the object of an address. h is the hint of the site that refers to the
+// address.
 func (m *memory) find(addr trace.Addr, h *hint) (in, of uint32) {
 	if h.local {
 		return everywhere, m.local(h.function, h.name)
@@ -122,7 +123,7 @@ func (m *memory) find(addr trace.Addr, h *hint) (in, of uint32) {
 	return in, of
 }
 
-// blockAt returns the block of an address, or noBlock for the last possible address.
+// blockAt returns the block of an address, or noBlock for the last address of the address space.
 func (m *memory) blockAt(addr trace.Addr) uint32 {
 	seen := &m.recent[index.Hash(addr>>recentShift)%recentBlocks]
 	if m.holds(*seen, addr) {
@@ -207,8 +208,8 @@ func (m *memory) alloc(of uint32, addr trace.Addr, bytes uint64, counted bool) {
 	m.place(of, addr, bytes)
 }
 
-// place adds a block. It removes overlapping earlier blocks, whose releases are missing in the
-// trace, but no declared variables.
+// place adds a block. It removes earlier blocks that overlap, because their releases are missing in
+// the trace, but never removes declared variables.
 func (m *memory) place(of uint32, addr trace.Addr, bytes uint64) {
 	if bytes == 0 || addr+bytes < addr {
 		return
@@ -268,7 +269,7 @@ func (m *memory) remove(n uint32) {
 	m.drop(n)
 }
 
-// ordered contains blocks sorted by address, in pieces that are short enough for insertions.
+// ordered contains blocks sorted by address, in pieces that are short, so that insertions are fast.
 type ordered struct {
 	pieces [][]place
 	firsts []trace.Addr // a lower bound of each piece's addresses
@@ -354,16 +355,16 @@ func (o *ordered) remove(addr trace.Addr) {
 	}
 }
 
-// granules caches the objects of 8-byte words in small blocks. A traversal of a list or tree refers
-// to a different block with every reference, and a search among all blocks would wait for memory a
-// dozen times. A word is cached if it lies completely within one block, and is removed with the
-// block.
+// granules caches the objects of 8-byte words in small blocks. In a traversal of a linked list or a
+// tree, every reference refers to a different block, and a search among all blocks would cause a
+// dozen cache misses. A word is cached if it lies entirely within one block, and is removed
+// together with the block.
 type granules struct {
 	at    index.Table // pages by number
 	pages []granulePage
 }
 
-type granulePage [pageGranules]uint16 // the object of each word; 0: not cached
+type granulePage [pageGranules]uint16 // by word: its object; 0: not cached
 
 const (
 	granuleBits  = 3

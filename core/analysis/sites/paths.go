@@ -20,11 +20,11 @@ type pathCounts struct {
 
 	rows   []uint32 // lists of the batch's references
 	split  []uint32 // lists of the accesses, if a reference makes several accesses
-	latest []uint32 // lists of the accesses that Follow received last
+	latest []uint32 // lists of the latest accesses that Follow received
 }
 
-// needPaths creates lists of bins for new paths. It ends the counting by path if the analysis of
-// callers has no result.
+// needPaths creates lists of bins for new paths. If the analysis of callers has no result, it stops
+// counting by path.
 func (a *Analysis) needPaths() {
 	p := a.paths
 	if p == nil || p.callers.Paths() == 0 {
@@ -112,7 +112,7 @@ func (a *Analysis) pathsOf(x *locality.Accesses) []uint32 {
 	return p.latest
 }
 
-// calls returns the counts by path. It returns nil for a trace without calls, except for a state.
+// calls returns the counts by path. For a trace without calls, it returns nil unless state is true.
 func (a *Analysis) calls(state bool) *profile.Calls {
 	a.needPaths()
 	p := a.paths
@@ -135,8 +135,8 @@ func (a *Analysis) calls(state bool) *profile.Calls {
 	return &profile.Calls{Paths: list, Coherent: a.OnCores()}
 }
 
-// fileName returns a short name of a file: the name chosen for its sites, or else the last part of
-// the path.
+// fileName returns a short name of a file: the name that nameFiles has chosen, or the last element
+// of the path.
 func (c *code) fileName(path string) string {
 	if name := c.names[path]; name != "" {
 		return name
@@ -166,7 +166,7 @@ func (f *form) pathResults() {
 	}
 }
 
-// firstPaths reads or writes the paths of the given number of first touches.
+// firstPaths reads or writes the paths of first touches. touches is the number of first touches.
 func (f *form) firstPaths(list *[]uint32, touches int) {
 	if f.calls == nil {
 		return
@@ -186,7 +186,7 @@ func (f *form) firstPaths(list *[]uint32, touches int) {
 }
 
 // eachPath calls add for each path, with its list of bins and its counts on the coherent stacks. If
-// alone is true, there is one core, and the counts on the stack of the trace are used.
+// alone is true, there is only one core, so the counts on the stack of the trace are used.
 func (f *form) eachPath(alone bool, add func(list uint32, counts *profile.CoherentReuse)) {
 	for i, list := range f.paths {
 		counts := f.calls.Paths[i].OnCores
@@ -197,7 +197,7 @@ func (f *form) eachPath(alone bool, add func(list uint32, counts *profile.Cohere
 	}
 }
 
-// numberPaths finds the index of each path's list in the profile.
+// numberPaths determines the index in the profile of each path, by the path's list.
 func (s *summary) numberPaths() {
 	if s.a.paths == nil {
 		return

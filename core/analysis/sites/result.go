@@ -12,7 +12,7 @@ import (
 // Result implements [contract.Analysis].
 func (a *Analysis) Result(p *profile.Profile, state bool) {
 	if a.absent || len(a.code.list) == 1 {
-		return // there are no references, or the trace describes no sites
+		return // there are no references, or the trace has no sites
 	}
 	a.learn()
 	a.code.nameFiles()
@@ -119,7 +119,8 @@ func (s *summary) reuse(pairs []uint32) profile.Reuse {
 	return r
 }
 
-// usedBy adds up the utilisation of pairs for each capacity. used is indexed by pair and capacity.
+// usedBy adds up the line utilisation of pairs for each capacity. used is indexed by pair and
+// capacity.
 func (s *summary) usedBy(pairs []uint32, used []profile.Utilisation) []profile.Utilisation {
 	sum := make([]profile.Utilisation, len(s.a.options.Capacities))
 	for _, n := range pairs {
@@ -194,8 +195,8 @@ func (m *memory) describe(n uint32, c *code) profile.DataObject {
 	return out
 }
 
-// objectFile returns the file of an allocation or a global variable. Without a program, it returns
-// the name from an earlier part of the run.
+// objectFile returns the file of an allocation or a global variable. If the program is not known,
+// it returns the name from an earlier part of the run.
 func (c *code) objectFile(o *object) string {
 	switch p := c.program; {
 	case p == nil:
@@ -264,7 +265,7 @@ func (a *Analysis) Slot(code uint32) uint32 {
 }
 
 // Object returns the number of an object, given its index in the profile that was loaded last. If
-// the profile has no such object, the number represents all data outside known objects.
+// the profile has no such object, it returns the number of the object for all other data.
 func (a *Analysis) Object(data uint32) uint32 {
 	if uint64(data)+1 < uint64(len(a.places.objects)) {
 		return a.places.objects[data+1]
@@ -275,8 +276,8 @@ func (a *Analysis) Object(data uint32) uint32 {
 	return rest
 }
 
-// begin returns the beginning of the block of a reference, or 0 outside named blocks. block is the
-// block that the reference's site remembers.
+// begin returns the beginning of a reference's block, or 0 if the reference is outside all blocks
+// with names. block is the block that the reference's site remembers.
 func (a *Analysis) begin(block uint32, addr trace.Addr) trace.Addr {
 	m := &a.memory
 	if block == everywhere || !m.holds(block, addr) {

@@ -61,13 +61,13 @@ import (
 // Options selects the measurements.
 type Options struct {
 	LineBytes  uint32
-	Capacities []uint64           // capacities for which utilisation is measured, in lines, ascending; at most profile.MaxCapacities
+	Capacities []uint64           // capacities of the caches in which line utilisation is measured, in lines, ascending; at most profile.MaxCapacities
 	Ways       []uint32           // ways of each of these caches; 0: fully associative
-	Previous   bool               // record which site touched a line previously
+	Previous   bool               // record which site made the previous access to a line
 	Mergeable  bool               // record the data for Append
 	Cores      bool               // package sharing reports the depths of accesses on the stacks of cores
 	Callers    *branches.Analysis // determines the call paths of references; nil: paths are not counted
-	// Follows means that Lay will be called, so that segments can also distinguish objects.
+	// Follows is true if Lay will be called, which allows segments to distinguish objects.
 	Follows bool
 	Segment bool // the analysis does not begin at the start of the trace
 	// TimelinePlaces limits the size of the timeline: see [profile.MostTimelinePlaces]. 0 means that
@@ -79,7 +79,7 @@ type Options struct {
 type Analysis struct {
 	options Options
 	program func() *trace.Program
-	known   *trace.Program // the part of the program that is known
+	known   *trace.Program // the known part of the program
 
 	code   code
 	memory memory
@@ -89,14 +89,14 @@ type Analysis struct {
 
 	slots    []uint32           // slots of the batch's rows
 	rows     []uint32           // pairs of the batch's references
-	begins   []trace.Addr       // beginnings of the blocks of these references; nil: not requested
+	begins   []trace.Addr       // beginnings of the references' blocks; nil: not requested
 	split    []uint32           // pairs of the line accesses, if a reference makes several accesses
-	latest   []uint32           // pairs of the accesses that Follow received last
-	accesses *locality.Accesses // the same accesses, kept until FollowCores has processed them
-	last     int                // the reference to which the last access belongs
+	latest   []uint32           // pairs of the latest accesses that Follow received
+	accesses *locality.Accesses // the latest accesses, kept until FollowCores has processed them
+	last     int                // the reference of the last access
 
 	bins    bins
-	cores   *cores   // counts of the same accesses on the coherent stacks of the cores; nil if there is one core
+	cores   *cores   // counts of the accesses on the coherent stacks of the cores; nil if there is one core
 	extra   []uint64 // for each pair: number of accesses that are not the first access of their reference
 	threads strides
 	lines   *lines // state of each line; nil if no measurement needs it
@@ -110,9 +110,9 @@ type Analysis struct {
 	places  places
 }
 
-// pair is a site, given by its slot, with an object. Slot 0 means no site, and object 0 means no
-// object. Earlier parts of the run are counted separately by site and by object, which requires
-// pairs without a site or without an object.
+// pair is a combination of a site, given by its slot, and an object. Slot 0 means no site, and
+// object 0 means no object. Such pairs exist because earlier parts of the run are counted
+// separately by site and by object.
 type pair struct{ slot, object uint32 }
 
 // near describes the target of a site's last reference.
@@ -152,7 +152,7 @@ var (
 	_ contract.LayoutFollower = (*Analysis)(nil)
 )
 
-// Move updates the layout of memory blocks from rows whose references another analysis counts.
+// Move updates the layout of memory blocks from rows, without counting their references.
 func (a *Analysis) Move(b *trace.Batch) {
 	a.learn()
 	for i, k := range b.Kind {
@@ -162,7 +162,7 @@ func (a *Analysis) Move(b *trace.Batch) {
 	}
 }
 
-// Succeed continues with the blocks of another segment's analysis, which must not be used
+// Succeed continues with the blocks of the analysis of a different segment, which must not be used
 // afterwards.
 func (a *Analysis) Succeed(before contract.LayoutFollower) {
 	a.memory = before.(*Analysis).memory
@@ -220,8 +220,8 @@ func (a *Analysis) learn() {
 	a.memory.learn(p)
 }
 
-// take counts the strides and finds the pairs of a thread's rows. references is the number of
-// references of the batch before these rows.
+// take counts the strides and finds the pairs of rows [lo, hi), which belong to one thread.
+// references is the number of references in the batch before row lo.
 func (a *Analysis) take(b *trace.Batch, lo, hi int, w *walks, references int) int {
 	strides := w.sites
 	addrs := b.Addr[lo:hi]
@@ -255,7 +255,7 @@ func (a *Analysis) take(b *trace.Batch, lo, hi int, w *walks, references int) in
 	return references
 }
 
-// locate finds the object to which a site refers now.
+// locate finds the object to which a site's current reference refers.
 func (a *Analysis) locate(slot uint32, addr trace.Addr) {
 	at, h := &a.near[slot], &a.code.list[slot].hint
 	object := a.memory.granules.object(addr)
@@ -291,7 +291,7 @@ func (a *Analysis) addPair(p pair) (number uint32) {
 	return uint32(len(a.pairs) - 1)
 }
 
-// event processes an allocation or a release. If counted is false, allocations are not counted.
+// event processes an allocation or a release. If counted is false, it does not count allocations.
 func (a *Analysis) event(b *trace.Batch, i int, counted bool) {
 	switch b.Kind[i] {
 	case trace.Alloc:
@@ -340,7 +340,7 @@ func (a *Analysis) Follow(x *locality.Accesses) {
 	}
 }
 
-// gather returns the pair of each line access if references make several accesses.
+// gather returns the pair of each line access, for references that make several accesses.
 func (a *Analysis) gather(x *locality.Accesses) []uint32 {
 	if len(a.split) < len(x.Rows) {
 		a.split = make([]uint32, len(x.Rows))

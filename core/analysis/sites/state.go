@@ -33,7 +33,7 @@ import (
 // This state is sufficient to append the segment (MODELS §9). The segment's first touches become
 // accesses of the same pair at a finite distance. If a first touch hits, the line's first stay in
 // the segment is joined to its last stay in the previous segment. The strides of the first two
-// references of each walk are replaced by their strides in the whole trace.
+// references of each walk are replaced with their strides in the whole trace.
 
 type walkStart struct {
 	references int // number of recorded references, at most 2
@@ -50,12 +50,12 @@ func (w *walkStart) note(addr trace.Addr, bytes uint32) {
 
 type joining struct {
 	firsts     []uint32 // pairs of the first touches so far, if mergeable
-	firstPaths []uint32 // lists of bins for the call paths of these first touches
+	firstPaths []uint32 // lists of bins for the call paths of the first touches
 
 	// The following fields describe the segment that is being appended.
-	part  *form    // nil after more references have been analysed
+	part  *form    // nil as soon as more references have been analysed
 	next  []uint32 // pairs of the segment's first touches that have not been resolved yet
-	paths []uint32 // lists of bins for the paths of these first touches
+	paths []uint32 // lists of bins for the call paths of the first touches in next
 	lines map[trace.Line]*lineState
 	stack []trace.Line // the stack at the segment's end
 }
@@ -64,7 +64,7 @@ type joining struct {
 type lineState struct {
 	line trace.Line
 	last uint32 // slot of the last site
-	// The following lists contain an element for each capacity.
+	// The following lists have an element for each capacity.
 	stays  []stay
 	masks  []uint64
 	firsts []uint64
@@ -85,15 +85,15 @@ type form struct {
 	slots   []uint32 // slots of the profile's sites
 	objects []uint32 // numbers of the profile's objects, from index 1 on
 
-	firstTouches, coreFirsts []uint32 // pairs of the first touches of the segment, and of each core in it
+	firstTouches, coreFirsts []uint32 // pairs of the first touches of the segment, and of each core in the segment
 
 	calls                      *profile.Calls // call paths of the profile; nil: not known
-	paths                      []uint32       // lists of bins for these paths
+	paths                      []uint32       // lists of bins for the profile's call paths
 	touchPaths, coreFirstPaths []uint32       // lists for the paths of first touches
 }
 
-// hold records an error if a value that was read is impossible.
-func (f *form) hold(possible bool) { f.Check(possible, "a number out of range") }
+// hold records an error if a decoded value is impossible.
+func (f *form) hold(possible bool) { f.Check(possible, "a number is out of range") }
 
 func (s *summary) state(in *profile.Sites, calls *profile.Calls) []byte {
 	a := s.a
@@ -109,7 +109,7 @@ func (s *summary) state(in *profile.Sites, calls *profile.Calls) []byte {
 	return f.Out
 }
 
-// all reads or writes the state, except for the flags at its beginning and the private caches. It
+// all reads or writes the state, except for the flags at the beginning and the private caches. It
 // returns the lines that it reads.
 func (f *form) all() (states []lineState) {
 	var threads []walks
@@ -208,8 +208,8 @@ func (f *form) start(w *walkStart) {
 	f.hold(w.references > 0)
 }
 
-// lines reads or writes the states of lines. When reading, it no longer counts stays that continue
-// as ended.
+// lines reads or writes the states of lines. When it reads, it subtracts the stays that continue
+// from the counts, in which they count as ended.
 func (f *form) lines() (states []lineState) {
 	l, order, next := f.a.lines, []uint32{}, uint64(0)
 	if l != nil && !f.Reads() {
@@ -258,15 +258,16 @@ func (l *lines) state(n uint32) lineState {
 	return s
 }
 
-// goOn reverts the effect of counting a stay in a cache as ended.
+// goOn continues a stay in a cache that was counted as ended: it subtracts the stay from the
+// counts.
 func (l *lines) goOn(pair uint32, capacity int, mask []uint64) {
 	u := &(*l.used)[int(pair)*len(l.capacities)+capacity]
 	u.Fetched--
 	u.BytesUsed -= count(mask)
 }
 
-// firsts reads or writes the pairs of first touches. of returns the number of first touches of each
-// site.
+// firsts reads or writes the pairs of first touches. of returns the number of a site's first
+// touches.
 func (f *form) firsts(list *[]uint32, of func(site int) uint64) {
 	codec.Slice(f.Coder, list, 2, f.pair)
 	cold := uint64(0)
@@ -282,7 +283,7 @@ type placedBlock struct {
 	bytes  uint64
 }
 
-// placed returns the current blocks, or none if the segment is mergeable.
+// placed returns the current blocks, or nil if the segment is mergeable.
 func (s *summary) placed() (list []placedBlock) {
 	m := &s.a.memory
 	for _, piece := range m.placed.pieces {
@@ -432,7 +433,7 @@ func (f *form) load(p pair, from *profile.Reuse) uint32 {
 	return n
 }
 
-// load adds the counts of a site. isNew means that the site is new.
+// load adds the counts of a site. isNew is true if the site is new.
 func (s *site) load(from *profile.Site, isNew bool) {
 	for c, n := range from.Strides {
 		s.base[c] += n
@@ -485,8 +486,8 @@ func (f *form) joinWalk(thread uint32, x *walk) {
 	}
 }
 
-// join appends the walk of the next segment. That segment counted the first reference as irregular,
-// and the second without the distance before the first.
+// join appends the walk of the next segment. The next segment counted its first reference as
+// irregular, and its second reference without knowing the previous distance.
 func (s *stride) join(next *stride, start *walkStart, counts *strideCounts) {
 	step := start.addr[0] - s.last
 	counts[profile.IrregularStride]--
@@ -559,8 +560,8 @@ func (l *lines) adopt(s *lineState) {
 	}
 }
 
-// join appends the state of a line in the next segment. distance and pair belong to the first
-// access to the line in that segment.
+// join appends the state of a line in the next segment. distance and pair are the distance and the
+// pair of the first access to the line in the next segment.
 func (l *lines) join(s *lineState, distance, pair uint32) {
 	if isCold(distance) {
 		l.adopt(s)

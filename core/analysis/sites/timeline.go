@@ -8,31 +8,29 @@ import (
 	"github.com/stackglass/stackglass/core/stack"
 )
 
-// timeline counts the same accesses in windows of the run (profile.Timeline). At the end of a
-// window, it compares all bins with their values at the beginning of the window, so single accesses
-// have no additional cost. The lists of counts are in the order of the bins, so windows can be
-// joined by merging.
+// timeline counts accesses in windows of the run (profile.Timeline). At the end of a window, it
+// compares all bins with their values at the beginning of the window, so single accesses have no
+// additional cost. The lists of counts are sorted by bin, so windows can be joined by merging.
 //
 // Windows begin at multiples of their size. The size depends only on the number of references and
-// on the number of places: sites, data objects and call paths with accesses in a window. Both
-// numbers only grow with the trace, and a segment never has more places in a window than the whole
-// trace. The windows therefore do not depend on the division of the trace. Call paths are an
-// exception, because a segment does not know its callers. Segments therefore do not count call
-// paths as places.
+// on the number of places: the sites, data objects and call paths with accesses in a window. Both
+// numbers never decrease as the trace grows, and a segment never has more places in a window than
+// the whole trace. The windows therefore do not depend on the division of the trace. Segments do
+// not count call paths as places, because the callers at the beginning of a segment are unknown.
 type timeline struct {
-	most    int  // maximum number of places in all windows
+	most    int  // maximum number of places, added up over all windows
 	segment bool // call paths are not counted as places
 
 	size    uint64 // number of references in a window
 	first   uint64 // number of the first window
 	windows []timeWindow
 	open    uint64               // number of the window of the latest accesses
-	known   [timeStacks][]uint64 // the bins whose counts are in the windows
+	known   [timeStacks][]uint64 // the values of the bins when they were last added to the windows
 	threads []uint32             // threads of the lanes, in the order of their first accesses
-	// for each slot, object and path: the number of the last call of count that found it
+	// for each slot, object and path: the number of the last call of count that counted it
 	marks  [timeParts][]uint32
 	counts uint32     // number of calls of count
-	room   []binDelta // buffer that each flush reuses
+	room   []binDelta // buffer, reused by each flush
 
 	// the segment that was appended last, until the next accesses or the result; nil: none
 	next *nextTimeline
@@ -73,7 +71,7 @@ func (a *Analysis) stacks() (list [timeStacks]*bins) {
 	return list
 }
 
-// begin prepares for the accesses of references from number at on.
+// begin prepares for the accesses of the references that begin with number at.
 func (t *timeline) begin(a *Analysis, at uint64) {
 	t.settle(a)
 	if at/t.size == t.open && len(t.windows) > 0 {
@@ -131,7 +129,7 @@ func (b *bins) since(known *[]uint64, list []binDelta) []binDelta {
 	return list
 }
 
-// merged adds up two lists of counts. It may return one of them.
+// merged adds up two lists of counts. It may return one of the lists.
 func merged(a, b []binDelta) []binDelta {
 	switch {
 	case len(a) == 0:
@@ -183,7 +181,7 @@ func (t *timeline) grow(a *Analysis, size uint64) {
 	t.bound(a)
 }
 
-// paired joins each window with an even number and the window after it. first is the number of the
+// paired joins each window with an even number and the following window. first is the number of the
 // first window.
 func paired(first uint64, windows []timeWindow) []timeWindow {
 	joined := windows[:0]
@@ -198,7 +196,7 @@ func paired(first uint64, windows []timeWindow) []timeWindow {
 	return joined
 }
 
-// bound doubles the size of the windows while they contain too many places in all.
+// bound doubles the size of the windows while the total number of places is too large.
 func (t *timeline) bound(a *Analysis) {
 	atMost := 0
 	for i := range t.windows {
@@ -282,7 +280,7 @@ func (t *timeline) lane(thread uint32) int {
 // beforeCores is called before the bins of the coherent stacks are created. These bins begin as
 // copies of the bins of the trace's stack.
 func (t *timeline) beforeCores(a *Analysis) {
-	// In all other cases, the bins contain a segment that the windows do not contain yet.
+	// If a segment is being appended, the bins already contain the segment, but the windows do not.
 	if a.joining.part == nil {
 		t.settle(a)
 		t.flush(a)
@@ -327,7 +325,7 @@ func (t *timeline) read(f *form, p *profile.Profile) {
 	}
 }
 
-// add adds the counts of stack from of the segment to stack to.
+// add adds the segment's counts on one stack (from) to the counts on a stack (to).
 func (n *nextTimeline) add(f *form, from, to profile.TimeStack) {
 	b := f.a.stacks()[to]
 	for i, counts := range n.of.Windows {
@@ -368,8 +366,8 @@ func (n *nextTimeline) resolve(b *bins, window int, s profile.TimeStack, list, d
 func (n *nextTimeline) window(reference uint64) int { return int(reference/n.size - n.first) }
 
 // joinCores adds the counts of the segment on the coherent stacks of the cores, and resolves the
-// first touches of the cores. Its arguments are as for cores.join. The lists in firsts contain the
-// first touches in the same order.
+// first touches of the cores. depths and lostAt are as in cores.join. Each list in firsts contains
+// the first touches in the same order.
 func (n *nextTimeline) joinCores(f *form, depths, lostAt []uint32, firsts ...[]uint32) {
 	stack := profile.TimeFound
 	if !f.several {
@@ -381,6 +379,7 @@ func (n *nextTimeline) joinCores(f *form, depths, lostAt []uint32, firsts ...[]u
 	c, at := f.a.cores, 0
 	for i, counts := range n.of.Windows {
 		// number of first touches in this window, which follow the first touches of earlier windows
+		// in the lists
 		cold := uint64(0)
 		for _, k := range counts {
 			if k.Key.Part() == profile.TimeSite && k.Key.Stack() == stack && k.Key.Bin() == profile.ColdSiteBin {
@@ -437,7 +436,7 @@ func (t *timeline) settle(a *Analysis) {
 	t.bound(a)
 }
 
-// result returns the windows, which refer to places by their indices in the profile.
+// result returns the windows. In the result, places are identified by their indices in the profile.
 func (t *timeline) result(s *summary, p *profile.Profile) *profile.Timeline {
 	a := s.a
 	t.settle(a)
@@ -488,13 +487,13 @@ func (t *timeline) result(s *summary, p *profile.Profile) *profile.Timeline {
 	return out
 }
 
-// timeSums adds up the counts of one window by site, object and path. Each of these has a list of
-// bins, in this order.
+// timeSums adds up the counts of one window by site, object and path. It has a list of bins for
+// each site, then for each object, and then for each path.
 type timeSums struct {
 	code, data int // numbers of sites and of objects
 	stacks     [timeStacks]bins
 	seen       []bool
-	touched    []int // lists with counts
+	touched    []int // the lists that contain counts
 }
 
 func (t *timeSums) init(paths int) {
@@ -512,7 +511,7 @@ func (t *timeSums) add(stack, list, bin int, count uint64) {
 	*t.stacks[stack].at(uint32(list), bin) += count
 }
 
-// take returns the counts in order, and removes them.
+// take returns the counts in order, and resets them.
 func (t *timeSums) take() (counts []profile.TimeCount) {
 	slices.Sort(t.touched)
 	for _, list := range t.touched {

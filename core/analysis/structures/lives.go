@@ -10,15 +10,15 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// lives follows the memory blocks from their allocation to their release.
+// lives tracks memory blocks from their allocation to their release.
 type lives struct {
-	born  []uint64 // by block: the number of references before its allocation
+	born  []uint64 // by block: number of references before its allocation
 	at    index.Cached
 	pages []page
 	last  uint32 // the page of the last reference
 }
 
-// page records which bytes of allocated blocks were read and written.
+// page records which bytes of allocated blocks have been read and written.
 type page struct {
 	number        uint64
 	read, written [pageBytes / 64]uint64
@@ -32,7 +32,7 @@ const (
 // watcher implements [sites.Watcher] for the blocks of the analysis's finder.
 type watcher Analysis
 
-// block returns the addresses of a block, and the use of its data structure.
+// block returns the first address and the size of a block, and the use of its data structure.
 func (w *watcher) block(block uint32) (a *Analysis, from trace.Addr, bytes uint64, u *use) {
 	a = (*Analysis)(w)
 	from, bytes, object := a.finder.Block(block)
@@ -73,8 +73,9 @@ func (w *watcher) Removed(block uint32) {
 	}
 }
 
-// end adds the bytes of a block that were not read or not written, or subtracts them if sign is -1.
-// It returns true if no byte of the block was read.
+// end adds the number of bytes of a block that were never read, and the number that were never
+// written, to the counts. If sign is -1, it subtracts these numbers. It returns true if no byte of
+// the block was read.
 func (l *lives) end(from trace.Addr, bytes uint64, to *profile.BlockLives, sign int64) (unread bool) {
 	read, written := uint64(0), uint64(0)
 	l.each(from, bytes, func(p *page, word int, mask uint64) {
@@ -89,7 +90,7 @@ func (l *lives) end(from trace.Addr, bytes uint64, to *profile.BlockLives, sign 
 	return read == 0
 }
 
-// clear marks all bytes of a block as unused.
+// clear marks all bytes of a block as neither read nor written.
 func (l *lives) clear(from trace.Addr, bytes uint64) {
 	l.each(from, bytes, func(p *page, word int, mask uint64) {
 		p.read[word] &^= mask
@@ -106,7 +107,7 @@ func (l *lives) note(f *sites.Finder, block uint32, addr trace.Addr, bytes uint6
 	bytes = min(bytes, size-(addr-from))
 	reads := kind != trace.Store && kind != trace.RangeWrite
 	writes := kind == trace.Store || kind == trace.RangeWrite || kind == trace.Modify
-	if number := addr >> pageBits; (addr+bytes-1)>>6 == addr>>6 { // most references lie within one word of a page
+	if number := addr >> pageBits; (addr+bytes-1)>>6 == addr>>6 { // most references lie within one word of the masks
 		p := l.page(number)
 		mask := ^uint64(0) >> (64 - bytes) << (addr & 63)
 		word := addr >> 6 % uint64(len(p.read))
@@ -146,8 +147,8 @@ func (l *lives) page(number uint64) *page {
 	return &l.pages[n]
 }
 
-// each calls visit for each word with bytes in a range on an existing page, with a mask of these
-// bytes.
+// each calls visit for each word of the masks that contains bytes of a range, with a mask of these
+// bytes. It skips pages that do not exist.
 func (l *lives) each(from trace.Addr, bytes uint64, visit func(p *page, word int, mask uint64)) {
 	if bytes == 0 {
 		return

@@ -8,10 +8,11 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// maps counts the accesses to data structures by address and time. All maps have the same columns.
-// If there are too many columns, pairs of columns are combined into columns that are twice as long.
-// If an address is outside a map's rows, rows become larger in the same way. Rows begin at
-// multiples of their size, so the result depends only on the lowest and the highest address.
+// maps counts the accesses to data structures by address (row) and time (column). All maps have the
+// same columns. If there are too many columns, neighbouring columns are joined in pairs, so each
+// column covers twice as many references. If an address is outside a map's rows, the rows are
+// joined in the same way. Rows begin at multiples of their size, so the result depends only on the
+// lowest and the highest address.
 type maps struct {
 	references uint64 // number of references in each column, a power of two
 	column     uint64 // the current column
@@ -24,7 +25,8 @@ const (
 	beyondMaps      = ^uint32(0)
 )
 
-// cell is a cell of a map. Its row is determined later, because rows may become larger.
+// cell is a cell of a map. It contains the address instead of the row, because the size of rows may
+// grow before the access is counted.
 type cell struct {
 	of   uint32 // 1 + the map; 0: none
 	addr trace.Addr
@@ -34,16 +36,16 @@ var noCell cell
 
 type addressMap struct {
 	object  uint32
-	shift   uint   // logarithm of the bytes of a row
-	low     uint64 // number of the first row: an address divided by the bytes of a row
+	shift   uint   // log2 of the number of bytes in a row
+	low     uint64 // number of the first row: its address divided by the number of bytes in a row
 	rows    uint64
-	current [profile.MapRows]*classes // counts of the rows of the current column; nil: no access yet
+	current [profile.MapRows]*classes // by row: counts in the current column; nil: no access yet
 	before  []profile.TimeCount       // counts of the earlier columns, ascending; see keyOf
 }
 
 type classes [profile.MapClasses]uint64
 
-// keyOf returns the key of the count of a class in a cell.
+// keyOf returns the key of a count: the count of a class of distances in a cell.
 func keyOf(column, row, class uint64) profile.TimeKey {
 	return profile.TimeKey(column<<16 | row<<8 | class)
 }
@@ -54,7 +56,7 @@ func placeOf(key profile.TimeKey) (column, row uint64, class uint8) {
 
 func (m *maps) init() { m.references = firstReferences }
 
-// full reports whether reference number now, counted from 1, is after the current column.
+// full reports whether the current column ends before reference number now, counted from 1.
 func (m *maps) full(now uint64) bool { return now > (m.column+1)*m.references }
 
 func (m *maps) nextColumn() {
@@ -92,7 +94,7 @@ func (x *addressMap) counts(column uint64) []profile.TimeCount {
 	return list
 }
 
-// move changes the cells of the earlier columns, and combines equal cells.
+// move moves the counts of the earlier columns to new cells, and adds up the counts of equal cells.
 func (x *addressMap) move(to func(column, row uint64) (uint64, uint64)) {
 	for i, c := range x.before {
 		column, row, class := placeOf(c.Key)
@@ -126,7 +128,7 @@ func (m *maps) at(a *Analysis, object uint32, addr trace.Addr) cell {
 	return cell{n, addr}
 }
 
-// extend makes the rows of the map contain an address.
+// extend extends the rows of the map to an address.
 func (x *addressMap) extend(addr trace.Addr) {
 	row := addr >> x.shift
 	if x.rows == 0 {
@@ -162,7 +164,7 @@ func (x *addressMap) extend(addr trace.Addr) {
 	x.low, x.rows = first, high>>by-first+1
 }
 
-// count counts an access with a stack distance in the current column.
+// count counts an access with the given stack distance in the current column.
 func (m *maps) count(at cell, distance uint32) {
 	if at.of == 0 {
 		return

@@ -27,8 +27,8 @@ import (
 // where uv is an unsigned LEB128 varint and masks are little-endian words. The counts are in the
 // profile.
 
-// Result writes the use of data structures. It counts unfinished visits as ended, and unreleased
-// blocks as complete.
+// Result writes the use of data structures. It counts unfinished visits as ended, and includes
+// blocks that have not been released.
 func (a *Analysis) Result(p *profile.Profile, state bool) {
 	if a.absent || a.now == 0 || p.Sites == nil || p.Sites.Data == nil {
 		return
@@ -55,8 +55,8 @@ func (a *Analysis) Result(p *profile.Profile, state bool) {
 	a.complete(-1)
 }
 
-// used adds the structures that have elements to d, sorted, and returns the number of each
-// structure in that list.
+// used adds the structures that have elements to d, in sorted order, and returns the index in d of
+// each structure.
 func (a *Analysis) used(d *profile.Data) (numbers []uint32) {
 	numbers = make([]uint32, len(a.structures))
 	var list []uint32
@@ -81,8 +81,8 @@ func compare(x, y *trace.Structure) int {
 	}))
 }
 
-// complete counts unfinished visits as ended, and current blocks as complete. If sign is -1, it
-// subtracts them again.
+// complete counts unfinished visits as ended, and includes the current blocks. If sign is -1, it
+// subtracts these visits and blocks again.
 func (a *Analysis) complete(sign int64) {
 	for i := range a.visits.list {
 		if x := &a.visits.list[i]; x.elements != 0 {
@@ -205,8 +205,8 @@ func (a *Analysis) load(from *profile.DataUse, objects []uint32) {
 type form struct {
 	*codec.Coder
 	a *Analysis
-	// objects contains the index of each data structure in the profile for writing, and the data
-	// structure at each index for reading.
+	// For writing, objects contains the index in the profile of each data structure. For reading,
+	// it contains the data structure at each index.
 	objects    []uint32
 	structures []uint32          // only for writing: the number of each structure in the profile
 	maps       []profile.DataUse // only for reading
@@ -264,7 +264,7 @@ func (f *form) pages() {
 		f.Words(p.written[:])
 		if f.Reads() && !f.Failed() {
 			_, known := l.at.Find(p.number)
-			f.Check(!known && p.number < 1<<(64-pageBits), "a repeated page")
+			f.Check(!known && p.number < 1<<(64-pageBits), "a page is repeated")
 			if !f.Failed() {
 				*l.page(p.number) = *p
 			}
@@ -317,12 +317,12 @@ func (f *form) visits() {
 		}
 		u := f.a.useOf(object)
 		x.elements, x.last = f.a.elementsOf(u, object, structure)+1, v.now-ago
-		f.Check(v.resume(x), "a repeated visit")
+		f.Check(v.resume(x), "a visit is repeated")
 	})
 }
 
-// resume continues a visit of a saved run. It returns false if the visit, or the number of its last
-// reference, is not new.
+// resume continues a visit of a saved run. It returns false if the visit, or a visit with the same
+// last reference, already exists.
 func (v *visits) resume(x *visit) bool {
 	at := &v.recent[x.last%window]
 	if *at != 0 {
@@ -340,7 +340,8 @@ func (v *visits) resume(x *visit) bool {
 	return true
 }
 
-// places writes or reads the maps in the order of their creation, and their first rows.
+// places writes or reads the data structures of the maps, in the order of the maps' creation, and
+// the first row of each map.
 func (f *form) places() {
 	m := &f.a.maps
 	n := f.Length(len(m.list), 1+8)
@@ -363,7 +364,7 @@ func (f *form) places() {
 		}
 		from := &f.maps[at].Map
 		f.Check(low <= ^uint64(0)>>bits.TrailingZeros64(from.RowBytes)-uint64(from.Rows)+1, "an access map has rows beyond the last address")
-		f.Check(uint64(object) >= uint64(len(m.of)) || m.of[object] == 0, "a repeated map")
+		f.Check(uint64(object) >= uint64(len(m.of)) || m.of[object] == 0, "a map is repeated")
 		if f.Failed() {
 			return
 		}
@@ -387,5 +388,5 @@ func (f *form) stack() {
 		some := lines[from:min(from+pending, len(lines))]
 		f.a.model.Distances(some, f.a.distances[:len(some)])
 	}
-	f.Check(f.a.model.Lines() == len(lines), "a repeated line")
+	f.Check(f.a.model.Lines() == len(lines), "a line is repeated")
 }

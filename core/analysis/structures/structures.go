@@ -52,11 +52,11 @@ type Analysis struct {
 // structure is a structure type, with the member to which each of its bytes belongs.
 type structure struct {
 	trace.Structure
-	memberAt []uint16 // len(Members) represents padding
+	memberAt []uint16 // len(Members) means padding
 }
 
-// role describes the references of a site according to the code, and the target of the latest
-// reference.
+// role describes the structure member that a site accesses according to the code, and the target of
+// the site's latest reference.
 type role struct {
 	structure, offset uint32 // 1 + the structure that the site accesses, or 0; offset of the access in it
 
@@ -70,7 +70,7 @@ type use struct {
 	declared uint32 // 1 + the structure of the elements according to the program, or 0
 	lives    profile.BlockLives
 	bytes    uint64   // number of bytes that are currently allocated
-	ages     []uint64 // released blocks by the bin of their lifetime
+	ages     []uint64 // number of released blocks, by the bin of their lifetime
 	elements []uint32 // indices of the data structure's elements
 }
 
@@ -85,14 +85,14 @@ type elements struct {
 
 type member struct {
 	loads, stores, visits uint64
-	bins                  *bins // nil: no line access yet
+	bins                  *bins // nil: no line access so far
 }
 
 // bins counts line accesses by profile.SiteBin. The last bin contains cold accesses.
 type bins [profile.SiteBins + 1]uint64
 
-// owner identifies the counters of a line access: 1 + the index of its elements, or 0; the member;
-// and the cell of a map.
+// owner identifies the counters of a line access: 1 + the index of its elements, or 0 if there are
+// none; the member; and the cell of a map.
 type owner struct {
 	elements uint32
 	member   uint16
@@ -196,8 +196,8 @@ func (a *Analysis) structure(s trace.Structure) uint32 {
 	return uint32(len(a.structures) - 1)
 }
 
-// usable returns 1 + the index of a structure whose members are counted, given 1 + its number in
-// the program, or 0.
+// usable returns 1 + the index of a structure, given 1 + its number in the program. It returns 0 if
+// the members of the structure are not counted.
 func (a *Analysis) usable(number uint32) uint32 {
 	if number == 0 || uint64(number) > uint64(len(a.canonical)) {
 		return 0
@@ -236,8 +236,8 @@ func (a *Analysis) useOf(object uint32) *use {
 	return u
 }
 
-// look finds the structure of the elements of a data structure. It is not called earlier, because
-// the program is not known yet when a saved run is restored.
+// look finds the structure of the elements of a data structure. It is called at references, and not
+// when a saved run is restored, because the program is not known yet at that time.
 func (a *Analysis) look(u *use, object uint32) {
 	kind, number := a.finder.Describe(object)
 	u.known, u.heap = true, kind == profile.HeapObject
@@ -265,7 +265,7 @@ func (a *Analysis) reference(b *trace.Batch, i int, kind trace.Kind) {
 	object, block := a.finder.Find(i, addr)
 	u := a.useOf(object)
 	if a.now++; a.maps.full(a.now) {
-		a.settle() // count pending accesses in the column that ends
+		a.settle() // counts the pending accesses in the column that ends
 		a.maps.nextColumn()
 	}
 	if u.heap && block != sites.Nowhere {
@@ -295,8 +295,8 @@ func (a *Analysis) reference(b *trace.Batch, i int, kind trace.Kind) {
 }
 
 // elementAt returns the address of the element to which a reference belongs, and 1 + the index of
-// its elements, or 0. The address determines the element if the program declares the structure of
-// the block's elements. Otherwise, the code does.
+// its elements, or 0. If the program declares the structure of the block's elements, the address
+// determines the element. Otherwise, the code determines the element.
 func (a *Analysis) elementAt(r *role, u *use, object, block uint32, addr trace.Addr) (base trace.Addr, of uint32) {
 	n := uint32(0)
 	if u.declared != 0 && block != sites.Nowhere {
@@ -335,7 +335,8 @@ func (a *Analysis) elementsOf(u *use, object, structure uint32) uint32 {
 	return n
 }
 
-// member returns the member at an offset, or the number of members if there is none.
+// member returns the index of the member at an offset, or the number of members if there is no
+// member at the offset.
 func (s *structure) member(offset uint64) uint16 {
 	if offset < uint64(len(s.memberAt)) {
 		return s.memberAt[offset]
@@ -349,7 +350,7 @@ func (a *Analysis) access(n uint32, base, addr trace.Addr, bytes uint64, kind tr
 	e := &a.elements[n]
 	s := &a.structures[e.structure]
 	offset, rest := addr-base, len(s.Members)
-	// the reference is to several elements, or to no element
+	// the reference is to several elements or to no element
 	if offset >= s.Bytes || bytes > s.Bytes-offset {
 		e.members[rest].count(kind)
 		a.visits.pass(a)

@@ -8,13 +8,13 @@ import (
 )
 
 // visits finds the members of an element that are used together. A visit to an element ends when
-// profile.VisitReferences references have passed since the last access to it. So at most
-// profile.VisitReferences visits are unfinished at the same time.
+// profile.VisitReferences references have passed since the last access to the element. Therefore,
+// at most profile.VisitReferences visits are unfinished at the same time.
 type visits struct {
 	list   [window]visit // the unfinished visits; unused entries have no elements
 	free   []uint8
-	recent [window]uint8     // 1 + the visit of each of the last references, by number of the reference; 0: none
-	table  [tableSlots]uint8 // 1 + the visits, by the hash of their element; 0: none
+	recent [window]uint8     // for each of the latest references, by its number: 1 + its visit; 0: none
+	table  [tableSlots]uint8 // hash table of the visits by element: 1 + the visit; 0: none
 	now    uint64            // number of the last reference
 	shared [profile.MostPaired]uint8
 }
@@ -52,10 +52,10 @@ func (v *visits) init() {
 	}
 }
 
-// pass notes a reference that belongs to no element.
+// pass records a reference that belongs to no element.
 func (v *visits) pass(a *Analysis) { v.recent[v.step(a)] = 0 }
 
-// step begins the next reference. It ends the visit whose last reference is now outside of the
+// step begins the next reference. It ends the visit whose last reference is no longer in the
 // window.
 func (v *visits) step(a *Analysis) (at uint64) {
 	v.now++
@@ -69,7 +69,7 @@ func (v *visits) step(a *Analysis) (at uint64) {
 	return at
 }
 
-// access notes a reference to members of the element at base.
+// access records a reference to members of the element at base.
 func (v *visits) access(a *Analysis, elements uint32, base trace.Addr, used memberSet) {
 	at := v.step(a)
 	slot := hash(base, elements+1)
@@ -114,7 +114,7 @@ func (v *visits) remove(n uint8) {
 	v.free = append(v.free, n-1)
 }
 
-// end counts a visit that ends, or removes it from the counts if sign is -1.
+// end adds a visit that ends to the counts. If sign is -1, it subtracts the visit.
 func (a *Analysis) end(x *visit, sign int64) {
 	e, one := &a.elements[x.elements-1], uint64(sign)
 	e.visits += one

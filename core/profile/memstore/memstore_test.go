@@ -16,7 +16,7 @@ func TestCheckpoints(t *testing.T) {
 		s := new(Store)
 		return s, func(key string) {
 			if !s.Damage(key) {
-				t.Error("nothing is whole")
+				t.Error("Damage returns false, want true")
 			}
 		}
 	})

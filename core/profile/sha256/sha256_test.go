@@ -15,11 +15,11 @@ func TestSumEqualsStandardLibrary(t *testing.T) {
 		for range rapid.IntRange(0, 6).Draw(t, "writes") {
 			part := rapid.SliceOfN(rapid.Byte(), 0, 200).Draw(t, "part")
 			if n, err := hash.Write(part); n != len(part) || err != nil {
-				t.Fatalf("%d of %d bytes written, %v", n, len(part), err)
+				t.Fatalf("Write of %[2]d bytes = %[1]d, %[3]v", n, len(part), err)
 			}
 			twin.Write(part)
 			if got, want := hash.Sum([]byte("x")), twin.Sum([]byte("x")); !bytes.Equal(got, want) {
-				t.Fatalf("%x, want %x", got, want)
+				t.Fatalf("the sum is %x, want %x", got, want)
 			}
 		}
 	})
@@ -32,7 +32,7 @@ func TestLengths(t *testing.T) {
 		hash := New()
 		hash.Write(text[:n])
 		if got, want := hash.Sum(nil), standard.Sum256(text[:n]); !bytes.Equal(got, want[:]) {
-			t.Errorf("%d bytes: %x, want %x", n, got, want)
+			t.Errorf("the sum of %d bytes is %x, want %x", n, got, want)
 		}
 	}
 }

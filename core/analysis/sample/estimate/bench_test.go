@@ -14,7 +14,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// container returns a trace of a real program, in the format that is fastest to read.
+// container returns a trace of a real program as a container, the format that is fastest to read.
 func container(b *testing.B, name string) []byte {
 	file, err := os.Open(tracetest.RealPath(b, name))
 	if err != nil {
@@ -41,8 +41,8 @@ func container(b *testing.B, name string) []byte {
 	return out.Bytes()
 }
 
-// BenchmarkPass measures whole passes over containers: passes that only read, that analyse every
-// access, and that sample.
+// BenchmarkPass measures whole passes over containers: passes that only read the trace, passes that
+// analyse every access, and passes that sample.
 func BenchmarkPass(b *testing.B) {
 	for _, name := range tracetest.RealTraces {
 		file := container(b, name)

@@ -16,9 +16,9 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// bySite estimates the misses of sites and data objects. Package sites counts all accesses. It
-// counts hits in the front at their exact distances, and all other accesses at the shortest
-// distance beyond the front. bySite counts the sampled accesses beyond the front.
+// bySite estimates the misses of sites and data objects. Package sites counts all accesses: hits in
+// the front at their exact distances, and all other accesses at the shortest distance beyond the
+// front. bySite counts the sampled accesses beyond the front.
 type bySite struct {
 	sites *sites.Analysis
 	space *space // nil if single accesses are sampled
@@ -32,8 +32,8 @@ type bySite struct {
 	accesses  uint64
 }
 
-// pairCounts contains weights by pair of package sites and bin of distances. They are divided into
-// groups, whose spread determines the confidence intervals.
+// pairCounts contains the weights of sampled accesses, by pair of package sites and bin of
+// distances. The weights are divided into groups, whose spread determines the confidence intervals.
 type pairCounts map[pairBin]*[groups]uint64
 
 // pairBin identifies a pair of package sites and a bin. The bin is outOf for first accesses, and
@@ -86,9 +86,9 @@ func (p *placeCounts) add(bin uint32, parts *[groups]uint64) {
 	}
 }
 
-// byPlace adds up the counts of each site and each object, by their index in the latest result of
-// package sites. codes and datas are the numbers of sites and objects in that result. Elements
-// without counts are nil.
+// byPlace adds up the counts of each site and each object. The lists are indexed by the site's or
+// object's index in the latest result of package sites, which contains codes sites and datas
+// objects. Elements without counts are nil.
 func (c pairCounts) byPlace(s *sites.Analysis, codes, datas int) (code, data []*placeCounts) {
 	code, data = make([]*placeCounts, codes), make([]*placeCounts, datas)
 	add := func(list []*placeCounts, at, bin uint32, parts *[groups]uint64) {
@@ -108,8 +108,8 @@ func (c pairCounts) byPlace(s *sites.Analysis, codes, datas int) (code, data []*
 	return code, data
 }
 
-// code reads or writes the counts, by index in the latest result of package sites. Bins must be
-// below bins.
+// code reads or writes the counts, by index in the latest result of package sites. Each bin must be
+// less than bins.
 func (c pairCounts) code(w *codec.Coder, s *sites.Analysis, bins uint64) {
 	type place struct{ code, data, bin uint32 }
 	sums := map[place]*[groups]uint64{}
@@ -145,8 +145,8 @@ func (c pairCounts) code(w *codec.Coder, s *sites.Analysis, bins uint64) {
 }
 
 // knownFirsts contains lines, chosen by their hash, whose first accesses are recorded if single
-// accesses are sampled. A sample whose line is not used again shows the last access to the line,
-// but not the first.
+// accesses are sampled. This is necessary because a sample whose line is not accessed again shows
+// the last access to the line, but not the first.
 type knownFirsts struct {
 	seed, threshold uint64
 	halvings        uint
@@ -167,7 +167,7 @@ func newBySite(o sample.Options, s *sites.Analysis) *bySite {
 	return p
 }
 
-// shortest returns the distance at which package sites counts inexact accesses.
+// shortest returns the distance at which package sites counts accesses with an unknown distance.
 func (p *bySite) shortest() uint32 {
 	if p.time != nil {
 		return 0
@@ -237,7 +237,7 @@ func (p *bySite) weighing() weighing {
 	return newWeighing(p.first.threshold, p.first.halvings, nil, p.time, p.accesses, p.time.samples)
 }
 
-// result turns the counts of package sites into estimates.
+// result converts the counts of package sites to estimates.
 func (p *bySite) result(of *profile.Sites) {
 	code, data := p.counts.byPlace(p.sites, len(of.Code), len(of.Data))
 	w := p.weighing()
@@ -249,7 +249,7 @@ func (p *bySite) result(of *profile.Sites) {
 	}
 }
 
-// reuse distributes the shortest bin of a site or an object without coherence misses.
+// reuse is like distribute, but for a site or an object without coherence misses.
 func (w *weighing) reuse(r *profile.Reuse, p *placeCounts) {
 	all := profile.CoherentReuse{Cold: r.Cold, Bins: r.Bins, Off: r.Off}
 	w.distribute(&all, p)
@@ -300,8 +300,8 @@ func addBin(list []profile.BinCount, bin uint8, n uint64) []profile.BinCount {
 }
 
 // offs computes the errors of miss counts from the spread of the groups. certain is the number of
-// accesses that certainly miss. bins contains the other accesses, and s their spread. lost is the
-// spread of the coherence misses.
+// accesses that certainly miss. bins contains all other accesses, and s is their spread. lost is
+// the spread of the coherence misses.
 func (w *weighing) offs(certain uint64, bins []profile.BinCount, s *spread, lost *[groups]uint64) (list []profile.BinCount) {
 	if w.deepRest <= 0 && w.coldRest <= 0 {
 		return nil

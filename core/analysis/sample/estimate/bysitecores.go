@@ -10,9 +10,9 @@ import (
 )
 
 // siteCores estimates the depths of the accesses of sites and data objects on the coherent stacks
-// of cores. Package sites counts all accesses. It counts hits in the fronts exactly, and all other
-// accesses at the shortest distance beyond the front. siteCores counts the sampled accesses beyond
-// the front.
+// of cores. Package sites counts all accesses: hits in the fronts exactly, and all other accesses
+// at the shortest distance beyond the front. siteCores counts the sampled accesses beyond the
+// front.
 type siteCores struct {
 	sites    *sites.Analysis
 	counts   pairCounts
@@ -20,8 +20,8 @@ type siteCores struct {
 
 	// These fields contain the state of the current line access, and the results for each core.
 	pair uint32 // pair of the current access
-	// depth of the current access, and the depth at which its line was invalidated, in the form
-	// that package sites expects
+	// depth of the current access, and the depth at which its line was invalidated, as package
+	// sites expects them
 	depth, at      uint32
 	depths, lostAt []uint32
 	lost           bool
@@ -55,8 +55,8 @@ func (c *siteCores) near(depth, lostAt uint32) {
 	}
 }
 
-// sampled counts a sampled access of a group at its depth. For a coherence miss, this is the depth
-// lostAt at which its line was invalidated.
+// sampled counts a sampled access of a group at its depth. A coherence miss is counted at lostAt,
+// the depth at which its line was invalidated.
 func (c *siteCores) sampled(depth, lostAt uint32, weight uint64, group int) {
 	if c != nil {
 		c.counts.add(pairBin{c.pair, binOf(depth, lostAt)}, weight, group)
@@ -99,14 +99,14 @@ func (s *keptSize) continueSites() {
 	if s.bySite == nil || s.threads == nil || len(s.threads.cores) < 2 {
 		return
 	}
-	if s.without = !s.bySite.sites.OnCores(); s.without { // the run was saved by another version
+	if s.without = !s.bySite.sites.OnCores(); s.without { // the run was saved by a different version
 		return
 	}
 	s.siteCores = &siteCores{sites: s.bySite.sites, counts: pairCounts{}, shortest: s.bySite.shortest()}
 	s.threads.sites = s.siteCores
 }
 
-// siteWeighing returns the weighing for sites, for the stacks of all cores together.
+// siteWeighing returns the weighing that sites use: one weighing for the stacks of all cores.
 func (t *threads) siteWeighing() weighing {
 	accesses, samples := uint64(0), uint64(0)
 	for _, c := range t.cores {

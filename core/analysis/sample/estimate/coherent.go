@@ -8,15 +8,15 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-const hole = noLine - 1 // represents a line that another core's store invalidated
+const hole = noLine - 1 // marks the position of a line that another core's store invalidated
 
 // holedFront is the top of a core's coherent stack (MODELS §6.4), which is tracked exactly. It
 // contains lines, and the holes that other cores' stores have left.
 type holedFront front
 
-// access moves a line to the top. It returns the line's previous depth, or frontLines, and the line
-// that left the front. The lines above the topmost hole, or above the line's previous position if
-// there is no hole, move down by one.
+// access moves a line to the top. It returns the line's previous depth, or frontLines if the line
+// was not in the front, and the line that left the front. The lines above the topmost hole, or
+// above the line's previous position if there is no hole, move down by one.
 func (f *holedFront) access(line trace.Line) (at int, left trace.Line) {
 	if f[0] == line {
 		return 0, noLine
@@ -59,11 +59,11 @@ func (f *holedFront) depth(line trace.Line) int {
 	return frontLines
 }
 
-// holed is a coherent stack of sampled lines. sums counts the lines and holes above a stamp, as in
-// order. Only the topmost hole is filled.
+// holed is a coherent stack of sampled lines. Like order, it uses sums to count the lines and holes
+// above a stamp. An access always fills the topmost hole.
 type holed struct {
-	place map[trace.Line]uint32 // stamp of a line; away if another core's store invalidated it
-	lines []trace.Line          // line by stamp; hole, or noLine if the line moved
+	place map[trace.Line]uint32 // stamp of a line; away if another core's store has invalidated the line
+	lines []trace.Line          // line by stamp; hole for a hole, and noLine if the line has moved
 	sums  sums                  // counts lines and holes
 	holes []uint32              // stamps of the holes, ascending
 	live  int
@@ -79,12 +79,12 @@ type found uint8
 
 const (
 	foundHere found = iota
-	foundLost       // another core's store invalidated the line
+	foundLost       // another core's store has invalidated the line
 	foundNew
 )
 
-// access moves a line to the top. If the line was on the stack, above is its previous depth in the
-// sample.
+// access moves a line to the top. If the line was on the stack, above is its previous depth among
+// the sampled lines.
 func (h *holed) access(line trace.Line) (above int, how found) {
 	stamp, known := h.place[line]
 	how = foundHere
@@ -109,7 +109,7 @@ func (h *holed) access(line trace.Line) (above int, how found) {
 	return above, how
 }
 
-// lose replaces a line with a hole. above is the line's depth in the sample.
+// lose replaces a line with a hole. above is the line's depth among the sampled lines.
 func (h *holed) lose(line trace.Line) (above int, here bool) {
 	stamp, known := h.place[line]
 	if !known || stamp == away {
@@ -155,7 +155,8 @@ func (h *holed) remove(stamp uint32) {
 	h.sums.remove(stamp)
 }
 
-// renumber assigns new stamps, from 0 on, to the present lines and holes, and makes room for more.
+// renumber assigns new stamps, starting from 0, to the lines and holes on the stack, and makes room
+// for more stamps.
 func (h *holed) renumber() {
 	old := h.lines
 	h.lines = make([]trace.Line, 0, max(firstRoom, h.live*orderSlack))
@@ -175,8 +176,8 @@ func (h *holed) renumber() {
 	h.live = len(h.lines)
 }
 
-// drop removes the lines for which keep returns false. It removes every second hole, because about
-// half of the lines are removed.
+// drop removes the lines for which keep returns false. It also removes every second hole, because
+// about half of the lines are removed.
 func (h *holed) drop(keep func(trace.Line) bool) {
 	for line := range h.place {
 		if !keep(line) {
@@ -236,7 +237,7 @@ func (h *holed) code(c *codec.Coder) {
 }
 
 // lineCores is a hash table of the cores of lines. A Go map would be several times slower, because
-// most accesses add and remove lines. Lines without cores are not stored.
+// most accesses add and remove lines. The table does not contain lines without cores.
 type lineCores struct {
 	slots []coresOfLine // the length is a power of two; at most half of the slots are in use
 	used  int
@@ -298,8 +299,8 @@ func (x *lineCores) remove(line trace.Line, core uint8) {
 		return
 	}
 	x.used--
-	// Move an entry that was placed in a later slot because its slot was occupied to the free slot
-	// (Knuth, The Art of Computer Programming, vol. 3, §6.4, algorithm R).
+	// If an entry was placed in a later slot because this slot was occupied, move the entry to this
+	// slot (Knuth, The Art of Computer Programming, vol. 3, §6.4, algorithm R).
 	mask := len(x.slots) - 1
 	for i := (free + 1) & mask; x.slots[i].cores != 0; i = (i + 1) & mask {
 		if home := x.home(x.slots[i].line); (i-home)&mask >= (i-free)&mask {

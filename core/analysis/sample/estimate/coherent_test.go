@@ -46,8 +46,8 @@ func (n *naiveHoled) lose(line trace.Line) (at int, here bool) {
 	return at, true
 }
 
-// TestHoledStackEqualsList checks that the stack of a sample, and the top of a stack, agree with the list, even
-// after they were saved and restored.
+// TestHoledStackEqualsList checks that the stack of a sample, and the front of a stack, agree with
+// the list, even after they have been saved and restored.
 func TestHoledStackEqualsList(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		fast, slow, top := newHoled(), naiveHoled{lost: map[trace.Line]bool{}}, holedFront{}
@@ -60,19 +60,19 @@ func TestHoledStackEqualsList(t *testing.T) {
 			if r%4 == 0 {
 				at, here := slow.lose(line)
 				if d, is := fast.lose(line); d != at || is != here {
-					t.Fatalf("step %d: invalidated at depth %d, %v, want %d, %v", i, d, is, at, here)
+					t.Fatalf("step %d: the line was invalidated at depth %d, %v, want %d, %v", i, d, is, at, here)
 				}
 				if got := top.lose(line); here && at < frontLines && got != at || (!here || at >= frontLines) && got != frontLines {
-					t.Fatalf("step %d: invalidated at depth %d of the front, want %d", i, got, at)
+					t.Fatalf("step %d: the line was invalidated at depth %d of the front, want %d", i, got, at)
 				}
 				continue
 			}
 			at, how := slow.access(line)
 			if d, is := fast.access(line); d != at || is != how {
-				t.Fatalf("step %d: access at depth %d, %v, want %d, %v", i, d, is, at, how)
+				t.Fatalf("step %d: the access found the line at depth %d, %v, want %d, %v", i, d, is, at, how)
 			}
 			if got, _ := top.access(line); how == foundHere && got != min(at, frontLines) || how != foundHere && got != frontLines {
-				t.Fatalf("step %d: access at depth %d of the front, want %d, %v", i, got, at, how)
+				t.Fatalf("step %d: the access found the line at depth %d of the front, want %d, %v", i, got, at, how)
 			}
 			if r>>40%500 == 0 {
 				again := newHoled()

@@ -9,8 +9,8 @@ import (
 	"github.com/stackglass/stackglass/core/stack"
 )
 
-// counted contains the counts of accesses on one stack: all hits in its front, and the weights of
-// sampled accesses beyond it.
+// counted contains the counts of accesses on one stack: all hits in the front, and the weights of
+// the sampled accesses beyond the front.
 type counted struct {
 	near   [frontLines]uint64
 	deep   profile.Histogram
@@ -18,7 +18,7 @@ type counted struct {
 	spread spread // spread of deep and cold over the groups
 }
 
-// add counts an access at a distance. group is its group if it is in the sample.
+// add counts an access at a distance. If the access is in the sample, group is its group.
 func (c *counted) add(distance uint32, weight uint64, group int) {
 	switch {
 	case distance == passed:
@@ -84,8 +84,8 @@ func codeHistogram(c *codec.Coder, h *profile.Histogram) {
 	})
 }
 
-// spread contains weights by group and by profile.SiteBin. The last element counts cold accesses.
-// The groups are independent, so their spread shows the error of their sum.
+// spread contains weights by group and by profile.SiteBin. The last element of a group counts cold
+// accesses. The groups are independent, so the variance between groups shows the error of the sum.
 type spread [groups][outOf + 1]uint64
 
 // code reads or writes the nonzero weights.
@@ -109,13 +109,13 @@ func (s *spread) code(c *codec.Coder) {
 	}
 }
 
-// noneSeen is the upper bound of the 95 % confidence interval of a count if the sample count is 0
-// (Hanley and Lippman-Hand, 1983).
+// noneSeen is the upper bound of the 95 % confidence interval of a count, in sampled accesses, if
+// the count in the sample is 0 (Hanley and Lippman-Hand, 1983).
 const noneSeen = 3
 
-// halfWidth returns half the width of the confidence interval of a sum. parts are the sums of the
-// groups of the sample, factor is the number of accesses that a sampled access represents, and rest
-// is the share of the accesses that are not in the sample.
+// halfWidth returns the half-width of the confidence interval of a sum. parts contains the sum of
+// each group, factor is the number of accesses that a sampled access represents, and rest is the
+// share of the accesses that are not in the sample.
 func halfWidth(parts []float64, factor, rest float64) float64 {
 	if rest <= 0 {
 		return 0
@@ -135,11 +135,11 @@ func halfWidth(parts []float64, factor, rest float64) float64 {
 	return max(noneSeen*factor, quantile*factor*math.Sqrt(rest*squares*n/(n-1)))
 }
 
-// budget scales the counts of a sample by a factor. Their sum is correctly rounded, too, and does
-// not exceed the known number of accesses. More certain counts take precedence: first accesses, and
-// then the longest distances. The difference from the known number is added at the shortest
-// distances (SHARDS-adj; Waldspurger and others, FAST 2015, section 3.2), because a few very
-// frequent lines cause it, which may or may not be in the sample.
+// budget scales the counts of a sample by a factor. The sum of the scaled counts is correctly
+// rounded, too, and does not exceed the known number of accesses. More certain counts take
+// precedence: first accesses, and then the longest distances. The difference from the known number
+// is added at the shortest distances (SHARDS-adj; Waldspurger and others, FAST 2015, section 3.2),
+// because it is caused by a few very frequent lines, which may or may not be in the sample.
 type budget struct {
 	left   uint64
 	factor float64
@@ -154,14 +154,15 @@ func (b *budget) take(n uint64) uint64 {
 	return got
 }
 
-// histogram adds scaled counts, longest distances first. Distances beyond longest are shortened.
+// histogram adds scaled counts, longest distances first. Distances longer than longest are counted
+// at longest.
 func (b *budget) histogram(h, out *profile.Histogram, longest uint64) {
 	for _, x := range slices.Backward(numbers(h)) {
 		out.AddN(min(x.at, longest), b.take(x.n))
 	}
 }
 
-// rest adds the accesses that the sample does not represent at a distance.
+// rest adds the accesses that the sample does not represent, at the given distance.
 func (b *budget) rest(out *profile.Histogram, distance uint64) {
 	out.AddN(distance, b.left)
 	b.left = 0

@@ -11,12 +11,12 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// With soak, which "make soak" sets, the tests use the number of seeds stated in their comments.
+// If soak is true, as in "make soak", the tests use the number of seeds stated in their comments.
 var soak = os.Getenv("STACKGLASS_SOAK") != ""
 
 // TestIntervalsCoverTheTruth checks each capacity that is a power of two, from 1 KiB to the
-// footprint: with 90 of 100 seeds, the interval must contain the true value, or the estimate must
-// be within 20 % of it.
+// footprint: for 90 of 100 seeds, the interval must contain the true value, or the estimate must be
+// within 20 % of the true value.
 func TestIntervalsCoverTheTruth(t *testing.T) {
 	seeds := 6
 	if soak {
@@ -52,10 +52,10 @@ func TestIntervalsCoverTheTruth(t *testing.T) {
 				for _, c := range capacities {
 					text += " " + strconv.Itoa(within[c])
 					if held[c]*100 < seeds*90-100 && seeds < 100 || held[c]*100 < seeds*90 && seeds >= 100 {
-						t.Errorf("%d lines: the interval contained the true value in %d of %d runs", c, held[c], seeds)
+						t.Errorf("%d lines: the interval contains the true value in %d of %d runs", c, held[c], seeds)
 					}
 				}
-				t.Logf("accuracy %.4f; of %d seeds, the interval contained the true value, by capacity:%s", alike, seeds, text)
+				t.Logf("the accuracy is %.4f; number of seeds, of %d, for which the interval contains the true value, by capacity:%s", alike, seeds, text)
 			})
 		}
 	}
@@ -69,9 +69,9 @@ func capacitiesOf(l *profile.Locality) (list []uint64) {
 	return list
 }
 
-// covered compares an estimate at a capacity with the true value. in means that the interval
-// contains the true value. ok means that in is true, or that the estimate is within 20 % of the
-// true value.
+// covered compares an estimate at a capacity with the true value. in is true if the interval
+// contains the true value. ok is true if in is true or the estimate is within 20 % of the true
+// value.
 func covered(truth, l *profile.Locality, size *profile.SampledSize, capacity uint64) (ok, in bool) {
 	want, got := float64(curve(truth).Misses(capacity)), float64(curve(l).Misses(capacity))
 	p := profile.Profile{Sampled: &profile.Sampled{Sizes: []profile.SampledSize{*size}}}

@@ -14,11 +14,11 @@
 // from zero, and its result depends on whether the sample contains the few lines that receive most
 // accesses. Two refinements make it more accurate:
 //
-//  1. The 16 lines on top of the stack are tracked for all accesses (front.go). Most accesses of
-//     real programs hit these lines. The distances of these accesses are exact, and need no hash.
-//     Only the accesses to lower lines are sampled. The number of these accesses is known. If the
-//     sum of the scaled sample differs from this number, the difference is added at the shortest
-//     distances (SHARDS-adj).
+//  1. The 16 lines on top of the stack, called the front, are tracked for all accesses (front.go).
+//     Most accesses of real programs hit these lines. The distances of these accesses are exact,
+//     and need no hash. Only the accesses to lower lines are sampled. The number of these accesses
+//     is known. If the sum of the scaled sample differs from this number, the difference is added
+//     at the shortest distances (SHARDS-adj).
 //  2. A second estimate of the distance, which is available at any sampling rate, is predicted from
 //     the number of lines that have left these 16 positions since the accessed line left them
 //     (space.go; Eklov and Hagersten, StatStack, ISPASS 2010). The prediction and the scaled count

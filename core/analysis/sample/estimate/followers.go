@@ -38,7 +38,7 @@ func followers(o sample.Options, w analysis.Wanted) []analysis.Analysis {
 	return append(list, k)
 }
 
-// ahead only makes the sites analysis read batches. kept writes its results.
+// ahead passes batches to the sites analysis. kept writes the results of the sites analysis.
 type ahead struct{ sites *sites.Analysis }
 
 func (a ahead) Takes() (events trace.Kinds, sites, pcs bool) { return a.sites.Takes() }
@@ -68,9 +68,9 @@ type keptSize struct {
 	of      *kept
 	bytes   uint32
 	shift   uint
-	bySite  *bySite  // nil: not requested, or for another line size
+	bySite  *bySite  // nil: not requested, or for a different line size
 	threads *threads // nil: not requested
-	talk    *talk    // nil: not requested, or for another line size
+	talk    *talk    // nil: not requested, or for a different line size
 
 	siteCores *siteCores // nil unless sites and threads are requested and there are several cores
 	without   bool       // siteCores will not be created

@@ -61,8 +61,8 @@ func (s *keptSize) code(c *codec.Coder, p *profile.Profile) error {
 	return nil
 }
 
-// describe adds a description of the sample if there is no stack of all accesses, because that
-// stack would add it. The stack of the first domain contains the same lines.
+// describe adds a description of the sample if the run has no stack of all accesses, whose analysis
+// would otherwise add the description. The stack of the first domain contains the same lines.
 func (k *kept) describe(p *profile.Profile) {
 	p.Sampled = sampledOf(k.options)
 	p.Sampled.Read = p.Totals.AllReferences()
@@ -77,8 +77,8 @@ func (k *kept) describe(p *profile.Profile) {
 	}
 }
 
-// siteResult writes the result of the sites analysis. Its state is a profile with the counts of
-// package sites and the histograms of the sample.
+// siteResult writes the result of the sites analysis. The saved state is a profile with the counts
+// of package sites and the histograms of the sample.
 func (k *kept) siteResult(p *profile.Profile, saved *codec.Coder) {
 	state := saved != nil
 	whole := &profile.Profile{Input: p.Input, Totals: p.Totals, Sampled: sampledOf(k.options)}
@@ -116,7 +116,7 @@ func (k *kept) siteResult(p *profile.Profile, saved *codec.Coder) {
 // Restore implements [contract.Analysis].
 func (k *kept) Restore(p *profile.Profile) error {
 	if p.Segment == nil || p.Segment.Kept == nil || p.Sampled == nil || optionsOf(p.Sampled) != k.options {
-		return errors.New("the checkpoint was saved without a sample, or with a different one; analyse the trace again from its start")
+		return errors.New("the checkpoint was saved without a sample, or with a different sample; analyse the trace again from its start")
 	}
 	c := codec.Reader(p.Segment.Kept)
 	if c.U64(&k.done); k.done != p.Totals.AllReferences() {
@@ -215,7 +215,7 @@ func (t *threads) code(c *codec.Coder) {
 	}
 }
 
-// find adds the restored samples and lines of a core to the tables of all cores.
+// find adds the restored samples and lines of a core to the tables for all cores.
 func (t *threads) find(core uint8) {
 	c := t.cores[core]
 	for line := range c.waits {

@@ -36,7 +36,7 @@ func threadRows(seed uint64, n int) *trace.Batch {
 	return b
 }
 
-// threadReader is a reader that returns a batch in small parts, with all columns.
+// threadReader is a reader that returns a batch in small parts with all columns.
 type threadReader struct {
 	all      *trace.Batch
 	at, step int
@@ -57,7 +57,7 @@ func (r *threadReader) Next(b *trace.Batch) error {
 
 const everything = analysis.Sites | analysis.Sharing | analysis.Communication
 
-// everythingOf returns a spec with all analyses. Unless sampled is "", they analyse a sample.
+// everythingOf returns a spec with all analyses. Unless sampled is "", the analyses use a sample.
 func everythingOf(t testing.TB, sampled string, seed uint64) analysis.Spec {
 	spec := analysis.Spec{Analyses: everything, Kinds: trace.AllKinds &^ trace.EventKinds}
 	if sampled != "" {
@@ -70,16 +70,16 @@ func everythingOf(t testing.TB, sampled string, seed uint64) analysis.Spec {
 	return spec
 }
 
-// TestFullSampleEqualsAllAccesses checks that a sample of all lines has the same results for sites,
-// threads and communication as a run without a sample, except for results that samples never
-// provide.
+// TestFullSampleEqualsAllAccesses checks that a sample of all lines yields the same results for
+// sites, threads and communication as a run without a sample, except for results that samples never
+// contain.
 func TestFullSampleEqualsAllAccesses(t *testing.T) {
 	for seed := range uint64(4) {
 		b := threadRows(seed, 30000)
 		want := run(t, everythingOf(t, "", 0), &threadReader{all: b, step: 1000})
 		got := run(t, everythingOf(t, "space=1", seed), &threadReader{all: b, step: 777})
 		if len(want.Sharing) == 0 || want.Communication == nil || want.Sites == nil || want.Sites.Coherent == nil {
-			t.Fatal("the profile contains nothing about threads")
+			t.Fatal("the profile has no counts by thread")
 		}
 		for i := range want.Sharing {
 			withoutSets(&want.Sharing[i])
@@ -88,7 +88,7 @@ func TestFullSampleEqualsAllAccesses(t *testing.T) {
 		want.Locality, want.Sampled = got.Locality, got.Sampled // other tests check these fields
 		want.Timeline = nil                                     // samples have no timeline
 		if string(want.Encode()) != string(got.Encode()) {
-			t.Errorf("seed %d: the results differ from the results for all accesses", seed)
+			t.Errorf("seed %d: the results differ from the results of a run without a sample", seed)
 			difference(t, want, got)
 		}
 	}
@@ -107,8 +107,8 @@ func withoutSets(s *profile.Sharing) {
 	}
 }
 
-// TestSampleIsConsistent checks that at any rate the numbers are consistent, and that encoding and decoding
-// preserves them.
+// TestSampleIsConsistent checks that the counts are consistent at any sampling rate, and that
+// encoding and decoding preserves the counts.
 func TestSampleIsConsistent(t *testing.T) {
 	for seed := range uint64(3) {
 		for _, mode := range []string{"space=0.9", "space=0.3", "space=0.07", "space=0.01", "space=0.0001", "lines=64", "lines=1000", "time=1", "time=10", "time=3000", "time=1e6"} {
@@ -119,21 +119,21 @@ func TestSampleIsConsistent(t *testing.T) {
 				t.Fatalf("%s, seed %d: %v", mode, seed, err)
 			}
 			if p.Sites.Coherent == nil || p.SharingAt(p.Sites.LineBytes) == nil {
-				t.Fatalf("%s, seed %d: the profile contains nothing about sites on cores", mode, seed)
+				t.Fatalf("%s, seed %d: the profile has no counts of sites on cores", mode, seed)
 			}
 			again, err := profile.Decode(p.Encode())
 			if err != nil {
 				t.Fatalf("%s, seed %d: %v", mode, seed, err)
 			}
 			if string(again.Encode()) != string(p.Encode()) {
-				t.Errorf("%s, seed %d: the decoded profile differs", mode, seed)
+				t.Errorf("%s, seed %d: encoding and decoding changes the profile", mode, seed)
 			}
 		}
 	}
 }
 
-// TestSampleRestore checks that a run that is saved and restored at any position has the same
-// profile, byte for byte.
+// TestSampleRestore checks that the profile of a run that is saved and restored at any position is
+// byte-identical to the profile of an uninterrupted run.
 func TestSampleRestore(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		seed := rapid.Uint64().Draw(rt, "seed")
@@ -164,12 +164,12 @@ func TestSampleRestore(t *testing.T) {
 			rt.Fatal(err)
 		}
 		if string(again.Finish(profile.State{}).Encode()) != string(want.Encode()) {
-			rt.Error("the result differs after an interruption")
+			rt.Error("the interruption changes the result")
 		}
 	})
 }
 
-// told returns the totals that a sample estimates.
+// told returns the totals that are estimated from a sample.
 func told(p *profile.Profile) map[string]float64 {
 	list := map[string]float64{}
 	for i := range p.Sites.Code {
@@ -206,7 +206,7 @@ func told(p *profile.Profile) map[string]float64 {
 	return list
 }
 
-// TestSampleIsUnbiased checks that over many samples the means equal the true values, within four
+// TestSampleIsUnbiased checks that the means of many samples equal the true values, within four
 // standard errors plus 1 %. The additional 1 % allows for a small bias in distances that only a few
 // lines have, and in distances that are estimated from reuse times.
 func TestSampleIsUnbiased(t *testing.T) {
@@ -224,19 +224,19 @@ func TestSampleIsUnbiased(t *testing.T) {
 			}
 			for name, w := range want {
 				if _, is := sums[name]; !is {
-					continue // samples have no pages, and samples of single accesses no communication
+					continue // samples have no pages, and samples of single accesses have no communication
 				}
 				mean := sums[name] / samples
 				deviation := math.Sqrt(max(0, squares[name]/samples-mean*mean) / (samples - 1))
 				if off := math.Abs(mean - w); off > 4*deviation+w/100 {
-					t.Errorf("%s: %.0f on average, want %.0f; standard error %.1f", name, mean, w, deviation)
+					t.Errorf("%s: the mean is %.0f, want %.0f; the standard error is %.1f", name, mean, w, deviation)
 				}
 			}
 		})
 	}
 }
 
-// TestSiteMissesAddUp checks that, in a sample too, the misses of all sites and the unattributed
+// TestSiteMissesAddUp checks that, also in a sample, the misses of all sites and the unattributed
 // misses add up to the predicted misses of the cache, and that no site has more misses than
 // accesses.
 func TestSiteMissesAddUp(t *testing.T) {
@@ -244,7 +244,7 @@ func TestSiteMissesAddUp(t *testing.T) {
 		p := run(t, everythingOf(t, "space=0.1", seed), &threadReader{all: threadRows(seed, 20000), step: 900})
 		r, ok := attribution.New(p)
 		if !ok {
-			t.Fatal("no sites")
+			t.Fatal("the profile has no sites")
 		}
 		for lines := uint64(8); lines <= 1<<14; lines *= 2 {
 			for _, ways := range []uint32{0, 4} {
@@ -260,7 +260,7 @@ func TestSiteMissesAddUp(t *testing.T) {
 					}
 				}
 				if want := list[0].Level.Misses; math.Abs(sum-want) > 1e-6*want || list[0].Exact {
-					t.Errorf("seed %d, %d lines of %d ways: %.1f misses of sites, %.1f of the cache, exact %v", seed, lines, ways, sum, want, list[0].Exact)
+					t.Errorf("seed %d, %d lines, %d ways: the misses of the sites add up to %.1f, want the %.1f misses of the cache; exact: %v", seed, lines, ways, sum, want, list[0].Exact)
 				}
 			}
 		}
@@ -281,7 +281,7 @@ func difference(t *testing.T, want, got *profile.Profile) {
 	others := parts(got)
 	for name, w := range parts(want) {
 		if !reflect.DeepEqual(w, others[name]) {
-			t.Errorf("%s differ:\n%.300v\nwant\n%.300v", name, others[name], w)
+			t.Errorf("%s: got\n%.300v\nwant\n%.300v", name, others[name], w)
 		}
 	}
 }
@@ -301,7 +301,7 @@ func FuzzKeptRestore(f *testing.F) {
 		}
 		d := codec.NewDecoder(runner.Save())
 		for range 5 {
-			d.Uint() // the first part of the state belongs to the runner
+			d.Uint() // skip the first part of the state, which belongs to the runner
 		}
 		p, err := profile.Decode(d.Rest())
 		if err != nil {
@@ -360,13 +360,13 @@ func TestEncodingPreservesIntervals(t *testing.T) {
 		if !reflect.DeepEqual(p.Sharing[0].Cores[1].Off, again.Sharing[0].Cores[1].Off) || !reflect.DeepEqual(p.Sites.Code[1].Reuse.Off, again.Sites.Code[1].Reuse.Off) ||
 			len(p.Sites.Coherent.Code[1].Off) == 0 || !reflect.DeepEqual(p.Sites.Coherent.Code[1].Off, again.Sites.Coherent.Code[1].Off) ||
 			p.Communication != nil && !reflect.DeepEqual(p.Communication.Off, again.Communication.Off) {
-			t.Errorf("%s: the decoded intervals differ", mode)
+			t.Errorf("%s: encoding and decoding changes the intervals", mode)
 		}
 	}
 }
 
-// TestIntervalsCoverTrueValues checks that over many samples, 90 % of the intervals contain the true
-// value, for cores, sites, flows and classes alike.
+// TestIntervalsCoverTrueValues checks that, over many samples, 90 % of the intervals contain the
+// true value, separately for cores, sites, flows and classes.
 func TestIntervalsCoverTrueValues(t *testing.T) {
 	const samples, capacity = 20, 512
 	all := threadRows(7, 40000)
@@ -416,9 +416,9 @@ func TestIntervalsCoverTrueValues(t *testing.T) {
 			}
 		}
 		for sort, n := range of {
-			t.Logf("%s: %s: %d of %d intervals contained the true value", mode, sort, held[sort], n)
+			t.Logf("%s, %s: %d of %d intervals contain the true value", mode, sort, held[sort], n)
 			if held[sort]*10 < n*9 {
-				t.Errorf("%s: the intervals of %s contained the true value in %d of %d runs", mode, sort, held[sort], n)
+				t.Errorf("%s: the intervals of %s contain the true value in %d of %d runs", mode, sort, held[sort], n)
 			}
 		}
 	}
@@ -459,12 +459,12 @@ func TestCommunicationWithLineLimit(t *testing.T) {
 			t.Errorf("seed %d: the communication differs from the communication at the final rate", seed)
 		}
 		if len(g.Owners) != len(w.Owners) {
-			t.Errorf("seed %d: owners of %d objects, want %d", seed, len(g.Owners), len(w.Owners))
+			t.Errorf("seed %d: %d objects have owners, want %d", seed, len(g.Owners), len(w.Owners))
 		}
 	}
 }
 
-// TestThreadsWithEveryAccessSampled checks that with a mean gap of one, the misses of cores and
+// TestThreadsWithEveryAccessSampled checks that, with a mean gap of one, the misses of cores and
 // sites and the number of invalidated lines are exact.
 func TestThreadsWithEveryAccessSampled(t *testing.T) {
 	for seed := range uint64(4) {
@@ -492,7 +492,7 @@ func TestThreadsWithEveryAccessSampled(t *testing.T) {
 		}
 		for i := range want.Sites.Code {
 			if a, b := &got.Sites.Code[i].Reuse, &want.Sites.Code[i].Reuse; a.Cold != b.Cold || !reflect.DeepEqual(a.Bins, b.Bins) {
-				t.Errorf("seed %d: site %d: %v, want %v", seed, i, a, b)
+				t.Errorf("seed %d: the counts of site %d are %v, want %v", seed, i, a, b)
 			}
 		}
 	}
@@ -517,7 +517,7 @@ func TestFrontIsExact(t *testing.T) {
 		}
 		for i := range want.Sites.Code {
 			if a, b := missesAt(&got.Sites.Code[i].Reuse, 16), missesAt(&want.Sites.Code[i].Reuse, 16); a != b {
-				t.Errorf("%s: site %d misses %d times in a cache of 16 lines, want %d", mode, i, a, b)
+				t.Errorf("%s: site %d has %d misses in a cache of 16 lines, want %d", mode, i, a, b)
 			}
 		}
 	}

@@ -31,15 +31,15 @@ func TestLineCoresEqualsMap(t *testing.T) {
 				}
 			}
 			if got := fast.of(line); got != slow[line] {
-				t.Fatalf("line %d: cores %b, want %b", line, got, slow[line])
+				t.Fatalf("line %d has cores %b, want %b", line, got, slow[line])
 			}
 		}
 		if fast.used != len(slow) {
-			t.Fatalf("%d lines, want %d", fast.used, len(slow))
+			t.Fatalf("the table has %d lines, want %d", fast.used, len(slow))
 		}
 		for line, want := range slow {
 			if got := fast.of(line); got != want {
-				t.Fatalf("line %d: cores %b at the end, want %b", line, got, want)
+				t.Fatalf("at the end, line %d has cores %b, want %b", line, got, want)
 			}
 		}
 	})

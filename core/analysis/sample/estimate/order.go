@@ -9,23 +9,25 @@ import (
 )
 
 // order is the sampled part of an LRU stack. It stores lines in the order in which they were pushed
-// onto the stack, and counts the lines pushed after a given line. It is a Fenwick tree over live
-// stamps (Bennett and Kruskal, 1975), which are renumbered when they run out.
+// onto the stack, and counts the lines that were pushed after a given line. It uses a Fenwick tree
+// over live stamps (Bennett and Kruskal, 1975). When all stamps have been used, the lines are
+// renumbered.
 type order struct {
-	place map[trace.Line]uint32 // index in lines (the stamp), or away
+	place map[trace.Line]uint32 // a line's stamp, which is its index in lines, or away
 	lines []placed              // lines by stamp, from 0
 	sums  sums                  // counts the live stamps
 	live  int
 }
 
-// placed is a line and the time at which it was put on the stack. It is live if place refers to it.
+// placed is a line and the time at which the line was pushed onto the stack. It is live if it is
+// the line's latest position, according to place.
 type placed struct {
 	line trace.Line
 	at   uint64
 }
 
 const (
-	away       = ^uint32(0) // the line was on the stack, but was removed
+	away       = ^uint32(0) // the line has been on the stack, but was removed
 	firstRoom  = 1 << 10
 	orderSlack = 3 // room for stamps after renumbering, per live line
 )
@@ -36,11 +38,11 @@ func newOrder() *order {
 	return o
 }
 
-// known returns the number of lines that were noted, including all lines on the stack.
+// known returns the number of lines that have been registered with note, including all lines on the
+// stack.
 func (o *order) known() int { return len(o.place) }
 
-// note registers a line that has not been on the stack yet. It reports whether the line was already
-// known.
+// note registers a line. It reports whether the line was already registered.
 func (o *order) note(line trace.Line) (known bool) {
 	if _, known = o.place[line]; !known {
 		o.place[line] = away
@@ -48,7 +50,7 @@ func (o *order) note(line trace.Line) (known bool) {
 	return known
 }
 
-// put places a noted line on top of all others.
+// put pushes a registered line onto the stack.
 func (o *order) put(line trace.Line, at uint64) {
 	if len(o.lines) == cap(o.lines) {
 		o.renumber()
@@ -60,8 +62,8 @@ func (o *order) put(line trace.Line, at uint64) {
 	o.sums.add(stamp)
 }
 
-// take removes a line. It returns the number of lines above it, and the time when it was pushed
-// onto the stack. down is false if the line was not on the stack.
+// take removes a line. It returns the number of lines above the line, and the time when the line
+// was pushed onto the stack. down is false if the line was not on the stack.
 func (o *order) take(line trace.Line) (above int, at uint64, down bool) {
 	stamp, known := o.place[line]
 	if !known || stamp == away {
@@ -73,7 +75,7 @@ func (o *order) take(line trace.Line) (above int, at uint64, down bool) {
 	return above, at, true
 }
 
-// since returns the number of live lines pushed after time at.
+// since returns the number of live lines that were pushed after time at.
 func (o *order) since(at uint64) int {
 	first := sort.Search(len(o.lines), func(i int) bool { return o.lines[i].at > at })
 	return o.live - o.sums.upto(uint32(first))
@@ -84,7 +86,7 @@ func (o *order) remove(stamp uint32) {
 	o.sums.remove(stamp)
 }
 
-// renumber assigns new stamps, from 0 on, to the live lines, and makes room for more.
+// renumber assigns new stamps, starting from 0, to the live lines, and makes room for more stamps.
 func (o *order) renumber() {
 	old := o.lines
 	o.lines = make([]placed, 0, max(firstRoom, o.live*orderSlack))
@@ -111,7 +113,7 @@ func (o *order) drop(keep func(trace.Line) bool) {
 	o.renumber()
 }
 
-// code reads or writes the live lines, in order, and the lines that were taken.
+// code reads or writes the live lines, in order, and the lines that were removed.
 func (o *order) code(c *codec.Coder) {
 	var lines []placed
 	var gone []trace.Line
@@ -142,10 +144,10 @@ func (o *order) code(c *codec.Coder) {
 	}
 }
 
-// sums is a Fenwick tree (1994) that counts live stamps. sums[0] is unused.
+// sums is a Fenwick tree (Fenwick, 1994) that counts live stamps. sums[0] is unused.
 type sums []uint32
 
-// newSums returns a tree with room for the given number of stamps. The first live stamps are live.
+// newSums returns a tree with room for room stamps, of which the first live stamps are live.
 func newSums(room, live int) sums {
 	s := make(sums, room+1)
 	for i := range live {
@@ -171,7 +173,7 @@ func (s sums) remove(stamp uint32) {
 	}
 }
 
-// upto returns the number of live stamps among the first stamps.
+// upto returns the number of live stamps that are less than stamps.
 func (s sums) upto(stamps uint32) (n int) {
 	for i := stamps; i > 0; i -= i & -i {
 		n += int(s[i])

@@ -74,7 +74,7 @@ func (e *estimate) add(other *estimate) {
 }
 
 // estimate scales the sampled accesses of one kind by the given factor. If the factor is 0, it
-// scales their sum to the known number of accesses.
+// scales the accesses so that their sum equals the known number of accesses.
 func (s *lineSize) estimate(kind int, factor float64, open uint64) (e estimate) {
 	all := s.beyond[kind]
 	cold := s.cold[kind] + open
@@ -98,8 +98,8 @@ func (s *lineSize) estimate(kind int, factor float64, open uint64) (e estimate) 
 
 const someSamples = 8 // number of samples of the whole run that are added to each window
 
-// windowRows distributes the accesses of each window beyond the front in proportion to the samples
-// of the window. If the window has few samples, the samples of the whole run are used instead.
+// windowRows divides the accesses beyond the front of each window among the bins, in proportion to
+// the samples of the window and, with a small weight, of the whole run (pooled).
 func (s *lineSize) windowRows(pooled *estimate) profile.Windows {
 	if len(s.windows.rows) > 0 {
 		s.closeRow()
@@ -137,14 +137,15 @@ const (
 	fewLines    = 32   // minimum number of sampled lines, or of single samples, for an interval
 	student     = 2.13 // quantile 0.975 of Student's t with groups-1 degrees of freedom; slightly too wide for single samples
 	studentTalk = 2.36 // quantile 0.975 with talkGroups-1 degrees of freedom
-	// number of standard deviations by which all distances may be wrong at once
+	// number of standard deviations by which all distances may be wrong in the same direction
 	deviations = 2
 )
 
 // bounds returns the confidence intervals of misses at the edges of profile.SiteBin. Two quantities
-// are uncertain. The spread of independent groups shows the error of the number of accesses whose
-// distance is at least a capacity. The distances themselves may all have errors of the same sign,
-// so the interval includes the misses of smaller and larger capacities.
+// are uncertain. First, the variance between independent groups shows the error of the number of
+// accesses whose distance is at least a capacity. Second, the distances themselves may all have
+// errors of the same sign, so the interval of a capacity also includes the misses at slightly
+// smaller and larger capacities.
 func (s *lineSize) bounds(l *profile.Locality, factor float64, size *profile.SampledSize) (list []profile.Bound) {
 	single := s.front == 0
 	if single && size.Samples < fewLines || !single && size.Lines < fewLines {
@@ -159,7 +160,7 @@ func (s *lineSize) bounds(l *profile.Locality, factor float64, size *profile.Sam
 	return boundsOf(&misses, &off, s.front, s.sampler.deviation)
 }
 
-// boundsOf returns the confidence intervals of misses with the errors off. Misses are exact for
+// boundsOf returns the confidence intervals of misses whose errors are off. Misses are exact for
 // capacities up to front.
 func boundsOf(misses *[outOf + 1]uint64, off *[outOf + 1]profile.Bound, front uint32, deviation func(distance float64) float64) (list []profile.Bound) {
 	most := misses[profile.SiteBin(front)] // accesses that may miss
@@ -179,14 +180,14 @@ func boundsOf(misses *[outOf + 1]uint64, off *[outOf + 1]profile.Bound, front ui
 		low := misses[above] - min(off[above].Low, misses[above])
 		list = append(list, profile.Bound{Low: min(low, high), High: high})
 		if bin == outOf || misses[below] == misses[outOf] {
-			break // all larger capacities have the same misses
+			break // all larger capacities have the same number of misses
 		}
 	}
 	return list
 }
 
-// siteBinMisses returns the misses of a fully associative LRU cache of SiteBinFrom lines for each
-// bin.
+// siteBinMisses returns, for each bin, the misses of a fully associative LRU cache of
+// SiteBinFrom(bin) lines.
 func siteBinMisses(counts *profile.Histogram, cold uint64) (misses [outOf + 1]uint64) {
 	for d, n := range counts.All() {
 		misses[profile.SiteBin(uint32(d))] += n
@@ -198,7 +199,7 @@ func siteBinMisses(counts *profile.Histogram, cold uint64) (misses [outOf + 1]ui
 	return misses
 }
 
-// offByGroups returns the errors of misses, computed from the spread of the groups. The errors
+// offByGroups returns the errors of misses, computed from the variance between groups. The errors
 // decrease as the rate approaches 1.
 func (s *lineSize) offByGroups(factor float64, size *profile.SampledSize) (off [outOf + 1]profile.Bound) {
 	var sums [groups]float64
@@ -218,7 +219,8 @@ func (s *lineSize) offByGroups(factor float64, size *profile.SampledSize) (off [
 	return off
 }
 
-// offBySamples is offByGroups for independent samples. It uses Wilson's score interval (1927).
+// offBySamples is like offByGroups, but for independent samples. It uses Wilson's score interval
+// (Wilson, 1927).
 func offBySamples(misses [outOf + 1]uint64, samples uint64) (off [outOf + 1]profile.Bound) {
 	all, n := float64(misses[0]), float64(samples)
 	const z2 = student * student

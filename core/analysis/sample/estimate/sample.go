@@ -14,8 +14,8 @@ import (
 
 // sampler chooses accesses and determines their distances.
 type sampler interface {
-	// sample processes the next line accesses, at most maxLines. It counts hits in the front and
-	// other accesses, and appends the sampled accesses to c.taken. It returns the number of
+	// sample processes the next line accesses, at most maxLines. It counts the hits in the front,
+	// and appends the sampled accesses beyond the front to c.taken. It returns the number of all
 	// accesses beyond the front.
 	sample(lines []trace.Line, kinds []trace.Kind, c *counts) (beyond uint64)
 	// weight returns the number of accesses that a sampled access represents, up to a constant
@@ -23,10 +23,10 @@ type sampler interface {
 	weight() uint64
 	group(line trace.Line) int
 	// describe sets the fields of s that only the sampler knows. It returns the number of open
-	// samples by kind, and the factor that converts weights to accesses. If the factor is 0, the
-	// weights must be scaled to the number of all accesses.
+	// samples by kind, and the factor that converts weights to numbers of accesses. If the factor
+	// is 0, the weights must be scaled so that their sum equals the number of all accesses.
 	describe(s *profile.SampledSize) (factor float64, open [trace.NumKinds]uint64)
-	// deviation returns the relative standard deviation of distances near the given distance.
+	// deviation returns the relative standard deviation of an estimated distance.
 	deviation(distance float64) float64
 	code(c *codec.Coder)
 }
@@ -111,26 +111,26 @@ const (
 )
 
 // nearCounts counts the accesses of kind k that hit in the front at distance d, at index k<<4 | d.
-// Even and odd accesses use different counters, because incrementing a counter must wait for the
-// latest store to it.
+// Even and odd accesses use different counters, because each increment of a counter must wait for
+// the previous store to the counter.
 type nearCounts [2][kindSlots * frontLines]uint64
 
 // counts contains the counts for one line size.
 type counts struct {
 	near   nearCounts
-	beyond [kindSlots]uint64 // number of accesses beyond the front, in the sample or not
+	beyond [kindSlots]uint64 // number of all accesses beyond the front, including accesses that are not in the sample
 	deep   [trace.NumKinds]profile.Histogram
 	cold   [trace.NumKinds]uint64
 
-	taken   []taken // sampled accesses among the current accesses
+	taken   []taken // the sampled accesses of the current call
 	samples uint64
 	spread  [groups][outOf + 1]uint64 // weights by group and profile.SiteBin; the last element counts cold accesses
 }
 
-// taken is a sampled access with its distance, or stack.Cold.
+// taken is a sampled access. Its distance may be stack.Cold.
 type taken struct {
 	line     trace.Line
-	weight   uint64 // number of accesses that it represents, divided by the sampler's factor
+	weight   uint64 // number of accesses that the sampled access represents, divided by the sampler's factor
 	distance uint32
 	kind     trace.Kind
 }
@@ -138,7 +138,7 @@ type taken struct {
 type lineSize struct {
 	locality.Splitter
 	sampler sampler
-	front   uint32 // smaller distances are known for every access: frontLines, or 0
+	front   uint32 // limit below which the distances of all accesses are known: frontLines, or 0
 	counts
 	windows windows
 }
@@ -176,7 +176,7 @@ func (c *counts) nearAt(kind, d int) uint64 {
 type windows struct {
 	References uint64
 	rows       []row
-	counted    [frontLines]uint64 // number of hits in counts.near that are already in rows
+	counted    [frontLines]uint64 // number of hits in counts.near that rows already contain
 }
 
 // row contains the counts of one window: the number of accesses beyond the front, and histograms of
@@ -188,8 +188,8 @@ type row struct {
 
 func (w *windows) last() *row { return &w.rows[len(w.rows)-1] }
 
-// reach makes the last row the row of the window that contains reference number at, and appends a
-// row if necessary. A window has size references.
+// reach appends rows, if necessary, until the last row belongs to the window that contains
+// reference number at. A window has size references.
 func (s *lineSize) reach(at, size uint64) {
 	w := &s.windows
 	if w.References >= size && uint64(len(w.rows)) > at/w.References {
@@ -223,7 +223,7 @@ func (w *windows) coarsen() {
 	w.References *= 2
 }
 
-// closeRow completes the last row: it adds the hits in the front since the previous row was
+// closeRow completes the last row. It adds the hits in the front since the previous row was
 // completed.
 func (s *lineSize) closeRow() {
 	for d := range frontLines {

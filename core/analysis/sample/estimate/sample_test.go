@@ -65,8 +65,8 @@ func run(t testing.TB, spec analysis.Spec, r trace.Reader) *profile.Profile {
 	return runner.Finish(profile.State{})
 }
 
-// TestCountsAreConsistent checks that for any sample, the number of accesses of each kind is exact, the
-// profile is consistent, and encoding and decoding preserves it.
+// TestCountsAreConsistent checks that, for any sample, the number of accesses of each kind is
+// exact, the profile is consistent, and encoding and decoding preserves the profile.
 func TestCountsAreConsistent(t *testing.T) {
 	for _, mode := range modes {
 		for seed := range uint64(4) {
@@ -77,7 +77,7 @@ func TestCountsAreConsistent(t *testing.T) {
 			p := run(t, spec, &reader{all: all, step: 700})
 			for i := range p.Locality {
 				if got := len(p.Locality[i].Kinds); got != 4 {
-					t.Fatalf("%s: %d kinds", mode, got)
+					t.Fatalf("%s: the profile has %d kinds of references", mode, got)
 				}
 				for k := range p.Locality[i].Kinds {
 					if got, want := p.Locality[i].Kinds[k].Accesses(), want.Locality[i].Kinds[k].Accesses(); got != want {
@@ -90,14 +90,14 @@ func TestCountsAreConsistent(t *testing.T) {
 				t.Fatalf("%s: %v", mode, err)
 			}
 			if back.Digest() != p.Digest() || back.Sampled == nil || back.Sampled.Read != 30_000 {
-				t.Errorf("%s: the decoded profile differs", mode)
+				t.Errorf("%s: encoding and decoding changes the profile", mode)
 			}
 		}
 	}
 }
 
-// TestRestore checks that a run that is saved and restored at any position has the same profile,
-// byte for byte.
+// TestRestore checks that the profile of a run that is saved and restored at any position is
+// byte-identical to the profile of an uninterrupted run.
 func TestRestore(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		mode := rapid.SampledFrom(modes).Draw(t, "mode")
@@ -136,10 +136,10 @@ func TestRestore(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !bytes.Equal(finish(again), want) {
-			t.Fatalf("%s: the bytes differ after the run was resumed", mode)
+			t.Fatalf("%s: the profile of the resumed run differs", mode)
 		}
 		if !bytes.Equal(finish(half), want) {
-			t.Fatalf("%s: the bytes differ after the run was saved", mode)
+			t.Fatalf("%s: saving the run changes its profile", mode)
 		}
 	})
 }
@@ -157,7 +157,7 @@ func TestRestoreRejectsOtherSamples(t *testing.T) {
 			t.Fatal(err)
 		}
 		if r.Restore(saved) == nil {
-			t.Errorf("%v: continued from a saved run with a different sample", other)
+			t.Errorf("a run with the sample %v continues from a state with a different sample, want an error", other)
 		}
 	}
 }
@@ -191,7 +191,7 @@ func TestOnOff(t *testing.T) {
 		}
 	}
 	if got.Len() != want.Len() || r.Sampled().Read != uint64(seen) {
-		t.Fatalf("%d rows of %d references, want %d of %d", got.Len(), r.Sampled().Read, want.Len(), seen)
+		t.Fatalf("the reader returned %d rows and read %d references, want %d and %d", got.Len(), r.Sampled().Read, want.Len(), seen)
 	}
 	for i := range got.Addr {
 		if got.Addr[i] != want.Addr[i] || got.Kind[i] != want.Kind[i] {
@@ -206,14 +206,14 @@ func TestParse(t *testing.T) {
 		_, err := sample.Parse(text)
 		var option *trace.OptionError
 		if !errors.As(err, &option) || option.Got != text {
-			t.Errorf("%q: %v, want an error that says what is allowed", text, err)
+			t.Errorf("Parse(%q) = %v, want an error that states the valid values", text, err)
 		}
 	}
 	if o := options(t, "space=1"); o.Threshold != ^uint64(0) {
-		t.Errorf("a rate of 1 excludes lines: %#x", o.Threshold)
+		t.Errorf("the threshold for a rate of 1 is %#x, which excludes lines", o.Threshold)
 	}
 	if o := options(t, "onoff=1e3/2e3"); o.On != 1000 || o.Period != 2000 {
-		t.Errorf("onoff: %+v", o)
+		t.Errorf("Parse of an onoff sample = %+v", o)
 	}
 }
 
@@ -231,7 +231,7 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 			consume()
 		}
 		if n := testing.AllocsPerRun(20, consume); n > 1 {
-			t.Errorf("%s: %v allocations per batch, want none", mode, n)
+			t.Errorf("%s: a batch causes %v allocations, want 0", mode, n)
 		}
 	}
 }
@@ -272,7 +272,7 @@ func FuzzRestore(f *testing.F) {
 }
 
 // TestStretchesRestore checks that a run over sampled parts can be saved and restored at any
-// position: the profile has the same bytes, and the run reports the number of references that it
+// position: the profile is byte-identical, and the run reports the number of references that it has
 // read.
 func TestStretchesRestore(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
@@ -280,7 +280,7 @@ func TestStretchesRestore(t *testing.T) {
 		spec := analysis.Spec{Sample: options(t, "onoff=300/700"), Kinds: trace.AllKinds &^ trace.EventKinds}
 		want := run(t, spec, &reader{all: all, step: 333})
 		if s := want.Sampled; s == nil || s.Read != 5000 || want.Totals.AllReferences() != 2200 {
-			rt.Fatalf("the profile describes the sample as %+v", s)
+			rt.Fatalf("the description of the sample in the profile is %+v", s)
 		}
 		half, err := analysis.NewRunner(spec, &reader{all: all, step: 333})
 		for range rapid.IntRange(0, 15).Draw(rt, "steps") {
@@ -302,7 +302,7 @@ func TestStretchesRestore(t *testing.T) {
 			rt.Fatal(err)
 		}
 		if !bytes.Equal(again.Finish(profile.State{}).Encode(), want.Encode()) {
-			rt.Error("the result differs after an interruption")
+			rt.Error("the interruption changes the result")
 		}
 	})
 }

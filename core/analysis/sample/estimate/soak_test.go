@@ -10,9 +10,9 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// TestLongRun compares the accuracy with Kulkarni's Table 1, which reports accuracies of 95.9 % to
+// TestLongRun compares the accuracy with the accuracies in Kulkarni's Table 1, which are 95.9 % to
 // 98.6 %. In a run of 10^9 accesses, of which at most 10 % are analysed, the accuracy must be at
-// least 98.6 %. The accuracy depends on the number of samples, here 16,000.
+// least 98.6 %. The accuracy depends on the number of samples, which is 16,000 in this test.
 func TestLongRun(t *testing.T) {
 	accesses := uint64(1_000_000_000)
 	gap, least := uint64(60_000), 0.986
@@ -47,9 +47,9 @@ func TestLongRun(t *testing.T) {
 	l, size := s.result()
 	alike := profile.Accuracy(&l, &profile.Locality{LineBytes: 64, Kinds: []profile.KindLocality{truth}})
 	share := float64(size.Analysed) / float64(l.Accesses())
-	t.Logf("%d accesses, %d samples: accuracy %.2f %%, %.2f %% analysed", l.Accesses(), size.Samples, 100*alike, 100*share)
+	t.Logf("%d accesses, %d samples: the accuracy is %.2f %%, and %.2f %% of the accesses were analysed", l.Accesses(), size.Samples, 100*alike, 100*share)
 	if alike < least {
-		t.Errorf("accuracy %.4f, want at least %.4f", alike, least)
+		t.Errorf("the accuracy is %.4f, want at least %.4f", alike, least)
 	}
 	if soak && share > 0.1 {
 		t.Errorf("a share of %.4f of the accesses was analysed, want at most 0.1", share)

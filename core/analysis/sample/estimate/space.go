@@ -12,13 +12,13 @@ import (
 
 const (
 	chunk    = 512            // number of accesses to scan before the queued accesses are processed; a power of two
-	passed   = stack.Cold - 1 // used instead of a distance for an access that is not in the sample
+	passed   = stack.Cold - 1 // replaces the distance of an access that is not in the sample
 	farthest = passed - 1     // largest distance
-	groups   = 16             // number of groups of the sample, whose spread determines the intervals; a power of two
+	groups   = 16             // number of groups of the sample, from whose variance the intervals are computed; a power of two
 )
 
-// mix hashes a line (the finaliser of SplitMix64; Steele, Lea and Flood, 2014). The order of hashes
-// selects the sampled lines, and the low bits select the group.
+// mix hashes a line (the finaliser of SplitMix64; Steele, Lea and Flood, 2014). A line is sampled
+// if its hash is small enough. The low bits of the hash select the group.
 func mix(line trace.Line, seed uint64) uint64 {
 	h := line + seed*0x9e3779b97f4a7c15
 	h = (h ^ h>>30) * 0xbf58476d1ce4e5b9
@@ -29,7 +29,7 @@ func mix(line trace.Line, seed uint64) uint64 {
 // space samples lines: see the package comment.
 type space struct {
 	seed      uint64
-	threshold uint64 // lines with hashes up to this are in the sample
+	threshold uint64 // the largest hash of a sampled line
 	rate      float64
 	most      int // maximum number of sampled lines, beyond which the rate is halved; 0: no limit
 	halvings  uint
@@ -38,7 +38,7 @@ type space struct {
 	below   *order
 	times   reuse
 	fetches uint64 // the clock: number of lines that have left the front
-	looked  uint64 // number of accesses to sampled lines, except hits in the front
+	looked  uint64 // number of accesses to sampled lines beyond the front
 	queue   [chunk]fetch
 }
 
@@ -86,8 +86,8 @@ func (s *space) exchange(line trace.Line, h uint64, left trace.Line) uint32 {
 	return d
 }
 
-// access performs one access and returns its distance, or passed. Distances below frontLines are
-// exact.
+// access performs one access and returns its distance, or passed. Distances less than frontLines
+// are exact.
 func (s *space) access(line trace.Line) uint32 {
 	d, left := s.front.access(line)
 	if d < frontLines {
@@ -163,17 +163,17 @@ func (s *space) code(c *codec.Coder) {
 	s.below.code(c)
 }
 
-// reuse converts reuse times into expected stack distances (Eklov and Hagersten, StatStack, ISPASS
-// 2010). Time is measured in lines that leave the front. A line that leaves the front returns to it
-// after some time. A share P(time > j) of the lines that left j steps ago has not returned. The
+// reuse converts reuse times to expected stack distances (Eklov and Hagersten, StatStack, ISPASS
+// 2010). The unit of time is one line leaving the front. A line that leaves the front returns to it
+// after some time. Of the lines that left j steps ago, a share P(time > j) has not returned. The
 // lines that left within a time t and have not returned are distinct, so their expected number is
 //
 //	D(t) = Σ_{j<t} P(time > j)
 //
-// Only the binned times of sampled lines are needed.
+// To compute D, only the binned times of sampled lines are needed.
 type reuse struct {
 	left  uint64            // number of lines that left the front
-	times [reuseBins]uint64 // histogram of the times after which lines returned
+	times [reuseBins]uint64 // histogram of the times after which lines return
 	upto  [reuseBins]float64
 	built uint64 // value of left when upto was computed
 }
@@ -183,7 +183,7 @@ const (
 	reuseBins = reuseSub * 50
 )
 
-// reuseBin returns the bin of a time, and reuseFrom the smallest time of a bin.
+// reuseBin returns the bin of a time; reuseFrom returns the smallest time in a bin.
 func reuseBin(t uint64) int {
 	e := bits.Len64(t|reuseSub) - 4
 	return min(e*reuseSub+int(t>>e), reuseBins-1)
@@ -211,7 +211,7 @@ func (r *reuse) distance(t uint64) float64 {
 	return r.upto[bin] + share*(r.upto[bin+1]-r.upto[bin])
 }
 
-// build computes D at the edges of the bins.
+// build computes D at the lower bounds of the bins.
 func (r *reuse) build() {
 	r.built = r.left
 	away, sum := float64(r.left), 0.
@@ -227,9 +227,9 @@ func (r *reuse) build() {
 // 1/√trust.
 const trust = 24
 
-// weigh returns the mean of two distances, each weighted by the inverse of its variance: the
-// expected distance, and the distance that follows from the number of sampled lines in between. The
-// variance of this number is binomial, and is 0 at a rate of 1.
+// weigh returns the mean of two estimates of a distance, each weighted by the inverse of its
+// variance: the expected distance, and the number of sampled lines in between (counted), divided by
+// the rate. The variance of counted is binomial, and is 0 at a rate of 1.
 func weigh(expected float64, counted int, rate float64) float64 {
 	exact := float64(counted) / rate
 	if rate >= 1 {

@@ -31,8 +31,8 @@ func drawLines(t *rapid.T) []trace.Line {
 	return lines
 }
 
-// naive implements a sample of lines by its definition, with the whole stack as a list. It uses the
-// distances that the sampler itself expects from reuse times.
+// naive implements a sample of lines by its definition, with the whole stack as a list. The
+// distances expected from reuse times are computed by the sampler itself.
 type naive struct {
 	seed, threshold uint64
 	stack           []trace.Line
@@ -94,7 +94,7 @@ func TestSpaceMatchesDefinition(t *testing.T) {
 		out := distances(fast, lines)
 		for i, line := range lines {
 			if want := slow.access(line); out[i] != want {
-				t.Fatalf("access %d: distance %d, want %d", i, out[i], want)
+				t.Fatalf("access %d has distance %d, want %d", i, out[i], want)
 			}
 		}
 	})
@@ -112,7 +112,7 @@ func TestAllLinesAreExact(t *testing.T) {
 			want := exact(lines)
 			for _, c := range []uint64{1, 2, 15, 16, 17, 30, 100, 1000} {
 				if got, want := curve(l).Misses(c), curve(want).Misses(c); got != want {
-					t.Fatalf("%v, %d lines: %d misses, want %d", o, c, got, want)
+					t.Fatalf("%v: a cache of %d lines has %d misses, want %d", o, c, got, want)
 				}
 				b, ok := (&profile.Profile{Sampled: &profile.Sampled{Sizes: []profile.SampledSize{*size}}}).MissBounds(64, c)
 				if want := curve(want).Misses(c); ok && (b.Low != want || b.High != want) && profile.SiteBinFrom(profile.SiteBin(uint32(c))) == c {
@@ -123,8 +123,9 @@ func TestAllLinesAreExact(t *testing.T) {
 	}
 }
 
-// TestLineLimitIsRespected checks that the sample never has more lines than allowed, that they are the
-// lines with the smallest hashes, and that its counts represent approximately all accesses.
+// TestLineLimitIsRespected checks that the sample never exceeds the limit of lines, that it
+// contains the lines with the smallest hashes, and that its counts represent approximately all
+// accesses.
 func TestLineLimitIsRespected(t *testing.T) {
 	lines := generated(200_000, tracetest.Mixed(3, tracetest.Strided(64, 1<<17), tracetest.Uniform(1<<13, 5)))
 	var loads [256]trace.Kind
@@ -139,7 +140,7 @@ func TestLineLimitIsRespected(t *testing.T) {
 				weights += float64(c.taken[i].weight)
 			}
 			if s.below.known() > 300 {
-				t.Fatalf("seed %d: %d lines", seed, s.below.known())
+				t.Fatalf("seed %d: the sample has %d lines, which exceeds the limit", seed, s.below.known())
 			}
 			rest = rest[n:]
 		}
@@ -149,13 +150,13 @@ func TestLineLimitIsRespected(t *testing.T) {
 			}
 		}
 		if off := weights/fetches - 1; math.Abs(off) > 0.2 {
-			t.Errorf("seed %d: the samples represent a share of %.3f of the accesses", seed, weights/fetches)
+			t.Errorf("seed %d: the weights add up to %.3f of the accesses, want about 1", seed, weights/fetches)
 		}
 	}
 }
 
 // TestReuseTimes compares the result with the expected value for n lines that are accessed at
-// random: in a time t, n(1-(1-1/n)^t) distinct lines leave the front.
+// random: within a time t, n(1-(1-1/n)^t) distinct lines leave the front.
 func TestReuseTimes(t *testing.T) {
 	const lines = 1000
 	var r reuse
@@ -171,7 +172,7 @@ func TestReuseTimes(t *testing.T) {
 	for _, time := range []uint64{1, 10, 100, 1000, 5000} {
 		want := lines * (1 - math.Pow(1-1./lines, float64(time)))
 		if got := r.distance(time); math.Abs(got/want-1) > 0.05 {
-			t.Errorf("time %d: %.1f lines, want %.1f", time, got, want)
+			t.Errorf("the expected distance for time %d is %.1f lines, want %.1f", time, got, want)
 		}
 	}
 }
@@ -179,7 +180,7 @@ func TestReuseTimes(t *testing.T) {
 // naiveOrder implements order as a list.
 type naiveOrder []placed
 
-func TestOrder(t *testing.T) {
+func TestOrderEqualsList(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o, list := newOrder(), naiveOrder{}
 		choose := rapid.Uint64().Draw(t, "seed")
@@ -206,7 +207,7 @@ func TestOrder(t *testing.T) {
 				}
 			}
 			if got := o.since(since); got != newer {
-				t.Fatalf("step %d: %d lines put since %d, want %d", i, got, since, newer)
+				t.Fatalf("step %d: %d lines were pushed since time %d, want %d", i, got, since, newer)
 			}
 			if r>>8%1000 == 0 {
 				keep := func(line trace.Line) bool { return line%3 != 0 }

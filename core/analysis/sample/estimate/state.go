@@ -27,7 +27,7 @@ const otherSizes = "the checkpoint was saved with different line sizes; analyse 
 // Restore implements [contract.Analysis].
 func (a *Analysis) Restore(p *profile.Profile) error {
 	if p.Segment == nil || p.Segment.Sample == nil || p.Sampled == nil || optionsOf(p.Sampled) != a.options {
-		return errors.New("the checkpoint was saved without a sample, or with a different one; analyse the trace again from its start")
+		return errors.New("the checkpoint was saved without a sample, or with a different sample; analyse the trace again from its start")
 	}
 	c := codec.Reader(p.Segment.Sample)
 	if c.U64(&a.done); a.done != p.Totals.AllReferences() {
@@ -44,8 +44,8 @@ func (a *Analysis) Restore(p *profile.Profile) error {
 	return c.In.Err()
 }
 
-// Append implements [contract.Analysis]. It always fails, because a sample lacks the data for
-// joining.
+// Append implements [contract.Analysis]. It always fails, because a sample does not contain the
+// data for joining.
 func (a *Analysis) Append(*profile.Profile) error {
 	return errors.New("sampled profiles cannot be joined; sample the whole trace in one pass")
 }
@@ -74,7 +74,8 @@ func codeLines(c *codec.Coder, lines *[]trace.Line) {
 	}
 }
 
-// codeLine reads or writes a line, or one of several special values below zero.
+// codeLine reads or writes a line, or one of the special values, such as noLine, that are encoded
+// as numbers less than marks.
 func codeLine(c *codec.Coder, line *trace.Line, marks uint64) {
 	above := *line + marks
 	if codec.Below(c, &above, beyond+marks); c.Reads() {
@@ -82,8 +83,8 @@ func codeLine(c *codec.Coder, line *trace.Line, marks uint64) {
 	}
 }
 
-// codeByLine reads or writes a map, sorted by line. A line and its value take at least `least`
-// bytes.
+// codeByLine reads or writes a map, sorted by line. Each entry needs at least the given number of
+// bytes (least).
 func codeByLine[T any](c *codec.Coder, of map[trace.Line]T, least int, value func(*T)) {
 	lines := slices.Sorted(maps.Keys(of))
 	codec.Slice(c, &lines, least, func(line *trace.Line) {
@@ -105,7 +106,7 @@ func (w *windows) code(c *codec.Coder) {
 	c.Array(w.counted[:])
 }
 
-// cover reports whether the windows contain this number of references.
+// cover reports whether the windows contain the given number of references.
 func (w *windows) cover(references uint64) bool {
 	of := profile.Windows{References: w.References}
 	if w.References != profile.WindowSize(references) {

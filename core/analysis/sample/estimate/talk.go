@@ -16,15 +16,15 @@ import (
 // lines becomes several rows.
 type talk struct {
 	size *keptSize
-	// analyses by the number of leading zeros of the hash; only the first is used if the rate is
-	// fixed
+	// the analyses, by the number of leading zeros of the hash; if the rate is fixed, only the
+	// first element is used
 	octaves [65]*talker
 
-	// returns the program, for the decision whether to run; nil after the decision
+	// returns the program, from which decide determines whether to run; nil after the decision
 	decides func() *trace.Program
-	met     bool   // whether there was a reference
+	met     bool   // whether there has been a reference
 	first   uint32 // the thread of the first reference
-	off     bool   // decided not to run
+	off     bool   // the analysis does not run
 }
 
 const talkGroups = 8 // number of groups of sampled lines
@@ -44,7 +44,7 @@ type listener struct {
 	rows  []uint32 // for each row of this batch: its index in the whole batch
 }
 
-// octave returns the analyses for one power-of-two range of hashes.
+// octave returns the analyses for the lines whose hashes have n leading zeros.
 func (t *talk) octave(n int) *talker {
 	if t.octaves[n] == nil {
 		t.octaves[n] = new(talker)
@@ -89,8 +89,8 @@ func (t *talk) live() (list []*talker) {
 	return list
 }
 
-// decide makes the same decision as package communication, but for all analyses together, because
-// each analysis reads only a part of the references.
+// decide makes the same decision as package communication, but once for all analyses, because each
+// analysis reads only a part of the references.
 func (t *talk) decide(b *trace.Batch) {
 	if t.decides == nil {
 		return
@@ -223,7 +223,7 @@ func (t *talk) ask() (a asking) {
 	return a
 }
 
-// upTo answers the questions that come before an access.
+// upTo answers the questions that precede an access.
 func (a *asking) upTo(access int, t *threads) {
 	for ; a.given < len(a.list) && a.list[a.given].access <= access; a.given++ {
 		q := &a.list[a.given]
@@ -231,7 +231,7 @@ func (a *asking) upTo(access int, t *threads) {
 	}
 }
 
-// done passes the answers on to the analyses.
+// done passes the answers to the analyses.
 func (a *asking) done() {
 	for _, o := range a.of {
 		o.whole.Answer(o.depths)
@@ -342,7 +342,7 @@ func eachCount(c *profile.Communication, each func(k offKey, counts ...*uint64))
 	}
 }
 
-// of returns the half-widths of the intervals of a sum.
+// of returns the half-widths of the confidence intervals of c, which is the sum over all groups.
 func (o *offs) of(c *profile.Communication, factor, rest float64) *profile.CommunicationOff {
 	half := func(k offKey, i int) uint64 {
 		parts := o.at(k)[i]

@@ -9,8 +9,8 @@ import (
 	"github.com/stackglass/stackglass/core/profile"
 )
 
-// joinCommunication adds the results of an analysis of other lines. If both results have lines in a
-// part of a data object, the part belongs to the owner with more references.
+// joinCommunication adds the results of an analysis of a different set of lines. If both results
+// have lines in a part of a data object, the part belongs to the owner with more references.
 func joinCommunication(to, from *profile.Communication) {
 	to.Beyond = max(to.Beyond, from.Beyond)
 	to.Messages += from.Messages
@@ -47,8 +47,8 @@ func joinFlows(a, b []profile.Flow) []profile.Flow {
 	})
 }
 
-// joinOwners joins two lists of the parts of one object. The joined parts have the larger of the
-// two part sizes.
+// joinOwners joins two lists of the parts of an object. The joined parts have the larger of the two
+// part sizes.
 func joinOwners(a, b *profile.Ownership) {
 	for a.PartBytes != b.PartBytes || max(a.First+uint64(len(a.Parts)), b.First+uint64(len(b.Parts)))-min(a.First, b.First) > profile.MaxParts {
 		if a.PartBytes <= b.PartBytes {

@@ -21,16 +21,16 @@ type threads struct {
 	domains  []*domainStacks // the first domain contains all cores
 
 	lines   knownLines
-	inFront lineCores             // cores with the line in the front of their coherent stacks
-	waiting map[trace.Line]uint64 // cores with a sample that waits for the line
+	inFront lineCores             // by line: the cores whose coherent stacks have the line in the front
+	waiting map[trace.Line]uint64 // by line: the cores with a sample that waits for the line
 	draws   int                   // number of samples of single accesses so far
 
 	sites *siteCores // receives the depth of each access on its core's coherent stack; may be nil
 }
 
-// knownLines contains lines, chosen by their hash, for which every access is seen. These are the
-// sampled lines or, if single accesses are sampled, lines that show first accesses and
-// invalidations.
+// knownLines contains lines, chosen by their hash, for which every access is seen. They are the
+// sampled lines or, if single accesses are sampled, a set of lines from which first accesses and
+// invalidations are estimated.
 type knownLines struct {
 	seed, threshold uint64
 	most            int // maximum number of lines; 0: no limit
@@ -38,11 +38,11 @@ type knownLines struct {
 	of              map[trace.Line]*knownLine
 }
 
-// knownLine contains the cores that ever had a line, the cores that have it now, and the core that
-// accessed it last.
+// knownLine contains the cores that have ever had a line, the cores that currently have the line,
+// and the core that last accessed the line.
 type knownLine struct {
 	ever, holders uint64
-	last          []uint8 // for each domain: 1 + the core that accessed the line last
+	last          []uint8 // for each domain: 1 + the core that last accessed the line
 }
 
 const firstLines = 1 << 13 // number of known lines if single accesses are sampled
@@ -50,21 +50,21 @@ const firstLines = 1 << 13 // number of known lines if single accesses are sampl
 type coreStacks struct {
 	accesses                   uint64
 	private, coherent, foreign counted
-	lostNear                   [frontLines]uint64 // number of coherence misses of lines in the front of the private stack
-	lost                       profile.Histogram  // sampled coherence misses of other lines
+	lostNear                   [frontLines]uint64 // number of coherence misses on lines in the front of the private stack
+	lost                       profile.Histogram  // sampled coherence misses on all other lines
 	lostSpread                 [groups]uint64
-	taken                      [groups]uint64 // number of lines invalidated by other cores' stores
+	taken                      [groups]uint64 // number of lines that other cores' stores have invalidated
 
-	// These fields are for samples of lines.
+	// These fields are used in samples of lines.
 	space    *space
-	top      holedFront // front of the coherent stack; not updated while it equals the private front
+	top      holedFront // front of the coherent stack; not updated while the two fronts are equal
 	same     bool       // the two fronts are equal, because no line has been invalidated
-	nearLost []nearLost // invalidated lines that are in the private front
+	nearLost []nearLost // invalidated lines that are still in the private front
 	own      *order     // sampled lines on the private stack
 	holed    *holed     // sampled lines on the coherent stack
 	lostAt   map[trace.Line]uint32
 
-	// These fields are for samples of single accesses.
+	// These fields are used in samples of single accesses.
 	time  *timed
 	waits map[trace.Line]wait
 }
@@ -77,8 +77,8 @@ type nearLost struct {
 
 // wait records the accesses of other cores to the line of a sample since the sampled access.
 type wait struct {
-	foreign bool // another core accessed the line
-	lost    bool // another core stored to the line
+	foreign bool // another core has accessed the line
+	lost    bool // another core has stored to the line
 	at      uint32
 }
 
@@ -90,7 +90,7 @@ type domainStacks struct {
 	foreign  counted
 	space    *space
 	time     *timed
-	waits    map[trace.Line]uint8 // core that began the sample of a line
+	waits    map[trace.Line]uint8 // by line: the core that began the sample
 }
 
 func newThreads(o sample.Options, lineBytes uint32, w *sharing.Options) *threads {
@@ -241,10 +241,10 @@ func (t *threads) accessSampled(c *coreStacks, core uint8, line trace.Line, h ui
 // accessCoherent counts an access on a core's coherent stack. private is the distance on the
 // private stack, and left is the line that the access moved out of the private front.
 //
-// The fronts are exact. A line that is only in the private front was invalidated, because no line
-// is deeper on the coherent stack than on the private stack. Both fronts are equal until a line is
-// invalidated. For other sampled lines, the coherent distance is the private distance times a
-// factor: the ratio of the two distances among the sampled lines.
+// The fronts are exact. No line is deeper on the coherent stack than on the private stack, so a
+// line that is only in the private front has been invalidated. Until a line is invalidated, both
+// fronts are equal. For sampled lines beyond the front, the coherent distance is estimated as the
+// private distance times the ratio of the two distances among the sampled lines.
 func (t *threads) accessCoherent(c *coreStacks, core uint8, line, left trace.Line, private uint32, known *knownLine, group int) {
 	at := int(min(private, frontLines))
 	if !c.same {
@@ -265,7 +265,7 @@ func (t *threads) accessCoherent(c *coreStacks, core uint8, line, left trace.Lin
 		}
 	}
 	if known == nil || at == 0 {
-		return // a line on top of the stack is also on top of the sampled stack
+		return // if the line is on top of the stack, it is also on top of the sampled stack
 	}
 	ownAbove, _, _ := c.own.take(line)
 	c.own.note(line)
@@ -292,8 +292,8 @@ func (t *threads) accessCoherent(c *coreStacks, core uint8, line, left trace.Lin
 	}
 }
 
-// foundNearLost removes an invalidated line if it is recorded, and returns its depth at the time of
-// the invalidation.
+// foundNearLost removes a line from nearLost, and returns its depth at the time of the
+// invalidation.
 func (c *coreStacks) foundNearLost(line trace.Line) (at int) {
 	for i, x := range c.nearLost {
 		if x.line == line {
@@ -315,9 +315,9 @@ func (c *coreStacks) deeper(private uint32, ownAbove, above int) uint32 {
 	return max(frontLines, uint32(math.Round(float64(private)*float64(above)/float64(ownAbove))))
 }
 
-const mostNearLost = 4 * frontLines // maximum number of recorded lines, of which only frontLines can be in the private front
+const mostNearLost = 4 * frontLines // maximum number of recorded lines; only frontLines of them can be in the private front
 
-// take invalidates a line in the other cores after a core's store.
+// take invalidates a line in all other cores after a core's store.
 func (t *threads) take(core uint8, line trace.Line, known *knownLine) {
 	for others := t.inFront.of(line) &^ (1 << core); others != 0; others &= others - 1 {
 		other := uint8(bits.TrailingZeros64(others))

@@ -30,7 +30,7 @@ func (t *threads) result() (r profile.Sharing, ok bool) {
 
 // weighing converts the sampled counts of a stack to numbers of accesses.
 type weighing struct {
-	front      uint32  // smaller distances are exact: frontLines, or 0
+	front      uint32  // distances less than front are exact; frontLines, or 0
 	deep, cold float64 // number of accesses that a sampled access represents
 	deepRest   float64 // share of the accesses that are not in the sample
 	coldRest   float64
@@ -40,8 +40,8 @@ type weighing struct {
 
 // newWeighing returns the weighing for a stack with the given number of accesses and, if single
 // accesses are sampled, the given number of samples. First accesses are estimated from lines with
-// hashes up to a threshold, which was halved halvings times. Either lines or single is the sample.
-// The other argument is nil.
+// hashes up to threshold, which has been halved halvings times. lines is nil if single accesses are
+// sampled; otherwise, single is nil.
 func newWeighing(threshold uint64, halvings uint, lines *space, single *timed, accesses, samples uint64) (w weighing) {
 	rate := profile.RateOf(threshold)
 	w.cold, w.coldRest = math.Exp2(-float64(halvings))/rate, 1-rate
@@ -69,7 +69,7 @@ func (t *threads) weighing(lines *space, single *timed, accesses uint64) weighin
 	w := newWeighing(t.lines.threshold, t.lines.halvings, lines, nil, 0, 0)
 	w.least = uint64(lines.front.lines())
 	if lines.fetches > w.least {
-		w.least++ // more lines have been fetched than the front contains
+		w.least++ // there is at least one line beyond the front
 	}
 	return w
 }
@@ -77,7 +77,7 @@ func (t *threads) weighing(lines *space, single *timed, accesses uint64) weighin
 func (c *coreStacks) result(t *threads) (out profile.Core) {
 	w := t.weighing(c.space, c.time, c.accesses)
 	near, nearCoherent := c.private.nearTotal(), c.coherent.nearTotal()+sum(c.lostNear[:])
-	b := budget{left: c.accesses - nearCoherent, factor: w.cold} // the budget excludes the accesses that hit in the front
+	b := budget{left: c.accesses - nearCoherent, factor: w.cold} // only accesses beyond the front
 	cold := min(max(b.take(c.private.cold), w.least), c.accesses-nearCoherent)
 	longest := max(cold, 1) - 1
 	shortest := min(uint64(w.front), longest)
@@ -105,7 +105,7 @@ func (c *coreStacks) result(t *threads) (out profile.Core) {
 	return out
 }
 
-// within estimates the counts for a subset of the accesses in all.
+// within estimates the counts of some of the accesses that all counts.
 func (w *weighing) within(out *profile.StackCounts, c *counted, all *profile.Histogram, cold, longest uint64) {
 	out.Cold = min(uint64(math.Round(float64(c.cold)*w.cold)), cold)
 	for d, n := range c.deep.All() {
@@ -129,7 +129,7 @@ func (d *domainStacks) result(t *threads, order []int, cores []profile.Core) (r 
 		lines += m.Cold
 		r.Members, budgets = append(r.Members, m), append(budgets, b)
 	}
-	for k := range r.Members { // If accesses remain, there must be more lines.
+	for k := range r.Members { // if accesses remain, there are more lines
 		n := min(w.least-min(lines, w.least), budgets[k].left)
 		r.Members[k].Cold += n
 		lines += n
@@ -170,8 +170,8 @@ func (c *coreStacks) intervals(of *profile.Core, w weighing) *profile.CoreInterv
 	}
 }
 
-// bounds returns the confidence intervals of misses, computed from the spreads of accesses and
-// coherence misses.
+// bounds returns the confidence intervals of misses, computed from the spread of accesses (s) and
+// of coherence misses (lost).
 func (w *weighing) bounds(h *profile.Histogram, cold uint64, s *spread, lost *[groups]uint64) []profile.Bound {
 	if w.deepRest <= 0 && w.coldRest <= 0 {
 		return nil

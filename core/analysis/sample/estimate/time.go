@@ -13,11 +13,11 @@ import (
 
 const (
 	// A sample is young for 1/youngShare of the mean gap, but for at least leastYoung accesses.
-	// During this time, its distance is counted exactly. About 1/youngShare of the run is therefore
+	// While a sample is young, its distance is counted exactly, so about 1/youngShare of the run is
 	// analysed in full.
 	youngShare = 16
 	leastYoung = 1 << 14
-	// Later, only one line in 1 << oldBits is counted.
+	// For samples that are no longer young, only one line in 1 << oldBits is counted.
 	oldBits = 6
 )
 
@@ -29,14 +29,15 @@ type timed struct {
 	now       uint64 // number of accesses so far
 
 	watched map[trace.Line]watch
-	filter  [1 << 8]uint64 // bit set of the hashes of watched lines, and of some lines that are no longer watched
-	// the young samples and some samples that are no longer young, in order
+	filter  [1 << 8]uint64 // bit set of the hashes of all watched lines, and of some lines that are no longer watched
+	// the young samples, and some samples that are no longer young, in order
 	young  []watching
 	recent *stack.Exact // stack of all lines since the first element of young; nil: no sample is young
 	old    *order       // order of one line in 1 << oldBits since the first open sample
 
 	analysed, samples uint64
-	// numbers of all ended samples, and of ended samples that old counted, by profile.DistanceBin
+	// by profile.DistanceBin: number of all ended samples, and of ended samples that were no longer
+	// young
 	ends, oldEnds [profile.WindowBins]uint64
 	distances     [chunk]uint32
 	one           counts // counts of a single access
@@ -60,7 +61,7 @@ func newTime(gap, seed uint64) *timed {
 	return t
 }
 
-// draw returns the number of accesses to skip before the next sample. The number is geometrically
+// draw returns the number of accesses to skip before the next sample. This number is geometrically
 // distributed, so each access is sampled with the same probability, 1/gap.
 func (t *timed) draw() uint64 {
 	if t.gap <= 1 {
@@ -95,8 +96,8 @@ func (t *timed) sample(lines []trace.Line, kinds []trace.Kind, c *counts) (beyon
 	return beyond
 }
 
-// access processes one access. It returns the distance if the access ends a sample, and otherwise
-// passed. It also returns whether the access itself is sampled.
+// access processes one access. It returns the distance if the access ends a sample, and passed
+// otherwise. It also reports whether the access itself is sampled.
 func (t *timed) access(line trace.Line) (distance uint32, began bool) {
 	if len(t.watched) == 0 && t.next > 0 {
 		t.now, t.next = t.now+1, t.next-1
@@ -112,7 +113,8 @@ func (t *timed) access(line trace.Line) (distance uint32, began bool) {
 	return distance, t.samples != before
 }
 
-// soFar returns the distance that the line of a sample would have if it were accessed now.
+// soFar returns the stack distance that an access to the line of a sample would have at the current
+// time.
 func (t *timed) soFar(line trace.Line) uint32 {
 	w, found := t.watched[line]
 	if !found || !w.old && t.recent == nil {
@@ -121,10 +123,10 @@ func (t *timed) soFar(line trace.Line) uint32 {
 	if w.old {
 		return uint32(min(t.old.since(w.at)<<oldBits, farthest))
 	}
-	return uint32(max(0, slices.Index(t.recent.Stack(), line))) // this may be slow, because it happens at most once per sample
+	return uint32(max(0, slices.Index(t.recent.Stack(), line))) // slow, but called at most once per sample
 }
 
-// begin starts a sample at an access, which may also end another sample.
+// begin starts a sample at an access. The access may also end an earlier sample.
 func (t *timed) begin(line trace.Line, kind trace.Kind, c *counts) {
 	one := [1]trace.Line{line}
 	if len(t.watched) > 0 {
@@ -180,7 +182,7 @@ func (t *timed) follow(lines []trace.Line, kinds []trace.Kind, c *counts) {
 	t.age()
 }
 
-// end ends a sample, and returns the distance of the access for which it waited.
+// end ends a sample, and returns the distance of the access that ends the sample.
 func (t *timed) end(line trace.Line, w watch, exact uint32) uint32 {
 	delete(t.watched, line)
 	if !w.old {
@@ -229,9 +231,9 @@ func (t *timed) describe(s *profile.SampledSize) (factor float64, open [trace.Nu
 	return 0, open
 }
 
-// deviation implements sampler. Young samples are exact, but old samples count only a fixed
-// selection of lines. The deviation therefore depends on the share of old samples among the samples
-// with about this distance.
+// deviation implements sampler. Young samples are exact, but older samples count only a fixed
+// selection of lines. The deviation therefore depends on the share of older samples among the
+// samples with about the given distance.
 func (t *timed) deviation(distance float64) float64 {
 	bin := profile.DistanceBin(uint64(distance))
 	ends, old := t.ends[bin], t.oldEnds[bin]

@@ -13,10 +13,9 @@ import (
 
 // TestTimeSampleIsUnbiased checks each power-of-two bin with at least 1 % of the accesses: over 200
 // seeds, its mean share must equal the true share within three standard errors. By chance, one bin
-// in 300 exceeds this limit, and one bin in three exceeds one standard error. The bins together
-// must not deviate more than they would by chance in one of 1,000 such tests: the sum of the
-// squared deviations, in standard errors, approximately follows a χ² distribution with one degree
-// of freedom per bin.
+// in 300 exceeds this limit, and one bin in three exceeds one standard error. In addition, the sum
+// of the squared deviations, in standard errors, must not exceed the 99.9 % quantile of its
+// approximate distribution, a χ² distribution with one degree of freedom per bin.
 func TestTimeSampleIsUnbiased(t *testing.T) {
 	const seeds = 200
 	for name, lines := range map[string][]trace.Line{
@@ -40,7 +39,7 @@ func TestTimeSampleIsUnbiased(t *testing.T) {
 				}
 				mean := sum[bin] / seeds
 				deviation := math.Sqrt(max(0, squares[bin]/seeds-mean*mean) / seeds)
-				t.Logf("bin %d: %.4f ± %.4f, exact value %.4f", bin, mean, deviation, want)
+				t.Logf("bin %d: the estimated share is %.4f ± %.4f, and the exact share is %.4f", bin, mean, deviation, want)
 				if math.Abs(mean-want) > 3*deviation {
 					t.Errorf("bin %d has a share of %.4f of the accesses, want %.4f ± %.4f", bin, mean, want, deviation)
 				}
@@ -72,8 +71,8 @@ func bins(l *profile.Locality) (shares [profile.WindowBins]float64) {
 	return shares
 }
 
-// TestEveryAccessSampled checks that the result is exact with a mean gap of one, where every access
-// is a sample.
+// TestEveryAccessSampled checks that the result is exact with a mean gap of one, so that every
+// access is sampled.
 func TestEveryAccessSampled(t *testing.T) {
 	lines := generated(10_000, tracetest.Mixed(3, tracetest.Strided(64, 1<<14), tracetest.Uniform(1<<8, 5)))
 	s := newTime(1, 3)
@@ -84,7 +83,7 @@ func TestEveryAccessSampled(t *testing.T) {
 			want[i] = passed
 		}
 		if out[i] != want[i] {
-			t.Fatalf("access %d: distance %d, want %d", i, out[i], want[i])
+			t.Fatalf("access %d has distance %d, want %d", i, out[i], want[i])
 		}
 	}
 	if lines := exact(lines).Lines(); uint64(len(s.watched)) != lines {
