@@ -12,10 +12,10 @@
 //
 // A run can be interrupted between two batches. If the run is saved with [Runner.Save] and restored
 // with [Runner.Restore], its profile is byte-identical to the profile of an uninterrupted run. A
-// run can also be divided: [JoinSegments] joins the results of segments of a trace exactly (MODELS
-// §9). [Divided] divides a run among processors or web workers in this way: each of them reads one
-// segment of the trace. [Parallel] divides a run among processors if the trace can only be read
-// sequentially.
+// run can also be divided: [JoinSegments] joins the results of segments of a trace exactly
+// (MODELS §9). [Divided] divides a run among processors or web workers in this way: each of them
+// reads one segment of the trace. [Parallel] divides a run among processors if the trace can only
+// be read sequentially.
 package analysis
 
 import (

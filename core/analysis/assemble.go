@@ -131,8 +131,8 @@ func (p *Plan) divided() Spec { return p.spec.without(p.inOrder) }
 func (p *Plan) Ordered() bool { return p.inOrder != 0 && len(p.Stretches) > 0 }
 
 // InOrder reads the whole trace with only the analyses that have no segments, and returns their
-// results. It calls goesOn between two steps. If goesOn returns an error, it stops and returns the
-// error.
+// results. InOrder calls goesOn between two steps. If goesOn returns an error, it stops and returns
+// the error.
 func (p *Plan) InOrder(r trace.Reader, goesOn func(Progress) error) (*profile.Profile, error) {
 	run := newRunner(p.spec.only(p.inOrder), r)
 	if err := toEnd(run, goesOn); err != io.EOF {
@@ -245,12 +245,12 @@ func JoinSegments(spec Spec, segments ...*profile.Profile) (*profile.Profile, er
 	return join(spec.segmentTable(noProgram, lone), first, segments[1:]...)
 }
 
-// Finish returns the profile of the run. It analyses the trace up to the first stretch, and then
-// appends rest, the joined segment of all stretches. r is a reader of source, at the beginning of
-// the trace. ordered is the result of InOrder if the plan requires it. If rest cannot be appended,
-// Finish analyses the rest of the trace, and joined is false. It calls goesOn between two steps. If
-// goesOn returns an error, it stops and returns the error. The error is an error of r, an
-// [*AppendError] if segments are missing, or [trace.ErrNotThere]. The profile then contains
+// Finish returns the profile of the run. Finish analyses the trace up to the first stretch, and
+// then appends rest, the joined segment of all stretches. r is a reader of source, at the beginning
+// of the trace. ordered is the result of InOrder if the plan requires it. If rest cannot be
+// appended, Finish analyses the rest of the trace, and joined is false. Finish calls goesOn between
+// two steps. If goesOn returns an error, it stops and returns the error. The error is an error of
+// r, an [*AppendError] if segments are missing, or [trace.ErrNotThere]. The profile then contains
 // everything before the error.
 func (p *Plan) Finish(r trace.Mover, source trace.Source, rest, ordered *profile.Profile, goesOn func(Progress) error) (whole *profile.Profile, joined bool, err error) {
 	spec := p.spec
@@ -288,7 +288,7 @@ func (p *Plan) Finish(r trace.Mover, source trace.Source, rest, ordered *profile
 	return whole, joined, err
 }
 
-// toEnd calls Step until the trace or the run ends. It calls goesOn between two steps.
+// toEnd calls Step until the trace or the run ends. toEnd calls goesOn between two steps.
 func toEnd(r *Runner, goesOn func(Progress) error) error {
 	for {
 		err := r.Step()

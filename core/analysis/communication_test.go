@@ -252,7 +252,7 @@ func (n *naiveCommunication) reference(b *trace.Batch, i int) {
 
 // core returns the first of the threads that share a thread's core.
 func (n *naiveCommunication) core(thread uint32) uint32 {
-	if len(n.p.Sharing) > 0 && len(n.p.Totals.Threads) > profile.MaxCores { // traces with more threads than cores are tested elsewhere
+	if len(n.p.Sharing) > 0 && len(n.p.Totals.Threads) > profile.MaxCores { // a separate test covers traces with more threads than cores
 		for _, c := range n.p.Sharing[0].Cores {
 			if slices.Contains(c.Threads, thread) {
 				return c.Threads[0]

@@ -177,9 +177,9 @@ func TestContractForPieces(t *testing.T) {
 	}
 }
 
-// TestEveryAnalysis checks, for every registered analysis, that a run with helpers, a run on several
-// processors, an interrupted run and joined segments produce the same bytes as one run. Analyses
-// without segments are tested without joined segments.
+// TestEveryAnalysis checks, for every registered analysis, that the profiles of a run with helpers,
+// a run on several processors, an interrupted run and joined segments are byte-identical to the
+// profile of a plain run. Analyses without segments are tested without joined segments.
 func TestEveryAnalysis(t *testing.T) {
 	for _, name := range analysis.AnalysisNames() {
 		t.Run(name, func(t *testing.T) {

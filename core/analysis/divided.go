@@ -50,16 +50,17 @@ type Divided struct {
 type Helper interface {
 	// Begin starts to analyse a stretch. The helper must be idle.
 	Begin(Stretch)
-	// Cut makes the helper end the stretch soon, near its current position.
+	// Cut makes the helper end the stretch as soon as possible, near its current position.
 	Cut()
 	// Analysed returns the number of analysed references of the stretch, and whether the stretch
 	// has ended.
 	Analysed() (references uint64, ended bool)
-	// Segment returns the result of a stretch that has ended. It is called once for each stretch.
+	// Segment returns the result of a stretch that has ended. Segment is called once for each
+	// stretch.
 	Segment() Segment
 	// Gone reports whether the helper has terminated unexpectedly.
 	Gone() bool
-	// Close ends the helper. It may be called in any state.
+	// Close ends the helper. Close may be called in any state.
 	Close()
 }
 
@@ -67,7 +68,7 @@ type Helper interface {
 type DividedOptions struct {
 	// Helpers creates the helpers. The helpers must call wake whenever a stretch has ended.
 	Helpers func(wake func()) []Helper
-	// SegmentReferences is the length of segments; 0: chosen automatically.
+	// SegmentReferences is the length of segments; 0: the length is chosen automatically.
 	SegmentReferences int
 	// memory limit of the run, mostly for its analyses; 0: no limit
 	MemoryBytes uint64
@@ -227,7 +228,7 @@ func (d *Divided) share() {
 	}
 }
 
-// end records the result of a segment. If the segment was cut, its remaining part is unassigned
+// end records the result of a segment. If the segment was cut, its remaining part can be assigned
 // again.
 func (d *Divided) end(c *stretching, s Segment) {
 	c.segment, c.ended = s, true
@@ -338,7 +339,7 @@ func (d *Divided) owed() uint64 {
 	return uint64(claimed * min(share, 1))
 }
 
-// choose returns a segment of about want references before claim number at. It prefers the last
+// choose returns a segment of about want references before claim number at. choose prefers the last
 // gap. If the live analyses have little else to read, it leaves the beginning of this gap to them.
 // If the last gap is empty, it returns the second half of the longest gap. owed is the time that
 // the live analyses need to append the claimed segments, as a number of references.

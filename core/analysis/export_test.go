@@ -15,7 +15,7 @@ func Append(spec Spec, segments ...*profile.Profile) (*profile.Profile, error) {
 	return join(analyses, segments[0], segments[1:]...)
 }
 
-// AsSegment removes from a profile the parts that segments do not have.
+// AsSegment removes the parts of a profile that segments do not have.
 func AsSegment(p *profile.Profile) *profile.Profile {
 	p.Communication, p.NoCommunication, p.Segment.Communication = nil, profile.AbsenceUnknown, nil
 	return p

@@ -128,8 +128,8 @@ const (
 // kindCounts contains a word of counts for each kind.
 type kindCounts [8]uint64
 
-// countKinds counts at most countedRows references. It uses four tables in turn, because each
-// increment of a counter must wait for the previous store to the counter.
+// countKinds counts at most countedRows references. countKinds uses four tables in turn, because
+// each increment of a counter must wait for the previous store to the counter.
 func countKinds(kinds []trace.Kind, sizes []uint32) kindCounts {
 	var a, b, c, d kindCounts
 	sizes = sizes[:len(kinds)]
@@ -193,7 +193,7 @@ func (f *feed) profile(spec *Spec, header trace.Header, left profile.Totals, sta
 		Totals: addTotals(f.totals, left),
 		State:  state,
 	}
-	// these fields contain file names and paths
+	// Program and Capture contain file names and paths
 	p.Input.Header.Program, p.Input.Header.Capture = nil, nil
 	p.Totals.Threads = slices.Clone(f.totals.Threads)
 	slices.Sort(p.Totals.Threads)
@@ -222,7 +222,7 @@ func forGood(p *profile.Profile) *profile.Profile {
 	return p
 }
 
-// settle completes the results. It returns an error if a spill store fails.
+// settle completes the results. settle returns an error if a spill store fails.
 func (f *feed) settle() error {
 	for _, a := range f.analyses {
 		if s, ok := a.Analysis.(contract.Settler); ok {

@@ -11,9 +11,9 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Parallel is a [Runner] on several processors. Its result is byte-identical to the result of a
-// Runner (MODELS §9). The scheme is based on PARDA (Niu, Dinan, Lu and Sadayappan, PARDA: a fast
-// parallel reuse distance analysis algorithm, IPDPS 2012).
+// Parallel is a [Runner] on several processors. The result of a Parallel run is byte-identical to
+// the result of a Runner (MODELS §9). The scheme is based on PARDA (Niu, Dinan, Lu and Sadayappan,
+// PARDA: a fast parallel reuse distance analysis algorithm, IPDPS 2012).
 //
 //  1. One goroutine reads the trace and selects rows, ahead of all other goroutines. Therefore, a
 //     limit, a bad record or a truncated file has the same effect as on one processor, and any
@@ -63,7 +63,7 @@ type Parallel struct {
 // ParallelOptions configures the division of the work.
 type ParallelOptions struct {
 	Workers int // number of goroutines that analyse, at least 2
-	// SegmentReferences is the length of segments; 0: chosen automatically.
+	// SegmentReferences is the length of segments; 0: the length is chosen automatically.
 	SegmentReferences int
 	// memory limit of the run, which its analyses use for the most part; 0: none
 	MemoryBytes uint64
@@ -378,7 +378,7 @@ func (p *Parallel) Progress() Progress {
 	return at
 }
 
-// Profile returns the result so far. It shares no memory with the running analyses.
+// Profile returns the result so far. The result shares no memory with the running analyses.
 func (p *Parallel) Profile(state profile.State) *profile.Profile {
 	return forGood(p.profile(state, p.spec.Mergeable))
 }
@@ -423,8 +423,8 @@ func (p *Parallel) Restore(saved []byte) error {
 	return nil
 }
 
-// Finish returns the result and ends the run. It frees the memory of the stacks before it creates
-// the result. Only Progress may be called afterwards.
+// Finish returns the result and ends the run. Finish frees the memory of the stacks before it
+// creates the result. Only Progress may be called afterwards.
 func (p *Parallel) Finish(state profile.State) *profile.Profile {
 	p.Close()
 	if !p.spec.Mergeable {
@@ -442,8 +442,8 @@ func (p *Parallel) Halt() {
 	p.mu.Unlock()
 }
 
-// Close ends all goroutines. It reports whether the reader is no longer in use. A reader that waits
-// for input for more than a second remains in use.
+// Close ends all goroutines. Close reports whether the reader is no longer in use. A reader that
+// waits for input for more than a second remains in use.
 func (p *Parallel) Close() (unused bool) {
 	p.mu.Lock()
 	p.closed = true

@@ -5,7 +5,7 @@ import "github.com/stackglass/stackglass/core/trace"
 // references extracts the references of a part of a batch, with the necessary columns, for analyses
 // that do not request events.
 type references struct {
-	sites, pcs bool         // whether these columns are needed
+	sites, pcs bool         // whether the columns Site and PC are needed
 	view       trace.Batch  // view of a part without events
 	apart      *trace.Batch // copy of the references of a part with events
 }
@@ -83,7 +83,7 @@ func copyRun[T any](into, from []T, n, lo, hi int) {
 	}
 }
 
-// copyRows copies references without a branch on the kind of a row. It writes every row, and
+// copyRows copies references without a branch on the kind of a row. copyRows writes every row, and
 // overwrites each event with the next row.
 func copyRows(into, part *trace.Batch) {
 	kinds, n := part.Kind, 0

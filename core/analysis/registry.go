@@ -56,13 +56,13 @@ type registration struct {
 	// the trace in order. Every analysis without segments has a graft; its options have none.
 	graft func(to, from *profile.Profile)
 
-	// finish is called when p contains all results, and records why a result is missing. It may be
-	// nil.
+	// finish is called when p contains all results, and records why a result is missing. finish may
+	// be nil.
 	finish func(s Spec, p *profile.Profile)
 }
 
-// registered lists the registrations, in the order in which analyses consume batches. It is set in
-// init, because functions of the registrations refer to registered.
+// registered lists the registrations, in the order in which analyses consume batches. registered is
+// set in init, because functions of the registrations refer to registered.
 var registered []registration
 
 var (
@@ -98,7 +98,7 @@ func register(list []registration) {
 
 // Default selects the analyses that run if the user does not choose analyses. Default includes
 // locality with sets, so that no cache has to be chosen before the run. If the trace has several
-// threads, Default includes sharing. It includes communication if the tables or the index list
+// threads, Default includes sharing. Default includes communication if the tables or the index list
 // several threads, or if a second thread appears soon (see communication.Expects). If the trace has
 // code, it includes sites and the cheap counters, which do not count accesses per byte.
 const Default Analyses = 0
@@ -143,7 +143,7 @@ func ParseAnalyses(list string) (Analyses, error) {
 			set |= 1 << i
 			continue
 		}
-		return 0, &trace.OptionError{Option: "analyses", Got: word, Want: "default, or a list of names from " + strings.Join(analysisNames, ", ") + ", separated by commas"}
+		return 0, &trace.OptionError{Option: "analyses", Got: word, Want: "one or more of " + strings.Join(analysisNames, ", ") + ", separated by commas, or default"}
 	}
 	if byDefault && set&^beside != 0 {
 		return 0, &trace.OptionError{Option: "analyses", Got: list, Want: "either default, which can be combined with " + strings.Join(names(beside), ", ") + ", or a list of analyses without default"}

@@ -89,7 +89,7 @@ func (r *Runner) BesideSites(make func(program func() *trace.Program) func(*trac
 }
 
 // Step analyses one batch. Each step is short: if references of the batch touch very many bytes,
-// Step analyses only a part of the batch, or a piece of a reference. It returns io.EOF when the
+// Step analyses only a part of the batch, or a piece of a reference. Step returns io.EOF when the
 // trace, or the part that the spec selects, has been analysed completely. Any other error ends the
 // run. Profile then returns the result up to the error.
 func (r *Runner) Step() error {
@@ -132,7 +132,7 @@ func (r *Runner) Progress() Progress {
 	return p
 }
 
-// Profile returns the result so far. It shares no memory with the running analyses.
+// Profile returns the result so far. The result shares no memory with the running analyses.
 func (r *Runner) Profile(state profile.State) *profile.Profile {
 	p := forGood(r.profile(state, r.spec.Mergeable))
 	if r.stretches != nil {
@@ -141,8 +141,8 @@ func (r *Runner) Profile(state profile.State) *profile.Profile {
 	return p
 }
 
-// Finish returns the result and ends the run. It frees the memory of the stacks before it creates
-// the result. Only Progress may be called afterwards.
+// Finish returns the result and ends the run. Finish frees the memory of the stacks before it
+// creates the result. Only Progress may be called afterwards.
 func (r *Runner) Finish(state profile.State) *profile.Profile {
 	if !r.spec.Mergeable {
 		r.feed.close()
@@ -159,14 +159,14 @@ func (r *Runner) profile(state profile.State, segment bool) *profile.Profile {
 	return r.feed.profile(&r.spec, header, r.left(), state, segment)
 }
 
-// State is the saved state of a run. It shares no memory with the run.
+// State is the saved state of a run. State shares no memory with the run.
 type State struct {
 	head   []byte // the part of the state that is not in the profile
 	so     *profile.Profile
 	failed error // error of the spill store
 }
 
-// State returns the state of the run. It first analyses all rows that have already been read.
+// State returns the state of the run. State first analyses all rows that have already been read.
 func (r *Runner) State() *State {
 	if r.failed == nil {
 		r.failed = r.all()
@@ -190,8 +190,8 @@ func (in *intake) state(at position, so *profile.Profile) *State {
 	return s
 }
 
-// EncodeTo writes the state in the encoding that [Runner.Restore] reads. It returns an error of the
-// writer or of the spill store. If the spill store has failed, EncodeTo writes nothing.
+// EncodeTo writes the state in the encoding that [Runner.Restore] reads. EncodeTo returns an error
+// of the writer or of the spill store. If the spill store has failed, EncodeTo writes nothing.
 func (s *State) EncodeTo(w io.Writer) error {
 	if s.failed != nil {
 		return s.failed
@@ -209,9 +209,9 @@ func (r *Runner) Save() []byte {
 }
 
 // Restore makes a new runner continue where Save was called. The runner must have the same spec,
-// and a reader at the start of the same trace. The runner reads the rows that have already been
-// analysed again, and skips them. If the state is damaged, or was saved with a different spec,
-// Restore returns an error and does not change the runner.
+// and a reader at the start of the same trace. The runner skips the rows that have already been
+// analysed. If the state is damaged, or was saved with a different spec, Restore returns an error
+// and does not change the runner.
 func (r *Runner) Restore(saved []byte) error {
 	p, at, err := r.intake.restored(saved)
 	if err != nil {
@@ -295,9 +295,9 @@ func (s Spec) Beyond(b contract.Budget) Spec {
 }
 
 // Spill moves the stacks to an empty spill store, and drops the analyses that [Spec.Beyond] omits.
-// It returns the new spec, which is needed to restore a state of the run. If there are no stacks,
-// or the stacks have already been spilled, nothing changes and ok is false. If the store fails, the
-// next step returns the error.
+// Spill returns the new spec, which is needed to restore a state of the run. If there are no
+// stacks, or the stacks have already been spilled, nothing changes and ok is false. If the store
+// fails, the next step returns the error.
 func (r *Runner) Spill(b contract.Budget) (now Spec, ok bool) {
 	if s := &r.spec; s.Budget != nil || s.Sample != nil || r.stretches != nil || s.Mergeable || s.Start > 0 || !s.has(Locality) {
 		return r.spec, false

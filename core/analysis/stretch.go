@@ -10,7 +10,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Stretch is a part of a trace that another machine or goroutine analyses as a segment.
+// Stretch is a part of a trace that a different machine or goroutine analyses as a segment.
 type Stretch struct {
 	From, To trace.Position
 	First    uint64      // number of references before the first chunk of the stretch
@@ -101,7 +101,7 @@ func blocksMatter(events trace.Kinds, source trace.Source, mergeable bool) bool 
 
 func (s *Stretcher) program() *trace.Program { return s.reader.Header().Program }
 
-// Step reads or analyses the next rows. It returns io.EOF when the stretch has been analysed
+// Step reads or analyses the next rows. Step returns io.EOF when the stretch has been analysed
 // completely. After any other error, there is no segment.
 func (s *Stretcher) Step() error {
 	if s.stage == inStretch {

@@ -23,8 +23,8 @@ import (
 //  2. a tag and a registration here;
 //  3. a field of [profile.Profile], which Result sets, and the encoding of this field. If Append
 //     needs more than the result, the additional data is stored in [profile.Segment];
-//  4. tests of its result. TestEveryAnalysis checks that helpers, segments and saved runs produce
-//     the same bytes as one run.
+//  4. tests of its result. TestEveryAnalysis checks that the profiles of divided, segmented and
+//     saved runs are byte-identical to the profile of a plain run.
 //
 // registry.go explains the fields of a registration.
 

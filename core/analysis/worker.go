@@ -87,7 +87,7 @@ func (w *worker) work() {
 	}
 }
 
-// claim waits for a segment to analyse. It returns nil if there are no more segments.
+// claim waits for a segment to analyse. claim returns nil if there are no more segments.
 func (w *worker) claim() *claim {
 	p := w.p
 	p.mu.Lock()
@@ -112,8 +112,8 @@ func (w *worker) claim() *claim {
 // maximum number of blocks whose moves an idle worker has not processed yet
 const maxBehind = 256
 
-// follow updates the worker's layout of memory blocks up to a block. It releases the lock during
-// the update.
+// follow updates the worker's layout of memory blocks up to a block. follow releases the lock
+// during the update.
 func (w *worker) follow(to int) {
 	list := w.p.moves.since(w.at, to)
 	w.at = to

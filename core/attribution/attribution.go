@@ -259,8 +259,8 @@ const (
 	allCores
 )
 
-// Attribute predicts a hierarchy and attributes the misses of each level. It returns the error and
-// the warnings of the prediction, and warnings about sites.
+// Attribute predicts a hierarchy and attributes the misses of each level. Attribute returns the
+// error and the warnings of the prediction, and warnings about sites.
 func (r *Ranker) Attribute(h hierarchy.Hierarchy) ([]Attribution, []hierarchy.Warning, error) {
 	if r.of != nil {
 		list, warnings, err := r.of.Attribute(h)
@@ -634,7 +634,7 @@ func (f *fitting) missesOf(n accesses) float64 {
 	return sum
 }
 
-// fit scales the shares so that the expected misses add up to the misses of the level. It returns
+// fit scales the shares so that the expected misses add up to the misses of the level. fit returns
 // the number of misses for which no bin has room. anyBin means that the bins do not describe the
 // caches of the level, so the difference may be added to any bin.
 func (f *fitting) fit(misses float64, anyBin bool) (rest float64) {
@@ -671,7 +671,7 @@ func (f *fitting) fit(misses float64, anyBin bool) (rest float64) {
 }
 
 // fill adds the missing misses to the bins whose accesses hit, starting with the longest distances,
-// because the outcome is least certain for distances near the capacity. It returns the number of
+// because the outcome is least certain for distances near the capacity. fill returns the number of
 // misses for which no bin has room.
 func (f *fitting) fill(missing float64) (rest float64) {
 	for i := len(f.shares) - 1; i >= 0 && missing > 0; i-- {

@@ -110,9 +110,9 @@ func inWindows(values []float64, whole, own []part, misses func(value float64, w
 	return list
 }
 
-// spread divides the misses of a part of the program among the windows of the timeline. It contains
-// three factors: for the certain misses, and for the expected misses and the expected hits in each
-// bin.
+// spread divides the misses of a part of the program among the windows of the timeline. spread
+// contains three factors: for the certain misses, and for the expected misses and the expected hits
+// in each bin.
 type spread struct{ certain, misses, hits float64 }
 
 // spread returns the spread for a part of the program with the given misses and accesses in the

@@ -93,8 +93,8 @@ func Below[T ~uint8 | ~uint16 | ~uint32 | ~uint64 | ~uint | ~int](c *Coder, v *T
 }
 
 // Next codes a number of an ascending list as its difference from *next, the smallest possible
-// value. It then sets *next to the smallest possible value of the following number. The number must
-// be less than limit.
+// value. Next then sets *next to the smallest possible value of the following number. The number
+// must be less than limit.
 func Next[T ~uint8 | ~uint32 | ~uint64](c *Coder, v *T, next *uint64, limit uint64) {
 	if c.In != nil {
 		*v = T(*next + c.In.UintBelow(limit-*next))

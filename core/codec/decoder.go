@@ -59,7 +59,7 @@ func (d *Decoder) Rest() []byte { return d.in[d.at:] }
 // Take reads all remaining bytes. The result aliases the decoder's data.
 func (d *Decoder) Take() []byte { return d.bytes(uint64(len(d.in) - d.at)) }
 
-// Part reads n bytes, and returns a decoder for these bytes. It does not copy the bytes.
+// Part reads n bytes, and returns a decoder for these bytes. Part does not copy the bytes.
 func (d *Decoder) Part(n uint64) *Decoder {
 	part := &Decoder{base: d.base + d.at, err: d.err}
 	if part.in = d.bytes(n); d.err != nil {
@@ -68,7 +68,7 @@ func (d *Decoder) Part(n uint64) *Decoder {
 	return part
 }
 
-// bytes reads n bytes. It returns nil after an error.
+// bytes reads n bytes. bytes returns nil after an error.
 func (d *Decoder) bytes(n uint64) []byte {
 	if d.err == nil && n > uint64(len(d.in)-d.at) {
 		d.Fail(cutOff)
@@ -132,7 +132,7 @@ func (d *Decoder) Word() uint64 {
 }
 
 // Length reads the length of a list whose members need at least the given number of bytes each
-// (least). It rejects lists that are longer than the remaining data, so a damaged length cannot
+// (least). Length rejects lists that are longer than the remaining data, so a damaged length cannot
 // make a caller allocate much more memory than the size of the file.
 func (d *Decoder) Length(least int) int {
 	return int(d.UintBelow(uint64(len(d.in)-d.at)/uint64(least) + 1))

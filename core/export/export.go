@@ -59,8 +59,8 @@ func New(run *ask.Run, title string, h hierarchy.Hierarchy) (*Export, error) {
 	return x, nil
 }
 
-// Facts returns facts about the input. They include the profile's digest, by which the profile can
-// be identified even years later.
+// Facts returns facts about the input. The facts include the profile's digest, by which the profile
+// can be identified even years later.
 func (x *Export) Facts() []report.Fact {
 	p := x.Run.Profile
 	digest := p.Digest()

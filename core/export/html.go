@@ -102,7 +102,7 @@ func (p *page) section(s *Section) {
 	}
 }
 
-// tables writes tables, which may be wider than the page. It truncates long tables.
+// tables writes tables, which may be wider than the page. tables truncates long tables.
 func (p *page) tables(list []report.Table) {
 	for _, t := range list {
 		if len(t.Rows) == 0 {

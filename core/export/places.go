@@ -157,9 +157,9 @@ type share struct {
 	part   uint64
 }
 
-// apportion divides total into whole numbers in proportion to the weights. It rounds the parts
-// down, and then adds one to each of the parts with the largest remainders (Hamilton's method)
-// until the parts add up to total. The weights must add up to less than 2^64.
+// apportion divides total into whole numbers in proportion to the weights. apportion rounds the
+// parts down, and then adds one to each of the parts with the largest remainders (Hamilton's
+// method) until the parts add up to total. The weights must add up to less than 2^64.
 func apportion(total uint64, shares []share) {
 	var weights uint64
 	for i := range shares {

@@ -135,8 +135,8 @@ func (e *Entry) frames() []frame {
 	return frames
 }
 
-// folded joins frames with semicolons. It replaces semicolons in names, because they would end the
-// frame.
+// folded joins frames with semicolons. folded replaces semicolons in names, because they would end
+// the frame.
 func folded(frames []frame) string {
 	names := make([]string, len(frames))
 	for i := range frames {

@@ -83,7 +83,7 @@ func Open(name string, r io.Reader, o Options) (*Trace, error) {
 }
 
 // Unpack returns the decompressed content of r, which may be in any supported compression format,
-// or uncompressed. It returns the same errors as [Open].
+// or uncompressed. Unpack returns the same errors as [Open].
 func Unpack(name string, r io.Reader, o Options) (*bufio.Reader, error) {
 	stream, _, err := unpack(name, r, nil, o)
 	return stream, err
@@ -131,7 +131,7 @@ func isOwn(head []byte, chosen *Format) bool {
 // Next fills b as specified by [trace.Reader].
 func (t *Trace) Next(b *trace.Batch) error { return t.reader.Next(b) }
 
-// Select selects the kinds of records to read. It has no effect on formats that have only
+// Select selects the kinds of records to read. Select has no effect on formats that have only
 // references.
 func (t *Trace) Select(kinds trace.Kinds) {
 	if s, ok := t.reader.(trace.Selector); ok {
@@ -154,8 +154,8 @@ func (t *Trace) Mover() trace.Mover {
 	return nil
 }
 
-// Expect passes o, the outline from the file's index, to [sgt.Reader.Expect]. It returns false if
-// the trace is not a container, or has additional compression.
+// Expect passes o, the outline from the file's index, to [sgt.Reader.Expect]. Expect returns false
+// if the trace is not a container, or has additional compression.
 func (t *Trace) Expect(o trace.Outline) bool {
 	r, ok := t.Mover().(*sgt.Reader)
 	if ok {

@@ -15,8 +15,8 @@ import (
 type Packing struct {
 	Name string // "lz4", "gzip", "zstd", "xz", "zip" or "snappy"
 	// New returns a reader that decompresses r. r is also an io.ByteReader. If the stream ends too
-	// early, the error must be io.ErrUnexpectedEOF. Other errors are treated as damage, unless they
-	// come from r or are an [*UnpackerError].
+	// early, the error must be io.ErrUnexpectedEOF. Every other error is treated as damage, unless
+	// it is an error of r or an [*UnpackerError].
 	New func(r io.Reader) (io.Reader, error)
 }
 
@@ -50,10 +50,10 @@ func packingOf(file string, head []byte, more []Packing) (*Packing, error) {
 	return nil, &PackingError{File: file, Packing: name, Unpack: unpack}
 }
 
-// magicOf detects the compression format from the magic number at the beginning of head. It returns
-// the format's name and the command that decompresses it. Both LZ4 and zstd files may begin with
-// skippable frames, so the first frame that is not skippable determines the format. If head does
-// not contain such a frame, the format is assumed to be LZ4.
+// magicOf detects the compression format from the magic number at the beginning of head. magicOf
+// returns the format's name and the command that decompresses it. Both LZ4 and zstd files may begin
+// with skippable frames, so the first frame that is not skippable determines the format. If head
+// does not contain such a frame, the format is assumed to be LZ4.
 func magicOf(head []byte) (name, unpack string) {
 	rest, skipped := head, false
 	for len(rest) >= 8 && isSkippable(binary.LittleEndian.Uint32(rest)) {
@@ -75,7 +75,7 @@ func magicOf(head []byte) (name, unpack string) {
 // isSkippable reports whether magic is one of the sixteen magic numbers of skippable frames.
 func isSkippable(magic uint32) bool { return magic&^0xf == 0x184d2a50 }
 
-// origin wraps the caller's reader. It remembers the reader's error, to distinguish it from an
+// origin wraps the caller's reader. origin remembers the reader's error, to distinguish it from an
 // error of the decompression.
 type origin struct {
 	reader io.Reader

@@ -8,8 +8,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// coder writes or reads the payload of a section. Methods named code define the sections described
-// in sections.go, or parts of them, for both directions.
+// coder writes or reads the payload of a section. Methods named code both encode and decode the
+// sections described in sections.go, or parts of these sections.
 type coder struct {
 	*codec.Coder
 	names   stringTable
@@ -37,7 +37,7 @@ type stringTable struct {
 	list   []string
 }
 
-// index returns the number of a string. It adds the string if it is new.
+// index returns the number of a string. index adds the string if it is new.
 func (t *stringTable) index(s string) uint64 {
 	n, known := t.number[s]
 	if !known {

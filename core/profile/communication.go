@@ -26,8 +26,8 @@ type Communication struct {
 	Window  uint64         // number of references in each window
 	Owners  []Ownership    // ordered by object
 	False   []FalseSharing // in descending order of misses
-	// LineSharing ranks data structures by the cost of their layout. It is nil in profiles of
-	// earlier versions.
+	// LineSharing ranks data structures by the cost of their layout. LineSharing is nil in profiles
+	// of earlier versions.
 	LineSharing []LineSharing
 	Sources     []SourceDistances // ordered by From and To; nil if stacks were not kept
 	Messages    uint64            // minimum number of bytes that a message-passing version must send
@@ -45,7 +45,7 @@ const (
 	BeyondMemory                  // the lines did not fit in memory
 	// only one thread accessed the sampled lines, or the sample consists of single accesses
 	NotInSample
-	UnlistedThreads // only in older profiles: mergeable, with an unknown number of threads
+	UnlistedThreads // only in older profiles: the profile is mergeable, and the number of threads is unknown
 	LateThread      // the number of threads is unknown, and the second thread appeared too late
 	numAbsences
 )
@@ -173,7 +173,7 @@ type FalseSharing struct {
 	Sites   [2]uint32 // indices into Sites.Code, or NoSite: a store, and the reference of another thread whose line it invalidates most often
 	Threads [2]uint32 // the threads that access the lines most often
 	Lines   uint64
-	Events  uint64 // number of false events of these lines
+	Events  uint64 // number of false events of the set's lines
 	// Misses is the number of events whose line another thread's store had invalidated. These
 	// events miss in private caches of any size.
 	Misses uint64
@@ -190,12 +190,12 @@ const MaxFalseSharing = 256
 // cores whenever these threads run at the same time, in this run or in another run.
 type LineSharing struct {
 	Object uint32 // index in Sites.Data, or NoSite
-	Offset uint64 // offset of the first of these lines in its block
+	Offset uint64 // offset of the first line with words of several threads in its block
 	Lines  uint64 // number of lines with words of several threads
-	Owners uint32 // number of threads that own words of these lines
+	Owners uint32 // number of threads that own words of such lines
 	Moves  uint64 // maximum number of moves of the lines if the threads run at the same time
-	// number of times in this run that a line moved back to a thread that accessed a word which the
-	// other thread had not written
+	// number of times in this run that a line moved back to a thread, although the other thread had
+	// not written the accessed word
 	PingPongs uint64
 	Apart     uint32    // the minimum distance in bytes between words of different threads
 	Sites     [2]uint32 // indices into Sites.Code, or NoSite: stores by the two threads that use a line most

@@ -184,7 +184,7 @@ func (c *Counters) ByFunction() []Counts {
 	return sums
 }
 
-// FunctionAt returns the index in Functions of the function with this number, or -1.
+// FunctionAt returns the index in Functions of the function with the given number, or -1.
 func (c *Counters) FunctionAt(number uint32) int {
 	i := sort.Search(len(c.Functions), func(i int) bool { return c.Functions[i].Number >= number })
 	if i == len(c.Functions) || c.Functions[i].Number != number {

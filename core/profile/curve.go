@@ -5,11 +5,12 @@ import (
 	"sort"
 )
 
-// Curve is a miss-ratio curve. It computes the hits and misses of a fully associative LRU cache of
-// any capacity from a histogram of stack distances (MODELS §1): m(C) = (F(∞) + Σ_{Δ≥C} F(Δ)) / A.
+// Curve is a miss-ratio curve. Curve computes the hits and misses of a fully associative LRU cache
+// of any capacity from a histogram of stack distances (MODELS §1): m(C) = (F(∞) + Σ_{Δ≥C} F(Δ)) /
+// A.
 //
-// A curve refers to its histogram, which must not change. It needs 24 bytes for each block of the
-// histogram; a block covers up to 256 distances.
+// A curve refers to its histogram, which must not change. Curve needs 24 bytes for each block of
+// the histogram; a block covers up to 256 distances.
 type Curve struct {
 	Accesses uint64 // number of accesses, A, including cold accesses
 	Cold     uint64 // number of cold accesses, F(∞)

@@ -34,7 +34,7 @@ func (p *Profile) Encode() []byte {
 	return b.Bytes()
 }
 
-// EncodeTo writes the profile in binary format. It keeps at most one section in memory. The
+// EncodeTo writes the profile in binary format. EncodeTo keeps at most one section in memory. The
 // histograms of locality, which may be larger than all other sections together, are written in
 // pieces. The error is an error of the writer.
 func (p *Profile) EncodeTo(to io.Writer) error {
@@ -85,7 +85,7 @@ func (p *Profile) codeSources(c *coder) {
 }
 
 // Digest returns the SHA-256 of the profile's canonical sections. The digest depends only on the
-// trace and the options. It does not depend on the machine, or on how the analysis was divided.
+// trace and the options. The digest does not depend on the machine or the division of the analysis.
 func (p *Profile) Digest() (sum [32]byte) {
 	w := newWriter(io.Discard)
 	p.canonical(w)

@@ -15,14 +15,14 @@ const (
 	MaxDistance = blockLen*pageLen*maxPages - 2
 )
 
-// Histogram counts the occurrences of each stack distance exactly, even of long distances (MODELS
-// §2). The zero value is an empty histogram, ready for use.
+// Histogram counts the occurrences of each stack distance exactly, even of long distances
+// (MODELS §2). The zero value is an empty histogram, ready for use.
 //
 // Counters are stored in blocks, which are allocated on demand. A block counts 256 consecutive
-// distances. Its counters have 8 bits until one of them overflows, and then 32 bits. A histogram
-// therefore needs little more than one byte per distinct line if a trace's distances are widely
-// spread, and much less if there are few different distances. A map counts how often each 32-bit
-// counter has wrapped around.
+// distances. The counters of a block have 8 bits until one of them overflows, and then 32 bits. A
+// histogram therefore needs little more than one byte per distinct line if a trace's distances are
+// widely spread, and much less if there are few different distances. A map counts how often each
+// 32-bit counter has wrapped around.
 type Histogram struct {
 	pages []*[pageLen]block
 	wraps map[uint64]uint64 // distance → number of times that its counter wrapped around

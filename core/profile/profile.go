@@ -48,12 +48,13 @@ type Profile struct {
 	Sampled   *Sampled
 	Predicted *Predicted // nil in a profile of a real run
 
-	// Segment contains the state for appending a later segment of the trace (MODELS §9). It is nil
-	// unless it was requested, because it contains addresses. It is not part of the digest.
+	// Segment contains the state for appending a later segment of the trace (MODELS §9). Segment is
+	// nil unless it was requested, because it contains addresses. Segment is not part of the
+	// digest.
 	Segment *Segment
 }
 
-// Input describes the trace and the options of the analysis. It contains no file name, path or
+// Input describes the trace and the options of the analysis. Input contains no file name, path or
 // time.
 type Input struct {
 	Header  trace.Header
@@ -105,9 +106,10 @@ type KindLocality struct {
 }
 
 // RoundDistances rounds the distances of p down to the given number of significant binary digits if
-// its histograms need more than most bytes of memory. It reports whether it rounded the distances.
-// Miss counts of fully associative caches remain exact if the number of lines has at most that many
-// significant digits, which is always the case for powers of two. Rounding changes the digest.
+// its histograms need more than most bytes of memory. RoundDistances reports whether it rounded the
+// distances. Miss counts of fully associative caches remain exact if the number of lines has at
+// most that many significant digits, which is always the case for powers of two. Rounding changes
+// the digest.
 func (p *Profile) RoundDistances(most uint64, digits int) (rounded bool) {
 	var bytes uint64
 	for _, l := range p.Locality {

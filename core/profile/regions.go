@@ -7,7 +7,7 @@ import "github.com/stackglass/stackglass/core/codec"
 //
 // There are at most [MostRegions] regions. If a run has more, regions with the same name, thread
 // and depth are joined if fewer than Gap references lie between them. Gap is the smallest power of
-// two that yields at most [MostRegions] regions. It depends only on the trace.
+// two that yields at most [MostRegions] regions. The gap depends only on the trace.
 type Regions struct {
 	Gap uint64 // 0: no regions are joined
 	// TooMany means that there are more than MostRegions combinations of names, threads and depths.

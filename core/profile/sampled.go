@@ -45,7 +45,7 @@ type SampledSize struct {
 	Threshold uint64 // hash threshold of the lines that were kept at the end, as in Sampled
 	Analysed  uint64 // number of line accesses that the analysis looked up or counted
 	Samples   uint64 // number of accesses from which the counts are estimated
-	Lines     uint64 // number of distinct lines among these accesses; 0 if unknown
+	Lines     uint64 // number of distinct lines that the samples access; 0 if unknown
 	Censored  uint64 // for TimeSample: number of samples whose line was not accessed again
 	// Bounds[i] is the 95 % confidence interval of the misses of a fully associative LRU cache of
 	// SiteBinFrom(i) lines. The last interval also applies to all larger caches. Bounds is nil if

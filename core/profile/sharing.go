@@ -49,8 +49,8 @@ func (c *StackCounts) Accesses() uint64 { return c.Cold + c.Distances.Total() }
 type Core struct {
 	Threads []uint32 // ascending
 	Private StackCounts
-	// Foreign counts the accesses in Private to lines that another core touched last. MODELS §6.3
-	// calls it F_invalidated, and calls Private F_private.
+	// Foreign counts the accesses in Private to lines that another core touched last. In
+	// MODELS §6.3, Foreign is F_invalidated, and Private is F_private.
 	Foreign  StackCounts
 	Coherent CoherentCounts
 	Off      *CoreIntervals // nil if the counts are exact
@@ -65,8 +65,8 @@ type CoreIntervals struct {
 }
 
 // CoherentCounts counts accesses on a stack with holes. An access to a line that another core's
-// store has invalidated since the core's last access is a coherence miss. It is not cold, and has
-// no distance.
+// store has invalidated since the core's last access is a coherence miss. Such an access is not
+// cold, and has no distance.
 type CoherentCounts struct {
 	StackCounts
 	// Lost counts coherence misses by the depth of the line when it was invalidated. If a private
@@ -82,8 +82,8 @@ func (c *CoherentCounts) Accesses() uint64 { return c.StackCounts.Accesses() + c
 // Domain counts accesses on a stack that some cores share.
 type Domain struct {
 	Cores   []uint32 // indices into Sharing.Cores, ascending
-	Members []Member // counts of each of these cores
-	Sets    SetTable // counts of the accesses of all these cores
+	Members []Member // counts of each core in Cores
+	Sets    SetTable // counts of the accesses of all cores in Cores
 	// Foreign counts the accesses to lines that another core of the domain touched last. In the
 	// domain of all cores, it is the F_shared of MODELS §6.3.
 	Foreign StackCounts

@@ -27,8 +27,8 @@ type Sites struct {
 
 	Code []Site       // ascending: see [CompareSites]
 	Data []DataObject // ascending: see [CompareObjects]; nil if the trace does not describe data
-	// Coherent counts the same accesses on the coherent stacks of cores. It is nil if Sharing is
-	// nil, and in profiles of earlier versions.
+	// Coherent counts the same accesses on the coherent stacks of cores. Coherent is nil if Sharing
+	// is nil, and in profiles of earlier versions.
 	Coherent *CoherentSites
 }
 
@@ -266,8 +266,8 @@ type CoherentReuse struct {
 	// as in CoherentCounts. Lost is ascending, without zero counts.
 	Lost []BinCount
 	// Used is the utilisation of the lines that these accesses fetched into the coherent private
-	// caches of their cores, for each of Sites.Capacities. It is nil if utilisation in private caches
-	// was not measured.
+	// caches of their cores, for each of Sites.Capacities. Used is nil if utilisation in private
+	// caches was not measured.
 	Used []Utilisation
 	Off  []BinCount // as in Reuse, but for misses in private caches
 }
@@ -366,8 +366,8 @@ type coherentSums struct {
 	bins, lost [SiteBins]uint64
 }
 
-// add adds a site's counts. It reports whether the bins are in order, and whether the counts add up
-// to the site's accesses.
+// add adds a site's counts. add reports whether the bins are in order, and whether the counts add
+// up to the site's accesses.
 func (t *coherentSums) add(c *CoherentReuse, of *Reuse) bool {
 	all := counter{n: c.Cold}
 	t.cold += c.Cold

@@ -43,17 +43,17 @@ const (
 	EntryInterrupted EntryState = "interrupted" // a checkpoint, from which the run can resume
 )
 
-// Checkpoints stores the states of runs that can be resumed. It keeps two generations of each
-// state, in case the newest generation is damaged. Every [Store] implements Checkpoints, and so
-// does a folder of files (tools/stackglass).
+// Checkpoints stores the states of runs that can be resumed. Checkpoints keeps two generations of
+// each state, in case the newest generation is damaged. Every [Store] implements Checkpoints, and
+// so does a folder of files (tools/stackglass).
 type Checkpoints interface {
 	// Save calls write, and atomically stores the written checkpoint under e.Key. After an error or
 	// a crash, the store is unchanged. The checkpoint becomes the newest generation, and the
 	// previous generation is kept if there is room for both. Save fails with ErrFull, or with
-	// ErrFinished if a finished analysis has the same key. Save sets e.State and e.Bytes. It may
+	// ErrFinished if a finished analysis has the same key. Save sets e.State and e.Bytes. Save may
 	// call write twice; both calls must write the same bytes.
 	Save(e Entry, write func(io.Writer) error) error
-	// Get returns the data of the last Put, or the newest undamaged generation of a checkpoint. It
+	// Get returns the data of the last Put, or the newest undamaged generation of a checkpoint. Get
 	// fails with ErrNotFound or ErrDamaged.
 	Get(key string) ([]byte, error)
 	// Delete removes all data under a key. The key need not exist.
@@ -107,7 +107,7 @@ func NewPieces(put func(i int, piece []byte) error) *Pieces {
 	return &Pieces{put: put, part: make([]byte, 0, PieceBytes), hash: xxhash.New()}
 }
 
-// Write adds data. It returns the error of put.
+// Write adds data. Write returns the error of put.
 func (p *Pieces) Write(data []byte) (int, error) {
 	written := 0
 	for len(data) > 0 {

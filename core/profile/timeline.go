@@ -21,7 +21,7 @@ type Timeline struct {
 	First      uint64 // number of the first window; not 0 in later segments of a trace
 	Windows    [][]TimeCount
 	// Lanes contains the number of line accesses of each thread in each window, in the order of
-	// Totals.Threads. It is nil if there are fewer than two threads.
+	// Totals.Threads. Lanes is nil if there are fewer than two threads.
 	Lanes [][]uint64
 }
 

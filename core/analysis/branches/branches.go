@@ -11,8 +11,8 @@
 //     call (the called function's record follows the record of the return). Otherwise, the caller
 //     is unknown: the function is a callback, the start of a thread, or a signal handler.
 //  2. If the program's tables list a block as a successor of the latest block of its invocation,
-//     the edge between these two blocks is counted. If several edges lead from one to the other,
-//     the first edge is counted.
+//     the edge between these two blocks is counted. If several edges lead from the latest block to
+//     this block, the first edge is counted.
 //  3. A block that returns ends its invocation. A tail call also counts as a return, whether or not
 //     the called function returns.
 //  4. In any other case, at least one invocation has ended without a return. The block, for example
@@ -69,9 +69,9 @@ type Analysis struct {
 	adopted []uint32 // numbers of the paths of the profile that was loaded last
 }
 
-// New returns an analysis for a run that reads references of these kinds. program returns the part
-// of the code that the trace has described so far, or nil. segment is true if the analysis begins
-// in the middle of a run.
+// New returns an analysis for a run that reads references of the given kinds. program returns the
+// part of the code that the trace has described so far, or nil. segment is true if the analysis
+// begins in the middle of a run.
 func New(kinds trace.Kinds, segment bool, program func() *trace.Program) *Analysis {
 	const needed = 1<<trace.Load | 1<<trace.Store | 1<<trace.Modify
 	a := &Analysis{program: program, segment: segment, paths: newPaths(segment)}

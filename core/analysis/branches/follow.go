@@ -147,7 +147,7 @@ func (a *Analysis) called(t *thread, to uint32) {
 	t.fresh = false
 }
 
-// calledBy counts a call if the block calls the function by name. It reports whether it does.
+// calledBy reports whether a block calls a function by name, and counts the call if it does.
 func (a *Analysis) calledBy(caller, function uint32) bool {
 	name := a.code.calls[caller]
 	if name == 0 || uint64(function) >= uint64(len(a.code.nameOf)) || a.code.nameOf[function] != name {
@@ -235,8 +235,8 @@ func (a *Analysis) edge(t *thread, edge, to uint32) {
 }
 
 // invocationBefore finds the topmost invocation whose latest block has an edge to the given block.
-// It returns the edge, and the number of invocations above the invocation, which is -1 if there is
-// no such invocation.
+// invocationBefore returns the edge, and the number of invocations above the invocation, which is
+// -1 if there is no such invocation.
 func (a *Analysis) invocationBefore(t *thread, to uint32) (depth int, edge uint32) {
 	for i := len(t.stack) - 1; i >= 0; i-- {
 		if edge, found := a.code.follows(t.stack[i], to); found {

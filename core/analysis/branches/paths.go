@@ -212,7 +212,7 @@ func (a *Analysis) Paths() int {
 }
 
 // Adopted returns the number of each path of the profile that was restored or appended last, in the
-// order of profile.Calls. It is nil if the profile has no paths.
+// order of profile.Calls. Adopted is nil if the profile has no paths.
 func (a *Analysis) Adopted() []uint32 { return a.adopted }
 
 // Describe returns the call paths and their numbers, in the order in which results list them.

@@ -62,7 +62,7 @@ func (c *code) endOf(n uint32) uint32 {
 	return c.edges
 }
 
-// upTo returns the program up to the module of a block. It omits later modules, which the header
+// upTo returns the program up to the module of a block. upTo omits later modules, which the header
 // contains only if the trace has been read far enough.
 func upTo(p *trace.Program, block uint32) *trace.Program {
 	last := &p.Blocks[block-1]

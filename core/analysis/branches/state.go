@@ -36,7 +36,8 @@ func (a *Analysis) state() []byte {
 }
 
 // codeState reads or writes whether the analysis was stopped and, if not, the paths, threads and
-// calls. It adds the calls that it reads to the counts. It returns the threads and the paths.
+// calls. codeState adds the calls that it reads to the counts. codeState returns the threads and
+// the paths.
 func (a *Analysis) codeState(c *codec.Coder) (threads []*thread, listed paths) {
 	gone := a.gone && !c.Reads()
 	if c.Flag(&gone); gone {
@@ -172,7 +173,7 @@ func (a *Analysis) codeThread(c *codec.Coder, t *thread, path func(*uint32)) {
 	c.Check(!t.reached || (t.returned != 0 || t.at != 0) && len(t.reaches) > 0, errState.Error())
 }
 
-// take decrements the count of a block. It returns false if the count is zero.
+// take decrements the count of a block. take returns false if the count is zero.
 func take(c *codec.Coder, counts []uint64, block uint32) bool {
 	if c.Check(block != 0 && counts[block] > 0, errState.Error()); c.Failed() {
 		return false
@@ -277,7 +278,7 @@ func (a *Analysis) Joins(next *profile.Profile) (now, later bool) {
 }
 
 // sizeOf returns the number and the greatest depth of the call paths of an encoded segment,
-// excluding the first path. It ignores errors of the encoding, because Append reports them.
+// excluding the first path. sizeOf ignores errors of the encoding, because Append reports them.
 func sizeOf(segment []byte) (paths int, deepest uint32) {
 	c := codec.Reader(segment)
 	gone := false
@@ -310,8 +311,8 @@ func (a *Analysis) fits(paths int, deepest uint32) bool {
 	return len(a.paths.list)+paths <= MostPaths && (a.paths.deepest+deepest <= MostDepth || a.openDepth()+deepest <= MostDepth)
 }
 
-// openDepth returns the greatest depth of the paths from which the next records may continue. It
-// ignores the path that combines all further calls, because no path begins there.
+// openDepth returns the greatest depth of the paths from which the next records may continue.
+// openDepth ignores the path that combines all further calls, because no path begins there.
 func (a *Analysis) openDepth() (deepest uint32) {
 	look := func(n uint32) {
 		if at := &a.paths.list[n]; at.function != further {

@@ -122,11 +122,11 @@ var (
 // Takes implements [contract.Analysis].
 func (a *Analysis) Takes() (events trace.Kinds, sites, pcs bool) { return 0, true, true }
 
-// Close implements [contract.Analysis]. It does nothing, because results need all data.
+// Close implements [contract.Analysis]. Close does nothing, because results need all data.
 func (a *Analysis) Close() {}
 
-// Consume implements [contract.Analysis]. It must be called after the Consume method of package
-// sites' analysis.
+// Consume implements [contract.Analysis]. Consume must be called after the Consume method of
+// package sites' analysis.
 func (a *Analysis) Consume(b *trace.Batch) error {
 	if a.decide(b); a.off {
 		return nil
@@ -188,7 +188,7 @@ func Expects(p *trace.Program) (several, known bool) {
 	return len(p.Threads) > 1, len(p.Threads) > 1
 }
 
-// decide determines whether to continue the analysis. It is called before each batch.
+// decide determines whether to continue the analysis. decide is called before each batch.
 func (a *Analysis) decide(b *trace.Batch) {
 	if a.program == nil || b.Len() == 0 {
 		return
@@ -281,8 +281,8 @@ func (a *Analysis) follow(first, last trace.Addr) {
 	a.followLines(first, last)
 }
 
-// followLines is like follow, but for references that span several lines. It counts one reference
-// to each page.
+// followLines is like follow, but for references that span several lines. followLines counts one
+// reference to each page.
 func (a *Analysis) followLines(first, last trace.Addr) {
 	var events uint64
 	for line := first >> a.lineShift; ; line++ {
@@ -299,8 +299,8 @@ func (a *Analysis) followLines(first, last trace.Addr) {
 	}
 }
 
-// line records a reference to the words first to last of a line, and returns how many of these
-// words have a source.
+// line records a reference to the words first to last of a line, and returns the number of these
+// words that have a source.
 func (a *Analysis) line(l *line, first, last uint64) (events uint64) {
 	r := &a.at
 	place := a.owners.place(r, first, last)
@@ -401,7 +401,7 @@ func (a *Analysis) number(i int) uint64 {
 	n := a.done
 	if a.among.rows != nil {
 		if n = a.among.first + uint64(a.among.rows[i]); n < a.done {
-			return n // another part of the same reference
+			return n // the row is another part of the same reference
 		}
 		a.Reach(n)
 	}

@@ -15,7 +15,7 @@ type falseKey struct {
 
 type falseSet struct {
 	profile.FalseSharing
-	threads map[[2]uint32]uint64 // number of misses, by the thread that stored and the thread that missed
+	threads map[[2]uint32]uint64 // number of misses, by storing thread and missing thread
 }
 
 // falseSharing groups the falsely shared lines with false misses into sets.

@@ -248,7 +248,7 @@ func (m *memory) newPrivate() uint32 {
 	return n
 }
 
-// alone counts a reference to words of a line that only one thread uses. It returns false if a
+// alone counts a reference to words of a line that only one thread uses. alone returns false if a
 // counter is full.
 func (m *memory) alone(l *line, r *reference, first, last uint64) bool {
 	if l.references >= mostPrivate {

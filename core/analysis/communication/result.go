@@ -10,7 +10,7 @@ import (
 	"github.com/stackglass/stackglass/core/profile"
 )
 
-// Result implements [contract.Analysis]. It must be called after the Result method of package
+// Result implements [contract.Analysis]. Result must be called after the Result method of package
 // sites' analysis. A trace with one thread has no result.
 func (a *Analysis) Result(p *profile.Profile, state bool) {
 	if a.off {
@@ -29,7 +29,7 @@ func (a *Analysis) Result(p *profile.Profile, state bool) {
 // Threads returns the number of threads.
 func (a *Analysis) Threads() int { return len(a.threads.numbers) }
 
-// Told returns the counts that Result writes, even for a trace with one thread. It must be called
+// Told returns the counts that Result writes, even for a trace with one thread. Told must be called
 // after the Result method of package sites' analysis.
 func (a *Analysis) Told() *profile.Communication {
 	c := &profile.Communication{
@@ -42,8 +42,8 @@ func (a *Analysis) Told() *profile.Communication {
 	return c
 }
 
-// granules returns the results for words, lines and pages. It omits lines if they have the size of
-// words or pages.
+// granules returns the results for words, lines and pages. granules omits lines if they have the
+// size of words or pages.
 func (a *Analysis) granules() (list []profile.Granule) {
 	classes := a.classes()
 	for g, bytes := range [granularities]uint32{profile.WordBytes, 1 << a.lineShift, profile.PageBytes} {
@@ -115,10 +115,10 @@ func (c *classCounts) share(s *share) {
 	c.add(s.class.of(s.events, s.falseEvents), s.references, s.events)
 }
 
-// code returns the profile's index of a site, given as 1 + its slot.
+// code returns the index in the profile of a site, which is given as 1 + its slot.
 func (a *Analysis) code(site uint32) uint32 { return a.sites.Code(site - 1) }
 
-// user returns the profile's indices of a pair's site and object.
+// user returns the indices in the profile of a pair's site and object.
 func (a *Analysis) user(pair uint32) (code, data uint32) {
 	slot, object := a.sites.Pair(pair)
 	return a.sites.Code(slot), a.sites.Data(object)

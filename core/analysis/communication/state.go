@@ -371,7 +371,7 @@ func (m *memory) line(f *form, n uint32) {
 	}
 }
 
-// again recreates a saved line. It returns false if the state is invalid, because the page is
+// again recreates a saved line. again returns false if the state is invalid, because the page is
 // unknown or the line already exists.
 func (m *memory) again(number uint64, owner uint8, shared bool) bool {
 	page, known := m.pageAt.Find(number >> (pageShift - m.lineShift))
@@ -387,8 +387,8 @@ func (m *memory) again(number uint64, owner uint8, shared bool) bool {
 
 var errState = errors.New("the saved state of the communication analysis is damaged; analyse the trace again from its start")
 
-// Restore implements [contract.Analysis]. It must be called after Restore has been called on the
-// analysis of package sites.
+// Restore implements [contract.Analysis]. Restore must be called after Restore has been called on
+// the analysis of package sites.
 func (a *Analysis) Restore(p *profile.Profile) error {
 	switch {
 	case p.Segment.Communication == nil && a.program == nil:

@@ -34,8 +34,8 @@ var NewData = func(lineBytes uint32, program func() *trace.Program) Analysis {
 // the order of the table, so an analysis may use the results of an earlier analysis for the same
 // batch.
 type Analysis interface {
-	// Takes returns the kinds of rows and the columns that Consume reads. It is called before the
-	// first batch, and its results never change. Every analysis receives references, with the
+	// Takes returns the kinds of rows and the columns that Consume reads. Takes is called before
+	// the first batch, and its results never change. Every analysis receives references, with the
 	// columns Addr, Bytes, Kind and Thread, and, if it requests them and the trace has them, the
 	// columns Site and PC. An analysis that requests events receives all rows with all columns,
 	// including events that only other analyses requested.
@@ -43,7 +43,7 @@ type Analysis interface {
 	// Consume processes the next rows. The batch is read-only, and valid only until Consume
 	// returns. An error ends the run.
 	Consume(b *trace.Batch) error
-	// Result writes the sections of the analysis into p. It may be called at any time between
+	// Result writes the sections of the analysis into p. Result may be called at any time between
 	// batches. Later batches must not change these sections. If state is true, p.Segment is not
 	// nil, and Result also stores the data that Restore and Append need in p.Segment.
 	Result(p *profile.Profile, state bool)
@@ -79,8 +79,8 @@ type PieceConsumer interface {
 // Settler is an analysis that must do additional work to complete its result. This work can fail.
 type Settler interface {
 	// Settle completes the result. The framework calls it at the end of the trace, and before it
-	// saves the state of a run. It may be called several times, because a saved run may continue
-	// with more batches. An error ends the run.
+	// saves the state of a run. Settle may be called several times, because a saved run may
+	// continue with more batches. An error ends the run.
 	Settle() error
 }
 
@@ -106,9 +106,9 @@ type RowAppender interface {
 	AppendRows(b *trace.Batch) error
 }
 
-// MultiCore is an analysis of threads on several cores. It has no results for a segment whose
-// references belong to a single core, so segments are analysed without it. If Alone returns true,
-// segments are also appended without it.
+// MultiCore is an analysis of threads on several cores. MultiCore has no results for a segment
+// whose references belong to a single core, so segments are analysed without it. If Alone returns
+// true, segments are also appended without it.
 type MultiCore interface {
 	// Alone reports whether all references so far, and all references of the given threads, belong
 	// to a single core. The framework calls it between batches.
@@ -127,7 +127,7 @@ type Concurrent interface {
 // Spiller is an analysis that can move its data about lines out of memory.
 type Spiller interface {
 	// Spill returns an analysis that continues at the current position with an empty spill store.
-	// It is called between two batches or two pieces. Afterwards, the framework discards the
+	// Spill is called between two batches or two pieces. Afterwards, the framework discards the
 	// receiver and every analysis that receives data from it. If the store fails, the next method
 	// call of the new analysis returns the error.
 	Spill(b Budget) Analysis
@@ -153,14 +153,14 @@ type LayoutFollower interface {
 	// Move updates the layout from rows, without counting their references. The rows must contain
 	// at least the events of [LayoutEvents], with the columns Kind, Addr, Site and Arg.
 	Move(b *trace.Batch)
-	// Layout returns the current memory blocks, sorted by address. It omits blocks that the
+	// Layout returns the current memory blocks, sorted by address. Layout omits blocks that the
 	// program's tables declare.
 	Layout() []Block
 	// Lay sets the layout. The layout must have been computed for the same trace. Lay is called
 	// before the first batch of a segment.
 	Lay(layout []Block)
-	// Succeed is like Lay, but takes the layout and its memory from before, an analysis of the same
-	// type. Afterwards, before must not be used, except for the results that it has returned.
+	// Succeed is like Lay, but takes the layout and its memory from an analysis of the same type.
+	// Afterwards, that analysis must not be used, except for the results that it has returned.
 	Succeed(before LayoutFollower)
 }
 

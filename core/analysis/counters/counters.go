@@ -85,14 +85,14 @@ type Analysis struct {
 	base       *profile.Counters // counts of the restored run and of appended segments
 	executions []uint64          // number of executions, by block
 	rows       []uint64          // number of references of each site whose references are counted one by one
-	bytes      []uint64          // number of bytes of these references
+	bytes      []uint64          // number of bytes of each site's references
 	siteless   siteless
 	touched    *touched // nil: accesses to each byte are not counted
 }
 
-// New returns an analysis of references of these kinds. program returns the part of the code that
-// the trace has described so far, or nil. If auto is true, the analysis omits the counts that need
-// time for every reference, and has no result for a trace without instructions.
+// New returns an analysis of references of the given kinds. program returns the part of the code
+// that the trace has described so far, or nil. If auto is true, the analysis omits the counts that
+// need time for every reference, and has no result for a trace without instructions.
 func New(kinds trace.Kinds, auto bool, program func() *trace.Program) *Analysis {
 	a := &Analysis{kinds: kinds, auto: auto, program: program}
 	if !auto {

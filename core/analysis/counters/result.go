@@ -33,7 +33,7 @@ func (a *Analysis) Restore(p *profile.Profile) error {
 	return a.touched.decode(p.Segment.Touched)
 }
 
-// Append implements [contract.Analysis]. It adds up the counts.
+// Append implements [contract.Analysis]. Append adds up the counts.
 func (a *Analysis) Append(next *profile.Profile) (err error) {
 	if a.base, err = profile.AddCounters(a.base, next.Counters); err != nil || a.touched == nil {
 		return err
@@ -109,7 +109,7 @@ func (s *sum) addSiteless(r *siteless) {
 	}
 }
 
-// addCode counts the entered blocks. It counts the parts of a basic block as one block.
+// addCode counts the entered blocks. addCode counts the parts of a basic block as one block.
 func (s *sum) addCode() {
 	p := s.code.program
 	for n := 0; n < len(s.executions); {

@@ -139,7 +139,7 @@ func (t *touched) pageAt(number uint64) *page {
 	return r.page
 }
 
-// setOf returns the byte set of a function. It creates the set if necessary, and moves it to the
+// setOf returns the byte set of a function. setOf creates the set if necessary, and moves it to the
 // front.
 func (p *page) setOf(function uint32) *byteSet {
 	if len(p.by) > 0 && p.by[0].function == function {

@@ -117,8 +117,8 @@ func (a *Analysis) Close() { a.number = index.Table{} }
 
 var errState = errors.New("the footprint in the checkpoint is damaged; analyse the trace again from its start")
 
-// Restore continues a saved run. It subtracts the intervals between the last accesses and the end
-// of the run, which Result added.
+// Restore continues a saved run. Restore subtracts the intervals between the last accesses and the
+// end of the run, which Result added.
 func (a *Analysis) Restore(p *profile.Profile) error {
 	if p.Footprint.Check() != nil || p.Footprint == nil || p.Footprint.LineBytes != a.found.LineBytes {
 		return errState

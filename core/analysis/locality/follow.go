@@ -63,8 +63,8 @@ func (a *Analysis) At(lineBytes uint32) (profile.Locality, []trace.Line) {
 	return s.result(), s.model.Stack()
 }
 
-// Stop ends the measurement of distances for a line size. Its marker and followers still receive
-// the later accesses, but without distances.
+// Stop ends the measurement of distances for a line size. The marker and the followers of the line
+// size still receive the later accesses, but without distances.
 func (a *Analysis) Stop(lineBytes uint32) { a.size(lineBytes).stopped = true }
 
 // FirstTouches returns the first touches so far for a line size, if they are recorded.

@@ -138,8 +138,8 @@ type lineSize struct {
 	marked    profile.SetTable // marked counts of a closed model
 
 	// top counts the accesses of kind k at distance d < 16, at index k<<4 | d. Even and odd
-	// accesses use different tables, because incrementing a counter must wait for the latest store
-	// to it.
+	// accesses use different tables, because each increment of a counter must wait for the previous
+	// store to the counter.
 	top  [2][kindSlots * topDepths]uint64
 	deep [trace.NumKinds]profile.Histogram
 	cold [trace.NumKinds]uint64
@@ -216,8 +216,8 @@ func (s *lineSize) window(at, size uint64) {
 	}
 }
 
-// closeRow completes the last row. It adds the accesses that were counted in top after the previous
-// row was completed.
+// closeRow completes the last row. closeRow adds the accesses that were counted in top after the
+// previous row was completed.
 func (s *lineSize) closeRow() {
 	for d := range topDepths {
 		sum := s.topAt(d)
@@ -266,8 +266,8 @@ type Splitter struct {
 	rows  [MaxLines]uint32
 }
 
-// oneLineEach writes the line of each reference to Lines, for at most MaxLines references. It
-// reports whether every reference stays within one line.
+// oneLineEach writes the line of each reference to Lines, for at most MaxLines references.
+// oneLineEach reports whether every reference stays within one line.
 func (s *Splitter) oneLineEach(addrs []trace.Addr, bytes []uint32) bool {
 	lineBytes, shift := int64(1)<<(s.Shift&63), s.Shift&63
 	lines := s.Lines[:len(addrs)]
@@ -280,8 +280,8 @@ func (s *Splitter) oneLineEach(addrs []trace.Addr, bytes []uint32) bool {
 	return room >= 0
 }
 
-// Split writes every line of every reference to Lines. It calls settle whenever Lines is full, and
-// at the end. The arguments of settle are the number of accesses, their kinds, and their
+// Split writes every line of every reference to Lines. Split calls settle whenever Lines is full,
+// and at the end. The arguments of settle are the number of accesses, their kinds, and their
 // references.
 func (s *Splitter) Split(addrs []trace.Addr, bytes []uint32, kinds []trace.Kind, settle func(n int, kinds []trace.Kind, rows []uint32)) {
 	n := 0
@@ -318,9 +318,9 @@ func (s *Splitter) Each(b *trace.Batch, lo, hi int, settle func(first, n int, ki
 }
 
 // EachWindow divides consecutive references into runs of references in the same window, and calls
-// each for every run. reference is the number of the first reference. The arguments of each are the
-// run's rows [lo, hi), the number of its first reference, and the length of its window in
-// references.
+// the function each for every run. reference is the number of the first reference. The arguments of
+// each are the run's rows [lo, hi), the number of its first reference, and the length of its window
+// in references.
 func EachWindow(rows int, reference uint64, each func(lo, hi int, reference, size uint64)) {
 	for lo := 0; lo < rows; {
 		size, hi := profile.WindowSize(reference+1), rows

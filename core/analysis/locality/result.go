@@ -149,9 +149,9 @@ func PushAll(lines []trace.Line, push func([]trace.Line)) {
 	}
 }
 
-// Append implements [contract.Analysis] (MODELS §9). It replays the next segment's first touches on
-// the stack, which yields their distances in the whole trace, and then moves the segment's lines to
-// the top of the stack.
+// Append implements [contract.Analysis] (MODELS §9). Append replays the next segment's first
+// touches on the stack, which yields their distances in the whole trace, and then moves the
+// segment's lines to the top of the stack.
 func (a *Analysis) Append(next *profile.Profile) error {
 	references := next.Totals.AllReferences()
 	a.done += references

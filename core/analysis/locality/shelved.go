@@ -13,7 +13,7 @@ import (
 // Budget contains the memory limit of the stacks and the spill store.
 type Budget = contract.Budget
 
-// Shelved is the locality analysis of a trace whose lines do not fit in memory. It analyses
+// Shelved is the locality analysis of a trace whose lines do not fit in memory. Shelved analyses
 // segments that fit in memory, and appends each segment to a stack in a spill store. The result
 // equals the result of [Analysis].
 type Shelved struct {
@@ -34,8 +34,8 @@ var (
 	_ contract.Settler       = (*Shelved)(nil)
 )
 
-// leastRoom is the minimum number of lines in a segment. It is large because the cost of appending
-// a segment grows with the total number of lines.
+// leastRoom is the minimum number of lines in a segment. leastRoom is large because the cost of
+// appending a segment grows with the total number of lines.
 const leastRoom = 1 << 16
 
 // NewShelved is like [New], but returns an analysis with an empty spill store.
@@ -166,7 +166,7 @@ func (a *Shelved) ConsumePiece(b *trace.Batch, from, end uint64) {
 	}
 }
 
-// Settle appends the current segment. It returns an error if the spill store fails.
+// Settle appends the current segment. Settle returns an error if the spill store fails.
 func (a *Shelved) Settle() error {
 	references := a.near.done
 	if references == 0 {

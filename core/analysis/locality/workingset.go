@@ -71,7 +71,7 @@ func (w *workingSets) from(level int) uint64 {
 	return w.open[level]
 }
 
-// note counts an access at distance d in the windows from the given level on. It returns the
+// note counts an access at distance d in the windows from the given level on. note returns the
 // smallest distance of a later access that must be passed to note at that level.
 func (w *workingSets) note(level int, d uint64) uint64 {
 	for j := level; j <= w.top && d >= w.open[j]; j++ {

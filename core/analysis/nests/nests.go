@@ -76,7 +76,7 @@ func (a *Analysis) irregular() bool {
 	return a.IfRegular && (!a.coded || a.folder.Unpredicted() > a.rows/unpredictedOf+allowedRows)
 }
 
-// Result writes the tree, which is also the saved state. It writes nothing if the analysis has
+// Result writes the tree, which is also the saved state. Result writes nothing if the analysis has
 // stopped.
 func (a *Analysis) Result(p *profile.Profile, state bool) {
 	switch {

@@ -145,7 +145,7 @@ func (a *Analysis) end(t *thread, at uint64) {
 	}
 }
 
-// add adds a region, or joins it to the previous region with the same key. It returns the region
+// add adds a region, or joins it to the previous region with the same key. add returns the region
 // that now contains the added region.
 func (a *Analysis) add(r region) *region {
 	if before := a.latest[r.key]; before != nil && before.takes(&r, a.gap) {

@@ -146,7 +146,7 @@ func NewOnOff(r trace.Reader, o Options, kinds trace.Kinds, threads []uint32) *O
 	return &OnOff{Reader: r, on: o.On, period: o.Period, kinds: kinds, threads: threads}
 }
 
-// Next implements trace.Reader. It may return empty batches.
+// Next implements trace.Reader. Next may return empty batches.
 func (r *OnOff) Next(b *trace.Batch) error {
 	if err := r.Reader.Next(b); err != nil {
 		return err

@@ -71,7 +71,7 @@ func join(t rapid.TB, spec analysis.Spec, a, b *profile.Profile) *profile.Profil
 	return joined
 }
 
-// asSegment removes from a profile the parts that segments do not have.
+// asSegment removes the parts of a profile that segments do not have.
 func asSegment(p *profile.Profile) *profile.Profile {
 	p.Communication, p.NoCommunication, p.Segment.Communication = nil, profile.AbsenceUnknown, nil
 	return p

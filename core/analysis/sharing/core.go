@@ -87,7 +87,7 @@ func (c *core) other(op stack.Op, line trace.Line) {
 	c.others = append(c.others, other{len(c.lines), op, line})
 }
 
-// run performs the accesses and other operations. It writes the distances on the private stack to
+// run performs the accesses and other operations. run writes the distances on the private stack to
 // the accesses' positions in the pass. If there is a follower, it also writes the depths on the
 // coherent stack.
 func (c *core) run(s *lineSize) {
@@ -135,7 +135,7 @@ func (c *core) measure(private *[maxAccesses]uint32) {
 	c.scatter(private, depths)
 }
 
-// cohere performs all operations on the coherent stack. It reports whether there were coherence
+// cohere performs all operations on the coherent stack. cohere reports whether there were coherence
 // misses.
 func (c *core) cohere() (lost bool) {
 	done := 0
@@ -155,7 +155,7 @@ func (c *core) cohere() (lost bool) {
 	return lost
 }
 
-// access performs the accesses [lo, hi) on the coherent stack, and counts coherence misses. It
+// access performs the accesses [lo, hi) on the coherent stack, and counts coherence misses. access
 // reports whether there were coherence misses.
 func (c *core) access(lo, hi int) (some bool) {
 	if lo == hi {

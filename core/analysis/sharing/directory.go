@@ -6,10 +6,10 @@ import (
 )
 
 // directory records, for every line, the cores that have a copy of the line, and the core that last
-// touched the line. It is a hash table with open addressing and linear probing. Its 256 parts grow
-// one at a time, so that growing neither interrupts the run for long nor needs much additional
-// memory. Recently used lines are found without a search, because threads mostly access lines that
-// a thread has just used.
+// touched the line. directory is a hash table with open addressing and linear probing. The table's
+// 256 parts grow one at a time, so that growing neither interrupts the run for long nor needs much
+// additional memory. Recently used lines are found without a search, because threads mostly access
+// lines that a thread has just used.
 type directory struct {
 	parts  []part
 	recent [recentLines]found
@@ -164,7 +164,7 @@ type overlaps struct {
 	both [profile.MaxCores]uint64 // the maximum, for each core
 }
 
-// touch records that a core touches a line. It reports whether the access is foreign, that is,
+// touch records that a core touches a line. touch reports whether the access is foreign, that is,
 // another core touched the line last, and whether there was an overlap.
 func (o *overlaps) touch(e *entry, core uint8) (foreign, overlap bool) {
 	o.now++

@@ -82,7 +82,8 @@ func (d *domain) start(core uint8, before *profile.StackCounts, lines []trace.Li
 	}
 }
 
-// touch records that access i of a core touches a line. It reports whether the access is foreign.
+// touch records that access i of a core touches a line. touch reports whether the access is
+// foreign.
 func (d *domain) touch(e *entry, core uint8, i int) (foreign bool) {
 	foreign, d.isOverlap[i] = d.overlaps.touch(e, core)
 	d.isForeign[i] = foreign
@@ -90,7 +91,7 @@ func (d *domain) touch(e *entry, core uint8, i int) (foreign bool) {
 	return foreign
 }
 
-// marked reports which accesses are foreign. It returns nil if no access is foreign.
+// marked reports which accesses are foreign. marked returns nil if no access is foreign.
 func (d *domain) marked(n int) []bool {
 	if !d.several {
 		return nil

@@ -248,7 +248,7 @@ func (c *core) joinCoherent(j *joint, number int) error {
 	return c.coherent.Restore(state)
 }
 
-// touch counts a first touch in a segment. It returns the depth, the depth at which the line was
+// touch counts a first touch in a segment. touch returns the depth, the depth at which the line was
 // invalidated (if it was invalidated), and whether the note still depends on earlier segments.
 func (c *core) touch(below *stack.Below, n *note) (depth, lostAt uint32, remains bool) {
 	depth, lostAt, filled := below.Touch(n.line, n.filled())

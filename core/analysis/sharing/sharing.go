@@ -105,7 +105,7 @@ var (
 // Takes implements [contract.Analysis].
 func (a *Analysis) Takes() (events trace.Kinds, sites, pcs bool) { return 0, false, false }
 
-// Consume implements [contract.Analysis]. It determines the cores of the references. The pass
+// Consume implements [contract.Analysis]. Consume determines the cores of the references. The pass
 // provides the line accesses.
 func (a *Analysis) Consume(b *trace.Batch) error {
 	a.seen = a.seen || b.Len() > 0
@@ -157,7 +157,7 @@ type Asker interface {
 	Answer(depths []uint32)
 }
 
-// Feed sets the asker for a line size. It is called when several cores have appeared.
+// Feed sets the asker for a line size. Feed is called when several cores have appeared.
 func (a *Analysis) Feed(lineBytes uint32, asker Asker) {
 	if s := a.size(lineBytes); s != nil {
 		s.asker = asker
@@ -183,9 +183,9 @@ type Follower interface {
 	// coherence miss, lostAt contains the depth at which the line was invalidated. lost is true if
 	// any access is a coherence miss. The slices are valid until FollowCores returns.
 	FollowCores(cores []uint8, depths, lostAt []uint32, lost bool)
-	// JoinCores appends a segment to the counts since BeginCores. It receives the depths of the
-	// segment's first touches, in order, as in FollowCores. If depths is nil, the first touches of
-	// the segment remain first touches.
+	// JoinCores appends a segment to the counts since BeginCores. JoinCores receives the depths of
+	// the segment's first touches, in order, as in FollowCores. If depths is nil, the first touches
+	// of the segment remain first touches.
 	JoinCores(depths, lostAt []uint32)
 }
 

@@ -161,7 +161,7 @@ type loader struct {
 	a *Analysis
 }
 
-// hold records an error unless possible is true. It returns false after any error.
+// hold records an error unless possible is true. hold returns false after any error.
 func (r *loader) hold(possible bool) bool {
 	r.Check(possible, errState.Error())
 	return !r.Failed()
@@ -215,7 +215,7 @@ type corePart struct {
 	coherent []byte
 }
 
-// domainPart is the state of a domain. It is empty if the domain has no members.
+// domainPart is the state of a domain. domainPart is empty if the domain has no members.
 type domainPart struct {
 	*profile.Domain
 	members  []*profile.Member // indexed by core
@@ -231,7 +231,7 @@ type toucher struct {
 	holders uint64
 }
 
-// part reads the state for a line size whose results and stack of all cores are known. It returns
+// part reads the state for a line size whose results and stack of all cores are known. part returns
 // nil if the state is damaged.
 func (r *loader) part(known *profile.Sharing, stack []trace.Line) *sizePart {
 	p, list := new(sizePart), r.a.cores.list
@@ -279,7 +279,7 @@ func (c *Grouping) in(number int, domains [][]uint32) (members uint64) {
 	return members
 }
 
-// load makes a line size continue from a saved part. It reports whether the part is consistent.
+// load makes a line size continue from a saved part. load reports whether the part is consistent.
 func (s *lineSize) load(p *sizePart) bool {
 	s.reset()
 	s.addCores(len(p.cores))
@@ -388,8 +388,8 @@ func (d *domain) load(known *domainPart) {
 	}
 }
 
-// place pushes the lines of a part onto the stack of an empty domain. It reports whether all lines
-// are distinct.
+// place pushes the lines of a part onto the stack of an empty domain. place reports whether all
+// lines are distinct.
 func (d *domain) place(known *domainPart) bool {
 	if d.sets != nil {
 		locality.PushAll(known.stack, d.sets.Push)

@@ -63,8 +63,8 @@ func (t *bins) addBoth(lists, others []uint32, distances []uint32) {
 	}
 }
 
-// addCoherent counts each depth on a coherent stack in its list. It counts coherence misses in
-// lost.
+// addCoherent counts each depth on a coherent stack in its list. addCoherent counts coherence
+// misses in lost.
 func (t *bins) addCoherent(lost *bins, lists, depths, lostAt []uint32) {
 	lists, lostAt = lists[:len(depths)], lostAt[:len(depths)]
 	for i, d := range depths {

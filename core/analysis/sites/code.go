@@ -18,7 +18,7 @@ type code struct {
 
 	slotOf []uint32                    // slots by a site's number in the trace's tables; 0: no slot yet
 	byPC   [trace.NumKinds]index.Table // slots of the sites that have no number, by kind and PC
-	// slotAt contains the slots of all sites, by key. Its look-ups are slower.
+	// slotAt contains the slots of all sites, by key. Look-ups in slotAt are slower.
 	slotAt map[siteKey]uint32
 }
 
@@ -107,7 +107,7 @@ func (c *code) slot(key siteKey) uint32 {
 	return slot
 }
 
-// findPCs is like find, but for references without a site number. It finds their slots by PC.
+// findPCs is like find, but for references without a site number. findPCs finds their slots by PC.
 func (c *code) findPCs(b *trace.Batch, slots []uint32) {
 	kinds, sizes := b.Kind[:len(slots)], b.Bytes[:len(slots)]
 	for i, pc := range b.PC[:len(slots)] {
@@ -158,7 +158,7 @@ func (c *code) functionName(s *trace.Site) string {
 	return p.Functions[p.Blocks[s.Block].Function].Name
 }
 
-// nameFiles chooses short names for the program's files. It chooses the names again when the
+// nameFiles chooses short names for the program's files. nameFiles chooses the names again when the
 // program loads a library, which adds files.
 func (c *code) nameFiles() {
 	if c.program == nil {
@@ -226,7 +226,7 @@ type stride struct {
 	counts strideCounts
 }
 
-// seen reports whether the site has made a reference. It uses the fact that the first reference
+// seen reports whether the site has made a reference. seen uses the fact that the first reference
 // counts as irregular.
 func (s *stride) seen() bool { return s.counts[profile.IrregularStride] != 0 }
 

@@ -17,7 +17,7 @@ type cores struct {
 	private *privateLines // nil if line utilisation in private caches is not measured
 
 	firsts     []uint32 // pairs of the cores' first touches so far, if the run is mergeable
-	firstPaths []uint32 // call paths of these first touches, as lists of bins
+	firstPaths []uint32 // call paths of the first touches, as lists of bins
 	// absent is true if an older version, which did not count these accesses, analysed a part of
 	// the run.
 	absent bool
@@ -100,8 +100,8 @@ func appendCold(firsts, pairs, distances []uint32) []uint32 {
 	return firsts
 }
 
-// JoinCores implements sharing.Follower. It adds the counts of the segment, whose stacks were empty
-// at the beginning of the segment, and resolves the segment's first touches.
+// JoinCores implements sharing.Follower. JoinCores adds the counts of the segment, whose stacks
+// were empty at the beginning of the segment, and resolves the segment's first touches.
 func (a *Analysis) JoinCores(depths, lostAt []uint32) {
 	c, part := a.cores, a.joining.part
 	if a.absent || c == nil || c.absent || part == nil {
@@ -220,8 +220,8 @@ func (f *form) eachCoherent(from *profile.CoherentSites, add func(pair uint32, c
 	f.eachPath(from != f.in.Coherent, add)
 }
 
-// Joins reports whether a segment can be appended. It cannot be appended if line utilisation is
-// measured in private caches of several cores, because stores in a segment invalidate lines in
+// Joins reports whether a segment can be appended. A segment cannot be appended if line utilisation
+// is measured in private caches of several cores, because stores in a segment invalidate lines in
 // caches with unknown contents.
 func (a *Analysis) Joins(next *profile.Profile) (now, later bool) {
 	seen := map[uint32]bool{}

@@ -7,7 +7,7 @@ import (
 )
 
 // Finder finds the data structure of each reference in the same way as [Analysis], for analyses
-// that read all rows. It has its own numbers of blocks and data structures.
+// that read all rows. Finder has its own numbers of blocks and data structures.
 type Finder struct {
 	a     *Analysis
 	slots []uint32

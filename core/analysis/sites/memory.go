@@ -176,7 +176,7 @@ func (m *memory) gap(addr trace.Addr, below, above uint32) uint32 {
 	return n
 }
 
-// newBlock returns a new block of an object. It reuses the number of a removed block, if any.
+// newBlock returns a new block of an object. newBlock reuses the number of a removed block, if any.
 func (m *memory) newBlock(of uint32, from trace.Addr, bytes uint64) uint32 {
 	o := &m.objects[of]
 	if last := len(o.free) - 1; last >= 0 {
@@ -208,8 +208,8 @@ func (m *memory) alloc(of uint32, addr trace.Addr, bytes uint64, counted bool) {
 	m.place(of, addr, bytes)
 }
 
-// place adds a block. It removes earlier blocks that overlap, because their releases are missing in
-// the trace, but never removes declared variables.
+// place adds a block. place removes earlier blocks that overlap, because their releases are missing
+// in the trace, but never removes declared variables.
 func (m *memory) place(of uint32, addr trace.Addr, bytes uint64) {
 	if bytes == 0 || addr+bytes < addr {
 		return

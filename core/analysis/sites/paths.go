@@ -144,7 +144,7 @@ func (c *code) fileName(path string) string {
 	return path[strings.LastIndexByte(path, '/')+1:]
 }
 
-// pathResults adds the counts of a profile by path.
+// pathResults adds a profile's counts by path.
 func (f *form) pathResults() {
 	a := f.a
 	a.needPaths()

@@ -14,8 +14,8 @@
 //     previous stride), or irregular. The first stride of a site counts as irregular.
 //   - on request, the line utilisation in chosen LRU caches: the bytes of a fetched line that are
 //     used before the line misses again or the trace ends, attributed to the site that fetched the
-//     line. The misses of each site in these caches are therefore exact, even for set-associative
-//     caches.
+//     line. The misses of each site in the chosen caches are therefore exact, even for
+//     set-associative caches.
 //   - on request, for distances of 16 or more, the sites that made the previous access to the same
 //     line. Kulkarni (section 4.1.1) calls this "what was executed between use and reuse".
 //
@@ -62,7 +62,7 @@ import (
 type Options struct {
 	LineBytes  uint32
 	Capacities []uint64           // capacities of the caches in which line utilisation is measured, in lines, ascending; at most profile.MaxCapacities
-	Ways       []uint32           // ways of each of these caches; 0: fully associative
+	Ways       []uint32           // number of ways of each cache; 0: fully associative
 	Previous   bool               // record which site made the previous access to a line
 	Mergeable  bool               // record the data for Append
 	Cores      bool               // package sharing reports the depths of accesses on the stacks of cores
@@ -75,7 +75,7 @@ type Options struct {
 	TimelinePlaces int
 }
 
-// Analysis implements the analysis of sites. It follows the pass of package locality.
+// Analysis implements the analysis of sites. Analysis follows the pass of package locality.
 type Analysis struct {
 	options Options
 	program func() *trace.Program
@@ -172,11 +172,11 @@ func (a *Analysis) Succeed(before contract.LayoutFollower) {
 	}
 }
 
-// Close implements [contract.Analysis]. It does nothing, because results need all data.
+// Close implements [contract.Analysis]. Close does nothing, because results need all data.
 func (a *Analysis) Close() {}
 
-// Consume implements [contract.Analysis]. It must be called before the Consume method of package
-// locality's analysis.
+// Consume implements [contract.Analysis]. Consume must be called before the Consume method of
+// package locality's analysis.
 func (a *Analysis) Consume(b *trace.Batch) error {
 	a.last, a.joining.part = -1, nil
 	if a.absent = a.absent || b.Site == nil && b.PC == nil; a.absent {

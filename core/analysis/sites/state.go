@@ -109,7 +109,7 @@ func (s *summary) state(in *profile.Sites, calls *profile.Calls) []byte {
 	return f.Out
 }
 
-// all reads or writes the state, except for the flags at the beginning and the private caches. It
+// all reads or writes the state, except for the flags at the beginning and the private caches. all
 // returns the lines that it reads.
 func (f *form) all() (states []lineState) {
 	var threads []walks
@@ -248,7 +248,7 @@ func (f *form) lines() (states []lineState) {
 
 const mostLines = 1 << 61 // larger than every line number
 
-// state returns the state of a line. It shares memory with l.
+// state returns the state of a line, which shares memory with l.
 func (l *lines) state(n uint32) lineState {
 	at, to := int(n)*len(l.capacities), int(n+1)*len(l.capacities)
 	s := lineState{line: l.list[n], last: l.last[n], stays: l.stays[at:to], masks: l.masks[at*l.words : to*l.words]}
@@ -316,7 +316,7 @@ var errState = errors.New("the saved state of the sites analysis is damaged; ana
 // Restore implements [contract.Analysis].
 func (a *Analysis) Restore(p *profile.Profile) error { return a.load(p, true) }
 
-// Append implements [contract.Analysis]. It must be called before the Append method of package
+// Append implements [contract.Analysis]. Append must be called before the Append method of package
 // locality's analysis, which calls Resolve.
 func (a *Analysis) Append(next *profile.Profile) error { return a.load(next, false) }
 
@@ -366,7 +366,8 @@ func (a *Analysis) load(p *profile.Profile, restore bool) error {
 	return nil
 }
 
-// resume continues with the saved states of lines. It derives the contents of sets from the stack.
+// resume continues with the saved states of lines. resume derives the contents of sets from the
+// stack.
 func (a *Analysis) resume(states []lineState, firsts []uint32, stack []trace.Line) error {
 	a.joining.firsts = firsts
 	for i := range states {

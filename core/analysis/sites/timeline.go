@@ -50,7 +50,7 @@ type timeWindow struct {
 	places int // 0: not counted yet
 }
 
-// binDelta is a count of a bin. Its key is the index in bins.counts until the result is computed.
+// binDelta is a count of a bin. Until the result is computed, the key is the index in bins.counts.
 type binDelta = profile.TimeCount
 
 func newTimeline(o Options) *timeline {
@@ -129,7 +129,7 @@ func (b *bins) since(known *[]uint64, list []binDelta) []binDelta {
 	return list
 }
 
-// merged adds up two lists of counts. It may return one of the lists.
+// merged adds up two lists of counts. merged may return one of the lists.
 func merged(a, b []binDelta) []binDelta {
 	switch {
 	case len(a) == 0:
@@ -487,8 +487,8 @@ func (t *timeline) result(s *summary, p *profile.Profile) *profile.Timeline {
 	return out
 }
 
-// timeSums adds up the counts of one window by site, object and path. It has a list of bins for
-// each site, then for each object, and then for each path.
+// timeSums adds up the counts of one window by site, object and path. timeSums has a list of bins
+// for each site, then for each object, and then for each path.
 type timeSums struct {
 	code, data int // numbers of sites and of objects
 	stacks     [timeStacks]bins

@@ -74,7 +74,7 @@ func (w *watcher) Removed(block uint32) {
 }
 
 // end adds the number of bytes of a block that were never read, and the number that were never
-// written, to the counts. If sign is -1, it subtracts these numbers. It returns true if no byte of
+// written, to the counts. If sign is -1, it subtracts these numbers. end returns true if no byte of
 // the block was read.
 func (l *lives) end(from trace.Addr, bytes uint64, to *profile.BlockLives, sign int64) (unread bool) {
 	read, written := uint64(0), uint64(0)
@@ -148,7 +148,7 @@ func (l *lives) page(number uint64) *page {
 }
 
 // each calls visit for each word of the masks that contains bytes of a range, with a mask of these
-// bytes. It skips pages that do not exist.
+// bytes. each skips pages that do not exist.
 func (l *lives) each(from trace.Addr, bytes uint64, visit func(p *page, word int, mask uint64)) {
 	if bytes == 0 {
 		return

@@ -25,8 +25,8 @@ const (
 	beyondMaps      = ^uint32(0)
 )
 
-// cell is a cell of a map. It contains the address instead of the row, because the size of rows may
-// grow before the access is counted.
+// cell is a cell of a map. cell contains the address instead of the row, because the size of rows
+// may grow before the access is counted.
 type cell struct {
 	of   uint32 // 1 + the map; 0: none
 	addr trace.Addr

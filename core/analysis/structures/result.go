@@ -27,7 +27,7 @@ import (
 // where uv is an unsigned LEB128 varint and masks are little-endian words. The counts are in the
 // profile.
 
-// Result writes the use of data structures. It counts unfinished visits as ended, and includes
+// Result writes the use of data structures. Result counts unfinished visits as ended, and includes
 // blocks that have not been released.
 func (a *Analysis) Result(p *profile.Profile, state bool) {
 	if a.absent || a.now == 0 || p.Sites == nil || p.Sites.Data == nil {
@@ -321,8 +321,8 @@ func (f *form) visits() {
 	})
 }
 
-// resume continues a visit of a saved run. It returns false if the visit, or a visit with the same
-// last reference, already exists.
+// resume continues a visit of a saved run. resume returns false if the visit, or a visit with the
+// same last reference, already exists.
 func (v *visits) resume(x *visit) bool {
 	at := &v.recent[x.last%window]
 	if *at != 0 {

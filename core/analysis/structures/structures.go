@@ -196,8 +196,8 @@ func (a *Analysis) structure(s trace.Structure) uint32 {
 	return uint32(len(a.structures) - 1)
 }
 
-// usable returns 1 + the index of a structure, given 1 + its number in the program. It returns 0 if
-// the members of the structure are not counted.
+// usable returns 1 + the index of a structure, given 1 + its number in the program. usable returns
+// 0 if the members of the structure are not counted.
 func (a *Analysis) usable(number uint32) uint32 {
 	if number == 0 || uint64(number) > uint64(len(a.canonical)) {
 		return 0
@@ -236,8 +236,8 @@ func (a *Analysis) useOf(object uint32) *use {
 	return u
 }
 
-// look finds the structure of the elements of a data structure. It is called at references, and not
-// when a saved run is restored, because the program is not known yet at that time.
+// look finds the structure of the elements of a data structure. look is called at references, and
+// not when a saved run is restored, because the program is not known yet at that time.
 func (a *Analysis) look(u *use, object uint32) {
 	kind, number := a.finder.Describe(object)
 	u.known, u.heap = true, kind == profile.HeapObject

@@ -55,7 +55,7 @@ func (v *visits) init() {
 // pass records a reference that belongs to no element.
 func (v *visits) pass(a *Analysis) { v.recent[v.step(a)] = 0 }
 
-// step begins the next reference. It ends the visit whose last reference is no longer in the
+// step begins the next reference. step ends the visit whose last reference is no longer in the
 // window.
 func (v *visits) step(a *Analysis) (at uint64) {
 	v.now++

@@ -54,7 +54,7 @@ func (s *reader) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// next reads one chunk. It returns io.EOF after the last chunk.
+// next reads one chunk. next returns io.EOF after the last chunk.
 func (s *reader) next() error {
 	var head [4]byte
 	if _, err := io.ReadFull(s.file, head[:]); err != nil {
@@ -125,7 +125,7 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 // mask transforms a checksum as section 3 of the specification requires.
 func mask(sum uint32) uint32 { return (sum>>15 | sum<<17) + 0xa282ead8 }
 
-// cut converts io.EOF within a chunk to io.ErrUnexpectedEOF. It returns every other error
+// cut converts io.EOF within a chunk to io.ErrUnexpectedEOF. cut returns every other error
 // unchanged.
 func cut(err error) error {
 	if err == io.EOF {

@@ -100,7 +100,7 @@ func (z *reader) Read(p []byte) (int, error) {
 	return 0, z.err
 }
 
-// begin reads headers up to the next member with content. It returns io.EOF if the central
+// begin reads headers up to the next member with content. begin returns io.EOF if the central
 // directory follows.
 func (z *reader) begin() error {
 	for {
@@ -137,8 +137,8 @@ func (z *reader) begin() error {
 	}
 }
 
-// skipDirectory reads the central directory to its end. It returns io.EOF if the directory is
-// complete.
+// skipDirectory reads the central directory to its end. skipDirectory returns io.EOF if the
+// directory is complete.
 func (z *reader) skipDirectory() error {
 	for {
 		head, err := z.archive.Peek(4)
@@ -289,7 +289,7 @@ func (m *member) widen(extra []byte) {
 	}
 }
 
-// cut converts io.EOF within a member or the directory to io.ErrUnexpectedEOF. It returns every
+// cut converts io.EOF within a member or the directory to io.ErrUnexpectedEOF. cut returns every
 // other error unchanged.
 func cut(err error) error {
 	if err == io.EOF {

@@ -14,8 +14,8 @@ import (
 	"github.com/stackglass/stackglass/core/profile"
 )
 
-// Store keeps all entries in a map. The zero value is an empty store without a size limit. Its
-// methods may be called concurrently.
+// Store keeps all entries in a map. The zero value is an empty store without a size limit. The
+// methods of a Store may be called concurrently.
 type Store struct {
 	// Quota is the maximum number of data bytes in all entries; 0 means no limit. A Put that would
 	// exceed the quota fails with profile.ErrFull.
@@ -106,8 +106,8 @@ func (s *Store) Get(key string) ([]byte, error) {
 	return nil, profile.ErrDamaged
 }
 
-// Damage changes a byte of the newest undamaged generation. It returns false if no generation is
-// undamaged.
+// Damage changes a byte of the newest undamaged generation. Damage returns false if no generation
+// is undamaged.
 func (s *Store) Damage(key string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

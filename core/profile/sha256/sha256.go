@@ -31,7 +31,7 @@ type Hash struct {
 // New returns a hash to which no bytes have been written.
 func New() *Hash { return &Hash{state: initial} }
 
-// Write adds p to the hash. It never fails.
+// Write adds p to the hash. Write never fails.
 func (h *Hash) Write(p []byte) (int, error) {
 	written := len(p)
 	if filled := int(h.bytes % blockBytes); filled > 0 {
@@ -120,8 +120,8 @@ func isPrime(n uint64) bool {
 	return true
 }
 
-// fraction returns the first 32 bits of the fractional part of a prime's root. It sets a bit, from
-// the highest to the lowest, if the power of the root stays less than the prime.
+// fraction returns the first 32 bits of the fractional part of a prime's root. fraction sets a bit,
+// from the highest to the lowest, if the power of the root stays less than the prime.
 func fraction(prime uint64, degree int) uint32 {
 	root := uint64(0) // in units of 2^-32
 	for bit := uint64(1) << 36; bit > 0; bit >>= 1 {

@@ -81,7 +81,8 @@ func (c *siteCores) result(of *profile.CoherentSites, w weighing) {
 
 func (c *siteCores) code(w *codec.Coder) { c.counts.code(w, c.sites, lostBin+profile.SiteBins) }
 
-// beginSites starts counting by core. It is called before the first access of the second core.
+// beginSites starts counting by core. beginSites is called before the first access of the second
+// core.
 func (s *keptSize) beginSites() {
 	if s.bySite == nil || s.threads == nil || s.siteCores != nil || s.without || len(s.threads.cores) < 2 {
 		return

@@ -10,12 +10,12 @@ import (
 
 const hole = noLine - 1 // marks the position of a line that another core's store invalidated
 
-// holedFront is the top of a core's coherent stack (MODELS §6.4), which is tracked exactly. It
-// contains lines, and the holes that other cores' stores have left.
+// holedFront is the top of a core's coherent stack (MODELS §6.4), which is tracked exactly.
+// holedFront contains lines, and the holes that other cores' stores have left.
 type holedFront front
 
-// access moves a line to the top. It returns the line's previous depth, or frontLines if the line
-// was not in the front, and the line that left the front. The lines above the topmost hole, or
+// access moves a line to the top. access returns the line's previous depth, or frontLines if the
+// line was not in the front, and the line that left the front. The lines above the topmost hole, or
 // above the line's previous position if there is no hole, move down by one.
 func (f *holedFront) access(line trace.Line) (at int, left trace.Line) {
 	if f[0] == line {
@@ -41,7 +41,7 @@ func (f *holedFront) access(line trace.Line) (at int, left trace.Line) {
 	return at, left
 }
 
-// lose replaces a line with a hole. It returns the depth of the line, or frontLines if the front
+// lose replaces a line with a hole. lose returns the depth of the line, or frontLines if the front
 // does not contain the line.
 func (f *holedFront) lose(line trace.Line) (at int) {
 	if at = slices.Index(f[:], line); at < 0 {
@@ -63,7 +63,7 @@ func (f *holedFront) depth(line trace.Line) int {
 // above a stamp. An access always fills the topmost hole.
 type holed struct {
 	place map[trace.Line]uint32 // stamp of a line; away if another core's store has invalidated the line
-	lines []trace.Line          // line by stamp; hole for a hole, and noLine if the line has moved
+	lines []trace.Line          // the line with each stamp; hole marks a hole, and noLine a line that has moved
 	sums  sums                  // counts lines and holes
 	holes []uint32              // stamps of the holes, ascending
 	live  int
@@ -176,7 +176,7 @@ func (h *holed) renumber() {
 	h.live = len(h.lines)
 }
 
-// drop removes the lines for which keep returns false. It also removes every second hole, because
+// drop removes the lines for which keep returns false. drop also removes every second hole, because
 // about half of the lines are removed.
 func (h *holed) drop(keep func(trace.Line) bool) {
 	for line := range h.place {
@@ -300,7 +300,7 @@ func (x *lineCores) remove(line trace.Line, core uint8) {
 	}
 	x.used--
 	// If an entry was placed in a later slot because this slot was occupied, move the entry to this
-	// slot (Knuth, The Art of Computer Programming, vol. 3, §6.4, algorithm R).
+	// slot (algorithm R in section 6.4 of Knuth, The Art of Computer Programming, volume 3).
 	mask := len(x.slots) - 1
 	for i := (free + 1) & mask; x.slots[i].cores != 0; i = (i + 1) & mask {
 		if home := x.home(x.slots[i].line); (i-home)&mask >= (i-free)&mask {

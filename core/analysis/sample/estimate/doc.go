@@ -15,12 +15,12 @@
 // accesses. Two refinements make it more accurate:
 //
 //  1. The 16 lines on top of the stack, called the front, are tracked for all accesses (front.go).
-//     Most accesses of real programs hit these lines. The distances of these accesses are exact,
-//     and need no hash. Only the accesses to lower lines are sampled. The number of these accesses
-//     is known. If the sum of the scaled sample differs from this number, the difference is added
-//     at the shortest distances (SHARDS-adj).
+//     Most accesses of real programs hit these lines. Accesses that hit in the front have exact
+//     distances, and need no hash. Only the accesses beyond the front are sampled. The number of
+//     accesses beyond the front is known. If the sum of the scaled sample differs from this number,
+//     the difference is added at the shortest distances (SHARDS-adj).
 //  2. A second estimate of the distance, which is available at any sampling rate, is predicted from
-//     the number of lines that have left these 16 positions since the accessed line left them
+//     the number of lines that have left the front since the accessed line left the front
 //     (space.go; Eklov and Hagersten, StatStack, ISPASS 2010). The prediction and the scaled count
 //     of sampled lines are combined, each weighted by the inverse of its variance. The prediction
 //     dominates for short distances, and the count for long distances.
@@ -54,12 +54,12 @@
 //     stack (MODELS §6.4) contains all lines at the top, and the sampled lines and holes below. Its
 //     distances are estimated as the distances on the private stack, times the factor by which
 //     holes reduce the distances of the sampled lines. A sample of a single access ends when the
-//     same core next accesses the line. That access is a coherence miss if another core has stored
-//     to the line since. The depth of the line when it was invalidated is the number of lines
-//     accessed since the sample began. Stack distances within sets are not counted, and the misses
-//     of set-associative caches are estimated with SDCM. The classes of MODELS §6.6 are not
-//     estimated, because a sample does not contain the rare accesses of other cores that determine
-//     the class.
+//     same core next accesses the line. The access that ends the sample is a coherence miss if
+//     another core has stored to the line since the sampled access. The depth of the line when it
+//     was invalidated is the number of lines accessed since the sample began. Stack distances
+//     within sets are not counted, and the misses of set-associative caches are estimated with
+//     SDCM. The classes of MODELS §6.6 are not estimated, because a sample does not contain the
+//     rare accesses of other cores that determine the class.
 //   - Communication (talk.go): every access to a sampled line is seen, so the estimates for words
 //     and lines have no bias. If the rate is halved, lines are dropped together with their counts.
 //     Pages are omitted, because the last writer of a page depends on all lines of the page. A part
@@ -69,11 +69,11 @@
 //
 // A sample of single accesses shows the last access to a line, but not the first access. The number
 // of first accesses, and of accesses to lines that stores invalidated, is estimated from up to
-// 8,192 lines, which are chosen by hash. Every access to these lines is seen.
+// 8,192 lines, which are chosen by hash, and for which every access is seen.
 //
 // A problem may concern only a few lines, such as the line of a counter that all threads write. At
-// a rate of 1 %, 99 % of all samples do not contain such a line. In the other samples, the line
-// represents a hundred lines.
+// a rate of 1 %, 99 % of all samples do not contain such a line. In a sample that contains the
+// line, the line represents a hundred lines.
 //
 // # Parts of the run
 //

@@ -108,11 +108,11 @@ func (k *kept) Takes() (events trace.Kinds, sites, pcs bool) {
 	return 0, k.sites != nil, k.sites != nil
 }
 
-// Close implements [contract.Analysis]. It does nothing, because results need all data.
+// Close implements [contract.Analysis]. Close does nothing, because results need all data.
 func (k *kept) Close() {}
 
-// Consume implements [contract.Analysis]. It must be called after the Consume method of the sites
-// analysis.
+// Consume implements [contract.Analysis]. Consume must be called after the Consume method of the
+// sites analysis.
 func (k *kept) Consume(b *trace.Batch) error {
 	for _, s := range k.sizes {
 		for at := 0; at < b.Len(); at = s.takeWhole(b, at) {
@@ -181,7 +181,7 @@ func (s *keptSize) take(b *trace.Batch, i int, addr trace.Addr, bytes uint32) {
 	first, end := addr>>s.shift, addr+uint64(max(bytes, 1))-1
 	last := end >> s.shift
 	if last < first {
-		last, end = first, addr // the reference extends beyond the last address
+		last, end = first, addr // the reference extends beyond the end of the address space
 	}
 	for line := first; line <= last; line++ {
 		if len(s.lines) == maxLines {

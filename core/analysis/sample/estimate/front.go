@@ -16,8 +16,8 @@ func (f *front) clear() {
 	}
 }
 
-// access moves a line to the top. It returns the line's previous depth. If the line was not in the
-// front, it returns frontLines, and the line that left the front.
+// access moves a line to the top. access returns the line's previous depth. If the line was not in
+// the front, it returns frontLines, and the line that left the front.
 func (f *front) access(line trace.Line) (at int, left trace.Line) {
 	if f[0] == line {
 		return 0, noLine
@@ -47,7 +47,7 @@ type fetch struct {
 	kind       trace.Kind
 }
 
-// scan performs the accesses in the front. It counts the distances of hits, queues all other
+// scan performs the accesses in the front. scan counts the distances of hits, queues all other
 // accesses, and returns the number of queued accesses. Lines are compared in groups of four, for
 // the same reason as in stack.Exact.
 func (f *front) scan(lines []trace.Line, kinds []trace.Kind, near *nearCounts, queue *[chunk]fetch) (fetches int) {

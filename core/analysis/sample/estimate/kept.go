@@ -10,8 +10,8 @@ import (
 	"github.com/stackglass/stackglass/core/profile"
 )
 
-// Result implements [contract.Analysis]. It must be called after the Result method of the sampled
-// locality analysis.
+// Result implements [contract.Analysis]. Result must be called after the Result method of the
+// sampled locality analysis.
 func (k *kept) Result(p *profile.Profile, state bool) {
 	var saved *codec.Coder
 	if state {

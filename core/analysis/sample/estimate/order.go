@@ -8,10 +8,10 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// order is the sampled part of an LRU stack. It stores lines in the order in which they were pushed
-// onto the stack, and counts the lines that were pushed after a given line. It uses a Fenwick tree
-// over live stamps (Bennett and Kruskal, 1975). When all stamps have been used, the lines are
-// renumbered.
+// order is the sampled part of an LRU stack. order stores lines in the order in which they were
+// pushed onto the stack, and counts the lines that were pushed after a given line. order uses a
+// Fenwick tree over live stamps (Bennett and Kruskal, 1975). When all stamps have been used, the
+// lines are renumbered.
 type order struct {
 	place map[trace.Line]uint32 // a line's stamp, which is its index in lines, or away
 	lines []placed              // lines by stamp, from 0
@@ -19,8 +19,8 @@ type order struct {
 	live  int
 }
 
-// placed is a line and the time at which the line was pushed onto the stack. It is live if it is
-// the line's latest position, according to place.
+// placed is a line and the time at which the line was pushed onto the stack. An entry is live if
+// the line has not moved since, that is, if place refers to the entry.
 type placed struct {
 	line trace.Line
 	at   uint64
@@ -42,7 +42,7 @@ func newOrder() *order {
 // stack.
 func (o *order) known() int { return len(o.place) }
 
-// note registers a line. It reports whether the line was already registered.
+// note registers a line. note reports whether the line was already registered.
 func (o *order) note(line trace.Line) (known bool) {
 	if _, known = o.place[line]; !known {
 		o.place[line] = away
@@ -62,7 +62,7 @@ func (o *order) put(line trace.Line, at uint64) {
 	o.sums.add(stamp)
 }
 
-// take removes a line. It returns the number of lines above the line, and the time when the line
+// take removes a line. take returns the number of lines above the line, and the time when the line
 // was pushed onto the stack. down is false if the line was not on the stack.
 func (o *order) take(line trace.Line) (above int, at uint64, down bool) {
 	stamp, known := o.place[line]
@@ -147,7 +147,7 @@ func (o *order) code(c *codec.Coder) {
 // sums is a Fenwick tree (Fenwick, 1994) that counts live stamps. sums[0] is unused.
 type sums []uint32
 
-// newSums returns a tree with room for room stamps, of which the first live stamps are live.
+// newSums returns a tree with the given room for stamps. The stamps less than live are live.
 func newSums(room, live int) sums {
 	s := make(sums, room+1)
 	for i := range live {

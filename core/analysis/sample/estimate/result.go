@@ -219,8 +219,8 @@ func (s *lineSize) offByGroups(factor float64, size *profile.SampledSize) (off [
 	return off
 }
 
-// offBySamples is like offByGroups, but for independent samples. It uses Wilson's score interval
-// (Wilson, 1927).
+// offBySamples is like offByGroups, but for independent samples. offBySamples uses Wilson's score
+// interval (Wilson, 1927).
 func offBySamples(misses [outOf + 1]uint64, samples uint64) (off [outOf + 1]profile.Bound) {
 	all, n := float64(misses[0]), float64(samples)
 	const z2 = student * student

@@ -14,17 +14,17 @@ import (
 
 // sampler chooses accesses and determines their distances.
 type sampler interface {
-	// sample processes the next line accesses, at most maxLines. It counts the hits in the front,
-	// and appends the sampled accesses beyond the front to c.taken. It returns the number of all
-	// accesses beyond the front.
+	// sample processes the next line accesses, at most maxLines. sample counts the hits in the
+	// front, and appends the sampled accesses beyond the front to c.taken. sample returns the
+	// number of all accesses beyond the front.
 	sample(lines []trace.Line, kinds []trace.Kind, c *counts) (beyond uint64)
 	// weight returns the number of accesses that a sampled access represents, up to a constant
 	// factor.
 	weight() uint64
 	group(line trace.Line) int
-	// describe sets the fields of s that only the sampler knows. It returns the number of open
-	// samples by kind, and the factor that converts weights to numbers of accesses. If the factor
-	// is 0, the weights must be scaled so that their sum equals the number of all accesses.
+	// describe sets the fields of s that only the sampler knows. describe returns the number of
+	// open samples by kind, and the factor that converts weights to numbers of accesses. If the
+	// factor is 0, the weights must be scaled so that their sum equals the number of all accesses.
 	describe(s *profile.SampledSize) (factor float64, open [trace.NumKinds]uint64)
 	// deviation returns the relative standard deviation of an estimated distance.
 	deviation(distance float64) float64
@@ -127,7 +127,7 @@ type counts struct {
 	spread  [groups][outOf + 1]uint64 // weights by group and profile.SiteBin; the last element counts cold accesses
 }
 
-// taken is a sampled access. Its distance may be stack.Cold.
+// taken is a sampled access. The distance of a sampled access may be stack.Cold.
 type taken struct {
 	line     trace.Line
 	weight   uint64 // number of accesses that the sampled access represents, divided by the sampler's factor
@@ -223,7 +223,7 @@ func (w *windows) coarsen() {
 	w.References *= 2
 }
 
-// closeRow completes the last row. It adds the hits in the front since the previous row was
+// closeRow completes the last row. closeRow adds the hits in the front since the previous row was
 // completed.
 func (s *lineSize) closeRow() {
 	for d := range frontLines {

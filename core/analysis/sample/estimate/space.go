@@ -71,8 +71,8 @@ func (s *space) sample(lines []trace.Line, kinds []trace.Kind, c *counts) (beyon
 	return beyond
 }
 
-// exchange moves a line with hash h into the front, where it replaces the line left. It returns the
-// distance of the access, or passed.
+// exchange moves a line with hash h into the front, where it replaces the line left. exchange
+// returns the distance of the access, or passed.
 func (s *space) exchange(line trace.Line, h uint64, left trace.Line) uint32 {
 	d := uint32(passed)
 	if h <= s.threshold {

@@ -44,7 +44,7 @@ func (a *Analysis) Restore(p *profile.Profile) error {
 	return c.In.Err()
 }
 
-// Append implements [contract.Analysis]. It always fails, because a sample does not contain the
+// Append implements [contract.Analysis]. Append always fails, because a sample does not contain the
 // data for joining.
 func (a *Analysis) Append(*profile.Profile) error {
 	return errors.New("sampled profiles cannot be joined; sample the whole trace in one pass")

@@ -70,7 +70,7 @@ func (t *talk) Core(thread uint32) (core uint8, known bool) {
 	return t.size.threads.grouping.Known(thread)
 }
 
-// Feed implements communication.Stacks. It does nothing, because [talk.ask] asks the questions.
+// Feed implements communication.Stacks. Feed does nothing, because [talk.ask] asks the questions.
 func (t *talk) Feed(uint32, sharing.Asker) {}
 
 func (t *talk) threshold() uint64 { return t.size.bySite.space.threshold }
@@ -238,7 +238,7 @@ func (a *asking) done() {
 	}
 }
 
-// result returns the estimated communication of all lines, or nil. It must be called after the
+// result returns the estimated communication of all lines, or nil. result must be called after the
 // result of sites.
 func (t *talk) result() *profile.Communication {
 	var wholes []*profile.Communication

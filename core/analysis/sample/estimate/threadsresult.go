@@ -105,7 +105,7 @@ func (c *coreStacks) result(t *threads) (out profile.Core) {
 	return out
 }
 
-// within estimates the counts of some of the accesses that all counts.
+// within estimates the counts of a subset of the accesses. all is the histogram of all accesses.
 func (w *weighing) within(out *profile.StackCounts, c *counted, all *profile.Histogram, cold, longest uint64) {
 	out.Cold = min(uint64(math.Round(float64(c.cold)*w.cold)), cold)
 	for d, n := range c.deep.All() {

@@ -75,7 +75,7 @@ func TestCountersMessages(t *testing.T) {
 		{"counters --sort flops " + few, 2, "--by function or --by block"},
 		{"counters --by block --sort speed " + few, 2, "want one of function, block, file"},
 		{"counters", 2, "give a trace or a profile"},
-		{"analyze demo:array-list --analyses flops", 2, "want some of locality, counters"},
+		{"analyze demo:array-list --analyses flops", 2, "want one or more of locality, counters"},
 	} {
 		got := stackglass(strings.Fields(c.line)...)
 		if got.code != c.code || !strings.Contains(got.stdout+got.stderr, c.says) {
