@@ -27,7 +27,8 @@ type connecting struct {
 	calls     func(f int32) ([]call, error)
 }
 
-// following is a function with the calls that have not been followed yet.
+// following is a function on the path of the search, with its calls that have not been followed
+// yet.
 type following struct {
 	function int32
 	calls    []call
@@ -73,7 +74,7 @@ func (c *connecting) from(root int32) error {
 	return nil
 }
 
-// end completes a component, which consists of f and the open functions after it.
+// end completes the component that consists of f and the functions after it in c.open.
 func (c *connecting) end(f int32) {
 	at := len(c.open) - 1
 	for c.open[at] != f {

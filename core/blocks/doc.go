@@ -1,6 +1,6 @@
 // Package blocks computes how often the basic blocks of a program execute, from its branch
 // probabilities. For the probabilities of a recorded run, the results are the exact counts of that
-// run. For other probabilities, they predict the counts for an input that was not run.
+// run. For other probabilities, the results predict the counts of a run with a different input.
 //
 // This is the linear model of "average bracketed forms" (Santhi and Chennupati, Compute Node
 // Models, LA-UR-17-20754, part 1; MODELS §12). If P_ij is the probability that block i continues
@@ -11,44 +11,45 @@
 // The paper assumes one entry to the first block of each function. This package differs from the
 // paper as follows:
 //
-//  1. A [System] has an integer weight for each successor of a block, and for leaving the function.
-//     The weights are counts of a run ([FromEdges]), weights from a compiler's profile
-//     ([FromProfile]), or numbers in a [Sheet] written by a person, which may depend on parameters
-//     ([Model]). Quotients are formed only at the end, because the ratio 999,999,999 to 1 is exact,
-//     but the floating-point number 0.999999999 is not.
+//  1. In a [System], each block has integer weights: one for each successor, and one for leaving
+//     the function. The weights are counts of a run ([FromEdges]), weights from a compiler's
+//     profile ([FromProfile]), or numbers in a [Sheet] written by a person, which may depend on
+//     parameters ([Model]). Weights are divided only at the end, because the ratio 999,999,999 to 1
+//     is exact, but the floating-point number 0.999999999 is not.
 //  2. Elimination without subtraction yields the number of visits of each block per invocation of
 //     its function (Grassmann, Taksar and Heyman, Regenerative Analysis and Steady State
 //     Distributions for Markov Chains, 1985). Ordinary elimination divides by 1 − P, which keeps
 //     seven of sixteen digits for a loop of 10^9 iterations, and none for three such loops nested
-//     in each other. Here, the pivot is a sum: the block's weight for leaving the function, plus
-//     the weights of its edges to blocks that are not yet eliminated. Sums, products and quotients
-//     of positive numbers lose accuracy only in the last digits (O'Cinneide, Entrywise perturbation
-//     theory and error analysis for Markov chains, 1993). Blocks are eliminated in postorder of a
-//     depth-first search, so that edges lead only to headers of outer loops. A function with n
-//     blocks in loops that are nested d deep then takes n·d steps. Irreducible graphs take more.
+//     in each other. Elimination without subtraction computes the pivot of a block as a sum: the
+//     block's weight for leaving the function, plus the weights of its edges to blocks that are not
+//     yet eliminated. Sums, products and quotients of positive numbers lose accuracy only in the
+//     last digits (O'Cinneide, Entrywise perturbation theory and error analysis for Markov chains,
+//     1993). Blocks are eliminated in postorder of a depth-first search, so that edges lead only to
+//     headers of outer loops. A function with n blocks in loops that are nested d deep then takes
+//     n·d steps. Irreducible graphs take more steps.
 //  3. The number of invocations of each function is computed for one strongly connected component
-//     of the call graph at a time, callers first. A block calls its Callee each time it runs. Other
-//     invocations (of main, of callbacks and through pointers) are inputs, called entries. If a
-//     recursive function calls itself C times per invocation on average, the solution divides by 1
-//     − C, and the recursion diverges unless C < 1. Rational numbers are used if floating point is
-//     too imprecise to decide whether the recursion diverges. For the weights of a recorded run,
-//     the numbers of invocations in that run are used instead.
+//     of the call graph at a time, callers first. Each execution of a block calls the block's
+//     Callee. All other invocations (of main, of callbacks and through pointers) are inputs, called
+//     entries. If a recursive function calls itself C times per invocation on average, the solution
+//     divides by 1 − C, and the recursion diverges unless C < 1. Rational numbers are used if
+//     floating point is too imprecise to decide whether the recursion diverges. If the weights come
+//     from a recorded run, the recorded numbers of invocations are used, and nothing is solved.
 //  4. The counts are rounded and checked against the equations in integer arithmetic: flows are
-//     128-bit products that must divide without a remainder. The system has only one solution, so
-//     integers that satisfy it are the solution. [Solution] lists the functions for which this is
-//     proven. Otherwise, the next correction is computed from the residual (iterative refinement).
-//     For counts that are not integers, for example after a branch with probability 1/3,
-//     [Solution.Error] bounds the error.
+//     128-bit products that must divide without a remainder. The system has a unique solution, so
+//     integer counts that satisfy all equations are exact. [Solution] lists the functions for which
+//     this is proven. If the rounded counts do not satisfy the equations, a correction is computed
+//     from the residual (iterative refinement). For counts that are not integers, for example after
+//     a branch with probability 1/3, [Solution.Error] bounds the error.
 //
 // Exceptions, longjmp and the end of the program end invocations in the middle of a function. Basic
 // blocks are therefore split after calls (package ir), and the part before the split has a weight
 // for leaving the function. A block without successors and without such a weight always leaves the
 // function. A longjmp, or an exception from outside the program, can also enter a block without
-// following an edge. Such arrivals are counted as entries of the block (Resumed).
+// following an edge. Such executions are counted in [Edges.Resumed].
 //
 // Each execution of a block executes the same instructions. The number of instructions in the run
 // is therefore the sum, over all blocks, of the block's instructions multiplied by its count
-// ([Work]). The influence of a branch on this sum is a derivative ([System.Sensitivity]).
-// [NewMatch] matches the blocks of a run with the blocks of a module, and detects when they come
-// from different builds.
+// ([Work]). [System.Sensitivity] computes the derivative of this sum with respect to each branch
+// probability. [NewMatch] matches the blocks of a run with the blocks of a module, and detects that
+// the run and the module come from different builds.
 package blocks

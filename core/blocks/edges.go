@@ -20,8 +20,8 @@ type Edges struct {
 	// Taken[b][i] counts executions of the edge from b to Successors[i]. The part of a basic block
 	// after a call is a successor of the part before the call.
 	Taken [][]uint64
-	// Entered counts the invocations of a function other than by calls that name it: invocations of
-	// main, callbacks and thread functions, and calls through pointers.
+	// Entered counts the invocations of a function that do not come from a direct call: invocations
+	// of main, callbacks and thread functions, and calls through pointers.
 	Entered []uint64
 	// Unmade counts calls that name a function of the program but do not enter it, because the trace
 	// ends before the call or because another function with the same name is called.
@@ -71,7 +71,7 @@ func (e *Edges) Check(p *trace.Program) error {
 	calls := append([]uint64{}, e.Entered...)
 	for b, f := range callees {
 		if f == trace.NoFunction && e.Unmade[b] > 0 || e.Unmade[b] > e.Visits[b] {
-			return errors.New(name(p, b) + ": " + strconv.FormatUint(e.Unmade[b], 10) + " calls were not made, which is more than the block could make")
+			return errors.New(name(p, b) + ": " + strconv.FormatUint(e.Unmade[b], 10) + " calls are recorded as not made, which is more than the block can make")
 		}
 		if f != trace.NoFunction {
 			calls[f] += e.Visits[b] - e.Unmade[b]
@@ -89,9 +89,9 @@ func (e *Edges) Check(p *trace.Program) error {
 	return nil
 }
 
-// Callees returns, for every block, the function that its call names, or [trace.NoFunction]. If
-// several modules have a function of that name, it prefers a function that ran, then the function
-// in the block's module, then the first function.
+// Callees returns, for every block, the function that the block calls by name, or
+// [trace.NoFunction]. If several modules have a function of that name, Callees prefers a function
+// that ran, then the function in the block's module, then the first function.
 func (e *Edges) Callees(p *trace.Program) []uint32 {
 	named := map[string][]uint32{}
 	ran := make([]bool, len(p.Functions))
@@ -123,7 +123,7 @@ func (e *Edges) Callees(p *trace.Program) []uint32 {
 	return callees
 }
 
-// name returns the name of a block and its function, for errors.
+// name returns the names of a block and its function, for errors.
 func name(p *trace.Program, b int) string {
 	if f := p.Blocks[b].Function; f < uint32(len(p.Functions)) {
 		return "block " + Label(&p.Blocks[b]) + " of " + p.Functions[f].Name

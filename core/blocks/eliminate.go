@@ -8,7 +8,7 @@ type way struct {
 	weight float64
 }
 
-// factor is a system of n states after elimination, which started with the highest state. It solves
+// factor is a system of n states after elimination, from the highest state to the lowest. It solves
 //
 //	y_j · s_j = source_j + Σ over i ≠ j of y_i w_ij
 //
@@ -19,15 +19,15 @@ type factor struct {
 	outAt  []int32 // the edges [outAt[i], outAt[i+1]) belong to the i-th state, counted from the highest
 	out    []way   // weights divided by the pivot
 	inAt   []int32
-	in     []way // edges from lower states, each with its source state and weight
+	in     []way // edges from lower states: source state and weight
 }
 
-// eliminate factorises the system of states with these edges. The edges of a state are sorted by
-// target, and no edge leads to the state itself. leaves contains the weights of leaving the system.
-// The pivot of a state is the sum of its weight of leaving and of its edges to lower states, so
-// nothing is subtracted. If diagonal is not nil, it contains the initial pivots, and elimination
-// subtracts products from them. bad is a state whose pivot is not positive, or -1. eliminate
-// modifies its arguments.
+// eliminate factorises a system of states. ways contains the edges of each state, sorted by target,
+// without edges from a state to itself. leaves contains the weights of leaving the system. The
+// pivot of a state is the sum of its weight of leaving and the weights of its edges to lower
+// states, so nothing is subtracted. If diagonal is not nil, it contains the initial pivots, and
+// elimination subtracts products from them. bad is a state whose pivot is not positive, or -1.
+// eliminate modifies its arguments.
 func eliminate(ways [][]way, leaves, diagonal []float64) (f *factor, bad int) {
 	n := len(ways)
 	f = &factor{pivots: make([]float64, n), outAt: make([]int32, n+1), inAt: make([]int32, n+1)}
@@ -105,7 +105,8 @@ func sources(ways [][]way) [][]int32 {
 	return from
 }
 
-// addWay adds weight to a state's edge to another state, and creates a missing edge.
+// addWay adds weight to the edge of a state that leads to the state to. It creates the edge if it
+// is missing.
 func addWay(list []way, to int32, weight float64, state int32, from [][]int32) []way {
 	at, found := slices.BinarySearchFunc(list, to, func(w way, to int32) int { return int(w.to) - int(to) })
 	if found {

@@ -22,8 +22,8 @@ type expression struct {
 	of       []*expression
 }
 
-// mostDepth limits the nesting depth of expressions, and mostDigits the number of digits in their
-// numbers.
+// mostDepth limits the nesting depth of an expression. mostDigits limits the digits of each number
+// in an expression.
 const (
 	mostDepth  = 100
 	mostDigits = 200
@@ -122,7 +122,7 @@ func (f *formula) atom() *expression {
 
 func (f *formula) close() {
 	if f.peek() != ')' {
-		f.fail("a parenthesis has no closing parenthesis")
+		f.fail("an opening parenthesis has no closing parenthesis")
 		return
 	}
 	f.at++
@@ -135,7 +135,7 @@ func (f *formula) number() *expression {
 	}
 	text := f.text[from:f.at]
 	if len(text) > mostDigits {
-		return f.fail("a number of more than " + strconv.Itoa(mostDigits) + " digits")
+		return f.fail("a number has more than " + strconv.Itoa(mostDigits) + " digits")
 	}
 	n, ok := new(big.Rat).SetString(text)
 	if !ok {
@@ -172,12 +172,12 @@ func (f *formula) named() *expression {
 	case name == "ceil" && len(e.of) == 1:
 		e.operator = 'c'
 	default:
-		return f.fail("there is no function " + name + " of " + strconv.Itoa(len(e.of)) + " numbers, want min, max, floor or ceil")
+		return f.fail("there is no function " + name + " with " + strconv.Itoa(len(e.of)) + " arguments, want min, max, floor or ceil")
 	}
 	return e
 }
 
-// isName reports whether text is the name of a parameter.
+// isName reports whether text can be the name of a parameter.
 func isName(text string) bool {
 	f := &formula{text: text}
 	if !isNameStart(f.peek()) || text == "rest" || text == "trip" {
@@ -187,7 +187,7 @@ func isName(text string) bool {
 	return f.why == "" && e.operator == 'p' && f.at == len(text)
 }
 
-// value returns the value of the expression. get returns the values of parameters. why is an error
+// value returns the value of the expression. get returns the value of a parameter. why is an error
 // message, or "".
 func (e *expression) value(get func(name string) (*big.Rat, string)) (v *big.Rat, why string) {
 	switch e.operator {
@@ -204,7 +204,7 @@ func (e *expression) value(get func(name string) (*big.Rat, string)) (v *big.Rat
 	}
 	v, why = e.apply(values)
 	if why == "" && (v.Num().BitLen() > 1<<16 || v.Denom().BitLen() > 1<<16) {
-		why = "a number of more than 65,536 bits"
+		why = "the value of the expression has more than 65,536 bits"
 	}
 	return v, why
 }
@@ -247,7 +247,7 @@ func (e *expression) apply(of []*big.Rat) (v *big.Rat, why string) {
 func power(base, exponent *big.Rat) (*big.Rat, string) {
 	const most = 1000
 	if !exponent.IsInt() || new(big.Rat).Abs(exponent).Cmp(big.NewRat(most, 1)) > 0 {
-		return nil, "the exponent " + exponent.RatString() + ", want a whole number up to " + strconv.Itoa(most)
+		return nil, "the exponent is " + exponent.RatString() + ", want a whole number up to " + strconv.Itoa(most)
 	}
 	n := exponent.Num().Int64()
 	if n < 0 && base.Sign() == 0 {
@@ -255,7 +255,7 @@ func power(base, exponent *big.Rat) (*big.Rat, string) {
 	}
 	e := big.NewInt(max(n, -n))
 	if base.Num().BitLen()*int(e.Int64()) > 1<<16 || base.Denom().BitLen()*int(e.Int64()) > 1<<16 {
-		return nil, "a number of more than 65,536 bits"
+		return nil, "the value of the expression has more than 65,536 bits"
 	}
 	v := new(big.Rat).SetFrac(new(big.Int).Exp(base.Num(), e, nil), new(big.Int).Exp(base.Denom(), e, nil))
 	if n < 0 {

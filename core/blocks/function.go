@@ -11,14 +11,14 @@ type solved struct {
 	ready  bool
 	err    *Error
 	blocks []int32  // the block of each state
-	totals []uint64 // by state: the sum of its edges' weights
+	totals []uint64 // by state: the sum of the weights of its edges
 	entry  int32    // state of the first block
 	// The edges of state i are edges[edgeAt[i]:edgeAt[i+1]].
 	edgeAt  []int32
 	edges   []edge
 	factor  *factor
 	visits  []float64 // by state: visits per invocation
-	resumed []float64 // visits due to executions that enter without an edge, by state; or nil
+	resumed []float64 // by state: visits that follow from executions that enter a block without an edge; or nil
 	calls   []call
 }
 
@@ -66,7 +66,8 @@ func (s *System) prepare(n int) *solved {
 	return f
 }
 
-// spread converts the number of executions that enter each state from elsewhere into visits.
+// spread solves the system: it replaces the executions that enter each state from outside by the
+// visits of each state.
 func (f *solved) spread(sources []float64) {
 	f.factor.solve(sources)
 	for i := range sources {
@@ -126,8 +127,8 @@ func (s *System) order(n int, f *solved) *Error {
 	return nil
 }
 
-// weight returns the weight of a block's i-th edge. If a block has no weights, the first edge has
-// weight 1.
+// weight returns the weight of the i-th edge of block b. If the block has no weights, its first
+// edge has weight 1.
 func (s *System) weight(b uint32, i int) uint64 {
 	if w := s.weights[b][i]; w > 0 || i > 0 || s.leaves[b] > 0 {
 		return w
@@ -138,7 +139,8 @@ func (s *System) weight(b uint32, i int) uint64 {
 	return 1
 }
 
-// states returns the merged and sorted edges of the states, and the states' weights of leaving.
+// states returns, for each state, its edges, merged and sorted, and its weight of leaving the
+// function.
 func (s *System) states(f *solved) (ways [][]way, leaves []float64) {
 	n := len(f.blocks)
 	ways, leaves = make([][]way, n), make([]float64, n)
@@ -191,7 +193,7 @@ func (s *System) states(f *solved) (ways [][]way, leaves []float64) {
 	return ways, leaves
 }
 
-// endless returns an error about a block from which executions never leave.
+// endless returns an error that names a block from which no execution leaves the function.
 func (s *System) endless(f *solved) *Error {
 	n := len(f.blocks)
 	leaves := make([]bool, n)
@@ -222,8 +224,8 @@ func (s *System) endless(f *solved) *Error {
 		}
 	}
 	if worst < 0 {
-		return s.fail(int(f.blocks[f.entry]), "the loops of this function run more than 10^300 times", "the weights differ too much for a solution; choose more similar weights")
+		return s.fail(int(f.blocks[f.entry]), "the loops of this function run more than 10^300 times", "choose weights that differ less: with these weights, the system cannot be solved")
 	}
 	return s.fail(int(worst), "the block is in an endless loop: the loop is reachable, but no path from it leaves the function",
-		"add an exit to a branch in the loop, or a weight for leaving to one of its blocks (a call in the block may throw, or end the program)")
+		"add an exit to a branch in the loop, or give one of its blocks a weight for leaving the function (a call in the block may throw, or end the program)")
 }

@@ -10,9 +10,9 @@ import (
 // Match maps the functions and blocks of a module to functions and blocks of a program that
 // contains the module.
 type Match struct {
-	Functions []int32 // for each function of the module: the function in the program, or -1
-	Blocks    []int32 // for each block of the module: the block in the program, or -1
-	// Different lists the functions with other code than in the program. Their blocks are not
+	Functions []int32 // the function in the program, or -1, for each function of the module
+	Blocks    []int32 // the block in the program, or -1, for each block of the module
+	// Different lists the functions whose code differs from the program. Their blocks are not
 	// matched.
 	Different []trace.Missed
 	// Missing lists functions that exist only in the module.
@@ -76,7 +76,7 @@ func (m *Match) differs(a, b *trace.Function) string {
 		case !slices.Equal(x.Ops, y.Ops):
 			return "block " + Label(x) + " has different instructions in the trace"
 		case !slices.EqualFunc(x.Successors, y.Successors, func(i, j uint32) bool { return i-a.First == j-b.First }):
-			return "block " + Label(x) + " has other successors in the trace"
+			return "block " + Label(x) + " has different successors in the trace"
 		}
 	}
 	return ""
@@ -96,7 +96,7 @@ func (m *Match) Err() error {
 		}
 	case len(m.Missing) > 0 && len(m.Missing) == len(m.Functions):
 		return &Error{
-			Function: m.Missing[0], Block: -1, Why: "neither this function nor any other of the LLVM IR is in the trace",
+			Function: m.Missing[0], Block: -1, Why: "the trace contains none of the functions of the LLVM IR, such as this function",
 			Do: "compile this program with stackglass cc, and trace it",
 		}
 	}

@@ -6,7 +6,7 @@ import (
 	"strconv"
 )
 
-// mostBits limits the size of numbers in rational solutions.
+// mostBits limits the size of the numbers in a rational solution.
 const mostBits = 1 << 22
 
 func (h share) ofRational(n *big.Rat) *big.Rat {
@@ -16,11 +16,11 @@ func (h share) ofRational(n *big.Rat) *big.Rat {
 	return new(big.Rat).Mul(n, fraction(h.part, h.whole))
 }
 
-// rationalFunction is the solution for one function of a component in rational numbers.
+// rationalFunction is the solution in rational numbers for one function of a component.
 type rationalFunction struct {
 	visits, resumed []*big.Rat         // by state; resumed may be nil
 	calls           map[int32]*big.Rat // calls per invocation, by the callee's index in the component
-	resumedCalls    map[int32]*big.Rat // total calls due to executions that enter without an edge
+	resumedCalls    map[int32]*big.Rat // calls that follow from executions that enter a block without an edge
 }
 
 // rationalComponent computes the visits of functions per invocation.
@@ -42,7 +42,7 @@ func (s *System) rationalComponent(members []int32) ([]rationalFunction, error) 
 		if !s.eliminateRational(f, r.visits, r.resumed) {
 			return nil, &Error{
 				Function: s.program.Functions[n].Name, Block: -1, Place: s.program.Functions[n].Place,
-				Why: "the exact counts are fractions of more than " + strconv.Itoa(mostBits) + " bits", Do: "use floating point, or choose simpler weights",
+				Why: "the exact counts are fractions with more than " + strconv.Itoa(mostBits) + " bits", Do: "use floating point, or choose simpler weights",
 			}
 		}
 		r.calls, r.resumedCalls = s.rationalCalls(f, members, r.visits), s.rationalCalls(f, members, r.resumed)
@@ -58,7 +58,7 @@ func rationals(n int) []*big.Rat {
 	return list
 }
 
-// rationalCalls sums the calls within a component for each callee, keyed by the callee's index.
+// rationalCalls adds up the calls to each function of the component. The key is the callee's index.
 func (s *System) rationalCalls(f *solved, members []int32, visits []*big.Rat) map[int32]*big.Rat {
 	calls := map[int32]*big.Rat{}
 	for _, c := range f.calls {
@@ -166,9 +166,9 @@ func callMatrix(functions []rationalFunction) [][]*big.Rat {
 }
 
 // solveDense replaces entries by the solution x of x·m = entries. It returns a row whose pivot is
-// not positive, or -1 if all pivots are positive. If they are, the recursion converges: a matrix
-// whose off-diagonal elements are not positive has a nonnegative inverse exactly if all its pivots
-// are positive.
+// not positive, or -1 if all pivots are positive. The recursion converges if all pivots are
+// positive, because a matrix without positive off-diagonal elements has a nonnegative inverse if
+// and only if all its pivots are positive.
 func solveDense(m [][]*big.Rat, entries []*big.Rat) int {
 	t, r := new(big.Rat), new(big.Rat)
 	for k := len(m) - 1; k >= 0; k-- {
@@ -197,13 +197,13 @@ func solveDense(m [][]*big.Rat, entries []*big.Rat) int {
 	return -1
 }
 
-// mostRational is the maximum number of blocks in functions whose recursion is solved in rational
+// mostRational limits the number of blocks of recursive functions that are solved in rational
 // numbers. Larger functions would take longer than a few seconds.
 const mostRational = 2000
 
 // rationalInvocations computes the invocations of a component's functions in rational numbers, and
-// returns them rounded. It returns nil if the numbers are too long. diverging is a function whose
-// recursion diverges, or -1.
+// returns them rounded. It returns nil if the numbers have too many bits. diverging is a function
+// whose recursion diverges, or -1.
 func (s *System) rationalInvocations(members []int32, entries []float64) (list []float64, diverging int32) {
 	blocks := 0
 	for _, n := range members {

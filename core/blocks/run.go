@@ -19,7 +19,7 @@ type Run struct {
 	Profile *Profile // nil for a traced program
 }
 
-// Profile is a compiler's profile in a module that was not run. Its numbers are listed by block and
+// Profile is a compiler's profile in a module that was not run. Its lists are indexed by block or
 // by function, as in ir.Module.
 type Profile struct {
 	Weights [][]uint64   // by block: nil, or a weight for each successor
@@ -28,7 +28,8 @@ type Profile struct {
 }
 
 // The binary form, used as section BLCK of profiles. Integers are uv, as in package profile. A list
-// is its length followed by its members, and a string is its length followed by its bytes.
+// is encoded as its length followed by its members, and a string as its length followed by its
+// bytes.
 //
 //	version    1, or 2 if there is a profile
 //	bytes of the program, 0 if it is left out, followed by
@@ -44,7 +45,7 @@ type Profile struct {
 //	  list of values that flow between blocks, each: block, instruction, from block, from
 //	  instruction, iterations before
 //
-// Visits are the sums of the lists.
+// Visits are not stored, because they are the sums of the lists.
 
 // RunVersion is the newest version of the binary format.
 const RunVersion = 2
@@ -70,7 +71,8 @@ func AppendRun(dst, program []byte, e *Edges) []byte {
 	return c.Out
 }
 
-// codeHead codes the version and the program and, when writing, the counts.
+// codeHead encodes or decodes the version and the program. When it encodes, it also writes the
+// counts.
 func codeHead(c *codec.Coder, version *uint64, program *[]byte, e *Edges) {
 	c.U64(version)
 	c.Check(*version > 0 && *version <= RunVersion, "unknown version; use a newer stackglass")
@@ -86,9 +88,9 @@ type Counts struct {
 	Left, Resumed, Unmade uint64
 }
 
-// codeCounts codes the counts of executed blocks and of functions. It calls the function of to read
+// codeCounts encodes or decodes the counts of executed blocks and of functions. It calls of to get
 // the counts of a block, or to store decoded counts. Counts.Taken is valid until the next call of
-// this function.
+// of.
 func codeCounts(c *codec.Coder, blocks int, entered []uint64, happened func(b int) bool, of func(b int, x *Counts)) {
 	n, m := blocks, len(entered)
 	codec.Below(c, &n, uint64(blocks)+1)
@@ -106,14 +108,14 @@ func codeCounts(c *codec.Coder, blocks int, entered []uint64, happened func(b in
 	codeSome(c, entered[:m])
 }
 
-// codeSome codes the nonzero numbers of list.
+// codeSome encodes or decodes the nonzero numbers of a list.
 func codeSome(c *codec.Coder, list []uint64) {
 	sparse(c, len(list), 2, func(i int) bool { return list[i] != 0 }, func(i int) { c.U64(&list[i]) })
 }
 
-// sparse codes the items, among n items, for which there(i) is true. Each item is coded as the
+// sparse encodes or decodes the items i < n for which there(i) is true. Each item is stored as the
 // difference between its number and the smallest possible number (the previous number + 1),
-// followed by the output of code. least is the minimum size of a coded item in bytes.
+// followed by the output of code. least is the minimum size of an encoded item in bytes.
 func sparse(c *codec.Coder, n, least int, there func(i int) bool, code func(i int)) {
 	var list []uint64
 	for i := 0; i < n && !c.Reads(); i++ {
@@ -134,8 +136,8 @@ func (e *Edges) happened(b int) bool {
 	return e.Left[b]|e.Resumed[b]|e.Unmade[b] != 0 || slices.ContainsFunc(e.Taken[b], isPositive)
 }
 
-// code codes the profile of a program. When it reads, its lists must have their full lengths and
-// contain zeros.
+// code encodes or decodes the profile of a program. Before decoding, the lists of r must have their
+// full lengths and contain zeros.
 func (r *Profile) code(c *codec.Coder, p *trace.Program) {
 	sparse(c, len(p.Blocks), 2, func(b int) bool { return r.Weights[b] != nil }, func(b int) {
 		weights := append([]uint64{}, r.Weights[b]...)
@@ -331,9 +333,9 @@ func (c *RunDecoder) Err() error {
 	return nil
 }
 
-// Each calls the function each with the counts of every block that ran, and stores the number of
-// entries of each function in entered. x is valid only during the call. each must report whether
-// the block has as many successors as x.Taken has counts.
+// Each calls each with the counts of every block that ran, and stores the number of entries of each
+// function in entered. x is valid only during the call. each must report whether the number of
+// successors of the block equals the length of x.Taken.
 func (c *RunDecoder) Each(blocks int, entered []uint64, each func(b int, x *Counts) bool) error {
 	codeCounts(c.c, blocks, entered, nil, func(b int, x *Counts) {
 		if !each(b, x) {
@@ -347,7 +349,7 @@ func (c *RunDecoder) Each(blocks int, entered []uint64, each func(b int, x *Coun
 // Reuse is the conditional reuse profile P(Δ|block) of a block (MODELS §13.2).
 type Reuse struct {
 	References    uint64
-	profile.Reuse // binned distances; misses are exact for caches whose capacity is the edge of a bin
+	profile.Reuse // binned distances; misses are exact for caches whose capacity is at the border of two bins
 }
 
 // Reuse returns the reuse profile of every block of the run: the sum over the block's sites.
@@ -372,11 +374,11 @@ func (r *Run) Reuse(s *profile.Sites) []Reuse {
 	return blocks
 }
 
-// SampledReuse is the conditional reuse profile of a block from a sample of its executions, which
-// the paper calls windows.
+// SampledReuse is the conditional reuse profile of a block, measured in a sample of its executions.
+// The paper calls the sampled executions windows.
 type SampledReuse struct {
 	Executions uint64 // executions of the block that access memory
-	Windows    uint64 // number of executions in the sample
+	Windows    uint64 // executions in the sample
 	profile.Reuse
 }
 

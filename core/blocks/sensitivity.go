@@ -11,10 +11,10 @@ import (
 // Influence describes how the probability of an edge affects a total.
 type Influence struct {
 	Block int
-	Way   int     // index of the successor; the number of successors means leaving the function
+	Way   int     // index of the successor; the edge that leaves the function comes after all successors
 	Share float64 // the branch probability
-	// Slope is the derivative of the total with respect to Share. The other edges of the block
-	// change in proportion.
+	// Slope is the derivative of the total with respect to Share. The other probabilities of the
+	// block change in proportion.
 	Slope float64
 	// Weight is the relative change of the total, to first order, if the odds of the edge change by
 	// the factor e. If the edge continues a loop, its odds determine the loop's trip count.
@@ -24,10 +24,10 @@ type Influence struct {
 // Sensitivity returns the influence of each branch on the total cost of the program, in descending
 // order of Weight. cost contains the cost of one execution of each block.
 //
-// The derivatives come from the transposed system (the adjoint method). Its solution is, for each
-// block, the cost from a visit of the block until the invocation ends, including calls. It takes as
-// long as one computation of the counts. Finite differences would require one solution for each
-// branch.
+// The derivatives come from the transposed system (the adjoint method). The solution of the
+// transposed system is, for each block, the cost from a visit of the block until the invocation
+// ends, including calls. The adjoint method takes as long as one computation of the counts. Finite
+// differences would require one computation for each branch.
 func (s *System) Sensitivity(c *Solution, cost []float64) (list []Influence, total float64, err error) {
 	ahead, err := s.costAhead(c, cost)
 	if err != nil {
@@ -47,7 +47,7 @@ func (s *System) Sensitivity(c *Solution, cost []float64) (list []Influence, tot
 	return list, total, nil
 }
 
-// influences appends the influences of a block's edges.
+// influences appends the influences of the edges of block b.
 func (s *System) influences(list []Influence, b int, visits float64, ahead []float64, total float64) []Influence {
 	next := s.program.Blocks[b].Successors
 	weights, values := make([]float64, len(next)+1), make([]float64, len(next)+1)
@@ -55,8 +55,8 @@ func (s *System) influences(list []Influence, b int, visits float64, ahead []flo
 		weights[i], values[i] = float64(s.weight(uint32(b), i)), ahead[next[i]]
 	}
 	weights[len(next)] = float64(s.leaves[b])
-	// Add the sums over the edges before and after each edge to obtain the sum over the other
-	// edges, because 1 − w/sum would lose digits.
+	// The sum over all edges except one is the sum over the edges before it and the edges after it,
+	// because 1 − w/sum would lose digits.
 	behind, valueBehind := make([]float64, len(weights)+1), make([]float64, len(weights)+1)
 	for i := len(next); i >= 0; i-- {
 		behind[i], valueBehind[i] = behind[i+1]+weights[i], valueBehind[i+1]+weights[i]*values[i]
@@ -113,7 +113,7 @@ func (s *System) costAhead(c *Solution, cost []float64) ([]float64, error) {
 	return ahead, nil
 }
 
-// callsBetween counts, for each function, the calls that come from other components.
+// callsBetween counts, for each function, the calls from functions in other components.
 func (v *solver) callsBetween(components [][]int32) {
 	of := make([]int32, len(v.calls))
 	for i, members := range components {
@@ -185,7 +185,7 @@ func (v *solver) costOf(members []int32, cost, each []float64) error {
 	return nil
 }
 
-// solveTransposed adds the calls within the component to the costs of invocations.
+// solveTransposed adds the costs of calls within the component to the functions' own costs.
 func (k *component) solveTransposed(own []float64) {
 	if k.known == nil {
 		k.factor.solveTransposed(own)
@@ -197,8 +197,8 @@ func (k *component) solveTransposed(own []float64) {
 	k.factor.solve(own)
 }
 
-// Costs returns the amount that one execution of each block adds to a counter, as an argument of
-// [System.Sensitivity].
+// Costs returns the amount that one execution of each block adds to a counter. The result can be
+// passed to [System.Sensitivity].
 func (w *Work) Costs(counter profile.Counter) []float64 {
 	list := make([]float64, len(w.once))
 	for b := range w.once {

@@ -13,7 +13,7 @@ import (
 //
 //	n = 1000                                         a parameter
 //	rows = n/4                                       a parameter that depends on others
-//	enter main = 1                                   invocations other than by calls that name it
+//	enter main = 1                                   invocations that do not come from direct calls
 //	resume main back = 1                             executions that enter a block without an edge
 //	made main entry = 99/100                         share of the block's calls that enter the function
 //	main for.cond a.c:14 | for.body for.end = trip n
@@ -28,9 +28,8 @@ import (
 //
 //	0.25, 3/4       probabilities, which must sum to 1; one may be "rest"
 //	99 : 1          weights
-//	trip 100        for a branch that continues or leaves a loop: the code after it in the
-//	                loop runs 100 times for each exit; if the branch ends the loop's body,
-//	                the body does
+//	trip 100        for a branch that continues or leaves a loop: the rest of the loop's body
+//	                (or the whole body, if the branch is at its end) runs 100 times per exit
 //	?               unknown
 //
 // Numbers are exact. They may be expressions of the parameters that use + - * / ^, min, max, floor
@@ -92,8 +91,8 @@ func (s *Sheet) fail(line int, why, do string) *Error {
 	return &Error{Sheet: s.file + ":" + strconv.Itoa(line), Block: -1, Why: why, Do: do}
 }
 
-// words splits a line into words. bar and equals are the positions of the words | and =, or -1. All
-// text after = is one word.
+// words splits a line into words. bar and equals are the positions of the words | and =, or -1 if
+// they are missing. All text after = is one word.
 func words(l string) (list []string, bar, equals int, why string) {
 	bar, equals = -1, -1
 	for {
@@ -104,7 +103,7 @@ func words(l string) (list []string, bar, equals int, why string) {
 		if l[0] == '"' {
 			quoted, err := strconv.QuotedPrefix(l)
 			if err != nil {
-				return nil, 0, 0, "a quotation mark has no closing quotation mark"
+				return nil, 0, 0, "an opening quotation mark has no closing quotation mark"
 			}
 			word, _ := strconv.Unquote(quoted)
 			list, l = append(list, word), l[len(quoted):]
@@ -134,7 +133,7 @@ func (s *Sheet) line(l string, number int) (why string) {
 	case why != "" || len(list) == 0:
 		return why
 	case equals < 0:
-		return "the line contains no = with blanks around it, want a parameter, an entry or a branch"
+		return "the line contains no \"=\" between blanks, want a parameter, an entry or a branch"
 	case bar >= 0:
 		return s.branch(list, bar, equals, number)
 	}
@@ -206,13 +205,13 @@ func (s *Sheet) branch(list []string, bar, equals, number int) (why string) {
 		b.values = append(b.values, e)
 	}
 	if rests > 1 {
-		return "several successors have the probability rest, want at most one"
+		return "several successors have the probability \"rest\", want at most one"
 	}
 	s.branches = append(s.branches, b)
 	return ""
 }
 
-// split splits text at each occurrence of a character outside of parentheses.
+// split splits text at each occurrence of a character outside parentheses.
 func split(text string, at byte) (parts []string) {
 	depth, from := 0, 0
 	for i := 0; i < len(text); i++ {
@@ -243,8 +242,8 @@ func (s *Sheet) Parameters() []Parameter {
 	return list
 }
 
-// Model is a system whose weights are computed from a branch-probability file with any values of
-// its parameters.
+// Model is a system whose weights are computed from a branch-probability file and values of its
+// parameters.
 type Model struct {
 	System *System
 	sheet  *Sheet
@@ -255,7 +254,7 @@ type Model struct {
 // Bind finds the file's branches in a system. Branches that are not in the file keep their weights.
 func (s *Sheet) Bind(system *System) (*Model, error) {
 	m := &Model{System: system, sheet: s, blocks: make([]int, len(s.branches)), places: make([]int, len(s.entries))}
-	functions := map[string]int{} // -1 if several functions have the name
+	functions := map[string]int{} // function by name; -1 if several functions have the name
 	for n := range system.program.Functions {
 		name := system.program.Functions[n].Name
 		if _, ok := functions[name]; ok {
@@ -329,7 +328,7 @@ func (f *finder) find(s *Sheet, system *System, functions map[string]int, functi
 	return at, nil
 }
 
-// fits checks the successors of a branch.
+// fits checks that the successors of a branch in the file are the successors of block at.
 func (s *Sheet) fits(l *branch, system *System, at int) error {
 	next := system.program.Blocks[at].Successors
 	var want []string
@@ -352,8 +351,8 @@ func (s *System) fullName(n int) string {
 	return f.Name
 }
 
-// Set computes the weights of the system for these values of parameters. The other parameters keep
-// the values in the file.
+// Set computes the weights of the system for the given parameter values. All other parameters keep
+// their values from the file.
 func (m *Model) Set(values map[string]*big.Rat) error {
 	get := m.sheet.getter(values)
 	for i := range m.sheet.branches {
@@ -370,7 +369,7 @@ func (m *Model) Set(values map[string]*big.Rat) error {
 		}
 		if e.what == "made" {
 			if v.Sign() < 0 || v.Num().Cmp(v.Denom()) > 0 || !v.Denom().IsUint64() {
-				return m.sheet.fail(e.line, "the share "+short(v)+", want 0 to 1", "")
+				return m.sheet.fail(e.line, "the share is "+short(v)+", want 0 to 1", "")
 			}
 			m.System.setMade(m.places[i], share{v.Num().Uint64(), v.Denom().Uint64()})
 			continue
@@ -398,7 +397,8 @@ func (s *System) setMade(block int, made share) {
 	}
 }
 
-// getter returns a function that returns a parameter's value. It computes each value only once.
+// getter returns a function that returns the value of a parameter, and computes each value only
+// once.
 func (s *Sheet) getter(values map[string]*big.Rat) func(string) (*big.Rat, string) {
 	known := map[string]*big.Rat{}
 	open, depth := map[string]bool{}, 0
@@ -459,22 +459,22 @@ func (m *Model) set(l *branch, at int, get func(string) (*big.Rat, string)) erro
 			return fail(why, "")
 		}
 		if l.leaves {
-			return fail("trip cannot describe a branch that may also leave the function", "use weights instead")
+			return fail("\"trip\" cannot describe a branch that may also leave the function", "use weights instead")
 		}
 	case probabilities:
 		if why := distribute(values); why != "" {
-			return fail(why, "make the probabilities sum to 1, write rest for one successor, or separate weights by colons")
+			return fail(why, "make the probabilities sum to 1, write \"rest\" for one successor, or separate weights by colons")
 		}
 	default:
 		for _, v := range values {
 			if v.Sign() < 0 {
-				return fail("the weight "+short(v)+", want 0 or more", "")
+				return fail("the weight is "+short(v)+", want 0 or more", "")
 			}
 		}
 	}
 	list, ok := integers(values)
 	if !ok {
-		return fail("the numbers of the branch need more than 63 bits as whole numbers", "write the numbers with fewer digits")
+		return fail("the weights of the branch need more than 63 bits as whole numbers", "write the numbers with fewer digits")
 	}
 	leaves := uint64(0)
 	if l.leaves {
@@ -483,7 +483,7 @@ func (m *Model) set(l *branch, at int, get func(string) (*big.Rat, string)) erro
 	return m.System.Set(at, list, leaves)
 }
 
-// short formats a number with few characters.
+// short formats a number concisely.
 func short(v *big.Rat) string {
 	if text := v.RatString(); len(text) <= 20 {
 		return text
@@ -492,11 +492,11 @@ func short(v *big.Rat) string {
 	return strconv.FormatFloat(f, 'g', 6, 64)
 }
 
-// trip converts a trip count to the weights of a loop's branch.
+// trip converts a trip count to weights of the branch that continues or leaves the loop.
 func (s *System) trip(b int, count *big.Rat) (list []*big.Rat, why string) {
 	next := s.program.Blocks[b].Successors
 	if len(next) != 2 || s.leavesLoop(b, int(next[0])) == s.leavesLoop(b, int(next[1])) {
-		return nil, "trip can be used only for a branch with one successor inside the loop and one outside"
+		return nil, "\"trip\" requires a branch with one successor inside the loop and one outside"
 	}
 	stays := 0
 	if s.leavesLoop(b, int(next[0])) {
@@ -510,7 +510,7 @@ func (s *System) trip(b int, count *big.Rat) (list []*big.Rat, why string) {
 		least = "1"
 	}
 	if list[stays].Sign() < 0 {
-		return nil, "a trip count of " + short(count) + ", want " + least + " or more"
+		return nil, "the trip count is " + short(count) + ", want " + least + " or more"
 	}
 	return list, ""
 }
@@ -518,7 +518,8 @@ func (s *System) trip(b int, count *big.Rat) (list []*big.Rat, why string) {
 // endsBody reports whether an edge leads from the end of a loop's body back to the header.
 func (s *System) endsBody(b, next int) bool { return uint32(next)+1 == s.program.Blocks[b].Loop }
 
-// distribute checks probabilities, and assigns the remaining probability to the nil element.
+// distribute checks probabilities, and assigns the remaining probability to the element that is
+// nil.
 func distribute(values []*big.Rat) (why string) {
 	sum, rest := new(big.Rat), -1
 	for i, v := range values {
@@ -526,7 +527,7 @@ func distribute(values []*big.Rat) (why string) {
 		case v == nil:
 			rest = i
 		case v.Sign() < 0 || v.Cmp(big.NewRat(1, 1)) > 0:
-			return "the probability " + short(v) + ", want 0 to 1"
+			return "the probability is " + short(v) + ", want 0 to 1"
 		default:
 			sum.Add(sum, v)
 		}
@@ -542,7 +543,7 @@ func distribute(values []*big.Rat) (why string) {
 	return ""
 }
 
-// integers returns integers in the same proportion, whose sum has at most 63 bits.
+// integers returns integers in the same proportion as values. Their sum has at most 63 bits.
 func integers(values []*big.Rat) ([]uint64, bool) {
 	scale, common := big.NewInt(1), new(big.Int)
 	for _, v := range values {

@@ -116,31 +116,31 @@ func TestSheetErrors(t *testing.T) {
 		p.Blocks[b].File, p.Blocks[b].LastLine = "a.c", uint32(b)
 	}
 	for text, want := range map[string]string{
-		"main head0 - | head1 exit":                     `p.txt:1: the line contains no = with blanks around it, want a parameter, an entry or a branch`,
+		"main head0 - | head1 exit":                     `p.txt:1: the line contains no "=" between blanks, want a parameter, an entry or a branch`,
 		"\n\nn = 1 +":                                   `p.txt:3: the expression ends where a number was expected`,
 		"n = 1.2.3":                                     `p.txt:1: "1.2.3" is not a number`,
-		"n = (1":                                        `p.txt:1: a parenthesis has no closing parenthesis`,
-		"n = sin(1)":                                    `p.txt:1: there is no function sin of 1 numbers, want min, max, floor or ceil`,
+		"n = (1":                                        `p.txt:1: an opening parenthesis has no closing parenthesis`,
+		"n = sin(1)":                                    `p.txt:1: there is no function sin with 1 arguments, want min, max, floor or ceil`,
 		"n = 1\nn = 2":                                  `p.txt:2: the parameter n is defined twice, first on line 1`,
 		"what is this = 1":                              `p.txt:1: cannot read this line, want NAME = NUMBER`,
 		"enter mian = 1":                                `p.txt:1: the program has no function mian; the file may belong to a different program or build`,
 		"enter main = 1/2":                              `p.txt:1: 1/2 times, want a whole number from 0 to 2^62`,
 		"resume main back = 1":                          `p.txt:1: main has no block back`,
-		"made main entry = 3/2":                         `p.txt:1: the share 3/2, want 0 to 1`,
+		"made main entry = 3/2":                         `p.txt:1: the share is 3/2, want 0 to 1`,
 		"main head0 - | exit head1 = 1 : 2":             `p.txt:1: block head0 of main continues to head1 exit, but the file says exit head1; the file may`,
 		"main head0 - | head1 exit = 0.5":               `p.txt:1: 1 numbers for 2 successors; separate probabilities by commas, and weights by colons`,
 		"main head0 - | head1 exit = 0.9, 0.2":          `p.txt:1: block head0 of main (a.c:1): the probabilities sum to 11/10, want 1; make the probabilities sum to 1`,
-		"main head0 - | head1 exit = 1.5, rest":         `p.txt:1: block head0 of main (a.c:1): the probability 3/2, want 0 to 1`,
-		"main head0 - | head1 exit = -1 : 2":            `p.txt:1: block head0 of main (a.c:1): the weight -1, want 0 or more`,
-		"main head0 - | head1 exit = rest, rest":        `p.txt:1: several successors have the probability rest, want at most one`,
+		"main head0 - | head1 exit = 1.5, rest":         `p.txt:1: block head0 of main (a.c:1): the probability is 3/2, want 0 to 1`,
+		"main head0 - | head1 exit = -1 : 2":            `p.txt:1: block head0 of main (a.c:1): the weight is -1, want 0 or more`,
+		"main head0 - | head1 exit = rest, rest":        `p.txt:1: several successors have the probability "rest", want at most one`,
 		"main head0 - | head1 exit = trip k":            `p.txt:1: block head0 of main (a.c:1): there is no parameter k; define it as k = NUMBER`,
 		"k = j\nj = k\nmain head0 - | head1 exit = k:1": `p.txt:3: block head0 of main (a.c:1): the parameter k depends on itself`,
 		"main head0 - | head1 exit = 1/0 : 1":           `division by 0`,
-		"main head0 - | head1 exit = 2^2^20 : 1":        `the exponent 1048576, want a whole number up to 1000`,
-		"main head0 - | head1 exit = 2^900 : 1":         `the numbers of the branch need more than 63 bits as whole numbers; write the numbers with fewer digits`,
-		"main head0 - | head1 exit = trip -1":           `a trip count of -1, want 0 or more`,
-		"main latch0 - | head0 (leaves) = trip 3":       `trip can be used only for a branch with one successor inside the loop and one outside`,
-		`main "head0 - | head1 exit = 1 : 1`:            `p.txt:1: a quotation mark has no closing quotation mark`,
+		"main head0 - | head1 exit = 2^2^20 : 1":        `the exponent is 1048576, want a whole number up to 1000`,
+		"main head0 - | head1 exit = 2^900 : 1":         `the weights of the branch need more than 63 bits as whole numbers; write the numbers with fewer digits`,
+		"main head0 - | head1 exit = trip -1":           `the trip count is -1, want 0 or more`,
+		"main latch0 - | head0 (leaves) = trip 3":       `"trip" requires a branch with one successor inside the loop and one outside`,
+		`main "head0 - | head1 exit = 1 : 1`:            `p.txt:1: an opening quotation mark has no closing quotation mark`,
 		"main | head1 exit = 1 : 1":                     `p.txt:1: want FUNCTION BLOCK LINE | SUCCESSORS = NUMBERS`,
 	} {
 		_, err := sheetOf(t, p, text)
@@ -172,7 +172,7 @@ func TestTripCountsOfBodies(t *testing.T) {
 	if text := string(m.System.AppendSheet(nil, "")); !strings.Contains(text, "\nf body - | exit body = trip 100\n") {
 		t.Errorf("the trip count is not written back:\n%s", text)
 	}
-	if _, err := sheetOf(t, p, "f body - | exit body = trip 0.5"); err == nil || !strings.Contains(err.Error(), "a trip count of 1/2, want 1 or more") {
+	if _, err := sheetOf(t, p, "f body - | exit body = trip 0.5"); err == nil || !strings.Contains(err.Error(), "the trip count is 1/2, want 1 or more") {
 		t.Errorf("%v, want an error about the trip count", err)
 	}
 }

@@ -14,19 +14,19 @@ type Solution struct {
 	Program     *trace.Program
 	Visits      []float64 // number of executions of each block
 	Invocations []float64 // number of invocations of each function
-	// Whole reports for each function whether its counts are integers that are proven to be the
-	// solution. Exact contains these counts by block, and Invoked by function.
+	// Whole reports for each function whether its counts are proven to be integers. Exact contains
+	// the proven counts of blocks, and Invoked the proven counts of functions.
 	Whole   []bool
 	Exact   []uint64
 	Invoked []uint64
-	// Error is a bound on the relative error of the counts of the other functions.
+	// Error is a bound on the relative error of the counts of functions for which Whole is false.
 	Error float64
 }
 
 // mostWhole limits the counts that are treated as integers.
 const mostWhole = 1 << 62
 
-// component is a strongly connected component of the call graph, with numbered functions.
+// component is a strongly connected component of the call graph. Its functions are numbered.
 type component struct {
 	functions []int32
 	self      bool    // whether there are calls within the component
@@ -39,7 +39,7 @@ type component struct {
 type solver struct {
 	s       *System
 	c       *Solution
-	calls   []float64 // calls found so far, by callee
+	calls   []float64 // calls added so far, by callee
 	whole   []bool    // whether the calls are integers, which are stored in exact
 	exact   []uint64
 	errors  []float64 // errors of the calls, by callee
@@ -80,7 +80,7 @@ func (s *System) components() ([][]int32, error) {
 	})
 }
 
-// isEntered reports whether a function is entered from outside the program.
+// isEntered reports whether a function is invoked other than by a direct call.
 func (s *System) isEntered(n int) bool {
 	f := &s.program.Functions[n]
 	if f.Blocks == 0 {
@@ -112,7 +112,8 @@ func (h share) ofWhole(n uint64) (q, rest uint64) {
 	return bits.Div64(hi, lo, h.whole)
 }
 
-// component solves the functions of a component. Its callers must have been solved.
+// component solves the functions of a component. All components that call it must be solved
+// already.
 func (v *solver) component(list []int32) error {
 	k := &component{functions: list}
 	for i, f := range list {
@@ -173,8 +174,8 @@ func (v *solver) addCalls(f int32, counts, entries []float64) {
 	}
 }
 
-// recursion factorises the calls within a component. known contains the known invocations of the
-// functions for these entries, or is nil.
+// recursion factorises the matrix of calls within a component. known contains the recorded numbers
+// of invocations of the functions for these entries, or is nil.
 func (v *solver) recursion(k *component, entries, known []float64) error {
 	n := len(k.functions)
 	dense := make([]float64, n)
@@ -233,7 +234,8 @@ func (v *solver) recursion(k *component, entries, known []float64) error {
 	}
 }
 
-// factorKnown factorises the calls within a component with a known solution. It does not subtract.
+// factorKnown factorises the matrix of calls within a component whose solution is known. It does
+// not subtract.
 func (k *component) factorKnown(ways [][]way, entries []float64) bool {
 	var bad int
 	k.factor, bad = eliminate(transposed(ways, k.known), slices.Clone(entries), nil)
@@ -248,7 +250,7 @@ func cloneWays(ways [][]way) [][]way {
 	return list
 }
 
-// surelyNegative is a limit. A pivot below it is negative for reasons other than rounding.
+// surelyNegative is the limit below which a negative pivot cannot be a rounding error.
 const surelyNegative = -1e-3
 
 // least returns the smallest pivot for which floating-point arithmetic is precise enough. Smaller
@@ -270,12 +272,13 @@ func (s *System) diverges(n int32) *Error {
 	f := &s.program.Functions[n]
 	return &Error{
 		Function: f.Name, Block: -1, Place: f.Place,
-		Why: "the recursion never ends: on average, each call leads to one or more further calls",
+		Why: "the recursion never ends: on average, each call causes one or more recursive calls",
 		Do:  "make the branches that lead to recursive calls less likely",
 	}
 }
 
-// knownOf returns the invocations of functions in the run from which the weights come, or nil.
+// knownOf returns the invocations of functions in the run from which the weights come, or nil if
+// the weights do not come from a run.
 func (s *System) knownOf(functions []int32) []float64 {
 	if s.known == nil {
 		return nil
@@ -301,7 +304,7 @@ func transposed(ways [][]way, invocations []float64) [][]way {
 	return back
 }
 
-// solve converts entries from outside of a component to invocations.
+// solve converts the entries from outside a component to invocations.
 func (k *component) solve(entries []float64) {
 	switch {
 	case k.factor == nil:
@@ -315,8 +318,8 @@ func (k *component) solve(entries []float64) {
 	}
 }
 
-// correct applies corrections to the counts. It computes them from the residuals of a component's
-// states, by function.
+// correct corrects the counts of a component. residuals contains the residuals of the states of
+// each function.
 func (v *solver) correct(k *component, residuals [][]float64) {
 	entries := make([]float64, len(k.functions))
 	for i, f := range k.functions {
@@ -339,8 +342,8 @@ func (v *solver) correct(k *component, residuals [][]float64) {
 // mostCorrections limits the number of refinement steps. Two steps are usually sufficient.
 const mostCorrections = 8
 
-// refine finds integers that satisfy the equations of a component, and proves it. If there are
-// none, it still corrects the counts.
+// refine rounds the counts of a component to integers, and corrects them by iterative refinement.
+// It reports whether the integers satisfy the equations exactly.
 func (v *solver) refine(k *component) bool {
 	for i, f := range k.functions {
 		if !v.whole[f] {
@@ -415,7 +418,7 @@ type residual struct {
 	counts   []uint64 // count of each state
 
 	whole []uint64  // by state; negative residuals wrap around
-	rests []float64 // by state: the remainders of divisions, or nil
+	rests []float64 // by state: remainders of divisions, or nil
 }
 
 func (r *residual) compute() []float64 {
@@ -458,8 +461,8 @@ func (r *residual) addRest(state int32, part, of uint64) {
 	r.rests[state] += float64(part) / float64(of)
 }
 
-// isZero reports whether the equations are satisfied. It adds up remainders as fractions if their
-// sums seem to be integers.
+// isZero reports whether all residuals are 0. If the sums of the remainders seem to be integers, it
+// adds up the remainders as exact fractions.
 func (r *residual) isZero() bool {
 	for i, n := range r.whole {
 		if r.rests == nil && n != 0 || r.rests != nil && math.Abs(float64(int64(n))+r.rests[i]) > 1e-6 {
@@ -499,7 +502,7 @@ func fraction(part, of uint64) *big.Rat {
 }
 
 // bound computes a bound on the errors of a component's counts. It propagates the residuals and
-// their rounding errors in the same way as entries.
+// their rounding errors through the system like entries.
 func (v *solver) bound(k *component) {
 	const unit = 1.0 / (1 << 53)
 	list := make([][]float64, len(k.functions))

@@ -457,7 +457,7 @@ func TestUnsolvable(t *testing.T) {
 		want string
 	}{
 		{s.Set(1, []uint64{1}, 0), "block head of f (a.c:11): 1 weights for 2 successors; give one weight for each successor"},
-		{s.Set(1, []uint64{1 << 63, 1}, 0), "block head of f (a.c:11): the weights of its successors sum to more than 2^63; scale them down"},
+		{s.Set(1, []uint64{1 << 63, 1}, 0), "block head of f (a.c:11): the weights of the block sum to more than 2^63; scale the weights down"},
 		{s.Set(9, nil, 0), "there is no such block"},
 	} {
 		if test.err == nil || !strings.Contains(test.err.Error(), test.want) {

@@ -11,20 +11,20 @@ import (
 // mostWeight limits the sum of a block's weights, so that flows fit in 128 bits.
 const mostWeight = 1 << 63
 
-// System is a program whose branches have weights. A change of weights makes only the changed
-// functions be solved again.
+// System is a program whose branches have weights. After a change of weights, only the changed
+// functions are solved again.
 type System struct {
 	program *trace.Program
-	weights [][]uint64 // by block, in the order of Successors; unknown if these and leaves are 0
+	weights [][]uint64 // by block, in the order of Successors; unknown if all weights and leaves are 0
 	leaves  []uint64   // by block: the weight of ending the invocation
-	entered []uint64   // by function: invocations other than by calls that name it
+	entered []uint64   // by function: invocations that do not come from direct calls
 	resumed []uint64   // by block: executions that enter without an edge
-	made    []share    // by block: share of its calls that enter the named function
+	made    []share    // by block: the share of its calls that enter the callee
 	// by function: invocations in the run from which the weights come; nil if there is no run or
 	// weights were changed
 	known []uint64
 
-	callees   []int32 // by block: the function that it calls, or -1
+	callees   []int32 // by block: the called function, or -1
 	functions []solved
 	positions []int32 // by block: the number of its state in the factor of its function
 }
@@ -71,7 +71,7 @@ func NewSystem(p *trace.Program) (*System, error) {
 	return s, nil
 }
 
-// FromEdges returns the system of a run. The solution of the system consists of the run's counts.
+// FromEdges returns the system whose solution is the counts of a run.
 func FromEdges(p *trace.Program, e *Edges) (*System, error) {
 	if err := e.Check(p); err != nil {
 		return nil, err
@@ -116,8 +116,8 @@ func (e *Edges) invocations(p *trace.Program, n int) uint64 {
 	return sum
 }
 
-// FromProfile returns a system with the weights of a compiler's profile, by block as in ir.Module.
-// The weights of other blocks remain unknown; see [System.Guess].
+// FromProfile returns a system with the weights of a compiler's profile, indexed by block as in
+// ir.Module. The weights of blocks without a profile remain unknown; see [System.Guess].
 func FromProfile(p *trace.Program, weights [][]uint64) (*System, error) {
 	s, err := NewSystem(p)
 	if err != nil {
@@ -137,13 +137,14 @@ func FromProfile(p *trace.Program, weights [][]uint64) (*System, error) {
 // Program returns the program.
 func (s *System) Program() *trace.Program { return s.program }
 
-// Weights returns a block's weights, in the order of its successors, and the weight of leaving.
-// Callers must not change them.
+// Weights returns a block's weights, in the order of its successors, and its weight of leaving the
+// function. Callers must not change the slice.
 func (s *System) Weights(block int) (weights []uint64, leaves uint64) {
 	return s.weights[block], s.leaves[block]
 }
 
-// Set sets a block's weights, in the order of its successors, and the weight of leaving.
+// Set sets a block's weights, in the order of its successors, and its weight of leaving the
+// function.
 func (s *System) Set(block int, weights []uint64, leaves uint64) error {
 	if block < 0 || block >= len(s.weights) {
 		return &Error{Block: block, Why: "there is no such block", Do: "blocks are numbered from 0 to " + strconv.Itoa(len(s.weights)-1)}
@@ -158,7 +159,7 @@ func (s *System) Set(block int, weights []uint64, leaves uint64) error {
 		}
 	}
 	if carry != 0 || sum > mostWeight {
-		return s.fail(block, "the weights of its successors sum to more than 2^63", "scale them down")
+		return s.fail(block, "the weights of the block sum to more than 2^63", "scale the weights down")
 	}
 	if s.leaves[block] != leaves || !slices.Equal(s.weights[block], weights) {
 		copy(s.weights[block], weights)
@@ -176,7 +177,7 @@ func (s *System) changed(block int) {
 	}
 }
 
-// Enter sets the number of a function's invocations other than by calls that name it.
+// Enter sets the number of invocations of a function that do not come from direct calls.
 func (s *System) Enter(function int, times uint64) {
 	if s.entered[function] != times {
 		s.entered[function] = times
@@ -184,9 +185,9 @@ func (s *System) Enter(function int, times uint64) {
 	}
 }
 
-// EnterMain enters main once or, if there is no main, each function that no call names. It returns
-// the number of functions entered. If there is a main, callbacks, thread functions, and functions
-// that are called only through pointers are not entered.
+// EnterMain enters main once. If there is no main, it enters each function without direct calls. It
+// returns the number of entered functions. If there is a main, callbacks, thread functions, and
+// functions that are called only through pointers are not entered.
 func (s *System) EnterMain() (entered int) {
 	called := s.named()
 	for _, main := range []bool{true, false} {
@@ -204,8 +205,8 @@ func (s *System) EnterMain() (entered int) {
 	return entered
 }
 
-// EnterProfile enters each function that no call names, as often as given in a profile. entries is
-// indexed by function, as in ir.Module. It returns the number of functions entered.
+// EnterProfile enters each function without direct calls as often as a profile states. entries is
+// indexed by function, as in ir.Module. It returns the number of entered functions.
 func (s *System) EnterProfile(entries []uint64, known []bool) (entered int) {
 	called := s.named()
 	for n := range s.functions {
@@ -217,7 +218,7 @@ func (s *System) EnterProfile(entries []uint64, known []bool) (entered int) {
 	return entered
 }
 
-// named marks the functions that other functions call by name.
+// named marks the functions that other functions call directly.
 func (s *System) named() []bool {
 	called := make([]bool, len(s.functions))
 	for b, c := range s.callees {
@@ -271,7 +272,8 @@ func (s *System) Guess() (guessed int) {
 	return guessed
 }
 
-// guess returns weights for a branch. ends marks the blocks from which the recursion can end.
+// guess returns weights for the branch of block b. ends marks the blocks from which the recursion
+// can end.
 func (s *System) guess(b int, ends []bool) []uint64 {
 	next := s.program.Blocks[b].Successors
 	w := make([]uint64, len(next))
@@ -364,7 +366,7 @@ func (s *System) isUnknown(b int) bool {
 
 func isPositive(n uint64) bool { return n > 0 }
 
-// severalWays reports whether a block has at least two different successors.
+// severalWays reports whether a block has at least two distinct successors.
 func (s *System) severalWays(b int) bool {
 	next := s.program.Blocks[b].Successors
 	return slices.ContainsFunc(next, func(n uint32) bool { return n != next[0] })

@@ -18,7 +18,7 @@ type Work struct {
 	opcodes []string
 	ops     []opAmount // the amounts of block b are ops[opsAt[b]:opsAt[b+1]]
 	opsAt   []int32
-	untold  []uint32 // by block: number of references whose size only a trace shows
+	untold  []uint32 // by block: number of references whose size only a trace contains
 }
 
 type opAmount struct {
@@ -26,7 +26,7 @@ type opAmount struct {
 	amount uint32
 }
 
-// NewWork computes the work from the program's tables.
+// NewWork computes the work of each block from the program's tables.
 func NewWork(p *trace.Program) *Work {
 	type opKey struct {
 		opcode, datatype string
@@ -62,8 +62,8 @@ func NewWork(p *trace.Program) *Work {
 	return w
 }
 
-// addSite counts a site's reference. The tables do not contain the sizes of masked accesses, whose
-// blocks precede the instruction's block, and of copies of variable length.
+// addSite counts the reference of a site. The tables do not contain the sizes of masked accesses
+// (their sites belong to a block before the instruction's block), and of copies of variable length.
 func (w *Work) addSite(b int, s *trace.Site) {
 	if !s.Kind.IsReference() {
 		return
@@ -99,7 +99,7 @@ func (w *Work) addSite(b int, s *trace.Site) {
 // Once returns the work of one execution of a block.
 func (w *Work) Once(block int) *profile.Counts { return &w.once[block] }
 
-// Opcode is the number of executed instructions with an opcode.
+// Opcode is an opcode and the number of executed instructions with this opcode.
 type Opcode struct {
 	Name  string
 	Count float64
@@ -109,10 +109,10 @@ type Opcode struct {
 // Total is the work of a block, a function or a program.
 type Total struct {
 	Counts [profile.NumCounters]float64
-	// Whole is true if all counts are proven to be integers below 2^64, which are in Exact.
+	// Whole is true if all counts are proven to be integers below 2^64. Exact then contains them.
 	Whole bool
 	Exact profile.Counts
-	// Untold is the number of executed references whose size only a trace shows: masked vector
+	// Untold is the number of executed references whose size only a trace contains: masked vector
 	// accesses, which are not counted at all, and copies of variable length, whose bytes are not
 	// counted.
 	Untold float64
@@ -165,7 +165,7 @@ func (w *Work) sum(s *Solution, first, end int) Total {
 // Block returns the work of all executions of a block.
 func (w *Work) Block(s *Solution, b int) Total { return w.sum(s, b, b+1) }
 
-// Function returns the work of a function, without callees.
+// Function returns the work of a function without its callees.
 func (w *Work) Function(s *Solution, n int) Total {
 	f := &w.program.Functions[n]
 	return w.sum(s, int(f.First), int(f.First+f.Blocks))

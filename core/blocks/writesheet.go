@@ -8,16 +8,16 @@ import (
 )
 
 // sheetHelp is the comment at the top of branch-probability files.
-const sheetHelp = `# One line per branch: function, block, source line | successors = how often each is taken.
+const sheetHelp = `# One line per branch: function, block, source line | successors = frequencies of the successors.
 #   0.25, 3/4   probabilities that sum to 1; one may be "rest"
 #   99 : 1      weights
-#   trip 100    for the branch of a loop: the loop runs 100 times
+#   trip 100    for the branch of a loop: the loop runs 100 iterations
 #   ?           unknown
-# Numbers may be expressions of parameters: n = 1000 on a line of its own, then trip n/4.
+# Numbers may be expressions of parameters, for example "trip n/4" after a line "n = 1000".
 `
 
-// AppendSheet appends the system as a branch-probability file (see [Sheet]) with every branch.
-// about is the text of a comment at the top, which states the source of the numbers.
+// AppendSheet appends a branch-probability file (see [Sheet]) with all branches of the system.
+// about is the comment at the top of the file, which states the source of the numbers.
 func (s *System) AppendSheet(dst []byte, about string) []byte {
 	for line := range strings.Lines(about) {
 		dst = append(dst, "# "+strings.TrimRight(line, "\n")+"\n"...)
@@ -32,7 +32,7 @@ func (s *System) AppendSheet(dst []byte, about string) []byte {
 		}
 	}
 	if !any {
-		dst = append(dst, "# No function is entered; to enter a function, write: enter NAME = 1\n"...)
+		dst = append(dst, "# No function is entered. To enter a function, write: enter NAME = 1\n"...)
 	}
 	for n := range s.program.Functions {
 		f := &s.program.Functions[n]
@@ -110,7 +110,7 @@ func (s *System) appendBranch(dst []byte, function string, b int) []byte {
 	return dst
 }
 
-// BranchLine is a block's line in a branch-probability file.
+// BranchLine is the line of a branch in a branch-probability file.
 type BranchLine struct {
 	Block       int
 	Name, Value string // the parts before and after "="

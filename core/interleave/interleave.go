@@ -2,8 +2,8 @@
 //
 // The order in which the references of different cores would reach a shared cache is unknown, so
 // the caller chooses one of four orders: one reference of each core in turn; a random core for each
-// reference (SASMM §3.3); one basic block of each core in turn; or, if the time of each block is
-// known, the order of per-core clocks. A core whose trace has ended is skipped.
+// reference (SASMM §3.3); one basic block of each core in turn; or the order of simulated clocks of
+// the cores, if the time of each block is known. Cores whose traces have ended are skipped.
 package interleave
 
 import (
@@ -18,7 +18,7 @@ type Policy uint8
 
 const (
 	RoundRobin Policy = iota // one reference of each core in turn
-	Uniform                  // one reference of a random core; all cores are equally likely
+	Uniform                  // one reference of a random core, with equal probabilities
 	ByBlock                  // one execution of a basic block of each core in turn
 	// one execution of a block on the core with the earliest clock, which then advances by the
 	// block's cycles
@@ -53,7 +53,7 @@ type Order struct {
 	Policy Policy
 	Seed   uint64 // seed of the random numbers for Uniform
 	// Cycles is the time of one execution of each block, for ByTime. Each number is finite and at
-	// least 0. Blocks beyond the list take one cycle per reference.
+	// least 0. Blocks that are not in the list take one cycle per reference.
 	Cycles []float64
 }
 
@@ -64,16 +64,16 @@ func (o *Order) Check() error {
 	}
 	for _, c := range o.Cycles {
 		if !(c >= 0 && c < 1e300) {
-			return &trace.OptionError{Option: "interleave", Got: strconv.FormatFloat(c, 'g', -1, 64) + " cycles per block", Want: "0 or more"}
+			return &trace.OptionError{Option: "interleave", Got: strconv.FormatFloat(c, 'g', -1, 64) + " cycles for a block", Want: "0 or more"}
 		}
 	}
 	return nil
 }
 
-// Stream is the trace of one core up to the next barrier, where all cores wait for each other.
+// Stream is the trace of one core up to the next barrier, at which all cores wait for each other.
 type Stream interface {
-	// Next returns the core's next rows: at least one row, in the range [from, to) of b, valid until
-	// the next call. Other streams may share b, so it must not be changed. The error is io.EOF when
-	// the core has reached the barrier.
+	// Next returns the core's next rows, the rows [from, to) of b. There is at least one row. The
+	// rows are valid until the next call. Other streams may share b, so the caller must not change
+	// it. The error is io.EOF if the core has reached the barrier.
 	Next() (b *trace.Batch, from, to int, err error)
 }

@@ -8,26 +8,25 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// strip is the number of rows whose order is determined before they are copied. All columns of this
-// number of rows fit in the first-level cache.
+// strip is the number of rows whose order is determined before they are copied. All columns of a
+// strip fit in the first-level cache.
 const strip = 1024
 
 // Merger merges the rows of several streams, phase by phase. Cores take turns. A turn depends on the policy:
 //
-//   - RoundRobin, Uniform: a turn is one reference, with the events before it, or the remaining
+//   - RoundRobin, Uniform: a turn is one reference and the events before it, or the remaining
 //     events at the end of the stream.
-//   - ByBlock, ByTime: a turn is one execution of a block, which is all rows from its BlockEntry up
-//     to the next BlockEntry. Rows before the first BlockEntry of a phase are merged reference by
-//     reference, as above.
+//   - ByBlock, ByTime: a turn is one execution of a block: all rows from its BlockEntry up to the
+//     next BlockEntry. Before the first BlockEntry of a phase, a turn is one reference.
 //
-// The policy also selects the next core:
+// The policy also determines the core of the next turn:
 //
 //   - RoundRobin, ByBlock: the next core with rows left, in the order of [Merger.Begin]. Each phase
 //     begins with the first core.
-//   - Uniform: a random core with rows left. All phases draw from one sequence of random numbers.
-//   - ByTime: the core with the earliest clock, or the first of these. At its end, a turn advances
-//     the core's clock by the block's Cycles, or by one for each of its references. All clocks are
-//     0 at the beginning of a phase, because cores leave a barrier together.
+//   - Uniform: a random core with rows left. All phases use one sequence of random numbers.
+//   - ByTime: the first core with the earliest clock. A turn advances the clock of its core by the
+//     block's Cycles, or by one cycle for each reference. All clocks are 0 at the beginning of a
+//     phase, because cores leave a barrier together.
 //
 // A Merger can be used for any number of phases, and allocates no memory from its second phase on.
 type Merger struct {
@@ -35,7 +34,7 @@ type Merger struct {
 	lanes  []lane   // one for each core of the phase
 	live   []*lane  // lanes with rows left, in order
 	next   int      // index in live of the lane whose turn it is
-	inTurn bool     // whether the turn of live[next] has begun and has not ended
+	inTurn bool     // whether the turn of live[next] has begun
 	fresh  bool     // whether no stream of the phase has been read yet
 	random splitmix // random numbers for Uniform
 }
@@ -45,9 +44,9 @@ type lane struct {
 	core   uint32
 	stream Stream
 
-	// The rows of batch from at on have been read from the stream, and remain. kinds contains the
-	// kinds of the batch. The waiting rows before at have their places in the order, but have not
-	// been copied yet.
+	// The rows of batch from at on have been read from the stream, but are not ordered yet. kinds
+	// contains the kinds of the batch. The waiting rows before at are ordered, but have not been
+	// copied yet.
 	batch   *trace.Batch
 	kinds   []trace.Kind
 	at      int
@@ -61,13 +60,13 @@ type lane struct {
 	clock      float64
 }
 
-// New returns a Merger for an order, for which [Order.Check] must return nil.
+// New returns a Merger for a valid order (see [Order.Check]).
 func New(order Order) *Merger {
 	return &Merger{order: order, random: splitmix(order.Seed)}
 }
 
-// Begin starts a phase. streams[i] is the stream of core number cores[i]. The turns follow the
-// order of the cores in the list. Begin discards the remaining rows of the previous phase.
+// Begin starts a phase. streams[i] is the stream of core number cores[i]. The cores take turns in
+// the order of the list. Begin discards the remaining rows of the previous phase.
 func (m *Merger) Begin(cores []uint32, streams []Stream) {
 	if n := len(streams); cap(m.lanes) < n {
 		m.lanes, m.live = make([]lane, n), make([]*lane, 0, n)
@@ -82,9 +81,9 @@ func (m *Merger) Begin(cores []uint32, streams []Stream) {
 	m.next, m.inTurn, m.fresh = 0, false, true
 }
 
-// Fill appends rows to b, up to its capacity. It sets Thread to the core's number. b contains any
-// other optional column of the appended streams. Fill returns io.EOF if no stream has rows left and
-// nothing was appended. If a stream returns an error, b contains the rows before the error.
+// Fill appends rows to b, up to its capacity. It sets Thread to the core's number. b gets the
+// optional columns of the appended rows. Fill returns io.EOF if it appended nothing because no
+// stream has rows left. If a stream returns an error, b contains the rows before the error.
 func (m *Merger) Fill(b *trace.Batch) error {
 	b.NeedThread()
 	begin, end := b.Len(), b.Cap()
@@ -143,9 +142,9 @@ func (m *Merger) fillStrip(b *trace.Batch, base, end int) (at int, err error) {
 }
 
 // byReferences determines the order of at most room rows, for policies whose turns are references.
-// It is a single loop, for speed, because it handles every row.
+// It is a single loop for speed.
 func (m *Merger) byReferences(b *trace.Batch, base, room int) (used int, err error) {
-	try := 0 // position at which to call rounds again
+	try := 0 // position of the next call of rounds
 	if m.order.Policy != RoundRobin {
 		try = room
 	}
@@ -192,11 +191,11 @@ func (m *Merger) byReferences(b *trace.Batch, base, room int) (used int, err err
 	return used, nil
 }
 
-// fewRounds is the smallest number of rounds for which copying lane by lane is faster.
+// fewRounds is the smallest number of rounds for which copying one lane after another is faster.
 const fewRounds = 8
 
-// rounds returns the number of rounds, limited by room, in which every core makes a reference.
-// After them, each core must have at least one more row.
+// rounds returns the number of rounds, limited by room, in which every core makes a reference. It
+// leaves at least one row for each core.
 func (m *Merger) rounds(room int) int {
 	n := room / len(m.live)
 	for _, l := range m.live {
@@ -231,7 +230,7 @@ func (m *Merger) copyRounds(b *trace.Batch, base, used, rounds int) {
 	}
 }
 
-// spread copies a column to the elements of to, with a stride of lanes elements.
+// spread copies the elements of a column to every lanes-th element of to.
 func spread[T trace.Kind | uint32 | uint64](to, of []T, lanes int) {
 	at := 0
 	for _, x := range of {
@@ -240,7 +239,8 @@ func spread[T trace.Kind | uint32 | uint64](to, of []T, lanes int) {
 	}
 }
 
-// spreadOr is spread for an optional column. It writes zeros if the stream lacks the column.
+// spreadOr does the same as spread for an optional column. It writes zeros if the stream has no
+// such column.
 func spreadOr[T uint32 | uint64](to, of []T, at, end, from, upto, lanes int) {
 	switch {
 	case to == nil:
@@ -253,7 +253,7 @@ func spreadOr[T uint32 | uint64](to, of []T, at, end, from, upto, lanes int) {
 	}
 }
 
-// byBlocks is byReferences for policies whose turns are executions of blocks.
+// byBlocks does the same as byReferences for policies whose turns are executions of blocks.
 func (m *Merger) byBlocks(b *trace.Batch, base, room int) (used int, err error) {
 	for used < room && len(m.live) > 0 {
 		l := m.live[m.next]
@@ -337,10 +337,10 @@ func (l *lane) more(b *trace.Batch, base int) (bool, error) {
 	}
 }
 
-// execution determines the order of the rows up to the first row of the next block, limited by the
-// available rows and the room. over reports whether the turn is known to end there. Otherwise, its
-// end depends on the next row. begun means that the turn has already begun, so that a BlockEntry in
-// the next row belongs to another turn.
+// execution orders the rows up to the first row of the next block, limited by the available rows
+// and by room. over reports whether the turn is known to end there. If over is false, the end of
+// the turn depends on the next row. begun means that the turn has already begun, so that a
+// BlockEntry in the next row ends it.
 func (l *lane) execution(used, room int, begun bool) (at int, over bool) {
 	kinds := l.kinds[l.at:]
 	n := min(len(kinds), room-used)
@@ -371,7 +371,7 @@ func (l *lane) execution(used, room int, begun bool) (at int, over bool) {
 	return used + n, false
 }
 
-// copy copies the waiting rows to their places in b. The strip begins at base.
+// copy copies the waiting rows to their places in b. base is the first place of the strip.
 func (l *lane) copy(b *trace.Batch, base int) {
 	if l.waiting == 0 {
 		return
@@ -388,7 +388,8 @@ func (l *lane) copy(b *trace.Batch, base int) {
 	scatter(b.PC, l.batch.PC, base, from, places)
 }
 
-// scatter copies an optional column. It writes zeros if the stream does not have the column.
+// scatter copies an optional column to the given places. It writes zeros if the stream has no such
+// column.
 func scatter[T uint32 | uint64](to, of []T, base, from int, places []uint16) {
 	switch {
 	case to == nil:

@@ -6,11 +6,11 @@ import (
 	"slices"
 )
 
-// mostCounted limits the work of counting iterations one by one if no formula is known to apply.
-// The unit of work is one parameter.
+// mostCounted limits the work of counting iterations one by one, which is necessary if no formula
+// applies. The unit of work is one parameter.
 const mostCounted = 1 << 26
 
-// everyLeaf selects all leaves. It is not the number of a shape.
+// everyLeaf means all leaves. No shape has this number.
 const everyLeaf = math.MaxUint32
 
 // count is a number of records.
@@ -24,21 +24,21 @@ type count struct {
 //
 // Trip counts are affine in the iterations of the surrounding loops. If no trip count is negative,
 // the number of records in an iteration is therefore a polynomial in the iteration number, whose
-// degree is at most the number of nested loops. Newton's forward differences of its first values
-// yield its sum over all iterations. If a trip count may be negative, iterations are counted one by
-// one.
+// degree is at most the number of nested loops. Newton's forward differences of the polynomial's
+// first values yield its sum over all iterations. If a trip count may be negative, the iterations
+// are counted one by one.
 type counter struct {
 	all  []shape
 	left int    // remaining work, in parameters
 	only uint32 // shape of the leaves to count, or everyLeaf
 }
 
-// countRows counts the records of the tree, and checks that there are as many addresses as records
-// of wild references.
+// countRows counts the records of the tree, and checks that each wild reference has as many
+// addresses as records.
 func (t *Tree) countRows() error {
 	var total count
 	wild := make([]count, len(t.refs))
-	within := make([][]uint32, len(t.shapes.all)) // for each shape, the wild leaves in it
+	within := make([][]uint32, len(t.shapes.all)) // the wild leaves in each shape
 	for id := range t.shapes.all {
 		within[id] = t.shapes.wildIn(uint32(id), within)
 	}
@@ -58,17 +58,17 @@ func (t *Tree) countRows() error {
 	t.rows, t.bodies = total.most(), total.bodies
 	for i, n := range wild {
 		if has := t.streams[i].count; n.about > 1.1*float64(has) || n.rows > has {
-			return &NestError{Got: decimal(has) + " addresses of an irregular reference", Want: decimal(n.rows) + ", one for each record"}
+			return &NestError{Got: "the number of addresses of an irregular reference is " + decimal(has), Want: decimal(n.rows) + ", one for each record"}
 		}
 	}
 	return nil
 }
 
-// tooManyToCount returns the error for a node whose records take too long to count.
+// tooManyToCount returns the error for a node whose records would take too long to count.
 func tooManyToCount(node int) error {
 	return &NestError{
-		Path: []int{node}, Got: "trip counts that are negative in some iterations, and too many iterations to check all",
-		Want: "a nest whose trip counts are never negative",
+		Path: []int{node}, Got: "trip counts that may be negative, in too many iterations to check each",
+		Want: "trip counts that are never negative",
 	}
 }
 
@@ -85,7 +85,7 @@ func (t *Tree) count(left int) (total count, err error) {
 	return total, nil
 }
 
-// most returns the number of records, or the largest uint64 if there are more records.
+// most returns the number of records, limited to the largest uint64.
 func (c count) most() uint64 {
 	if c.about >= math.MaxUint64 {
 		return math.MaxUint64
@@ -93,13 +93,13 @@ func (c count) most() uint64 {
 	return c.rows
 }
 
-// Approximately returns the approximate number of records that the tree represents, even if
-// [Tree.Rows] overflows. It returns +Inf if even a float64 overflows.
+// Approximately returns the approximate number of records that the tree represents, even if the
+// number does not fit in a uint64. It returns +Inf if the number does not fit in a float64.
 func (t *Tree) Approximately() float64 {
 	if t.rows < math.MaxUint64 {
 		return float64(t.rows)
 	}
-	total, _ := t.count(math.MaxInt) // this cannot fail, because the records were counted when the tree was built
+	total, _ := t.count(math.MaxInt) // this cannot fail, because it succeeded when the tree was built
 	return total.about
 }
 
@@ -178,8 +178,9 @@ func (s *shape) varies() bool {
 	return slices.ContainsFunc(s.trips[1:], func(trip int32) bool { return s.steps[trip-1] != 0 })
 }
 
-// neverNegative reports whether no trip count inside a loop is ever negative. Trip counts are
-// affine, so only the first and the last iterations of the loops that run need to be checked.
+// neverNegative reports whether all trip counts inside a loop are 0 or more in all iterations. Trip
+// counts are affine, so only the first and the last iterations of the loops that run need to be
+// checked.
 func (c *counter) neverNegative(s *shape, p []uint64) bool {
 	for _, trip := range s.trips[1:] {
 		if overflows(p[trip], s.steps[trip-1], p[0]-1) {
@@ -206,7 +207,7 @@ func (c *counter) neverNegative(s *shape, p []uint64) bool {
 	return true
 }
 
-// overflows reports whether first + step * times is not a signed 64-bit number.
+// overflows reports whether first + step * times does not fit in a signed 64-bit number.
 func overflows(first, step, times uint64) bool {
 	if int64(step) < 0 {
 		first, step = -first, -step
@@ -215,8 +216,7 @@ func overflows(first, step, times uint64) bool {
 	return hi != 0 || int64(lo) < 0 || int64(first+lo) < int64(first)
 }
 
-// sumOf returns the sum of a polynomial, which is given by its first values, over the numbers from
-// 0 to n - 1.
+// sumOf returns the sum over 0 to n - 1 of the polynomial with the given first values.
 func sumOf(first []count, n uint64) (sum count) {
 	ways := 1.0
 	for k := range first {
@@ -271,7 +271,7 @@ func Binomial(n, k uint64) uint64 {
 	return product
 }
 
-// GCD returns the greatest common divisor.
+// GCD returns the greatest common divisor of a and b.
 func GCD(a, b uint64) uint64 {
 	for b != 0 {
 		a, b = b, a%b

@@ -7,23 +7,23 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// FormError reports an error in the bytes of a tree.
+// FormError reports an error in an encoded tree.
 type FormError struct {
 	Offset int    // position in the bytes
-	What   string // such as "shape" or "step"
+	What   string // the erroneous number, such as "shape number"
 	Got    uint64
 	Want   string
 }
 
 func (e *FormError) Error() string {
-	return "loop-compressed trace at byte " + strconv.Itoa(e.Offset) + ": " + e.What + " " + decimal(e.Got) + ", want " + e.Want
+	return "loop-compressed trace at byte " + strconv.Itoa(e.Offset) + ": " + e.What + " is " + decimal(e.Got) + ", want " + e.Want
 }
 
 func decimal(v uint64) string { return strconv.FormatUint(v, 10) }
 
-// Decode reads a tree from the bytes that [Tree.Append] writes. It keeps no part of data. Its time
-// and memory are proportional to the number of bytes, even for malicious input. Decode does not
-// check whether a wild reference has as many addresses as records. The [Expander] does.
+// Decode decodes a tree that [Tree.Append] encoded. The tree does not refer to data. Its time and
+// memory are proportional to the number of bytes, even for malicious input. Decode does not check
+// that each wild reference has as many addresses as records. The [Expander] does.
 //
 // The error is a [*FormError], or a [*NestError] if the records cannot be counted.
 func Decode(data []byte) (*Tree, error) {
@@ -36,10 +36,10 @@ func Decode(data []byte) (*Tree, error) {
 		r.nodes()
 	}
 	if r.err == nil && r.at < len(data) {
-		r.fail("bytes after the end", uint64(len(data)-r.at), "none")
+		r.fail("number of bytes after the end", uint64(len(data)-r.at), "0")
 	}
 	if r.err == nil && r.met < len(r.tree.refs) {
-		r.fail("references that have leaves", uint64(r.met), "all "+strconv.Itoa(len(r.tree.refs)))
+		r.fail("number of references with leaves", uint64(r.met), "all "+strconv.Itoa(len(r.tree.refs)))
 	}
 	if r.err != nil {
 		return nil, r.err
@@ -58,8 +58,8 @@ const (
 	// two iterations somewhere, so a trace with deeper nests would have more than 2^63 records.
 	deepest = 64
 	// wildAByte is the maximum number of wild leaves per byte of the tree, in addition to one leaf
-	// per address. There can be more leaves than addresses, because loops that do not run need
-	// none.
+	// per address. There can be more leaves than addresses, because a leaf in a loop that does not
+	// run needs no address.
 	wildAByte = 16
 )
 
@@ -70,11 +70,11 @@ type decoder struct {
 	last    int // position of the number that was read last
 	err     error
 	tree    *Tree
-	plain   bool      // the tree lists the records one by one
-	met     int       // number of references that have leaves so far
-	leaves  [2][]bool // by reference: whether it has a tame leaf, and whether it has a wild leaf
+	plain   bool      // whether the tree is in the plain form
+	met     int       // number of references that already have leaves
+	leaves  [2][]bool // by reference: whether it has a tame leaf; whether it has a wild leaf
 	numbers []uint32  // shapes by number
-	wild    uint64    // number of wild leaves that may still follow
+	wild    uint64    // number of further wild leaves that are allowed
 	body    []uint32  // bodies of the loops whose definitions are being read
 	sequel
 	near
@@ -91,7 +91,7 @@ func (r *decoder) uv() uint64 {
 	r.last = r.at
 	v, n := binary.Uvarint(r.data[r.at:])
 	if n <= 0 {
-		r.fail("number", uint64(len(r.data)-r.at), "a LEB128 number of at most 64 bits in the remaining bytes")
+		r.fail("number of remaining bytes", uint64(len(r.data)-r.at), "a complete LEB128 number of at most 64 bits")
 		return 0
 	}
 	r.at += n
@@ -117,23 +117,23 @@ func (r *decoder) below(limit uint64, what string) uint64 {
 func (r *decoder) count(what string) int {
 	n := r.uv()
 	if left := uint64(len(r.data) - r.at); n > left {
-		r.fail(what, n, "at most "+decimal(left)+" in the remaining bytes")
+		r.fail(what, n, "at most "+decimal(left)+", the number of remaining bytes")
 		return 0
 	}
 	return int(n)
 }
 
-// head reads the part of the tree before the nodes or the records.
+// head reads the head of the tree, which comes before the nodes or records.
 func (r *decoder) head() {
 	t := r.tree
 	version := r.uv()
 	if r.plain = version == plainVersion; r.err == nil && version != formVersion && !r.plain {
 		r.fail("version", version, decimal(formVersion)+" or "+decimal(plainVersion)+"; use a newer stackglass")
 	}
-	columns := r.below(allBits+1, "columns")
+	columns := r.below(allBits+1, "column mask")
 	has := func(bit uint64) bool { return columns&bit != 0 }
 	t.has.thread, t.has.pc, t.has.site, t.has.arg = has(bitThread), has(bitPC), has(bitSite), has(bitArg)
-	n := r.count("references")
+	n := r.count("number of references")
 	var before Reference
 	for range n {
 		before = r.reference(columns, before)
@@ -151,7 +151,7 @@ func (r *decoder) reference(columns uint64, before Reference) (of Reference) {
 	if of.Kind = trace.Kind(head >> 1); !of.Kind.Valid() {
 		r.fail("kind", head>>1, "the kind of a reference or an event")
 	}
-	of.Bytes = uint32(r.below(1<<32, "bytes of a reference"))
+	of.Bytes = uint32(r.below(1<<32, "size of a reference"))
 	if columns&bitSite != 0 {
 		site := uint64(before.Site) + r.zigzag()
 		if site >= 1<<32 {
@@ -170,7 +170,7 @@ func (r *decoder) reference(columns uint64, before Reference) (of Reference) {
 	}
 	var s stream
 	if head&1 != 0 && r.plain {
-		r.fail("lists of addresses", 1, "none, because every record has its own address")
+		r.fail("number of address lists", 1, "0, because every record has its own address")
 	} else if head&1 != 0 {
 		s = r.stream()
 	}
@@ -178,10 +178,10 @@ func (r *decoder) reference(columns uint64, before Reference) (of Reference) {
 	return of
 }
 
-// stream reads the addresses of wild leaves.
+// stream reads the addresses of a reference's wild leaves.
 func (r *decoder) stream() (s stream) {
 	count := r.uv()
-	n := r.count("bytes of addresses")
+	n := r.count("number of address bytes")
 	if r.err != nil {
 		return stream{}
 	}
@@ -190,7 +190,7 @@ func (r *decoder) stream() (s stream) {
 		delta, length := varint(s.packed[at:])
 		if length <= 0 {
 			r.at, r.last = r.at+at, r.at+at
-			r.fail("address", uint64(n-at), "a LEB128 number of at most 64 bits in the remaining bytes")
+			r.fail("number of remaining address bytes", uint64(n-at), "a complete LEB128 number of at most 64 bits")
 			return stream{}
 		}
 		s.last += delta
@@ -198,7 +198,7 @@ func (r *decoder) stream() (s stream) {
 		at += length
 	}
 	if count != s.count || count == 0 {
-		r.fail("number of addresses of an irregular reference", count, decimal(max(s.count, 1))+", the number that follows")
+		r.fail("number of addresses of an irregular reference", count, decimal(max(s.count, 1))+", the number of addresses that follow")
 		return stream{}
 	}
 	r.at += n
@@ -210,12 +210,12 @@ func (r *decoder) stream() (s stream) {
 func (r *decoder) rows() {
 	t := r.tree
 	var shapes []uint32 // shape of the leaf of each reference
-	for left := r.count("rows"); left > 0 && r.err == nil; {
+	for left := r.count("number of records"); left > 0 && r.err == nil; {
 		ref := r.uv()
 		if most := uint64(min(r.met+1, len(t.refs))); ref >= most {
-			r.fail("reference", ref, "less than "+decimal(most))
+			r.fail("reference number", ref, "less than "+decimal(most))
 		}
-		n := 1 + r.below(uint64(left), "records of a run minus one")
+		n := 1 + r.below(uint64(left), "length of a run minus 1")
 		if r.err != nil {
 			return
 		}
@@ -236,12 +236,12 @@ func (r *decoder) nodes() {
 	n := r.uv()
 	// A node takes at least one byte or an address in a list.
 	if most := uint64(len(r.data)); n > most {
-		r.fail("nodes", n, "at most "+decimal(most)+", the number of bytes")
+		r.fail("number of nodes", n, "at most "+decimal(most)+", the number of bytes")
 	}
 	if r.err != nil {
 		return
 	}
-	numbers := 0 // remaining numbers, which are mostly parameters
+	numbers := 0 // number of remaining numbers, which are mostly parameters
 	for _, b := range r.data[r.at:] {
 		numbers += int(b>>7 ^ 1)
 	}
@@ -250,10 +250,10 @@ func (r *decoder) nodes() {
 		token := r.uv()
 		predicted := token & mostInToken
 		if predicted == mostInToken {
-			predicted += r.below(n, "predicted nodes")
+			predicted += r.below(n, "number of predicted nodes")
 		}
 		if left := n - uint64(len(r.tree.nodes)); predicted > left {
-			r.fail("predicted nodes", predicted, "at most "+decimal(left)+", the number of remaining nodes")
+			r.fail("number of predicted nodes", predicted, "at most "+decimal(left)+", the number of remaining nodes")
 			return
 		}
 		for range predicted {
@@ -265,7 +265,7 @@ func (r *decoder) nodes() {
 	}
 }
 
-// surprise reads the node after the predicted nodes of a token.
+// surprise reads the node that follows the predicted nodes of a token.
 func (r *decoder) surprise(what uint64, atEnd bool) {
 	switch {
 	case r.err != nil:
@@ -278,7 +278,7 @@ func (r *decoder) surprise(what uint64, atEnd bool) {
 	case what == takeNew:
 		r.node(r.define(1))
 	case what-takeNumber >= uint64(len(r.numbers)):
-		r.fail("shape", what-takeNumber, "less than "+strconv.Itoa(len(r.numbers)))
+		r.fail("shape number", what-takeNumber, "less than "+strconv.Itoa(len(r.numbers)))
 	default:
 		r.node(uint32(what - takeNumber))
 	}
@@ -286,7 +286,7 @@ func (r *decoder) surprise(what uint64, atEnd bool) {
 
 func (r *decoder) node(number uint32) {
 	if number == 0 {
-		r.fail("shape", 0, "at least 1")
+		r.fail("shape number", 0, "at least 1")
 	}
 	if r.err != nil {
 		return
@@ -315,7 +315,7 @@ func (r *decoder) params(id uint32) {
 		}
 	case s.wild:
 		if r.wild == 0 {
-			r.fail("wild leaves", uint64(len(t.nodes)), "fewer leaves for this number of bytes")
+			r.fail("number of nodes before the first excess irregular leaf", uint64(len(t.nodes)), "at most 16 irregular leaves per byte, and one per address")
 		}
 		r.wild--
 		t.params = append(t.params, 0)
@@ -325,7 +325,8 @@ func (r *decoder) params(id uint32) {
 	}
 }
 
-// define reads the definition of a shape inside level - 1 loops, and returns the shape's number.
+// define reads the definition of a shape at nesting depth level - 1, and returns the shape's
+// number.
 func (r *decoder) define(level int) uint32 {
 	if level > deepest+1 {
 		r.fail("nesting depth of loops", uint64(level-1), "at most "+strconv.Itoa(deepest))
@@ -351,9 +352,9 @@ func (r *decoder) leaf(what uint64) uint32 {
 	refs := uint64(len(r.tree.refs))
 	ref := uint64(r.met)
 	if what >= defineKnownTame {
-		ref = r.below(ref, "reference")
+		ref = r.below(ref, "reference number")
 	} else if ref == refs {
-		r.fail("reference", ref, "less than "+decimal(refs))
+		r.fail("reference number", ref, "less than "+decimal(refs))
 	} else {
 		r.met++
 	}
@@ -362,10 +363,10 @@ func (r *decoder) leaf(what uint64) uint32 {
 	}
 	kind := what & 1
 	if r.leaves[kind][ref] {
-		r.fail("reference", ref, "another reference, because this one already has a leaf of this kind")
+		r.fail("reference number", ref, "a reference that does not yet have a leaf of this kind")
 	}
 	if kind == defineWild && r.tree.streams[ref].count == 0 {
-		r.fail("reference", ref, "a reference with a list of addresses")
+		r.fail("reference number", ref, "a reference with a list of addresses")
 	}
 	r.leaves[kind][ref] = true
 	return r.tree.shapes.leaf(uint32(ref), kind == defineWild)
@@ -374,12 +375,12 @@ func (r *decoder) leaf(what uint64) uint32 {
 // loop reads the definition of a loop with 1 + more items.
 func (r *decoder) loop(more uint64, level int) uint32 {
 	if left := uint64(len(r.data) - r.at); more >= left {
-		r.fail("items of a loop", more, "fewer than "+decimal(left)+" in the remaining bytes")
+		r.fail("number of further items of a loop", more, "fewer than "+decimal(left)+", the number of remaining bytes")
 		return 0
 	}
 	t, lo, params, height := r.tree, len(r.body), 0, 0
 	for range more + 1 {
-		number := uint32(r.below(uint64(len(r.numbers)), "shape"))
+		number := uint32(r.below(uint64(len(r.numbers)), "shape number"))
 		if number == 0 {
 			number = r.define(level + 1)
 		}
@@ -391,7 +392,7 @@ func (r *decoder) loop(more uint64, level int) uint32 {
 		height = max(height, t.shapes.all[id].height)
 		r.body = append(r.body, id)
 		if most := min(len(r.data)-r.at, mostParams); params > most {
-			r.fail("parameters of a loop", uint64(params), "at most "+strconv.Itoa(most)+" in the remaining bytes")
+			r.fail("number of parameters of a loop", uint64(params), "at most "+strconv.Itoa(most)+" for the remaining bytes")
 			return 0
 		}
 	}
@@ -409,7 +410,7 @@ func (r *decoder) loop(more uint64, level int) uint32 {
 	id := t.shapes.loop(r.body[lo:], steps)
 	r.body = r.body[:lo]
 	if int(id) < before {
-		r.fail("shape", uint64(before), "a shape that is not yet defined")
+		r.fail("number of defined shapes", uint64(before), "a new shape that differs from all defined shapes")
 		return 0
 	}
 	r.checkWild(&t.shapes.all[id], steps)

@@ -207,7 +207,7 @@ func TestLoopsWithoutRowsDoNotRunForEver(t *testing.T) {
 		t.Fatal(err)
 	}
 	err = tree.Expand().Next(trace.NewBatch(10))
-	if _, refused := errors.AsType[*UnfoldError](err); !refused || !strings.Contains(err.Error(), "about 1.15e+18 iterations with almost no records") {
+	if _, refused := errors.AsType[*UnfoldError](err); !refused || !strings.Contains(err.Error(), "about 1.15e+18 loop iterations, most of them without records") {
 		t.Errorf("error %v", err)
 	}
 }
@@ -216,30 +216,30 @@ func TestInvalidBytesAreReported(t *testing.T) {
 	head := "\x01\x04\x01\x00\x08\x02" // version 1, sites, one reference: a load of 8 bytes at site 1
 	plain := "\x02" + head[1:]
 	for _, c := range []struct{ name, code, want string }{
-		{"nothing", "", "at byte 0: number 0, want a LEB128"},
-		{"another version", "\x03", "at byte 0: version 3, want 1 or 2; use a newer stackglass"},
-		{"columns", "\x01\x10", "columns 16, want less than 16"},
-		{"many references", "\x01\x04\xff\xff\xff\x7f\x00", "references 268435455, want at most 1 "},
-		{"a kind", "\x01\x04\x01\x0c\x08\x02\x00", "kind 6, want the kind of a reference"},
-		{"a site", "\x01\x04\x01\x00\x08\x01\x00\x00", "site 18446744073709551615, want less than 2^32"},
-		{"many nodes", head + "\xff\xff\x03", "nodes 65535, want at most 9, the number of bytes"},
-		{"predicted at first", head + "\x01\x01", "shape 0, want at least 1"},
-		{"other at first", head + "\x01\x00", "shape 0, want at least 1"},
-		{"a number", head + "\x01\x08", "shape 1, want less than 1"},
-		{"a new leaf twice", head + "\x02\x04\x00\x00\x04\x00\x00", "reference 1, want less than 1"},
-		{"a leaf twice", head + "\x02\x04\x00\x00\x04\x02\x00", "reference 0, want another"},
+		{"nothing", "", "at byte 0: number of remaining bytes is 0, want a complete LEB128"},
+		{"another version", "\x03", "at byte 0: version is 3, want 1 or 2; use a newer stackglass"},
+		{"columns", "\x01\x10", "column mask is 16, want less than 16"},
+		{"many references", "\x01\x04\xff\xff\xff\x7f\x00", "number of references is 268435455, want at most 1, the number of remaining bytes"},
+		{"a kind", "\x01\x04\x01\x0c\x08\x02\x00", "kind is 6, want the kind of a reference"},
+		{"a site", "\x01\x04\x01\x00\x08\x01\x00\x00", "site is 18446744073709551615, want less than 2^32"},
+		{"many nodes", head + "\xff\xff\x03", "number of nodes is 65535, want at most 9, the number of bytes"},
+		{"predicted at first", head + "\x01\x01", "shape number is 0, want at least 1"},
+		{"other at first", head + "\x01\x00", "shape number is 0, want at least 1"},
+		{"a number", head + "\x01\x08", "shape number is 1, want less than 1"},
+		{"a new leaf twice", head + "\x02\x04\x00\x00\x04\x00\x00", "reference number is 1, want less than 1"},
+		{"a leaf twice", head + "\x02\x04\x00\x00\x04\x02\x00", "reference number is 0, want a reference that does not yet have a leaf"},
 		{"wild without addresses", head + "\x01\x04\x01\x00", "want a reference with a list of addresses"},
-		{"a reference without a leaf", head + "\x00", "references that have leaves 0, want all 1"},
-		{"bytes after", head + "\x01\x04\x00\x00\x00", "bytes after the end 1, want none"},
-		{"something after the last", head + "\x02\x04\x00\x00\x05\x00", "shape after the last node 1, want 0"},
-		{"many items", head + "\x01\x04\x7f\x00", "items of a loop 123, want fewer than 1 "},
-		{"plain with a list", "\x02\x04\x01\x01\x08\x02\x02\x01\x00", "lists of addresses 1, want none"},
-		{"many rows", plain + "\x05\x00\x00\x00", "rows 5, want at most 3 "},
-		{"plain with one reference too many", plain + "\x02\x01\x00\x00", "reference 1, want less than 1"},
-		{"a long run", plain + "\x02\x00\x02\x00\x00", "records of a run minus one 2, want less than 2"},
-		{"no rows", plain + "\x00", "references that have leaves 0, want all 1"},
-		{"plain and more", plain + "\x01\x00\x00\x00\x00", "bytes after the end 1, want none"},
-		{"fewer addresses", "\x01\x04\x01\x01\x08\x02\x02\x01\x00", "addresses of an irregular reference 2, want 1, the number that follows"},
+		{"a reference without a leaf", head + "\x00", "number of references with leaves is 0, want all 1"},
+		{"bytes after", head + "\x01\x04\x00\x00\x00", "number of bytes after the end is 1, want 0"},
+		{"something after the last", head + "\x02\x04\x00\x00\x05\x00", "shape after the last node is 1, want 0"},
+		{"many items", head + "\x01\x04\x7f\x00", "number of further items of a loop is 123, want fewer than 1, the number of remaining bytes"},
+		{"plain with a list", "\x02\x04\x01\x01\x08\x02\x02\x01\x00", "number of address lists is 1, want 0"},
+		{"many rows", plain + "\x05\x00\x00\x00", "number of records is 5, want at most 3, the number of remaining bytes"},
+		{"plain with one reference too many", plain + "\x02\x01\x00\x00", "reference number is 1, want less than 1"},
+		{"a long run", plain + "\x02\x00\x02\x00\x00", "length of a run minus 1 is 2, want less than 2"},
+		{"no rows", plain + "\x00", "number of references with leaves is 0, want all 1"},
+		{"plain and more", plain + "\x01\x00\x00\x00\x00", "number of bytes after the end is 1, want 0"},
+		{"fewer addresses", "\x01\x04\x01\x01\x08\x02\x02\x01\x00", "number of addresses of an irregular reference is 2, want 1, the number of addresses that follow"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := Decode([]byte(c.code))
@@ -255,7 +255,7 @@ func TestLoopsMayNotBeTooDeep(t *testing.T) {
 	for range 100 {
 		code = append(code, defineLoop, 0)
 	}
-	if _, err := Decode(append(code, make([]byte, 20000)...)); err == nil || !strings.Contains(err.Error(), "nesting depth of loops 65, want at most 64") {
+	if _, err := Decode(append(code, make([]byte, 20000)...)); err == nil || !strings.Contains(err.Error(), "nesting depth of loops is 65, want at most 64") {
 		t.Errorf("error %v", err)
 	}
 	code = []byte("\x01\x04\x01\x00\x08\x02\x01\x04\x04\x00\x00\x00")

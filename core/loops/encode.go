@@ -19,8 +19,8 @@ const (
 	allBits = 1<<iota - 1
 )
 
-// A shape is defined as a leaf or as a loop. The number defineLoop + n defines a loop over 1 + n
-// items.
+// The definition of a shape begins with one of these numbers. The number defineLoop + n begins the
+// definition of a loop over 1 + n items.
 const (
 	defineTame      = iota // a tame leaf of the next reference
 	defineWild             // a wild leaf of the next reference
@@ -30,10 +30,10 @@ const (
 )
 
 const (
-	takeOther   = 0 // the shape that followed the time before last, or the end of the tree
+	takeOther   = 0 // the shape that followed the predecessor the time before last, or the end of the tree
 	takeNew     = 1 // a new shape, whose definition follows
 	takeNumber  = 1 // this value plus the number of the shape, which is at least 1
-	mostInToken = 3 // number of predicted nodes that fits in a token's first number; the number of further predicted nodes follows
+	mostInToken = 3 // a token's first number contains at most this many predicted nodes; if it contains exactly this many, the number of further predicted nodes follows
 )
 
 // appendFolded appends the tree as loops and leaves.
@@ -55,7 +55,7 @@ func newEncoder(t *Tree) *encoder {
 // references, and then inserts the head before them.
 type encoder struct {
 	tree   *Tree
-	plain  bool // whether records are written one by one, without lists
+	plain  bool // whether to write the plain form, without lists
 	dst    []byte
 	shapes []uint32 // by shape: its number in the order of definition, from 1; 0 if not defined yet
 	// by reference: its number in the order of definition, from 1; 0 if not defined yet
@@ -79,7 +79,7 @@ func (w *encoder) meet(ref uint32) bool {
 	return true
 }
 
-// withHead appends the head and then the encoded nodes or records to dst.
+// withHead appends the head, followed by the encoded nodes or records, to dst.
 func (w *encoder) withHead(dst []byte) []byte {
 	body := w.dst
 	t := w.tree
@@ -241,11 +241,11 @@ func (w *encoder) params(id uint32, p []uint64) {
 	}
 }
 
-// sequel predicts the shape of the next node: the shape that last followed the same predecessor.
-// Shapes are numbered from 1, and 0 represents the beginning.
+// sequel predicts that the next node has the shape that last followed the same predecessor. Shapes
+// are numbered from 1. The number 0 represents the beginning of the tree.
 type sequel struct {
-	// by shape number: the shape that followed last, and the shape that followed the time before;
-	// initially the shape itself
+	// by shape number: the shape that followed the last time, and the shape that followed the time
+	// before; initially the shape itself
 	next, other []uint32
 	before      uint32
 }
@@ -267,13 +267,13 @@ func (q *sequel) follow(number uint32) {
 	q.before = number
 }
 
-// near tracks the last address of every reference, except for wild leaves.
+// near tracks the last address of every reference, ignoring wild leaves.
 type near struct {
 	at      []uint64 // last address of each reference
 	scratch []uint64
 }
 
-// leave sets the last addresses after a node to the addresses in the node's last iteration.
+// leave updates the last addresses to those in the last iteration of a node.
 func (n *near) leave(all []shape, id uint32, p []uint64) {
 	s := &all[id]
 	if !s.loop {
@@ -296,24 +296,25 @@ func (n *near) leave(all []shape, id uint32, p []uint64) {
 	n.scratch = n.scratch[:lo]
 }
 
-// The plain form of a tree lists the records. Each run of records with the same reference is stored
-// as the reference's number, the run's length, and for each record the difference from the previous
-// address of its reference. A tree with few records or repetitions may take more bytes as loops and
-// leaves. [Tree.Append] then writes the plain form.
+// The plain form of a tree is a list of its records. For each run of records with the same
+// reference, it contains the reference's number, the length of the run, and for each record the
+// difference from the previous address of the reference. A tree with few records or repetitions may
+// take more bytes as loops and leaves. If so, [Tree.Append] writes the plain form.
 const plainVersion = 2
 
 const (
-	// A tree with loops may be longer than its plain form by at most this ratio. Keeping the loops
-	// is worth a twentieth of the size.
+	// A tree is written with loops unless it is longer than its plain form by more than this ratio,
+	// because loops are useful to readers of the tree.
 	mostOver, mostOverOf = 21, 20
-	// barrenAByte is the maximum number of iterations without records that are expanded per byte of
-	// the encoding.
+	// barrenAByte is the maximum number of iterations without records per byte of the encoding.
+	// Trees with more such iterations are not converted to the plain form.
 	barrenAByte = 4
 )
 
-// Append appends the encoded tree, which FORMAT.md describes and [Decode] reads. Equal trees have
-// equal encodings, even if different Folders built them. An encoding is at most 1.05 times as large
-// as the plain form, because a larger tree is written record by record, without loops and lists.
+// Append appends the encoded tree. FORMAT.md describes the encoding, and [Decode] reads it. Equal
+// trees have equal encodings, even if different Folders built them. The encoding is at most 1.05
+// times as large as the plain form, because Append writes the plain form of a tree that would be
+// larger.
 func (t *Tree) Append(dst []byte) []byte {
 	form := t.appendFolded(dst)
 	n := len(form) - len(dst)
@@ -337,9 +338,9 @@ func (t *Tree) Append(dst []byte) []byte {
 }
 
 // plainTakes reports whether the plain form takes at least the given number of bytes. It computes a
-// lower bound without expanding the tree. The bound contains one byte for each record, two bytes
-// for each run of leaves and of loops over leaves, and the differences between successive wild
-// records of a reference without a tame record between them.
+// lower bound without expanding the tree. The bound includes one byte for each record, two bytes
+// for each run of leaves or loops over leaves, and the address differences between successive wild
+// records of a reference, if no tame record lies between them.
 func (t *Tree) plainTakes(bytes uint64) bool {
 	least, last := t.rows, int64(-1)
 	tame := tameRecords{make([]uint64, len(t.refs)), make([]bool, len(t.shapes.all))}
@@ -363,7 +364,7 @@ func (t *Tree) plainTakes(bytes uint64) bool {
 				it := &s.items[i]
 				ref := int64(it.ref)
 				if i > 0 && ref != last {
-					// each of the trip count's records takes a byte
+					// the item begins a new run in each of the p[0] iterations
 					least += 2 * p[0]
 				}
 				if last = ref; !it.wild {
@@ -381,8 +382,7 @@ func (t *Tree) plainTakes(bytes uint64) bool {
 	return least >= bytes
 }
 
-// tameRecords contains, for each reference, an upper bound on the number of records that are not
-// wild.
+// tameRecords contains, for each reference, an upper bound on the number of its tame records.
 type tameRecords struct {
 	most []uint64 // upper bound for each reference
 	seen []bool   // by shape: whether addAny was called for it
@@ -419,8 +419,8 @@ func (t *Tree) plain(most int) (form []byte, ok bool) {
 	w := newEncoder(t)
 	w.plain = true
 	last := make([]uint64, len(t.refs))
-	var run uint32         // 1 + the number of the current run's reference
-	var rows, begun uint64 // number of all records, and of records in the run
+	var run uint32         // 1 + the number of the reference of the current run
+	var rows, begun uint64 // number of records before the current run, and in it
 	var deltas []byte      // address differences of the run
 	end := func() {
 		if run > 0 {
@@ -455,7 +455,7 @@ func (t *Tree) plain(most int) (form []byte, ok bool) {
 	return form, len(form) <= most
 }
 
-// numbered returns an expander that replaces the site of a reference by the reference's number.
+// numbered returns an expander whose records contain the number of their reference as their site.
 func (t *Tree) numbered() *Expander {
 	n := *t
 	n.refs, n.has = make([]Reference, len(t.refs)), columns{site: true}

@@ -9,38 +9,38 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Trees that a Folder has built cannot cause errTree.
-var errTree = errors.New("loops: the tree has too few addresses for an irregular reference")
+// errTree cannot occur in trees that a Folder has built.
+var errTree = errors.New("loops: an irregular reference has fewer addresses than records")
 
 // MostUnfolded is the maximum number of records that an [Expander] returns. At one record per
 // nanosecond, this takes three days.
 const MostUnfolded = 1 << 48
 
-// mostBarren is the maximum number of iterations without records per record, and mostAllBarren is
-// the maximum total number of such iterations.
+// A tree is not expanded if it has more than mostAllBarren iterations, and mostBarren additional
+// iterations per record. Such a tree consists mostly of iterations without records.
 const mostBarren, mostAllBarren = 64, 1 << 26
 
-// UnfoldError reports that a tree has too many records to be returned one by one, or too many loop
-// iterations without records.
+// UnfoldError reports that a tree has too many records to expand, or too many loop iterations
+// without records.
 type UnfoldError struct {
 	Rows, Iterations float64 // approximate numbers of records and iterations
 }
 
 func (e *UnfoldError) Error() string {
-	many, of := e.Rows, "rows"
+	many, of, most := e.Rows, "records", "2^48"
 	if e.Rows <= MostUnfolded {
-		many, of = e.Iterations, "iterations with almost no records"
+		many, of, most = e.Iterations, "loop iterations, most of them without records", "2^26, and 64 for each record"
 	}
 	about := "more than 10^308 "
 	if !math.IsInf(many, 1) {
 		about = "about " + strconv.FormatFloat(many, 'g', 3, 64) + " "
 	}
-	return "the loop-compressed trace represents " + about + of + ", too many to expand, want at most 2^48; analyse the compressed trace instead"
+	return "the loop-compressed trace has " + about + of + ", too many to expand, want at most " + most + "; analyse the compressed trace instead"
 }
 
 // Expander is a [trace.Reader] that returns the compressed records in their original order, with
-// all of their fields. If any original batch had a column, all returned batches have it, with zeros
-// for missing values.
+// all of their fields. If any original batch had a column, all returned batches have the column.
+// Missing values are 0.
 type Expander struct {
 	tree    *Tree
 	node    int // the next node
@@ -48,7 +48,7 @@ type Expander struct {
 	walk    walk
 	cursors []cursor // cursor of each reference's stream
 	row     int      // next row of the batch that is being filled
-	err     error    // the error that ended expansion
+	err     error    // the error that ended the expansion
 }
 
 // Expand returns an expander. A tree can have several expanders. If the tree has more than
@@ -65,7 +65,7 @@ func (t *Tree) expander() *Expander {
 	return &Expander{tree: t, walk: walk{skips: true}, cursors: make([]cursor, len(t.refs))}
 }
 
-// Next fills b as specified by [trace.Reader].
+// Next implements [trace.Reader].
 func (e *Expander) Next(b *trace.Batch) error {
 	b.Reset()
 	if e.err != nil {
@@ -121,7 +121,7 @@ func (e *Expander) begin(b *trace.Batch) {
 	e.walk.settle(t.shapes.all)
 }
 
-// advance writes rows of the current loop until its body or the batch ends.
+// advance writes rows of the current loop until the loop's body or the batch ends.
 func (e *Expander) advance(b *trace.Batch) {
 	w := &e.walk
 	t := &w.frames[w.depth-1]
@@ -139,8 +139,8 @@ func (e *Expander) advance(b *trace.Batch) {
 	}
 }
 
-// sweep writes the rows of the complete iterations of a flat loop that fit in the batch, item by
-// item. It returns false if no iteration fits.
+// sweep writes, item by item, the rows of all complete iterations of a flat loop that fit in the
+// batch. It returns false if no iteration fits.
 func (e *Expander) sweep(b *trace.Batch, t *frame) bool {
 	period := len(t.items)
 	times := min(t.trips-t.done, uint64((b.Len()-e.row)/period))
@@ -178,7 +178,7 @@ func (e *Expander) sweep(b *trace.Batch, t *frame) bool {
 	repeat(within(b.Arg, lo, hi), period)
 	e.row = hi
 	if t.done += times; t.done == t.trips {
-		t.pos, t.done = period, t.trips-1 // after the last item of the last iteration
+		t.pos, t.done = period, t.trips-1 // the position after the last item of the last iteration
 		e.walk.settle(e.tree.shapes.all)
 	}
 	return true
@@ -191,7 +191,7 @@ func within[T any](column []T, lo, hi int) []T {
 	return column[lo:hi]
 }
 
-// repeat fills a column by repeating its first rows.
+// repeat fills a column by repeating its first period rows.
 func repeat[T any](column []T, period int) {
 	for done := period; done < len(column); done *= 2 {
 		copy(column[done:], column[:done])

@@ -9,7 +9,7 @@ import (
 // DefaultWindow is the default number of recent nodes that a [Folder] searches for repetitions.
 const DefaultWindow = 1024
 
-var errFinished = errors.New("loops: Consume after Finish; make another Folder")
+var errFinished = errors.New("loops: Consume was called after Finish; use a new Folder")
 
 // Folder compresses a trace, batch by batch. The tree does not depend on the sizes of the batches.
 type Folder struct {
@@ -21,10 +21,10 @@ type Folder struct {
 	params []uint64
 	base   int      // number of finished nodes before the window
 	ends   []uint32 // by slot: 1 + the number of the last node in that slot, which may be finished already
-	// by length of a sequence: a node that differs from the node this many nodes earlier; see merge
+	// by length n of a sequence: a node that differs from the node n nodes earlier; see merge
 	unlike []uint32
 	loops  []loopAt
-	used   []bool // by shape: the result of isUsed
+	used   []bool // the result of isUsed for each shape
 
 	walk    walk // position in the last node, if that is a running loop
 	past    []candidate
@@ -34,52 +34,52 @@ type Folder struct {
 	scratch []uint64              // parameters of an iteration
 	ahead   walk                  // position in a predicted iteration
 	wilds   []int                 // wild rows of an iteration
-	zeros   []uint64              // used in place of absent columns
+	zeros   []uint64              // replaces missing columns
 	zeros32 []uint32
 
 	calls      calls
 	places     []place               // place of each reference
-	habits     []habit               // by reference: the habit in the context of its first record
-	others     []habit               // the habits of references in other contexts
-	contexts   map[inContext]uint32  // indices in others
+	habits     []habit               // by reference: its habit in the context of its first record
+	others     []habit               // habits of references in all other contexts
+	contexts   map[inContext]uint32  // index in others of each habit
 	nearOthers [1 << nearBits]uint32 // by hash: an index into others
 
 	give    func(*Tree) error // function to which trees are passed (see [Folder.Give]), or nil
 	most    uint64            // number of bytes above which give is called
 	every   uint64            // number of records between two memory checks
-	unasked uint64            // number of records since the last check
+	unasked uint64            // number of records since the last memory check
 	err     error             // error returned by give
 
 	unpredicted uint64 // number of rows that no loop has predicted
 
-	weighed    int    // number of shapes whose memory is included in shapeBytes
-	shapeBytes uint64 // approximate memory of these shapes, in bytes
+	weighed    int    // number of shapes whose memory shapeBytes includes
+	shapeBytes uint64 // approximate memory of the first weighed shapes, in bytes
 }
 
 // node is a leaf or a loop in the window.
 type node struct {
 	at   int    // index of the node's first parameter
 	prev uint32 // 1 + the number of the previous node in its slot, which may be finished already
-	// hash of the shapes of this node and the nodes before it, chained nodes in total
+	// hash of the shapes of this node and the chained - 1 nodes before it
 	slot uint32
 }
 
 type loopAt struct {
 	number int
-	next   int // end of the next iteration, if it lies after the loop
+	next   int // end of the next iteration, if that iteration lies after the loop
 }
 
 const (
 	mostAgain  = 256 // maximum number of records of an unfinished iteration that are replayed
-	candidates = 4   // maximum number of nodes in one slot, and of loops, that are compared with the end of the list
-	chained    = 3   // number of nodes whose shapes determine the slot
+	candidates = 4   // maximum number of nodes of one slot, and of loops, that are compared with the end of the list
+	chained    = 3   // number of nodes whose shapes determine the slot of a node
 	slotBits   = 12
 	nearBits   = 8
-	mostNumber = 1 << 30 // approximate maximum of node numbers
+	mostNumber = 1 << 30 // approximate maximum node number
 )
 
-// NewFolder returns a Folder that searches its last nodes, window in number, for repetitions. If
-// window is less than 1, NewFolder uses [DefaultWindow].
+// NewFolder returns a Folder that searches its last window nodes for repetitions. If window is less
+// than 1, it searches [DefaultWindow] nodes.
 func NewFolder(window int) *Folder {
 	if window < 1 {
 		window = DefaultWindow
@@ -94,11 +94,11 @@ func NewFolder(window int) *Folder {
 	}
 }
 
-// rows is a batch, with all of its columns filled in.
+// rows is a batch in which missing columns are replaced by zeros.
 type rows struct {
 	trace.Batch
-	has     columns  // the columns that the batch originally has
-	context []uint32 // context of each row, see calls; nil if the context of all rows is 0
+	has     columns  // the columns that are present in the batch
+	context []uint32 // context of each row (see calls); nil if the context of all rows is 0
 }
 
 func (f *Folder) rowsOf(b *trace.Batch) rows {
@@ -140,8 +140,8 @@ func (c *rows) reference(i int) Reference {
 	return Reference{PC: c.PC[i], Arg: c.Arg[i], Site: c.Site[i], Thread: c.Thread[i], Bytes: c.Bytes[i], Kind: c.Kind[i]}
 }
 
-// Consume reads the next records. It fails if the function passed to [Folder.Give] fails, or if the
-// Folder is finished.
+// Consume reads the next records. It returns an error if the function passed to [Folder.Give] does,
+// or if Finish was called before.
 func (f *Folder) Consume(b *trace.Batch) error {
 	if f.tree == nil {
 		return errFinished
@@ -194,8 +194,8 @@ func (f *Folder) Finish() *Tree {
 	return t
 }
 
-// predicted consumes rows from i on while the running loop predicts them. It returns the index of
-// the first row that the loop does not predict.
+// predicted consumes rows, beginning with row i, as long as the running loop predicts them. It
+// returns the index of the first row that the loop does not predict.
 func (f *Folder) predicted(c *rows, i int) int {
 	w, refs, addrs := &f.walk, f.tree.refs, c.Addr
 	n := len(addrs)
@@ -240,8 +240,8 @@ func (f *Folder) predicted(c *rows, i int) int {
 	return i
 }
 
-// Unpredicted returns the number of rows so far that the current loop did not predict. An
-// unpredicted row costs about ten times as much as a predicted row, and enlarges the tree.
+// Unpredicted returns the number of records so far that no loop predicted. An unpredicted record
+// takes about ten times as long as a predicted record, and enlarges the tree.
 func (f *Folder) Unpredicted() uint64 { return f.unpredicted }
 
 // surprise processes a row that the running loop does not predict.
@@ -268,7 +268,7 @@ func (f *Folder) surprise(c *rows, i int) {
 type candidate struct {
 	ref, context uint32
 	addr         trace.Addr
-	again, wild  bool // the row is replayed, so it has already been counted and classified as wild or tame
+	again, wild  bool // again: the row is replayed, so it has already been counted and classified as wild or tame
 }
 
 // fits reports whether the row matches an item that predicts this address.
@@ -291,11 +291,11 @@ func (f *Folder) leaf(c candidate) {
 	}
 }
 
-// continuesElsewhere ends the running loop. If another loop then runs, that loop ends, too, and so
-// on until a loop accepts the row.
+// continuesElsewhere ends the running loop. If an outer or earlier loop then runs, that loop ends,
+// too, and so on until a loop accepts the row.
 func (f *Folder) continuesElsewhere(c candidate) bool {
-	// Fold the list only once per row, because a replay may split a loop, which would then be
-	// compressed again.
+	// Fold the list only once per row, because a replay may split a loop that folding would
+	// compress again.
 	fold := !c.again
 	for f.walk.depth > 0 {
 		if f.accepts(c) {

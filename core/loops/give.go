@@ -13,14 +13,14 @@ const (
 	mostKept = 1 << 14
 )
 
-// GivenBytes is the default size, as estimated by [Folder.Bytes], of the trees that a Folder passes
-// to the function of [Folder.Give].
+// GivenBytes is the default size of the trees that [Folder.Give] passes to its function, as
+// estimated by [Folder.Bytes].
 const GivenBytes = 8 << 20
 
-// Give makes the Folder pass a tree to the function give whenever the records since the previous
-// tree take more than the given number of bytes (0 means [GivenBytes]). Finish returns the
-// remaining records. This limits the memory of the Folder for any trace. No loop extends over
-// several trees. A tree is valid until give returns. If give returns an error, the Folder stops.
+// Give limits the memory of the Folder. Whenever the records since the previous tree take more than
+// the given number of bytes (0 means [GivenBytes]), the Folder calls give with a tree of these
+// records. Finish returns the remaining records. No loop extends over several trees. A tree is
+// valid until give returns. If give returns an error, the Folder stops.
 func (f *Folder) Give(bytes uint64, give func(*Tree) error) {
 	if bytes == 0 {
 		bytes = GivenBytes
@@ -28,7 +28,7 @@ func (f *Folder) Give(bytes uint64, give func(*Tree) error) {
 	f.give, f.most, f.every = give, bytes, weighRows
 }
 
-// weigh passes on the tree if its memory has become too large.
+// weigh passes the tree to give if it takes too much memory.
 func (f *Folder) weigh() {
 	f.unasked = 0
 	if f.Bytes() <= f.most {
@@ -68,9 +68,9 @@ func (f *Folder) again() {
 	}
 }
 
-// Tree returns the tree of the records so far, as Finish would, but the Folder can continue. The
-// Folder does not change the returned tree. After [Folder.Give], the tree is valid only until the
-// next Consume.
+// Tree returns the tree of the records so far, as Finish would, but the Folder can consume further
+// records. These do not change the returned tree. After [Folder.Give], the tree is valid only until
+// the next Consume.
 func (f *Folder) Tree() *Tree {
 	if f.tree == nil {
 		return nil
@@ -83,7 +83,7 @@ func (f *Folder) Tree() *Tree {
 	}
 	s := &t.shapes
 	s.all, s.next, s.first = slices.Clip(s.all), slices.Clip(s.next), maps.Clone(s.first)
-	s.parts = parts{} // these copies do not share memory with the folder
+	s.parts = parts{} // the copies do not share this memory with the folder
 	copied := *f
 	copied.tree = &t
 	copied.nodes, copied.list, copied.params = slices.Clone(f.nodes), slices.Clone(f.list), slices.Clone(f.params)
@@ -92,8 +92,8 @@ func (f *Folder) Tree() *Tree {
 	return copied.Finish()
 }
 
-// Bytes estimates the memory that the tree takes so far. The estimate depends only on the records,
-// and not on the sizes of the batches.
+// Bytes estimates the memory of the tree so far. The estimate depends only on the records, and not
+// on the sizes of the batches.
 func (f *Folder) Bytes() (bytes uint64) {
 	if f.tree == nil {
 		return 0

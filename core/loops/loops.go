@@ -12,58 +12,60 @@
 //     site or PC, kind, bytes, thread) and an address. Events become leaves, too, so that block
 //     entries mark where the loops of a nest begin.
 //  2. A loop is a trip count, a body, and a constant step for every parameter of the body. The
-//     parameters are the addresses of its leaves and the trip counts of its loops. Both are affine
-//     functions of the iteration number, so triangular nests compress, too. The shape of a node is
-//     everything except the parameters. Each shape is stored once, and has a number.
+//     parameters are the addresses of the leaves and the trip counts of the loops in the body.
+//     Addresses and trip counts are affine functions of the iteration number, so triangular nests
+//     compress, too. The shape of a node is everything except the parameters. Each shape is stored
+//     once, and has a number.
 //  3. [Folder] appends a leaf for every record, and checks whether the end of its list of nodes
-//     repeats the nodes before it. The repetition may be another iteration of the loop before it,
+//     repeats the nodes before it. The repetition may be a further iteration of the preceding loop,
 //     two equal sequences or, if trip counts differ, three sequences in arithmetic progression. If
 //     the last node is a loop, it predicts the next records. A predicted record costs only a
 //     comparison and an addition, because the Folder tracks its position in the running iteration
-//     (an odometer), and no list grows.
+//     like an odometer, and no list grows.
 //  4. A record that was not predicted ends the loop. The parts of the unfinished iteration become
 //     separate nodes, and the inner loop that ran last continues if it can. If the complete
 //     iterations fold with the nodes before them, the unfinished iteration may belong to the
-//     resulting loop. Up to 256 of its records are therefore replayed.
-//  5. A site is wild (irregular) if more than half of its records are not predicted, and the
-//     distance of such a record from the site's previous record differs from the site's last eight
-//     distances. The addresses of a wild site are stored in a list, so that the surrounding
-//     records can fold into loops. If a trace has calls, this is decided separately for each
-//     signature of the call stack, without recursion. A function with many callers can thus be
-//     regular in each caller.
-//  6. Only a window of the last nodes is searched for repetitions. Older nodes are finished. With
-//     [Folder.Give], a Folder passes finished nodes on as a tree whenever they take too much
-//     memory, and begins a new tree. Loops of two or three iterations over leaves are expanded if
-//     that takes fewer bytes.
+//     resulting loop. Up to 256 records of the unfinished iteration are therefore replayed.
+//  5. A site is wild (irregular) if more than half of its records are not predicted, and differ
+//     from the site's previous address by none of the site's last eight address differences. The
+//     addresses of a wild site are stored in a list, so that the surrounding records can fold into
+//     loops. If a trace has calls, a site can be wild under some call stacks and regular under
+//     others. Call stacks that differ only by recursion are treated as equal.
+//  6. Only a window of the last nodes is searched for repetitions. Older nodes no longer change. If
+//     [Folder.Give] was called, the Folder passes its nodes on as a tree whenever they take too
+//     much memory, and begins a new tree. Loops of two or three iterations over leaves are expanded
+//     if that takes fewer bytes.
 //  7. [Expander] returns the original records in their original order.
 //  8. [Tree.Append] encodes a tree, and [Decode] reads it. The encoding contains each shape once,
 //     the shapes of nodes that differ from the prediction, and the parameters of nodes as
-//     differences. A tree is written as the address differences of its records if the tree would
-//     take more than 1.05 times their bytes. A tree may represent more records than any trace
-//     could contain. Records are counted with polynomials, without expanding the tree.
+//     differences. If a tree would take more than 1.05 times as many bytes as the address
+//     differences of its records, the differences are written instead of the tree. A tree may
+//     represent more records than any trace could contain. Records are counted with polynomials,
+//     without expanding the tree.
 //
 // [Nest] describes a tree by items whose addresses and trip counts are affine functions of the
-// iterations of the surrounding loops. Programs use it to construct or change a tree.
+// iterations of the surrounding loops. Programs construct or change a Nest, and build a tree from
+// it.
 //
 // # Differences
 //
 // ScalaMemTrace compares signatures, each of which is the XOR of the PCs in the call stack, and
-// matches only the sign and size of strides at each level. Here, the signature consists of the site
-// (or the PC if a trace has no sites), the kind, the size and the thread. If a trace has neither
-// sites nor PCs, records are matched by kind and size. The call stack is not part of the signature,
-// because block entries already distinguish nests. The call stack is used only for wild sites
-// (point 5). Each parameter of a body has a step for each loop, so that expansion is exact at every
-// level. A single list contains the records of all threads in trace order, so nests fold only if
-// the threads alternate regularly.
+// matches only the sign and size of strides at each level. In this package, the signature consists
+// of the site (or the PC if a trace has no sites), the kind, the size and the thread. If a trace
+// has neither sites nor PCs, records are matched by kind and size. The call stack is not part of
+// the signature, because block entries already distinguish nests. The call stack is used only for
+// wild sites (point 5). Each parameter of a body has a step for each loop, so that expansion is
+// exact at every level. A single list contains the records of all threads in trace order, so nests
+// fold only if the threads alternate regularly.
 //
 // # Limits
 //
-// Data-dependent trip counts, for example in sparse matrices, are not affine, so such loops remain
-// separate. An inner loop may run zero times if there are leaves next to it in the body. Iterations
-// before the first execution of the inner loop have a different shape. The bodies of loops are at
-// most as long as the window. Bodies of one or two nodes are found wherever they repeat. A longer
-// body is found only if the previous iteration ends at one of the last four positions with the same
-// three final nodes. Without sites and PCs, no reference is wild, few records compress, and the
-// loops that are found are not the loops of the program. Package sgl therefore assigns sites to
-// such records first.
+// Data-dependent trip counts, for example in sparse matrices, are not affine, so each execution of
+// a loop with such a trip count is a separate node. An inner loop may run zero times if there are
+// leaves next to it in the body. The iterations before the inner loop first runs have a different
+// shape. The bodies of loops are at most as long as the window. Bodies of one or two nodes are
+// found wherever they repeat. A longer body is found only if the previous iteration ends at one of
+// the last four positions with the same three final nodes. Without sites and PCs, no reference is
+// wild, few records compress, and the loops that are found are not the loops of the program.
+// Package sgl therefore assigns sites to records without sites before it compresses them.
 package loops

@@ -9,8 +9,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Nest describes a tree by items in program order. Programs can construct and change a Nest.
-// [Nest.Build] converts it to a tree, and [Tree.Nest] is the inverse.
+// Nest describes a loop-compressed trace by items in program order. Programs can construct and
+// change a Nest. [Nest.Build] converts a Nest to a tree, and [Tree.Nest] converts a tree to a Nest.
 //
 // For example, this nest describes the product c = a·b of matrices of n × n doubles:
 //
@@ -36,17 +36,18 @@ type Item struct {
 	Addr trace.Addr // address in the first iteration of all loops around the leaf; 0 if the leaf is wild
 	Wild bool       // whether the leaf's addresses are in a list, see [Nest.SetWild]
 
-	// Trips is the trip count of a loop in the first iteration of all loops around it. In iterations
-	// for which the trip count is 0, or negative as a signed number, the loop does not run.
+	// Trips is the trip count of a loop in the first iteration of all loops around it. In
+	// iterations in which the trip count is 0, or negative as a signed number, the loop does not
+	// run.
 	Trips uint64
 
-	// Steps contains an amount for each loop around the item, the outermost first. Each iteration
-	// of the loop adds its amount to the leaf's address or to the item's trip count, modulo 2^64.
-	// Missing steps are 0.
+	// Steps contains an amount for each loop around the item, outermost first. Each iteration of a
+	// surrounding loop adds its amount to the address of the leaf or to the trip count of the loop,
+	// modulo 2^64. Missing steps are 0.
 	Steps []int64
 }
 
-// Leaf returns a leaf.
+// Leaf returns a leaf that is not wild.
 func Leaf(r Reference, addr trace.Addr, steps ...int64) Item {
 	return Item{Ref: r, Addr: addr, Steps: steps}
 }
@@ -83,7 +84,7 @@ func cloneItems(items []Item) []Item {
 	return c
 }
 
-// SetWild sets the addresses of the wild leaves of a reference, in the order of the trace.
+// SetWild sets the addresses of all wild leaves of a reference, in the order of the trace.
 func (n *Nest) SetWild(r Reference, addrs []trace.Addr) {
 	if n.streams == nil {
 		n.streams = map[Reference]*stream{}
@@ -95,7 +96,7 @@ func (n *Nest) SetWild(r Reference, addrs []trace.Addr) {
 	n.streams[r] = s
 }
 
-// Wild yields the addresses of the wild leaves of a reference.
+// Wild yields the addresses of all wild leaves of a reference.
 func (n *Nest) Wild(r Reference) iter.Seq[trace.Addr] {
 	return func(yield func(trace.Addr) bool) {
 		s := n.streams[r]
@@ -110,7 +111,7 @@ func (n *Nest) Wild(r Reference) iter.Seq[trace.Addr] {
 
 // NestError reports an error in a [Nest], with its location.
 type NestError struct {
-	Path      []int // indices of items, the outermost first
+	Path      []int // index of the item at each nesting level, outermost first
 	Got, Want string
 }
 
@@ -150,10 +151,10 @@ type builder struct {
 	nest *Nest
 }
 
-// item returns the shape and the parameters of an item that is nested in depth loops.
+// item returns the shape and the parameters of an item at nesting depth depth.
 func (b *builder) item(it *Item, depth int, path []int) (shape uint32, params []uint64, err error) {
 	if len(it.Steps) > depth {
-		return 0, nil, wrong(path, strconv.Itoa(len(it.Steps))+" steps", "at most "+strconv.Itoa(depth)+", one for each loop around it")
+		return 0, nil, wrong(path, strconv.Itoa(len(it.Steps))+" steps", "at most "+strconv.Itoa(depth)+", one for each loop around the item")
 	}
 	if !it.IsLoop() {
 		shape, err = b.reference(it, path)
@@ -192,9 +193,9 @@ func (b *builder) reference(it *Item, path []int) (shape uint32, err error) {
 	case !r.Kind.Valid():
 		return 0, wrong(path, "kind "+strconv.Itoa(int(r.Kind)), "a kind of trace record")
 	case it.Trips != 0:
-		return 0, wrong(path, "a loop without a body", "a body with at least one item, or no trip count")
+		return 0, wrong(path, "a loop without a body", "a body with at least one item, or a leaf without a trip count")
 	case it.Wild && wild == nil:
-		return 0, wrong(path, "an irregular leaf without addresses", "addresses for its reference, set with SetWild")
+		return 0, wrong(path, "an irregular leaf without addresses", "addresses of its reference, which SetWild sets")
 	}
 	t := b.tree
 	ref, fresh := b.assembler.reference(*r)
@@ -205,8 +206,8 @@ func (b *builder) reference(it *Item, path []int) (shape uint32, err error) {
 	return b.leaf(ref, it.Wild), nil
 }
 
-// Nest returns the description of a tree, with one item for each node. Build converts it to a tree
-// of the same records.
+// Nest returns the description of a tree, with one item for each node. [Nest.Build] converts the
+// description to a tree of the same records.
 func (t *Tree) Nest() *Nest {
 	n := &Nest{has: t.has, streams: map[Reference]*stream{}}
 	for i := range t.streams {
@@ -221,8 +222,8 @@ func (t *Tree) Nest() *Nest {
 	return n
 }
 
-// Nest returns the description of a single node, in the first iteration of all loops around it. The
-// addresses of wild leaves are missing; [Nest.SetWild] sets them.
+// Nest returns the description of a single node in the first iteration of all loops around it. The
+// addresses of wild leaves are missing, and must be set with [Nest.SetWild].
 func (n Node) Nest() *Nest {
 	return &Nest{Items: []Item{itemOf(n, nil)}, has: n.tree.has}
 }

@@ -2,14 +2,14 @@ package loops
 
 import "github.com/stackglass/stackglass/core/trace"
 
-// Only returns a tree with only the records of the given kinds. If all records are of these kinds,
-// it returns t itself.
+// Only returns a tree that contains only the records of the given kinds. If all records are of
+// these kinds, Only returns t itself.
 func (t *Tree) Only(kinds trace.Kinds) *Tree {
 	return t.Map(func(r Reference) (Reference, bool) { return r, kinds.Has(r.Kind) })
 }
 
-// Map returns a tree in which the function f has replaced or removed references. Loops without
-// items are removed, too.
+// Map returns a tree in which the function f has replaced or removed references. It also removes
+// loops that no longer have items.
 func (t *Tree) Map(f func(Reference) (Reference, bool)) *Tree {
 	m := mapper{assembler: newAssembler(), refs: make([]int32, len(t.refs))}
 	to := m.tree
@@ -35,7 +35,8 @@ func (t *Tree) Map(f func(Reference) (Reference, bool)) *Tree {
 	return to
 }
 
-// Join returns a tree for the concatenation of several traces. It leaves the given trees unchanged.
+// Join returns a tree that represents the records of several trees one after the other. It does not
+// change the given trees.
 func Join(trees ...*Tree) *Tree {
 	if len(trees) == 1 {
 		return trees[0]
@@ -62,7 +63,7 @@ func Join(trees ...*Tree) *Tree {
 // mapper adds the nodes of a tree to another tree.
 type mapper struct {
 	assembler
-	refs   []int32 // by reference: its number in the other tree, or -1 if it is removed
+	refs   []int32 // by reference: its number in the new tree, or -1 if it is removed
 	from   *Tree
 	shapes []mapped
 }
@@ -70,7 +71,7 @@ type mapper struct {
 type mapped struct {
 	known  bool
 	id     uint32
-	params []int32 // the remaining parameters; nil if the shape is removed
+	params []int32 // indices of the remaining parameters; nil if the shape is removed
 }
 
 func (m *mapper) add(t *Tree) {
@@ -125,7 +126,7 @@ func (m *mapper) loop(s *shape) (id uint32, params []int32) {
 	return m.tree.shapes.loop(body, steps), params
 }
 
-// assembler adds references and leaves to a tree without duplicates.
+// assembler adds references and leaves to a tree, and avoids duplicates.
 type assembler struct {
 	tree   *Tree
 	refs   map[Reference]uint32

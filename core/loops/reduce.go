@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// push appends a node whose parameters are the last n parameters in the list.
+// push appends a node whose parameters are the last n parameters in f.params.
 func (f *Folder) push(shape uint32, n int) {
 	number := f.base + len(f.nodes)
 	slot := f.slotOf(shape)
@@ -26,7 +26,7 @@ func (f *Folder) slotOf(shape uint32) uint32 {
 	return h * 0x9e3779b1 >> (32 - slotBits)
 }
 
-// pop removes the last node but leaves its parameters in the list.
+// pop removes the last node, but keeps its parameters in the list.
 func (f *Folder) pop() {
 	n := len(f.nodes) - 1
 	f.ends[f.nodes[n].slot] = f.nodes[n].prev
@@ -36,7 +36,7 @@ func (f *Folder) pop() {
 	}
 }
 
-// cut removes the last n nodes, with their parameters.
+// cut removes the last n nodes and their parameters.
 func (f *Folder) cut(n int) {
 	at := f.nodes[len(f.nodes)-n].at
 	for range n {
@@ -66,7 +66,7 @@ func (f *Folder) join() bool {
 	return true
 }
 
-// absorb turns the nodes after a loop into another iteration of the loop if they match.
+// absorb turns the nodes after a loop into a further iteration of the loop if they match.
 func (f *Folder) absorb() bool {
 	n := len(f.nodes)
 	for i := len(f.loops) - 1; i >= 0 && i >= len(f.loops)-candidates; i-- {
@@ -101,9 +101,9 @@ func isIteration(s *shape, a, b []uint64) bool {
 }
 
 // merge turns equal sequences at the end of the list into a loop. It tries sequences of fewer than
-// chained nodes, and sequences as long as the distance to a node in the same slot. Almost all
-// sequences of the second kind differ, usually in the same node as last time. merge therefore
-// compares that node first.
+// chained nodes, and sequences whose length is the distance from the last node to an earlier node
+// in the same slot. Almost all sequences of the second kind differ, usually in the same node as in
+// the last comparison. merge therefore compares this node first.
 func (f *Folder) merge() bool {
 	n := len(f.nodes)
 	for k := 1; k < chained; k++ {
@@ -152,8 +152,8 @@ func (f *Folder) repeats(k int) bool {
 	return false
 }
 
-// differ compares k nodes, from lo on, with the k nodes before them. It returns the last node with
-// a different shape, or -1 if all shapes are equal.
+// differ compares the shapes of the k nodes from lo on with the shapes of the k nodes before lo. It
+// returns the last node whose shape differs, or -1 if all shapes are equal.
 func (f *Folder) differ(lo, k int) int {
 	b := f.list[lo : lo+k]
 	a := f.list[lo-k:][:len(b)]
@@ -191,7 +191,7 @@ func (f *Folder) progress(k int) bool {
 	return true
 }
 
-// fold replaces the last sequences of k nodes by a loop; trips is the number of these sequences.
+// fold replaces the last trips sequences of k nodes by a loop.
 func (f *Folder) fold(k int, trips uint64) {
 	n := len(f.nodes)
 	first := n - k*int(trips)
@@ -237,7 +237,7 @@ func (f *Folder) retire(n int) {
 	}
 }
 
-// renumber makes the node numbers begin at 0 again, before they exceed 32 bits.
+// renumber restarts the node numbers at 0, before they exceed 32 bits.
 func (f *Folder) renumber() {
 	since := func(end uint32) uint32 { return uint32(max(0, int(end)-f.base)) }
 	for slot, end := range f.ends {
@@ -253,8 +253,8 @@ func (f *Folder) renumber() {
 	f.base = 0
 }
 
-// finish adds a node to the tree. It adds the leaves of a loop instead if they take fewer bytes.
-// The node's parameters are at the beginning of p.
+// finish adds a node to the tree. If the leaves of a loop take fewer bytes than the loop, it adds
+// the leaves instead. The node's parameters are at the beginning of p.
 func (f *Folder) finish(id uint32, p []uint64) {
 	t := f.tree
 	s := &t.shapes.all[id]
@@ -275,10 +275,10 @@ func (f *Folder) finish(id uint32, p []uint64) {
 	}
 }
 
-// isDear reports whether a loop over leaves takes more bytes than its few records. As leaves, each
-// iteration after the first takes the bytes of the steps. A loop takes one byte for the trip count
-// and one for the number of its shape. If the shape is used only once, its definition adds the
-// bytes of the steps, one byte for each item, and one byte for the loop.
+// isDear reports whether a loop over leaves takes more bytes than its records as separate leaves.
+// Separate leaves take the bytes of the steps for each iteration after the first. A loop takes one
+// byte for the trip count and one byte for the number of its shape. If the shape is used only once,
+// its definition adds the bytes of the steps, one byte for each item, and one byte for the loop.
 func (s *shape) isDear(trips uint64, used bool) bool {
 	if !s.flat || trips > mostDear {
 		return false
@@ -297,18 +297,18 @@ func (s *shape) isDear(trips uint64, used bool) bool {
 	return leaves < loop
 }
 
-// mostDear is the maximum number of iterations for which a loop can take more bytes than its
+// mostDear is the maximum number of iterations of a loop that takes more bytes than its separate
 // leaves.
 const mostDear = 3
 
 // varintBytes returns the number of bytes that a difference takes as a zigzag varint.
 func varintBytes(d uint64) int { return (bits.Len64(d<<1^uint64(int64(d)>>63)|1) + 6) / 7 }
 
-// isUsed reports whether a shape is used more than once. This is the case if finished nodes have
-// this shape or contain it, or if the shape has occurred twice.
+// isUsed reports whether a shape is expected to be used more than once: a finished node has or
+// contains this shape, or the shape has occurred twice.
 func (f *Folder) isUsed(shape uint32) bool { return int(shape) < len(f.used) && f.used[shape] }
 
-// use marks a shape and all shapes in it as used.
+// use marks a shape, and all shapes that it contains, as used.
 func (f *Folder) use(shape uint32) {
 	s := &f.tree.shapes.all[shape]
 	if !s.loop || f.isUsed(shape) {

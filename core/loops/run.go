@@ -6,7 +6,7 @@ func (f *Folder) endsInLoop() bool {
 	return n > 0 && f.tree.shapes.all[f.list[n-1]].loop
 }
 
-// run starts the prediction of another iteration of the last node, which is a loop.
+// run starts the prediction of a further iteration of the last node, which is a loop.
 func (f *Folder) run() {
 	last := len(f.nodes) - 1
 	s := &f.tree.shapes.all[f.list[last]]
@@ -46,8 +46,9 @@ func (f *Folder) accepts(c candidate) bool {
 
 // stop ends the running loop after its last complete iteration. The parts of an unfinished
 // iteration become separate nodes after the loop. The last part may be a loop that continues. If
-// fold is set, stop merges the ended loop with the nodes before it if possible. It then returns the
-// number of parts, which may now belong to an iteration of another loop. Otherwise, it returns 0.
+// fold is set, stop merges the ended loop with the nodes before it if possible. If it has merged
+// them, it returns the number of parts, which may belong to an iteration of the merged loop.
+// Otherwise, it returns 0.
 func (f *Folder) stop(fold bool) (parts int) {
 	w := &f.walk
 	if w.depth == 0 {
@@ -104,7 +105,7 @@ func (f *Folder) takeAgain(parts int) {
 func (f *Folder) expandLast(nodes int) bool {
 	f.past = f.past[:0]
 	all := f.tree.shapes.all
-	w := &f.walk // f.walk is free, because no loop is running
+	w := &f.walk // f.walk is not in use, because no loop is running
 	for i := len(f.nodes) - nodes; i < len(f.nodes); i++ {
 		s := &all[f.list[i]]
 		p := f.params[f.nodes[i].at:]
@@ -132,7 +133,7 @@ func (f *Folder) expandLast(nodes int) bool {
 	return true
 }
 
-// pushItems appends the items of a body as separate nodes, except for loops that do not run. params
+// pushItems appends the items of a body as separate nodes. It skips loops that do not run. params
 // contains the body's parameters.
 func (f *Folder) pushItems(items []item, params []uint64) {
 	for i := range items {
@@ -183,8 +184,8 @@ func (f *Folder) lengthen(c candidate) bool {
 	return true
 }
 
-// continues reports whether a row begins another iteration of a loop, or of a loop at its end: of
-// its last item, of the last item of that item, and so on.
+// continues reports whether a row begins a further iteration of a loop, or of a loop at the end of
+// its body: its last item, the last item of that item, and so on.
 func (f *Folder) continues(loop uint32, p []uint64, c candidate) bool {
 	all := f.tree.shapes.all
 	s := &all[loop]

@@ -2,16 +2,16 @@ package loops
 
 import "slices"
 
-// shape is the common part of nodes that differ only in their parameters. A leaf has one parameter,
-// its address (0 if wild). A loop has its trip count, followed by the parameters of the items of
-// its body in the first iteration.
+// shape is the common part of nodes that differ only in their parameters. The only parameter of a
+// leaf is its address (0 if wild). The parameters of a loop are its trip count, followed by the
+// parameters of its body's items in the first iteration.
 type shape struct {
 	ref    uint32 // reference of a leaf
 	loop   bool
 	wild   bool
 	items  []item   // the body of a loop
-	steps  []uint64 // by parameter of the body (params - 1): the amount that an iteration adds
-	trips  []int32  // indices of the parameters that are trip counts, ascending
+	steps  []uint64 // the amount that an iteration adds to each of the params - 1 parameters of the body
+	trips  []int32  // indices of the parameters that are trip counts, in ascending order
 	params int
 	leaves int  // number of leaves in the subtree
 	loops  int  // number of loops in the subtree, including the loop itself
@@ -35,11 +35,11 @@ type item struct {
 type shapes struct {
 	all   []shape
 	first map[uint64]uint32 // by hash: 1 + the newest shape
-	next  []uint32          // by shape: 1 + the previous shape with the same hash; 0: none
+	next  []uint32          // by shape: 1 + the previous shape with the same hash, or 0 if there is none
 	parts parts
 }
 
-// parts contains the memory for the lists in shapes.
+// parts contains the memory of the lists in shapes.
 type parts struct {
 	items pool[item]
 	steps pool[uint64]
@@ -56,7 +56,7 @@ func (s *shapes) clear() {
 // pool is memory for many short lists.
 type pool[T any] struct {
 	blocks [][]T
-	used   int // number of blocks in use; only the last block has room left
+	used   int // number of blocks in use; only the last of them has free space
 }
 
 func (p *pool[T]) take(n int) []T {
@@ -167,31 +167,31 @@ func mix(x uint64) uint64 {
 // walk is an odometer: a position in the iterations of a nest. The position is at a leaf unless the
 // walk is stuck.
 type walk struct {
-	frames []frame // frames of the loops around the position, the outermost first
-	depth  int     // number of frames in use; 0: no position
-	// number of frames up to and including the loop whose next iteration the last call of settle
-	// began; 0: no loop
+	frames []frame // frames of the loops around the position, outermost first
+	depth  int     // number of frames in use; 0 if there is no position
+	// number of frames up to and including the loop of which the last call of settle began an
+	// iteration; 0 if there is no such loop
 	begun int
 	stuck bool // whether the position is at a loop that does not run, in a body without leaves
-	skips bool // whether to skip loops that do not run in bodies without leaves as well
+	skips bool // whether to skip all loops that do not run, even in bodies without leaves
 }
 
 // frame is a running loop.
 type frame struct {
-	flat  bool // copy of the field flat of the loop's shape
-	leafy bool // copy of the field leafy of the loop's shape
+	flat  bool // the field flat of the loop's shape
+	leafy bool // the field leafy of the loop's shape
 	items []item
 	steps []uint64
 	cur   []uint64 // the body's parameters in this iteration, one for each step
 	pos   int      // index of the next item
 	at    int      // index in cur of the next item's first parameter
-	done  uint64   // number of complete iterations before this one
+	done  uint64   // number of completed iterations
 	trips uint64
 
-	counts   []int32    // copy of the field trips of the loop's shape
+	counts   []int32    // the field trips of the loop's shape
 	began    uint64     // number of the first row of this iteration, if it is not the first iteration
 	foreseen bool       // whether rows has been computed
-	rows     []sweptRow // rows of each iteration; nil if iterations have different numbers of rows
+	rows     []sweptRow // the rows of an iteration; nil if iterations have different numbers of rows
 }
 
 // enter begins the first iteration of a loop. start contains the body's parameters in that
@@ -255,7 +255,7 @@ func (t *frame) again() {
 	}
 }
 
-// untouched reports whether the current iteration of the outermost loop has no row yet.
+// untouched reports whether the current iteration of the outermost loop has no rows yet.
 func (w *walk) untouched() bool {
 	for d := range w.depth {
 		if t := &w.frames[d]; d > 0 && t.done > 0 || t.passed() {
@@ -265,8 +265,8 @@ func (w *walk) untouched() bool {
 	return true
 }
 
-// passed reports whether the position has passed any item in this iteration, not counting loops
-// that do not run.
+// passed reports whether the position has passed an item in this iteration. Loops that do not run
+// are not counted.
 func (t *frame) passed() bool {
 	return slices.ContainsFunc(t.items[:t.pos], func(it item) bool { return !it.loop || int64(t.cur[it.at]) > 0 })
 }

@@ -8,20 +8,20 @@ import "runtime"
 // in a fraction of the time that [Folder.predicted] takes.
 
 const (
-	// minimum number of iterations in a sweep; shorter sweeps would be slower than single steps
+	// minimum number of iterations in a sweep; shorter sweeps are slower than single steps
 	leastSwept = 4
 	mostSwept  = 1 << 12 // maximum number of rows in an iteration of a sweep
 )
 
-// sweptRow describes a row that occurs in every iteration.
+// sweptRow describes a row of the trace that every iteration repeats.
 type sweptRow struct {
 	step uint64 // step of the row's address from one iteration to the next
 	ref  uint32
 	wild bool
 }
 
-// sweep consumes whole iterations of a loop that has just begun another iteration, from row i on.
-// Its result has the same meaning as the result of [Folder.predicted].
+// sweep consumes whole iterations, from row i on, of a loop that has just begun an iteration. Its
+// result has the same meaning as the result of [Folder.predicted].
 func (f *Folder) sweep(c *rows, i int) (next int) {
 	w := &f.walk
 	t := &w.frames[w.begun-1]
@@ -32,7 +32,7 @@ func (f *Folder) sweep(c *rows, i int) (next int) {
 	}
 	period, first := int(rows), i
 	most := i + int(min(uint64((len(c.Addr)-i)/period), t.trips-t.done))*period
-	for size := period; i < most; size *= 2 { // doubling the number of rows each time limits the comparisons that a mismatch wastes
+	for size := period; i < most; size *= 2 { // doubling the number of rows each time limits the number of comparisons after a mismatch
 		end := min(i+size, most)
 		equal := c.repeats(i, end, period)
 		for i+period <= equal && f.grows(c.Addr[i-period:i+period]) {
@@ -49,7 +49,7 @@ func (f *Folder) sweep(c *rows, i int) (next int) {
 	times := uint64((i - first) / period)
 	w.depth, t.pos, t.at = w.begun, 0, 0
 	if t.done += times; t.done == t.trips {
-		t.pos, t.done = len(t.items), t.trips-1 // after the last item of the last iteration
+		t.pos, t.done = len(t.items), t.trips-1 // the position after the last item of the last iteration
 	} else {
 		for j, step := range t.steps {
 			t.cur[j] += step * times
@@ -92,8 +92,8 @@ func (f *Folder) foresee(t *frame, rows int) bool {
 	return len(t.rows) == rows
 }
 
-// grows reports whether each address of an iteration equals the address in the previous iteration
-// plus the step.
+// grows reports whether each address of an iteration equals the corresponding address of the
+// previous iteration plus the step.
 func (f *Folder) grows(addrs []uint64) bool {
 	rows := f.walk.frames[f.walk.begun-1].rows
 	before, now := addrs[:len(rows)], addrs[len(rows):][:len(rows)]

@@ -6,8 +6,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Reference is the common part of all records of a leaf: everything except the address. Columns
-// that the trace does not have are 0.
+// Reference contains the common fields of all records of a leaf: all fields except the address.
+// Fields that the trace does not have are 0.
 type Reference struct {
 	PC     trace.Addr
 	Arg    uint64
@@ -32,10 +32,10 @@ func (c columns) or(d columns) columns {
 	return columns{c.thread || d.thread, c.pc || d.pc, c.site || d.site, c.arg || d.arg}
 }
 
-// Tree is a loop-compressed trace: nodes in the order of the trace. It is immutable.
+// Tree is a loop-compressed trace. It contains nodes in the order of the trace, and is immutable.
 type Tree struct {
 	rows    uint64
-	bodies  float64 // approximate number of loop iterations, if some of them may have no records
+	bodies  float64 // approximate number of loop iterations, including iterations without records
 	has     columns
 	refs    []Reference
 	streams []stream // stream of each reference
@@ -46,8 +46,8 @@ type Tree struct {
 
 func newTree() *Tree { return &Tree{shapes: shapes{first: map[uint64]uint32{}}} }
 
-// Rows returns the number of records that the tree represents, including events. If the number
-// exceeds the largest uint64, Rows returns the largest uint64 (see [Tree.Approximately]).
+// Rows returns the number of records that the tree represents, including events. The result is at
+// most the largest uint64 (see [Tree.Approximately]).
 func (t *Tree) Rows() uint64 { return t.rows }
 
 // Size returns the size of the tree.
@@ -68,7 +68,7 @@ func (t *Tree) Size() (s Size) {
 type Size struct {
 	Nodes           int    // number of nodes at the top level
 	Leaves, Loops   int    // numbers of leaves and loops at all levels
-	Wild, WildBytes uint64 // number of addresses of wild references, and number of bytes of these addresses
+	Wild, WildBytes uint64 // number of addresses of wild references, and their size in bytes
 }
 
 func (s *Size) Add(o Size) {
@@ -128,17 +128,17 @@ func (t *Tree) Straight() (references uint64) {
 	return references
 }
 
-// Top returns the shapes and the concatenated parameters of all top-level nodes. Both are
+// Top returns the shapes and the concatenated parameters of all top-level nodes. Both slices are
 // read-only. [Tree.Node] converts a shape and its parameters to a node.
 func (t *Tree) Top() (shapes []uint32, params []uint64) { return t.nodes, t.params }
 
-// Node returns a node with the given shape, whose parameters are at the beginning of params.
+// Node returns the node with the given shape and the parameters at the beginning of params.
 func (t *Tree) Node(shape uint32, params []uint64) Node {
 	s := &t.shapes.all[shape]
 	return Node{tree: t, shape: s, number: shape, params: params[:s.params:s.params]}
 }
 
-// Node is a leaf or a loop, with the values of its parameters in the first iteration of every
+// Node is a leaf or a loop. Its parameters have their values in the first iteration of every
 // enclosing loop.
 type Node struct {
 	tree   *Tree
@@ -165,7 +165,7 @@ func (n Node) Ref() int {
 	return int(n.shape.ref)
 }
 
-// Addresses reads the addresses of a reference's wild leaves in the order of the trace.
+// Addresses is a reader of the addresses of a reference's wild leaves, in the order of the trace.
 type Addresses struct {
 	stream *stream
 	cursor cursor
@@ -177,8 +177,8 @@ func (t *Tree) Addresses(ref int) Addresses { return Addresses{stream: &t.stream
 // Wild returns the total number of addresses of the wild leaves of reference ref.
 func (t *Tree) Wild(ref int) uint64 { return t.streams[ref].count }
 
-// Between returns the lowest and the highest address of reference ref's wild leaves. ok is
-// false if there are none.
+// Between returns the lowest and the highest address of the wild leaves of reference ref. ok is
+// false if the reference has no wild leaves.
 func (t *Tree) Between(ref int) (least, most trace.Addr, ok bool) {
 	s := &t.streams[ref]
 	return s.least, s.most, s.count > 0
@@ -190,8 +190,8 @@ func (a *Addresses) Next() (addr trace.Addr, ok bool) { return a.cursor.next(a.s
 // IsLoop reports whether the node is a loop.
 func (n Node) IsLoop() bool { return n.shape.loop }
 
-// Leaf returns the reference and the address of a leaf. The address of a wild leaf is 0;
-// [Tree.Addresses] returns its addresses.
+// Leaf returns the reference and the address of a leaf. addr is 0 for a wild leaf. [Tree.Addresses]
+// returns the addresses of wild leaves.
 func (n Node) Leaf() (r Reference, addr trace.Addr, wild bool) {
 	if n.shape.loop {
 		return Reference{}, 0, false

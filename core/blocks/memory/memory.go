@@ -6,8 +6,8 @@
 //
 //  2. Each level of a hierarchy has a hit ratio P(h_i), a fraction of all accesses
 //     ([Profile.Hits]). It is exact for a fully associative cache. For a set-associative cache, the
-//     stack distance cache model computes it (MODELS §5). Each level is treated as if it saw every
-//     access.
+//     stack distance cache model computes it (MODELS §5). Each level is treated as if every access
+//     reached it.
 //
 //  3. An access that reaches level i has missed in all levels above it. The share
 //
@@ -19,15 +19,17 @@
 //
 // # Errata of the slides
 //
-//   - The slides do not state that P_hit2 is conditional. With the ratio of all accesses instead,
-//     as in P(hit) = Σ P(hit|d) P(d), hits in the first level would be counted again in the second.
-//   - P(BB_i) = N_i / Σ N_j weights a block by its executions. However, the average is over
-//     references, so a block with r_i references per execution has the weight N_i r_i.
+//   - The slides do not state that P_hit2 is conditional. If it were a fraction of all accesses, as
+//     in P(hit) = Σ P(hit|d) P(d), hits in the first level would be counted again in the second
+//     level.
+//   - The slides weight a block by its executions, P(BB_i) = N_i / Σ N_j. However, P(Δ) is a
+//     distribution over references, so the correct weight of a block with r_i references per
+//     execution is N_i r_i.
 //
 // # Limits
 //
 // The results are only averages: overlapping accesses, prefetches, write-backs and the bandwidth of
-// buses are not modelled. Levels that are exclusive or have other replacement policies are treated
+// buses are not modelled. Exclusive levels, and levels with other replacement policies, are treated
 // as non-exclusive LRU levels. For a whole run, package hierarchy models more of these details.
 package memory
 
@@ -38,9 +40,9 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Conditional converts hit ratios of all accesses to hit ratios of the accesses that reach each
-// level. The result is 1 if no access reaches the level, and 0 if the level's ratio is less than
-// the ratio of the level above.
+// Conditional converts cumulative hit ratios, which are fractions of all accesses, to hit ratios of
+// the accesses that reach each level. The result for a level is 1 if no access reaches it, and 0 if
+// its cumulative ratio is less than the ratio of the level above.
 func Conditional(cumulative []float64) []float64 {
 	list := make([]float64, len(cumulative))
 	above := 0.0

@@ -10,7 +10,7 @@ import (
 
 // Profile is a reuse profile: the (expected) number of line accesses at each stack distance.
 type Profile struct {
-	Spans []Span  // in ascending order and disjoint
+	Spans []Span  // disjoint, in ascending order
 	Cold  float64 // first accesses to a line
 }
 
@@ -61,8 +61,8 @@ func (p *Profile) Hits(c hierarchy.Cache) (hits float64, how hierarchy.Method) {
 	return hits, hierarchy.SDCM
 }
 
-// chance returns the mean hit probability over the span. It evaluates the stack distance cache
-// model at a few distances.
+// chance returns the mean hit probability of the accesses in the span. It evaluates the stack
+// distance cache model at a few distances.
 func (s *Span) chance(lines, ways uint64) (mean float64) {
 	const places = 4
 	wide := s.To - s.From
@@ -82,7 +82,7 @@ func (s *Span) chance(lines, ways uint64) (mean float64) {
 // Block contains the data about a basic block that Mix needs.
 type Block struct {
 	Executions float64  // number of executions, N_i
-	References float64  // r_i, line accesses of one execution
+	References float64  // line accesses per execution, r_i
 	Reuse      *Profile // P(Δ|BB_i), for any total number of accesses; nil or empty if unknown
 }
 
@@ -131,7 +131,7 @@ func (b *Block) accesses() float64 {
 	return b.Executions * b.References
 }
 
-// disjoint splits spans where other spans begin or end, and adds up equal spans.
+// disjoint splits spans at the ends of overlapping spans, and then merges equal spans.
 func disjoint(spans []Span) []Span {
 	var edges []uint64
 	for i := range spans {

@@ -1,7 +1,7 @@
 // Package opclass classifies instructions by the amounts that one execution adds to the counters of
 // Byfl (MODELS §10), such as flops, integer operations and branches. Package analysis/counters
-// defines the counters, and multiplies the amounts by the executions in a trace. Package blocks
-// multiplies the amounts by the executions that it computes.
+// defines the counters, and multiplies the amounts by the numbers of executions in a trace. Package
+// blocks multiplies the amounts by computed numbers of executions.
 package opclass
 
 import (
@@ -25,8 +25,9 @@ type Addition struct {
 	Amount  uint64
 }
 
-// rule describes how opcodes are counted: the counter to which each lane adds, and the numbers of
-// values that each lane reads and writes, by type (the operation's type, or truth values).
+// rule describes how instructions with the given opcodes are counted: the counter to which each
+// lane adds 1, and the numbers of values that each lane reads and writes, separately for values of
+// the operation's type and for truth values.
 type rule struct {
 	opcodes       string // opcodes, with a space on either side of each name
 	counter       profile.Counter
@@ -85,8 +86,9 @@ func Of(opcode, datatype string, several bool) Instruction {
 	return k
 }
 
-// named counts a call that does not end its block. It calls an LLVM intrinsic, which counts only if
-// it is a fused operation, or a library function that the compiler knows, such as "call sin".
+// named classifies a call that does not end its block. The callee is an LLVM intrinsic, which
+// counts only if it is a fused operation, or a library function that the compiler knows, such as
+// sin.
 func (k *Instruction) named(s Shape) {
 	if word, callee, found := strings.Cut(k.Opcode, " "); found && (word == "call" || word == "invoke") {
 		k.Callee = callee
@@ -96,8 +98,8 @@ func (k *Instruction) named(s Shape) {
 	}
 }
 
-// flops adds the given number of floating-point operations per lane (each), with the given number
-// of operand values.
+// flops adds a number of floating-point operations per lane (each), which read the given number of
+// values.
 func (k *Instruction) flops(s Shape, each, values uint64) {
 	s.Float = true
 	bits := s.Lanes * s.Bits * values

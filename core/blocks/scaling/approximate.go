@@ -21,7 +21,7 @@ func (f *fitter) approximate(values []float64) Law {
 	return best
 }
 
-// logarithmic fits a + b log n, or a n + b n log n.
+// logarithmic fits a + b log n or a n + b n log n, where n is the j-th parameter.
 func (f *fitter) logarithmic(values []float64, j int, kind Kind) (l Law, ok bool) {
 	var rows [][]float64
 	for _, p := range f.points {
@@ -44,7 +44,7 @@ func (f *fitter) logarithmic(values []float64, j int, kind Kind) (l Law, ok bool
 	return l, true
 }
 
-// off returns the largest relative error of a law over all runs.
+// off returns the largest relative error of a law in the runs.
 func (f *fitter) off(l *Law, values []float64) (off float64) {
 	for i, v := range values {
 		off = max(off, math.Abs(l.At(f.points[i])-v)/max(1, math.Abs(v)))
@@ -159,19 +159,19 @@ func solveLeast(rows [][]float64, values, weights []float64) (c []float64, ok bo
 	return c, true
 }
 
-// closeEnough is the maximum relative error of a law of distances. closeInBins is the maximum for
-// distances of which only the bin is known. There are four bins for each power of two.
+// closeEnough is the maximum relative error of a law of distances. closeInBins is the maximum
+// relative error if only the bins of the distances are known. Each power of two has four bins.
 const closeEnough, closeInBins = 0.02, 0.125
 
-// distances finds a law for distances in lines, given one distance for each run. The law is a
-// polynomial that fits more runs than it has terms; or, if all distances differ by at most one
-// line, a constant, the distance in the largest run; or a sum of two monomials close to the
-// distances; or a power law whose exponent is nearly an integer. Other distances follow no law,
-// because the proportions of the classes of distances change from run to run. The distance in the
-// largest run is then used.
+// distances finds a law for distances in lines, given one distance for each run. It returns the
+// first of these laws that fits: a polynomial that fits more runs than it has terms; the distance
+// in the largest run, if all distances differ by at most one line; a sum of two monomials that is
+// close to the distances; a power law whose exponent is nearly an integer. If none fits, the
+// proportions of the classes of distances change from run to run, and the law is the distance in
+// the largest run.
 //
 // If only the bins of distances are known, laws may be less accurate. Sums of two monomials are
-// then not used, because they would follow the edges of the bins.
+// then not used, because they would follow the borders of the bins.
 func (f *fitter) distances(values []float64, bins bool) Law {
 	near, terms := closeEnough, min(2, len(values)-1)
 	if bins {
@@ -210,7 +210,7 @@ func (f *fitter) distances(values []float64, bins bool) Law {
 		}
 	}
 	if best.Off > near && !bins {
-		// If the distances of a class follow several laws, a quantile may belong to another law in
+		// If the distances of a class follow several laws, a quantile may follow a different law in
 		// each run, although it grows in the same way.
 		near = closeInBins
 		best = f.sum(values, 1, near)
@@ -225,7 +225,8 @@ func (f *fitter) distances(values []float64, bins bool) Law {
 // nearest integer.
 const nearWhole = 0.25
 
-// isDistance reports whether a polynomial can describe a distance: it must grow, but not too fast.
+// isDistance reports whether a polynomial can describe a distance: the polynomial must grow, but
+// not too fast.
 func (l *Law) isDistance() bool {
 	return l.Terms[0].Factor.Sign() > 0 && degree(l.Terms[0].Powers) <= mostDistance
 }

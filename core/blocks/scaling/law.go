@@ -13,7 +13,7 @@ import (
 type Law struct {
 	Kind  Kind
 	Terms []Term // the terms of a polynomial; with no terms, the law is 0
-	// number of runs that the law fits, beyond the runs that determine its coefficients
+	// number of runs that the law fits, in addition to the runs that determine its coefficients
 	Checked int
 
 	// Factor, A and B are the coefficients of other laws: Factor times each parameter raised to its
@@ -42,7 +42,7 @@ type Term struct {
 	Powers []int // the power of each parameter
 }
 
-// At returns the value of the law at these parameters.
+// At returns the value of the law for the given parameters.
 func (l *Law) At(at []int64) float64 {
 	switch l.Kind {
 	case Polynomial:
@@ -72,7 +72,7 @@ func (l *Law) At(at []int64) float64 {
 
 func log2(n int64) float64 { return math.Log2(math.Max(1, float64(n))) }
 
-// power returns the value of a monomial as a float.
+// power returns the value of a monomial in floating point.
 func power(at []int64, powers []int) float64 {
 	v := 1.0
 	for j, p := range powers {
@@ -83,7 +83,7 @@ func power(at []int64, powers []int) float64 {
 	return v
 }
 
-// String formats the law with these names for the parameters.
+// String formats the law with the given names of the parameters.
 func (l *Law) String(names []string) string {
 	short := func(x float64) string { return strconv.FormatFloat(x, 'g', 4, 64) }
 	switch l.Kind {
@@ -150,7 +150,8 @@ type fitter struct {
 	known     map[string]Law
 }
 
-// support is a choice of monomials, with the inverse of the matrix of their values in as many runs.
+// support is a choice of monomials. It contains the inverse of the matrix of their values in an
+// equal number of runs.
 type support struct {
 	of      []int // indices of monomials
 	points  []int // indices of runs
@@ -160,7 +161,7 @@ type support struct {
 
 const (
 	mostTerms = 4
-	// mostDegree is the maximum degree of monomials by the number of varying parameters.
+	// mostDegree is the maximum degree of monomials, indexed by the number of varying parameters.
 	// mostSupports is the maximum number of sums of monomials to try.
 	mostSupports = 4000
 	// fewestBits is the length of the coefficient 1 in bits, including its sign.
@@ -189,7 +190,7 @@ func newFitter(m *Model) *fitter {
 	return f
 }
 
-// ofTerms returns the supports with this number of terms. It computes them on demand.
+// ofTerms returns the supports with the given number of terms. It computes them on the first call.
 func (f *fitter) ofTerms(terms int) []support {
 	for len(f.supports) < terms {
 		var list []support
@@ -239,8 +240,8 @@ func (f *fitter) choose(of []int, left int, yield func([]int)) {
 	}
 }
 
-// support inverts the matrix of the monomials' values in the last runs with which the matrix is
-// invertible. Larger inputs distinguish terms better.
+// support inverts the matrix of the monomials' values. It chooses the last runs whose matrix is
+// invertible, because larger inputs distinguish terms better.
 func (f *fitter) support(of []int) (s support, ok bool) {
 	n := len(of)
 	s.of = of
@@ -263,7 +264,8 @@ func (f *fitter) support(of []int) (s support, ok bool) {
 	}
 }
 
-// before replaces a choice of runs by the previous choice. It returns false if there is none.
+// before replaces a choice of runs by the previous choice. It returns false if the choice is the
+// first.
 func before(runs []int) bool {
 	for i := range runs {
 		if least := i; runs[i] > least {
@@ -277,8 +279,9 @@ func before(runs []int) bool {
 	return false
 }
 
-// invert returns the inverse of the matrix of values by run and monomial, or nil if there is none.
-// Coefficient i is the product of row i of the inverse and the values.
+// invert returns the inverse of the matrix of the monomials' values (a row for each run, a column
+// for each monomial), or nil if the matrix is singular. Coefficient i of a polynomial is the
+// product of row i of the inverse and the values to fit.
 func (f *fitter) invert(of, runs []int) []*big.Rat {
 	n := len(of)
 	m := make([][]*big.Rat, n)
@@ -342,8 +345,8 @@ func (f *fitter) counts(values []uint64) Law {
 	return l
 }
 
-// polynomial finds the polynomial with the shortest description. This description must be shorter
-// than data, the length of a description of the values themselves.
+// polynomial finds the polynomial with the shortest description. The description must be shorter
+// than data, the length of the values themselves.
 func (f *fitter) polynomial(values []uint64, data int) (best Law, ok bool) {
 	if slices.Max(values) == 0 {
 		return Law{Checked: len(values)}, true
@@ -369,7 +372,7 @@ func (f *fitter) polynomial(values []uint64, data int) (best Law, ok bool) {
 	return best, ok
 }
 
-// choices returns the logarithm, to base 2, of the number of ways to choose k of n.
+// choices returns the base-2 logarithm of the number of ways to choose k of n items.
 func choices(n, k int) (bits float64) {
 	for i := range k {
 		bits += math.Log2(float64(n-i) / float64(i+1))
@@ -377,8 +380,8 @@ func choices(n, k int) (bits float64) {
 	return bits
 }
 
-// meets returns the polynomial in these monomials that fits all values, and the total length of its
-// coefficients in bits. It returns nil if the length would be most bits or more.
+// meets returns the polynomial in the monomials of s that fits all values, and the total length of
+// its coefficients in bits. It returns nil if the length would be most bits or more.
 func (f *fitter) meets(s *support, values []uint64, most float64) (terms []Term, length float64) {
 	n := len(s.of)
 	if n < len(values) && !f.mayMeet(s, values) {
@@ -411,7 +414,7 @@ func (f *fitter) meets(s *support, values []uint64, most float64) (terms []Term,
 }
 
 // mayMeet checks in floating point whether the polynomial also fits the runs that do not determine
-// it.
+// its coefficients.
 func (f *fitter) mayMeet(s *support, values []uint64) bool {
 	n := len(s.of)
 	var c [mostTerms]float64

@@ -18,7 +18,7 @@ import (
 type Input struct {
 	Name       string // the name of its file, for errors
 	Parameters []int64
-	Profile    *profile.Profile // must contain blocks and sites
+	Profile    *profile.Profile // must have blocks and sites
 }
 
 // InputError explains why the given runs or parameters make a prediction impossible.
@@ -26,8 +26,8 @@ type InputError struct{ Got, Want string }
 
 func (e *InputError) Error() string { return e.Got + "; want " + e.Want }
 
-// Program predicts the run of a whole program with another input from several runs: its blocks, the
-// edges between them, and the sites that refer to memory.
+// Program predicts a run of a whole program with a new input, from several recorded runs: its
+// blocks, the edges between them, and the sites that access memory.
 type Program struct {
 	*Model // predicts the counts of blocks
 
@@ -41,9 +41,9 @@ type Program struct {
 	bytes   [trace.NumKinds]Law
 }
 
-// site is a source location that refers to memory.
+// site is a source location that accesses memory.
 type site struct {
-	like       *profile.Site // the site in the largest run that has it
+	like       *profile.Site // the site in the largest run that contains it
 	references Law
 	accesses   Law // number of line accesses
 	strides    [profile.NumStrides]Law
@@ -152,8 +152,8 @@ func (p *Program) fitEdges() {
 	}
 }
 
-// addWays replaces a block's law by the sum of the laws of the block's edges if only these have
-// fewer terms than there are runs, so that runs check them.
+// addWays replaces a block's law by the sum of the laws of its edges if the runs check these laws,
+// but not the block's law.
 func (p *Program) addWays(b int) {
 	sum := Law{Checked: len(p.runs)}
 	for i := range p.ways[b] {
@@ -200,7 +200,7 @@ func (p *Program) fitSites() {
 			}
 		}
 	}
-	in := make([][]*profile.Site, len(order)) // by site and run; nil if the run does not have the site
+	in := make([][]*profile.Site, len(order)) // by site and run; nil if the run does not contain the site
 	for k := range in {
 		in[k] = make([]*profile.Site, len(p.inputs))
 	}
@@ -241,7 +241,7 @@ func (p *Program) fitSites() {
 	}
 }
 
-// bins contains the exact distances of a run, by kind and by the bins of sites.
+// bins contains the exact distances of a run, by kind of access and by bin.
 type bins [trace.NumKinds][profile.SiteBins][]memory.Span
 
 // places is the number of quantiles that represent the distances in a bin.
@@ -263,7 +263,7 @@ func newBins(p *profile.Profile) *bins {
 	return all
 }
 
-// fewer returns the weighted midpoint quantiles of the distances. The weights sum to 1.
+// fewer replaces the distances by at most 16 weighted midpoint quantiles. The weights sum to 1.
 func fewer(spans []memory.Span) (list []memory.Span) {
 	all := 0.0
 	for _, s := range spans {
@@ -306,7 +306,7 @@ type Basis uint8
 const (
 	// Checked: a polynomial that fits more runs than are needed to determine its coefficients.
 	Checked Basis = iota
-	// Unchecked: a polynomial with one term for each run.
+	// Unchecked: a polynomial with as many terms as runs.
 	Unchecked
 	// Remainder: a polynomial whose value for this input is not an integer.
 	Remainder
@@ -328,21 +328,21 @@ type Block struct {
 	Executions uint64
 }
 
-// Predicted is the prediction for a run that was not made.
+// Predicted is the prediction for a run with a new input.
 type Predicted struct {
 	*Prediction
-	Of []Block // prediction for each block
+	Of []Block // the prediction for each block
 	// Run has balanced edges. If the edges that the laws predict do not balance, up to Slack
 	// executions enter or leave blocks without an edge.
 	Run   *blocks.Run
 	Slack uint64
-	// Profile predicts the profile of the run, for questions about caches and blocks. It contains
-	// sites, blocks, and the distances at one line size, but no data objects, windows or
-	// set-associative counts.
+	// Profile is the predicted profile of the run, for questions about caches and blocks. It
+	// contains sites, blocks, and the distances for one line size, but no data structures, windows
+	// or counts of set-associative caches.
 	Profile *profile.Profile
 }
 
-// Predict predicts the run at these parameters, with scaled reuse. The error is a
+// Predict predicts the run with the given parameters, with scaled reuse. The error is a
 // [*trace.OptionError] for invalid parameters, or an [*InputError] if a count is negative or at
 // least 2^64.
 func (p *Program) Predict(at []int64) (*Predicted, error) {
@@ -362,8 +362,8 @@ func (p *Program) Predict(at []int64) (*Predicted, error) {
 	return out, nil
 }
 
-// whole returns the value of a law as an integer count. named returns the name of the count in
-// error messages.
+// whole returns the value of a law as an integer count. named returns the subject and verb of the
+// error message.
 func (p *Program) whole(l *Law, at []int64, named func() string) (uint64, error) {
 	bad := func(got, want string) (uint64, error) {
 		return 0, &InputError{named() + " " + got + " times, according to the formula " + l.String(p.Names), want}
@@ -375,13 +375,13 @@ func (p *Program) whole(l *Law, at []int64, named func() string) (uint64, error)
 		case n.Sign() < 0:
 			return bad(n.String(), "0 or more; add a run with parameters closer to these, or predict for other parameters")
 		case !n.IsUint64():
-			return bad(n.String(), "less than 2^64; predict for smaller parameters")
+			return bad(n.String(), "fewer than 2^64; predict for smaller parameters")
 		}
 		return n.Uint64(), nil
 	}
 	v := math.Round(max(0, l.At(at)))
 	if !(v < 1<<64) {
-		return bad(strconv.FormatFloat(v, 'g', 4, 64), "less than 2^64; predict for smaller parameters")
+		return bad(strconv.FormatFloat(v, 'g', 4, 64), "fewer than 2^64; predict for smaller parameters")
 	}
 	return uint64(v), nil
 }
@@ -438,7 +438,7 @@ func (p *Program) edges(out *Predicted) error {
 			}
 		}
 		switch {
-		case in > e.Visits[b]: // surplus executions that enter the block also leave it
+		case in > e.Visits[b]: // the surplus executions that enter the block also leave it without an edge
 			more := in - e.Visits[b]
 			e.Left[b] += more
 			e.Visits[b] = in
@@ -454,7 +454,8 @@ func (p *Program) edges(out *Predicted) error {
 	return nil
 }
 
-// blockEdges predicts the executions of a block and of its edges. The edges add up to the block.
+// blockEdges predicts the executions of a block and of its edges. The executions of the edges add
+// up to the executions of the block.
 func (p *Program) blockEdges(out *Predicted, b int, at []int64) (err error) {
 	t, e := p.runs[0].Program, out.Run.Edges
 	of := &out.Of[b]
@@ -466,7 +467,7 @@ func (p *Program) blockEdges(out *Predicted, b int, at []int64) (err error) {
 	if e.Resumed[b], err = p.whole(&p.resumed[b], at, func() string { return p.blockName(b) + " is resumed" }); err != nil {
 		return err
 	}
-	if e.Unmade[b], err = p.whole(&p.unmade[b], at, func() string { return p.blockName(b) + " does not call" }); err != nil {
+	if e.Unmade[b], err = p.whole(&p.unmade[b], at, func() string { return p.blockName(b) + " skips its call" }); err != nil {
 		return err
 	}
 	list := make([]uint64, len(p.ways[b]))
@@ -476,7 +477,7 @@ func (p *Program) blockEdges(out *Predicted, b int, at []int64) (err error) {
 			return err
 		}
 		if sum+list[i] < sum {
-			return &InputError{p.blockName(b) + " runs more often than can be counted", "less than 2^64; predict for smaller parameters"}
+			return &InputError{p.blockName(b) + " runs too often to count", "fewer than 2^64; predict for smaller parameters"}
 		}
 		if sum += list[i]; list[i] > list[most] {
 			most = i
@@ -524,8 +525,8 @@ type predictedSite struct {
 	accesses, cold uint64
 }
 
-// fill adds the accesses to r and kind. It rounds them to integers without changing their sum.
-// Their distances are less than the number of lines.
+// fill adds the accesses to r and kind. It rounds the numbers of accesses to integers without
+// changing their sum. All distances are less than the number of lines.
 func (d *predictedSite) fill(r *profile.Reuse, kind *profile.KindLocality, lines uint64) {
 	counts := make([]uint64, profile.SiteBins)
 	all, left := 0.0, d.accesses-d.cold
@@ -557,7 +558,7 @@ func (d *predictedSite) fill(r *profile.Reuse, kind *profile.KindLocality, lines
 	}
 }
 
-// kept returns the reuse of a site in the largest run that has it.
+// kept returns the reuse of a site in the largest run that contains the site.
 func (p *Program) kept(s *site, accesses float64) *memory.Profile {
 	of := memory.FromReuse(&s.like.Reuse)
 	if all := of.Accesses(); all > 0 {
@@ -569,7 +570,7 @@ func (p *Program) kept(s *site, accesses float64) *memory.Profile {
 	return of
 }
 
-// strides divides a site's references among its strides, in proportion to the strides' laws.
+// strides divides a site's references among its strides, in proportion to the laws of the strides.
 func (p *Program) strides(s *site, at []int64, references uint64) (of [profile.NumStrides]uint64) {
 	left := references
 	most := profile.ZeroStride
@@ -599,14 +600,14 @@ func (p *Program) doubtProgram(out *Predicted) {
 		guessed = guessed || out.Of[b].Basis == Fitted
 	}
 	if n := mostTerms + 1 - len(p.runs); guessed && n > 0 {
-		say("The formulas are polynomials of up to " + strconv.Itoa(mostTerms) + " terms: add " + runsMore(n) + " to determine and check every such formula.")
+		say("The formulas are polynomials with up to " + strconv.Itoa(mostTerms) + " terms: add " + runsMore(n) + " to determine and check every such formula.")
 	}
 	if out.Slack > 0 {
-		say("The formulas predict different numbers of entries and exits for some blocks; they differ by " + strconv.FormatUint(out.Slack, 10) + ".")
+		say("The formulas predict different numbers of entries and exits for some blocks. The total difference is " + strconv.FormatUint(out.Slack, 10) + ".")
 	}
 	last := p.inputs[len(p.inputs)-1].Profile
 	if len(last.Totals.Threads) > 1 {
-		say("The runs have " + strconv.Itoa(len(last.Totals.Threads)) + " threads. The references of all threads are predicted in a single order, as if one thread made them.")
+		say("The runs have " + strconv.Itoa(len(last.Totals.Threads)) + " threads. The prediction treats the references of all threads as if a single thread made them.")
 	}
 	if slices.ContainsFunc(p.inputs, func(in Input) bool { return in.Profile.LocalityAt(in.Profile.Sites.LineBytes).Sets != nil }) {
 		say("The prediction does not say which sets lines map to, so the stack distance cache model estimates the misses of set-associative caches.")
@@ -628,7 +629,7 @@ func (p *Program) profileAt(at []int64) (*profile.Profile, error) {
 	lines, all := uint64(0), uint64(0)
 	for k := range p.sites {
 		s := &p.sites[k]
-		where := func() string { return "the reference of " + placeOf(s.like) + " is made" }
+		where := func() string { return "the reference in " + placeOf(s.like) + " runs" }
 		references, err := p.whole(&s.references, at, where)
 		if err != nil {
 			return nil, err
@@ -644,7 +645,7 @@ func (p *Program) profileAt(at []int64) (*profile.Profile, error) {
 		}
 		accesses = max(accesses, references)
 		if all+accesses < all {
-			return nil, &InputError{"there are more references than can be counted", "less than 2^64; predict for smaller parameters"}
+			return nil, &InputError{"the references are too many to count", "fewer than 2^64; predict for smaller parameters"}
 		}
 		if all += accesses; accesses == 0 {
 			continue
@@ -657,7 +658,7 @@ func (p *Program) profileAt(at []int64) (*profile.Profile, error) {
 		d := predictedSite{site: s, accesses: accesses}
 		if s.reuse != nil {
 			d.of = s.reuse.at(at, float64(accesses))
-			// only some runs show the reuse, so use the reuse of the largest of them
+			// only some runs have a reuse profile, so use the profile of the largest of these runs
 		} else {
 			d.of = p.kept(s, float64(accesses))
 		}
@@ -679,7 +680,7 @@ func (p *Program) profileAt(at []int64) (*profile.Profile, error) {
 		if of := kinds[kind]; of != nil {
 			l.Kinds = append(l.Kinds, *of)
 		}
-		n, err := p.whole(&p.bytes[kind], at, func() string { return "a byte is touched" })
+		n, err := p.whole(&p.bytes[kind], at, func() string { return "a byte is accessed" })
 		if err != nil {
 			return nil, err
 		}
@@ -689,8 +690,8 @@ func (p *Program) profileAt(at []int64) (*profile.Profile, error) {
 	return out, nil
 }
 
-// Same returns nil if the input is a run of the fitted program. Otherwise it returns the error that
-// [FitProgram] would return.
+// Same returns nil if the input is a run of the same build as the fitted runs. Otherwise it returns
+// the error that [FitProgram] would return.
 func (p *Program) Same(in Input) error {
 	r, err := in.read()
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/stackglass/stackglass/core/profile"
 )
 
-// RunOf returns the run that a trace recorded with these parameters. If s is nil, the references of
-// the blocks are unknown.
+// RunOf returns the recorded run r with its parameters. s contains the references of its blocks,
+// and may be nil.
 func RunOf(parameters []int64, r *blocks.Run, s *profile.Sites) Run {
 	run := Run{Parameters: slices.Clone(parameters), Counts: slices.Clone(r.Edges.Visits)}
 	if s == nil {
@@ -28,10 +28,10 @@ func RunOf(parameters []int64, r *blocks.Run, s *profile.Sites) Run {
 	return run
 }
 
-// quantiles is the number of quantiles of a block's distances that are followed from run to run.
+// quantiles is the number of quantiles of a block's distances that are compared between runs.
 const quantiles = 512
 
-// class is a class of accesses whose distances are separated from all others in every run.
+// class is a class of accesses whose distances are separated from all other distances in every run.
 type class struct {
 	count     Law // the number of accesses
 	distances []Law
@@ -41,8 +41,8 @@ type class struct {
 type classed struct {
 	cold    Law
 	classes []class
-	// divided is true if each class has a law for its number of accesses. Otherwise, one class
-	// contains all accesses except first accesses to lines.
+	// divided is true if each class has a law for its number of accesses. If it is false, a single
+	// class contains all accesses except first accesses to lines.
 	divided bool
 }
 
@@ -74,7 +74,8 @@ func (m *Model) profiles(b int) (of []*memory.Profile, ok bool) {
 	return of, true
 }
 
-// reuse finds the laws of a reuse profile, given in each run. It returns nil if there are none.
+// reuse finds the laws of a reuse profile, given the profile in each run. It returns nil if there
+// are no such laws.
 func (f *fitter) reuse(of []*memory.Profile) *classed {
 	c := &classed{}
 	colds := make([]uint64, len(of))
@@ -98,21 +99,21 @@ func (f *fitter) reuse(of []*memory.Profile) *classed {
 	}
 	for i := range whole {
 		if len(whole[i]) > 0 {
-			return nil // only some of the runs have nothing but first accesses
+			return nil // some runs have only first accesses, but others do not
 		}
 	}
 	return c
 }
 
-// gaps lists the factors that may separate two classes of distances. Each is at least the width of
-// a bin of distances.
+// gaps lists the factors that may separate two classes of distances. Each factor is at least as
+// wide as a bin of distances.
 var gaps = [...]float64{1.25, 1.5, 2, 4}
 
 const mostClasses = 24
 
 // classes divides the distances of all runs at gaps whose ends differ at least by the factor gap.
 // ok is false if runs have different numbers of classes, or if no checked polynomial fits the
-// counts of a class. Classes have then merged in some runs, but not in all.
+// counts of a class, because classes have merged in some runs, but not in all.
 func (f *fitter) classes(of []*memory.Profile, gap float64) (list []class, ok bool) {
 	parts := make([][][]memory.Span, len(of))
 	for i, p := range of {
@@ -154,7 +155,7 @@ func cut(spans []memory.Span, gap float64) (parts [][]memory.Span) {
 	return parts
 }
 
-// quantiles follows the quantiles of distances from run to run, and returns their laws.
+// quantiles returns the law of each quantile of the distances, given the distances in each run.
 func (f *fitter) quantiles(of [][]memory.Span) []Law {
 	var lists [][]float64
 	bins := false
@@ -180,7 +181,8 @@ func (f *fitter) quantiles(of [][]memory.Span) []Law {
 	return laws
 }
 
-// quantilesOf returns the weighted midpoint quantiles of the distances, or nil if there are none.
+// quantilesOf returns the weighted midpoint quantiles of the distances, or nil if there are no
+// distances.
 func quantilesOf(spans []memory.Span) []float64 {
 	all := 0.0
 	for _, s := range spans {
@@ -210,7 +212,7 @@ func quantilesOf(spans []memory.Span) []float64 {
 	return list
 }
 
-// at returns the profile at these parameters. all is its total number of accesses.
+// at returns the profile for the given parameters. all is its total number of accesses.
 func (c *classed) at(at []int64, all float64) *memory.Profile {
 	cold := min(c.cold.count(at).Executions, all)
 	p := &memory.Profile{Cold: cold}

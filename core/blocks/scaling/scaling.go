@@ -1,56 +1,56 @@
 // Package scaling predicts execution counts and stack distances of basic blocks for an input that
 // was not run, from runs with two or three small inputs (MODELS §17). Santhi and Chennupati
 // (Compute Node Models, LA-UR-17-20754, part 2) compute new counts N_i for a larger input from new
-// branch probabilities, but keep the reuse profiles P(Δ|BB_i). This package predicts both the
-// counts and the profiles from the changes between runs.
+// branch probabilities, but do not change the reuse profiles P(Δ|BB_i). This package predicts both
+// the counts and the profiles from the changes between runs.
 //
 // # Counts
 //
 // In an affine program, the number of executions of a block is a polynomial in the input's
-// parameters (as long as trip counts have the same remainder modulo the unrolling factor). Many
-// polynomials fit a few runs. The polynomial with the shortest description is chosen (Rissanen,
-// Modeling by shortest data description, 1978):
+// parameters (as long as trip counts have the same remainder modulo the unrolling factor). If there
+// are only a few runs, many polynomials fit them. The polynomial with the shortest description is
+// chosen (Rissanen, Modeling by shortest data description, 1978):
 //
 //  1. All sums of up to four monomials with rational coefficients that fit every run exactly are
 //     tried.
 //  2. The length of a description is the length of the coefficients plus the length of the choice
 //     of monomials. It must be less than the length of the counts themselves.
 //  3. If there are more runs than coefficients, the additional runs check the polynomial.
-//     [Law.Checked] is their number. A caveat reports a polynomial with as many terms as runs,
-//     which is not checked.
+//     [Law.Checked] is the number of additional runs. If a polynomial has as many terms as runs, it
+//     is not checked, and a caveat says so.
 //
 // Counts without such a polynomial are assumed to depend on data. They are fitted by least squares
 // to a power law or, if more than two runs suggest it, to a + b log n or a n + b n log n.
-// [Law.Kind] is the form of the law, and [Law.Off] its relative error.
+// [Law.Kind] is the form of the law, and [Law.Off] is its relative error.
 //
 // # Reuse
 //
 // The reuse profile of a block is either copied from the largest run, or scaled. First accesses to
-// lines follow a law, as counts do. Distances are divided into classes. Neighbouring classes are
-// separated by at least a certain factor, and the count of each class must have a checked
-// polynomial. If this is impossible, the distances form a single class. Each of 512 quantiles of a
-// class is followed from run to run, because a distance in one run corresponds to a distance in the
-// next. The law of a quantile is a polynomial that fits the runs, a constant, or a sum of two
-// monomials or a power law that fits within 2 % (12.5 % if distances are binned). Otherwise, the
-// quantile keeps its value: it lies where two classes of distances meet, and the shares of the
-// classes change from run to run.
-// The predicted quantiles are then sorted.
+// lines follow a law like other counts. Distances are divided into classes. Neighbouring classes
+// are separated by at least a certain factor, and the count of each class must have a checked
+// polynomial. If there is no such division, the distances form a single class. A law is fitted to
+// each of 512 quantiles of a class, because a quantile in one run corresponds to the same quantile
+// in the next run. The law of a quantile is a polynomial that fits the runs, a constant, or a sum
+// of two monomials or a power law that fits within 2 % (12.5 % if distances are binned). A quantile
+// without such a law keeps its value: it lies where two classes of distances meet, and the shares
+// of the classes change from run to run. Finally, the predicted quantiles are sorted.
 //
 // # Programs
 //
 // [FitProgram] predicts a complete run from complete runs. It fits a law to each edge between
 // blocks, and to the references and distances of each site. [Predicted.Slack] is the imbalance of
 // the predicted edges, which is corrected. The result is a profile, so it answers the same
-// questions as any other profile. A site's distances are binned. Within a bin, they are assumed to
-// have the same distribution as the exact distances of all references of its kind.
+// questions as any other profile. Only the bins of a site's distances are known. Within a bin, a
+// site's distances are assumed to have the same distribution as the exact distances of all
+// references of the same kind.
 //
 // # Limits
 //
 // The mapping of lines to sets is not predicted. Arrays with power-of-two sizes that map to the
-// same sets miss more often than the stack distance cache model expects. If an allocator aligns
+// same sets miss more often than the stack distance cache model predicts. If an allocator aligns
 // arrays differently from run to run, references cross lines in only some runs, and follow no law.
-// If a parameter has the same value in all runs, other values cannot be predicted. A block that ran
-// in no run is predicted not to run.
+// If a parameter has the same value in all runs, other values cannot be predicted. A block that no
+// run executed is predicted not to run.
 package scaling
 
 import (
@@ -70,7 +70,7 @@ type Run struct {
 	Parameters []int64  // the parameters of the input
 	Counts     []uint64 // number of executions of each block
 	References []uint64 // line accesses of each block; nil if unknown
-	// the reuse profile of each block's references; nil, or a nil element: unknown
+	// the reuse profile of each block; nil, or a nil element, if unknown
 	Reuse []*memory.Profile
 }
 
@@ -177,8 +177,8 @@ const (
 // Count is a predicted number of executions of a block.
 type Count struct {
 	Executions float64
-	// IsWhole reports whether the law is a polynomial with a non-negative integer value. Whole then
-	// equals Executions, and is exact if the polynomial is correct for the program.
+	// IsWhole reports whether the law is a polynomial with a non-negative integer value. If so,
+	// Whole equals Executions, and is exact if the polynomial is correct for the program.
 	Whole   uint64
 	IsWhole bool
 }
@@ -201,7 +201,7 @@ const (
 	Scaled
 )
 
-// Predict predicts counts and reuse at these parameters. The error is a [*trace.OptionError].
+// Predict predicts counts and reuse for the given parameters. The error is a [*trace.OptionError].
 func (m *Model) Predict(at []int64, reuse Reuse) (*Prediction, error) {
 	if err := m.checkAt(at); err != nil {
 		return nil, err
@@ -229,7 +229,7 @@ func (m *Model) checkAt(at []int64) error {
 		case v > mostValue || v < -mostValue:
 			return &trace.OptionError{Option: "at", Got: m.Names[j] + "=" + strconv.FormatInt(v, 10), Want: "a value from −2^40 to 2^40"}
 		case v != m.runs[0].Parameters[j] && !slices.Contains(m.varied, j):
-			return &trace.OptionError{Option: "at", Got: m.Names[j] + "=" + strconv.FormatInt(v, 10), Want: strconv.FormatInt(m.runs[0].Parameters[j], 10) + ", as in all runs; to predict for other values, add a run with another value"}
+			return &trace.OptionError{Option: "at", Got: m.Names[j] + "=" + strconv.FormatInt(v, 10), Want: strconv.FormatInt(m.runs[0].Parameters[j], 10) + ", as in all runs; to predict for different values, add a run with a different value"}
 		}
 	}
 	return nil
@@ -306,8 +306,8 @@ func (m *Model) doubt(p *Prediction, reuse Reuse) {
 	}
 }
 
-// far is the maximum ratio of a parameter to its value in the largest run without a caveat about
-// extrapolation.
+// far is the smallest ratio of a parameter to its value in the largest run that causes a caveat
+// about extrapolation.
 const far = 16
 
 func percent(share float64) string {

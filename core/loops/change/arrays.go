@@ -21,7 +21,7 @@ func (a Array) String() string {
 	return "0x" + strconv.FormatUint(a.First, 16) + "–0x" + strconv.FormatUint(a.Last, 16)
 }
 
-// Arrays returns the arrays of a nest, ordered by address. Ranges of references that overlap belong
+// Arrays returns the arrays of a nest, ordered by address. Overlapping ranges of references belong
 // to one array. Each address of a wild reference outside these ranges is a separate array.
 func Arrays(n *loops.Nest) []Array {
 	var all []Array
@@ -48,12 +48,12 @@ func Arrays(n *loops.Nest) []Array {
 	return join(all)
 }
 
-// wrapped returns an error text if a reference wraps around the end of the address space, and so
-// belongs to no array; nothing can then be moved. Otherwise, it returns "".
+// wrapped returns an error text if a reference wraps around the end of the address space, and ""
+// otherwise. Such a reference belongs to no array, so nothing can be moved.
 func wrapped(n *loops.Nest) (why string) {
 	eachLeaf(n.Items, nil, func(leaf *loops.Item, around []*loops.Item) {
 		if low, high := touched(leaf, around); !leaf.Wild && low > high {
-			why = "a reference wraps around from the last address to 0"
+			why = "a reference wraps around from the highest address to 0"
 		}
 	})
 	return why
@@ -73,7 +73,7 @@ func join(all []Array) []Array {
 }
 
 // near is the maximum distance between arrays that move together. If a program allocates more
-// memory for an array, the arrays allocated immediately after it also move.
+// memory for one array, the arrays that it allocates immediately afterwards also move.
 const near = 4096
 
 // move is a change of an array's address.
@@ -83,8 +83,8 @@ type move struct {
 }
 
 // makeRoom returns the moves that make room for an array that grows by the given number of bytes.
-// The arrays close to the end of the grown array move, and so do the arrays close to the end of
-// each moved array. The distances between moved arrays do not change.
+// Arrays close to the end of the grown array or of a moved array move. The distances between moved
+// arrays do not change.
 func makeRoom(arrays []Array, grown Array, bytes uint64) (moves []move) {
 	end, by := grown.Last, (bytes+63)&^63
 	for _, a := range arrays {
@@ -131,7 +131,7 @@ func moveAll(n *loops.Nest, moves []move) {
 	mapWild(n, to)
 }
 
-// mapWild changes the addresses of wild references.
+// mapWild applies a function to the addresses of all wild references.
 func mapWild(n *loops.Nest, to func(trace.Addr) trace.Addr) {
 	done := map[loops.Reference]bool{}
 	eachLeaf(n.Items, nil, func(leaf *loops.Item, _ []*loops.Item) {

@@ -1,23 +1,23 @@
-// Package change applies changes of a program to the description of its loops ([loops.Nest];
-// MODELS §11.4). It computes the sequence of references that the program would make with a
-// different data layout or loop order. The misses of the changed nest show the gain before anyone
-// edits the source.
+// Package change applies code transformations to the loop-compressed references of a program
+// ([loops.Nest]; MODELS §11.4). It computes the sequence of references that the program would make
+// with a different data layout or loop order. The misses of the transformed nest show the gain
+// before anyone edits the source.
 //
 //  1. Data layout: [Pad] adds bytes after each row of an array, [Align] aligns arrays to a power of
 //     two, and [Records] merges several arrays into one array of structures. The addresses of each
-//     leaf change, but must remain affine. Otherwise the change does not apply, and the error
+//     leaf change, but must remain affine. If they do not, the change does not apply, and the error
 //     contains the reason.
 //  2. Order: [Interchange] exchanges two loops, [Tile] divides loops into tiles, and [Fuse] merges
 //     two neighbouring loops. The references stay the same, but their order changes.
 //  3. [Search] tries many changes to a nest and proposes the best.
 //
 // An [Array] is a range of bytes that is covered by overlapping references. Block entries are
-// leaves that access no memory. They stay in their loop bodies.
+// leaves that access no memory. A change leaves them in their loop bodies.
 //
 // # Legality
 //
 // A trace does not show whether a changed program would still compute the same result, so the
-// package does not check this. [Change.Illegal] describes when a change would be illegal.
+// package does not check this. [Change.Illegal] states when a change would be illegal.
 //
 // # Sources
 //
@@ -46,7 +46,7 @@ type Change interface {
 
 // Names contains the names of arrays and loops.
 type Names struct {
-	Array    func(at trace.Addr) string // the name of the array that contains this address; if nil or "", the address is used
+	Array    func(at trace.Addr) string // name of the array that contains the address; if nil or "", the address is used
 	Loop     func(p Path) string        // name of the loop; if nil, the loop's number is used
 	Element  func(at trace.Addr) uint64 // element size of the array in bytes; nil or 0 if unknown
 	Elements func(p Path) uint64        // see [Rolled.Elements]; nil if unknown
@@ -106,7 +106,7 @@ func (p Path) String() string {
 	return text
 }
 
-// list returns the list that contains the loop, and the loop's index in it.
+// list returns the list that contains the loop, and the index of the loop in this list.
 func (p Path) list(n *loops.Nest) (list *[]loops.Item, at int, ok bool) {
 	list = &n.Items
 	for depth, number := range p {
@@ -128,7 +128,7 @@ func (p Path) list(n *loops.Nest) (list *[]loops.Item, at int, ok bool) {
 	return nil, 0, false
 }
 
-// Loop returns the loop at the path, or nil if there is none.
+// Loop returns the loop at the path, or nil if there is no such loop.
 func (p Path) Loop(n *loops.Nest) *loops.Item {
 	list, at, ok := p.list(n)
 	if !ok {
@@ -156,8 +156,8 @@ func only(body []loops.Item) int {
 	return found
 }
 
-// step returns the amount by which an item's own parameter changes in an iteration of the loop at
-// the given depth.
+// step returns the amount by which the parameter of an item (its address or trip count) changes in
+// each iteration of the loop at the given depth.
 func step(it *loops.Item, depth int) int64 {
 	if depth < len(it.Steps) {
 		return it.Steps[depth]
@@ -175,8 +175,8 @@ func setStep(it *loops.Item, depth int, to int64) {
 	it.Steps[depth] = to
 }
 
-// eachLeaf calls do with each leaf that is a reference, and with the loops around it, the outermost
-// first.
+// eachLeaf calls do with each leaf that is a reference and with the loops around the leaf,
+// outermost first.
 func eachLeaf(items []loops.Item, around []*loops.Item, do func(leaf *loops.Item, around []*loops.Item)) {
 	for i := range items {
 		switch it := &items[i]; {
@@ -189,9 +189,9 @@ func eachLeaf(items []loops.Item, around []*loops.Item, do func(leaf *loops.Item
 }
 
 // reach returns the lowest and the highest value of a parameter that begins at start and changes by
-// the given steps in the loops around it, the outermost first. If trip counts vary, reach
-// eliminates the loops from the innermost outwards: the maximum that a loop adds is affine in the
-// iterations of the loops around it.
+// the given steps in the loops around it, outermost first. If trip counts vary, reach eliminates
+// the loops from the innermost outwards: the maximum that a loop adds is affine in the iterations
+// of the loops around it.
 func reach(start uint64, steps []int64, around []*loops.Item) (low, high uint64) {
 	extreme := func(sign int64) uint64 {
 		value, by := start, make([]int64, len(around))

@@ -9,7 +9,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Pad adds bytes after each row of an array, and moves arrays that follow closely to make room.
+// Pad adds bytes after each row of an array. To make room, it moves the arrays closely behind.
 type Pad struct {
 	Array trace.Addr // an address in the array
 	Bytes uint64     // number of bytes to add per row
@@ -76,11 +76,11 @@ func inArray(leaf *loops.Item, around []*loops.Item, a Array) bool {
 
 // rows describes how an array is divided into rows.
 type rows struct {
-	begin trace.Addr // address of the first row, at or before the array's first byte
+	begin trace.Addr // address of the first row, which is not after the array's first byte
 	pitch uint64
 }
 
-// rowStep returns the number of rows in a step, rounded to the nearest integer.
+// rowStep converts a step in bytes to a number of rows, rounded to the nearest integer.
 func (r rows) rowStep(step int64) int64 {
 	pitch := int64(r.pitch)
 	q := step / pitch
@@ -94,8 +94,8 @@ func (r rows) rowStep(step int64) int64 {
 }
 
 // of returns the row of a leaf's first address, and the lowest and the highest position of the
-// leaf's bytes within their rows. A position lies outside the row if the leaf crosses into another
-// row.
+// leaf's bytes within their rows. A position lies outside the row if the leaf crosses into a
+// neighbouring row.
 func (r rows) of(leaf *loops.Item, around []*loops.Item) (row, low, high int64) {
 	within := make([]int64, len(leaf.Steps))
 	for d, s := range leaf.Steps {
@@ -108,7 +108,7 @@ func (r rows) of(leaf *loops.Item, around []*loops.Item) (row, low, high int64) 
 	}
 	lo, hi := reach(uint64(offset-row*int64(r.pitch)), within, around)
 	low, high = int64(lo), int64(hi)
-	// The first address can be in one row while all iterations are in another.
+	// Steps can move all references into a different row than the first address.
 	shift := int64(0)
 	if high < 0 {
 		shift = -1 - (-high-1)/int64(r.pitch)
@@ -132,7 +132,7 @@ func rowsOf(n *loops.Nest, a Array) (r rows, why string) {
 	var uses []use
 	var pitches []uint64
 	if a.Bytes() > most {
-		return r, "the array of " + strconv.FormatUint(a.Bytes(), 10) + " bytes is implausibly long"
+		return r, "the array of " + strconv.FormatUint(a.Bytes(), 10) + " bytes is too long to be a single array"
 	}
 	eachLeaf(n.Items, nil, func(leaf *loops.Item, around []*loops.Item) {
 		if leaf.Wild || !inArray(leaf, around, a) {
@@ -153,7 +153,8 @@ func rowsOf(n *loops.Nest, a Array) (r rows, why string) {
 		if pitch > most {
 			continue
 		}
-		// A row can begin at the lowest position of any leaf, unless another leaf covers that position.
+		// A row can begin at the lowest position of any leaf, unless a different leaf covers that
+		// position.
 		whole, inside := rows{a.First - a.First%pitch, pitch}, false
 		var places [][2]int64
 		ok := true
@@ -183,8 +184,8 @@ func magnitude(s int64) uint64 {
 	return uint64(s)
 }
 
-// cut finds a position, modulo the pitch, at which rows can begin because no range contains it. It
-// tries the array's first byte first, and then the position after the widest gap.
+// cut finds a position, modulo the pitch, at which rows can begin, because no range contains it. It
+// tries the array's first byte, and then the position after the widest gap.
 func cut(places [][2]int64, pitch, first int64) (begin int64, ok bool) {
 	gap := func(at int64) (free int64, ok bool) {
 		free = pitch
@@ -216,8 +217,8 @@ func cut(places [][2]int64, pitch, first int64) (begin int64, ok bool) {
 	return begin, widest >= 0
 }
 
-// Align moves one array, or all arrays, to the next multiple of a number of bytes. Arrays that
-// closely follow a moved array move, too.
+// Align moves one array, or all arrays, to the next multiple of a number of bytes. Arrays closely
+// behind a moved array move, too.
 type Align struct {
 	Bytes uint64     // a power of two
 	Array trace.Addr // an address in the array; 0 for all arrays
@@ -273,8 +274,8 @@ func (c Align) Apply(n *loops.Nest) error {
 }
 
 // Records merges several arrays into one array of structures. Structure i contains element i of
-// each array, counted from the first referenced element. The structures begin at the address of the
-// first array.
+// each array. Elements are counted from the first referenced element. The structures begin at the
+// address of the first array.
 type Records struct {
 	Arrays []trace.Addr // an address in each array, in the order of the fields
 }
@@ -332,7 +333,7 @@ func (c Records) Apply(n *loops.Nest) error {
 			field = uint64(leaf.Ref.Bytes)
 		}
 		if field == 0 || uint64(leaf.Ref.Bytes) > field || (leaf.Addr-from[i].First)%field+uint64(leaf.Ref.Bytes) > field {
-			why = "a reference of " + strconv.FormatUint(uint64(leaf.Ref.Bytes), 10) + " bytes does not match the element size " + strconv.FormatUint(field, 10)
+			why = "the size of a reference, " + strconv.FormatUint(uint64(leaf.Ref.Bytes), 10) + " bytes, does not match the element size " + strconv.FormatUint(field, 10)
 			return
 		}
 		for d := range around {

@@ -8,8 +8,8 @@ import (
 )
 
 // chain returns the loop at a path and the loops nested in it, down to the given number of levels.
-// Each loop must be the only item of the surrounding loop, apart from block entries. Otherwise, why
-// is the reason.
+// Each loop must be the only item of the surrounding loop, apart from block entries. If this is not
+// the case, why is the reason.
 func chain(n *loops.Nest, at Path, levels int) (list []*loops.Item, why string) {
 	outer := at.Loop(n)
 	if outer == nil {
@@ -30,13 +30,13 @@ func chain(n *loops.Nest, at Path, levels int) (list []*loops.Item, why string) 
 	return list, ""
 }
 
-// rectangular returns "" if no trip count in a chain depends on another loop of the chain, and
-// otherwise the reason why the change does not apply.
+// rectangular returns "" if no trip count in a chain depends on a different loop of the chain. If
+// one does, rectangular returns the reason why the change does not apply.
 func rectangular(list []*loops.Item, depth int) (why string) {
 	for i, l := range list {
 		for d := range i {
 			if by := step(l, depth+d); by != 0 {
-				return "the trip count of a loop changes by " + strconv.FormatInt(by, 10) + " with each iteration of a loop around it: the nest is not rectangular"
+				return "the trip count of a loop changes by " + strconv.FormatInt(by, 10) + " with each iteration of an outer loop: the nest is not rectangular"
 			}
 		}
 	}
@@ -53,7 +53,7 @@ func wildBelow(items []loops.Item) map[loops.Reference]bool {
 	return wild
 }
 
-const irregular = "the order of irregular references, whose addresses are listed in the order of the trace, would change"
+const irregular = "the order of irregular references would change, but their addresses are known only in the order of the trace"
 
 // Interchange exchanges two loops of a nest. From the outer loop down to the inner loop, each loop
 // must contain only the next loop.
@@ -62,7 +62,7 @@ type Interchange struct {
 	Below int // number of levels from the outer loop to the inner loop, at least 1
 }
 
-// needed states when another order of iterations is illegal.
+// needed states when a different order of iterations is illegal.
 const needed = "an iteration needs a value that another iteration stores, which the new order would store too late"
 
 // Illegal implements [Change].
@@ -75,7 +75,7 @@ func (c Interchange) Words(names Names) string {
 	return "interchange " + names.loop(c.Outer) + " and " + names.loop(below(c.Outer, c.Below))
 }
 
-// below returns the path of the first loop at the given number of levels below another loop.
+// below returns the path of the first loop at the given number of levels below the loop p.
 func below(p Path, levels int) Path {
 	return append(p[:len(p):len(p)], make(Path, levels)...)
 }
@@ -120,7 +120,7 @@ func (c Interchange) Apply(n *loops.Nest) error {
 	return nil
 }
 
-// eachBelow calls do with all items in a body at any depth.
+// eachBelow calls do with all items of a body, at any depth.
 func eachBelow(items []loops.Item, do func(it *loops.Item)) {
 	for i := range items {
 		do(&items[i])
@@ -138,12 +138,12 @@ func trim(it *loops.Item, depth int) {
 	}
 }
 
-// Tile divides the iterations of loops that are nested directly in each other into tiles. The new
-// loops over the tiles surround all of these loops. If a trip count is not a multiple of the tile
-// size, the last tile is smaller.
+// Tile divides the iterations of directly nested loops into tiles. New loops over the tiles
+// surround all of the tiled loops. If a trip count is not a multiple of the tile size, the last
+// tile is smaller.
 type Tile struct {
 	Outer Path
-	// trip counts within a tile, one for each loop, beginning with Outer; 0: the loop is not tiled
+	// trip count within a tile for each loop, beginning with Outer; 0 if the loop is not tiled
 	Trips []uint64
 }
 
@@ -192,7 +192,7 @@ func (c Tile) Apply(n *loops.Nest) error {
 	for i := range found {
 		for d := range depth {
 			if c.Trips[i] != 0 && step(found[i], d) != 0 && why == "" {
-				why = "the trip count of a loop, and with it the number of tiles, changes with each iteration of a loop around the nest"
+				why = "the trip count of a loop changes with each iteration of a loop around the nest, so the number of tiles would change, too"
 			}
 		}
 		if int64(found[i].Trips) <= 0 && why == "" {
@@ -213,8 +213,8 @@ func (c Tile) Apply(n *loops.Nest) error {
 	return nil
 }
 
-// Divides reports whether any loop of a nest has more iterations than its tiles. If no loop has,
-// tiling changes nothing.
+// Divides reports whether any loop of a nest has more iterations than one tile. If no loop has
+// more, tiling changes nothing.
 func (c Tile) Divides(n *loops.Nest) bool {
 	found, _ := chain(n, c.Outer, len(c.Trips)-1)
 	for i, l := range found {
@@ -232,9 +232,9 @@ type tiling struct {
 	depth int
 }
 
-// over returns the items for the loops of the nest from loop i on. tiled lists the earlier loops
-// that were divided into tiles. For each earlier loop, first and trips contain the first iteration
-// and the trip count within a tile.
+// over returns the items that replace the loops of the nest from loop i on. tiled lists the loops
+// before i that are divided into tiles. For each loop before i, first and trips contain the first
+// iteration and the trip count within a tile.
 func (t *tiling) over(i int, tiled []int, first, trips []uint64) []loops.Item {
 	if i == len(t.sizes) {
 		return []loops.Item{t.tile(tiled, first, trips)}
@@ -294,21 +294,21 @@ func (t *tiling) tile(tiled []int, first, trips []uint64) loops.Item {
 	return *nest
 }
 
-// Fuse merges neighbouring loops: an iteration of the second loop follows each iteration of the
-// first, and so on. If one loop has a few more iterations, a separate loop executes them
-// afterwards. If the compiler unrolled the loops differently, groups of iterations that cover the
-// same data alternate.
+// Fuse merges neighbouring loops, so that each iteration of the first loop is followed by one
+// iteration of the second loop, and so on. If one loop has a few more iterations, a separate loop
+// executes them afterwards. If the compiler unrolled the loops by different factors, groups of
+// iterations that cover the same data alternate.
 type Fuse struct {
-	First Path // the first loop; the second is the next loop in the same list
-	More  int  // number of further loops after the second
+	First Path // path of the first loop; the second loop is the next loop in the same list
+	More  int  // number of fused loops after the second loop
 }
 
-// Pairs returns the fusions of two loops that together fuse all loops.
+// Pairs returns fusions of two loops each, which together fuse all loops.
 func (c Fuse) Pairs() []Fuse {
 	return slices.Repeat([]Fuse{{First: c.First}}, c.More+1)
 }
 
-// Loop returns the path of one of the loops, counted from 0.
+// Loop returns the path of the loop with the given number, counted from 0.
 func (c Fuse) Loop(number int) Path {
 	p := slices.Clone(c.First)
 	if len(p) > 0 {
@@ -375,7 +375,7 @@ func (c Fuse) fuse(n *loops.Nest) error {
 	}
 	rest := Rest(first, second)
 	if !same && turns == 0 && rest == 0 {
-		return refuse("the two loops have different trip counts: " + strconv.FormatUint(first.Trips, 10) + " and " + strconv.FormatUint(second.Trips, 10) + " in the first run")
+		return refuse("the trip counts of the two loops differ: " + strconv.FormatUint(first.Trips, 10) + " and " + strconv.FormatUint(second.Trips, 10) + " in their first executions")
 	}
 	other := wildBelow(second.Body)
 	for r := range wildBelow(first.Body) {
@@ -409,8 +409,8 @@ func (c Fuse) fuse(n *loops.Nest) error {
 	return nil
 }
 
-// Rest returns the difference of the trip counts of two innermost loops, if both trip counts are
-// constant and differ only slightly. Otherwise it returns 0.
+// Rest returns the difference between the trip counts of two innermost loops, if both trip counts
+// are constant and differ only slightly, and 0 otherwise.
 func Rest(a, b *loops.Item) uint64 {
 	least, most := min(a.Trips, b.Trips), max(a.Trips, b.Trips)
 	for _, l := range []*loops.Item{a, b} {
@@ -424,15 +424,15 @@ func Rest(a, b *loops.Item) uint64 {
 	return most - least
 }
 
-// mostRest is the largest difference of trip counts with which loops are fused.
+// mostRest is the largest difference between trip counts of fused loops.
 const mostRest = 64
 
 // mostUnrolled is the maximum number of iterations of one loop in a turn.
 const mostUnrolled = 16
 
-// unrolled returns the number of turns into which two loops can be divided so that both loops cover
-// the same bytes in each turn, with different numbers of iterations. It returns 0 if there is no
-// such number. depth is the number of loops around them.
+// unrolled returns the number of turns into which two loops with different trip counts can be
+// divided, so that both cover the same bytes in each turn. It returns 0 if there is no such number.
+// depth is the number of loops around the two loops.
 func unrolled(first, second *loops.Item, depth int) uint64 {
 	for _, l := range []*loops.Item{first, second} {
 		if slices.ContainsFunc(l.Steps, func(s int64) bool { return s != 0 }) || int64(l.Trips) <= 0 || slices.ContainsFunc(l.Body, func(it loops.Item) bool { return it.IsLoop() }) {

@@ -8,15 +8,15 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Code identifies the source code of a reference. Copies of a reference that the compiler made when
-// it unrolled a loop have equal codes.
+// Code identifies the source code of a reference. If a compiler unrolls a loop, all copies of a
+// reference have equal codes.
 type Code struct {
 	File, Variable string
 	Line, Column   uint32 // 0 if unknown
 	Lanes          uint64 // number of elements that a vector instruction accesses at once; 0 and 1 mean one element
 }
 
-// Elements returns the number of elements that the reference accesses at once.
+// Elements returns the number of elements that one execution of the reference accesses.
 func (c Code) Elements() uint64 { return max(1, c.Lanes) }
 
 // Rolled is a nest whose loops have the trip counts of the source code, even if the compiler has
@@ -38,7 +38,7 @@ type Rolled struct {
 // origin is the position of a rolled loop in the compiled nest.
 type origin struct {
 	number int   // the loop's index among the loops of its list
-	merged []int // indices of the remainder loops that have become part of the rolled loop
+	merged []int // indices of remainder loops that are now part of the rolled loop
 	body   []origin
 }
 
@@ -54,9 +54,9 @@ func (r *Rolled) Head(of loops.Reference) loops.Reference {
 	return of
 }
 
-// Elements returns the element size in bytes if a loop was unrolled or vectorised and its
-// iterations access consecutive elements, and otherwise 0. The loop may contain another loop in the
-// source, of which the compiler copied the body for each iteration.
+// Elements returns the element size in bytes of a loop that was unrolled or vectorised, and whose
+// iterations access consecutive elements. It returns 0 for all other loops. In the source, the loop
+// may contain an inner loop that the compiler unrolled completely.
 func (r *Rolled) Elements(p Path) uint64 {
 	if l := p.Loop(r.Nest); l != nil {
 		for i := range l.Body {
@@ -68,8 +68,8 @@ func (r *Rolled) Elements(p Path) uint64 {
 	return 0
 }
 
-// Compiled returns the path of a rolled loop in the compiled nest. Loops that a change created keep
-// their numbers.
+// Compiled returns the path in the compiled nest of a rolled loop. The numbers of loops that a
+// change created are not converted.
 func (r *Rolled) Compiled(p Path) (of Path) {
 	list := r.origins
 	for _, number := range p {
@@ -82,8 +82,8 @@ func (r *Rolled) Compiled(p Path) (of Path) {
 	return of
 }
 
-// Find returns the path in the rolled nest of a loop of the compiled nest. ok is false if there is
-// no such loop.
+// Find returns the path in the rolled nest of a compiled loop. ok is false if there is no such
+// loop.
 func (r *Rolled) Find(compiled Path) (of Path, ok bool) {
 	list := r.origins
 	for _, number := range compiled {
@@ -96,20 +96,20 @@ func (r *Rolled) Find(compiled Path) (of Path, ok bool) {
 	return of, true
 }
 
-// Roll undoes what a compiler does to the innermost loops of a nest. It leaves n unchanged.
+// Roll undoes the compiler's unrolling, vectorisation and peeling of the innermost loops of a nest.
+// It does not change n.
 //
 //  1. An unrolled loop contains a copy of each reference for every source iteration, at addresses
-//     that differ by the step of the source loop. The copies together advance by the step of one
-//     compiled iteration. Roll replaces them by the first copy.
-//  2. A vector instruction accesses consecutive elements. Roll treats it as one copy for each
-//     element.
-//  3. Remaining iterations, and iterations that the compiler has peeled off, run before or after
-//     the loop, either in a separate loop or as straight-line code. Roll adds them to the
-//     iterations of the loop.
+//     that differ by the step of the source loop. From one compiled iteration to the next, all
+//     copies advance by the same step. Roll replaces the copies by the first copy.
+//  2. A vector instruction accesses consecutive elements. Roll treats the instruction as one copy
+//     for each element.
+//  3. Remainder iterations and peeled iterations run before or after the loop, either in a separate
+//     loop or as straight-line code. Roll adds them to the iterations of the loop.
 //
-// The rolled nest makes the same references to elements, with one exception: a reference that the
-// compiler avoided in some iterations, by keeping the element in a register, is repeated in every
-// iteration. A loop is left unchanged if its references have different numbers of copies.
+// The rolled nest references the same elements, with one exception: if the compiler kept an element
+// in a register in some iterations, the rolled nest repeats the reference in every iteration. Roll
+// does not change a loop whose references have different numbers of copies.
 func Roll(n *loops.Nest, code func(loops.Reference) Code) *Rolled {
 	r := &Rolled{Nest: n.Clone(), copies: map[loops.Reference]uint64{}, heads: map[loops.Reference]loops.Reference{}, elements: map[uint32]uint64{}}
 	w := roller{r, code}
@@ -122,7 +122,7 @@ type roller struct {
 	code func(loops.Reference) Code
 }
 
-// list rolls the loops in a list that is inside depth loops.
+// list rolls the loops in a list. depth is the number of loops around the list.
 func (w *roller) list(items []loops.Item, depth int) (out []loops.Item, origins []origin) {
 	number := 0
 	for i := range items {
@@ -150,7 +150,7 @@ func isInnermost(l *loops.Item) bool {
 // 64 bytes.
 const mostCopies = 256
 
-// element is an array element that a reference accesses.
+// element is an array element that a reference of a loop's body accesses.
 type element struct {
 	addr trace.Addr
 	leaf int // index of the reference in the loop's body
@@ -159,7 +159,7 @@ type element struct {
 // class contains the elements that the same source code accesses in one compiled iteration.
 type class struct {
 	code     Code
-	like     loops.Item // one of the references, with the size of an element
+	like     loops.Item // one of the references, with the size of one element
 	elements []element
 }
 
@@ -207,8 +207,8 @@ func sameSteps(a, b *loops.Item) bool {
 	return true
 }
 
-// unroll replaces the copies in the body of an innermost loop by the first copy. depth is the
-// number of loops around the loop.
+// unroll replaces the copies of references in the body of an innermost loop by their first copies.
+// depth is the number of loops around the loop.
 func (w *roller) unroll(l *loops.Item, depth int) {
 	classes := w.classes(l)
 	most := 0
@@ -232,7 +232,7 @@ func (w *roller) fold(l *loops.Item, classes []class, depth int, copies uint64) 
 		item loops.Item
 	}
 	var heads []head
-	whole, parts := 0, 0 // numbers of elements in complete and incomplete sets of copies
+	whole, parts := 0, 0 // numbers of elements in complete and in incomplete sets of copies
 	dense := true        // every step is one element
 	of := map[int]loops.Reference{}
 	for i := range classes {
@@ -308,8 +308,8 @@ func (w *roller) fold(l *loops.Item, classes []class, depth int, copies uint64) 
 	return true
 }
 
-// merge adds iterations that were executed outside a loop to the loop. depth is the number of loops
-// around the list of items.
+// merge finds iterations of loops that run outside the loops, and adds them to the loops. depth is
+// the number of loops around the list of items.
 func (w *roller) merge(items []loops.Item, origins []origin, depth int) ([]loops.Item, []origin) {
 	number := 0
 	for i := 0; i < len(items); i++ {
@@ -353,7 +353,7 @@ func (w *roller) merge(items []loops.Item, origins []origin, depth int) ([]loops
 	return items, origins
 }
 
-// iteration returns the reference that a leaf of a loop's body makes in an iteration, which may lie
+// iteration returns the reference that a leaf of a loop's body makes in one iteration, possibly
 // before the first or after the last iteration. The result is a leaf outside the loop. depth is the
 // number of loops around the loop.
 func iteration(l, leaf *loops.Item, depth int, after bool, turn uint64) loops.Item {
@@ -373,9 +373,10 @@ func iteration(l, leaf *loops.Item, depth int, after bool, turn uint64) loops.It
 	return it
 }
 
-// continues reports whether the loop next performs further iterations of the loop l before it.
+// continues reports whether the loop next executes further iterations of the loop l, which comes
+// before it.
 func (w *roller) continues(l, next *loops.Item, depth int) bool {
-	var left []int // leaves of next without a counterpart so far
+	var left []int // leaves of next for which no leaf of l has been found
 	for i := range next.Body {
 		if !isEvent(&next.Body[i]) {
 			left = append(left, i)
@@ -402,7 +403,7 @@ func (w *roller) continues(l, next *loops.Item, depth int) bool {
 	return len(left) == 0 && moves && known
 }
 
-// sameReference reports whether two neighbouring leaves refer to the same memory.
+// sameReference reports whether two neighbouring leaves access the same memory.
 func sameReference(a, b *loops.Item) bool {
 	return a.Addr == b.Addr && a.Ref.Kind == b.Ref.Kind && a.Ref.Bytes == b.Ref.Bytes && a.Ref.Thread == b.Ref.Thread && sameSteps(a, b)
 }
@@ -414,7 +415,7 @@ func (w *roller) sameCode(a, b loops.Reference) bool {
 }
 
 // peeled finds iterations of a loop among the leaves after the loop (if behind is set) or before
-// it, and adds them to the loop. It returns their number and the remaining items.
+// it, and adds them to the loop. It returns the number of iterations and the remaining items.
 func (w *roller) peeled(l *loops.Item, beside []loops.Item, depth int, behind bool) (turns uint64, rest []loops.Item) {
 	type part struct {
 		leaf int
@@ -498,5 +499,6 @@ func (w *roller) peeled(l *loops.Item, beside []loops.Item, depth int, behind bo
 	return turns, rest
 }
 
-// mostBeside is the largest number of elements next to a loop that are examined.
+// mostBeside is the maximum number of elements next to a loop that are searched for peeled
+// iterations.
 const mostBeside = 1024

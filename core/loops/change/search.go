@@ -28,8 +28,8 @@ func (o *Outcome) Saved() float64 {
 	return 1 - float64(o.After)/float64(o.Before)
 }
 
-// Try applies changes in order, and counts the misses before and after. It leaves n unchanged. It
-// calls goOn, which may be nil, from time to time. If goOn returns false, the error is
+// Try applies changes in order, and counts the misses before and after. It does not change n. It
+// calls goOn, which may be nil, from time to time. If goOn returns false, Try stops and returns
 // [misses.ErrStopped]. Other errors are an [*Error], a [*loops.NestError] or a
 // [*trace.OptionError].
 func Try(n *loops.Nest, c misses.Cache, goOn func() bool, changes ...Change) (o Outcome, err error) {
@@ -49,7 +49,7 @@ func Misses(n *loops.Nest, c misses.Cache, goOn func() bool, changes ...Change) 
 }
 
 // Counter is a function that counts the misses of a nest after changes: [Count] or [Estimate]. It
-// calls goOn with a number of misses that the result will reach.
+// calls goOn with a lower bound of the result.
 type Counter func(n *loops.Nest, c misses.Cache, goOn func(least uint64) bool, changes ...Change) (uint64, error)
 
 // Count counts all misses of a nest after changes.
@@ -62,9 +62,10 @@ func Count(n *loops.Nest, c misses.Cache, goOn func(least uint64) bool, changes 
 }
 
 // Estimate counts the misses of a nest after changes like [Count]. If the nest is a long loop, it
-// counts them in the first iterations, and assumes that the other iterations miss as often as the
-// second half of these. The result differs if data is used again only many iterations later. For other
-// nests, it calls goOn with the misses to expect as soon as three eighths of the accesses are counted.
+// counts the misses of the first iterations, and assumes that all later iterations miss as often as
+// the second half of the counted iterations. The result is wrong if data is reused only many
+// iterations later. For other nests, it calls goOn with an extrapolated number of misses as soon as
+// three eighths of the accesses are counted.
 func Estimate(n *loops.Nest, c misses.Cache, goOn func(least uint64) bool, changes ...Change) (uint64, error) {
 	n, err := changed(n, changes)
 	if err != nil {
@@ -98,16 +99,17 @@ func Estimate(n *loops.Nest, c misses.Cache, goOn func(least uint64) bool, chang
 	return both + uint64(rest+0.5), nil
 }
 
-// mostEstimated is the number of references that [Estimate] counts, unless a few iterations have more.
+// mostEstimated is the number of references that [Estimate] counts, unless a few iterations already
+// contain more.
 const mostEstimated = 1 << 21
 
 // Long reports whether [Estimate] may count only a part of a nest.
 func Long(n *loops.Nest) bool { return executions(n.Items) >= mostEstimated }
 
-// beginning returns the number of the largest item of a nest, which is a loop, and half of the number
-// of its iterations that represent it. This number is a multiple of the iterations after which all
-// references are at the same offset in a line again, if they are few. half is 0 if the loop is short,
-// if its iterations differ in length, or if there are other large loops.
+// beginning returns the index of the largest loop of a nest, and half the number of its first
+// iterations that represent all iterations. If all references are at the same line offset again
+// after a few iterations, half is a multiple of their number. half is 0 if the loop is short, if
+// its iterations differ in length, or if there are several large loops.
 func beginning(n *loops.Nest, c misses.Cache) (at int, half uint64) {
 	const mostPeriod, shortest = 32, 6
 	all, largest := uint64(0), uint64(0)
@@ -149,7 +151,7 @@ func beginning(n *loops.Nest, c misses.Cache) (at int, half uint64) {
 	return at, half
 }
 
-// executions returns the number of references that items make, without the growth of inner loops.
+// executions returns the number of references that items make if inner trip counts stay constant.
 func executions(items []loops.Item) (sum uint64) {
 	for i := range items {
 		if it := &items[i]; it.IsLoop() {
@@ -182,10 +184,10 @@ func total(n *loops.Nest, c misses.Cache, goOn func(least, accesses uint64) bool
 }
 
 // Search tries interchanges, tilings, paddings, alignments, fusions and arrays of structures on a
-// nest, one change at a time. It returns at most the given number of outcomes (most), in descending
-// order of saved misses. Each outcome saves at least 2 % of the misses, and is the best of its kind
-// for the same loops or arrays. Search skips changes for which wanted returns false; wanted may be
-// nil. If goOn returns false, Search returns the outcomes so far, and stopped is true.
+// nest, one change at a time. It returns at most most outcomes, in descending order of saved
+// misses. Each outcome saves at least 2 % of the misses, and is the best outcome of its kind for
+// the same loops or arrays. Search skips changes for which wanted returns false. wanted may be nil.
+// If goOn returns false, Search stops, returns the outcomes so far, and sets stopped.
 func Search(n *loops.Nest, c misses.Cache, count Counter, most int, wanted func(Change) bool, goOn func() bool) (found []Outcome, stopped bool, err error) {
 	if goOn == nil {
 		goOn = func() bool { return true }
@@ -239,7 +241,7 @@ type job struct {
 	by           Change
 }
 
-// try counts the misses of a candidate. It stops when the candidate can no longer be among the
+// try counts the misses of a candidate. It stops as soon as the candidate cannot be among the
 // results.
 func (s *search) try(j job) {
 	promising := func(least uint64) bool {
@@ -248,7 +250,7 @@ func (s *search) try(j job) {
 		s.stopped = s.stopped || !s.goOn()
 		return !s.stopped && least <= s.limit(j.list)
 	}
-	// most counts end before they call promising for the first time
+	// most counts end before the first call of promising
 	if !promising(0) {
 		return
 	}
@@ -260,7 +262,7 @@ func (s *search) try(j job) {
 	}
 }
 
-// limit returns the maximum number of misses of a candidate that can still be among the results.
+// limit returns the maximum number of misses with which a candidate can still be among the results.
 func (s *search) limit(list int) uint64 {
 	least := uint64(float64(s.before)*(1-worthwhile)) + 1
 	least = min(least, s.best[list].After)
@@ -284,7 +286,7 @@ const (
 	mostChained = 16 // maximum number of loops on which changes are tried
 )
 
-// candidates returns lists of changes to try. Only the best change of each list matters.
+// candidates returns lists of changes to try. Search reports only the best change of each list.
 func candidates(n *loops.Nest, c misses.Cache) (all [][]Change) {
 	var paths []Path
 	eachLoop(n.Items, nil, func(p Path, l *loops.Item) {

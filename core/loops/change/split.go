@@ -7,9 +7,9 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Split replaces an array of structures by one array for each referenced field. Element i of the
-// new array is the field of structure i. The size of a structure is the greatest common divisor of
-// all steps. The new arrays follow all other arrays.
+// Split replaces an array of structures by one array for each referenced field. Element i of a new
+// array is a field of structure i. The size of a structure is the greatest common divisor of all
+// steps. The new arrays are placed after all other arrays.
 type Split struct {
 	Array trace.Addr // an address in the array of structures
 }
@@ -37,7 +37,7 @@ func (c Split) Apply(n *loops.Nest) error {
 	}
 	a := arrays[at]
 	if a.Bytes() > most {
-		return refuse("the array is implausibly long")
+		return refuse("the array is too long to be a single array")
 	}
 	var leaves []*loops.Item
 	pitch, widest, wild := uint64(0), uint64(1), false
@@ -70,9 +70,9 @@ func (c Split) Apply(n *loops.Nest) error {
 	}
 	switch {
 	case wild:
-		return refuse("irregular references access the array")
+		return refuse("irregular references access the array, so the fields that they use are unknown")
 	case pitch <= widest || covered >= pitch:
-		return refuse("the references use all parts of the structures")
+		return refuse("the references use all fields of the structures")
 	}
 	end := arrays[len(arrays)-1].Last
 	bases := map[uint64]trace.Addr{} // address of each field's new array, by field offset

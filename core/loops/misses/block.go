@@ -13,7 +13,7 @@ type block struct {
 
 	ref     int // reference of a leaf
 	bytes   uint64
-	counted bool // whether the leaf is a reference rather than an event
+	counted bool // whether the leaf is a reference, and not an event
 	wild    bool
 
 	items  []item // body of a loop
@@ -21,7 +21,7 @@ type block struct {
 	nodes  int    // number of nodes in the block's subtree, including the block itself
 	leaves []leaf // the references in the block's subtree
 	drifts []leaf // the leaves whose addresses change from one iteration to the next
-	// by leaf: its class number; leaves that move in the same way in one array have the same number
+	// by leaf: its class number; leaves of one array that move by the same steps are in one class
 	classes []int
 	slow    bool // whether the leaves may stay in their lines for several iterations
 	flat    bool // whether all items are leaves
@@ -30,14 +30,14 @@ type block struct {
 	events  bool // whether the subtree contains events but no references
 	changes bool // whether any trip count in the subtree changes with a surrounding loop
 
-	skip, patience int // number of runs without a search for repetitions, and its next value after a failed search
+	skip, patience int // number of runs without a search for repetitions, and the value of skip after the next failed search
 }
 
 type item struct {
 	*block
 	at   int // index of the item's first parameter among the body's parameters
 	n    int // number of parameters
-	node int // number of the item in pre-order, where the loop is number 0
+	node int // number of the item in pre-order; the loop itself is number 0
 }
 
 // leaf is a reference within a loop.
@@ -47,7 +47,7 @@ type leaf struct {
 	bytes uint64
 	wild  bool
 	step  uint64 // step of the leaf's address from one iteration of the loop to the next
-	// a power of two, at most the line size; the leaf's addresses within one iteration are equal
+	// a power of two, at most the line size; all addresses of the leaf in one iteration are equal
 	// modulo grain
 	grain uint64
 }
@@ -55,7 +55,7 @@ type leaf struct {
 type blocks struct {
 	lineBytes uint64
 	refs      []loops.Reference
-	all       []*block // block of each shape
+	all       []*block // the block of each shape
 	room      struct {
 		blocks pool[block]
 		items  pool[item]
@@ -135,7 +135,7 @@ func (b *block) barren(cur []uint64) bool {
 	return !b.flat && !b.changes && !b.wilds && b.amount(cur) == 0
 }
 
-// addLeaves adds the references of an item whose parameters have the given steps.
+// addLeaves adds the references of an item. steps contains the steps of the item's parameters.
 func (b *block) addLeaves(it item, steps []uint64, lineBytes uint64) {
 	if !it.loop {
 		if it.counted {
@@ -174,7 +174,7 @@ func (b *block) addresses(all []int, first int) []int {
 	return all
 }
 
-// tripsStep reports whether steps change the trip count of the loop or of a loop inside it.
+// tripsStep reports whether steps change the trip count of the loop b or of a loop inside it.
 func (b *block) tripsStep(steps []uint64) bool {
 	if !b.loop {
 		return false
@@ -185,8 +185,8 @@ func (b *block) tripsStep(steps []uint64) bool {
 	return slices.ContainsFunc(b.items, func(it item) bool { return it.tripsStep(steps[1+it.at : 1+it.at+it.n]) })
 }
 
-// linger returns the number of iterations that touch the same lines in the same order as the
-// iteration with the given parameters. The result is at most most.
+// linger returns the number of successive iterations, at most most, that touch the same lines in
+// the same order as the iteration with the given parameters.
 func (b *block) linger(cur []uint64, most uint64) uint64 {
 	for i := range b.drifts {
 		most = b.drifts[i].linger(cur, most)
@@ -206,14 +206,14 @@ func (l *leaf) linger(cur []uint64, most uint64) uint64 {
 	return min(most, in/-l.step+1)
 }
 
-// span is a range of bytes or lines, both ends included.
+// span is a range of bytes or lines that includes both ends.
 type span struct{ first, last uint64 }
 
 func (s *span) join(o span) {
 	s.first, s.last = min(s.first, o.first), max(s.last, o.last)
 }
 
-// sweep extends a span by the bytes that it passes when it moves by the given number of steps. ok
+// sweep extends a span to all bytes that it covers while it moves by the given number of steps. ok
 // is false if the span would leave the address space.
 func (s *span) sweep(step, steps uint64) (ok bool) {
 	if step == 0 || steps == 0 {
@@ -239,10 +239,10 @@ func (s *span) sweep(step, steps uint64) (ok bool) {
 // hullOf computes, for each reference in a node with the given parameters, a span that contains all
 // bytes that the reference touches. ok is false if a span would leave the address space.
 //
-// If all iterations of a loop have the same trip counts, the span is the span of the first
-// iteration, swept over all iterations. If inner trip counts vary, it is the union of the spans of
-// the first and the last iteration: the reach of an inner loop that runs at least once is a convex
-// function of the iteration.
+// If all iterations of a loop have the same trip counts, the result is the span of the first
+// iteration, swept over all iterations. If inner trip counts vary, the result is the union of the
+// spans of the first and the last iteration, because the range of an inner loop that runs at least
+// once is a convex function of the iteration.
 func (b *block) hullOf(p []uint64, out []span) (ok bool) {
 	if !b.loop {
 		if b.counted {

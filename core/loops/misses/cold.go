@@ -7,20 +7,20 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// firsts counts first touches of lines, which are the cold misses. Its cost depends on the number
-// of lines touched, not on the number of accesses:
+// firsts counts first touches of lines, which are cold misses. Its cost depends on the number of
+// lines touched, not on the number of accesses:
 //
 //   - A loop whose references access only touched lines is skipped.
 //   - References whose line ranges do not overlap are independent. Each group of references with
-//     overlapping ranges is followed separately.
-//   - The lines of a single reference are marked in contiguous runs. The same applies to several
-//     references with the same address and steps in the same loops, where the first reference in
+//     overlapping line ranges is processed separately.
+//   - The lines of a single reference are marked in contiguous runs. Several references with the
+//     same address and the same steps in the same loops are treated as one: the first reference in
 //     the body touches the lines.
-//   - All other references are followed iteration by iteration, except in iterations in which they
+//   - All other references are processed iteration by iteration, except in iterations in which they
 //     stay in their lines.
 //
-// References outside loops, and loops with wild references, are run by an engine without a cache,
-// whose misses are the first touches.
+// References outside loops, and loops with wild references, are simulated by an engine without a
+// cache, whose misses are the first touches.
 type firsts struct {
 	*engine
 	marks *marks
@@ -43,8 +43,8 @@ func (m marking) touch(all []access, t *tally) {
 	}
 }
 
-// firstTouches returns the cold misses of each node, followed by the cold misses of each top-level
-// reference. It returns nil if more lines are touched than can be marked.
+// firstTouches returns the cold misses of each node, followed by the cold misses of each reference
+// outside loops. It returns nil if more lines are touched than can be marked.
 func firstTouches(l *layout, asks *pauses) []uint64 {
 	f := &firsts{newEngine(l, 1, 1), newMarks()}
 	f.engine.firsts, f.state, f.pauses = f, marking{marks: f.marks}, asks
@@ -59,7 +59,8 @@ func firstTouches(l *layout, asks *pauses) []uint64 {
 	return cold
 }
 
-// ended reports whether the run was stopped, or cannot continue for another reason.
+// ended reports whether the run was stopped, or cannot continue because more lines are touched than
+// can be marked.
 func (f *firsts) ended() bool { return f.over || f.marks.full }
 
 // whole returns a list of the numbers from 0 to n-1.
@@ -85,7 +86,7 @@ func (f *firsts) touch(addr trace.Addr, bytes uint64, at int) {
 	}
 }
 
-// loop follows the leaves of a loop whose numbers are listed in of.
+// loop processes the leaves of a loop whose numbers are listed in of.
 func (f *firsts) loop(b *block, p []uint64, at int, of []int) {
 	hulls := make([]span, len(b.leaves))
 	if len(of) == 0 || int64(p[0]) < 1 || b.barren(p[1:]) {
@@ -118,7 +119,7 @@ func (f *firsts) loop(b *block, p []uint64, at int, of []int) {
 	}
 }
 
-// touched reports whether all lines in the hulls of the given leaves have been touched.
+// touched reports whether all lines that the given leaves may touch have been touched already.
 func (f *firsts) touched(of []int, hulls []span) bool {
 	return !slices.ContainsFunc(of, func(i int) bool {
 		_, open := f.marks.gap(hulls[i])
@@ -126,10 +127,10 @@ func (f *firsts) touched(of []int, hulls []span) bool {
 	})
 }
 
-// iterate follows the given leaves iteration by iteration.
+// iterate processes the given leaves iteration by iteration.
 func (f *firsts) iterate(b *block, p []uint64, at int, of []int, hulls []span) {
 	cur := append([]uint64(nil), p[1:]...)
-	var open trace.Line // a line that was untouched when it was last checked
+	var open trace.Line // a line that was untouched at the last check
 	known := false
 	for i := uint64(0); i < p[0] && !f.ended(); {
 		f.body(b, cur, at, of)
@@ -159,7 +160,7 @@ func (f *firsts) iterate(b *block, p []uint64, at int, of []int, hulls []span) {
 	}
 }
 
-// linger does the same as [block.linger], but only for the given leaves.
+// linger does the same as [block.linger] for the given leaves only.
 func (f *firsts) linger(b *block, cur []uint64, of []int, most uint64) uint64 {
 	for _, i := range of {
 		if l := &b.leaves[i]; l.step != 0 {
@@ -169,7 +170,7 @@ func (f *firsts) linger(b *block, cur []uint64, of []int, most uint64) uint64 {
 	return most
 }
 
-// body follows the given leaves in one iteration.
+// body processes the given leaves in one iteration.
 func (f *firsts) body(b *block, cur []uint64, at int, of []int) {
 	first := 0
 	for i := range b.items {
@@ -198,11 +199,12 @@ func (f *firsts) body(b *block, cur []uint64, at int, of []int) {
 // dimension is a loop that moves a reference.
 type dimension struct {
 	step, trips uint64
-	loop        int // number of the loop's node among all nodes
+	loop        int // number of the loop among all nodes
 }
 
-// box marks the lines of the given leaves, and attributes them to the first leaf. It returns false
-// if the leaves do not always have the same address, or if a trip count varies.
+// box marks the lines of the given leaves in contiguous runs, and attributes them to the first
+// leaf. It returns false if the leaves do not always have the same address, or if a trip count
+// varies.
 func (f *firsts) box(b *block, p []uint64, at int, of []int) bool {
 	var first []dimension
 	var start place
@@ -226,8 +228,8 @@ type place struct {
 	node        int
 }
 
-// placeOf returns the address of leaf l in the first iteration of a loop, and appends the loops
-// that move the leaf to dims.
+// placeOf returns the address of leaf l in the first iteration of a loop. It appends to dims the
+// loops that move the leaf.
 func (b *block) placeOf(p []uint64, at, l int, dims *[]dimension) (to place, ok bool) {
 	if b.varies || int64(p[0]) < 1 {
 		return place{}, false
@@ -251,7 +253,7 @@ func (b *block) placeOf(p []uint64, at, l int, dims *[]dimension) (to place, ok 
 // mostRuns limits the number of contiguous runs of lines in a box.
 const mostRuns = 1 << 26
 
-// markBox marks the lines of a box for a leaf.
+// markBox marks the lines that a leaf touches in the given loops.
 func (f *firsts) markBox(start place, dims []dimension) bool {
 	dims = slices.Clone(dims)
 	run := span{start.addr, start.addr + start.bytes - 1}

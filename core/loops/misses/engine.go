@@ -12,12 +12,12 @@ type engine struct {
 	*layout
 	sets  uint64
 	state state
-	few   *frames // the state, if it is a *frames
-	full  *stack  // the only stack of the state, if the cache is fully associative; otherwise nil
+	few   *frames // the state, if its type is *frames
+	full  *stack  // the only stack of the state, if the cache is fully associative, and nil otherwise
 	tally tally
 	reads []loops.Addresses // wild addresses of each reference
 
-	firsts *firsts // set if the engine only finds first touches; otherwise nil
+	firsts *firsts // set if the engine only finds first touches, and nil otherwise
 
 	plain  bool     // whether to simulate every iteration, as the reference implementation in tests does
 	queue  []access // accesses that have not been made yet
@@ -29,8 +29,8 @@ type engine struct {
 	transcript
 	done         uint64 // number of accesses made
 	cost         uint64 // cost of a checkpoint, in accesses
-	jumps        uint64 // number of jumps over periods
-	progressions int    // number of jumps over iterations with varying inner trip counts
+	jumps        uint64 // number of times that the engine skipped periods
+	progressions int    // number of times that the engine skipped iterations with varying inner trip counts
 	varying      int    // number of running loops with varying inner trip counts
 	*pauses
 }
@@ -64,7 +64,7 @@ func (e *engine) run() {
 	}
 	e.tally.weight = e.weight
 	at, tops, blocks := 0, e.tops, e.layout.loops
-	made := uint64(0) // number of references outside loops whose iterations can be skipped
+	made := uint64(0) // number of references outside loops that are not counted yet
 	for i, id := range e.shapes {
 		if i%mostAtOnce == 0 {
 			e.spend(int(made))
@@ -96,8 +96,8 @@ func (e *engine) run() {
 	e.done += made
 }
 
-// mostAtOnce is the number of top-level nodes that run before the engine checks whether to ask its
-// caller again.
+// mostAtOnce is the number of top-level nodes that run between two checks whether the caller wants
+// to stop.
 const mostAtOnce = 1 << 12
 
 // top runs a top-level loop that is counted node by node. at is the index of its first counter.
@@ -138,8 +138,8 @@ func (e *engine) short(f *form, p []uint64, at int) (made uint64) {
 	return made
 }
 
-// one makes the accesses of a reference outside all loops whose iterations can be skipped. The
-// queue must be empty.
+// one makes the accesses of a reference that is in no loop with skippable iterations. The queue
+// must be empty.
 func (e *engine) one(addr trace.Addr, of *flat, at int) {
 	line := addr >> e.shift
 	if line < (addr+uint64(of.bytes-1))>>e.shift {
@@ -220,7 +220,7 @@ func (e *engine) reference(addr trace.Addr, bytes uint64, at int, ref uint32) {
 	}
 }
 
-// weigh sets the weight of the following accesses, which is the number of accesses that each
+// weigh sets the weight of the following accesses: the number of accesses that each of them
 // represents.
 func (e *engine) weigh(weight uint64) {
 	if weight != e.weight {
@@ -290,7 +290,7 @@ func (e *engine) loop(b *block, p []uint64, at int) {
 		if n < 3 {
 			n = 1
 		} else {
-			// The other n - 1 iterations begin with the cache state that this iteration leaves.
+			// The next n - 1 iterations begin with the cache state that this iteration leaves.
 			e.note(n)
 			outside := e.weight
 			e.weigh(outside * (n - 1))
@@ -309,7 +309,7 @@ func (e *engine) loop(b *block, p []uint64, at int) {
 	e.depth--
 }
 
-// stretch runs a number of iterations of a loop over references.
+// stretch runs a number of iterations of a loop whose items are all leaves.
 func (e *engine) stretch(b *block, cur []uint64, iterations uint64, at int) {
 	if e.few != nil && e.open == 0 && !b.wilds {
 		e.stretchFew(b, cur, iterations, at)
@@ -418,5 +418,5 @@ func (b *block) amount(cur []uint64) (n float64) {
 	return n
 }
 
-// no iteration has this number
+// larger than any iteration number
 const never = math.MaxUint64

@@ -8,7 +8,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// layout contains the facts about a tree that are known before the simulation with one line size.
+// layout contains the properties of a tree that are computed before the simulation, for one line
+// size.
 type layout struct {
 	tree   *loops.Tree
 	blocks *blocks
@@ -22,7 +23,7 @@ type layout struct {
 
 	many    bool     // whether short top-level loops are counted by reference
 	tops    []top    // top-level loops that are counted node by node
-	loops   []*block // the blocks of these loops
+	loops   []*block // the block of each loop in tops
 	nodes   int      // number of counters before the counters by reference
 	arrays  *arrays
 	columns []uint32 // by reference: the column of its array
@@ -64,10 +65,10 @@ type flat struct {
 }
 
 const (
-	mostTop   = 1 << 18 // with more top-level nodes, short loops are counted by reference
+	mostTop   = 1 << 18 // if there are more top-level nodes, short loops are counted by reference
 	shortLoop = 64      // maximum number of references that a short loop makes
-	farStep   = 1 << 56 // smallest large step; the sum of shortLoop smaller steps is less than 2^64 bytes
-	someUses  = 16      // if there are many nodes, only every someUses-th node is examined for uses
+	farStep   = 1 << 56 // the smallest step that counts as large; shortLoop smaller steps sum to less than 2^64 bytes
+	someUses  = 16      // if there are many nodes, uses are counted in every someUses-th node only
 )
 
 func newLayout(t *loops.Tree, lineBytes uint64) *layout {
@@ -145,7 +146,7 @@ func (l *layout) addTop(i int, n loops.Node) *block {
 	return b
 }
 
-// use counts the executions of a leaf, or of the references in a loop over references.
+// use counts the executions of a leaf, or of all references of a loop over references.
 func (l *layout) use(f *form, p []uint64, seen *extents) {
 	times := uint64(1)
 	if f.kind == oneLoop {
@@ -209,7 +210,7 @@ func (l *layout) flatOf(n loops.Node) flat {
 	return flat{ref: uint32(ref), bytes: l.bytes[ref], wild: wild}
 }
 
-// reachFlat is joinLoop for short loops over references that run at least once.
+// reachFlat does the same as joinLoop for short loops over references that run at least once.
 func (l *layout) reachFlat(f *form, p []uint64, seen *extents) {
 	trips, p := p[0], p[1:]
 	for i := range l.flats[f.first : f.first+f.items] {
@@ -231,7 +232,7 @@ func (l *layout) reachFlat(f *form, p []uint64, seen *extents) {
 
 // extents contains, for each reference, the range of bytes that it touches.
 type extents struct {
-	spans []span // an empty range extends from 2^64 - 1 to 0
+	spans []span // an empty span begins at 2^64 - 1 and ends at 0
 	uses  []uint64
 	out   []span
 }
@@ -249,7 +250,8 @@ func (e *extents) join(ref uint32, s span, times uint64) {
 	e.uses[ref] += times
 }
 
-// reach is join without the uses. Most spans lie within the known extents, so it avoids stores.
+// reach does the same as join without counting uses. It avoids unnecessary stores, because most
+// spans lie within the known extents.
 func (e *extents) reach(ref uint32, s span) {
 	all := &e.spans[ref]
 	if s.first < all.first {
@@ -295,15 +297,15 @@ const mostArrays = 32
 
 // arrays divides lines among arrays. References with overlapping lines belong to one array.
 type arrays struct {
-	spans  []span   // spans of lines, ascending
-	number []uint32 // by span: its column in the counts of evictions
-	byRef  []int    // by reference: its span, or -1: no span
+	spans  []span   // spans of lines, in ascending order
+	number []uint32 // by span: its column in the table of evictions
+	byRef  []int    // by reference: the index of its span, or -1 if it has no span
 	shown  int      // number of columns in use
-	last   int      // the span of the latest looked-up line
+	last   int      // index of the span of the line that was looked up last
 }
 
 // divide joins the spans of references with overlapping lines. A span that ends before it begins is
-// empty. The most used arrays have separate columns.
+// empty. The most frequently used arrays get separate columns.
 func divide(all []span, uses []uint64, shift uint) *arrays {
 	a := &arrays{byRef: make([]int, len(all))}
 	var order []int
@@ -340,7 +342,7 @@ func divide(all []span, uses []uint64, shift uint) *arrays {
 	return a
 }
 
-// of returns the column of a line's array.
+// of returns the column of the array that contains a line.
 func (a *arrays) of(line trace.Line) uint32 {
 	if s := &a.spans[a.last]; line < s.first || line > s.last {
 		lo, hi := 0, len(a.spans)-1

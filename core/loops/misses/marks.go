@@ -12,12 +12,12 @@ type marks struct {
 	at     []int32  // index in pages
 	pages  []page
 	shift  uint
-	number uint64 // number of the page that was used last
+	number uint64 // number of the last used page
 	last   *page
-	full   bool // whether more lines were added than can be marked
+	full   bool // set if more lines were added than can be marked
 }
 
-// mostPages limits the memory of marks to about 70 MB: 2^29 lines, if they are contiguous.
+// mostPages limits the memory of marks to about 70 MB. This is enough for 2^29 contiguous lines.
 const mostPages = 1 << 17
 
 // page marks 4096 lines.
@@ -32,7 +32,7 @@ func newMarks() *marks {
 	return &marks{keys: make([]uint64, 64), at: make([]int32, 64), shift: 64 - 6}
 }
 
-// find returns the page with the given number, or nil.
+// find returns the page with the given number, or nil if it does not exist.
 func (m *marks) find(number uint64) *page {
 	if m.last != nil && m.number == number {
 		return m.last
@@ -117,7 +117,7 @@ func (p *page) add(first, last int) {
 	}
 }
 
-// mask returns a word in which the bits of the lines between two lines of the page are set.
+// mask returns the bits of one word of a page that represent the lines from first to last.
 func (p *page) mask(word, first, last int) uint64 {
 	bits := ^uint64(0)
 	if word == first/64 {
@@ -129,7 +129,7 @@ func (p *page) mask(word, first, last int) uint64 {
 	return bits
 }
 
-// gap returns the first unmarked line of a span.
+// gap returns the first unmarked line of a span, if there is one.
 func (m *marks) gap(s span) (line trace.Line, found bool) {
 	for first := s.first; ; {
 		last := min(s.last, first|(pageLines-1))

@@ -3,38 +3,38 @@
 // trip counts (MODELS §11.2).
 //
 //  1. A loop runs iteration by iteration, and each access looks up its line, as in package simulate
-//     (MODELS §1). A reference makes one access for each line that it touches. A modify counts as
-//     one access. Stores allocate lines.
+//     (MODELS §1). A reference makes one access for each line that it touches. A modify (a load and
+//     a store of the same address) counts as one access. Stores allocate lines.
 //  2. Idempotence: as long as no reference of a loop leaves its line, all iterations make the same
 //     sequence of accesses. The LRU state is the same after each iteration, so the counts of the
 //     second iteration also apply to all later iterations.
 //  3. Warping (Morelli and Reineke, Warping cache simulation of polyhedral programs, PLDI 2022)
-//     detects that the cache equals the cache some iterations earlier, except that lines have
-//     moved together with their references. The next iterations then repeat the previous
-//     iterations at shifted addresses. The increase of the counters and the movement of the lines
-//     are multiplied by the number of remaining periods in the loop.
+//     detects that the cache state equals the state some iterations earlier, except that lines have
+//     moved together with their references. The next iterations then repeat the previous iterations
+//     at shifted addresses. To skip the remaining periods of the loop, the increase of the counters
+//     and the movement of the lines are multiplied by their number.
 //  4. Cold misses are first touches of a line. Capacity misses are the other misses of a fully
-//     associative cache with the same number of lines. Conflict misses are the remaining misses,
-//     whose number may be negative (MODELS §4).
+//     associative cache with the same number of lines. Conflict misses are all other misses. Their
+//     number may be negative (MODELS §4).
 //
 // # When warping is sound
 //
 // Every reference r of a loop moves by d(r) bytes per iteration. References to one array with equal
-// d form a class. Between the first iteration that is compared and the last iteration that is
-// jumped over, the lines that a class touches lie in regions, which are spans swept by d. The jump
-// ends before regions of two classes would overlap.
+// d form a class. From the older of the two compared iterations to the last skipped iteration, the
+// lines that a class touches lie in regions, which are spans swept by d. The jump ends before
+// regions of two classes would overlap.
 //
 //   - The period is a number of iterations after which each reference is at the same offset in its
 //     line, and all references have moved by the same number of sets.
-//   - Two states are equal under two conditions. Each line of the older state that is in a region
-//     of a class appears, moved, at the same position of the newer state and in a region of the
+//   - Two states match under two conditions. Each line of the older state that is in a region of a
+//     class appears at the same position of the newer state, moved by d, and in a region of the
 //     same class. All other lines appear unmoved at the same position. The moved line must be in a
-//     region of its class, because otherwise references to another array could hit it after the
+//     region of its class, because otherwise references to a different array could hit it after the
 //     jump, and the counts would be silently wrong.
 //
-// The movement is then a one-to-one mapping of all lines that are in the cache or are accessed
-// before the end of the jump, and it maps sets to sets. LRU does not depend on line numbers, so the
-// hits and misses are the same, and the victims are the moved lines.
+// Under these conditions, the movement is a one-to-one mapping of all lines that are in the cache
+// or are accessed before the end of the jump, and it maps sets to sets. LRU does not depend on line
+// numbers, so the hits and misses are the same, and the victims are the moved lines.
 //
 // # When trip counts vary
 //
@@ -42,36 +42,38 @@
 // nests, is divided into blocks of iterations. After each block, every reference is at the same
 // offset in its line and in the same set. Inner loops jump over a number of periods that grows by
 // the same amount from block to block. If a few consecutive blocks are alike, the last block of the
-// loop is simulated from a state that is extrapolated from the states between these blocks. If the
-// last block is also like these blocks, so are all blocks in between. The counts of a block are
-// then a polynomial in the block's number, which the first blocks determine. Its degree is at most
-// the number of nested loops.
+// loop is simulated from a state that is extrapolated from the states between the blocks. If the
+// last block is like the first blocks, so are all blocks in between. The counts of a block are then
+// a polynomial in the block's number, which the first blocks determine. The degree of the
+// polynomial is at most the number of nested loops.
 //
-// Blocks are alike under three conditions. All decisions in them are equal. The touched lines, the
-// states and the numbers of periods are in arithmetic progression from block to block. The order by
-// address of all lines that may be in the cache at the same time, and of the bounds of regions, is
-// the same in each block. Between the first block and the last, each line is an affine function of
-// the block's number, so two lines that are in order at both ends are in order in between.
-// Therefore different lines never become equal, and LRU depends only on this. Every jump within a
-// block is as sound as in the first and the last block. If the last block does not meet the three
-// conditions, an earlier block is tried.
+// Blocks are alike under three conditions. The simulation takes the same decisions in each block.
+// The touched lines, the states and the numbers of periods are in arithmetic progression from block
+// to block. The order by address of all lines that may be in the cache at the same time, and of the
+// bounds of regions, is the same in each block. Between the first block and the last, each line is
+// an affine function of the block's number, so two lines that have the same order in the first and
+// the last block have the same order in all blocks in between. Therefore different lines never
+// become equal, and LRU depends only on which lines are equal. Every jump within a block is as
+// sound as in the first and the last block. If the last block does not meet the three conditions,
+// an earlier block is tried.
 //
 // # Differences
 //
-// In the polyhedral model of the paper, each line is labelled with the access that fetched it.
-// Here, lines are numbers, and the steps of the compressed loops determine their movement, so any
-// tree can be simulated. The paper simulates triangular nests iteration by iteration at the loop
-// level that varies. This package also supports numbers of sets that are not powers of two.
+// In the polyhedral model of the paper, each line is labelled with the access that fetched it. In
+// this package, lines are numbers, and the steps of the compressed loops determine how the lines
+// move, so any tree can be simulated. In triangular nests, the paper simulates a loop with varying
+// inner trip counts iteration by iteration. This package also supports numbers of sets that are not
+// powers of two.
 //
 // # Limits
 //
 // Irregular parts are simulated access by access: loops that directly contain wild references,
 // inner loops that vary and are too short for the cache to reach a steady state, and references
 // outside loops. [Result.Simulated] is the number of simulated accesses, and [Result.Jumped] is the
-// number of all other accesses. Trees with millions of top-level nodes, which result from irregular
+// number of skipped accesses. Trees with millions of top-level nodes, which result from irregular
 // traces, are read twice, because all arrays must be known before their lines evict each other. All
-// threads share the cache. Several cache levels follow the independent-level model (MODELS §3), in
-// which each level sees every access. Write-backs are not counted.
+// threads share the cache. A hierarchy of several levels follows the independent-level model
+// (MODELS §3): each level sees every access. Write-backs are not counted.
 package misses
 
 import (
@@ -139,13 +141,13 @@ func (c *Counts) add(d Counts) {
 	c.Full += d.Full
 }
 
-// Plus returns the sums of both counts.
+// Plus returns the sums of the counts c and d.
 func (c Counts) Plus(d Counts) Counts {
 	c.add(d)
 	return c
 }
 
-// Minus returns the differences between the counts.
+// Minus returns the differences of the counts c and d.
 func (c Counts) Minus(d Counts) Counts {
 	return Counts{c.Accesses - d.Accesses, c.Misses - d.Misses, c.Cold - d.Cold, c.Full - d.Full}
 }
@@ -157,31 +159,33 @@ type Result struct {
 	Kinds bool
 	Total Counts
 	// Nodes contains the counts of the top-level loops and of all nodes in them, in pre-order. The
-	// counts of a loop are the sums over its items. Top-level leaves are not included. If the tree
-	// has more than 2^18 top-level nodes, top-level loops over at most 64 references are not
+	// counts of a loop are the sums over its items. Leaves outside loops are not included. If the
+	// tree has more than 2^18 top-level nodes, top-level loops over at most 64 references are not
 	// included either.
 	Nodes []Counts
-	// Loose contains the counts of all leaves outside Nodes, by reference ([loops.Tree.References]).
-	// ShortLoops reports whether Loose includes the counts of short top-level loops.
+	// Loose contains the counts of all leaves that are not included in Nodes, by reference
+	// ([loops.Tree.References]). ShortLoops reports whether they include the leaves of short
+	// top-level loops.
 	Loose      []Counts
 	ShortLoops bool
 	// Refs contains the counts of all leaves, by reference.
 	Refs []Counts
 
 	Arrays []Array // in ascending order of address
-	// Evictions[i][j] is the number of lines of the array in column j that lines of the array in
-	// column i evicted.
+	// Evictions[i][j] is the number of times that a line of the array in column i evicted a line of
+	// the array in column j.
 	Evictions [][]uint64
 
-	// Simulated is the number of line accesses that were simulated one by one to count Misses. Jumped
-	// is the number of line accesses that were skipped because their misses could be computed.
+	// Simulated is the number of line accesses that were simulated one by one to count Misses.
+	// Jumped is the number of line accesses that were skipped, because their misses follow from
+	// earlier iterations.
 	Simulated, Jumped uint64
 
 	tops []top
 	top  int // number of top-level nodes
 }
 
-// Starts returns the index of the counts in Nodes for each top-level node, or -1.
+// Starts returns, for each top-level node, the index of its counts in Nodes, or -1 if it has none.
 func (r *Result) Starts() []int32 {
 	starts := make([]int32, r.top)
 	at := 0
@@ -195,8 +199,8 @@ func (r *Result) Starts() []int32 {
 	return starts
 }
 
-// Tops yields the index of each top-level node that has counts in Nodes, and the index of these
-// counts.
+// Tops yields, for each top-level node with counts in Nodes, the index of the node and the index of
+// its counts.
 func (r *Result) Tops() iter.Seq2[int, int] {
 	return func(yield func(int, int) bool) {
 		for _, of := range r.tops {
@@ -211,28 +215,28 @@ func (r *Result) Tops() iter.Seq2[int, int] {
 type Array struct {
 	First, Last trace.Line
 	References  []int // indices in loops.Tree.References
-	Column      int   // column in Evictions; the last of 32 columns may represent several arrays
+	Column      int   // column in Evictions; if there are 32 columns, the last may represent several arrays
 	Counts      Counts
 }
 
-// errMany reports a tree whose counts would overflow.
-var errMany = &trace.OptionError{Option: "tree", Got: "2^64 references or more", Want: "fewer, because counts have 64 bits"}
+// errMany reports a tree with too many references to count.
+var errMany = &trace.OptionError{Option: "tree", Got: "2^64 references or more", Want: "fewer, because counts are 64-bit numbers"}
 
 // ErrStopped reports that the caller stopped a run.
 var ErrStopped = errors.New("loops: stopped while misses were counted")
 
-// pauseEvery is the approximate number of accesses that are simulated before the caller is asked
-// again whether to continue.
+// pauseEvery is the approximate number of accesses that are simulated between two calls of the
+// caller's function goOn.
 const pauseEvery = 1 << 17
 
 // pauses asks the caller from time to time whether to continue.
 type pauses struct {
-	ask  func() bool // if nil, pauses never asks
-	left int         // number of accesses until the next question
+	ask  func() bool // the caller's function; may be nil
+	left int         // number of accesses until the next call of ask
 	over bool
 }
 
-// spend counts simulated accesses, and asks whether to continue when it is time to do so.
+// spend counts simulated accesses, and calls ask after every pauseEvery accesses.
 func (p *pauses) spend(accesses int) {
 	if p.left -= accesses; p.left > 0 || p.ask == nil {
 		return
@@ -246,8 +250,8 @@ func (p *pauses) spend(accesses int) {
 // [*trace.OptionError].
 func Run(t *loops.Tree, c Cache) (*Result, error) { return RunAsking(t, c, nil) }
 
-// RunAsking is [Run] for trees whose simulation may take long. It calls goOn every few hundred
-// thousand simulated accesses, and returns [ErrStopped] if goOn returns false.
+// RunAsking does the same as [Run] for trees whose simulation may take long. It calls goOn every
+// few hundred thousand simulated accesses, and returns [ErrStopped] if goOn returns false.
 func RunAsking(t *loops.Tree, c Cache, goOn func() bool) (*Result, error) {
 	e, err := count(t, c, goOn)
 	if err != nil {
@@ -267,7 +271,8 @@ func RunAsking(t *loops.Tree, c Cache, goOn func() bool) (*Result, error) {
 	return e.result(c, full, cold), nil
 }
 
-// CountAsking is [RunAsking] without the kinds of misses. It takes less than half the time.
+// CountAsking does the same as [RunAsking], but does not count the kinds of misses. It takes less
+// than half the time.
 func CountAsking(t *loops.Tree, c Cache, goOn func() bool) (*Result, error) {
 	e, err := count(t, c, goOn)
 	if err != nil {
@@ -276,9 +281,9 @@ func CountAsking(t *loops.Tree, c Cache, goOn func() bool) (*Result, error) {
 	return e.result(c, nil, nil), nil
 }
 
-// FirstAsking is [CountAsking] for a cache that keeps all lines. It is faster, but does not count
-// accesses. If the tree touches more lines than c can hold, or half a billion lines, it calls
-// CountAsking.
+// FirstAsking does the same as [CountAsking] for a cache that can hold all lines of the tree. It is
+// faster, but does not count accesses. If the tree touches more lines than c can hold, or half a
+// billion lines, it calls CountAsking.
 func FirstAsking(t *loops.Tree, c Cache, goOn func() bool) (*Result, error) {
 	e, err := prepare(t, c)
 	if err != nil {
@@ -299,8 +304,9 @@ func FirstAsking(t *loops.Tree, c Cache, goOn func() bool) (*Result, error) {
 	return e.result(c, nil, nil), nil
 }
 
-// Total returns the number of misses of a tree. It calls goOn as often as RunAsking, with a lower
-// bound on the result, and with the number of accesses in which these misses were counted.
+// Total returns the number of misses of a tree. It calls goOn as often as RunAsking. The arguments
+// are a lower bound on the result, and the number of accesses that have been simulated or skipped
+// so far.
 func Total(t *loops.Tree, c Cache, goOn func(least, accesses uint64) bool) (uint64, error) {
 	e, err := prepare(t, c)
 	if err != nil {
@@ -317,7 +323,7 @@ func Total(t *loops.Tree, c Cache, goOn func(least, accesses uint64) bool) (uint
 // least returns a lower bound on the misses of the whole run, and the number of accesses so far. After
 // the run, the bound is exact.
 func (e *engine) least() (misses, accesses uint64) {
-	if e.open > 0 { // the counters may include a block that a series is running as a trial
+	if e.open > 0 { // the counters may include a block that is run only to test a progression
 		return 0, 0
 	}
 	for i := range e.tally.counts {
@@ -353,8 +359,8 @@ func prepare(t *loops.Tree, c Cache) (*engine, error) {
 }
 
 // result converts the counts to a result. full contains the counts of the fully associative cache.
-// cold contains the first touches of each node, followed by the first touches of each top-level
-// reference. If cold is nil, the kinds of misses are omitted.
+// cold contains the first touches of each node, followed by the first touches of each reference
+// outside loops. If cold is nil, the kinds of misses are omitted.
 func (e *engine) result(c Cache, full []hits, cold []uint64) *Result {
 	all := make([]Counts, len(e.tally.counts))
 	for i, n := range e.tally.counts {
@@ -393,7 +399,7 @@ func (e *engine) result(c Cache, full []hits, cold []uint64) *Result {
 	return r
 }
 
-// sum computes the counts of the loop at node at and of the loops nested in it.
+// sum computes the counts of the loop with node number at, and of the loops nested in it.
 func (r *Result) sum(b *block, at int) {
 	for i := range b.items {
 		it := &b.items[i]

@@ -11,10 +11,10 @@ import (
 // series looks for a progression in one run of a loop whose inner trip counts vary. See "When trip
 // counts vary" in the package documentation.
 type series struct {
-	next  uint64 // iteration before which to look for a progression
+	next  uint64 // the next iteration before which to look for a progression
 	block uint64 // number of iterations in a block
-	need  int    // number of blocks to run one by one
-	gap   uint64 // number of blocks to wait before the next attempt
+	need  int    // number of blocks that must be run one by one
+	gap   uint64 // number of blocks until the next attempt
 	jumps uint64 // number of jumps of the engine before the current block
 
 	first  uint64     // iteration at which the first block begins
@@ -26,19 +26,19 @@ type series struct {
 
 type mark struct{ lines, notes, times, cuts int }
 
-// transcript records the actions of a loop that depend on the positions of lines in the cache.
+// transcript records the behaviour of a loop that depends on the positions of lines in the cache.
 type transcript struct {
 	record
 	open   int  // number of series that are writing to the transcript
-	broken bool // whether something happened that the transcript cannot represent
+	broken bool // set if the transcript cannot represent the behaviour
 }
 
-// record is a transcript or the last part of one.
+// record is a transcript or the last part of a transcript.
 type record struct {
 	lines []trace.Line // accesses that were made, interleaved with states
 	cuts  []int        // positions at which the states begin
 	notes []uint64     // decisions that were made
-	times []uint64     // the numbers of periods that were jumped over
+	times []uint64     // the number of periods that each jump skipped
 }
 
 const mostWritten = 1 << 22
@@ -86,7 +86,7 @@ func (t *transcript) note(values ...uint64) {
 	}
 }
 
-// depth returns the depth of the deepest nest of loops inside a loop.
+// depth returns the nesting depth of the loops inside a loop.
 func (b *block) depth() (depth int) {
 	for i := range b.items {
 		if it := &b.items[i]; it.loop {
@@ -131,7 +131,7 @@ func (e *engine) blockSize(b *block, most uint64) uint64 {
 // size returns the absolute value of a step.
 func size(step uint64) uint64 { return min(step, -step) }
 
-// begin prepares for a run of a loop.
+// begin starts the search in a run of a loop.
 func (s *series) begin(e *engine, b *block, trips uint64) {
 	s.next = never
 	s.marks = s.marks[:0]
@@ -166,7 +166,7 @@ func (s *series) finish(e *engine) {
 }
 
 // look is called before iteration i, at which one block ends and another begins. It returns the
-// number of iterations to jump over. The caller must advance the parameters.
+// number of iterations to skip. The caller must advance the parameters.
 func (s *series) look(e *engine, b *block, cur []uint64, i, trips uint64, at int) (jump uint64) {
 	e.flush()
 	defer func() { s.jumps = e.jumps }()
@@ -207,7 +207,7 @@ func (s *series) save(e *engine, n int, b *block, at int) {
 }
 
 // repeats reports whether the block that ends at mark n repeats the previous block, and all blocks
-// since the first are in progression.
+// from the first block on are in progression.
 func (s *series) repeats(e *engine, n int) bool {
 	a, b, c := s.marks[n-2], s.marks[n-1], s.marks[n]
 	if !slices.Equal(e.notes[a.notes:b.notes], e.notes[b.notes:c.notes]) ||
@@ -228,8 +228,8 @@ func (s *series) repeats(e *engine, n int) bool {
 // farthest limits how far lines move in a block.
 const farthest = 1 << 40
 
-// inProgression reports whether values grow by the same amount from a to b as from b to c, and
-// whether that amount is a multiple of sets.
+// inProgression reports whether each value grows by the same amount from a to b as from b to c, and
+// whether all amounts are multiples of sets.
 func inProgression(a, b, c []uint64, sets uint64) bool {
 	if len(a) != len(b) || len(b) != len(c) {
 		return false
@@ -246,10 +246,10 @@ func inProgression(a, b, c []uint64, sets uint64) bool {
 	return true
 }
 
-// jump runs the last block that fits, or an earlier block, from its extrapolated state. If that
-// block is like the first blocks, so are all blocks in between.
+// jump runs the last complete block of the loop, or an earlier block, from its extrapolated state.
+// If that block is like the first blocks, so are all blocks in between.
 func (s *series) jump(e *engine, b *block, cur []uint64, i, trips uint64, at int) (iterations uint64) {
-	n := s.need // number of blocks already run
+	n := s.need // number of blocks that have been run
 	last := (trips - s.first) / s.block
 	good, bad := uint64(n), last+1
 	if !s.ordered(e, last) {
@@ -321,8 +321,7 @@ func (s *series) jump(e *engine, b *block, cur []uint64, i, trips uint64, at int
 	return iterations
 }
 
-// writeState records the lines in the cache, because other lines may later move to the same
-// positions.
+// writeState records the lines in the cache.
 func (e *engine) writeState() {
 	if e.open > 0 {
 		e.cuts = append(e.cuts, len(e.lines))
@@ -330,10 +329,11 @@ func (e *engine) writeState() {
 	}
 }
 
-// mostTries limits the number of blocks that are run to find the last block that is like the first.
+// mostTries limits the number of blocks that jump runs to find the last block that is like the
+// first.
 const mostTries = 6
 
-// stateBefore returns the state before a block (numbered from 0), extrapolated from the
+// stateBefore returns the state before a block (numbered from 0), which it extrapolates from the
 // progression.
 func (s *series) stateBefore(block uint64) []uint64 {
 	state := make([]uint64, len(s.states[0]))
@@ -344,8 +344,8 @@ func (s *series) stateBefore(block uint64) []uint64 {
 }
 
 // alike reports whether the block that was just run, with number last (from 1), is like the first
-// block. Its decisions must be the same, its jumps and the state after it must continue the
-// progression, and its counts must equal the predictions of the polynomials.
+// block. Both blocks must take the same decisions. The jumps of the last block and the state after
+// it must continue the progression, and its counts must equal the values of the polynomials.
 func (s *series) alike(e *engine, end mark, last uint64, b *block, at int) bool {
 	m0, m1, m2 := s.marks[0], s.marks[1], s.marks[2]
 	if e.broken || !slices.Equal(e.notes[m0.notes:m1.notes], e.notes[end.notes:]) {
@@ -374,8 +374,8 @@ func (s *series) alike(e *engine, end mark, last uint64, b *block, at int) bool 
 	return true
 }
 
-// ordered reports whether all lines that may be in the cache at the same time keep their order up
-// to block last (numbered from 1).
+// ordered reports whether all lines that may be in the cache at the same time keep their order by
+// address up to block last (numbered from 1).
 func (s *series) ordered(e *engine, last uint64) bool {
 	m0, m1 := s.marks[0], s.marks[1]
 	first, second := e.lines[m0.lines:m1.lines], e.lines[m1.lines:s.marks[2].lines]
@@ -420,11 +420,11 @@ func (s *series) sum(e *engine, b *block, last uint64, at int) {
 	e.tally.load(sums, at, b.nodes)
 }
 
-// newton evaluates polynomials by forward differences.
+// newton evaluates polynomials with Newton's forward differences.
 type newton struct{ choices, d []uint64 }
 
-// newNewton prepares the evaluation of polynomials that are determined by n values each, at one
-// point or, if sum is 1, summed over all smaller points.
+// newNewton prepares the evaluation at one point of polynomials that are determined by n values
+// each. If sum is 1, it prepares the summation over all smaller points instead.
 func newNewton(n int, at, sum uint64) *newton {
 	w := &newton{}
 	for k := range n {
@@ -433,7 +433,7 @@ func newNewton(n int, at, sum uint64) *newton {
 	return w
 }
 
-// of evaluates the polynomial for counter j. Its first values are the differences between
+// of evaluates the polynomial of counter j, whose first values are the differences between
 // consecutive totals.
 func (w *newton) of(totals [][]uint64, j int) (v uint64) {
 	w.d = w.d[:0]
@@ -461,7 +461,7 @@ type order struct {
 	used   []pair
 }
 
-// group is a range of lines that move in the same way and therefore keep their order.
+// group is a range of lines that move by the same step, and therefore keep their order.
 type group struct{ step, first, last uint64 }
 
 // pair is a line and the position to which it moves.
@@ -504,7 +504,7 @@ func (o *order) kept(a, b []uint64, steps uint64) bool {
 	return true
 }
 
-// ascends is kept for interleaved lines that move differently.
+// ascends does the same as kept for interleaved lines that move by different steps.
 func (o *order) ascends(a, b []uint64, steps uint64) bool {
 	o.used = o.used[:0]
 	for i, line := range a {

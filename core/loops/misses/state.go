@@ -14,18 +14,17 @@ type access struct {
 
 // tally contains the counters of a run.
 type tally struct {
-	weight uint64 // number of equal accesses that each access represents
+	weight uint64 // number of accesses that each simulated access represents
 	counts []hits
 	arrays *arrays
-	// number of evictions, by the array of the new line and by the array of the evicted line
+	// number of evictions, by the array of the new line and the array of the evicted line
 	out    []uint64
 	depths []uint64 // hits by stack distance, for a single set; nil if not needed
 }
 
 type hits struct{ accesses, misses uint64 }
 
-// save appends to a list: the counters of the given number of nodes, beginning with node at, the
-// counters of evictions, and the counters of stack distances.
+// save appends the counters of nodes [at, at+nodes), of evictions and of stack distances to a list.
 func (t *tally) save(to []uint64, at, nodes int) []uint64 {
 	for _, n := range t.counts[at : at+nodes] {
 		to = append(to, n.accesses, n.misses)
@@ -33,7 +32,7 @@ func (t *tally) save(to []uint64, at, nodes int) []uint64 {
 	return append(append(to, t.out...), t.depths...)
 }
 
-// load sets the counters that save appended.
+// load restores the counters that save appended.
 func (t *tally) load(from []uint64, at, nodes int) {
 	for i := range nodes {
 		t.counts[at+i] = hits{from[2*i], from[2*i+1]}
@@ -44,14 +43,14 @@ func (t *tally) load(from []uint64, at, nodes int) {
 
 // state is the content of a cache with LRU replacement in each set.
 type state interface {
-	touch(all []access, t *tally) // makes the accesses and counts them
-	lines() int                   // the number of lines that fit in the cache
+	touch(all []access, t *tally) // makes accesses, and counts hits and misses
+	lines() int                   // number of lines that fit in the cache
 	save(to []uint64) []uint64    // appends the content to a list
-	load(from []uint64)           // sets the content to a saved state
-	// moved reports whether the content of the cache is the saved content after each line moved by
-	// m.
+	load(from []uint64)           // restores a saved state
+	// moved reports whether the content of the cache equals the saved content after a movement of
+	// each line by m.
 	moved(from []uint64, m *motion) bool
-	move(m *motion, times uint64) // moves all lines by m, the given number of times
+	move(m *motion, times uint64) // moves all lines by m repeatedly
 }
 
 const none = ^uint64(0)
@@ -85,8 +84,8 @@ func (x *index) set(line trace.Line) uint64 {
 	return line % x.sets
 }
 
-// frames is a cache with few ways. It contains the lines of each set, the most recently used line
-// first, followed by empty frames.
+// frames is a cache with few ways. Each set contains its lines, most recently used first, followed
+// by empty frames.
 type frames struct {
 	index
 	ways  int
@@ -115,8 +114,8 @@ func (f *frames) touch(all []access, t *tally) {
 	}
 }
 
-// use makes a line the most recently used line of its set. It must not be called for the line that
-// already is.
+// use makes a line the most recently used line of its set. It must not be the most recently used
+// line already.
 func (f *frames) use(a *access, set []trace.Line, t *tally) {
 	above := set[0]
 	set[0] = a.line
@@ -206,7 +205,7 @@ func (s *stacks) touch(all []access, t *tally) {
 	}
 }
 
-// use makes a line the most recently used line, which it must not be yet.
+// use makes a line the most recently used line. It must not be the most recently used line already.
 func (k *stack) use(a *access, t *tally) {
 	at, slot := k.find(a.line)
 	if at >= 0 {
@@ -287,14 +286,15 @@ func (s *stacks) move(m *motion, times uint64) {
 	}
 }
 
-// stack is an LRU stack. Each use of a line is assigned the next stamp. The newest stamp of each
-// line is live, and a hash table finds it. When the stamps run out, the live stamps are renumbered.
+// stack is an LRU stack. Each use of a line gets the next stamp. The newest stamp of each line is
+// live, and a hash table maps the line to this stamp. When no stamp is left, the live stamps are
+// renumbered.
 type stack struct {
 	most, held int
 	order      []trace.Line // line of each stamp
 	live       []uint64     // a bit for each stamp
 	next       int          // the next stamp
-	tail       int          // all live stamps are at or above tail
+	tail       int          // lower bound of all live stamps
 
 	keys   []trace.Line // hash table with open addressing
 	values []int32
@@ -315,7 +315,7 @@ func (k *stack) init(most int) {
 	for i := range k.keys {
 		k.keys[i] = none
 	}
-	k.order[0] = none // the bit of the newest stamp is not set
+	k.order[0] = none // the live bit of the newest stamp is not set
 	k.next, k.tail = 1, 1
 }
 
@@ -403,8 +403,8 @@ func (k *stack) settle() {
 	}
 }
 
-// moved reports whether the stack contains exactly the saved lines, moved by m. The oldest saved
-// line comes first.
+// moved reports whether the stack contains exactly the saved lines, moved by m. The saved lines
+// begin with the least recently used line.
 func (k *stack) moved(from []uint64, m *motion) bool {
 	i := 0
 	for at := k.tail; at < k.next; at++ {

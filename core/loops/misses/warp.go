@@ -11,7 +11,7 @@ import (
 
 // plan searches for repetitions in one run of a loop.
 type plan struct {
-	next   uint64 // iteration before which to search
+	next   uint64 // the next iteration before which to search
 	on     bool   // whether a search is worthwhile
 	jumped bool   // whether a repetition was found at least once
 
@@ -19,10 +19,10 @@ type plan struct {
 	first  uint64 // first iteration that the regions cover
 	end    uint64 // first iteration in which two regions may collide
 	vain   int    // number of consecutive comparisons that found a difference
-	fine   int    // 1 if states several periods apart were equal, so that a single period is tried; 2 if that failed
+	fine   int    // 1 if states several periods apart matched, so that a single period is tried next; 2 if that failed
 
 	motion motion // motion in one period
-	over   motion // motion between checkpoints
+	over   motion // motion from one checkpoint to the next
 
 	saved  bool     // whether there is a checkpoint
 	at     uint64   // iteration of the checkpoint
@@ -38,13 +38,13 @@ type plan struct {
 // region is a range of lines that move in the same way from iteration to iteration.
 type region struct {
 	span
-	class int    // class number, equal for regions of one array that move in the same way
+	class int    // class number: regions of one array that move by the same amount have equal numbers
 	shift uint64 // number of lines by which the region moves, modulo 2^64
 }
 
 // motion describes how lines move: lines in regions move, and all other lines stay in place.
 type motion struct {
-	regions []region // in ascending order and disjoint
+	regions []region // disjoint, in ascending order
 	turn    uint64   // number of sets by which lines move
 }
 
@@ -70,8 +70,8 @@ func (m *motion) find(line trace.Line) *region {
 	return nil
 }
 
-// brings reports whether a line moves from before to now. A moving line must stay in a region of
-// its class, because other references could hit it outside the region.
+// brings reports whether the motion moves a line from before to now. A moving line must stay in a
+// region of its class, because references of other classes could hit it outside the region.
 func (m *motion) brings(before, now trace.Line) bool {
 	if before == none || now == none {
 		return before == now
@@ -98,7 +98,7 @@ func (m *motion) after(line trace.Line, times uint64) trace.Line {
 	return line
 }
 
-// begin prepares for a run of a loop with the given parameters.
+// begin starts the search in a run of a loop with the given parameters.
 func (w *plan) begin(e *engine, b *block, cur []uint64, trips uint64) {
 	w.next, w.on, w.jumped = never, false, false
 	if e.plain || b.wilds || b.varies || trips < 4 || len(b.leaves) > mostLeaves || len(b.drifts) == 0 {
@@ -150,8 +150,8 @@ func (w *plan) setPeriod(e *engine, b *block, trips uint64) bool {
 	return w.period <= trips/2
 }
 
-// turnOf returns the number of sets by which a reference moves in a period. In a period, a
-// reference moves by whole lines.
+// turnOf returns the number of sets by which a reference moves in a period. A reference moves by
+// whole lines in a period.
 func (e *engine) turnOf(step, period uint64) uint64 {
 	lines := uint64(int64(step*period) >> e.shift)
 	if int64(lines) < 0 {
@@ -178,7 +178,7 @@ func (w *plan) from(e *engine, b *block, cur []uint64, i, trips uint64) {
 	}
 	n := trips - i
 	if !w.disjoint(e, b, n) {
-		lo, hi := uint64(1), n // the regions are disjoint for lo iterations, but not for hi iterations
+		lo, hi := uint64(1), n // invariant: the regions are disjoint for lo iterations, but not for hi iterations
 		if !w.disjoint(e, b, 1) {
 			lo = 0
 		}
@@ -201,8 +201,8 @@ func (w *plan) from(e *engine, b *block, cur []uint64, i, trips uint64) {
 	w.next = i + w.period
 }
 
-// disjoint finds the regions of the next n iterations. It reports whether regions that move
-// differently stay disjoint.
+// disjoint finds the regions of the next n iterations. It reports whether regions that move by
+// different amounts stay disjoint.
 func (w *plan) disjoint(e *engine, b *block, n uint64) bool {
 	w.sorted = w.sorted[:0]
 	for i := range b.leaves {
@@ -230,8 +230,8 @@ func (w *plan) disjoint(e *engine, b *block, n uint64) bool {
 	return true
 }
 
-// classify assigns class numbers to the leaves of a loop. Leaves that move in the same way in one
-// array have equal numbers.
+// classify assigns class numbers to the leaves of a loop. Leaves of one array that move by the same
+// amount have equal numbers.
 func (e *engine) classify(b *block) {
 	b.classes = make([]int, len(b.leaves))
 	for i := range b.leaves {
@@ -244,9 +244,9 @@ func (e *engine) classify(b *block) {
 	}
 }
 
-// look compares the state before iteration i with the checkpoint, and makes another checkpoint. If
-// the states are equal except for moved lines, it jumps over all remaining periods, and returns the
-// number of iterations.
+// look compares the state before iteration i with the checkpoint, and makes a new checkpoint. If
+// the states are equal except for moved lines, it skips all remaining periods, and returns the
+// number of skipped iterations.
 func (w *plan) look(e *engine, b *block, cur []uint64, i, trips uint64, at int) (jump uint64) {
 	if !w.on {
 		w.next = never
@@ -268,7 +268,7 @@ func (w *plan) look(e *engine, b *block, cur []uint64, i, trips uint64, at int) 
 			if w.end == trips {
 				w.on, w.next = false, never
 			}
-			w.end = i // new regions begin at this iteration
+			w.end = i // compute new regions from this iteration on
 			return n
 		}
 	}
@@ -297,7 +297,7 @@ func (w *plan) jump(e *engine, b *block, i uint64, at int) (iterations uint64) {
 			return 0
 		}
 		if w.vain++; w.vain == 4 && w.motion.turn != 0 {
-			// A line that does not move stays in its set. States can therefore be equal only when
+			// A line that does not move stays in its set. States can therefore match only when the
 			// references have returned to their sets.
 			n := e.sets / loops.GCD(e.sets, w.motion.turn)
 			if hi, period := bits.Mul64(w.period, n); hi == 0 && period < w.end-i {
@@ -307,7 +307,8 @@ func (w *plan) jump(e *engine, b *block, i uint64, at int) (iterations uint64) {
 		return 0
 	}
 	if e.varying > 0 && apart > w.period && w.fine == 0 {
-		// All trip counts that differ by whole periods have the same remainder.
+		// With single periods, loops whose trip counts differ by whole periods have equal
+		// remainders.
 		w.fine = 1
 		return 0
 	}
@@ -326,7 +327,7 @@ func (w *plan) jump(e *engine, b *block, i uint64, at int) (iterations uint64) {
 	return times * apart
 }
 
-// write records all data on which the jump depends: the regions of references, and the lines.
+// write records all data on which the jump depends: the regions and the lines.
 func (w *plan) write(e *engine, i, apart uint64, at int) {
 	e.note(uint64(at), i, apart, (w.end-i)%apart, w.over.turn, uint64(len(w.over.regions)))
 	e.times = append(e.times, (w.end-i)/apart, w.end)
@@ -361,7 +362,7 @@ func (w *plan) save(e *engine, b *block, i uint64, at int) {
 	w.totals = e.tally.save(w.totals[:0], at, b.nodes)
 }
 
-// finish records whether the search paid off.
+// finish records whether the search was worthwhile.
 func (w *plan) finish(b *block) {
 	switch {
 	case w.jumped:

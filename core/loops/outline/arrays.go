@@ -9,15 +9,16 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Array describes the data that some references of a loop access. Their addresses and names show
-// that they access the same array. Addresses are from the loop's first run.
+// Array describes an array that references of a loop access. References with overlapping lines or
+// the same variable name access the same array. Addresses are from the loop's first run.
 type Array struct {
 	Name string // "" if no reference has a name
 	Refs []loops.Reference
-	// References is the number of references that all runs of the loop make to the array. Stores is
-	// the number of stores among these references.
+	// References is the number of references to the array in all runs of the loop. Stores is the
+	// number of stores among these references.
 	References, Stores uint64
-	// Wild means that the addresses are irregular. Only the fields above it are then known.
+	// Wild means that the addresses are irregular. If so, only Name, References and Stores are
+	// known.
 	Wild bool
 
 	Base   trace.Addr // address of the lowest byte that is accessed
@@ -25,17 +26,17 @@ type Array struct {
 	// Strides contains the stride in bytes for each loop, from the outermost loop of the nest to
 	// the innermost loop around the references.
 	Strides []int64
-	// Mixed means that some references have different strides or are in fewer loops.
+	// Mixed means that some references to the array have different strides, or are in fewer loops.
 	Mixed bool
-	// Touched is the number of bytes that are accessed, and Lines is the number of lines that
-	// contain them.
+	// Touched is the number of accessed bytes, and Lines is the number of lines that contain these
+	// bytes.
 	Touched, Lines uint64
-	// Exact means that Touched and Lines are exact numbers rather than upper bounds.
+	// Exact means that Touched and Lines are exact numbers, and not upper bounds.
 	Exact bool
 }
 
-// Utilisation returns the line utilisation: the fraction of the lines' bytes that is accessed, from
-// 0 to 1.
+// Utilisation returns the line utilisation, from 0 to 1: the fraction of the bytes of the lines
+// that is accessed.
 func (a *Array) Utilisation(lineBytes uint64) float64 {
 	if a.Lines == 0 {
 		return 0
@@ -54,12 +55,12 @@ func (o *Outline) Arrays(loop int, lineBytes uint64, name func(loops.Reference) 
 // span is a range of bytes.
 type span struct{ lo, hi trace.Addr } // hi is greater than lo
 
-// mostSpans limits the number of ranges that are combined to find the data that a loop touches.
+// mostSpans limits the number of ranges with which the data of a loop is described exactly.
 const mostSpans = 1 << 17
 
 // pattern describes the addresses of a reference.
 type pattern struct {
-	spans  []span // ascending and disjoint if exact is set
+	spans  []span // disjoint and in ascending order if exact is set
 	lo, hi trace.Addr
 	bytes  uint64
 	exact  bool
@@ -187,15 +188,15 @@ func (n *nest) strides(j int) (list []int64) {
 	return list
 }
 
-// dim is a loop that moves a whole pattern by one step per iteration.
+// dim is a loop whose iterations move a whole pattern by step bytes each.
 type dim struct{ trips, step uint64 }
 
 // wide returns the absolute value of the step.
 func (d dim) wide() uint64 { return min(d.step, -d.step) }
 
 // pattern returns the bytes that leaf j touches while item k runs once with parameters p. The order
-// of loops that move a whole pattern does not matter. pattern applies loops with small steps first,
-// because the result is then usually a single contiguous range.
+// in which loops move a whole pattern does not matter. pattern applies loops with small steps
+// first, because this usually results in a single contiguous range.
 func (w *walker) pattern(k, j int, p []uint64) pattern {
 	var whole []dim
 	for k != j && int64(p[0]) >= 1 && !w.nest.variesBelow(k, j) {
@@ -220,7 +221,7 @@ func (n *nest) towards(k, j int) int {
 	return child
 }
 
-// iterations is pattern for a leaf, or for a loop in which trip counts vary.
+// iterations does the same as pattern for a leaf, or for a loop in which trip counts vary.
 func (w *walker) iterations(k, j int, p []uint64) pattern {
 	n := w.nest
 	it := &n.items[k]
@@ -241,8 +242,8 @@ func (w *walker) iterations(k, j int, p []uint64) pattern {
 	if trips == 1 {
 		return first
 	}
-	// The first and the last iteration determine bounds. The result is exact if there are few
-	// iterations, because all of them are examined.
+	// If there are few iterations, all iterations are examined, and the result is exact. Otherwise
+	// the first and the last iteration determine an upper bound.
 	cur := make([]uint64, it.end-k-1)
 	at := func(i uint64) pattern {
 		for m := range cur {
@@ -273,8 +274,8 @@ func (w *walker) iterations(k, j int, p []uint64) pattern {
 	return sum
 }
 
-// variesBelow reports whether the trip count of any loop that is inside loop k and contains leaf j
-// varies with loop k.
+// variesBelow reports whether the trip count of any loop between loop k and leaf j changes with the
+// iterations of loop k.
 func (n *nest) variesBelow(k, j int) bool {
 	for m := n.items[j].parent; m > k; m = n.items[m].parent {
 		if n.items[k].steps[m-k-1] != 0 {
@@ -284,8 +285,8 @@ func (n *nest) variesBelow(k, j int) bool {
 	return false
 }
 
-// repeat returns the bytes that a pattern touches if it is repeated, and moves by one step each
-// time.
+// repeat returns the bytes that a pattern touches if it is repeated trips times, and moves by step
+// bytes each time.
 func (w *walker) repeat(one pattern, trips, step uint64) pattern {
 	if step == 0 || trips == 1 || one.hi == one.lo {
 		return one
@@ -325,7 +326,7 @@ func (w *walker) repeat(one pattern, trips, step uint64) pattern {
 	return all
 }
 
-// join sorts ranges and merges ranges that overlap or touch.
+// join sorts ranges, and merges overlapping and adjacent ranges.
 func join(all []span) []span {
 	sort.Slice(all, func(i, j int) bool { return all[i].lo < all[j].lo })
 	kept := all[:0]

@@ -1,13 +1,13 @@
-// Package outline summarises a loop-compressed trace for people: its loops, with their execution
-// counts and their shares of the references, and the arrays that each loop accesses.
+// Package outline summarises a loop-compressed trace in readable form: the loops, with execution
+// counts and shares of the references, and the arrays that each loop accesses.
 //
 //  1. [New] groups the nodes of a [loops.Tree] by shape: nests that differ only in addresses and
-//     trip counts are one nest that runs several times. Counts are exact. The time to compute them
-//     does not depend on trip counts, because a loop's counts are polynomials in the iteration
-//     number (see [loops.Sum]).
-//  2. [Outline.Arrays] returns the arrays of a loop, with base, extent, a stride for each loop, and
-//     line utilisation. References whose line ranges overlap in the loop belong to the same array
-//     (MODELS §11.3; Balasubramanian, ScalaMemAnalysis, chapter 3).
+//     trip counts are one nest that runs several times. Counts are exact. The computing time does
+//     not depend on trip counts, because a loop's counts are polynomials in the iteration number
+//     (see [loops.Sum]).
+//  2. [Outline.Arrays] returns the arrays that a loop accesses, with base, extent, a stride for
+//     each loop, and line utilisation. References whose line ranges overlap in the loop access the
+//     same array (MODELS §11.3; Balasubramanian, ScalaMemAnalysis, chapter 3).
 package outline
 
 import (
@@ -21,12 +21,12 @@ import (
 
 // Outline summarises a loop-compressed trace.
 type Outline struct {
-	Loops      []Loop // the loops of each nest in pre-order, with nests in the order in which they first occur
+	Loops      []Loop // the loops of all nests in pre-order; nests are in the order of their first occurrence
 	References uint64 // number of references in the whole trace, excluding events
 	Straight   uint64 // number of references outside all loops
 	Nests      int    // number of listed nests
-	// LeftOut is the number of nests that are not listed because they have the fewest references.
-	// LeftOutReferences is the number of their references.
+	// LeftOut is the number of nests that are not listed: the nests with the fewest references.
+	// LeftOutReferences is the number of references in these nests.
 	LeftOut, LeftOutReferences uint64
 
 	tree  *loops.Tree
@@ -41,7 +41,7 @@ type Loop struct {
 	Nest  int // index of the nest among the listed nests
 	Count int // number of the nest among all nests, from 1
 	Depth int // number of surrounding loops
-	End   int // index after the last nested loop
+	End   int // 1 + the index of the last nested loop
 	Runs  uint64
 	Trips uint64 // number of iterations, summed over all runs
 
@@ -50,7 +50,7 @@ type Loop struct {
 	Own         uint64 // number of references in the loop, excluding inner loops
 
 	Shape int // see [loops.Node.Shape]
-	First int // number of the first top-level node with that shape
+	First int // number of the first top-level node with this shape
 
 	item int // index of the loop's item in the nest
 }
@@ -71,22 +71,22 @@ type nest struct {
 	references uint64
 }
 
-// item is a loop or leaf of a nest, in pre-order. Its parameter has the same index.
+// item is a loop or leaf of a nest. The items of a nest are in pre-order. An item and its parameter
+// have the same index.
 type item struct {
 	ref    loops.Reference
 	loop   bool
 	wild   bool
 	parent int // index of the surrounding loop, or -1
 	depth  int // number of surrounding loops
-	end    int // index after the last nested item
+	end    int // 1 + the index of the last nested item
 	height int // number of loops in the deepest nest inside the item, including the item itself
 	shape  int
-	steps  []uint64 // for a loop: the amount that an iteration adds to each parameter of its items
+	steps  []uint64 // for a loop: the amount that each iteration adds to each parameter of its items
 	varies bool     // whether the trip count of an inner loop varies
 }
 
-// New summarises a tree. It lists at most the given number of nests (most), which are the nests
-// with the most references.
+// New summarises a tree. It lists the nests with the most references, at most most nests.
 func New(t *loops.Tree, most int) *Outline {
 	o := &Outline{tree: t}
 	byShape := map[int]*nest{}
@@ -117,7 +117,7 @@ func New(t *loops.Tree, most int) *Outline {
 // Nest returns the description of the nest with the given number, in its first run.
 func (o *Outline) Nest(number int) *loops.Nest { return o.nests[number].first.Nest() }
 
-// cut removes the smallest nests from the list.
+// cut removes all nests except the most largest from the list.
 func (o *Outline) cut(most int) {
 	if len(o.nests) <= most {
 		return
@@ -133,7 +133,7 @@ func (o *Outline) cut(most int) {
 }
 
 func (o *Outline) list(n *nest, number int) {
-	var open []int // number of listed loops around an item
+	var open []int // indices of the listed loops around an item
 	for k := range n.items {
 		it := &n.items[k]
 		for len(open) > 0 && n.items[o.Loops[open[len(open)-1]].item].end <= k {
@@ -161,16 +161,15 @@ func (o *Outline) list(n *nest, number int) {
 	}
 }
 
-// Sum adds up the values of nodes of the tree for each listed loop. nodes contains the values of
-// top-level loops and of all nodes in them, in pre-order. For each of these top-level loops, tops
-// yields the number of its node and its index in nodes. Result.Tops of package misses has this
-// form.
+// Sum adds up values of the tree's nodes for each listed loop. nodes contains the values of
+// top-level loops and of all nodes in them, in pre-order. For each top-level loop in nodes, tops
+// yields the number of the loop's node and its index in nodes, like Result.Tops of package misses.
 func Sum[T any](o *Outline, tops iter.Seq2[int, int], nodes []T, add func(sum *T, n *T)) []T {
 	byShape := map[int]int{} // 1 + the index of each nest
 	for i, n := range o.nests {
 		byShape[n.first.Shape()] = i + 1
 	}
-	start := make([]int, len(o.nests)) // for each nest: index of its first loop in o.Loops
+	start := make([]int, len(o.nests)) // index in o.Loops of the first loop of each nest
 	for i := len(o.Loops) - 1; i >= 0; i-- {
 		start[o.Loops[i].Nest] = i
 	}
@@ -198,7 +197,7 @@ func newNest(node loops.Node, number int) *nest {
 	return n
 }
 
-// lay appends the items of a node, and returns its height.
+// lay appends the items of a node, and returns the node's height.
 func (n *nest) lay(node loops.Node, parent, depth int) (height int) {
 	k := len(n.items)
 	n.items = append(n.items, item{parent: parent, depth: depth, loop: node.IsLoop(), shape: node.Shape()})
@@ -244,7 +243,7 @@ func (n *nest) sum() {
 }
 
 // mostCounted limits the number of iterations of a node that are counted one by one if trip counts
-// may be negative. Trip counts of compressed traces are never negative.
+// may be negative. Trip counts are never negative in trees that were made from traces.
 const mostCounted = 1 << 20
 
 // counter counts the executions of each item.
@@ -312,15 +311,15 @@ func (c *counter) body(k int, p, out []uint64) {
 	}
 }
 
-// neverNegative reports whether no trip count inside loop k is ever negative. Trip counts are
-// affine, so only the first and the last iterations need to be checked.
+// neverNegative reports whether all trip counts inside loop k are 0 or more in all iterations. Trip
+// counts are affine, so only the first and the last iterations need to be checked.
 func (c *counter) neverNegative(k int, p []uint64) bool {
 	return c.visit(k, p, func(j int, trips uint64) bool {
 		return int64(trips) > 0 || trips == 0 && c.nest.items[j].height == 1
 	})
 }
 
-// corners records the smallest and the largest trip count of each loop.
+// corners updates the smallest and the largest trip count of loop k and of the loops inside it.
 func (c *counter) corners(k int, p []uint64) {
 	n := c.nest
 	c.left = mostCounted
@@ -333,8 +332,8 @@ func (c *counter) corners(k int, p []uint64) {
 	})
 }
 
-// visit calls see with the trip counts of loop k and the loops inside it, in the first and the last
-// iterations of the loops around them.
+// visit calls see with the trip counts of loop k and of the loops inside loop k, in the first and
+// the last iterations of their surrounding loops.
 func (c *counter) visit(k int, p []uint64, see func(k int, trips uint64) bool) bool {
 	it := &c.nest.items[k]
 	if !it.loop {
@@ -364,7 +363,7 @@ func (c *counter) visit(k int, p []uint64, see func(k int, trips uint64) bool) b
 }
 
 // Path returns the position of a loop's first occurrence in the tree: the number of the top-level
-// node, followed by the index of the item at each nesting level, from 0.
+// node, followed by the index of the item at each nesting level. Numbers and indices begin at 0.
 func (o *Outline) Path(loop int) (path []int) {
 	l := &o.Loops[loop]
 	n := o.nests[l.Nest]
@@ -380,7 +379,7 @@ func (o *Outline) Path(loop int) (path []int) {
 	return path
 }
 
-// Refs returns the distinct references of a loop and of the loops in it, in program order.
+// Refs returns the distinct references of a loop, including inner loops, in program order.
 func (o *Outline) Refs(loop int) (list []loops.Reference) {
 	known := map[loops.Reference]bool{}
 	for ref := range o.Executions(loop) {

@@ -1,14 +1,14 @@
-// Package sgl reads and writes files with loop-compressed traces, .sgl. FORMAT.md in package loops
+// Package sgl reads and writes loop-compressed traces (.sgl files). FORMAT.md in package loops
 // describes every byte, with an annotated example.
 //
-// A file consists of the same kinds of frames as a container of package sgt, and describes its
-// program, threads and capture in the same tables. Trees replace the container's chunks of steps.
+// A file consists of the same kinds of frames as a container of package sgt. The tables for the
+// program, threads and capture are the same. Trees replace the container's chunks of steps.
 //
-//  1. [Writer] writes trees in order, together with facts about the trace. A trace is one tree, or
-//     several trees if it is too irregular for one tree in memory.
-//  2. [Reader] expands the records like any other trace reader, so that every analysis can read a
-//     loop-compressed trace. It removes unwanted kinds of records from the tree before expanding
-//     it.
+//  1. [Writer] writes trees in order, together with the header of the trace. A trace is one tree,
+//     or several trees if it is too irregular for one tree in memory.
+//  2. [Reader] returns the expanded records like any other trace reader, so that every analysis can
+//     read a loop-compressed trace. It removes unwanted kinds of records from the tree before
+//     expanding it.
 //  3. [Folding] compresses a trace into a file as the records arrive. It keeps only one tree in
 //     memory at a time.
 //  4. [ReadTree] reads a file into a tree, for analyses that do not expand it.
@@ -45,7 +45,7 @@ type Writer struct {
 	bytes  uint64 // number of bytes written
 	buffer []byte
 	form   []byte // the encoding of a tree
-	body   []byte // the body of the tree's frame
+	body   []byte // the body of a tree's frame
 }
 
 // NewWriter returns a writer for a new file.
@@ -58,7 +58,7 @@ func (w *Writer) Write(t *loops.Tree, h trace.Header) error {
 	w.form = t.Append(w.form[:0])
 	w.body = sgt.AppendPacked(binary.AppendUvarint(w.body[:0], flagsOf(h)), w.form)
 	if len(w.body) > 1<<29 && w.err == nil {
-		w.err = errors.New("the tree has more than 2^29 bytes, want several smaller trees: compress with a limit")
+		w.err = errors.New("the tree has more than 2^29 bytes, want several smaller trees; set a limit with loops.Folder.Give")
 	}
 	if w.rows += t.Rows(); w.rows < t.Rows() {
 		w.rows = ^uint64(0)
@@ -87,7 +87,7 @@ func (w *Writer) begin() {
 	}
 	w.begun = true
 	body := binary.AppendUvarint(nil, Version)
-	body = binary.AppendUvarint(body, Version) // the oldest version whose readers can read the file
+	body = binary.AppendUvarint(body, Version) // the oldest reader version that can read the file
 	w.buffer = sgt.AppendFrame(w.buffer, tagFile, body)
 }
 
@@ -100,7 +100,7 @@ func (w *Writer) flush() error {
 	return w.err
 }
 
-// Close writes the remaining parts of the final header h, and how the run ended.
+// Close writes the remaining parts of the final header h, and the reason why the run ended.
 func (w *Writer) Close(h trace.Header, e sgt.End) error {
 	w.tell(h)
 	w.buffer = sgt.AppendDone(w.buffer, e, w.rows)
@@ -137,7 +137,7 @@ type Reader struct {
 	file  file
 	rows  *loops.Expander // rows of the current tree; nil if the next tree must be read
 	told  trace.Header    // the header before the current tree
-	err   error           // the error that ended reading
+	err   error           // the error at which reading stopped
 }
 
 // NewReader returns a reader of the file r. name is used in messages.
@@ -151,15 +151,15 @@ func NewReader(name string, r io.Reader) *Reader {
 // Select sets the kinds of records to read. Call it before the first Next.
 func (r *Reader) Select(kinds trace.Kinds) { r.kinds = kinds }
 
-// Header returns the header of the part that has been read.
+// Header returns the header of the part of the file that has been read.
 func (r *Reader) Header() trace.Header { return r.told }
 
-// Ending returns how the run ended, which is known only after all records have been read.
+// Ending returns how the run ended. It must be called after all records have been read.
 func (r *Reader) Ending() sgt.Ending { return r.file.frames.Ending() }
 
-// Next fills b as specified by [trace.Reader]. If the file is truncated or damaged, Next returns
-// the records of all trees before the damage, and then a [*trace.DamageError]. If a tree has too
-// many records, Next returns a [*TooLongError].
+// Next implements [trace.Reader]. If the file is truncated or damaged, Next returns the records of
+// all trees before the damage, and then a [*trace.DamageError]. If a tree has too many records,
+// Next returns a [*TooLongError].
 func (r *Reader) Next(b *trace.Batch) error {
 	for r.err == nil {
 		if r.rows == nil {
@@ -179,7 +179,7 @@ func (r *Reader) Next(b *trace.Batch) error {
 	return r.err
 }
 
-// TooLongError reports that a file represents more records than can be read one by one.
+// TooLongError reports that a file represents too many records to read one by one.
 type TooLongError struct {
 	File string
 	Err  *loops.UnfoldError
@@ -191,7 +191,7 @@ func (e *TooLongError) Unwrap() error { return e.Err }
 // Nameless returns the message without the file's name.
 func (e *TooLongError) Nameless() string { return e.Err.Error() }
 
-// refuse converts an error in a tree to an error that names the file and the position.
+// refuse adds the file name and position to an error in a tree.
 func (r *Reader) refuse(err error) error {
 	if long, ok := errors.AsType[*loops.UnfoldError](err); ok {
 		return &TooLongError{File: r.name, Err: long}
@@ -221,7 +221,7 @@ func (r *Reader) chosen(t *loops.Tree) *loops.Tree {
 }
 
 // ReadTree reads a whole file into one tree. name is used in messages. If there is an error, the
-// tree contains the records before it.
+// tree contains the records before the error.
 func ReadTree(name string, r io.Reader) (*loops.Tree, trace.Header, error) {
 	f := file{name: name, frames: sgt.NewFrames(r)}
 	var trees []*loops.Tree
@@ -248,7 +248,7 @@ type file struct {
 
 var (
 	errFirst  = errors.New("the file does not begin with the header of a loop-compressed trace")
-	errSecond = errors.New("another loop-compressed trace begins here, but such files cannot be concatenated; compress the original traces together")
+	errSecond = errors.New("a second loop-compressed trace begins here, but loop-compressed traces cannot be concatenated; compress the original traces together")
 )
 
 // header returns the header of the part that has been read.
@@ -328,7 +328,8 @@ func (f *file) damage(err error) error {
 }
 
 // Folding compresses a trace into a file. Its memory is bounded, even for long or irregular traces.
-// Records without sites and PCs compress badly, so they are assigned sites, as in a container.
+// Records without sites and PCs compress badly, so Folding assigns sites to them, as in a
+// container.
 type Folding struct {
 	folder *loops.Folder
 	w      *Writer
@@ -353,7 +354,7 @@ func (f *Folding) write(t *loops.Tree) error {
 	return f.w.Write(t, f.header)
 }
 
-// Write adds the records of a batch of a trace with the given header.
+// Write adds the records of a batch. h is the current header of the trace.
 func (f *Folding) Write(b *trace.Batch, h trace.Header) error {
 	if b.Site == nil && b.PC == nil && h.Program == nil {
 		b = f.named(b, h)
@@ -365,7 +366,7 @@ func (f *Folding) Write(b *trace.Batch, h trace.Header) error {
 	return f.err
 }
 
-// named returns a batch whose records have been assigned sites.
+// named returns a copy of the batch in which every record has a site.
 func (f *Folding) named(b *trace.Batch, h trace.Header) *trace.Batch {
 	if f.namer == nil {
 		f.namer = sgt.NewNamer()
@@ -395,7 +396,7 @@ func (f *Folding) Bytes() uint64 { return f.w.bytes }
 // Size returns the size of all trees in the file so far.
 func (f *Folding) Size() loops.Size { return f.size }
 
-// Close writes the remaining records, the final header, and how the run ended.
+// Close writes the remaining records, the final header, and the reason why the run ended.
 func (f *Folding) Close(h trace.Header, e sgt.End) error {
 	f.header = f.withSites(h)
 	if f.err == nil {

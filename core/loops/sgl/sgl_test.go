@@ -179,7 +179,7 @@ func TestTooLongToUnfold(t *testing.T) {
 	}
 	file := write(t, trace.Header{Sizes: true}, tree)
 	_, err = batches(t, opened(t, file, trace.AllKinds))
-	want := "t: the loop-compressed trace represents about 1.21e+24 rows, too many to expand, want at most 2^48; analyse the compressed trace instead"
+	want := "t: the loop-compressed trace has about 1.21e+24 records, too many to expand, want at most 2^48; analyse the compressed trace instead"
 	if err == nil || err.Error() != want {
 		t.Errorf("error %v, want %s", err, want)
 	}
