@@ -204,7 +204,7 @@ func (n Node) Leaf() (r Reference, addr trace.Addr, wild bool) {
 func (n Node) Params() []uint64 { return n.params }
 
 // Trips returns the trip count of a loop, or 1 for a leaf. In a tree from [Nest.Build], the trip
-// count may be 0, or negative as a signed number. The loop then does not run.
+// count of a loop that does not run is 0, or negative as a signed number.
 func (n Node) Trips() uint64 {
 	if n.shape.loop {
 		return n.params[0]
@@ -215,8 +215,8 @@ func (n Node) Trips() uint64 {
 // Len returns the number of items in a loop's body, or 0 for a leaf.
 func (n Node) Len() int { return len(n.shape.items) }
 
-// Item returns item i of a loop's body. steps is read-only, and contains the amounts, modulo 2^64,
-// by which the item's parameters change between iterations.
+// Item returns item i of a loop's body. steps is read-only. It contains the amounts, modulo 2^64,
+// by which the item's parameters change from one iteration to the next.
 func (n Node) Item(i int) (first Node, steps []uint64) {
 	it := n.shape.items[i]
 	lo, hi := it.at, it.at+it.params

@@ -8,7 +8,7 @@ import (
 )
 
 // stream contains the addresses of a wild reference in the order of the trace. Each address is
-// coded as its difference from the previous address, as a zigzag varint.
+// encoded as a zigzag varint of its difference from the previous address.
 type stream struct {
 	packed []byte
 	last   trace.Addr
@@ -24,7 +24,7 @@ func (s *stream) add(addr trace.Addr) {
 	s.count++
 }
 
-// reach extends the range from the lowest to the highest address to include addr.
+// reach extends the range [least, most] to include addr.
 func (s *stream) reach(addr trace.Addr) {
 	if s.count == 0 {
 		s.least, s.most = addr, addr
@@ -54,12 +54,12 @@ func (c *cursor) next(s *stream) (addr trace.Addr, ok bool) {
 	return c.last, true
 }
 
-// varint is [binary.Varint] without a branch for each byte, because the lengths of irregular
-// differences are unpredictable.
+// varint does the same as [binary.Varint] without a branch for each byte, because branches would be
+// mispredicted for irregular differences.
 func varint(b []byte) (delta uint64, n int) {
 	if len(b) >= 8 {
 		v := binary.LittleEndian.Uint64(b)
-		if last := ^v & 0x8080808080808080; last != 0 { // the top bits of the bytes that end numbers
+		if last := ^v & 0x8080808080808080; last != 0 { // the top bits of all bytes that end a number
 			n = bits.TrailingZeros64(last)>>3 + 1
 			v &= (last ^ (last - 1)) & 0x7f7f7f7f7f7f7f7f
 			v = v&0x007f007f007f007f | v&0x7f007f007f007f00>>1
@@ -77,7 +77,8 @@ const (
 	trial  = 32 // number of rows before a reference can become wild
 )
 
-// habit tracks the addresses of a reference in one context until the reference becomes wild in it.
+// habit tracks the addresses of a reference in one context, until the reference becomes wild in
+// this context.
 type habit struct {
 	inContext
 	last  trace.Addr
@@ -92,9 +93,9 @@ type inContext struct{ ref, context uint32 }
 
 // place contains what a folder has learned about a reference, across all contexts.
 type place struct {
-	// reference of the unpredicted row that came after the last unpredicted row of this reference
+	// reference of the unpredicted row after the last unpredicted row of this reference
 	follower uint32
-	leaf     [2]uint32 // 1 + the shape of its tame leaves, and 1 + the shape of its wild leaves; 0: no such leaf yet
+	leaf     [2]uint32 // 1 + the shape of its tame leaves, and 1 + the shape of its wild leaves; 0 if there is no such leaf yet
 }
 
 func (f *Folder) habit(ref, context uint32) *habit {
@@ -131,7 +132,7 @@ func (h *habit) surprise(addr trace.Addr) {
 	if h.seen++; h.seen == 1 {
 		return
 	}
-	known := uint64(0) // the highest bit of (x - 1) &^ x is set only if x is 0
+	known := uint64(0) // (x - 1) &^ x has its highest bit set only if x is 0
 	for _, s := range h.steps {
 		x := s ^ step
 		known |= (x - 1) &^ x
@@ -163,15 +164,15 @@ func (s *stream) join(other *stream) {
 	s.count += other.count
 }
 
-// calls tracks calls and returns, and determines the context of each row: a number for the
-// signature of the call stack. A reference is tracked separately in each context, because the
+// calls tracks calls and returns, and determines the context of each row: a number that identifies
+// the signature of the call stack. A reference is tracked separately in each context, because the
 // addresses of a function with many callers are regular only within each caller.
 //
-// The signature is a hash of the call sites, as in Budanur, Mueller and Gamblin, without recursion:
-// a function that is already on the stack keeps the context of its first entry, regardless of the
-// calls in between. Otherwise, each level of a recursion and each path to it would have a separate
-// context. A function that is left by an exception or longjmp stays on the stack. This is harmless,
-// because contexts affect only the size of the tree.
+// The signature is a hash of the call sites, as in Budanur, Mueller and Gamblin, but ignores
+// recursion: a function that is already on the stack keeps the context of its first call,
+// regardless of the calls in between. Without this rule, each level of a recursion and each path to
+// the level would have a separate context. A function that is left by an exception or longjmp stays
+// on the stack. This is harmless, because contexts affect only the size of the tree.
 type calls struct {
 	threads  map[uint32]*stack
 	thread   uint32 // thread of the last row
@@ -184,11 +185,11 @@ type calls struct {
 type stack struct {
 	frames    [mostFrames]called
 	depth     int // number of frames
-	deeper    int // number of deeper functions, which are not in frames
+	deeper    int // number of functions at the top of the stack that are not in frames
 	signature uint64
 	context   uint32
-	// block and before are the last two blocks. The first block of a function precedes the call
-	// event, so before is the block of the call site.
+	// block is the last block, and before is the block before it. The first block of a function
+	// precedes the call event, so before is the block of the call site.
 	block, before uint32
 }
 
@@ -200,14 +201,14 @@ type called struct {
 }
 
 const (
-	mostFrames = 64 // deeper functions have the context of the last frame
-	// maximum number of contexts; rows in further contexts have context 0, like rows outside all
-	// calls
+	mostFrames = 64 // maximum number of frames; functions above the last frame have its context
+	// maximum number of contexts; rows of all further contexts have context 0, like rows outside
+	// all calls
 	mostContexts = 1 << 14
 	mostHabits   = 1 << 16 // maximum number of habits of references in other contexts
 )
 
-// of returns the contexts of rows. There are no calls before the row with index first.
+// of returns the context of each row. The rows before index first contain no calls.
 func (k *calls) of(c *rows, first int) []uint32 {
 	if k.now == nil {
 		k.threads, k.numbers = map[uint32]*stack{}, map[uint64]uint32{}
@@ -273,7 +274,7 @@ func (s *stack) enter(function uint32, k *calls) {
 	now := called{function, s.signature, s.context}
 	s.frames[s.depth] = now
 	s.depth++
-	after := now // the state after the function of the previous frame was entered
+	after := now // the state after the call of the function of the previous frame
 	for i := s.depth - 2; i >= 0; i-- {
 		if s.frames[i].function == function {
 			s.signature, s.context = after.signature, after.context
@@ -289,7 +290,7 @@ func (s *stack) leave() {
 	switch {
 	case s.deeper > 0:
 		s.deeper--
-	case s.depth > 0: // depth 0: the function was entered before the trace began
+	case s.depth > 0: // if depth is 0, the function was called before the trace began
 		s.depth--
 		f := &s.frames[s.depth]
 		s.signature, s.context = f.signature, f.context

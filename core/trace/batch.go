@@ -1,23 +1,24 @@
 package trace
 
-// DefaultRows is the default number of rows in a batch. A batch of this size stays in the
-// first-level cache, and the cost of one dynamic call per batch is negligible.
+// DefaultRows is the default number of rows in a batch. A batch of this size fits in the
+// first-level cache, and is large enough to make the cost of one dynamic call per batch negligible.
 const DefaultRows = 4096
 
-// Batch contains rows in columns of equal length. The caller owns the batch. Its content is valid
-// until the batch is filled again, and analyses must not change it.
+// Batch contains records of a trace, stored as columns of equal length. A row of the columns is one
+// record. The caller of a reader owns the batch. The rows are valid until the batch is filled
+// again, and analyses must not change them.
 type Batch struct {
 	Addr  []Addr   // byte address
 	Bytes []uint32 // number of referenced bytes; 0: unknown
 	Kind  []Kind
 
-	// The following columns are optional. Each is nil or has the same length as Addr.
+	// The following columns are optional. Each column is nil or has the same length as Addr.
 	Thread []uint32 // thread number in the trace
 	PC     []Addr   // address of the instruction; 0: unknown
-	Site   []uint32 // index in Program.Sites; for blocks, calls and returns, in Program.Blocks
+	Site   []uint32 // index in Program.Sites, or in Program.Blocks for blocks, calls and returns
 	Arg    []uint64 // second value of events; see [Kind]
 
-	// These fields retain the memory of the optional columns while the columns are nil.
+	// These fields keep the memory of optional columns while the columns are nil.
 	threads, sites []uint32
 	pcs            []Addr
 	args           []uint64
@@ -41,7 +42,7 @@ func (b *Batch) Len() int { return len(b.Addr) }
 // Cap returns the maximum number of rows of the batch.
 func (b *Batch) Cap() int { return cap(b.Addr) }
 
-// Reset empties the batch and drops its optional columns. Readers call it before they fill a batch.
+// Reset removes all rows and optional columns. Readers call Reset before they fill a batch.
 func (b *Batch) Reset() {
 	b.Resize(0)
 	b.Thread, b.PC, b.Site, b.Arg = nil, nil, nil, nil
@@ -56,16 +57,16 @@ func (b *Batch) Resize(rows int) {
 	b.Site, b.Arg = part(b.Site, 0, rows), part(b.Arg, 0, rows)
 }
 
-// NeedThread adds the thread column if it is absent, with zeros in the existing rows.
+// NeedThread adds the thread column if it is missing, with zeros in the existing rows.
 func (b *Batch) NeedThread() { need(b, &b.Thread, &b.threads) }
 
-// NeedPC adds the PC column if it is absent, with zeros in the existing rows.
+// NeedPC adds the PC column if it is missing, with zeros in the existing rows.
 func (b *Batch) NeedPC() { need(b, &b.PC, &b.pcs) }
 
-// NeedSite adds the site column if it is absent, with zeros in the existing rows.
+// NeedSite adds the site column if it is missing, with zeros in the existing rows.
 func (b *Batch) NeedSite() { need(b, &b.Site, &b.sites) }
 
-// NeedArg adds the column of second values if it is absent, with zeros in the existing rows.
+// NeedArg adds the column of second values if it is missing, with zeros in the existing rows.
 func (b *Batch) NeedArg() { need(b, &b.Arg, &b.args) }
 
 func need[T uint32 | uint64](b *Batch, column, storage *[]T) {
@@ -79,7 +80,7 @@ func need[T uint32 | uint64](b *Batch, column, storage *[]T) {
 	clear(*column)
 }
 
-// At returns value i of an optional column, or 0 if the column is absent.
+// At returns value i of an optional column, or 0 if the column is missing.
 func At[T uint32 | uint64](column []T, i int) T {
 	if column == nil {
 		return 0
@@ -87,8 +88,8 @@ func At[T uint32 | uint64](column []T, i int) T {
 	return column[i]
 }
 
-// Append adds one reference. It is slow, so fast readers fill columns instead. Values for absent
-// columns are ignored.
+// Append adds one reference. Append is slow, so fast readers fill the columns directly. Append
+// ignores values for missing columns.
 func (b *Batch) Append(kind Kind, addr Addr, bytes uint32, thread uint32, pc Addr) {
 	b.Addr = append(b.Addr, addr)
 	b.Bytes = append(b.Bytes, bytes)
@@ -107,7 +108,7 @@ func (b *Batch) Append(kind Kind, addr Addr, bytes uint32, thread uint32, pc Add
 	}
 }
 
-// NeedLike adds the optional columns that another batch has, with zeros in the existing rows.
+// NeedLike adds all optional columns of the batch of, with zeros in the existing rows.
 func (b *Batch) NeedLike(of *Batch) {
 	if of.Thread != nil {
 		b.NeedThread()
@@ -123,7 +124,7 @@ func (b *Batch) NeedLike(of *Batch) {
 	}
 }
 
-// AppendRows appends rows [lo, hi) of another batch, including its optional columns.
+// AppendRows appends rows [lo, hi) of the batch of, including its optional columns.
 func (b *Batch) AppendRows(of *Batch, lo, hi int) {
 	b.NeedLike(of)
 	b.Addr, b.Bytes, b.Kind = append(b.Addr, of.Addr[lo:hi]...), append(b.Bytes, of.Bytes[lo:hi]...), append(b.Kind, of.Kind[lo:hi]...)
@@ -176,8 +177,7 @@ func (b *Batch) Slice(lo, hi int) {
 	b.Resize(hi - lo)
 }
 
-// View makes the batch into a view of rows [lo, hi) of b, and returns into. The view shares the
-// memory of b.
+// View makes into a view of rows [lo, hi) of b, and returns into. The view shares the memory of b.
 func (b *Batch) View(into *Batch, lo, hi int) *Batch {
 	into.Addr, into.Bytes, into.Kind = b.Addr[lo:hi], b.Bytes[lo:hi], b.Kind[lo:hi]
 	into.Thread, into.PC = part(b.Thread, lo, hi), part(b.PC, lo, hi)
@@ -192,8 +192,8 @@ func part[T any](column []T, lo, hi int) []T {
 	return column[lo:hi]
 }
 
-// Spoil overwrites every row. Tests call it to detect consumers that illegally keep a reference to
-// an old batch.
+// Spoil overwrites every row. Tests call Spoil to detect consumers that use rows after they have
+// become invalid.
 func (b *Batch) Spoil() {
 	for i := range b.Addr {
 		b.Addr[i], b.Bytes[i], b.Kind[i] = 0xdeaddeaddeaddead, 0xdeaddead, Fetch

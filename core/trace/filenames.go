@@ -5,15 +5,15 @@ import (
 	"strings"
 )
 
-// BaseName returns a path without its folder. Folders are omitted because they depend on the user's
-// machine, and would make the profiles of identical programs differ.
+// BaseName returns a path without its folder. Profiles contain base names, because folders depend
+// on the user's machine, and would make the profiles of identical programs differ.
 func BaseName(path string) string { return path[strings.LastIndexAny(path, `/\`)+1:] }
 
 // FileNames returns the displayed name of each source file, which is the shortest unique tail of
-// its path. Two files util.c become a/util.c and b/util.c, but a single main.c is just main.c.
-// Results therefore do not depend on the folder of the program. A path that is the tail of another
-// path is assumed to be the same file, because compilers write the path of a header in several
-// ways.
+// its path. Two files called util.c become a/util.c and b/util.c, but a single main.c is displayed
+// as main.c. Results therefore do not depend on the folder of the program. If one path is a tail of
+// a longer path, both are assumed to denote the same file, because compilers write the path of a
+// header in several ways.
 func FileNames(paths []string) map[string]string {
 	names := make(map[string]string, len(paths))
 	var files []sourceFile
@@ -32,7 +32,7 @@ type sourceFile struct {
 	parts []string
 }
 
-// nameFiles names files whose paths agree in the last depth-1 elements.
+// nameFiles names the files of a group. The paths of the group agree in the last depth-1 elements.
 func nameFiles(files []sourceFile, depth int, names map[string]string) {
 	groups := map[string][]sourceFile{}
 	for _, f := range files {
@@ -51,7 +51,7 @@ func nameFiles(files []sourceFile, depth int, names map[string]string) {
 			if len(f.parts) > depth {
 				longer = append(longer, f)
 			} else {
-				names[f.path] = tail // this path is a tail of several other paths
+				names[f.path] = tail // the path is a tail of several longer paths
 			}
 		}
 		nameFiles(longer, depth+1, names)
@@ -72,8 +72,8 @@ func CommonTail(a, b string) (parts int, whole bool) {
 	return parts, parts > 0 && parts == min(len(x), len(y))
 }
 
-// SameFile returns the indices of the paths that may denote the file called name, which are the
-// paths with the longest common tail.
+// SameFile returns the indices of the paths that may denote the file called name: the paths that
+// have the longest tail in common with name.
 func SameFile(name string, paths []string) (list []int) {
 	most := 0
 	for i, path := range paths {

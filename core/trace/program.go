@@ -3,26 +3,27 @@ package trace
 import "slices"
 
 // Program describes the code that made the references of a trace, and the variables of this code.
-// Batches and tables refer to items by their indices in the slices of Program.
+// Batches and tables identify blocks, sites and other items by their indices in the slices of
+// Program.
 type Program struct {
 	Modules   []Module
 	Functions []Function
 	Blocks    []Block
 	Sites     []Site
 	Objects   []Object // the global variables
-	// Structures contains the structure types to which sites and objects refer. Each module has
-	// separate structures, so equal structures may occur several times.
+	// Structures contains the structure types of sites and objects. The structures of each module
+	// are listed separately, so equal structures may occur several times.
 	Structures []Structure
 	Tags       []string // caliper tags
 	Threads    []Thread
-	// ThreadCount is the number of threads that make references in the whole trace, according to an
-	// index; 0: unknown. Threads lists only the threads found so far.
+	// ThreadCount is the number of threads that make references in the whole trace, according to
+	// its index, or 0 if it is unknown. Threads lists only the threads found so far.
 	ThreadCount int
 }
 
-// Module is one compiled file, or one file that was loaded into the process.
+// Module is a compiled source file, or a file that was loaded into the process.
 type Module struct {
-	Name    string       // source file, or path of the loaded file
+	Name    string       // path of the source file or of the loaded file
 	Options string       // compiler options: "-O2 ..."
 	Missed  []Missed     // code that was not instrumented
 	Sources []SourceFile // source files of the module, if they were recorded
@@ -30,7 +31,7 @@ type Module struct {
 	Base, End Addr
 }
 
-// SourceFile is a source file as it was when the program was compiled.
+// SourceFile is a copy of a source file that was made when the program was compiled.
 type SourceFile struct {
 	Name   string // the name of the file in source locations
 	Packed string // the text of the file, compressed by package sourcefile
@@ -61,7 +62,7 @@ func JoinSources(list, more []SourceFile) []SourceFile {
 type Missed struct {
 	What  string // a function, or "inline assembly", ...
 	Why   string
-	Count uint32 // number of places in the module
+	Count uint32 // number of occurrences in the module
 }
 
 // Place is a source location. A line or column of 0 is unknown.
@@ -72,12 +73,12 @@ type Place struct {
 
 // Function is one function of the program, after inlining.
 type Function struct {
-	Name    string // name of the function's symbol in the linker's tables
+	Name    string // name of the function's symbol (mangled)
 	Module  uint32
 	Place   Place
 	First   uint32 // the function's blocks are [First, First+Blocks)
 	Blocks  uint32
-	Outline bool // the compiler outlined the body of a parallel region or task
+	Outline bool // whether the compiler outlined the function from a parallel region or task
 	Target  Target
 }
 
@@ -85,43 +86,45 @@ type Function struct {
 const NoFunction = ^uint32(0)
 
 // Block is straight-line code. Basic blocks are split after calls, because a call may not return.
-// Each execution of a block makes exactly the rows of the block's sites, in order.
+// Each execution of a block makes exactly one record for each of the block's sites, in order.
 type Block struct {
 	Function   uint32 // or NoFunction
 	Label      string // the basic block's name in the compiler's intermediate representation
-	Part       uint32 // n: the part after the n-th call in the basic block
+	Part       uint32 // n for the part after the n-th call in the basic block
 	Flags      BlockFlags
-	Loop       uint32 // 1 + the header block of the innermost loop that contains the block; 0: no loop
+	Loop       uint32 // 1 + the header block of the innermost loop that contains the block; 0 if there is no loop
 	Depth      uint32 // number of loops that contain the block
 	File       string
 	FirstLine  uint32 // source lines; 0: unknown
 	LastLine   uint32
 	Successors []uint32 // the successors in the terminator's order, including duplicates
-	// the function called at the end of the block; "": none, "*": not known statically
+	// the function called at the end of the block; "" if there is none, "*" if it is not known
+	// statically
 	Callee    string
 	FirstSite uint32 // the block's sites are [FirstSite, FirstSite+Sites)
 	Sites     uint32
 	Ops       []Op
-	Instrs    []Instr // nil if the capture did not record them
+	Instrs    []Instr // nil if the capture did not record instructions
 }
 
-// BlockFlags contains facts about a block.
+// BlockFlags contains properties of a block.
 type BlockFlags uint32
 
 const (
-	EntryBlock  BlockFlags = 1 << iota // the function begins here
+	EntryBlock  BlockFlags = 1 << iota // the function begins at this block
 	ReturnBlock                        // the function returns at the end of the block; by a tail call, if the block has a Callee
 	HeaderBlock                        // the block is the header of a natural loop
 	LatchBlock                         // the block jumps back to a header
-	LandingPad                         // exceptions arrive here
-	// Synthetic blocks contain single sites of traces without blocks; they make no BlockEntry rows.
+	LandingPad                         // the block is a landing pad of exceptions
+	// Synthetic blocks contain a single site each, in traces without blocks. They make no
+	// BlockEntry rows.
 	Synthetic
 )
 
 // Op is the number of instructions in a block that have the same opcode and type.
 type Op struct {
 	Opcode string // LLVM opcode: "fadd", "load", "br", "call", "icmp", ...
-	// type of the result, or of the value that is stored or compared: "double", "<4 x float>", "i32"
+	// type of the result, or of the stored or compared value: "double", "<4 x float>", "i32"
 	Type  string
 	Count uint32
 }
@@ -129,46 +132,47 @@ type Op struct {
 // Instr is one instruction with its dependences.
 type Instr struct {
 	Opcode, Type string
-	// Uses lists the operands. A number n ≥ 0 means instruction n of the block; -1 means a value
-	// from outside the block; -2-n means the result of instruction n in the previous iteration
-	// (through a phi, if the block is the whole body of a loop). The last element for a load may be
-	// the store whose value it loads, in the same or the previous iteration. Constants are omitted,
-	// except that the constant operands of llvm.fma and llvm.fmuladd are listed as -1.
+	// Uses lists the operands. A number n ≥ 0 means instruction n of the block. The number -1 means
+	// a value from outside the block. The number -2-n means the result of instruction n in the
+	// previous iteration (through a phi, if the block is the whole body of a loop). The last
+	// element of a load may be the store whose value is loaded, in the same or the previous
+	// iteration. Constants are omitted, but constant operands of llvm.fma and llvm.fmuladd are
+	// listed as -1.
 	Uses []int32
-	// 1 + the instruction's first site, relative to the block's FirstSite; 0: the instruction makes no
-	// rows
+	// 1 + the instruction's first site, relative to the block's FirstSite; 0 if the instruction
+	// makes no records
 	Site uint32
 }
 
-// Site is one instruction that makes rows.
+// Site is an instruction that makes records.
 type Site struct {
 	Kind   Kind
-	Bytes  uint32 // size of every reference; 0: each record has its own size
+	Bytes  uint32 // size of every reference; 0 if each record contains its own size
 	Block  uint32
 	PC     Addr // 0: unknown
 	Place  Place
 	Type   string // referenced data type in LLVM notation: "double", "i32", ...
-	Object string // name of the variable in the code; "": unknown
+	Object string // name of the variable in the code; "" if unknown
 	Flags  SiteFlags
 	// Structure is 1 + the index of the structure type that the site accesses, or 0 if it is
-	// unknown. Offset is the byte offset of the access in this structure. The blocks of an Alloc
-	// contain elements of this type.
+	// unknown. Offset is the byte offset of the access in this structure. The memory of an Alloc
+	// consists of elements of this type.
 	Structure, Offset uint32
 }
 
 // Structure is a structure type of the program's source.
 type Structure struct {
-	Name    string   // "": the structure has no name
+	Name    string   // "" if the structure has no name
 	Bytes   uint64   // distance between neighbouring elements of an array
-	Members []Member // in ascending order of offsets
+	Members []Member // in ascending order of Offset
 }
 
-// Member is a member of a structure, or of a structure nested in it. Arrays and unions are single
-// members. Members overlap only if they are bit fields.
+// Member is a member of a structure, or of a structure nested in it. An array or a union is a
+// single member. Only bit fields overlap.
 type Member struct {
 	Name          string // such as x or pos.x
 	Offset, Bytes uint32
-	Type          string // in the notation of the source, such as double
+	Type          string // type in the notation of the source, such as double
 }
 
 // Equal reports whether two structures are the same type.
@@ -176,21 +180,21 @@ func (s Structure) Equal(other Structure) bool {
 	return s.Name == other.Name && s.Bytes == other.Bytes && slices.Equal(s.Members, other.Members)
 }
 
-// SiteFlags contains facts about a site.
+// SiteFlags contains properties of a site.
 type SiteFlags uint32
 
 const (
 	AtomicSite SiteFlags = 1 << iota
 	VolatileSite
-	MaskedSite // the site is one lane, or several consecutive lanes, of a masked access
+	MaskedSite // the site is one or more consecutive lanes of a masked access
 	StackSite  // the object is a local variable of the function
 	GlobalSite // the object is a global variable
-	// NoSize marks sites in traces without sizes. Batch.Bytes is 0 in their rows.
+	// NoSize marks sites in traces without sizes. Batch.Bytes is 0 in the rows of these sites.
 	NoSize
-	// ChasingSite marks loads whose address was loaded in an earlier iteration, such as loads of
-	// the fields of list elements.
+	// ChasingSite marks pointer-chasing loads, whose address was loaded in an earlier iteration,
+	// such as loads of the fields of linked-list elements.
 	ChasingSite
-	// LinkSite marks a ChasingSite load that loads the next address to follow, such as the link of a
+	// LinkSite marks a ChasingSite load that loads the next pointer, such as the link of a linked
 	// list.
 	LinkSite
 )
@@ -226,23 +230,24 @@ type Object struct {
 
 // Thread is one thread of the traced process.
 type Thread struct {
-	Number    uint32 // the number used in Batch.Thread
+	Number    uint32 // number of the thread in Batch.Thread
 	ID        uint64 // the operating system's id
 	Name      string
-	StackLow  Addr // the thread's stack is [StackLow, StackHigh); both 0: unknown
+	StackLow  Addr // the thread's stack is [StackLow, StackHigh); both are 0 if it is unknown
 	StackHigh Addr
 }
 
 // Flow is a value that passes from one block of a function to another, or around a loop of several
 // blocks. Instruction Instr of block Block uses the result of instruction FromInstr of block
 // FromBlock. Before is 1 if that result was computed in the previous iteration of the loop whose
-// header is Block (a phi's value from a latch), and otherwise 0. Operands listed in [Instr.Uses]
-// are not repeated here.
+// header is Block (a phi's value from a latch), and 0 otherwise. Operands that [Instr.Uses] lists
+// are not repeated in Flow.
 type Flow struct{ Block, Instr, FromBlock, FromInstr, Before uint32 }
 
 // LikeFirst returns the given number of threads, numbered from 0, as copies of the program's first
-// thread. Only thread 0 keeps the name and the id. The function moved maps an address in the first
-// thread's stack to another thread's stack; if it is nil, all threads have the same stack.
+// thread. Only thread 0 keeps the name and the ID. The function moved maps an address in the first
+// thread's stack to the stack of the given thread. If moved is nil, all threads have the same
+// stack.
 func (p *Program) LikeFirst(threads int, moved func(addr Addr, thread int) Addr) []Thread {
 	list := make([]Thread, threads)
 	for n := range list {
@@ -260,8 +265,8 @@ func (p *Program) LikeFirst(threads int, moved func(addr Addr, thread int) Addr)
 	return list
 }
 
-// IsBare reports whether a block has no loads, stores or modifies. If a block has such
-// instructions, their rows show that the block was entered.
+// IsBare reports whether a block has no loads, stores or modifies. Only an event can show that a
+// bare block was entered.
 func (p *Program) IsBare(block uint32) bool {
 	if uint64(block) >= uint64(len(p.Blocks)) {
 		return false
@@ -276,8 +281,8 @@ func (p *Program) IsBare(block uint32) bool {
 // [X86] is not set, the target is unknown, or is a machine without these extensions.
 type Target uint32
 
-// These are the bits of a target. The bits between X86 and Contract represent extensions beyond
-// SSE2, the baseline of x86-64.
+// The bits of a target. The bits between X86 and Contract represent extensions beyond SSE2, the
+// baseline of x86-64.
 const (
 	X86      Target = 1 << iota // x86, 32-bit or 64-bit
 	SSE41                       // rounding, blending, vector multiplication of 32-bit integers
@@ -286,20 +291,20 @@ const (
 	AVX2                        // 256-bit vectors of integers
 	FMA                         // fused multiply-add
 	AVX512                      // 512-bit vectors
-	Contract                    // the compiler may fuse products and sums (on any machine)
+	Contract                    // on any machine: the compiler may fuse products and sums
 
 	knownTarget = 1<<iota - 1
 )
 
-// Known returns the target without unknown bits.
+// Known returns the target without bits that this package does not know.
 func (t Target) Known() Target { return t & knownTarget }
 
 // Lacks reports whether code was generated for an x86 processor that lacks some of the given
 // features.
 func (t Target) Lacks(given Target) bool { return t&X86 != 0 && t&given != given }
 
-// VectorBits returns the width of the widest registers for floating-point numbers or for integers,
-// or 0 if it is unknown.
+// VectorBits returns the width of the widest vector registers for floating-point numbers or for
+// integers, or 0 if it is unknown.
 func (t Target) VectorBits(float bool) int {
 	switch {
 	case t&X86 == 0:

@@ -8,17 +8,17 @@ import (
 
 // Reader reads a trace in batches.
 type Reader interface {
-	// Next fills b with the next rows, in trace order. It allocates nothing in steady state.
+	// Next fills b with the next rows, in trace order. It does not allocate in the steady state.
 	//
 	// If it returns an error, the batch is empty, and earlier calls have returned all rows that
-	// precede the error. io.EOF means the end of a complete trace. A *SyntaxError is about one record,
-	// and the next call continues after that record. Every other error is final, and all further calls
-	// return it again.
+	// precede the error. io.EOF means the end of a complete trace. A *SyntaxError refers to one
+	// record, and the next call continues after that record. Every other error is final, and all
+	// further calls return the same error.
 	Next(b *Batch) error
 }
 
-// Header describes a trace, except for its references. Facts become known during reading, so the
-// header is complete only at the end.
+// Header describes a trace, but does not contain its references. Readers extend the header while
+// they read, so it is complete only at the end.
 type Header struct {
 	Format  string // the format's name, a value of --input-format: "lackey", "din", ...
 	Threads bool   // records have thread numbers
@@ -29,11 +29,11 @@ type Header struct {
 	// Their order within a slice is unknown.
 	Sliced bool
 
-	// Program describes the program; it is nil if the format does not describe programs. Reading only
-	// adds items to the program's tables, so indices remain valid.
+	// Program describes the program, or is nil if the format does not describe programs. Readers
+	// only append to the program's tables, so indices remain valid.
 	Program *Program
-	// Capture lists facts about how the trace was made, in the order in which the capture tool
-	// wrote them.
+	// Capture lists facts about the capture, such as its options, in the order in which the capture
+	// tool wrote them.
 	Capture []Fact
 }
 
@@ -44,7 +44,7 @@ type Fact struct{ Name, Value string }
 // reader ignores, because they are not references.
 const LeftOutFact = "left out"
 
-// LeftOut returns the value of the fact named [LeftOutFact], or "" if there is none.
+// LeftOut returns the value of the fact named [LeftOutFact], or "" if there is no such fact.
 func (h *Header) LeftOut() string {
 	for _, f := range h.Capture {
 		if f.Name == LeftOutFact {
@@ -54,7 +54,7 @@ func (h *Header) LeftOut() string {
 	return ""
 }
 
-// Join adds the facts of another segment of the trace.
+// Join extends the header by the header of a different segment of the same trace.
 func (h *Header) Join(other Header) {
 	if h.Format == "" {
 		h.Format = other.Format
@@ -76,18 +76,18 @@ func (h *Header) Join(other Header) {
 type Describer interface{ Header() Header }
 
 // Selector is a [Reader] that can return events in addition to references. Select chooses the kinds
-// of rows to read, and must be called before the first call to Next. Without it, a reader returns
-// only references.
+// of rows to read, and must be called before the first call of Next. If it is not called, the
+// reader returns only references.
 type Selector interface{ Select(Kinds) }
 
-// Position is a position between two rows of a trace that is stored in chunks. The number of rows
-// of a chunk depends on the selected kinds.
+// Position is a position between two rows of a trace that is stored in chunks. Rows are counted
+// among the rows of the selected kinds.
 type Position struct {
 	Chunk uint64 // offset of the chunk in the file, or [AtEnd]
 	Rows  uint64 // number of rows of the chunk before the position
 }
 
-// Before reports whether p comes before another position. Both positions must count rows of the
+// Before reports whether p comes before the position other. Both positions must count rows of the
 // same kinds.
 func (p Position) Before(other Position) bool {
 	return p.Chunk < other.Chunk || p.Chunk == other.Chunk && p.Rows < other.Rows
@@ -102,7 +102,8 @@ type Chunk struct {
 	References uint64
 }
 
-// Outline contains facts about a whole trace, which an index contains before the trace is read.
+// Outline contains properties of a whole trace. The index of a trace contains them, so they are
+// known before the trace is read.
 type Outline struct {
 	References uint64 // number of references of all kinds
 	Threads    int    // number of threads that make references
@@ -113,18 +114,17 @@ type Source interface {
 	// Chunks lists the chunks in trace order. It returns nil if the trace cannot be divided among
 	// workers.
 	Chunks() []Chunk
-	// Kinds returns the kinds of rows that the trace may have.
+	// Kinds returns the kinds of rows that the trace may contain.
 	Kinds() Kinds
-	// Open returns a reader of the rows of the given kinds, starting at the beginning of a chunk.
-	// Several such readers may be used at the same time.
+	// Open returns a reader of the rows of the given kinds, beginning with a chunk. Several such
+	// readers may be used at the same time.
 	Open(chunk uint64, kinds Kinds) Mover
-	// Agrees compares r, another reader of the same trace that has reached a chunk, with a reader that
-	// Open returns for that chunk. It reports whether both readers have the same header at this point.
+	// Agrees reports whether a reader r of the same trace, which has reached a chunk, has the same
+	// header as a reader that Open returns for this chunk.
 	Agrees(r Mover, chunk uint64) bool
 }
 
-// Mover is a [Reader] of a trace that is stored in chunks. Each of its batches contains rows of
-// only one chunk.
+// Mover is a [Reader] of a trace that is stored in chunks. A batch contains only rows of one chunk.
 type Mover interface {
 	Reader
 	Describer
@@ -133,18 +133,18 @@ type Mover interface {
 	// Until makes Next return rows up to a position, and then [ErrThere]. The reader must not have
 	// passed the position.
 	Until(Position)
-	// Narrow restricts the rows of later chunks to some of the selected kinds. Positions in chunks
-	// count only these rows.
+	// Narrow restricts the rows of later chunks to some of the selected kinds. Positions in these
+	// chunks count only rows of these kinds.
 	Narrow(Kinds)
-	// Pass skips to the beginning of a chunk, or to the end, without decoding. It returns the same
-	// errors as Next, or [ErrNotThere].
+	// Pass skips to the beginning of a chunk, or to the end of the trace, without decoding. It
+	// returns the same errors as Next, or [ErrNotThere].
 	Pass(chunk uint64) error
 }
 
-// ErrThere reports that a reader has reached the position at which it should stop.
-var ErrThere = errors.New("the position to stop at was reached")
+// ErrThere reports that a reader has reached the position that was passed to Until.
+var ErrThere = errors.New("the reader has reached the position at which it should stop")
 
-// ErrNotThere reports that a position no longer exists in a trace.
+// ErrNotThere reports that a position no longer exists, because the file has changed.
 var ErrNotThere = errors.New("the file was changed while it was being read")
 
 // Filler fills batches for [LateError.Next].
@@ -156,10 +156,10 @@ type Filler interface {
 	Fill(b *Batch) (rows int, err error)
 }
 
-// LateError keeps an error until the rows that precede it have been returned.
+// LateError stores an error until the rows that precede the error have been returned.
 type LateError struct{ err error }
 
-// Next fills b as described for [Reader].
+// Next implements [Reader] with a Filler.
 func (l *LateError) Next(b *Batch, f Filler) error {
 	if b.Cap() == 0 {
 		*b = *NewBatch(0)
@@ -182,10 +182,11 @@ func (l *LateError) Next(b *Batch, f Filler) error {
 	return err
 }
 
-// SyntaxError reports one record that violates its format. The reader continues after this record.
+// SyntaxError reports one record that does not follow the format of the trace. The reader continues
+// after this record.
 type SyntaxError struct {
 	File   string // the trace's name
-	Line   int    // line, from 1, in text formats; 0 in binary formats
+	Line   int    // line number, from 1, in text formats; 0 in binary formats
 	Offset int64  // byte offset of the record in the decompressed stream, in binary formats
 	What   string // name of the invalid field or record: "label", "address", "line"
 	Got    string // the text found, shortened
@@ -217,17 +218,17 @@ func (e *SyntaxError) Nameless() string {
 
 const theTrace = "the trace"
 
-// ErrCutShort is the Err of a [DamageError] if the trace lacks the final record, which describes
-// how the run ended, for example because the recorder was killed.
+// ErrCutShort is the Err of a [DamageError] if the final record of the trace is missing, for
+// example because the recorder was killed. The final record describes how the run ended.
 var ErrCutShort = errors.New("the recorder was killed, or only a part of the file was copied")
 
-// DamageError reports that the stream is broken: it was cut off, or a checksum or a compressed
-// block is wrong. All rows before the damage have been returned.
+// DamageError reports a damaged stream: the stream was cut off, or a checksum or a compressed block
+// is wrong. All rows before the damage have been returned.
 type DamageError struct {
 	File   string // the trace's name
-	Layer  string // the broken layer: the name of a compression, such as "lz4", or the format's name
+	Layer  string // the damaged layer: the name of a compression format, such as "lz4", or of the trace format
 	Offset int64  // number of bytes that the layer produced before the damage
-	Cut    bool   // the stream ends too early; otherwise, its bytes are wrong
+	Cut    bool   // whether the stream ends too early; if not, its bytes are wrong
 	Err    error  // error of the layer
 }
 
@@ -259,7 +260,7 @@ func IsSyntax(err error) bool {
 	return errors.As(err, &s)
 }
 
-// ReadAll reads a whole trace into one batch; it is meant only for tests and small traces.
+// ReadAll reads a whole trace into one batch. It is meant only for tests and small traces.
 func ReadAll(r Reader) (*Batch, error) {
 	whole, b := NewBatch(0), NewBatch(0)
 	for {
@@ -274,7 +275,7 @@ func ReadAll(r Reader) (*Batch, error) {
 	}
 }
 
-// quote shortens s, and returns it in quotes with unprintable bytes escaped.
+// quote shortens s, and returns it in quotes, with escapes for unprintable bytes.
 func quote(s string) string {
 	const most = 40
 	if len(s) > most {

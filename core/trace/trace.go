@@ -1,16 +1,16 @@
-// Package trace defines traces of memory references, and the batches in which they are read. Every
-// trace reader produces such batches, and every analysis consumes them.  A trace is the sequence of
-// a program's memory references. It may be larger than memory, so a [Reader] fills a [Batch] of a
-// few thousand rows, the caller processes the batch, and the next call overwrites it.
+// Package trace defines traces of memory references, and the batches in which traces are read.
+// Every trace reader produces batches, and every analysis consumes batches. A trace is the sequence
+// of a program's memory references. It may be larger than memory, so a [Reader] fills a [Batch]
+// with a few thousand rows, the caller processes the batch, and the next call overwrites the batch.
 //
 //  1. The caller creates one batch with [NewBatch] and reuses it.
-//  2. [Reader.Next] fills the batch. A column for which the trace has no data is nil (MODELS §1:
-//     fields that a trace lacks are absent, not zero).
-//  3. The caller reads the columns, keeps no reference to them, and calls Next again until it
-//     returns io.EOF.
+//  2. [Reader.Next] fills the batch. A column for which the trace contains no data is nil (MODELS
+//     §1: fields that a trace does not contain are absent, not zero).
+//  3. The caller reads the columns, keeps no reference to the columns, and calls Next again until
+//     it returns io.EOF.
 //
-// Rows are either references, which have an address, or events, which access no data. Each analysis
-// selects the kinds that it needs.
+// A row is either a reference, which has an address, or an event, which accesses no data. Each
+// analysis selects the kinds that it needs.
 package trace
 
 import (
@@ -27,9 +27,9 @@ type Line = uint64
 // Kind is the kind of a row of a [Batch].
 type Kind uint8
 
-// The kinds of references. A modify is one load and one store of the same bytes, and one line
-// access (MODELS §1). Fetches are instruction fetches. A range is one operation on consecutive
-// bytes, such as reading the source or writing the destination of a memcpy.
+// The kinds of references. A modify is a load and a store of the same bytes, and counts as one line
+// access (MODELS §1). Fetches are instruction fetches. A range is an operation that reads or writes
+// consecutive bytes, such as reading the source or writing the destination of a memcpy.
 const (
 	Load Kind = iota
 	Store
@@ -41,8 +41,8 @@ const (
 	NumKinds = 6
 )
 
-// The kinds of events, which are rows without data. Readers return only the events selected with
-// [Selector]. The comments describe the contents of Addr and Arg.
+// The kinds of events. Readers return only events that were selected with [Selector]. The comments
+// describe the contents of Addr and Arg.
 const (
 	// a basic block, or the part of a basic block after a call, begins; Site is the block
 	BlockEntry    Kind = 8 + iota
@@ -52,7 +52,7 @@ const (
 	Free               // a heap or stack object is freed; Addr: its address
 	ThreadStart        // a thread starts; Addr: number of the thread that created it
 	ThreadEnd          //
-	RegionBegin        // a caliper; Addr: its tag, an index in Program.Tags
+	RegionBegin        // a caliper begins; Addr: its tag, an index in Program.Tags
 	RegionEnd          //
 	ParallelBegin      // a parallel region forks; Addr: stack pointer of the caller
 	ParallelEnd        // all threads of the region have joined
@@ -66,9 +66,7 @@ const (
 	TaskCreate         // Addr: the task
 	TaskBegin          // Addr: the task
 	TaskEnd            // Addr: the task
-	TaskWait           //
-	// replaces BlockEntry, if BlockEntry is not selected, for blocks without loads, stores and
-	// modifies
+	TaskWait           // entry of a block without loads, stores and modifies; replaces BlockEntry if BlockEntry is not selected
 	BareBlock
 	endOfKinds
 )
@@ -95,11 +93,10 @@ func (k Kind) String() string {
 	return "unknown"
 }
 
-// Kinds is a set of kinds; bit k represents Kind k.
+// Kinds is a set of kinds. Bit k represents Kind k.
 type Kinds uint32
 
-// DataKinds contains the kinds of data references, which are all references except instruction
-// fetches.
+// DataKinds contains the kinds of data references: all references except instruction fetches.
 const DataKinds = Kinds(1<<Load | 1<<Store | 1<<Modify | 1<<RangeRead | 1<<RangeWrite)
 
 // WriteKinds contains the kinds of data references that write.
@@ -132,8 +129,8 @@ func (s Kinds) String() string {
 	return strings.Join(names, ",")
 }
 
-// ParseKinds reads a comma-separated list of kinds of references by name, or of the sets data and
-// all. The error quotes the unknown word.
+// ParseKinds parses a comma-separated list of names of kinds of references and of the sets "data"
+// and "all". The error quotes the unknown word.
 func ParseKinds(list string) (set Kinds, err error) {
 	for word := range strings.SplitSeq(list, ",") {
 		word = strings.TrimSpace(word)
@@ -156,7 +153,7 @@ func ParseKinds(list string) (set Kinds, err error) {
 // OptionError reports an invalid option, which the user can correct.
 type OptionError struct {
 	Option string // the option's name, without dashes
-	Got    string // the given value, or a text that begins with "with" and names a conflicting option
+	Got    string // the given value, or a text such as "with --other" that names a conflicting option
 	Want   string // the accepted values
 }
 

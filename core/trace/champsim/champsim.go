@@ -14,9 +14,9 @@
 //	    32   4 x 8  addresses loaded from; 0 for none
 //
 // Each record becomes a row for the instruction fetch, one for each load, and one for each store,
-// in this order. The PC of all these rows is the instruction's address. The format has neither
-// sizes nor threads (each file is the trace of one core). ChampSim's longer record,
-// cloudsuite_instr, is not supported.
+// in this order. The PC of each row is the instruction's address. The format contains neither sizes
+// nor threads (each file is the trace of one core). ChampSim's longer record, cloudsuite_instr, is
+// not supported.
 package champsim
 
 import (
@@ -36,7 +36,7 @@ const (
 	loadsAt      = 32
 	stores       = 2
 	loads        = 4
-	slots        = 1 + loads + stores // the fetch, then loads, then stores
+	slots        = 1 + loads + stores // one fetch, followed by the loads and the stores
 	firstLoad    = 1
 	firstStore   = 1 + loads
 	canonicalTop = 47 // all higher bits of an x86-64 or AArch64 user address are equal
@@ -48,7 +48,7 @@ func NewReader(name string, r io.Reader) *records.Reader {
 }
 
 type parser struct {
-	slot int // next slot of the current record; earlier slots have become rows
+	slot int // next slot of the current record to write as a row
 }
 
 // Header implements [records.Parser].
@@ -113,9 +113,9 @@ func check(record *[recordBytes]byte) *trace.SyntaxError {
 func decimal(v byte) string { return strconv.Itoa(int(v)) }
 
 // Recognise reports whether head, the beginning of a file, is a ChampSim trace; if not, it returns
-// the reason. Records have no magic number, so all records in head must be plausible: addresses
-// must be canonical (sign-extended 48-bit numbers), no instruction may be at address 0, and some
-// records must refer to memory.
+// the reason. The format has no magic number, so all records in head must be plausible: addresses
+// must be canonical (sign-extended 48-bit numbers), no instruction may be at address 0, and at
+// least one record must access memory.
 func Recognise(head []byte) (reason string, ok bool) {
 	if len(head) < recordBytes {
 		return "the file has fewer than the " + strconv.Itoa(recordBytes) + " bytes of a record", false
@@ -141,7 +141,7 @@ func Recognise(head []byte) (reason string, ok bool) {
 		head = head[recordBytes:]
 	}
 	if references == 0 {
-		return "no record of the file refers to memory", false
+		return "no record of the file accesses memory", false
 	}
 	return "", true
 }

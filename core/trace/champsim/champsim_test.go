@@ -133,7 +133,7 @@ func TestRecognise(t *testing.T) {
 		with(func(i *instr) { i.IP = 0 }):                      "record 4: the instruction is at address 0",
 		with(func(i *instr) { i.Taken = 1 }):                   "record 4: branch_taken 1",
 		with(func(i *instr) { i.Sources[2] = 1 << 50 }):        "record 4: 0x4000000000000 is not an address",
-		encode(small[2], small[3]):                             "no record of the file refers to memory",
+		encode(small[2], small[3]):                             "no record of the file accesses memory",
 		with(func(i *instr) { i.Sources[0] = ^uint64(0) - 7 }): "",
 	})
 }

@@ -1,16 +1,17 @@
-// Package csv reads traces that are text tables. A header line names the columns.
+// Package csv reads traces in the form of text tables. A header line names the columns.
 //
 //	addr,rw,size,tid,pc
 //	0x1fff000708,r,8,1,0x4001ab0
 //	137438953472,store,4,2,0x4001ab3
 //
-// Columns may be in any order, and only the address is required. The names that common tools use
-// are recognised (see [Columns]); other columns are ignored. Fields are separated by commas,
-// semicolons or tabs, whichever comes first in the header, and may be quoted (within quotes, ""
-// represents a quote). Numbers are decimal, or hexadecimal with 0x. A size or PC may be empty.
+// Columns may be in any order, and only the address is required. The column names that common tools
+// use are recognised (see [Columns]). All other columns are ignored. Fields are separated by
+// commas, semicolons or tabs, whichever comes first in the header, and may be quoted (within
+// quotes, "" represents a quote). Numbers are decimal, or hexadecimal with 0x. A size or PC may be
+// empty.
 //
 // The kind of a reference is a letter or word, in upper or lower case: r, l, load, read; w, s,
-// store, write; m, modify, update; i, f, fetch, ifetch, or din's 0, 1 and 2. Without a column of
+// store, write; m, modify, update; i, f, fetch, ifetch, or din's 0, 1 and 2. If no column contains
 // kinds, every reference is a load.
 package csv
 
@@ -33,7 +34,7 @@ func NewReader(name string, r io.Reader) *lines.Reader { return lines.NewReader(
 type parser struct {
 	columns  layout
 	fields   [most][]byte
-	unquoted []byte // storage for the contents of quoted fields
+	unquoted []byte // memory for the contents of quoted fields
 }
 
 // Header implements [lines.Parser].
@@ -121,10 +122,10 @@ func (p *parser) row(line []byte, b *trace.Batch, row int) *trace.SyntaxError {
 	return nil
 }
 
-// plain reads the first line of window into the given row of b, and returns the length of the line.
-// It returns 0 for a line with quoted fields, blanks around fields, empty required fields or kinds
-// of more than one letter, and for an invalid line. [parser.row] reads such lines, and takes more
-// than twice the time.
+// plain is the fast path: it reads the first line of window into the given row of b, and returns
+// the length of the line. It returns 0 for an invalid line, and for a line with quoted fields,
+// blanks around fields, empty required fields or kinds of more than one letter. [parser.row] reads
+// these lines, and takes more than twice as long.
 func (p *parser) plain(window []byte, b *trace.Batch, row int) (taken int, ok bool) {
 	text := window[:len(window)+lines.Slack]
 	c := &p.columns
@@ -202,7 +203,7 @@ func (p *parser) split(line []byte) *trace.SyntaxError {
 		}
 	}
 	if count != p.columns.count {
-		return lines.Wrong("line", line, strconv.Itoa(p.columns.count)+" fields as in the header, not "+strconv.Itoa(count))
+		return lines.Wrong("line", line, strconv.Itoa(p.columns.count)+" fields, as in the header, got "+strconv.Itoa(count))
 	}
 	return nil
 }
@@ -331,15 +332,14 @@ var Columns = [known][]string{
 
 type layout struct {
 	separator byte
-	count     int        // number of fields in a line; 0: the header has not been read yet
-	at        [known]int // index of the field for each column; -1: no field
-	column    [most]int  // the column for each field; known: the field is ignored
+	count     int        // number of fields in a line; 0 until the header has been read
+	at        [known]int // index of the field for each column; -1 if there is no such field
+	column    [most]int  // the column for each field; known if the field is ignored
 }
 
 func (l *layout) has(column int) bool { return l.count > 0 && l.at[column] >= 0 }
 
-// HeaderError reports that the first line does not name the columns of a trace, so that the table
-// cannot be read.
+// HeaderError reports that the first line of a table does not name the columns of a trace.
 type HeaderError struct{ wrong trace.SyntaxError }
 
 func (e *HeaderError) Error() string {
@@ -425,8 +425,8 @@ func Recognise(text []byte) (reason string, ok bool) {
 	return "the file has no header line", false
 }
 
-// Writer writes references as a table with the columns addr and rw, and with size, tid and pc if
-// the trace has them. Ranges are written as loads and stores.
+// Writer writes references as a table with the columns addr and rw, and size, tid and pc if the
+// trace contains these values. Ranges are written as loads and stores.
 type Writer struct {
 	w     io.Writer
 	text  []byte
@@ -438,7 +438,7 @@ type Writer struct {
 func NewWriter(w io.Writer) *Writer { return &Writer{w: w} }
 
 // ErrLateColumn reports that threads, PCs or sizes appeared in a trace after the header line was written.
-var ErrLateColumn = errors.New("thread numbers, PCs or sizes first appear after the beginning of the trace, so the table's header lacks a column; convert the trace to a container (.sgt) first, and then convert the container to a table")
+var ErrLateColumn = errors.New("thread numbers, PCs or sizes first appear after the beginning of the trace, so the header of the table lacks a column; first convert the trace to a container (.sgt), and then convert the container to a table")
 
 var letters = [trace.NumKinds]byte{
 	trace.Load: 'r', trace.Store: 'w', trace.Modify: 'm', trace.Fetch: 'i', trace.RangeRead: 'r', trace.RangeWrite: 'w',

@@ -109,7 +109,7 @@ func TestTables(t *testing.T) {
 
 func TestErrorsSayWhatIsWrong(t *testing.T) {
 	for line, want := range map[string]string{
-		"1,2":          `a.csv:2: line "1,2", want 5 fields as in the header, not 2`,
+		"1,2":          `a.csv:2: line "1,2", want 5 fields, as in the header, got 2`,
 		"abc,1,2,r,4":  `a.csv:2: address "abc", want a number of at most 64 bits, decimal or hexadecimal with 0x`,
 		"1,x,2,r,4":    `a.csv:2: thread "x", want a number of at most 32 bits, decimal or hexadecimal with 0x`,
 		"1,1,2,q,4":    `a.csv:2: kind "q", want r, w, m, i, load, store, modify or fetch`,

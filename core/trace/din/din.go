@@ -5,12 +5,12 @@
 //	1 1fff000700    store
 //	2 04001ab0      instruction fetch
 //
-// 0x may precede the address. If the third field is the last and consists of one to three
-// hexadecimal digits, the first of which is 0 to 9, it is the size in bytes, as in DineroIV's
-// extended format (informat D). Any other text after the address is ignored. Label 3 marks an
-// escape, and label 4 a flush of the simulated cache. Such lines and blank lines are skipped. The
-// format records neither threads nor the instruction that makes a data reference. A fetch becomes a
-// separate row, and the data lines after it need not belong to the fetched instruction.
+// 0x may precede the address. If a third and last field consists of one to three hexadecimal digits
+// that begin with 0 to 9, it is the size in bytes, as in DineroIV's extended format (informat D).
+// Any other text after the address is ignored. Label 3 marks an escape, and label 4 marks a flush
+// of the simulated cache. Escapes, flushes and blank lines are skipped. The format records neither
+// threads nor the instruction that makes a data reference. A fetch becomes a separate row, and the
+// data lines after it need not belong to the fetched instruction.
 package din
 
 import (
@@ -26,7 +26,7 @@ import (
 func NewReader(name string, r io.Reader) *lines.Reader { return lines.NewReader(name, r, &parser{}) }
 
 type parser struct {
-	sized bool // a line with a size has been read
+	sized bool // whether a line with a size has been read
 }
 
 // Header implements [lines.Parser].
@@ -53,9 +53,9 @@ func (p *parser) Parse(window []byte, b *trace.Batch, row int) (taken, count, ro
 }
 
 // plain reads lines that consist of a label 0 to 2, one blank, and an address with or without 0x.
-// It stops at the first line of another form, and returns the number of bytes read and the number
-// of rows in b. The code allows the compiler to prove that indices into s are in range, and to omit
-// bounds checks.
+// It stops at the first line of a different form, and returns the number of bytes read and the
+// number of rows in b. The code is written so that the compiler can prove that indices into s are
+// in range, and omit bounds checks.
 func plain(window []byte, b *trace.Batch, row int) (taken, rows int) {
 	addrs := b.Addr
 	kinds := b.Kind[:len(addrs)]
@@ -138,7 +138,7 @@ func record(text []byte) (label int, addr trace.Addr, size uint32, wrong *trace.
 
 // sizeIn returns the size in the text after an address, or 0 if the text is not a size.
 func sizeIn(text []byte) uint32 {
-	const mostDigits = 3 // a longer number is not a size, but for example another address
+	const mostDigits = 3 // a longer number is not a size, but for example a second address
 	field, after := lines.Cut(text)
 	size, _, ok := lines.Hex(field)
 	if !ok || len(field) > mostDigits || field[0] > '9' || len(lines.Trim(after)) > 0 {
@@ -156,7 +156,7 @@ func Recognise(text []byte) (reason string, ok bool) {
 	})
 }
 
-// Writer writes references as din text.
+// Writer writes references in the din format.
 type Writer struct {
 	w    io.Writer
 	text []byte
@@ -166,12 +166,12 @@ type Writer struct {
 func NewWriter(w io.Writer) *Writer { return &Writer{w: w} }
 
 // labels contains the labels of the lines for each kind of reference. A modify is written as a load
-// and a store; the length of a range is lost.
+// and a store. The length of a range is not written.
 var labels = [trace.NumKinds]string{
 	trace.Load: "0", trace.Store: "1", trace.Modify: "01", trace.Fetch: "2", trace.RangeRead: "0", trace.RangeWrite: "1",
 }
 
-// Write writes the references of a batch; the format cannot represent events.
+// Write writes the references of a batch. The format cannot represent events.
 func (w *Writer) Write(b *trace.Batch) error {
 	w.text = w.text[:0]
 	for i, kind := range b.Kind {

@@ -9,8 +9,8 @@
 //	     2      2   size: bytes referenced, bytes of an instruction, ...
 //	     4      8   address, or another value
 //
-// The first record has type 25, and its value is the version of the format (2 to 7 so far). The
-// types have the following meanings, as in DynamoRIO's clients/drcachesim/reader/reader.cpp:
+// The first record has type 25. Its value is the version of the format (so far 2 to 7). The types
+// have the following meanings, as in DynamoRIO's clients/drcachesim/reader/reader.cpp:
 //
 //	0, 1              load, store of size bytes; its PC is the instruction before it
 //	10 to 16, 31,     an instruction of size bytes: a fetch; size 0: only the PC of the
@@ -23,8 +23,8 @@
 //	23 to 28,          markers and encodings of instructions: no references of the program,
 //	32 to 47           left out
 //
-// A trace has one file per thread, or per core, which [Merge] joins. Traces of 32-bit programs,
-// whose records have 8 bytes, are not supported.
+// A trace consists of one file per thread or per core. [Merge] joins the files. Traces of 32-bit
+// programs, whose records have 8 bytes, are not supported.
 package drmemtrace
 
 import (
@@ -71,7 +71,7 @@ type parser struct {
 	pcs     bool       // whether an instruction has been read
 	thread  uint32     // thread to which the records belong
 	threads bool       // whether a thread record has been read
-	bundled int        // number of instructions of the current bundle that have been delivered
+	bundled int        // number of instructions of the current bundle that have been read
 }
 
 // Header implements [records.Parser].
@@ -108,7 +108,7 @@ func (p *parser) Parse(window []byte, b *trace.Batch, row int) (taken, rows int,
 			p.bundled = 0
 		case kind == typeThread:
 			if p.threads = true; b.Thread == nil && row > 0 {
-				return taken, row, records.ErrEndBatch // rows without a thread need a batch without a thread column
+				return taken, row, records.ErrEndBatch // end the batch, because its rows have no thread
 			}
 			p.thread = uint32(value)
 			b.NeedThread()
@@ -167,7 +167,7 @@ func wrong(kind, size uint16, offset int64) error {
 	if kind == typeBundle && size > bundleLengths {
 		what, got, want = "instructions of a bundle", size, "at most "+strconv.Itoa(bundleLengths)
 	} else if kind == typeBundle {
-		want = "an instruction record before the first bundle of instructions"
+		want = "an instruction record before the first bundle"
 	}
 	return &trace.SyntaxError{Offset: offset, What: what, Got: strconv.Itoa(int(got)), Want: want}
 }
@@ -182,7 +182,7 @@ func Recognise(head []byte) (reason string, ok bool) {
 	if kind := binary.LittleEndian.Uint16(head); kind != typeHeader {
 		return "the first record is of type " + strconv.Itoa(int(kind)) + ", want " + strconv.Itoa(typeHeader) + ", a header", false
 	}
-	const newest = 100 // all version numbers so far have one digit
+	const newest = 100 // far above all version numbers so far, which have one digit
 	if version := binary.LittleEndian.Uint64(head[valueAt:]); version == 0 || version > newest {
 		return "the header's version is " + strconv.FormatUint(version, 10), false
 	}

@@ -128,7 +128,7 @@ func TestErrors(t *testing.T) {
 		want  string
 	}{
 		{entry{50, 0, 0}, `a at byte 12: type "50", want 0 to 49`},
-		{entry{17, 2, 0}, `a at byte 12: type "17", want an instruction record before the first bundle of instructions`},
+		{entry{17, 2, 0}, `a at byte 12: type "17", want an instruction record before the first bundle`},
 		{entry{17, 9, 0}, `a at byte 12: instructions of a bundle "9", want at most 8`},
 	} {
 		r, b := NewReader("a", strings.NewReader(encode(small[0], c.wrong, entry{0, 4, 8})+"cut")), trace.NewBatch(0)

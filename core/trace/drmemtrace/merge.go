@@ -19,18 +19,18 @@ const (
 	typeMarker      = 28
 	markerTimestamp = 2       // TRACE_MARKER_TYPE_TIMESTAMP
 	checkedRecords  = 80      // number of records that CheckPart examines at the beginning of a part
-	partBuffer      = 1 << 16 // bytes of each part that are read at once
-	// Only this number of records at the beginning of a part is searched for a timestamp.
+	partBuffer      = 1 << 16 // number of bytes of a part that are read at once
+	// A timestamp is searched for only in this number of records at the beginning of a part.
 	firstRecords = partBuffer / RecordBytes
 )
 
 // Merge returns one trace that contains the records of all parts, ordered as in DynamoRIO's serial
-// schedule (clients/drcachesim/scheduler/scheduler_fixed.cpp): at each timestamp marker, the part
-// with the lowest next timestamp continues, or the first of several such parts. A part without
-// timestamps is read completely before all other parts.
+// schedule (clients/drcachesim/scheduler/scheduler_fixed.cpp): at each timestamp marker, the first
+// part with the lowest next timestamp continues. A part without timestamps is read completely
+// before all other parts.
 //
-// Each buffer that a traced thread filled begins with a timestamp marker, so the order is only as
-// precise as the length of a buffer, which is about 64 KB of records.
+// A timestamp marker is at the beginning of each buffer of a traced thread, which contains about 64
+// KB of records, so the order is only as precise as the length of a buffer.
 func Merge(parts []Part) io.Reader {
 	m := &merger{}
 	for _, p := range parts {
@@ -39,7 +39,8 @@ func Merge(parts []Part) io.Reader {
 	return m
 }
 
-// CheckPart returns an error unless r begins like a file of a trace. name is the file's path.
+// CheckPart returns an error unless r begins like a file of a drmemtrace trace. name is the file's
+// path.
 func CheckPart(name string, r *bufio.Reader) error {
 	head, err := r.Peek(checkedRecords * RecordBytes)
 	if err != nil && err != io.EOF {
@@ -56,7 +57,7 @@ type merger struct {
 	parts  []*part
 	begun  bool
 	now    *part // the part that is being read; nil if the next part must be selected
-	chosen bool  // now was just selected, and its next record may be a timestamp
+	chosen bool  // whether now was just selected, so that its next record may be a timestamp
 	out    []byte
 	rest   []byte // bytes of out that have not been read yet
 	err    error
@@ -70,7 +71,7 @@ type part struct {
 	Part
 	records *bufio.Reader
 	next    uint64 // the next timestamp, or 0 if the next record is not preceded by a timestamp
-	thread  uint32 // thread of the part's following records
+	thread  uint32 // thread of the following records of the part
 	threads bool   // whether thread is known
 	pc      uint64 // address of the last instruction
 	pcs     bool   // whether an instruction has been read
@@ -138,7 +139,7 @@ func (m *merger) choose() bool {
 	return true
 }
 
-// setThread appends a thread record if the following records belong to another thread.
+// setThread appends a thread record if the following records belong to a different thread.
 func (m *merger) setThread(thread uint32) {
 	if m.threads && m.thread == thread {
 		return
@@ -161,7 +162,7 @@ func (m *merger) add(record *[RecordBytes]byte) {
 		p.thread, p.threads = uint32(value), true
 		m.thread, m.threads = p.thread, true
 	case kind == typeMaybeFetch:
-		// The previous instruction is the previous one of the part, not of the merged trace.
+		// The record types refer to the previous instruction of the part, not of the merged trace.
 		fetched := uint16(typeInstr)
 		if p.pcs && p.pc == value {
 			fetched = typeNoFetch
@@ -173,8 +174,8 @@ func (m *merger) add(record *[RecordBytes]byte) {
 	}
 }
 
-// finish removes the current part at its end. rest contains the bytes after the part's last whole
-// record.
+// finish removes the current part after its last record. rest contains the bytes after the part's
+// last complete record.
 func (m *merger) finish(rest []byte, err error) error {
 	p := m.now
 	m.now = nil

@@ -2,7 +2,8 @@
 // QEMU's sources), for example with `qemu-x86_64 -plugin libexeclog.so -d plugin -D log prog`.
 //
 // Each line describes one executed instruction. Its fields are the virtual processor, the
-// instruction's address, its first 32 bits, its disassembly, and then any number of references.
+// instruction's address, the first 32 bits of the instruction, its disassembly, and any number of
+// references.
 //
 //	0, 0x401745, 0xc0315741, "xorl %eax, %eax"
 //	0, 0x40174a, 0xfffab1e8, "callq 0x401200", store, 0x40007ffdf8
@@ -10,10 +11,10 @@
 //
 // If QEMU emulates a whole system, the address is physical and is followed by the name of the
 // memory or device, which is ignored. Newer versions of the plugin can also log registers, in
-// fields such as `, rax -> 0x10`; these fields are skipped. Each line becomes a row for the fetch
-// and one for each reference, with the instruction's address as PC and the number of the virtual
-// processor as thread. In user mode, QEMU reuses the numbers of threads that have ended. The format
-// has no sizes.
+// fields such as `, rax -> 0x10`; these fields are skipped. Each line becomes one row for the fetch
+// and one row for each reference. The PC of a row is the instruction's address, and the thread is
+// the number of the virtual processor. In user mode, QEMU reuses the numbers of threads that have
+// ended. The format does not contain sizes.
 //
 // The plugin prints an instruction when its processor begins the next instruction, so lines of
 // different threads are only roughly in execution order.
@@ -33,7 +34,7 @@ func NewReader(name string, r io.Reader) *lines.Reader { return lines.NewReader(
 type parser struct {
 	thread uint32
 	pc     trace.Addr
-	rest   int // number of unread bytes of the current line, which contain references; 0: begin a line
+	rest   int // number of unread bytes of the current line, which contain references; 0 at the beginning of a line
 }
 
 // Header implements [lines.Parser].
@@ -97,8 +98,8 @@ func (p *parser) instruction(line []byte) *trace.SyntaxError {
 	return nil
 }
 
-// references writes the rows of references until the batch is full, and returns the number of bytes
-// left.
+// references writes the rows of references until the batch is full, and returns the number of
+// unread bytes.
 func (p *parser) references(text []byte, b *trace.Batch, row int) (left, rows int) {
 	for len(text) > 0 {
 		kind, addr, after, _ := reference(text)

@@ -9,18 +9,18 @@
 //	Packet        1 tick · 2 cmd · 3 addr · 4 size · 5 flags · 6 pkt_id · 7 pc
 //
 // Numbers are varints; cmd, addr and size are required. Demand requests are references. A processor
-// sends ReadReq and WriteReq. Below a cache, other requests occur, too. ReadSharedReq, ReadCleanReq
+// sends ReadReq and WriteReq. Below a cache, further requests occur. ReadSharedReq, ReadCleanReq
 // and LoadLockedReq are loads. ReadExReq, WriteLineReq and StoreCondReq are stores, because gem5
-// sends them only for stores. With flag 0x100 (Request::INST_FETCH), requests are instruction
+// sends them only for stores. Requests with flag 0x100 (Request::INST_FETCH) are instruction
 // fetches. All other packets, such as responses, write-backs, evictions, upgrades and prefetches,
-// are omitted. A fact in the header lists their number for each command. The file does not name the
-// version of gem5 that wrote it. ReadReq and WriteReq have the same numbers in all versions. For
-// the other commands, the numbers of gem5 20 and later are assumed (src/mem/packet.hh,
-// MemCmd::Command); in older versions, these numbers are lower by two or three.
+// are omitted. The trace's header lists the number of omitted packets of each command. The file
+// does not name the version of gem5 that wrote it. ReadReq and WriteReq have the same numbers in
+// all versions. For all other commands, the numbers of gem5 20 and later are assumed
+// (src/mem/packet.hh, MemCmd::Command). In older versions, these numbers are lower by two or three.
 //
 // If the header lists id_strings, pkt_id is the number of the requestor (for example the data side
-// of a core), which becomes a thread that [trace.Program] names. pc is present if the probe was
-// configured to record it. Addresses are the addresses in the probed packets, which are usually
+// of a core). Each requestor becomes a thread with a name in [trace.Program]. pc is present if the
+// probe was configured to record it. Addresses are taken from the probed packets, and are usually
 // physical.
 package gem5
 
@@ -36,17 +36,17 @@ import (
 
 const (
 	magic         = "gem5"
-	longestHeader = 32 << 10 // in bytes; a longer header causes an error and is skipped
-	longestPacket = 1 << 10  // in bytes; all known fields together take fewer than 100
+	longestHeader = 32 << 10 // maximum length in bytes; a longer header causes an error and is skipped
+	longestPacket = 1 << 10  // maximum length in bytes; all known fields together take fewer than 100 bytes
 
 	flagInstFetch = 0x100
 )
 
-// command is a command of gem5; its index in commands is its number.
+// command is a command of gem5. Its number is its index in commands.
 type command struct {
 	name   string
 	demand bool
-	kind   trace.Kind // kind of reference of a demand request
+	kind   trace.Kind // kind of reference, if the command is a demand request
 }
 
 var commands = [...]command{
@@ -74,15 +74,15 @@ const (
 	atMagic stage = iota
 	atHeader
 	atPackets
-	skipping // within a message that is too long
+	skipping // in a message that is too long
 )
 
 type parser struct {
 	stage      stage
-	rest       uint64 // remaining bytes to skip
+	rest       uint64 // number of remaining bytes to skip
 	probe      string // the header's obj_id
 	requestors []trace.Thread
-	pcs        bool                  // whether any packet had a PC
+	pcs        bool                  // whether a packet had a PC
 	leftOut    [len(commands)]uint64 // number of omitted packets of each command
 }
 
@@ -101,7 +101,7 @@ func (p *parser) Header() trace.Header {
 	return h
 }
 
-// skipped returns a list of the packets that are not references, or "" if there are none.
+// skipped returns a text that lists the omitted packets, or "" if there are none.
 func (p *parser) skipped() string {
 	all, list := uint64(0), ""
 	for i, n := range p.leftOut {
@@ -209,7 +209,7 @@ func (p *parser) skip(length uint64, n int) (taken int, wrong *trace.SyntaxError
 		p.stage = skipping
 	}
 	return n, &trace.SyntaxError{What: "length of a message", Got: strconv.FormatUint(length, 10),
-		Want: "a varint, at most " + strconv.Itoa(longestPacket) + " for a packet and " + strconv.Itoa(longestHeader) + " for the header"}
+		Want: "a varint of at most " + strconv.Itoa(longestPacket) + " for a packet and " + strconv.Itoa(longestHeader) + " for the header"}
 }
 
 // row writes the row of a packet, if the packet is a reference.
@@ -238,15 +238,14 @@ func (p *parser) row(k packet, b *trace.Batch, row int) int {
 }
 
 // Recognise reports whether head, the beginning of a file, is a packet trace; if not, it returns
-// the reason. gem5's instruction traces have the same magic number, but their first message
-// differs.
+// the reason. gem5's instruction traces have the same magic number, but a different first message.
 func Recognise(head []byte) (reason string, ok bool) {
 	if len(head) < len(magic) || string(head[:len(magic)]) != magic {
 		return "the file does not begin with " + magic, false
 	}
 	header, rest := cut(head[len(magic):])
 	if header == nil {
-		return "", true // the header is too long to be examined
+		return "", true // the header is longer than head
 	}
 	if _, _, wrong := decodeHeader(header); wrong != nil {
 		return "the header: " + wrong.Clause(), false
@@ -271,7 +270,7 @@ func cut(text []byte) (message, rest []byte) {
 }
 
 // Wire types of Protocol Buffers (protobuf.dev/programming-guides/encoding). gem5's traces use the
-// first two types; fields of other types are skipped.
+// first two types. Fields of all other types are skipped.
 const (
 	wireVarint  = 0
 	wireBytes   = 2
@@ -279,8 +278,8 @@ const (
 	wireFixed32 = 5
 )
 
-// varint reads a varint of at most ten bytes. n is the number of bytes read: 0 if the text ends
-// within the varint, and negative if the number has more than 64 bits.
+// varint reads a varint of at most ten bytes. n is the number of bytes read. It is 0 if the text
+// ends within the varint, and negative if the number has more than 64 bits.
 func varint(text []byte) (v uint64, n int) {
 	if len(text) > 0 && text[0] < 0x80 {
 		return uint64(text[0]), 1
@@ -301,7 +300,7 @@ type field struct {
 	number uint64
 	wire   uint64
 	value  uint64 // value of a varint
-	text   []byte // content of a field of bytes
+	text   []byte // content of a length-delimited field
 }
 
 // nextField reads the first field of text and returns the rest.
@@ -339,11 +338,11 @@ type packet struct {
 	addr, id, pc     uint64
 }
 
-// one more than the highest number of a known field of a Packet
+// 1 + the highest number of a known field of a Packet
 const packetFields = 8
 
 func decodePacket(text []byte) (k packet, wrong *trace.SyntaxError) {
-	const required = 1<<2 | 1<<3 | 1<<4 // command, address, size
+	const required = 1<<2 | 1<<3 | 1<<4 // bits of the fields command, address and size
 	var values [packetFields]uint64
 	there := uint64(0)
 	for len(text) > 0 {
@@ -363,7 +362,7 @@ func decodePacket(text []byte) (k packet, wrong *trace.SyntaxError) {
 		case f.number > 0 && f.number < packetFields && f.wire != wireVarint:
 			return k, badWire(f)
 		case f.number > 0 && f.number < packetFields:
-			values[f.number] = f.value // reached only if the tag is longer than necessary
+			values[f.number] = f.value // reached only if the tag is encoded in more bytes than necessary
 			there |= 1 << f.number
 		}
 		text = rest

@@ -9,19 +9,19 @@
 //	 M 0421c7f0,4     or loads and then stores the same bytes
 //
 // The PC of a data line is the address of the last I line before it. The PC column exists from the
-// first I line on; a trace without I lines has no PCs.
+// first I line on. A trace without I lines has no PCs.
 //
 // With --trace-sched=yes Valgrind, which runs one thread at a time, also reports which thread is
 // running:
 //
 //	--13213--   SCHED[2]:  acquired lock (thread_wrapper(starting new thread))
 //
-// From the first such line on, rows contain the number of the running thread (1 for the main
+// From the first SCHED line on, rows contain the number of the running thread (1 for the main
 // thread). A PC applies only to later data lines of the same thread. Lines that begin with ==, --,
 // ** or ###, the SB lines of --trace-superblocks=yes and blank lines are skipped. Process numbers
 // are ignored, so each file should contain the trace of one process.
 //
-// Lines in exactly the format that lackey prints take a fast path, which has no branches that
+// Lines in exactly the format that lackey prints are parsed on a fast path without branches that
 // depend on digits. Any other line is read field by field.
 package lackey
 
@@ -41,7 +41,7 @@ import (
 func NewReader(name string, r io.Reader) *lines.Reader { return lines.NewReader(name, r, &parser{}) }
 
 type parser struct {
-	pc      trace.Addr // address of the last I line of the running thread; 0: no I line yet
+	pc      trace.Addr // address of the last I line of the running thread; 0 if there is none yet
 	pcs     bool       // whether an I line has been read
 	thread  uint32     // running thread
 	threads bool       // whether a SCHED line has been read
@@ -53,11 +53,11 @@ func (p *parser) Header() trace.Header {
 	return trace.Header{Format: "lackey", Threads: p.threads, PCs: p.pcs, Sizes: true}
 }
 
-// other marks bytes that are not the letter of a kind.
+// other is the value in kinds of bytes that are not the letter of a kind.
 const other = 0xff
 
-// kinds maps letter ^ ' ' to a kind: on a line of lackey, the letter of the kind has a blank on one
-// side.
+// kinds maps letter ^ ' ' to a kind. In a line of lackey, the letter of the kind is next to a
+// blank.
 var kinds = func() (table [256]uint8) {
 	for i := range table {
 		table[i] = other
@@ -79,7 +79,7 @@ func (p *parser) Begin(b *trace.Batch) {
 	}
 }
 
-// fillThread writes the running thread into the rows before end.
+// fillThread writes the running thread into the rows from p.from to end.
 func (p *parser) fillThread(b *trace.Batch, end int) {
 	if b.Thread == nil {
 		return
@@ -120,10 +120,10 @@ func (p *parser) parse(window []byte, b *trace.Batch, row int) (taken, count, ro
 	}
 }
 
-// plain reads lines that look exactly as lackey prints them. It stops at the first line of another
-// form, and returns the number of bytes read and the number of rows in b. It is one long function,
-// because calls would double its run time. It needs no bounds checks, because s is an array and no
-// index into it exceeds 63.
+// plain reads lines that look exactly as lackey prints them. It stops at the first line of a
+// different form, and returns the number of bytes read and the number of rows in b. It is one long
+// function, because calls would double its run time. It needs no bounds checks, because s is an
+// array of 64 bytes and no index exceeds 63.
 func (p *parser) plain(window []byte, b *trace.Batch, row int) (taken, rows int) {
 	addrs := b.Addr
 	kinds8, sizes := b.Kind[:len(addrs)], b.Bytes[:len(addrs)]
@@ -143,7 +143,7 @@ func (p *parser) plain(window []byte, b *trace.Batch, row int) (taken, rows int)
 		if n < 8 {
 			addr = lines.HexValue(first, n)
 		} else if addr = lines.HexValue(first, 8); s[11] == ',' {
-			// lackey pads addresses to eight digits
+			// lackey pads addresses to at least eight digits
 		} else if s[13] == ',' { // stack addresses have ten digits
 			ninth, tenth := lines.HexDigit[s[11]], lines.HexDigit[s[12]]
 			if ninth|tenth > 15 {
@@ -175,7 +175,7 @@ func (p *parser) plain(window []byte, b *trace.Batch, row int) (taken, rows int)
 				break
 			}
 		}
-		if addr > math.MaxUint64-1000 { // size is below 1000
+		if addr > math.MaxUint64-1000 { // the size is below 1000
 			break
 		}
 		addrs[row], sizes[row], kinds8[row] = addr, size, trace.Kind(kind)
@@ -220,8 +220,8 @@ func (p *parser) single(line []byte, b *trace.Batch, row int) (rows int, err err
 	return row + 1, nil
 }
 
-// turn makes thread the running thread. If earlier rows have no thread, turn ends the batch before
-// it adds the thread column.
+// turn makes thread the running thread. If earlier rows of the batch have no thread, turn ends the
+// batch, so that the next batch has a thread column.
 func (p *parser) turn(thread uint32, b *trace.Batch, row int) error {
 	if p.threads = true; b.Thread == nil && row > 0 {
 		return lines.ErrEndBatch
@@ -234,7 +234,7 @@ func (p *parser) turn(thread uint32, b *trace.Batch, row int) error {
 	return nil
 }
 
-// record reads a line of a reference, with any number of blanks.
+// record reads a line that contains a reference and any number of blanks.
 func record(line []byte) (kind trace.Kind, addr trace.Addr, size uint32, wrong *trace.SyntaxError) {
 	letter, after := lines.Cut(lines.Trim(line))
 	if len(letter) != 1 || kinds[letter[0]^' '] == other {
@@ -272,7 +272,7 @@ func skipped(line []byte) bool {
 	return lines.IsBlank(line)
 }
 
-// acquired returns the thread that resumes according to a SCHED line.
+// acquired returns the thread that a SCHED line reports as running.
 func acquired(line []byte) (thread uint32, ok bool) {
 	_, after, found := bytes.Cut(line, []byte("--   SCHED["))
 	if !found {
@@ -287,7 +287,7 @@ func acquired(line []byte) (thread uint32, ok bool) {
 }
 
 // Recognise reports whether text, the beginning of a file, is a lackey trace; if not, it returns
-// the reason. Output of Valgrind that contains no references yet is also accepted.
+// the reason. It also accepts output of Valgrind that does not contain references yet.
 func Recognise(text []byte) (reason string, ok bool) {
 	const none = "the file contains no reference"
 	reason, ok = lines.Recognise(text, none, skipped, func(line []byte) *trace.SyntaxError {
@@ -301,8 +301,8 @@ func Recognise(text []byte) (reason string, ok bool) {
 }
 
 // Writer writes references in the format of lackey, and threads in the format of --trace-sched=yes.
-// The format does not store the PCs of data references; a reader uses the address of the last fetch
-// instead. Ranges become loads and stores; an unknown size is written as 0.
+// The format does not contain the PCs of data references. A reader uses the address of the last
+// fetch instead. Ranges are written as loads and stores, and an unknown size as 0.
 type Writer struct {
 	w       io.Writer
 	text    []byte
@@ -317,7 +317,7 @@ var prefixes = [trace.NumKinds]string{
 	trace.Load: " L ", trace.Store: " S ", trace.Modify: " M ", trace.Fetch: "I  ", trace.RangeRead: " L ", trace.RangeWrite: " S ",
 }
 
-// Write writes the references of a batch; the format cannot represent events.
+// Write writes the references of a batch. The format cannot represent events.
 func (w *Writer) Write(b *trace.Batch) error {
 	w.text = w.text[:0]
 	for i, kind := range b.Kind {
@@ -335,15 +335,15 @@ func (w *Writer) Write(b *trace.Batch) error {
 	return err
 }
 
-// turn writes a SCHED line, which states that another thread resumes. The process number is
-// unknown, and readers ignore it.
+// turn writes a SCHED line, which states that the given thread runs. The process number is unknown,
+// and readers ignore it.
 func (w *Writer) turn(thread uint32) {
 	w.thread, w.threads = thread, true
 	w.text = strconv.AppendUint(append(w.text, "--1--   SCHED["...), uint64(thread), 10)
 	w.text = append(w.text, "]:  acquired lock (stackglass)\n"...)
 }
 
-// appendAddr writes at least eight digits, as lackey does.
+// appendAddr writes an address with at least eight digits, like lackey.
 func appendAddr(text []byte, addr trace.Addr) []byte {
 	for digits := uint(7); digits > 0 && addr>>(4*digits) == 0; digits-- {
 		text = append(text, '0')

@@ -19,8 +19,8 @@ const (
 // HexDigits returns the number of hexadecimal digits, 0 to 8, at the beginning of the eight bytes
 // of x. The first byte is the least significant byte.
 //
-// All eight bytes are compared at once: adding 0x80-c to a byte below 0x80 sets its top bit if and
-// only if the byte is at least c, and no sum carries into the next byte.
+// All eight bytes are compared at once: adding 0x80-c to a byte below 0x80 sets the byte's top bit
+// if and only if the byte is at least c. No sum carries into the next byte.
 func HexDigits(x uint64) int {
 	const ge0, gt9 = (0x80 - '0') * everyByte, (0x80 - '9' - 1) * everyByte
 	const geA, gtF = (0x80 - 'a') * everyByte, (0x80 - 'f' - 1) * everyByte
@@ -36,7 +36,7 @@ func HexDigits(x uint64) int {
 // most 8.
 func HexValue(x uint64, n int) uint64 {
 	v := x&(0x0f*everyByte) + 9*(x>>6&everyByte)
-	v <<= uint(64 - 8*n) // this shifts in zeros; if n is 0, the result is 0
+	v <<= uint(64 - 8*n) // shift in zeros; if n is 0, the result is 0
 	v = (v<<4 | v>>8) & 0x00ff00ff00ff00ff
 	v = (v<<8 | v>>16) & 0x0000ffff0000ffff
 	return (v<<16 | v>>32) & 0x00000000ffffffff
@@ -83,8 +83,8 @@ func Trim(s []byte) []byte {
 	return s
 }
 
-// TrimBlanks removes spaces and carriage returns from both ends, but not tabs, which may separate
-// fields of a table.
+// TrimBlanks removes spaces and carriage returns from both ends. It keeps tabs, which may separate
+// the fields of a table.
 func TrimBlanks(s []byte) []byte { return bytes.Trim(s, " \r") }
 
 func blank(c byte) bool { return c == ' ' || c == '\t' || c == '\r' }
@@ -120,8 +120,8 @@ func All(text []byte) iter.Seq2[int, []byte] {
 
 // Recognise reports whether text, the beginning of a file, is in a format. Two functions define the
 // format: skip reports whether to skip a line, and check returns the error in a line. The first
-// line that is not skipped must be correct; otherwise, reason is a clause that describes the error.
-// If all lines are skipped, reason is none.
+// line that is not skipped must be correct. If it is not, reason describes the error. If all lines
+// are skipped, reason is the argument none.
 func Recognise(text []byte, none string, skip func(line []byte) bool, check func(line []byte) *trace.SyntaxError) (reason string, ok bool) {
 	for number, line := range All(text) {
 		if skip(line) {
@@ -135,11 +135,11 @@ func Recognise(text []byte, none string, skip func(line []byte) bool, check func
 	return none, false
 }
 
-// IsBlank reports whether a line has only blanks.
+// IsBlank reports whether a line contains only blanks.
 func IsBlank(line []byte) bool { return len(Trim(line)) == 0 }
 
 // Hex reads a number that consists only of hexadecimal digits. ok is false for any other text. wide
-// reports whether the number has more than 64 bits.
+// reports whether the number is longer than 64 bits.
 func Hex(s []byte) (v uint64, wide, ok bool) {
 	for _, c := range s {
 		digit := HexDigit[c]
@@ -154,7 +154,7 @@ func Hex(s []byte) (v uint64, wide, ok bool) {
 
 const tooWide = "at most 16 hexadecimal digits, because an address has 64 bits"
 
-// Address reads hexadecimal digits after a required 0x. what is the name of the address in errors.
+// Address reads hexadecimal digits after a required 0x. what names the address in errors.
 func Address(what string, s []byte) (addr trace.Addr, wrong *trace.SyntaxError) {
 	digits, found := bytes.CutPrefix(s, []byte("0x"))
 	addr, wide, ok := Hex(digits)
@@ -191,7 +191,7 @@ func Decimal(s []byte) (v uint64, ok bool) {
 	return v, len(s) > 0
 }
 
-// Decimal32 reads a decimal number of at most 32 bits. what is the name of the number in errors.
+// Decimal32 reads a decimal number of at most 32 bits. what names the number in errors.
 func Decimal32(what string, s []byte) (uint32, *trace.SyntaxError) {
 	v, ok := Decimal(s)
 	if !ok || v > math.MaxUint32 {

@@ -1,14 +1,14 @@
 // Package lines reads traces in text formats: it divides a stream of bytes into windows of whole
 // lines, and the parser of a format converts windows into batches.
 //
-// Parsing a line takes only a few nanoseconds, so this package does no work for individual lines:
+// Parsing a line takes only a few nanoseconds, so this package does not process lines individually:
 //
 //  1. [Buffer.Window] reads as much as the stream delivers into one buffer, and returns all whole
-//     lines in it. [Slack] meaningless bytes follow them. A parser stops at the newline of a line,
-//     so it may load eight bytes at a time without checking for the end of the window.
-//  2. A [Parser] reads lines of a window into rows of a batch until the window has been read or the
-//     batch is full.
-//  3. [Reader] alternates between the two, and implements [trace.Reader].
+//     lines in it. [Slack] meaningless bytes follow the lines. A parser can therefore load eight
+//     bytes at a time without checking for the end of the window, because the newline stops it.
+//  2. A [Parser] reads lines of a window into rows of a batch, until the window ends or the batch
+//     is full.
+//  3. [Reader] alternates between the buffer and the parser, and implements [trace.Reader].
 //
 // If the stream ends with io.EOF, a last line without a newline counts as a line. If it ends with
 // any other error, the incomplete line is dropped.
@@ -38,7 +38,7 @@ var byteOrderMark = []byte("\xef\xbb\xbf")
 // Buffer divides a stream into windows of whole lines.
 type Buffer struct {
 	source io.Reader
-	buf    []byte // unread bytes are buf[next:end]; buf[next:whole] consists of whole lines
+	buf    []byte // buf[next:end] contains the unread bytes, of which buf[next:whole] are whole lines
 	next   int
 	whole  int
 	end    int
@@ -53,10 +53,10 @@ func NewBuffer(r io.Reader) *Buffer {
 	return &Buffer{source: r, buf: make([]byte, Longest+2+Slack)}
 }
 
-// Window returns the whole unread lines, at least one, each with its newline. The window is valid
-// until the next call, which again returns the lines that were not taken with [Buffer.Take]. If
-// long is true, the window is the beginning of a line of more than [Longest] bytes, and the rest of
-// that line is dropped. The error is the error of the stream.
+// Window returns one or more unread lines, each with its newline. The window is valid until the
+// next call, which returns all lines again that were not taken with [Buffer.Take]. If long is true,
+// the window is the beginning of a line of more than [Longest] bytes, and the rest of that line is
+// dropped. The error is the error of the stream.
 func (b *Buffer) Window() (window []byte, long bool, err error) {
 	if b.next == b.whole {
 		if err := b.fill(); err != nil {
@@ -75,13 +75,13 @@ func (b *Buffer) Window() (window []byte, long bool, err error) {
 // Take marks the first n bytes of the window as read.
 func (b *Buffer) Take(n int) { b.next += n }
 
-// fill reads until there is a whole line.
+// fill reads until the buffer contains a whole line.
 func (b *Buffer) fill() error {
 	b.long = false
 	b.end = copy(b.buf, b.buf[b.next:b.end])
 	b.next, b.whole = 0, 0
 	for {
-		searched := b.end // index at which the search for a newline starts
+		searched := b.end // index at which the search for a newline begins
 		if err := b.read(); err != nil {
 			return err
 		}
@@ -129,14 +129,14 @@ func (b *Buffer) read() error {
 	return nil
 }
 
-// endLine adds the missing newline after the unread bytes.
+// endLine adds the missing newline of the last line.
 func (b *Buffer) endLine() {
 	b.buf[b.end] = '\n'
 	b.end++
 	b.whole = b.end
 }
 
-// dropRest drops bytes of a line that was too long, and reports whether it found the end of the
+// dropRest drops bytes of a line that is too long, and reports whether it found the end of the
 // line.
 func (b *Buffer) dropRest() bool {
 	_, after, found := bytes.Cut(b.buf[:b.end], []byte("\n"))
@@ -155,16 +155,16 @@ type Parser interface {
 	// Begin adds the optional columns that have occurred in the trace so far. The batch has no data
 	// yet, and its length is its capacity.
 	Begin(b *trace.Batch)
-	// Parse reads lines of window into b, starting at the given row, until the window is exhausted, b
-	// is full or a line is invalid. It returns the numbers of bytes and lines read, including the
-	// invalid line, and the number of rows in b. A *trace.SyntaxError is about the last line read; the
-	// reader adds the position to the error. All other errors are final. Parse may read Slack bytes
+	// Parse reads lines of window into b, starting at the given row, until the window is exhausted,
+	// b is full or a line is invalid. It returns the numbers of bytes and lines read, including the
+	// invalid line, and the number of rows in b. A *trace.SyntaxError refers to the last line read,
+	// and the reader adds its position. All other errors end the trace. Parse may read Slack bytes
 	// after the window.
 	Parse(window []byte, b *trace.Batch, row int) (taken, lines, rows int, err error)
 }
 
-// longSkipper is a [Parser] that can detect at the beginning of a line that the line contains no
-// reference.
+// longSkipper is a [Parser] that can detect from the beginning of a long line that the line
+// contains no reference.
 type longSkipper interface{ Skips(line []byte) bool }
 
 // Reader reads a trace in a text format.
@@ -187,7 +187,7 @@ func (r *Reader) Lines() int { return r.line }
 // Header describes the part of the trace that has been read.
 func (r *Reader) Header() trace.Header { return r.parser.Header() }
 
-// Next fills b as described for [trace.Reader].
+// Next implements [trace.Reader].
 func (r *Reader) Next(b *trace.Batch) error { return r.late.Next(b, r) }
 
 // Begin implements [trace.Filler].

@@ -9,9 +9,9 @@
 //	0x7f3acd1ead53: W 0x7ffc5d8ea1b8
 //	#eof
 //
-// An instruction that loads and stores the same bytes produces two lines. The last line is #eof;
-// lines that begin with # and blank lines are skipped. The format records neither sizes nor
-// threads. It also omits instructions without references, so there are no rows for fetches.
+// An instruction that loads and stores the same bytes produces two lines. The last line is #eof.
+// Lines that begin with # and blank lines are skipped. The format records neither sizes nor
+// threads. It also omits instructions without references, so the trace contains no fetches.
 package pinatrace
 
 import (
@@ -61,7 +61,7 @@ func (parser) Parse(window []byte, b *trace.Batch, row int) (taken, count, rows 
 }
 
 // plain reads a line that consists of "0x", digits, ": R 0x" or ": W 0x", and digits. It writes a
-// row, and returns the length of the line, or 0 if the line has another form.
+// row, and returns the length of the line, or 0 if the line has a different form.
 func plain(s *[lines.Slack]byte, b *trace.Batch, row int) (taken int) {
 	pc, at := lines.HexAt(s, len("0x"))
 	if s[0] != '0' || s[1] != 'x' || at == len("0x") || at > len("0x")+16 {

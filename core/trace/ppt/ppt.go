@@ -1,5 +1,5 @@
-// Package ppt reads the block-labelled memory traces of PPT-SASMM and PPT-AMMP, and the files that
-// belong to them. These tools use a modified version of Byfl to write traces.
+// Package ppt reads the memory traces with block labels of PPT-SASMM and PPT-AMMP, and the files
+// that accompany such traces. These tools use a modified version of Byfl to write traces.
 //
 // Each line is a reference, or marks the beginning or end of an execution of a basic block:
 //
@@ -13,22 +13,23 @@
 // traceSplitterV2.c and the example files of
 // github.com/AtanuBarai/PPT-SASMM-Journal_tracePreparators, calc_probs.py of
 // github.com/AtanuBarai/PPT-SASMM_Scripts, and the slides on PPT. Byfl writes a line for each byte
-// of a reference, and each line becomes a row without a size. The format has neither threads nor
-// PCs.
+// of a reference, and each line becomes a row without a size. The format contains neither threads
+// nor PCs.
 //
 // # Blocks
 //
-// Each block is added to [trace.Program.Blocks]. Each execution of it becomes a BlockEntry row, if
-// such rows are selected. A call within a block appears as nested executions of other blocks. The
-// first reference after a call starts a new part of the calling block (Part n after the n-th call),
-// as in [trace.Block], so that no references of other blocks occur during the execution of a part.
-// The number of references varies between executions, so blocks list no sites. Nevertheless, each
-// reference has a site. All loads of a block share one site, and all stores of a block share
-// another site. References outside all blocks have sites of block 0, which is synthetic.
+// Each block is added to [trace.Program.Blocks]. Each execution of a block becomes a BlockEntry
+// row, if block entries are selected. A call within a block appears as nested executions of other
+// blocks. The first reference after a call starts a new part of the calling block (Part n after the
+// n-th call), as in [trace.Block], so that no other block makes references during the execution of
+// a part. The number of references varies between executions, so blocks list no sites.
+// Nevertheless, each reference has a site: one site represents all loads of a block, and one site
+// represents all stores of a block. References outside all blocks have sites of block 0, which is
+// synthetic.
 //
 // # Other files
 //
-// [ParseBlocks], [ParseCounts], [ParseShared] and [ParseBounds] read the files that belong to a
+// [ParseBlocks], [ParseCounts], [ParseShared] and [ParseBounds] read the files that accompany a
 // trace.
 package ppt
 
@@ -53,7 +54,7 @@ func NewReader(name string, r io.Reader) *Reader {
 	return &Reader{lines.NewReader(name, r, p), p}
 }
 
-// Select chooses the kinds of rows: a trace has loads, stores and block entries.
+// Select chooses the kinds of rows. A trace contains loads, stores and block entries.
 func (r *Reader) Select(kinds trace.Kinds) { r.parse.kinds = kinds }
 
 type parser struct {
@@ -78,8 +79,8 @@ func (p *parser) Begin(b *trace.Batch) {
 	clear(b.Bytes)
 }
 
-// Parse reads line by line. A reference may need an entry row for its block before it. If the batch
-// has room for only one row, the entry becomes its last row.
+// Parse reads line by line. A reference may require a row for the entry of its block before its own
+// row. If the batch has room for only one row, the entry becomes the last row of the batch.
 func (p *parser) Parse(window []byte, b *trace.Batch, row int) (taken, count, rows int, err error) {
 	padded := window[:len(window)+lines.Slack]
 	for taken < len(window) && row < b.Len() {
@@ -95,7 +96,7 @@ func (p *parser) Parse(window []byte, b *trace.Batch, row int) (taken, count, ro
 		}
 		if what == blockStart && p.blocks == nil {
 			if row > 0 {
-				return taken, count, row, lines.ErrEndBatch // rows without a site need a batch without a site column
+				return taken, count, row, lines.ErrEndBatch // end the batch, because its rows have no site
 			}
 			p.blocks = newBlocks()
 			b.NeedSite()
@@ -112,7 +113,7 @@ func (p *parser) Parse(window []byte, b *trace.Batch, row int) (taken, count, ro
 }
 
 // plain reads a reference in exactly the form that Byfl writes, and returns the length of the line,
-// or 0 if the line has another form.
+// or 0 if the line has a different form.
 func plain(s *[lines.Slack]byte) (what lineKind, addr trace.Addr, taken int) {
 	begin := 0
 	switch {
@@ -132,7 +133,7 @@ func plain(s *[lines.Slack]byte) (what lineKind, addr trace.Addr, taken int) {
 	return what, addr, at + 1
 }
 
-// resumes reports whether a line is the first reference of a block after a call.
+// resumes reports whether a line is the first reference of the current block after a call.
 func (p *parser) resumes(what lineKind) bool {
 	return p.blocks != nil && p.blocks.called && (what == load || what == store)
 }
@@ -156,8 +157,8 @@ func (p *parser) row(b *trace.Batch, row int, what lineKind, addr trace.Addr, la
 	return row, nil
 }
 
-// entry writes the row for the entry of a block, if such rows are selected. References do not imply
-// the entry, because blocks list no sites.
+// entry writes the row for the entry of a block, if block entries are selected. The row is always
+// necessary, because blocks list no sites from which the entry could be inferred.
 func (p *parser) entry(b *trace.Batch, row int, block uint32) int {
 	kind := trace.BlockEntry
 	if !p.kinds.Has(kind) {
@@ -169,7 +170,7 @@ func (p *parser) entry(b *trace.Batch, row int, block uint32) int {
 	return row + 1
 }
 
-// reference writes the row of a load or store if such rows are selected.
+// reference writes the row of a load or store, if rows of this kind are selected.
 func (p *parser) reference(b *trace.Batch, row int, what lineKind, addr trace.Addr) int {
 	kind := trace.Load
 	if what == store {
@@ -195,7 +196,7 @@ const (
 	blockDone
 )
 
-// prefixes of lines, the most frequent first.
+// prefixes contains the prefixes of lines, most frequent first.
 var prefixes = []struct {
 	text []byte
 	what lineKind
@@ -243,10 +244,10 @@ func Recognise(text []byte) (reason string, ok bool) {
 }
 
 const (
-	// mostBlocks limits the memory for a file that is not a trace and whose labels all differ.
+	// mostBlocks limits the memory for a file that is not a trace and has many different labels.
 	mostBlocks = 1 << 20
-	// deepest is the maximum number of nested calls that are tracked. Outer calls are forgotten if
-	// more calls are nested, for example because a trace lacks the ends of blocks.
+	// deepest is the maximum number of nested calls that are tracked. If more calls are nested, for
+	// example because a trace lacks the ends of blocks, the outer calls are forgotten.
 	deepest = 1 << 16
 
 	outside = 0 // the block for references outside all blocks
@@ -258,16 +259,16 @@ type blocks struct {
 	functions map[string]uint32
 	labels    map[string]uint32 // the first part of each block
 	parts     []part            // data of each block
-	open      []uint32          // the parts being executed, outermost first
+	open      []uint32          // the parts in execution, outermost first
 	// whether a nested block has ended since the last reference of the innermost open block
 	called bool
 }
 
-// part describes a part of a block. The program's tables contain the rest.
+// part describes a part of a block. The tables of the program contain all other data of the part.
 type part struct {
 	first uint32    // the block's first part
-	next  uint32    // the block's next part; 0: not created yet
-	sites [2]uint32 // 1 + the site of the part's loads, and 1 + the site of its stores; 0: no site yet
+	next  uint32    // the block's next part; 0 if it does not exist yet
+	sites [2]uint32 // 1 + the site of the part's loads, and 1 + the site of the part's stores; 0 if there is no site yet
 }
 
 func newBlocks() *blocks {
@@ -350,7 +351,7 @@ func (t *blocks) resume() uint32 {
 	return *running
 }
 
-// site returns the site that all loads, or all stores, of the running block share.
+// site returns the site of all loads, or of all stores, of the running block.
 func (t *blocks) site(kind trace.Kind) uint32 {
 	block := t.open[len(t.open)-1]
 	known := &t.parts[block].sites[kind]
@@ -361,7 +362,7 @@ func (t *blocks) site(kind trace.Kind) uint32 {
 	return *known - 1
 }
 
-// splitLabel splits "(function, block)"; any other label is a block without a function.
+// splitLabel splits "(function, block)". Any other label is the name of a block without a function.
 func splitLabel(label []byte) (function, block []byte) {
 	inner, open := bytes.CutPrefix(label, []byte("("))
 	inner, closed := bytes.CutSuffix(inner, []byte(")"))

@@ -15,11 +15,11 @@ import (
 //
 //	BasicBlock: b2f3727763ed2e86: (main, entry)
 //
-// A colon and the probability of the block may follow.
+// The line may end with a colon and the probability of the block.
 type BlockName struct {
-	ID              string // as written after BB START: in the trace
+	ID              string // the label after BB START: in the trace
 	Function, Block string
-	Probability     float64 // probability that the block is executed; negative: not in the table
+	Probability     float64 // probability that the block is executed; negative if the table does not contain it
 }
 
 // Shared reports whether the block contains declarations of shared variables, by PPT's naming convention.
@@ -35,8 +35,7 @@ func (b BlockName) Parallel() bool {
 		func(mark string) bool { return strings.Contains(b.Function, mark) })
 }
 
-// ParseBlocks reads a block table. name is the name of the file in errors, as in the functions
-// below.
+// ParseBlocks reads a block table. name is the name of the file in errors.
 func ParseBlocks(name string, text []byte) ([]BlockName, error) {
 	var all []BlockName
 	err := eachLine(name, text, func(line []byte) *trace.SyntaxError {
@@ -69,12 +68,12 @@ func blockName(line []byte) (b BlockName, wrong *trace.SyntaxError) {
 	return b, nil
 }
 
-// BlockCount is a line of bb_counts.dat. It contains the ID of a block, as in the trace, and the
-// number of the block's executions.
+// BlockCount is a line of bb_counts.dat. It contains the ID of a block in the trace, and the number
+// of executions of the block.
 //
 //	b2f3727763ed2e86, 1
 //
-// A colon may take the place of the comma.
+// The separator may also be a colon.
 type BlockCount struct {
 	ID         string
 	Executions uint64
@@ -99,8 +98,7 @@ func ParseCounts(name string, text []byte) ([]BlockCount, error) {
 	return all, err
 }
 
-// ParseShared reads shared_addresses.dat, which lists the addresses of shared bytes, one on each
-// line.
+// ParseShared reads shared_addresses.dat. Each line contains the address of a shared byte.
 func ParseShared(name string, text []byte) ([]trace.Addr, error) {
 	var all []trace.Addr
 	err := eachLine(name, text, func(line []byte) *trace.SyntaxError {
@@ -132,18 +130,18 @@ func ParseBounds(name string, text []byte) (Bounds, error) {
 			high = true
 			b.High, wrong = lines.Address("highest address", value)
 		default:
-			wrong = lines.Wrong("line", line, "Min or Max value of address: 0x and an address")
+			wrong = lines.Wrong("line", line, "\"Min value of address:\" or \"Max value of address:\", followed by an address with 0x")
 		}
 		return wrong
 	})
 	if err == nil && (!low || !high || b.Low > b.High) {
-		err = &trace.SyntaxError{File: name, Line: 1, What: "file", Got: lines.Got(text), Want: "a Min and a Max value of address, with Min at most Max"}
+		err = &trace.SyntaxError{File: name, Line: 1, What: "file", Got: lines.Got(text), Want: "a \"Min value of address\" that is at most the \"Max value of address\""}
 	}
 	return b, err
 }
 
-// eachLine calls read with every nonblank line, trimmed. It stops at the first error, and adds the
-// position to that error.
+// eachLine calls read with every nonblank line, without surrounding blanks. It stops at the first
+// error, and adds the position to the error.
 func eachLine(name string, text []byte, read func(line []byte) *trace.SyntaxError) error {
 	for number, line := range lines.All(text) {
 		if line = lines.Trim(line); len(line) == 0 {

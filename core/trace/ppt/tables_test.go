@@ -71,9 +71,9 @@ func TestWrongTables(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		"Min value of address: 0x2\nMax value of address: 0x1": `t:1: file "Min value of address: 0x2\nMax value of a"…, want a Min and a Max value of address, with Min at most Max`,
-		"Min value of address: 0x2":                            `t:1: file "Min value of address: 0x2", want a Min and a Max value of address, with Min at most Max`,
-		"Mean: 0x2":                                            `t:1: line "Mean: 0x2", want Min or Max value of address: 0x and an address`,
+		"Min value of address: 0x2\nMax value of address: 0x1": `t:1: file "Min value of address: 0x2\nMax value of a"…, want a "Min value of address" that is at most the "Max value of address"`,
+		"Min value of address: 0x2":                            `t:1: file "Min value of address: 0x2", want a "Min value of address" that is at most the "Max value of address"`,
+		"Mean: 0x2":                                            `t:1: line "Mean: 0x2", want "Min value of address:" or "Max value of address:", followed by an address with 0x`,
 		"Max: 3":                                               `t:1: highest address "3", want 0x and 1 to 16 hexadecimal digits`,
 	} {
 		if _, err := ParseBounds("t", []byte(text)); err == nil || err.Error() != want {

@@ -4,7 +4,8 @@
 // [Reader] passes a [Parser] a window of the stream. The parser converts whole records to rows of a
 // batch, until the window is exhausted, the batch is full or a record is invalid. If the window
 // contains no whole record, the reader reads more bytes. A stream that ends within a record causes
-// a [*trace.DamageError]: there is no other sign that a trace in a binary format was cut off.
+// a [*trace.DamageError], because an incomplete record is the only sign that a trace in a binary
+// format was cut off.
 package records
 
 import (
@@ -32,10 +33,10 @@ type Parser interface {
 	// yet, and its length is its capacity.
 	Begin(b *trace.Batch)
 	// Parse reads records of window into b, starting at the given row. It returns the number of
-	// bytes that it no longer needs, and the number of rows in b. If not all rows of a record fit
-	// into b, the record counts as read only when its last row has been written, and the parser
-	// remembers its position within the record. If Parse reads nothing although b has room, it is
-	// called again with more bytes. The offset of a *trace.SyntaxError is relative to the window.
+	// bytes that it has read completely, and the number of rows in b. If not all rows of a record
+	// fit into b, the record counts as read only when its last row has been written, and the parser
+	// remembers its position within the record. If Parse reads nothing although b has room, Reader
+	// calls it again with more bytes. The offset of a *trace.SyntaxError is relative to the window.
 	Parse(window []byte, b *trace.Batch, row int) (taken, rows int, err error)
 }
 
@@ -59,7 +60,7 @@ func NewReader(file, format string, r io.Reader, p Parser) *Reader {
 // Header describes the part of the trace that has been read.
 func (r *Reader) Header() trace.Header { return r.parser.Header() }
 
-// Next fills b as described for [trace.Reader].
+// Next implements [trace.Reader].
 func (r *Reader) Next(b *trace.Batch) error { return r.late.Next(b, r) }
 
 // Begin implements [trace.Filler].
@@ -84,7 +85,7 @@ func (r *Reader) Fill(b *trace.Batch) (rows int, err error) {
 		}
 		if err := r.read(); err != nil {
 			if rows > 0 {
-				return rows, nil // the next call will return the error
+				return rows, nil // the next call returns the error
 			}
 			return 0, err
 		}

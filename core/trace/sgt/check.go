@@ -24,10 +24,10 @@ type Verdict struct {
 	Faults  uint64
 }
 
-// Check reads a whole container and reports every fault: wrong checksums, tables and steps that
-// violate the format, chunks that contradict their frames, decreasing tickets, a wrong index, and a
-// wrong or missing end. r must not have read anything yet. It returns an error only if r does not
-// read a container.
+// Check reads a whole container and calls tell with every fault: wrong checksums, tables and steps
+// that violate the format, chunks that contradict their frames, decreasing tickets, a wrong index,
+// and a wrong or missing end. r must not have read anything yet. Check returns an error only if r
+// does not read a container.
 func Check(r *Reader, tell func(Fault)) (*Verdict, error) {
 	in, ok := r.source.(*stream)
 	if !ok {
@@ -38,7 +38,7 @@ func Check(r *Reader, tell func(Fault)) (*Verdict, error) {
 		k.verdict.Faults++
 		tell(Fault{at, what})
 	}
-	r.Select(trace.AllKinds) // the kinds of rows that are counted
+	r.Select(trace.AllKinds) // count rows of all kinds
 	k.all()
 	if !r.begun {
 		return nil, r.end()
@@ -50,7 +50,7 @@ type checker struct {
 	in      *stream
 	r       *Reader
 	d       decoder
-	rows    *trace.Batch // used by withRows; nil until its first call
+	rows    *trace.Batch // memory of withRows; nil until its first call
 	layouts []layout
 	last    map[uint32]uint64 // last ticket of each thread
 	floor   uint64
@@ -67,7 +67,7 @@ func (k *checker) all() {
 		c, err := k.in.next(k.r)
 		if lost := k.r.lost; lost.Chunks+lost.Frames > faults.Chunks+faults.Frames {
 			k.tell(lost.Offset, lost.First.Error())
-			k.r.lost.First = nil // otherwise the next error would not be reported
+			k.r.lost.First = nil // reset, so that the next error is also reported
 		}
 		if err != nil {
 			k.end(err)
@@ -122,11 +122,11 @@ func (k *checker) decode(c *chunk) (references uint64, err error) {
 	return k.unpacked(c)
 }
 
-// unpacked is decode for a decompressed chunk with steps.
+// unpacked does the same as decode for a chunk that is decompressed and contains steps.
 func (k *checker) unpacked(c *chunk) (references uint64, err error) {
 	references, err = k.steps(c, k.d.count)
 	if err == errNeedsValues {
-		if references, err = k.steps(c, k.withRows); err != nil { // withRows may have counted some rows of the invalid step
+		if references, err = k.steps(c, k.withRows); err != nil { // withRows may have counted some of the rows of the invalid step
 			references, err = k.steps(c, k.withValues)
 		}
 	}
@@ -134,8 +134,8 @@ func (k *checker) unpacked(c *chunk) (references uint64, err error) {
 }
 
 // steps decodes the steps of a chunk ticket by ticket, and returns the number of their references
-// and the number of steps not decoded. The function count decodes at most the given number of
-// steps, and returns the same two numbers.
+// and the number of steps not decoded. The function count decodes at most most steps, and returns
+// the number of their references and the number of steps not decoded.
 func (k *checker) steps(c *chunk, count func(most uint64) (references, left uint64, err error)) (references uint64, err error) {
 	d := &k.d
 	if err := d.begin(c, k.r.plans); err != nil {
@@ -156,8 +156,8 @@ func (k *checker) steps(c *chunk, count func(most uint64) (references, left uint
 	return references, d.end()
 }
 
-// withRows does the same as [decoder.count], but creates the rows. It is needed if the number of
-// references depends on values.
+// withRows does the same as [decoder.count], but creates the rows. This is necessary if the number
+// of references depends on values.
 func (k *checker) withRows(most uint64) (references, left uint64, err error) {
 	if k.rows == nil {
 		k.rows = trace.NewBatch(0)
@@ -170,7 +170,7 @@ func (k *checker) withRows(most uint64) (references, left uint64, err error) {
 		row := d.drain(&c, 0)
 		row, most, err = d.fill(&c, row, most)
 		references += uint64(row)
-		if err == nil && d.pending.bytes > 0 { // a range can have 2^32 rows
+		if err == nil && d.pending.bytes > 0 { // a single range can have up to 2^32 rows
 			err = errNeedsValues
 		}
 		if err != nil {
@@ -192,7 +192,7 @@ func (k *checker) withValues(most uint64) (references, left uint64, err error) {
 	return references, 0, nil
 }
 
-// end checks the part after the chunks.
+// end checks the part of the file after the chunks.
 func (k *checker) end(err error) {
 	r, v := k.r, &k.verdict
 	v.finish(r, k.in, k.threads)
@@ -272,9 +272,9 @@ type ThreadSurvey struct {
 	Chunks, Steps, References uint64
 }
 
-// Look reads the frames of a container; r must not have read anything yet. It returns an error if r
-// does not read a container. Look and [Check] are functions, not methods, so that the linker can
-// omit them from programs that do not use them.
+// Look reads the frames of a container, but does not decode steps. r must not have read anything
+// yet. Look returns an error if r does not read a container. Look and [Check] are functions, not
+// methods, so that the linker can omit them from programs that do not call them.
 func Look(r *Reader) (*Survey, error) {
 	in, ok := r.source.(*stream)
 	if !ok {
@@ -306,8 +306,8 @@ func Look(r *Reader) (*Survey, error) {
 	return s, nil
 }
 
-// errNotStream reports that the caller passed the wrong kind of reader.
-var errNotStream = errors.New("sgt: cannot pre-scan or check with a reader of a part of a trace")
+// errNotStream reports that the caller passed a reader that does not read a whole file.
+var errNotStream = errors.New("sgt: cannot check or pre-scan a part of a trace; use a reader of the whole file")
 
 // finish adds the data that the reader collected from all frames.
 func (s *Survey) finish(r *Reader, in *stream, threads map[uint32]*ThreadSurvey) {
@@ -335,12 +335,13 @@ func (s *Survey) add(c *chunk, threads map[uint32]*ThreadSurvey) {
 	s.ContentBytes += c.contentBytes()
 }
 
-// errNeedsValues reports that the number of rows of a step depends on its values.
+// errNeedsValues reports that the number of rows of a step depends on the step's values.
 var errNeedsValues = errors.New("the number of records depends on values that were not read")
 
 // count decodes at most the given number of steps. It returns the number of their rows and the
-// number of steps that it did not decode. It reads only the lengths of encoded values, and computes
-// no values. The decoder cannot create rows again before [decoder.begin] is called.
+// number of steps that it did not decode. It reads only the lengths of encoded values, and does not
+// compute values. After a call of count, the decoder can create rows only when [decoder.begin] has
+// been called.
 func (d *decoder) count(most uint64) (rows, left uint64, err error) {
 	for most > 0 && err == nil {
 		var steps, of uint64
@@ -369,8 +370,8 @@ func (d *decoder) count(most uint64) (rows, left uint64, err error) {
 	return rows, most, err
 }
 
-// countQueued removes at most the given number of steps from the queue. It returns the number of
-// removed steps and the number of their rows.
+// countQueued removes at most most steps from the queue. It returns the number of removed steps and
+// the number of their rows.
 func (d *decoder) countQueued(most uint64) (steps, rows uint64, err error) {
 	q := &d.queue
 	if q.steps[q.stepAt] >= opNew {
@@ -406,7 +407,7 @@ func (d *decoder) countQueued(most uint64) (steps, rows uint64, err error) {
 	return steps, rows, err
 }
 
-// countStep skips the values of a step of a block, and returns the number of the step's rows.
+// countStep skips the values of a step, and returns the number of the step's rows.
 func (d *decoder) countStep(b *decodedBlock, misses uint64) (rows uint64, err error) {
 	if b.form == varying {
 		return 0, errNeedsValues

@@ -94,7 +94,7 @@ func TestFaults(t *testing.T) {
 		{"steps", func(c *openChunk, _ *uint64) { c.steps++ }, "the chunk cannot be read completely: the tickets of the chunk do not follow the format"},
 		{"last ticket", func(c *openChunk, _ *uint64) { c.lastTicket++ }, "the chunk ends with ticket "},
 		{"floor", func(_ *openChunk, floor *uint64) { *floor = 1000 }, "ticket 8, but earlier chunks announced only tickets of at least 1000"},
-		{"control", func(c *openChunk, _ *uint64) { c.control = append(c.control, 1) }, "the chunk cannot be read completely: the chunk contains more bytes or values than its steps use"},
+		{"control", func(c *openChunk, _ *uint64) { c.control = append(c.control, 1) }, "the chunk cannot be read completely: the chunk contains bytes or values that none of its steps uses"},
 		{"value", func(c *openChunk, _ *uint64) { c.value = nil }, "the chunk cannot be read completely: the steps of the chunk do not follow the format"},
 		{"block", func(c *openChunk, _ *uint64) { c.control = appendPrefix(appendPrefix(nil, 2), 200) }, "the chunk cannot be read completely: the chunk has a step of a block that no table contains"},
 		{"ticket", func(c *openChunk, _ *uint64) { c.ticket = nil }, "the chunk cannot be read completely: the tickets of the chunk do not follow the format"},

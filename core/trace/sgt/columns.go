@@ -7,17 +7,17 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// columns contains the columns of a batch that is being filled. They have equal length; absent
-// columns are nil.
+// columns contains the columns of a batch that is being filled. All columns have equal length.
+// Missing columns are nil.
 type columns struct {
 	addr  []trace.Addr
 	bytes []uint32
 	kind  []trace.Kind
 	site  []uint32
-	arg   []uint64 // arg must be zeroed in advance, because not every row writes it
+	arg   []uint64 // arg must contain zeros, because not every row writes its element
 }
 
-// describe writes the columns that do not depend on values for the rows of a straight block.
+// describe fills the columns of a straight block's rows that do not depend on values.
 func (c *columns) describe(row int, cells []cell) {
 	kind := c.kind[row:][:len(cells)]
 	bytes, site := c.bytes[row:][:len(cells)], c.site[row:][:len(cells)]
@@ -27,7 +27,7 @@ func (c *columns) describe(row int, cells []cell) {
 	}
 }
 
-// plain writes the row that r describes for a step with the given values.
+// plain writes one row of a step: r describes the row, and vals contains the values of the step.
 func (c *columns) plain(row int, r *planRow, vals *[MaxValues + 1]uint64) {
 	c.addr[row], c.bytes[row], c.kind[row], c.site[row] = vals[r.addr], r.bytes, r.kind, r.site
 	if c.arg != nil && r.how != sizedRow {
@@ -35,7 +35,7 @@ func (c *columns) plain(row int, r *planRow, vals *[MaxValues + 1]uint64) {
 	}
 }
 
-// copyOn repeats the rows [pattern, row) up to row end, in all columns except the addresses.
+// copyOn repeats the rows [pattern, row) up to row end in all columns except the addresses.
 func (c *columns) copyOn(pattern, row, end int) {
 	copyOn(c.kind, pattern, row, end)
 	copyOn(c.bytes, pattern, row, end)
@@ -49,7 +49,8 @@ func copyOn[T any](column []T, pattern, row, end int) {
 	}
 }
 
-// rows writes the rows of the step in vals that fit. The other rows stay in pending.
+// rows writes the rows of the step in vals that fit into c. All further rows of the step stay in
+// pending.
 func (d *decoder) rows(c *columns, row int, p *plan) int {
 	if p.form == varying || row+len(p.rows) > len(c.addr) {
 		d.pending = pending{rows: p.rows}
@@ -80,8 +81,8 @@ func (d *decoder) drain(c *columns, row int) int {
 	return row
 }
 
-// part writes one row of a reference whose size is stored in the trace, and reports whether more
-// rows of the reference follow.
+// part writes one row of a reference whose size is stored in the trace, and reports whether further
+// rows of this reference follow.
 func (d *decoder) part(c *columns, row int, r *planRow) bool {
 	p := &d.pending
 	left := d.vals[r.arg] - p.bytes
@@ -95,7 +96,7 @@ func (d *decoder) part(c *columns, row int, r *planRow) bool {
 // [decoder.inSteps].
 
 // differences decodes the differences of the values that were not predicted. If the chunk contains
-// too few differences, it shortens the queue.
+// too few differences, the method shortens the queue.
 func (d *decoder) differences() {
 	q := &d.queue
 	for i := d.shortDifferences(0); i < q.missEnd; i = d.shortDifferences(i + 1) {
@@ -110,8 +111,8 @@ func (d *decoder) differences() {
 	}
 }
 
-// shortDifferences decodes differences from number i on. It stops at the first difference that has
-// more than eight bytes or is missing, and returns its number.
+// shortDifferences decodes differences from number i on. It stops at the first difference that is
+// missing or has more than eight bytes, and returns the number of this difference.
 func (d *decoder) shortDifferences(i int) int {
 	q, cells := &d.queue, d.cells.all
 	if len(cells) == 0 {
@@ -138,12 +139,13 @@ func (d *decoder) shortDifferences(i int) int {
 	return i
 }
 
-// inTurn writes the rows for the values in the queue row by row, which is the fastest method in
-// native code. Misses are unpredictable in irregular code, and a mispredicted branch costs as much
-// as several values. Therefore, only one branch depends on the trace, the branch for misses.
+// inTurn writes the rows for the values in the queue row by row. This is the fastest method in
+// native code. Prediction misses are hard to predict in irregular code, and a mispredicted branch
+// costs as much as several values. Therefore only one branch depends on the trace: the branch for
+// misses.
 //
 // inTurn is one function with [difference] inlined by hand, so that its state stays in registers.
-// Calls would take a quarter of its run time.
+// With calls, a quarter of the run time would be spent on the calls.
 func (d *decoder) inTurn(c *columns, row int) (next int, err error) {
 	q, cells := &d.queue, d.cells.all
 	if len(cells) == 0 {
@@ -183,9 +185,10 @@ func (d *decoder) inTurn(c *columns, row int) (next int, err error) {
 	return row + done, err
 }
 
-// inSteps writes the rows for the values in the queue column by column: first differences, then
-// addresses, then the rest. The loops have no branches and few live values, because WebAssembly
-// code uses a jump table for every taken branch and must save registers before it.
+// inSteps writes the rows for the values in the queue column by column: first the differences, then
+// the addresses, then all other columns. The loops have no branches and few live values, because
+// Go's WebAssembly code uses a jump table for every taken branch, and must save registers before
+// the branch.
 func (d *decoder) inSteps(c *columns, row int) (next int, err error) {
 	q := &d.queue
 	if q.valueAt == 0 {
@@ -202,7 +205,7 @@ func (d *decoder) inSteps(c *columns, row int) (next int, err error) {
 	return row + len(values), err
 }
 
-// addresses computes the addresses of values in the queue. It has no branch for misses.
+// addresses computes the addresses of the values in the queue, without a branch for misses.
 func (d *decoder) addresses(addrs, values []uint64) {
 	q, cells := &d.queue, d.cells.all
 	if len(cells) == 0 {
@@ -223,7 +226,7 @@ func (d *decoder) addresses(addrs, values []uint64) {
 	d.previous, q.missAt = previous, miss
 }
 
-// describe writes the columns that do not depend on values for the rows of the values in the queue.
+// describe fills the columns that do not depend on values, in the rows of the values in the queue.
 func (d *decoder) describe(c *columns, row int, values []uint64) {
 	cells := d.cells.all
 	if len(cells) == 0 {

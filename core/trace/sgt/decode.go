@@ -11,24 +11,24 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// slack is the number of bytes that a decoder may read beyond the end of a part before it detects the
-// end: at most a [window] plus a number of nine bytes.
+// slack is the number of bytes that a decoder may read beyond the end of a part before it detects
+// the end. It is at least the size of a [window] plus the length of a nine-byte number.
 const slack = window + 16
 
-// window is the number of bytes that loops access with masked indices, so that no bounds checks are
-// needed. A window can contain all values of a full queue.
+// window is a number of bytes. Loops access a window with masked indices, so that no bounds checks
+// are needed. A window can contain all values of a full queue.
 const window = 1 << 16
 
-// These errors occur in chunks whose checksums are correct.
+// Errors in chunks whose checksums are correct.
 var (
 	errControl = errors.New("the steps of the chunk do not follow the format")
 	errBlock   = errors.New("the chunk has a step of a block that no table contains")
 	errTickets = errors.New("the tickets of the chunk do not follow the format")
-	errRest    = errors.New("the chunk contains more bytes or values than its steps use")
+	errRest    = errors.New("the chunk contains bytes or values that none of its steps uses")
 )
 
 // decoder decodes the steps of one thread chunk by chunk. It returns an error only after all rows
-// that precede the error.
+// before the error have been returned.
 type decoder struct {
 	slots
 	blocks table[decodedBlock]
@@ -44,7 +44,7 @@ type decoder struct {
 	valueEnd       int
 	ticketEnd      int
 	ring           []uint32 // slots of the blocks of the loop that is being repeated
-	// slot of the block of the last step, to which queued values belong, too
+	// slot of the block of the last step; includes queued steps
 	before      uint32
 	previous    uint64
 	run         uint64 // remaining expected steps of the last long token
@@ -54,58 +54,58 @@ type decoder struct {
 	ticketNow   uint64
 	ticketSteps uint64 // remaining steps of the ticket
 
-	vals    [MaxValues + 1]uint64 // values of the last step whose block is not straight
+	vals    [MaxValues + 1]uint64 // values of the last step of a block that is not straight
 	pending pending
-	queue   queue // the next steps, before the run
+	queue   queue // the next steps, which come before the run
 	split   bool  // whether inSteps is used instead of inTurn
 }
 
 type behind struct {
-	misses  uint64 // one bit for each value, set if the value misses its prediction
+	misses  uint64 // a bit for each value, set if the value was mispredicted
 	follows uint64 // how the step's block is identified: followsNext, followsOther or followsNew
 	off     uint64 // for followsNew: zigzag(number of the step's block − number of the expected block)
 }
 
 // decodedBlock is the state of a block that occurs in the chunk.
 type decodedBlock struct {
-	// low half: slot of the block that followed last; high half: slot of the block that followed the
-	// time before
+	// low half: slot of the block that followed the last time; high half: slot of the block that
+	// followed the time before
 	links  uint64
-	scaled uint32 // one bit for each of the block's first 32 values, set if the value is scaled
-	// linkNarrow accepts a step whose misses are below this limit; 0: it accepts none
+	scaled uint32 // a bit for each of the block's first 32 values, set if the value is scaled
+	// linkNarrow accepts steps whose misses are below this limit
 	below uint8
 	// index of the block's first cell; there is a cell for each value or, in a straight block, for
 	// each row
 	first  uint32
 	number uint32
-	count  uint32 // number of rows of a step, unless the form is varying
+	count  uint32 // number of rows of each step, unless the form is varying
 	width  uint8  // number of the block's values
-	lead   uint8  // in a straight block: number of rows before the rows with values
-	rows   uint8  // in a straight block: number of all rows of a step
+	lead   uint8  // straight blocks: number of rows before the rows with values
+	rows   uint8  // straight blocks: number of rows of a step
 	form   form
 }
 
-// next returns the slot of the block that followed last.
+// next returns the slot of the block that followed the last time.
 func (b *decodedBlock) next() uint32 { return uint32(b.links) }
 
-// follow records that another block followed this time.
+// follow records that the block in the given slot followed this time.
 func (b *decodedBlock) follow(slot uint32) { b.links = b.links<<32 | uint64(slot) }
 
 // cell contains the state of a value. In straight blocks, it also describes the row whose address
-// is the value. A row without a value has a cell that repeats the previous value, and thus does not
-// affect other values.
+// is the value. The cell of a row without a value repeats the previous value, so that it does not
+// affect the prediction of later values.
 type cell struct {
 	last, stride, link uint64
 	mask               uint64 // 0 for a row without a value
-	pick               uint64 // all ones: predict by link; otherwise 0
-	missed             uint64 // all ones: the last prediction missed; otherwise 0
+	pick               uint64 // all ones to predict by link, 0 to predict by stride
+	missed             uint64 // all ones if the last prediction missed, 0 if it hit
 	bytes, site        uint32
 	kind               trace.Kind
 	scale              uint8
-	scaled             uint8 // 1: the value's differences are encoded with a scale
+	scaled             uint8 // 1 if the value's differences are encoded with a scale
 }
 
-// predict returns the selected prediction and the other one.
+// predict returns the selected prediction and the alternative prediction.
 func (v *cell) predict(previous uint64) (now, other uint64) {
 	byStride, byLink := v.last+v.stride, previous+v.link
 	both := byStride ^ byLink
@@ -114,7 +114,7 @@ func (v *cell) predict(previous uint64) (now, other uint64) {
 }
 
 // miss updates the predictions after a miss, but not the last value. off is the difference from the
-// last value; other is the prediction that was not selected.
+// last value, and other is the alternative prediction.
 func (v *cell) miss(now, previous, other, off uint64) {
 	pick, stride := v.pick, v.stride
 	if now == other {
@@ -127,7 +127,7 @@ func (v *cell) miss(now, previous, other, off uint64) {
 }
 
 // learn updates the state with a value. If the prediction missed, missed is all ones, and off is
-// the difference from the last value. other is the prediction that was not selected.
+// the difference from the last value. other is the alternative prediction.
 func (v *cell) learn(now, previous, other, off, missed uint64) {
 	pick := v.pick ^ missed
 	if now != other {
@@ -142,11 +142,10 @@ func (v *cell) learn(now, previous, other, off, missed uint64) {
 // pending contains the remaining rows of the step in vals.
 type pending struct {
 	rows  []planRow
-	bytes uint64 // number of bytes of the first row's range that were returned
+	bytes uint64 // number of bytes of the first row's range that have been returned
 }
 
-// prefix reads a prefix varint at b[at:]. Only for the longest varints does a branch depend on the
-// length.
+// prefix reads a prefix varint at b[at:]. It has a branch only for the longest varints.
 func prefix(b []byte, at int) (v uint64, next int) {
 	word := binary.LittleEndian.Uint64(b[at : at+8 : at+8])
 	t := bits.TrailingZeros64(word | 1<<8)
@@ -195,7 +194,7 @@ func (d *decoder) nextTicket() error {
 
 func (d *decoder) ticketDone() bool { return d.ticketSteps == 0 && !d.queue.someValues() }
 
-// slot returns the slot of a block, which must have a plan.
+// slot returns the slot of a block. The block must have a plan.
 func (d *decoder) slot(block uint32) uint32 {
 	at := d.at(block, len(d.plans))
 	if at.chunk == d.chunk {
@@ -248,9 +247,9 @@ func (d *decoder) cellsOf(b *decodedBlock) []cell {
 
 func (d *decoder) rowsOf(b *decodedBlock) []cell { return d.cells.all[b.first:][:b.rows] }
 
-// fill writes the rows of at most the given number of steps into c, from index row on, until c is
-// full. It returns the index after the last row, and the number of steps not processed. A step in
-// the queue can count as processed before its rows are written.
+// fill writes the rows of at most most steps into c, from index row on, until c is full. It returns
+// the index after the last row, and the number of steps that are not processed. A step counts as
+// processed when it is in the queue, even if its rows are not written yet.
 func (d *decoder) fill(c *columns, row int, most uint64) (int, uint64, error) {
 	for row < len(c.addr) {
 		var err error
@@ -334,17 +333,17 @@ func (d *decoder) token() (err error) {
 	return nil
 }
 
-// enoughToRepeat is the minimum number of steps for which a search for a loop pays off.
+// enoughToRepeat is the minimum number of steps for which a search for a loop saves time.
 const enoughToRepeat = 16
 
 // mostInLoop limits the rows and steps of a loop that [decoder.loop] finds.
 const mostInLoop = 64
 
 // loop writes the rows of up to n expected steps if these steps repeat a loop of straight blocks.
-// Only values change in a run of expected steps. From the second round on, each value therefore
-// grows by a constant amount per round: its stride or, if it is predicted by link, the growth of
-// the previous value. loop decodes two rounds step by step, and then computes the other rounds
-// value by value.
+// In a run of expected steps, only the values change. From the second round on, each value grows by
+// a constant amount per round: its stride or, if it is predicted by link, the growth of the
+// previous value. loop decodes two rounds step by step, and then computes all further rounds value
+// by value.
 func (d *decoder) loop(c *columns, row int, n uint64) (next int, done uint64) {
 	steps, width := d.findLoop()
 	if steps == 0 || width == 0 || n < 4*steps || len(c.addr)-row < 4*width {
@@ -358,8 +357,7 @@ func (d *decoder) loop(c *columns, row int, n uint64) (next int, done uint64) {
 }
 
 // findLoop puts the slots of the next expected blocks into d.ring, up to the first repetition. It
-// returns the number of these steps and the number of their rows. It returns 0 steps if there is no
-// loop.
+// returns the number of these steps and the number of their rows, or 0 steps if there is no loop.
 func (d *decoder) findLoop() (steps uint64, width int) {
 	first := d.blocks.all[d.before].next()
 	d.ring = d.ring[:0]
@@ -417,20 +415,20 @@ func (d *decoder) repeat(c *columns, row, width, rounds int) int {
 	return end
 }
 
-// lastGrows returns the amount by which the last value of a round grows in each round.
+// lastGrows returns the amount by which the last value of a round grows from one round to the next.
 func (d *decoder) lastGrows() (grows uint64) {
 	for _, slot := range slices.Backward(d.ring) {
 		for _, v := range slices.Backward(d.rowsOf(&d.blocks.all[slot])) {
 			if v.pick == 0 {
 				return v.stride
 			}
-			grows += v.link // all values are predicted by link: the sum of all links
+			grows += v.link // if all values are predicted by link, the result is the sum of all links
 		}
 	}
 	return grows
 }
 
-// step writes the rows of a step of the block in the given slot; the block may have any form.
+// step writes the rows of a step of the block in the given slot. The block may have any form.
 func (d *decoder) step(c *columns, row int, slot uint32, misses uint64) (int, error) {
 	b := &d.blocks.all[slot]
 	if misses>>b.width != 0 {
@@ -472,8 +470,8 @@ func (d *decoder) turn(s behind) error {
 	return nil
 }
 
-// follow makes another block the expected block. off is the zigzag-encoded difference between the
-// numbers of the blocks.
+// follow changes the expected block. off is the zigzag-encoded difference between the numbers of
+// the new and the old expected block.
 func (d *decoder) follow(off uint64) error {
 	number := uint64(d.blocks.all[d.blocks.all[d.before].next()].number) + unzigzag(off)
 	if number >= uint64(len(d.plans)) {
@@ -486,8 +484,8 @@ func (d *decoder) follow(off uint64) error {
 	return nil
 }
 
-// one decodes the next step of the ticket without writing its rows. The values are valid until the
-// next call. Calls of one and fill must not be mixed.
+// one decodes the next step of the ticket, and returns its values instead of its rows. The values
+// are valid until the next call. Calls of one and fill must not be mixed.
 func (d *decoder) one() (block uint32, values []uint64, err error) {
 	slot, misses, err := d.next()
 	if err != nil {
@@ -523,8 +521,7 @@ func (d *decoder) next() (slot uint32, misses uint64, err error) {
 	return d.before, s.misses, err
 }
 
-// correct computes the values of a step. The bits of misses mark the values that were not
-// predicted.
+// correct computes the values of a step. The bits of misses mark the mispredicted values.
 func (d *decoder) correct(cells []cell, to []uint64, misses uint64) {
 	to = to[:len(cells)]
 	for i := range cells {
@@ -540,8 +537,7 @@ func (d *decoder) correct(cells []cell, to []uint64, misses uint64) {
 	}
 }
 
-// difference reads the difference between a value and the last value of its site, starting at
-// b[at].
+// difference reads, at b[at:], the difference between a value and the last value of its site.
 func difference(b []byte, at int, scale uint8) (d uint64, next int) {
 	z, at := prefix(b, at)
 	if scale == 0 {
@@ -567,11 +563,11 @@ func (d *decoder) end() error {
 // table is a list whose capacity is a power of two. A mask can therefore keep indices in bounds,
 // which is faster than a comparison.
 type table[T any] struct {
-	all  []T // not empty if there is an entry
+	all  []T // entries, followed by free capacity
 	used int
 }
 
-// add appends an entry, and may move the other entries.
+// add appends an entry, and may move all entries in memory.
 func (t *table[T]) add(entry T) {
 	if t.used == len(t.all) {
 		t.all = append(t.all, make([]T, max(t.used, 16))...)

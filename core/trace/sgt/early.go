@@ -9,12 +9,12 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// early contains the first rows of a chunk, which a goroutine decodes in advance. Chunks are
-// independent, so a reader with several processors can decode the next chunks while it returns the
+// early contains the first rows of a chunk that a goroutine decodes in advance. Chunks are
+// independent, so on several processors, a reader can decode the next chunks while it returns the
 // rows of the current chunk.
 //
-// A chunk of a regular loop has far more rows than bytes. The decoder of such a chunk therefore
-// stops when the columns are full, and the reader resumes it later.
+// A chunk of a regular loop has far more rows than bytes. The goroutine therefore stops when the
+// columns are full, and the reader resumes the decoder later.
 type early struct {
 	columns columns
 	c       *chunk
@@ -22,10 +22,10 @@ type early struct {
 	plans   []plan
 	rows    int           // number of rows decoded so far
 	at      int           // number of rows returned so far
-	tickets []earlyTicket // receives a value when the goroutine has finished
+	tickets []earlyTicket // receives a value when the goroutine ends
 	ticket  int           // index of the current ticket
 	ended   bool          // whether all rows of the chunk have been decoded
-	err     error         // the error that ended decoding; nil: the chunk ended
+	err     error         // the error that ended decoding, or nil
 	done    chan struct{}
 	decode  func() // function of the goroutine, stored so that starting a goroutine allocates nothing
 }
@@ -53,7 +53,7 @@ type earlyLimit struct {
 }
 
 // earlyHere returns the best limit for this machine: one chunk per processor, plus the current
-// chunk. No analysis is fast enough to need more than five chunks.
+// chunk. Analyses are too slow to benefit from more than five chunks.
 func earlyHere() earlyLimit {
 	n := runtime.GOMAXPROCS(0)
 	if n == 1 || runtime.GOARCH == "wasm" {
@@ -71,10 +71,10 @@ func (r *Reader) startEarly(c *chunk) {
 	e := r.reused.early()
 	e.c, e.d, e.plans = c, r.reused.decoder(), r.plans[:c.known.blocks]
 	e.rows, e.at, e.tickets, e.ticket, e.ended = 0, 0, e.tickets[:0], 0, false
-	// Regular code has more rows per byte, but is decoded quickly without more room.
+	// Regular code has more rows per byte, but the reader can decode the remaining rows quickly.
 	rows := min(c.references, 8*c.contentBytes())
 	if r.kinds&trace.EventKinds != 0 {
-		// room for the rows of a block, and for the entry or return of its function
+		// room for the block entry, and for the entry or return of the function
 		rows += 3 * c.steps
 	}
 	e.resize(int(min(rows, uint64(r.early.rows))), c.known.hasArg)
@@ -131,7 +131,7 @@ func (e *early) fill() error {
 	return nil
 }
 
-// give copies rows of the current ticket to c, from index row on, and returns the index after the
+// give copies rows of the current ticket to c, from index row on. It returns the index after the
 // last copied row.
 func (e *early) give(c *columns, row int) int {
 	end := e.rows
@@ -150,7 +150,7 @@ func (e *early) give(c *columns, row int) int {
 	return row + n
 }
 
-// runEarly writes the rows of a lane that were decoded in advance, until another lane has the next
+// runEarly writes rows of a lane that were decoded in advance, until a different lane has the next
 // row or c is full. goes reports whether the lane may continue.
 func (r *Reader) runEarly(l *lane, c *columns, row int, limit place) (next int, goes bool) {
 	e := l.early
@@ -175,7 +175,7 @@ func (r *Reader) runEarly(l *lane, c *columns, row int, limit place) (next int, 
 	return row, true
 }
 
-// endEarly releases the memory of the rows of a lane that were decoded in advance.
+// endEarly releases the memory of a lane's rows that were decoded in advance.
 func (r *Reader) endEarly(l *lane) {
 	if l.early != nil {
 		r.earlies--
@@ -212,7 +212,7 @@ func (m *reused) decoder() *decoder {
 
 func (m *reused) early() *early { return reuse(&m.earlies, newEarly) }
 
-// takeBack makes a finished chunk and its decoder, which may be nil, available for reuse.
+// takeBack makes a finished chunk and its decoder available for reuse. The decoder may be nil.
 func (m *reused) takeBack(c *chunk, d *decoder) {
 	m.chunks = append(m.chunks, c)
 	if d != nil {
@@ -230,8 +230,8 @@ func (d *decoder) start(c *chunk, plans []plan) error {
 	return d.begin(c, plans)
 }
 
-// unpack decompresses the content of a chunk. LZ4 expands a byte to at most 255 bytes, which limits
-// the memory that is allocated for a wrong length.
+// unpack decompresses the content of a chunk. LZ4 expands a byte to at most 255 bytes, so unpack
+// allocates a limited amount of memory even if the length in the header is wrong.
 func (d *decoder) unpack(c *chunk) error {
 	n := c.contentBytes()
 	if n > 255*uint64(len(c.packed)) {
@@ -249,7 +249,7 @@ func (d *decoder) unpack(c *chunk) error {
 	if _, err := io.ReadFull(d.unpacker, d.content[:n]); err != nil {
 		return err
 	}
-	// The library verifies the checksum only if there is a further read.
+	// The library verifies the checksum only during a read after the last byte.
 	if extra, err := d.unpacker.Read(d.content[n : n+1]); extra > 0 || err == nil {
 		return errContent
 	} else if err != io.EOF {

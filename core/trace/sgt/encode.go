@@ -1,11 +1,11 @@
 package sgt
 
 // slots maps blocks to slots in the current chunk. Only a few blocks of a large program occur in a
-// chunk, and each of them gets the next free slot. The cost of a reset therefore depends only on
-// the number of slots in use.
+// chunk. Each block that occurs gets the next free slot, so the cost of a reset depends only on the
+// number of slots in use.
 type slots struct {
 	of    []slotAt // slot of each block
-	chunk uint32   // number of the chunk; slots of other chunks are invalid
+	chunk uint32   // number of the current chunk; slots of earlier chunks are invalid
 }
 
 type slotAt struct{ chunk, slot uint32 }
@@ -35,8 +35,8 @@ type encoder struct {
 	control, value, ticket []byte
 
 	before   uint32 // slot of the block of the last step
-	previous uint64 // last value of any site
-	run      uint64 // number of expected steps not yet written
+	previous uint64 // the last value, of any site
+	run      uint64 // number of expected steps that are not yet written
 
 	steps, references       uint64
 	firstTicket, lastTicket uint64
@@ -46,7 +46,7 @@ type encoder struct {
 
 type encodedBlock struct {
 	number      uint32
-	next, other uint32 // slot of the block that followed last, and slot of the block that followed before that
+	next, other uint32 // slot of the block that followed the last time, and slot of the block that followed the time before
 	first       uint32 // index of the block's first value
 }
 
@@ -117,19 +117,20 @@ func (e *encoder) step(ticket uint64, block uint32, values []uint64, layouts []l
 	return references
 }
 
-// A token identifies the block of its step in one of these ways: as the block that followed last,
-// as the block that followed the time before, or as a new block.
+// A token identifies the block of its step in one of three ways: as the block that followed the
+// last time, as the block that followed the time before, or as a new block.
 const (
 	followsNext = iota
 	followsOther
 	followsNew
 )
 
-// A token with longRun represents a run of at least this length. The rest of the length follows the
-// token.
+// A token with longRun represents a run of at least longRun steps. The length minus longRun follows
+// the token.
 const longRun = 3
 
-// token writes a token for the expected steps not yet written and the step after them.
+// token writes a token for the expected steps that are not yet written, and the step after these
+// steps.
 func (e *encoder) token(misses, follows uint64) {
 	e.control = appendPrefix(e.control, misses<<4|min(e.run, longRun)<<2|follows)
 	if e.run >= longRun {
@@ -138,7 +139,7 @@ func (e *encoder) token(misses, follows uint64) {
 	e.run = 0
 }
 
-// update encodes one value, and reports whether it was predicted correctly.
+// update encodes one value, and reports whether the value was predicted correctly.
 func (e *encoder) update(s *encodedValue, v uint64, scale uint8) (hit bool) {
 	last := s.last
 	if hit = s.learn(v, e.previous); !hit {
@@ -192,7 +193,7 @@ func (e *encoder) difference(d uint64, scale uint8) {
 	e.value = appendPrefix(e.value, z<<1)
 }
 
-// endRun writes the expected steps not yet written.
+// endRun writes the expected steps that are not yet written.
 func (e *encoder) endRun() {
 	if e.run > 0 {
 		e.run--
@@ -219,5 +220,5 @@ func (e *encoder) empty() {
 	e.steps, e.references = 0, 0
 }
 
-// bytes returns the total length of the parts so far.
+// bytes returns the total length of the chunk's parts so far.
 func (e *encoder) bytes() int { return len(e.control) + len(e.value) + len(e.ticket) }

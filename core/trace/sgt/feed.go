@@ -19,8 +19,8 @@ const (
 	tagChunk   = "CHNK"
 	tagDone    = "DONE"
 	tagIndex   = "INDX"
-	tagFolded  = "SGL."     // for loop-compressed traces; see core/loops/sgl
-	tagTree    = "TREE"     // for loop-compressed traces
+	tagFolded  = "SGL."     // first frame of a loop-compressed trace; see core/loops/sgl
+	tagTree    = "TREE"     // tree of a loop-compressed trace
 	magicFrame = 0x184d2a53 // magic number of this format's frames, which are LZ4 skippable frames
 	frameHead  = 8          // number of bytes of the magic number and the length
 	frameExtra = 8          // number of bytes of the tag and the checksum
@@ -29,7 +29,8 @@ const (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// AppendFrame appends a skippable frame of the container: a tag of four letters, a body, and a checksum.
+// AppendFrame appends a skippable frame of the container. The frame consists of a tag of four
+// letters, a body, and a checksum.
 func AppendFrame(dst []byte, tag string, body []byte) []byte {
 	dst = binary.LittleEndian.AppendUint32(dst, magicFrame)
 	dst = binary.LittleEndian.AppendUint32(dst, uint32(len(body)+frameExtra))
@@ -39,16 +40,16 @@ func AppendFrame(dst []byte, tag string, body []byte) []byte {
 }
 
 // TableError reports an error in a frame's tables. If the checksum of the frame is correct, the
-// program that wrote it has a bug.
+// program that wrote the frame has a bug.
 type TableError struct {
 	Offset int    // byte offset in the decompressed tables
-	What   string // "successor", "length of a text", ...
+	What   string // the erroneous number: "successor", "number of sites", ...
 	Got    uint64
 	Want   string
 }
 
 func (e *TableError) Error() string {
-	return "tables at byte " + strconv.Itoa(e.Offset) + ": " + e.What + " " + decimal(e.Got) + ", want " + e.Want
+	return "tables at byte " + strconv.Itoa(e.Offset) + ": " + e.What + " is " + decimal(e.Got) + ", want " + e.Want
 }
 
 func decimal(v uint64) string { return strconv.FormatUint(v, 10) }
@@ -56,7 +57,7 @@ func decimal(v uint64) string { return strconv.FormatUint(v, 10) }
 // frame is one skippable frame with a correct checksum.
 type frame struct {
 	at   uint64 // offset in the file
-	tag  string // one of the known tags, or "" for an unknown tag
+	tag  string // a known tag, or "" if the tag is unknown
 	body []byte // valid until the next frame
 }
 
@@ -75,7 +76,8 @@ type feed struct {
 }
 
 // next reads a frame, and skips frames of other programs. It returns io.EOF at the end of the file,
-// and io.ErrUnexpectedEOF if the file is cut off. After errCheck, the tag and body can be wrong.
+// and io.ErrUnexpectedEOF if the file is cut off. If it returns errCheck, the tag and body can be
+// wrong.
 func (f *feed) next() (frame, error) {
 	for {
 		at := f.at
@@ -131,7 +133,8 @@ func (f *feed) read(p []byte) error {
 	return err
 }
 
-// readLong appends n bytes to dst. n may be wrong, so memory is allocated only as bytes arrive.
+// readLong reads n bytes and appends them to dst. n may be wrong, so readLong allocates memory only
+// when bytes arrive.
 func (f *feed) readLong(dst []byte, n int) ([]byte, error) {
 	const believed = 1 << 20
 	for n > 0 {

@@ -8,7 +8,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Frames reads the frames of a file that contains the tables of a program, but no steps.
+// Frames reads the frames of a file that contains the tables of a program, but no steps, such as a
+// loop-compressed trace.
 type Frames struct {
 	feed feed
 	told told
@@ -24,9 +25,9 @@ type Frame struct {
 	Body []byte // valid until the next call of Next
 }
 
-// Next reads frames with tables of the program or facts about the capture, and returns the next
-// frame of any other kind. It returns io.EOF at the end of the file, and [io.ErrUnexpectedEOF] if
-// the file was cut off. All errors are final.
+// Next returns the next frame that contains neither tables of the program nor facts about the
+// capture. It processes the frames before it. It returns io.EOF at the end of the file, and
+// [io.ErrUnexpectedEOF] if the file was cut off. All errors are final.
 func (f *Frames) Next() (Frame, error) {
 	for {
 		next, err := f.feed.next()
@@ -46,7 +47,7 @@ func isTable(tag string) bool {
 	return tag == tagCapture || tag == tagModule || tag == tagObjects || tag == tagThread || tag == tagTags || tag == tagDone
 }
 
-// BeginsWith reports whether a file begins with a frame with the given tag.
+// BeginsWith reports whether a file begins with a frame that has the given tag.
 func BeginsWith(head []byte, tag string) bool {
 	return len(head) >= frameHead+len(tag) && binary.LittleEndian.Uint32(head) == magicFrame && string(head[frameHead:frameHead+len(tag)]) == tag
 }
@@ -54,7 +55,7 @@ func BeginsWith(head []byte, tag string) bool {
 // At returns the number of bytes read.
 func (f *Frames) At() uint64 { return f.feed.at }
 
-// Header returns the program, if there is one, and the facts read so far.
+// Header returns the program, if there is one, and the facts that have been read so far.
 func (f *Frames) Header() (h trace.Header) {
 	c := f.told.clone()
 	if p := &c.program; len(p.Modules)+len(p.Threads)+len(p.Tags) > 0 {
@@ -64,12 +65,12 @@ func (f *Frames) Header() (h trace.Header) {
 	return h
 }
 
-// Ending describes how the run ended, which is known only after everything has been read.
+// Ending describes how the run ended. It must be called after all frames have been read.
 func (f *Frames) Ending() Ending { return f.told.ending }
 
 // Tables writes the contents of successive headers as frames. It writes each item only once.
 type Tables struct {
-	modules, functions, blocks, sites, objects, tags, facts int // numbers of items already written
+	modules, functions, blocks, sites, objects, tags, facts int // numbers of items that are already written
 
 	moduleOf []int // first object of each module
 	addrs    []trace.Addr
@@ -78,7 +79,7 @@ type Tables struct {
 
 // Append appends frames for the new parts of a header, which must contain everything that the
 // previous header contained. It omits a program whose sites are not in the order of its blocks, or
-// whose blocks have more than [MaxValues] values, because tables cannot express such programs.
+// in which a block has more than [MaxValues] values, because tables cannot describe such programs.
 func (t *Tables) Append(dst []byte, h trace.Header) []byte {
 	_ = t.each(h, h.Program != nil && inOrder(h.Program), func(tag string, body []byte) error {
 		dst = AppendFrame(dst, tag, body)
@@ -88,7 +89,7 @@ func (t *Tables) Append(dst []byte, h trace.Header) []byte {
 }
 
 // each calls put with the tag and body of each frame for the new parts of a header. It writes
-// modules only if ordered is set, which means that the sites are in order.
+// modules only if ordered is set: tables require that the sites are in the order of the blocks.
 func (t *Tables) each(h trace.Header, ordered bool, put func(tag string, body []byte) error) error {
 	var err error
 	add := func(tag string, body []byte) {
@@ -125,8 +126,8 @@ func (t *Tables) each(h trace.Header, ordered bool, put func(tag string, body []
 	return err
 }
 
-// inOrder reports whether the sites are in the order of the blocks. Tables cannot express any other
-// order.
+// inOrder reports whether the sites are in the order of the blocks, so that tables can describe the
+// program.
 func inOrder(p *trace.Program) bool {
 	next := uint32(0)
 	for i := range p.Blocks {
@@ -145,8 +146,8 @@ func inOrder(p *trace.Program) bool {
 	return int(next) == len(p.Sites)
 }
 
-// part returns the next new module as a program. The module of blocks without a function is
-// unknown, so they belong to the module of the blocks before them.
+// part returns the next new module as a program. The module of a block without a function is
+// unknown, so the block becomes a part of the module of the block before it.
 func (t *Tables) part(p *trace.Program) *trace.Program {
 	part := &trace.Program{Modules: make([]trace.Module, 1)}
 	functions, blocks, objects := len(p.Functions), len(p.Blocks), len(p.Objects)
@@ -186,8 +187,8 @@ func (t *Tables) part(p *trace.Program) *trace.Program {
 	return part
 }
 
-// ownStructures adds the structures of all to which a module's sites or objects refer to the
-// module.
+// ownStructures adds to a module the structures that its sites and objects use. all contains the
+// structures of the whole program.
 func ownStructures(part *trace.Program, all []trace.Structure) {
 	if len(all) == 0 {
 		return
@@ -213,8 +214,8 @@ func ownStructures(part *trace.Program, all []trace.Structure) {
 }
 
 // end returns the indices at which the functions and blocks of the next module end. The next module
-// must not be the last one. If its blocks refer to blocks of a later module, end returns the total
-// numbers of functions and blocks.
+// must not be the last module. If its blocks refer to blocks of a later module, end returns the
+// total numbers of functions and blocks.
 func (t *Tables) end(p *trace.Program) (functions, blocks int) {
 	functions = t.functions
 	for functions < len(p.Functions) && p.Functions[functions].Module <= uint32(t.modules) {
@@ -230,8 +231,8 @@ func (t *Tables) end(p *trace.Program) (functions, blocks int) {
 	return functions, blocks
 }
 
-// apart reports whether a module can end before the function and the block with these numbers: no
-// earlier function or block may refer to a later one, or vice versa.
+// apart reports whether a module can end before the given function and block. Functions and blocks
+// before this position must not refer to functions or blocks after it, or vice versa.
 func (t *Tables) apart(p *trace.Program, functions, blocks int) bool {
 	for i := t.functions; i < len(p.Functions); i++ {
 		f := &p.Functions[i]
@@ -253,8 +254,8 @@ func (t *Tables) apart(p *trace.Program, functions, blocks int) bool {
 	return true
 }
 
-// eachObjects writes the addresses of the objects of a module if any of these addresses is new or
-// has changed.
+// eachObjects writes the addresses of a module's objects, if an address of the module is new or has
+// changed.
 func (t *Tables) eachObjects(p *trace.Program, add func(tag string, body []byte)) {
 	for module, first := range t.moduleOf {
 		end := t.objects

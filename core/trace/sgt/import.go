@@ -8,24 +8,25 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Importer writes a trace without blocks to a container: every row becomes a step of a synthetic
+// Importer writes a trace without blocks to a container. Every row becomes a step of a synthetic
 // block with one site. (For traces with blocks that do not list their sites, see [execution].)
 //
 // If rows contain the addresses of instructions, each combination of kind, size and instruction is
-// a site. Otherwise, rows are grouped by history: two rows belong to the same group if they agree
-// in kind and size, and the historyRows rows before them also agree. A group has up to mostStreams
-// sites, and a row belongs to the site that predicts its address. Similar references of a loop
-// therefore have different sites. With groups and predictions, a lackey trace is a third smaller
-// than with one of them, and has half as many tokens to decode.
+// a site. If rows do not contain these addresses, they are grouped by history: two rows belong to
+// the same group if both rows, and the historyRows rows before each of them, agree in kind and
+// size. A group has up to mostStreams sites, and a row belongs to the site that predicts its
+// address. Similar references of a loop therefore have different sites. With groups and
+// predictions, a lackey trace is a third smaller than with only groups or only predictions, and has
+// half as many tokens to decode.
 type Importer struct {
 	w *Writer
 	namer
-	fresh   trace.Program // tables not yet written, as one module
+	fresh   trace.Program // tables that are not yet written, as one module
 	running execution     // current execution of a block of the trace
 	known   knownBlocks
 	ticket  uint64       // ticket of the last row
 	values  [2]uint64    // values of the last row
-	told    trace.Header // the header whose facts have been written
+	told    trace.Header // the last header whose facts were written
 }
 
 // NewImporter returns an Importer that writes a container for a converted trace.
@@ -38,7 +39,7 @@ func NewImporter(w io.Writer, facts []trace.Fact) *Importer {
 	return m
 }
 
-// Write writes the references of a batch; h is the header of its trace.
+// Write writes the references of a batch. h is the header of the trace.
 func (m *Importer) Write(b *trace.Batch, h trace.Header) error {
 	m.tell(h)
 	if h.Program != nil && b.Site != nil {
@@ -60,7 +61,7 @@ func (m *Importer) Write(b *trace.Batch, h trace.Header) error {
 	return nil
 }
 
-// tell writes the facts that have changed since they were last written.
+// tell writes the facts that have changed since the last call.
 func (m *Importer) tell(h trace.Header) {
 	change := func(name string, changed bool, value string) {
 		if changed {
@@ -104,7 +105,7 @@ func (m *Importer) newSite(g siteGroup) uint32 {
 	return m.newBlock(trace.Block{Function: trace.NoFunction, Flags: trace.Synthetic}, g, site)
 }
 
-// newBlock adds a block with the given sites to the tables, and returns its number.
+// newBlock adds a block with the given sites to the tables, and returns the number of the block.
 func (m *Importer) newBlock(b trace.Block, g siteGroup, sites ...trace.Site) uint32 {
 	b.FirstSite, b.Sites = uint32(len(m.fresh.Sites)), uint32(len(sites))
 	m.fresh.Blocks, m.fresh.Sites = append(m.fresh.Blocks, b), append(m.fresh.Sites, sites...)
@@ -113,7 +114,7 @@ func (m *Importer) newBlock(b trace.Block, g siteGroup, sites ...trace.Site) uin
 	return uint32(len(m.groups) - 1)
 }
 
-// declare writes the tables of the items added since the last call.
+// declare writes the tables of all items that were added since the last call.
 func (m *Importer) declare() {
 	if len(m.fresh.Blocks) == 0 {
 		return
@@ -136,8 +137,8 @@ func (m *Importer) Close(e End) error {
 // execution is the current execution of a block of the trace. In some traces, such as PPT traces,
 // the references of a block differ between executions. In a container, a block always produces the
 // same rows. A block of the trace therefore becomes several blocks, one for each distinct list of
-// sites. References beyond MaxValues values, and references after the references of another block,
-// do not belong to any of these blocks. They become steps of a synthetic block.
+// sites. References in excess of MaxValues values, and references that come after references of a
+// different block, become steps of a synthetic block.
 type execution struct {
 	begun  bool
 	entry  bool   // whether the execution began with a BlockEntry row
@@ -146,11 +147,11 @@ type execution struct {
 	values []uint64
 }
 
-// knownBlocks contains the blocks of the new table that have been created for executions.
+// knownBlocks contains the blocks of the container that have been created for executions.
 type knownBlocks struct {
-	number    map[string]uint32 // number of the new block, by original block and sites
+	number    map[string]uint32 // number of the new block, by block of the trace and sites
 	functions map[uint32]uint32 // maps function numbers in the trace to function numbers in the new table
-	// structures maps numbers of structures in the same way.
+	// structures maps structure numbers in the trace to structure numbers in the new table.
 	structures map[uint32]uint32
 	name       []byte
 	program    *trace.Program
@@ -189,7 +190,7 @@ func (m *Importer) executions(b *trace.Batch, p *trace.Program) error {
 	return nil
 }
 
-// goesOn reports whether a reference belongs to the current execution of its block.
+// goesOn reports whether a reference of a block belongs to the current execution.
 func (e *execution) goesOn(block uint32) bool {
 	return e.begun && e.entry && e.block == block && len(e.values) <= MaxValues-2
 }
@@ -206,7 +207,7 @@ func (m *Importer) endExecution() error {
 	return err
 }
 
-// blockOf returns the block for an execution.
+// blockOf returns the block of the container for an execution.
 func (m *Importer) blockOf(e *execution) uint32 {
 	k := &m.known
 	k.name = binary.AppendUvarint(k.name[:0], uint64(e.block)<<1)
@@ -239,7 +240,7 @@ func (m *Importer) blockOf(e *execution) uint32 {
 	return n
 }
 
-// instrsWith returns a block's instructions with the given sites in place of the block's sites.
+// instrsWith returns a block's instructions, with the block's sites replaced by the given sites.
 func instrsWith(b trace.Block, sites []uint32) []trace.Instr {
 	instrs := slices.Clone(b.Instrs)
 	for i := range instrs {
@@ -250,8 +251,8 @@ func instrsWith(b trace.Block, sites []uint32) []trace.Instr {
 	return instrs
 }
 
-// structureOf adds a structure of the trace to the new table. The argument and the result have the
-// meaning of [trace.Site.Structure].
+// structureOf adds a structure of the trace to the new table. The argument and the result are
+// encoded like [trace.Site.Structure].
 func (m *Importer) structureOf(s uint32) uint32 {
 	if s == 0 {
 		return 0
@@ -265,7 +266,7 @@ func (m *Importer) structureOf(s uint32) uint32 {
 	return n
 }
 
-// no row belongs to a group of this kind
+// a kind that no row has
 const notAKind trace.Kind = 0xff
 
 // functionOf adds a function of the trace to the new table.
@@ -287,19 +288,19 @@ func (m *Importer) functionOf(f uint32) uint32 {
 const (
 	historyRows = 6
 	mostStreams = 4
-	// nearBytes is the maximum distance between the last address of a stream and an address that
-	// continues the stream without having been predicted.
+	// nearBytes is the maximum distance between the last address of a stream and an unpredicted
+	// address that continues the stream.
 	nearBytes = 2048
-	// mostGroupSites is the number of sites at which grouping by history stops. A program with this
-	// number of sites has irregular references, for which history is useless.
+	// mostGroupSites is the number of sites at which grouping by history stops. A program with so
+	// many sites has irregular references, for which history is useless.
 	mostGroupSites = 1 << 16
 )
 
-// siteGroup contains the properties that the rows of a synthetic site have in common.
+// siteGroup contains the common properties of the rows of a synthetic site.
 type siteGroup struct {
 	kind    trace.Kind
 	flags   trace.SiteFlags
-	bytes   uint32 // 0 without NoSize: each record contains its size
+	bytes   uint32 // 0 if each record contains its size, or with NoSize
 	pc      trace.Addr
 	history uint64 // properties of the previous rows, one byte for each row
 }
@@ -320,7 +321,7 @@ func (g *siteGroup) values() int {
 	return 1
 }
 
-// namer assigns rows to synthetic sites as described for [Importer]. Each site has a block with the
+// namer assigns rows to synthetic sites, as [Importer] describes. Each site has a block with the
 // same number.
 type namer struct {
 	families
@@ -341,11 +342,11 @@ type family struct {
 	count  int
 }
 
-// families is a hash table of families. It is searched every few rows, and a map would be several
-// times slower.
+// families is a hash table of families. It is faster than a map by a factor of several, which
+// matters because it is searched every few rows.
 type families struct {
 	all  []family
-	slot []uint32 // 1 + the index of a family, with linear probing; 0: a free slot
+	slot []uint32 // 1 + the index of a family, or 0 for a free slot; collisions use linear probing
 }
 
 func newFamilies() families { return families{slot: make([]uint32, 1<<8)} }
@@ -399,8 +400,8 @@ type importThread struct {
 // importStream is the state of a block for a thread.
 type importStream struct {
 	encodedValue
-	next uint32 // 1 + the block that followed last
-	used uint64 // number of the last row of the block
+	next uint32 // 1 + the block that followed the last time
+	used uint64 // number of the block's last row
 }
 
 // runs reports whether the last row belonged to the given thread.
@@ -430,7 +431,7 @@ func (m *namer) name(group siteGroup, addr trace.Addr) uint32 {
 	return block
 }
 
-// choose returns the block for a row.
+// choose selects a block of a group for a row.
 func (m *namer) choose(group *siteGroup, addr trace.Addr) uint32 {
 	t := m.thread
 	if more := len(m.groups) - len(t.streams); more > 0 {
@@ -481,19 +482,19 @@ type Namer struct {
 	program trace.Program
 }
 
-// NewNamer returns a Namer that has assigned no sites.
+// NewNamer returns a Namer that has not assigned sites yet.
 func NewNamer() *Namer {
 	n := &Namer{namer: newNamer(), program: trace.Program{Modules: make([]trace.Module, 1)}}
 	n.add = n.newSite
 	return n
 }
 
-// Program returns the program with all sites assigned so far. Further calls of Name add sites to
-// it.
+// Program returns a program with all sites that have been assigned so far. Further calls of Name
+// add sites to this program.
 func (n *Namer) Program() *trace.Program { return &n.program }
 
-// Name writes the sites of the rows of a batch to sites; h is the header of its trace. Events have
-// site 0.
+// Name writes the sites of a batch's rows to sites. h is the header of the trace. Events have site
+// 0.
 func (n *Namer) Name(b *trace.Batch, h trace.Header, sites []uint32) {
 	for i, kind := range b.Kind {
 		if sites[i] = 0; !kind.IsReference() {

@@ -21,13 +21,13 @@ const (
 	// every value is the address of one row, in order; rows without a value come before or after
 	// these rows
 	straight form = iota
-	fixed         // the number of rows is always the same
+	fixed         // every step has the same number of rows
 	// the number of rows varies: a range of 2^32 bytes or more becomes several rows, and the end of
-	// a loop that continues produces no row
+	// a worksharing loop that continues produces no row
 	varying
 )
 
-// planRow is one row of a plan. Values have the same numbers as in the step; the value with number
+// planRow is one row of a plan. Values have the same numbers as in the step. The value with number
 // constantValue is always 0.
 type planRow struct {
 	kind  trace.Kind
@@ -36,7 +36,7 @@ type planRow struct {
 	arg   uint8 // number of the value that is stored in Arg
 	bytes uint32
 	site  uint32
-	more  uint64 // constant added to the value for Arg
+	more  uint64 // constant that is added to the value of Arg
 }
 
 // rowForm specifies a further effect that a value has on a row.
@@ -45,7 +45,7 @@ type rowForm uint8
 const (
 	onlyRow     rowForm = iota
 	sizedRow            // the value with number arg is Bytes
-	unlessGoing         // the row is omitted if the value with number addr is not 0
+	unlessGoing         // the row exists only if the value with number addr is 0
 )
 
 const constantValue = MaxValues
@@ -58,8 +58,8 @@ type planner struct {
 	kinds  trace.Kinds
 	plans  []plan
 	pcs    []trace.Addr // PC of each site
-	hasPC  bool         // whether any site has a PC
-	hasArg bool         // whether any site produces rows with a second value
+	hasPC  bool         // whether a site has a PC
+	hasArg bool         // whether a site produces rows with a second value
 }
 
 // extend creates the plans for new blocks.
@@ -101,7 +101,7 @@ func (p *planner) plan(number uint32, b *trace.Block, sites []trace.Site) plan {
 	return made
 }
 
-// accesses reports whether a row of a site shows that its block was entered.
+// accesses reports whether a row of a site shows that the site's block was entered.
 func accesses(s trace.Site) bool { return s.Kind <= trace.Modify }
 
 // writePCs fills a PC column. Rows of blocks have no PC.
@@ -121,7 +121,7 @@ func (p *planner) blockRow(to *plan, kind trace.Kind, number uint32) {
 	}
 }
 
-// rowOf returns the row for a site; value is the number of its first value.
+// rowOf returns the row for a site. value is the number of the site's first value.
 func rowOf(s *trace.Site, number uint32, value int) planRow {
 	r := planRow{kind: s.Kind, addr: constantValue, arg: constantValue, site: number}
 	values := s.Values()
@@ -179,7 +179,7 @@ func formOf(p *plan) (lead uint8, f form) {
 type layout struct {
 	scales     []uint8 // scales of the block's values
 	references uint64  // number of rows that are references, if no reference has 2^32 bytes or more
-	sizes      []uint8 // numbers of the values that are the sizes of references
+	sizes      []uint8 // numbers of the values that are sizes of references
 }
 
 // referencesOf returns the number of references in a step with the given values.
@@ -240,5 +240,5 @@ func rangeRows(bytes uint64) uint64 {
 	return (bytes-1)/mostBytes + 1
 }
 
-// mostBytes is the maximum size of one row.
+// mostBytes is the maximum value of Bytes in one row.
 const mostBytes = 1<<32 - 1

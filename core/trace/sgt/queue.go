@@ -5,8 +5,8 @@ import (
 	"math/bits"
 )
 
-// queue contains decoded short tokens that are being converted to rows. Tokens first become steps,
-// each of which is one number:
+// queue contains decoded short tokens that are being converted to rows. Tokens first become steps.
+// Each step is one number:
 //
 //	bit 5        the block is the one in other
 //	from bit 6   the values that miss: at most 24, for tokens of four bytes
@@ -14,22 +14,22 @@ import (
 //	block
 //
 // Thus, 0 represents an expected step. [decoder.link] converts steps to values. Each value is one
-// number: the index of its cell and, in a higher bit, whether the value misses its prediction.
-// Steps of blocks that are not straight are left to [decoder.specials].
+// number: the index of its cell and, in a higher bit, whether the value is mispredicted.
+// [decoder.specials] processes steps of blocks that are not straight.
 //
 // Tokens, blocks and values are processed in separate loops, so that a mispredicted branch in one
-// loop does not stall the others. Masks keep indices in bounds, because in WebAssembly a comparison
-// would end an optimised region.
+// loop does not stall the other loops. Masks keep indices in bounds, because in WebAssembly a
+// comparison would end an optimised region.
 type queue struct {
 	stepAt, stepEnd   int // remaining steps
 	valueAt, valueEnd int // remaining values of earlier steps
-	missAt, missEnd   int // remaining values that miss their predictions
+	missAt, missEnd   int // remaining mispredicted values
 	tokens            int // number of tokens read by expandShort
 	written           int // number of elements of steps that may differ from 0
 	steps             [stepRoom]uint64
 	values            [valueRoom]uint64
-	misses            [valueRoom]uint16 // indices, in values, of the values that miss
-	offs              [valueRoom]uint64 // differences of the values that miss their predictions
+	misses            [valueRoom]uint16 // indices in values of the mispredicted values
+	offs              [valueRoom]uint64 // differences of the mispredicted values
 	wrong             error             // error of the next step
 }
 
@@ -63,8 +63,8 @@ func (q *queue) expect(n uint64) uint64 {
 // followsMask selects the bits of a token that identify the block of its step.
 const followsMask = 3
 
-// tokenBytes maps the first byte of a token to the length of the token, including another byte if
-// the run is long; 0 means more than four bytes.
+// tokenBytes maps the first byte of a token to the length of the token, including the further byte
+// of a long run; 0 means more than four bytes.
 var tokenBytes = func() (n [256]uint8) {
 	for first := range n {
 		more := bits.TrailingZeros8(uint8(first))
@@ -82,7 +82,7 @@ var tokenBytes = func() (n [256]uint8) {
 // shortToken is a decoded one-byte token: its run, and the step after the run.
 type shortToken struct {
 	op  uint16
-	run uint8 // more than shortRun: the token has more bytes
+	run uint8 // greater than shortRun if the token has more bytes
 }
 
 const shortRun = longRun - 1
@@ -99,9 +99,9 @@ var shortTokens = func() (t [256]shortToken) {
 	return t
 }()
 
-// expand fills the empty queue with the steps of the next tokens, up to a long token. Runs have
-// unpredictable lengths, so a loop over each run would mispredict branches. Instead, all steps are
-// initially expected steps, and tokens merely skip their runs.
+// expand fills the empty queue with the steps of the next tokens, up to a long token. A loop over
+// each run would mispredict branches, because the lengths of runs are unpredictable. Instead, all
+// steps are initially expected steps, and tokens only skip their runs.
 func (d *decoder) expand() {
 	q := &d.queue
 	end := int(min(stepRoom, d.steps))
@@ -163,9 +163,9 @@ func (d *decoder) expandShort(at, end, control int) int {
 	return at
 }
 
-// link converts at most the given number of steps to values while the values fit, and returns the
-// number of converted steps. It stops before an invalid step and before a step of a block that is
-// not straight.
+// link converts at most most steps to values, as long as the values fit into the queue, and returns
+// the number of converted steps. It stops before an invalid step and before a step of a block that
+// is not straight.
 func (d *decoder) link(most uint64) uint64 {
 	q := &d.queue
 	from := q.stepAt
@@ -184,9 +184,9 @@ func (d *decoder) link(most uint64) uint64 {
 	return steps
 }
 
-// linkNarrow converts steps up to end while they belong to known straight blocks with few rows. The
-// next block depends only on the previous block. linkNarrow writes two rows for each step, even if
-// the step has fewer, to avoid branches.
+// linkNarrow converts steps up to end, as long as the steps belong to known straight blocks with
+// few rows. To avoid branches, linkNarrow writes two rows for each step, even if the step has fewer
+// rows.
 func (d *decoder) linkNarrow(end int) {
 	q, blocks := &d.queue, d.blocks.all
 	if len(blocks) == 0 {
@@ -219,7 +219,8 @@ func (d *decoder) linkNarrow(end int) {
 	d.before, q.stepAt, q.valueEnd, q.missEnd = uint32(before), at, out, miss
 }
 
-// linkWide converts one step if its block is straight, and reports whether it is.
+// linkWide converts one step if the step's block is straight, and reports whether the block is
+// straight.
 func (d *decoder) linkWide() bool {
 	q, blocks := &d.queue, d.blocks.all
 	op := q.steps[q.stepAt]
@@ -245,7 +246,7 @@ func (d *decoder) linkWide() bool {
 	return true
 }
 
-// linkNew makes the new block of the next step the expected block.
+// linkNew makes the block of the next step the expected block.
 func (d *decoder) linkNew() error {
 	op := &d.queue.steps[d.queue.stepAt]
 	off := *op >> 32
@@ -253,8 +254,8 @@ func (d *decoder) linkNew() error {
 	return d.follow(off)
 }
 
-// specials writes the rows of at most the given number of steps while they belong to known blocks
-// that are not straight. Its results have the same meaning as in [decoder.fill].
+// specials writes the rows of at most most steps, as long as the steps belong to known blocks that
+// are not straight. Its results have the same meaning as the results of [decoder.fill].
 func (d *decoder) specials(c *columns, row int, most uint64) (int, uint64, error) {
 	q := &d.queue
 	for row < len(c.addr) && most > 0 && q.someSteps() {

@@ -10,20 +10,20 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Options configures reading; the zero value reads everything that can be read.
+// Options configures reading. With the zero value, a reader reads everything that can be read.
 type Options struct {
-	// Strict stops reading at the first chunk that cannot be read. Otherwise such chunks are omitted,
-	// and the error replaces io.EOF at the end.
+	// Strict stops reading at the first chunk that cannot be read. Without Strict, such chunks are
+	// omitted, and the error replaces io.EOF at the end.
 	Strict bool
 }
 
 // Reader reads a container from its beginning, and returns rows in the order of tickets. Chunks
-// remain compressed until it is their turn.
+// remain compressed until their rows are needed.
 type Reader struct {
 	name    string
 	options Options
 	source  source
-	ended   error  // the error that ended reading; io.EOF: the file is complete; nil: the end has not been reached
+	ended   error  // the error that ended reading, io.EOF if the file is complete, or nil before the end
 	floor   uint64 // lower bound of the tickets in unread chunks
 
 	*told
@@ -32,10 +32,10 @@ type Reader struct {
 	turn    []*lane // heap of lanes, ordered by their next step
 	reused  reused
 	each    func(frame) error // called for all frames except CHNK frames; may be nil
-	latest  *known            // the tables that precede the last chunk read
-	now     *known            // the tables that precede the rows returned last; nil: no rows have been returned
-	shown   told              // the tables in now, or all tables at the end
-	ahead   *chunk            // chunk that was read in advance; nil: no chunk
+	latest  *known            // the tables that precede the last chunk that was read
+	now     *known            // the tables that precede the last returned rows; nil if no rows have been returned
+	shown   told              // the tables in now, or all tables at the end of the file
+	ahead   *chunk            // the chunk that was read in advance, or nil
 	early   earlyLimit
 	earlies int // number of chunks that are decoded in advance and have remaining rows
 	lost    Lost
@@ -52,9 +52,9 @@ type source interface {
 // Lost describes the unreadable parts of a file.
 type Lost struct {
 	Chunks     uint64
-	References uint64 // number of references in these chunks, as far as known
+	References uint64 // number of references in the lost chunks, as far as known
 	Frames     uint64 // number of lost frames other than chunks
-	First      error  // the error that caused the first loss; nil: no part is lost
+	First      error  // the error that caused the first loss; nil if no part is lost
 	Offset     uint64 // offset of the first lost frame
 }
 
@@ -63,8 +63,8 @@ type lane struct {
 	thread uint32
 	ticket uint64 // ticket of the next step
 	queue  []*chunk
-	d      *decoder // decoder of the first chunk; nil: its decoding has not started
-	// rows that were decoded in advance; the decoder continues after them; nil: none
+	d      *decoder // decoder of the first chunk; nil if decoding has not started
+	// rows that were decoded in advance, or nil; the decoder continues after these rows
 	early *early
 	rows  uint64 // number of returned rows of the first chunk
 }
@@ -87,14 +87,14 @@ func newReader(name string, o Options, s source, t *told) *Reader {
 	return r
 }
 
-// Select selects kinds of rows. It must be called before the first Next.
+// Select selects kinds of rows. It must be called before the first call of Next.
 func (r *Reader) Select(kinds trace.Kinds) { r.kinds = kinds }
 
 // Expect sets [trace.Program.ThreadCount] from the outline of the whole trace. It must be called
-// before the first Next.
+// before the first call of Next.
 func (r *Reader) Expect(o trace.Outline) { r.program.ThreadCount = o.Threads }
 
-// Header describes the trace, using only the frames that precede the rows returned so far. It does
+// Header describes the trace. It uses only the frames that precede the last returned rows, and does
 // not depend on how far the reader has read ahead.
 func (r *Reader) Header() trace.Header {
 	t, hasPC := r.told, r.hasPC
@@ -109,14 +109,14 @@ func (r *Reader) Header() trace.Header {
 	}
 }
 
-// Ending describes how the run ended, which is known only after everything has been read.
+// Ending describes how the run ended. It must be called after all rows have been read.
 func (r *Reader) Ending() Ending { return r.ending }
 
-// Lost describes the unreadable parts that were found so far.
+// Lost describes the unreadable parts that have been found so far.
 func (r *Reader) Lost() Lost { return r.lost }
 
-// Next fills b as described for [trace.Reader]. If a file is cut off or damaged, Next returns
-// everything that can be read, and then a [*trace.DamageError].
+// Next implements [trace.Reader]. If a file is cut off or damaged, Next returns everything that can
+// be read, and then a [*trace.DamageError].
 func (r *Reader) Next(b *trace.Batch) error {
 	b.Reset()
 	if r.err != nil {
@@ -169,7 +169,7 @@ func (r *Reader) Next(b *trace.Batch) error {
 	return nil
 }
 
-// columns adds to b the columns that the file can fill.
+// columns adds the columns to b for which the file contains values.
 func (r *Reader) columns(b *trace.Batch) columns {
 	b.NeedSite()
 	if !r.now.noThreads {
@@ -191,8 +191,8 @@ func fillThread(column []uint32, thread uint32) {
 	}
 }
 
-// top returns the lane of the next step, or nil at the end. It reads further chunks as long as they
-// may contain an earlier step.
+// top returns the lane of the next step, or nil at the end. It reads further chunks as long as
+// these may contain an earlier step.
 func (r *Reader) top() *lane {
 	for {
 		if len(r.turn) > 0 && r.ready() {
@@ -211,7 +211,7 @@ func (r *Reader) top() *lane {
 	}
 }
 
-// ready reports whether the first lane certainly has the next step, and enough chunks are being
+// ready reports whether the first lane is known to have the next step, and enough chunks are being
 // decoded in advance.
 func (r *Reader) ready() bool {
 	return r.ended != nil || r.turn[0].ticket < r.floor && r.earlies >= r.early.chunks
@@ -236,7 +236,7 @@ func (r *Reader) enqueue(c *chunk) {
 	}
 }
 
-// run writes the rows of a lane until another lane has the next step or c is full.
+// run writes the rows of a lane until a different lane has the next step or c is full.
 func (r *Reader) run(l *lane, c *columns, row int) int {
 	limit := r.limit()
 	for row < len(c.addr) {
@@ -328,7 +328,7 @@ func (r *Reader) begin(l *lane) error {
 }
 
 // leave ends the reading of the first chunk of a lane. If err is not nil, the rest of the chunk
-// counts as lost. leave returns row unchanged.
+// counts as lost. leave returns row.
 func (r *Reader) leave(l *lane, err error, row int) int {
 	if c := l.queue[0]; err != nil {
 		r.lose(Lost{Chunks: 1, References: c.references - min(c.references, l.rows), First: err, Offset: c.at})
@@ -357,7 +357,7 @@ func (r *Reader) drop(l *lane) {
 	l.d = nil
 	l.queue = slices.Delete(l.queue, 0, 1)
 	if len(r.turn) == 0 {
-		return // reading has been stopped
+		return // reading has already stopped
 	}
 	if len(l.queue) > 0 {
 		l.ticket = l.queue[0].firstTicket
@@ -390,7 +390,7 @@ func (r *Reader) damage(at uint64, err error) error {
 	return &trace.DamageError{File: r.name, Layer: "sgt", Offset: int64(at), Err: err}
 }
 
-// refuse converts an error in a frame to an error of the trace, which names the file.
+// refuse adds the file name and position to an error in a frame.
 func (r *Reader) refuse(at uint64, err error) error {
 	var version *VersionError
 	if errors.As(err, &version) {
@@ -409,7 +409,7 @@ func (l Lost) String() string {
 	if l.Frames > 0 {
 		words = append(words, several(l.Frames, "table"))
 	}
-	return strings.Join(words, " and ") + " cannot be read; the first: " + l.First.Error()
+	return strings.Join(words, " and ") + " cannot be read; the first error: " + l.First.Error()
 }
 
 func several(n uint64, noun string) string {
@@ -441,8 +441,8 @@ func (p place) before(other place) bool {
 
 func (l *lane) place() place { return place{l.ticket, l.thread} }
 
-// limit returns the place up to which the first lane may run. This is the place of the second lane,
-// or the floor if unread chunks may come earlier.
+// limit returns the place up to which the first lane may run: the place of the second lane, or the
+// floor if unread chunks may come earlier.
 func (r *Reader) limit() place {
 	limit := place{^uint64(0), ^uint32(0)}
 	for _, l := range r.turn[min(1, len(r.turn)):min(3, len(r.turn))] {

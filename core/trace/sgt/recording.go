@@ -34,8 +34,8 @@ type Recording struct {
 	Chunks []RecordedChunk
 }
 
-// ReadRecording reads everything except the content of chunks. It returns an error if tables are
-// wrong, or if the file is not a container.
+// ReadRecording reads a container except for the content of its chunks. It returns an error if
+// tables are wrong, or if the file is not a container.
 func ReadRecording(file io.ReaderAt, size int64) (*Recording, error) {
 	in := &stream{feed: feed{r: sectionFrom(file, 0, size)}, headersOnly: true}
 	r := newReader("the recording", Options{}, in, &told{})
@@ -60,8 +60,8 @@ func ReadRecording(file io.ReaderAt, size int64) (*Recording, error) {
 	return recording, nil
 }
 
-// CopyChunk writes a chunk, given its head and its LZ4 frame. Do not call both CopyChunk and
-// [Writer.Step] on one Writer.
+// CopyChunk writes a chunk, given its head and its LZ4 frame. CopyChunk and [Writer.Step] must not
+// both be called on one Writer.
 func (w *Writer) CopyChunk(h *ChunkHead, frame []byte) {
 	w.begin()
 	w.body = w.body[:0]
@@ -80,10 +80,10 @@ func (w *Writer) CopyChunk(h *ChunkHead, frame []byte) {
 }
 
 // Renumberer changes the numbers of blocks in the chunks of a recording. Block numbers occur only
-// in the control part of a chunk, as differences from the expected block, and only for blocks other
-// than the two that followed last (FORMAT.md, "Chunks"). Values and tickets therefore do not
-// change, and the Renumberer needs only these two blocks of the coder's state. Block 0 keeps its
-// number, because a chunk begins as if block 0 had been executed.
+// in the control part of a chunk, as differences from the expected block. They occur only if the
+// block is not one of the two blocks that followed the last two times (FORMAT.md, "Chunks"). Values
+// and tickets therefore do not change, and the Renumberer tracks only these two blocks of the
+// coder's state. Block 0 keeps its number, because a chunk begins as if block 0 had been executed.
 type Renumberer struct {
 	number  []uint32 // new number of each block, by old number
 	follow  []follow // the blocks that followed each block, by old number
@@ -91,13 +91,13 @@ type Renumberer struct {
 
 	decoder        // decompresses chunks
 	old     []byte // a compressed chunk
-	made    []byte // the new control part, then the new content
+	made    []byte // the new control part, and later the new content
 	frame   bytes.Buffer
 	packer  *lz4.Writer
 }
 
-// follow contains the block that followed a block last time, and the block that followed the time
-// before.
+// follow contains the block that followed a block the last time, and the block that followed the
+// time before.
 type follow struct{ next, other uint32 }
 
 // NewRenumberer returns a Renumberer that replaces block n by number[n].
@@ -109,8 +109,8 @@ func NewRenumberer(number []uint32) *Renumberer {
 	return r
 }
 
-// Chunk updates the head of a chunk and returns its new LZ4 frame, which is valid until the next
-// call.
+// Chunk updates the head of a chunk, and returns the new LZ4 frame of the chunk, which is valid
+// until the next call.
 func (r *Renumberer) Chunk(file io.ReaderAt, c *RecordedChunk) ([]byte, error) {
 	old := chunk{controlBytes: c.ControlBytes, valueBytes: c.ValueBytes, ticketBytes: c.TicketBytes}
 	old.packed = slices.Grow(r.old[:0], int(c.FrameBytes))[:c.FrameBytes]
@@ -132,7 +132,7 @@ func (r *Renumberer) Chunk(file io.ReaderAt, c *RecordedChunk) ([]byte, error) {
 }
 
 // translate sets r.made to the new control part for the given number of steps. The old control part
-// ends at end, and slack follows it.
+// ends at end, and is followed by slack bytes.
 func (r *Renumberer) translate(old []byte, end int, steps uint64) error {
 	for _, b := range r.changed {
 		r.follow[b] = follow{b, b}

@@ -6,15 +6,15 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Restorer rebuilds a container from the program's tables and all rows, including events, for
-// example of a loop-compressed trace. It combines the rows of each execution of a block into a
-// step. If the trace has no program, or if its tables cannot be written, the rows are imported; see
-// [Importer].
+// Restorer rebuilds a container from the program's tables and all rows of a trace, including
+// events, for example of a loop-compressed trace. It combines the rows of each execution of a block
+// into a step. If the trace has no program, or if the program's tables cannot be written, an
+// [Importer] writes the rows.
 type Restorer struct {
 	out    io.Writer
 	facts  []trace.Fact
 	w      *Writer
-	other  *Importer // used instead of w, or nil
+	other  *Importer // replaces w, or nil
 	tables Tables
 	ticket uint64 // ticket of the next step
 	rows   uint64
@@ -29,8 +29,8 @@ type restored struct {
 	next   uint32 // next expected site
 	end    uint32
 	values []uint64
-	// the next address of a large reference that continues after the previous row; 0: no reference
-	// continues
+	// the next address of a large reference that continues after the previous row; 0 if no
+	// reference continues
 	more trace.Addr
 }
 
@@ -45,10 +45,10 @@ func (e *RestoreError) Error() string {
 		"; to write only the references of a part of a trace, add --kinds all"
 }
 
-// NewRestorer starts a container; facts are added to the facts of the trace.
+// NewRestorer starts a container. facts is added to the facts of the trace.
 func NewRestorer(w io.Writer, facts []trace.Fact) *Restorer { return &Restorer{out: w, facts: facts} }
 
-// Write writes the rows of a batch; h is the header of its trace.
+// Write writes the rows of a batch. h is the header of the trace.
 func (r *Restorer) Write(b *trace.Batch, h trace.Header) error {
 	r.begin(h)
 	if r.other != nil {
@@ -95,7 +95,7 @@ func (r *Restorer) row(b *trace.Batch, i int, p *trace.Program) error {
 	kind, thread, number := b.Kind[i], trace.At(b.Thread, i), trace.At(b.Site, i)
 	switch kind {
 	case trace.BareBlock, trace.Call, trace.Return:
-		return nil // this row is implied by the block's flags and sites
+		return nil // the block's flags and sites imply this row
 	case trace.BlockEntry:
 		if err := r.finish(p); err != nil {
 			return err
@@ -161,8 +161,8 @@ func (r *Restorer) enter(p *trace.Program, block, thread uint32) error {
 	return nil
 }
 
-// pass skips the sites before site to, which must be ends of worksharing loops that continue. They
-// produce no row.
+// pass skips the sites before site to. All of them must be ends of worksharing loops that continue,
+// because only such sites produce no row.
 func (r *Restorer) pass(p *trace.Program, to uint32) {
 	const going = 1
 	for s := &r.step; s.next != to && s.next < s.end && p.Sites[s.next].Kind == trace.LoopEnd; s.next++ {
@@ -187,7 +187,7 @@ func (r *Restorer) finish(p *trace.Program) error {
 
 func (r *Restorer) wrong(want string) error { return &RestoreError{Row: r.rows, Want: want} }
 
-// Close ends the container; h is the header at the end of the trace.
+// Close ends the container. h is the header at the end of the trace.
 func (r *Restorer) Close(h trace.Header, e End) error {
 	r.begin(h)
 	if r.other != nil {

@@ -11,10 +11,10 @@ import (
 
 // Part selects steps of a container.
 type Part struct {
-	Kinds   trace.Kinds // kinds of references; events are always kept
-	Threads []uint32    // thread numbers in ascending order; nil: all threads
-	// Skip is the number of references of these kinds and threads to skip, and Limit is the number of
-	// references to keep after them; 0: no limit.
+	Kinds   trace.Kinds // kinds of references to keep; events are always kept
+	Threads []uint32    // thread numbers in ascending order; nil means all threads
+	// Skip is the number of references of these kinds and threads to skip. Limit is the maximum
+	// number of references to keep after the skipped references, or 0 for no limit.
 	Skip, Limit uint64
 }
 
@@ -40,16 +40,16 @@ func (p *Part) String() string {
 	return strings.Join(words, ", ")
 }
 
-// Rewriter writes a part of a container to another container, in the order of tickets, so that
-// readers need not sort threads. It keeps blocks, steps and tickets, but removes sites of omitted
-// kinds from the blocks. If Skip or Limit cuts a step, its remaining references become steps of
-// synthetic blocks.
+// Rewriter writes a part of a container to a new container. It writes steps in the order of
+// tickets, so that readers need not merge threads. It keeps blocks, steps and tickets, but removes
+// sites of omitted kinds from the blocks. If Skip or Limit cuts a step, the remaining references of
+// the step become steps of synthetic blocks.
 type Rewriter struct {
 	r    *Reader
 	w    *Writer
 	part Part
 
-	toSkip, left uint64 // numbers of references
+	toSkip, left uint64 // numbers of references to skip and to keep
 	blocks       []rewrittenBlock
 	modules      []uint64 // numbers of the blocks in the new file
 	written      uint64   // number of modules in the new file
@@ -58,7 +58,7 @@ type Rewriter struct {
 
 type rewrittenBlock struct {
 	number uint32  // number of the block in the new file
-	keep   []uint8 // values to keep; nil: all values
+	keep   []uint8 // numbers of the values to keep; nil means all values
 }
 
 // NewRewriter returns a Rewriter that writes a part of the container that r reads. r must not have
@@ -142,8 +142,8 @@ func (x *Rewriter) thin(p *trace.Program, keep [][]uint8) {
 	}
 }
 
-// Copy copies at most the given number of steps. It returns io.EOF at the end. Any other error is
-// an error of the reader, such as damage, or of the writer.
+// Copy copies at most steps steps. It returns io.EOF at the end. Any other error is an error of the
+// reader, such as damage, or of the writer.
 func (x *Rewriter) Copy(steps int) error {
 	for range steps {
 		if x.left == 0 {
@@ -166,7 +166,7 @@ func (x *Rewriter) Copy(steps int) error {
 // References returns the number of references written so far.
 func (x *Rewriter) References() uint64 { return x.w.total }
 
-// step copies a step, or only its references that belong to the part.
+// step copies a step, or only the references of the step that belong to the part.
 func (x *Rewriter) step(at place, block uint32, values []uint64) error {
 	to := &x.blocks[block]
 	if to.keep != nil {
@@ -225,8 +225,8 @@ func (x *Rewriter) cut(at place, b *trace.Block, values []uint64) error {
 	return nil
 }
 
-// Close ends the new container; how describes the end of the run if the old container does not
-// contain this fact.
+// Close ends the new container. how describes the end of the run, in case the old container does
+// not contain this information.
 func (x *Rewriter) Close(how string) error {
 	e := x.r.ending.End
 	if !x.r.ending.Known {

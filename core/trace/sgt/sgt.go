@@ -1,31 +1,31 @@
 // Package sgt reads and writes .sgt files, the native trace container of stackglass. A container is
-// a file that consists of LZ4 frames; FORMAT.md describes the format with an example.
+// a file that consists of LZ4 frames. FORMAT.md describes the format with an example.
 //
 // A container stores steps. A step is one execution of a block of code, and contains the addresses
-// that the block's sites accessed. Everything else (kinds, sizes, source lines) is stored once, in
-// tables. A coder predicts each step: it assumes that a block is followed by the same block as last
-// time, and that every value either grows by its stride or keeps its difference from the previous
-// value. A run of correctly predicted steps of any length takes one or two bytes.
+// that the block's sites accessed. All other data (kinds, sizes, source lines) is stored once, in
+// tables. A coder predicts each step: it assumes that a block is followed by the same block as the
+// last time, and that every value either grows by its stride or keeps its difference from the
+// previous value. A run of correctly predicted steps of any length takes one or two bytes.
 //
-//  1. [Writer] writes the tables of modules, and groups the steps of each thread into chunks. A
-//     capture does the same while the program runs.
+//  1. [Writer] writes the tables of modules, and groups the steps of each thread into chunks. The
+//     capture runtime does the same while the program runs.
 //  2. [Importer] converts the rows of traces without blocks to steps.
 //  3. [Reader] returns rows from the beginning of the file in ticket order, which is the order of
 //     execution across all threads.
 //  4. [Source] uses the index to read from any position, and to divide a trace among workers.
-//  5. [Rewriter] copies a part of a container; [Look] describes a container, and [Check] reports
-//     its errors.
+//  5. [Rewriter] copies a part of a container. [Look] describes a container, and [Check] reports
+//     errors in a container.
 //
 // The performance-critical functions are [decoder.inTurn] for irregular code, [decoder.inSteps] for
 // irregular code in WebAssembly, and [decoder.loop] for loops. In a loop, every value is an
-// arithmetic progression, so columns are filled without decoding steps. The idea of predicting by
-// stride or by link comes from value predictors (Sazeides and Smith, The Predictability of Data
-// Values, MICRO 1997) and from trace compressors based on them (Burtscher, VPC3, SIGMETRICS 2004).
-// This coder keeps only two predictors per site, and switches between them on a miss.
+// arithmetic progression, so columns are filled without decoding steps. Prediction by stride or by
+// link comes from value predictors (Sazeides and Smith, The Predictability of Data Values, MICRO
+// 1997) and from trace compressors that use such predictors (Burtscher, VPC3, SIGMETRICS 2004).
+// This coder has only two predictors per site, and switches to the other predictor after a miss.
 package sgt
 
 // Version is the newest version of the container that this package writes and reads.
 const Version = 1
 
-// MaxValues is the maximum total number of values of the sites in one block.
+// MaxValues is the maximum number of values of a block, summed over its sites.
 const MaxValues = 48

@@ -10,8 +10,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Source is a container with an index; see [trace.Source]. A reader fails if it finds that the
-// index is wrong.
+// Source is a container with an index; see [trace.Source]. Its readers return an error if they
+// detect that the index is wrong.
 type Source struct {
 	name   string
 	file   io.ReaderAt
@@ -23,9 +23,9 @@ type Source struct {
 	merged bool         // see Merged
 }
 
-// NewSource reads the index of a file of size bytes. beside, if not nil, is another reader of the
-// file. The tables that it has read are not read again. NewSource returns an error if the file has
-// no index or its index is wrong.
+// NewSource reads the index of a file of size bytes. beside may be a reader of the same file, or
+// nil. NewSource does not read tables again that beside has read. It returns an error if the index
+// is missing or wrong.
 func NewSource(name string, file io.ReaderAt, size int64, beside *Reader) (*Source, error) {
 	x, err := readIndex(file, size)
 	if err != nil {
@@ -76,8 +76,8 @@ func (s *Source) before(end uint64) []uint64 {
 	return s.tables[:n]
 }
 
-// tell returns the contents of the tables that precede an offset in the file. t contains the first
-// of these tables, which it does not read again.
+// tell returns the contents of the tables that precede an offset in the file. t contains the
+// contents of the first of these tables, which tell does not read again.
 func (s *Source) tell(t *told, end uint64) (*told, error) {
 	t = t.clone()
 	for _, at := range s.before(end)[len(t.tables):] {
@@ -95,11 +95,11 @@ func (s *Source) tell(t *told, end uint64) (*told, error) {
 	return t, nil
 }
 
-// No file has this number of references. The limit prevents sums from overflowing.
+// mostReferences is more than the number of references of any file. It prevents overflow of sums.
 const mostReferences = 1 << 60
 
-// Chunks lists the chunks. It returns nil if the chunks belong to several threads, because the
-// order of chunks is then not the order of references.
+// Chunks lists the chunks. If the chunks belong to several threads, Chunks returns nil, because the
+// order of the chunks differs from the order of the references.
 func (s *Source) Chunks() (list []trace.Chunk) {
 	if s.merged {
 		return []trace.Chunk{{At: s.chunks[0].at, References: s.references()}}
@@ -115,9 +115,9 @@ func (s *Source) Chunks() (list []trace.Chunk) {
 	return list
 }
 
-// Merged returns a source that can be divided even if the chunks belong to several threads. If they
-// do, the whole trace counts as one chunk, because its rows are merged in the order of their tickets.
-// A reader that begins in the middle must read all earlier rows.
+// Merged returns a source that several workers can read even if the chunks belong to several
+// threads. In this case, the whole trace counts as one chunk, because its rows are merged in the
+// order of their tickets. A reader that begins in the middle must therefore read all earlier rows.
 func (s *Source) Merged() *Source {
 	if s.Chunks() != nil || len(s.chunks) == 0 || s.references() == 0 {
 		return s
@@ -144,8 +144,8 @@ func (s *Source) Kinds() (all trace.Kinds) {
 	return all
 }
 
-// Open implements [trace.Source]. The reader has the same tables as a reader that has read the file
-// up to the chunk.
+// Open implements [trace.Source]. The reader begins with the same tables as a reader that has read
+// the file up to the chunk.
 func (s *Source) Open(chunk uint64, kinds trace.Kinds) trace.Mover {
 	i := sort.Search(len(s.chunks), func(i int) bool { return s.chunks[i].at >= chunk })
 	in := &indexed{of: s, chunks: s.chunks[i:]}
@@ -177,8 +177,7 @@ func (s *Source) Agrees(r trace.Mover, chunk uint64) bool {
 	return slices.Equal(of.tables[:n], s.before(chunk))
 }
 
-// indexed is a stream that starts at a given chunk, and checks that the chunks agree with the
-// index.
+// indexed is a stream that begins at a given chunk. It checks that the chunks agree with the index.
 type indexed struct {
 	stream
 	of     *Source
@@ -214,13 +213,13 @@ func notEOF(err error) error {
 	return err
 }
 
-// apart is the position of a reader; see [trace.Mover]. The chunks all belong to one thread, or count
+// apart is the position of a reader; see [trace.Mover]. All chunks belong to one thread, or count
 // as one chunk.
 type apart struct {
 	is    bool
-	first uint64         // offset of the first chunk, if all chunks count as one chunk; otherwise 0
+	first uint64         // offset of the first chunk if all chunks count as one chunk, and 0 otherwise
 	here  trace.Position // position after the returned rows
-	stop  trace.Position // argument of [Reader.Until]
+	stop  trace.Position // the argument of [Reader.Until]
 }
 
 // chunk returns the offset of the chunk that contains the rows of a chunk of the file.
@@ -239,7 +238,8 @@ func (a *apart) gave(chunk uint64, rows int) {
 	a.here.Rows += uint64(rows)
 }
 
-// room limits b to the rows of a chunk before the stop, and reports whether any rows can remain.
+// room limits b to the rows of a chunk before the position stop, and reports whether any rows can
+// remain.
 func (a *apart) room(b *trace.Batch, chunk uint64) bool {
 	if chunk < a.stop.Chunk {
 		return true
@@ -262,11 +262,11 @@ func (r *Reader) Position() trace.Position { return r.apart.here }
 // [Source.Chunks].
 func (r *Reader) Until(stop trace.Position) {
 	r.apart.is, r.apart.stop = true, stop
-	r.early = earlyLimit{} // chunks may be skipped
+	r.early = earlyLimit{} // no decoding in advance, because chunks may be skipped
 }
 
-// Narrow implements [trace.Mover]. A chunk that is being decoded has its own plans, so Narrow does
-// not affect it.
+// Narrow implements [trace.Mover]. A chunk that is already being decoded has its own plans, so
+// Narrow does not affect this chunk.
 func (r *Reader) Narrow(kinds trace.Kinds) {
 	r.planner = planner{kinds: kinds}
 	r.extend(&r.program)
@@ -327,7 +327,7 @@ func parseIndex(body []byte) (x index, err error) {
 		x.tables[i] = at
 	}
 	if rest := body[r.at:]; r.wrong == nil && (len(rest) != endBytes-4 || string(rest[8:]) != indexEnd) {
-		r.fail("bytes of the index's end", uint64(len(rest)), decimal(uint64(endBytes-4))+" with the magic string")
+		r.fail("length of the end of the index", uint64(len(rest)), decimal(uint64(endBytes-4))+", including the magic string")
 	}
 	if r.wrong != nil {
 		return x, r.wrong
@@ -336,8 +336,8 @@ func parseIndex(body []byte) (x index, err error) {
 	return x, nil
 }
 
-// ReadOutline returns the outline of a container of size bytes. It reads only the index at the end.
-// It returns an error if the file has no index.
+// ReadOutline returns the outline of a container of size bytes. It reads only the index at the end
+// of the file. It returns an error if the file has no index.
 func ReadOutline(file io.ReaderAt, size int64) (trace.Outline, error) {
 	x, err := readIndex(file, size)
 	if err != nil {
@@ -360,7 +360,8 @@ func outlineOf(chunks []chunkEntry) (o trace.Outline) {
 
 var errNoIndex = errors.New("there is no index at the end")
 
-// readIndex finds the index of a file with the help of the last bytes, and reads it.
+// readIndex reads the index of a file. The last bytes of the file contain the position of the
+// index.
 func readIndex(r io.ReaderAt, size int64) (index, error) {
 	var end [endBytes]byte
 	if size < int64(endBytes) {
@@ -386,8 +387,8 @@ func frameAt(r io.ReaderAt, size int64, at uint64) (frame, error) {
 	return in.next()
 }
 
-// sectionFrom returns a reader that starts at an offset in a file of size bytes, and that can skip
-// bytes without reading them.
+// sectionFrom returns a reader that starts at an offset in a file of size bytes. The reader can
+// skip bytes without reading.
 func sectionFrom(r io.ReaderAt, at uint64, size int64) *io.SectionReader {
 	return io.NewSectionReader(r, int64(at), max(0, size-int64(at)))
 }

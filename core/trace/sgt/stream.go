@@ -20,11 +20,11 @@ type chunk struct {
 	frameBytes                            uint64
 
 	packed []byte // the LZ4 frame
-	early  *early // the chunk's rows if the chunk is decoded in advance; otherwise nil
+	early  *early // the chunk's rows if the chunk is decoded in advance, and nil otherwise
 	known  *known // the tables that precede the chunk
 }
 
-// These are the limits of a chunk.
+// Limits of a chunk.
 const (
 	mostSteps   = 1 << 26 // maximum number of steps in a chunk
 	mostContent = 1 << 26 // maximum number of bytes in a chunk
@@ -35,14 +35,14 @@ const (
 func parseChunk(body []byte) (c chunk, err error) {
 	r := cursor{bytes: body}
 	c.thread = r.u32("thread")
-	c.steps = r.below(mostSteps+1, "steps")
+	c.steps = r.below(mostSteps+1, "number of steps")
 	c.references, c.firstTicket, c.lastTicket, c.floor = r.uv(), r.uv(), r.uv(), r.uv()
-	c.controlBytes = r.below(mostContent+1, "control bytes")
-	c.valueBytes = r.below(mostContent+1, "value bytes")
-	c.ticketBytes = r.below(mostContent+1, "ticket bytes")
-	c.frameBytes = r.below(mostPacked+1, "frame bytes")
+	c.controlBytes = r.below(mostContent+1, "number of control bytes")
+	c.valueBytes = r.below(mostContent+1, "number of value bytes")
+	c.ticketBytes = r.below(mostContent+1, "number of ticket bytes")
+	c.frameBytes = r.below(mostPacked+1, "number of frame bytes")
 	if content := c.contentBytes(); content > mostContent {
-		r.fail("content bytes", content, "at most "+decimal(mostContent))
+		r.fail("number of content bytes", content, "at most "+decimal(mostContent))
 	}
 	if c.lastTicket < c.firstTicket {
 		r.fail("last ticket", c.lastTicket, "at least the first ticket, "+decimal(c.firstTicket))
@@ -53,7 +53,7 @@ func parseChunk(body []byte) (c chunk, err error) {
 // contentBytes returns the total length of the three parts.
 func (c *chunk) contentBytes() uint64 { return c.controlBytes + c.valueBytes + c.ticketBytes }
 
-// stream is a source that reads a file from front to back.
+// stream is a source that reads a file from the beginning to the end.
 type stream struct {
 	feed
 	headersOnly bool // whether to skip the content of chunks
@@ -79,7 +79,7 @@ func (s *stream) next(r *Reader) (*chunk, error) {
 			}
 		case err == errCheck:
 			if f.tag == tagModule || f.tag == "" {
-				// The numbers of all later blocks depend on this frame.
+				// Stop, because the numbers of all later blocks depend on this frame.
 				return nil, r.damage(f.at, err)
 			}
 			r.lose(Lost{Frames: 1, First: err, Offset: f.at})
@@ -95,8 +95,8 @@ func (s *stream) next(r *Reader) (*chunk, error) {
 	}
 }
 
-// chunk reads the content that follows the CHNK frame of a chunk; wrong is the error in the frame
-// itself. If the chunk is wrong, chunk skips it and returns nil.
+// chunk reads the content that follows the CHNK frame of a chunk. wrong is the error in the frame
+// itself, or nil. If the frame or the content is wrong, chunk skips the chunk and returns nil.
 func (s *stream) chunk(r *Reader, f frame, wrong error) (*chunk, error) {
 	c := r.reused.chunk()
 	packed := c.packed
@@ -147,7 +147,7 @@ func (s *stream) skipLZ4() error {
 	return err
 }
 
-// bit returns 1 if flag is set in flags, otherwise 0.
+// bit returns 1 if flag is set in flags, and 0 otherwise.
 func bit(flags, flag byte) int {
 	if flags&flag != 0 {
 		return 1

@@ -23,20 +23,22 @@ const (
 // largestTables is the maximum decompressed size of a module's tables.
 const largestTables = 1 << 26
 
-// AppendModule appends the body of a MODL frame with the tables of p, a program of one module. p
-// must have the numbering of the first module that [ParseModule] returns. The tables lack the
-// addresses of objects, which are unknown until the program runs.
+// AppendModule appends the body of a MODL frame with the tables of p, a program that consists of
+// one module. The numbers in p must be the numbers that [ParseModule] assigns to the first module
+// of a program. The tables do not contain the addresses of objects, which are unknown until the
+// program runs.
 func AppendModule(dst []byte, p *trace.Program) []byte {
 	return AppendPacked(dst, appendTables(nil, p))
 }
 
-// AppendTables is [AppendModule] without compression.
+// AppendTables does the same as [AppendModule], but does not compress the tables.
 func AppendTables(dst []byte, p *trace.Program) []byte {
 	return appendTables(append(dst, packedPlain), p)
 }
 
-// AppendPacked appends a byte that identifies the compression, and the content. It compresses the
-// content as one LZ4 frame if that is shorter and the content is not too long for [Unpack].
+// AppendPacked appends a byte that identifies the compression, followed by the content. It
+// compresses the content as one LZ4 frame if this makes the content shorter, and the content is not
+// too long for [Unpack].
 func AppendPacked(dst, content []byte) []byte {
 	var packed bytes.Buffer
 	packLZ4(&packed, lz4.NewWriter(nil), content)
@@ -46,7 +48,7 @@ func AppendPacked(dst, content []byte) []byte {
 	return append(append(dst, packedPlain), content...)
 }
 
-// packLZ4 replaces the contents of to with content, compressed as one LZ4 frame. It ignores errors,
+// packLZ4 replaces the contents of to by content, compressed as one LZ4 frame. It ignores errors,
 // because writes to memory cannot fail and the compressor's option is valid.
 func packLZ4(to *bytes.Buffer, w *lz4.Writer, content []byte) {
 	to.Reset()
@@ -56,8 +58,8 @@ func packLZ4(to *bytes.Buffer, w *lz4.Writer, content []byte) {
 	_ = w.Close()
 }
 
-// Unpack returns the content passed to [AppendPacked], at most 2^26 bytes. If the content is not
-// compressed, the result is a part of body.
+// Unpack returns the content that was passed to [AppendPacked], if it is not longer than 2^26
+// bytes. If the content is not compressed, the result shares the memory of body.
 func Unpack(body []byte) ([]byte, error) {
 	c := cursor{bytes: body}
 	if packing := c.below(packedLZ4+1, "compression"); c.wrong != nil {
@@ -82,13 +84,13 @@ func Unpack(body []byte) ([]byte, error) {
 	return tables, nil
 }
 
-// tableForm writes or reads one module's tables. One description of the format serves both
-// directions. During reading, numbers within the module become numbers in the program to which the
-// module is appended.
+// tableForm writes or reads the tables of one module. The same methods write and read. When they
+// read, they convert numbers within the module to numbers in the program to which the module is
+// appended.
 type tableForm struct {
 	*trace.Program          // the program; its sites must be in the order of its blocks
 	texts          []string // strings, in the order of their first use
-	// the numbers of the module and of its first function, block, site and structure
+	// numbers of the module, and of its first function, block, site and structure
 	module, function, block, site, structure uint32
 
 	cursor // used for reading
@@ -98,8 +100,9 @@ type tableForm struct {
 	number map[string]uint64 // numbers of strings
 }
 
-// ParseModule reads the body of a MODL frame and appends the module to a program. The numbering
-// continues after the previous modules. If ParseModule returns an error, the program is unchanged.
+// ParseModule reads the body of a MODL frame, and appends the module to a program. The numbers of
+// its functions, blocks and sites continue the numbers of earlier modules. If ParseModule returns
+// an error, it does not change the program.
 func ParseModule(body []byte, into *trace.Program) error {
 	tables, err := Unpack(body)
 	if err != nil {
@@ -140,7 +143,7 @@ func (t *tableForm) checkFunctions() {
 	for i := range t.Functions {
 		f := &t.Functions[i]
 		if end := uint64(f.First) + uint64(f.Blocks); end > uint64(len(t.Blocks)) {
-			t.fail("a function's blocks end at", end, "at most "+strconv.Itoa(len(t.Blocks)))
+			t.fail("end of a function's blocks", end, "at most "+strconv.Itoa(len(t.Blocks)))
 		}
 		f.First += t.block
 	}
@@ -156,7 +159,7 @@ func appendTables(dst []byte, p *trace.Program) []byte {
 	return append(dst, t.out...)
 }
 
-// put writes a number. Inlining it would only enlarge its many callers.
+// put writes a number. It is not inlined, because inlining would only enlarge its many callers.
 //
 //go:noinline
 func (t *tableForm) put(v uint64) { t.out = binary.AppendUvarint(t.out, v) }
@@ -170,7 +173,7 @@ func (t *tableForm) u64(v *uint64) {
 	}
 }
 
-// under writes or reads a number below limit; what is the number's name in errors.
+// under writes or reads a number below limit. what is the name of the number in errors.
 func under[T ~uint8 | ~uint16 | ~uint32](t *tableForm, v *T, limit uint64, what string) {
 	if t.reads {
 		*v = T(t.below(limit, what))
@@ -182,7 +185,7 @@ func under[T ~uint8 | ~uint16 | ~uint32](t *tableForm, v *T, limit uint64, what 
 // u32 writes or reads a 32-bit number.
 func (t *tableForm) u32(v *uint32, what string) { under(t, v, 1<<32, what) }
 
-// s writes or reads a string as its number.
+// s writes or reads a string as the number of the string.
 func (t *tableForm) s(text *string) {
 	if !t.reads {
 		n, known := t.number[*text]
@@ -197,7 +200,7 @@ func (t *tableForm) s(text *string) {
 	}
 }
 
-// entries writes or reads a list. An entry takes at least the given number of bytes.
+// entries writes or reads a list. Each entry takes at least least bytes.
 func entries[T any](t *tableForm, all *[]T, least int, what string, entry func(*T)) {
 	if t.reads {
 		*all = list[T](t.count(least, what))
@@ -226,7 +229,7 @@ func (t *tableForm) all() {
 		n++
 	})
 	if uint64(t.block)+uint64(n) > math.MaxUint32 {
-		t.fail("blocks", uint64(n), "fewer than 2^32 in a file")
+		t.fail("number of blocks", uint64(n), "fewer than 2^32 in a file")
 	}
 	entries(t, &t.Objects, 6, "objects", func(o *trace.Object) {
 		t.s(&o.Name)
@@ -239,8 +242,8 @@ func (t *tableForm) all() {
 	t.structures()
 }
 
-// structures writes or reads the structures of the source, and the sites and objects that refer to
-// them. Older containers contain no such data.
+// structures writes or reads the structures of the source, and the structures of sites and objects.
+// Older containers contain no structures.
 func (t *tableForm) structures() {
 	if t.reads && t.at == len(t.bytes) || !t.reads && len(t.Structures) == 0 {
 		return
@@ -251,7 +254,7 @@ func (t *tableForm) structures() {
 		entries(t, &s.Members, 4, "members", func(m *trace.Member) {
 			t.s(&m.Name)
 			t.u32(&m.Offset, "offset of a member")
-			t.u32(&m.Bytes, "bytes of a member")
+			t.u32(&m.Bytes, "size of a member")
 			t.s(&m.Type)
 		})
 		t.checkStructure(s)
@@ -277,7 +280,7 @@ func (t *tableForm) structureOf(number *uint32) {
 	}
 }
 
-// checkStructure checks that the members lie within the structure, in ascending order.
+// checkStructure checks that the members are in ascending order and lie within the structure.
 func (t *tableForm) checkStructure(s *trace.Structure) {
 	from := uint32(0)
 	for _, m := range s.Members {
@@ -289,7 +292,7 @@ func (t *tableForm) checkStructure(s *trace.Structure) {
 	}
 }
 
-// sources writes or reads the source files. Older containers contain no such data.
+// sources writes or reads the source files. Older containers contain no source files.
 func (t *tableForm) sources() {
 	all := &t.Modules[0].Sources
 	if t.reads && t.at == len(t.bytes) || !t.reads && len(*all)+len(t.Structures) == 0 {
@@ -312,14 +315,14 @@ func (t *tableForm) codeModule(m *trace.Module) {
 	t.s(&m.Options)
 	t.u64(&m.Base)
 	t.u64(&m.End)
-	entries(t, &m.Missed, 3, "places missed", func(missed *trace.Missed) {
+	entries(t, &m.Missed, 3, "kinds of missed code", func(missed *trace.Missed) {
 		t.s(&missed.What)
 		t.s(&missed.Why)
 		t.u32(&missed.Count, "count")
 	})
 }
 
-// outlineFunction is the flag for the body of a parallel region. firstTarget and all higher flags
+// outlineFunction is the flag of the body of a parallel region. firstTarget and all higher flags
 // describe the target.
 const (
 	outlineFunction = 1
@@ -335,7 +338,7 @@ func (t *tableForm) codeFunction(f *trace.Function) {
 	}
 	t.u64(&flags)
 	t.u32(&f.First, "first block")
-	t.u32(&f.Blocks, "blocks of a function")
+	t.u32(&f.Blocks, "number of blocks of a function")
 	if t.reads {
 		f.Module, f.Outline, f.Target = t.module, flags&outlineFunction != 0, trace.Target(flags>>firstTarget).Known()
 	}
@@ -347,7 +350,7 @@ func (t *tableForm) codeBlock(number uint32, b *trace.Block) {
 	under(t, &function, uint64(len(t.Functions))+1, "function of a block")
 	t.s(&b.Label)
 	t.u32(&b.Part, "part")
-	under(t, &b.Flags, 1<<32, "flags")
+	under(t, &b.Flags, 1<<32, "value of the flags")
 	under(t, &loop, blocks+1, "loop")
 	if t.reads {
 		if b.Function = trace.NoFunction; function > 0 {
@@ -393,10 +396,10 @@ func (t *tableForm) sites(number uint32, b *trace.Block) {
 	b.FirstSite, b.Sites = t.site+uint32(len(t.Sites)), uint32(len(all))
 	t.Sites = append(t.Sites, all...)
 	if values > MaxValues {
-		t.fail("values of a block", uint64(values), "at most "+decimal(MaxValues))
+		t.fail("number of values of a block", uint64(values), "at most "+decimal(MaxValues))
 	}
 	if uint64(t.site)+uint64(len(t.Sites)) > math.MaxUint32 {
-		t.fail("sites", uint64(len(t.Sites)), "fewer than 2^32 in a file")
+		t.fail("number of sites", uint64(len(t.Sites)), "fewer than 2^32 in a file")
 	}
 }
 
@@ -404,26 +407,26 @@ func (t *tableForm) codeSite(s *trace.Site) {
 	if under(t, &s.Kind, 256, "kind of a site"); t.reads && !isSiteKind(s.Kind) {
 		t.fail("kind of a site", uint64(s.Kind), "a reference or an event other than block, call and return")
 	}
-	t.u32(&s.Bytes, "bytes of a site")
+	t.u32(&s.Bytes, "size of a site's references")
 	t.u64(&s.PC)
 	t.place(&s.Place)
 	t.s(&s.Type)
 	t.s(&s.Object)
-	under(t, &s.Flags, 1<<32, "flags")
+	under(t, &s.Flags, 1<<32, "value of the flags")
 }
 
-// isSiteKind reports whether a site can have the given kind. Blocks and functions produce the rows
-// of the other kinds.
+// isSiteKind reports whether a site can have the given kind. Rows of all other kinds belong to
+// blocks and functions.
 func isSiteKind(k trace.Kind) bool {
 	return k.Valid() && k != trace.BlockEntry && k != trace.BareBlock && k != trace.Call && k != trace.Return
 }
 
-// instructions writes or reads the instructions of all blocks; it writes nothing if no block has
+// instructions writes or reads the instructions of all blocks. It writes nothing if no block has
 // instructions.
 func (t *tableForm) instructions() {
 	n := 0
 	if t.reads {
-		n = t.count(1, "lists of instructions")
+		n = t.count(1, "instruction lists")
 	} else {
 		if slices.ContainsFunc(t.Blocks, func(b trace.Block) bool { return len(b.Instrs) > 0 }) {
 			n = len(t.Blocks)
@@ -431,7 +434,7 @@ func (t *tableForm) instructions() {
 		t.put(uint64(n))
 	}
 	if n != 0 && n != len(t.Blocks) {
-		t.fail("lists of instructions", uint64(n), "none, or one for each of the "+strconv.Itoa(len(t.Blocks))+" blocks")
+		t.fail("number of instruction lists", uint64(n), "0, or one for each of the "+strconv.Itoa(len(t.Blocks))+" blocks")
 	}
 	for i := 0; i < n && t.wrong == nil; i++ {
 		b := &t.Blocks[i]
@@ -439,7 +442,7 @@ func (t *tableForm) instructions() {
 			t.s(&in.Opcode)
 			t.s(&in.Type)
 			under(t, &in.Site, uint64(b.Sites)+1, "site of an instruction")
-			entries(t, &in.Uses, 1, "uses", func(use *int32) { t.use(use, int64(len(b.Instrs))) })
+			entries(t, &in.Uses, 1, "operands", func(use *int32) { t.use(use, int64(len(b.Instrs))) })
 		})
 	}
 }
@@ -451,7 +454,7 @@ func (t *tableForm) use(use *int32, instrs int64) {
 	}
 	v := int64(unzigzag(z))
 	if v >= instrs || -2-v >= instrs {
-		t.fail("use", uint64(v), "an instruction of the block, -1, or -2 minus one")
+		t.fail("operand", uint64(v), "an instruction of the block, -1, or -2 minus one")
 	}
 	*use = int32(v)
 }
@@ -486,7 +489,7 @@ func appendPrefix(dst []byte, v uint64) []byte {
 type cursor struct {
 	bytes []byte
 	at    int
-	last  int // index at which the last number starts
+	last  int // index at which the last number begins
 	wrong *TableError
 }
 
@@ -503,14 +506,14 @@ func (c *cursor) uv() uint64 {
 	v, n := binary.Uvarint(c.bytes[c.at:])
 	c.last = c.at
 	if n <= 0 {
-		c.fail("number", uint64(len(c.bytes)-c.at), "a LEB128 number in the remaining bytes")
+		c.fail("number of remaining bytes", uint64(len(c.bytes)-c.at), "a complete LEB128 number")
 		return 0
 	}
 	c.at += n
 	return v
 }
 
-// below reads a number below limit; what is the number's name in errors.
+// below reads a number below limit. what is the name of the number in errors.
 func (c *cursor) below(limit uint64, what string) uint64 {
 	v := c.uv()
 	if v >= limit {
@@ -524,11 +527,11 @@ func (c *cursor) below(limit uint64, what string) uint64 {
 func (c *cursor) u32(what string) uint32 { return uint32(c.below(1<<32, what)) }
 
 // count reads the length of a list, and checks that the entries can fit into the remaining bytes.
-// An entry takes at least the given number of bytes.
+// Each entry takes at least least bytes.
 func (c *cursor) count(least int, what string) int {
 	n := c.uv()
 	if most := uint64(len(c.bytes)-c.at) / uint64(least); n > most {
-		c.fail(what, n, "at most "+decimal(most)+" in the remaining bytes")
+		c.fail("number of "+what, n, "at most "+decimal(most)+" for the remaining bytes")
 		return 0
 	}
 	return int(n)
@@ -536,7 +539,7 @@ func (c *cursor) count(least int, what string) int {
 
 // str reads a string.
 func (c *cursor) str() string {
-	n := c.count(1, "length of a text")
+	n := c.count(1, "bytes of a text")
 	c.at += n
 	return string(c.bytes[c.at-n : c.at])
 }
@@ -544,7 +547,7 @@ func (c *cursor) str() string {
 // end checks that all bytes were read.
 func (c *cursor) end() error {
 	if c.at < len(c.bytes) {
-		c.fail("bytes after the end", uint64(len(c.bytes)-c.at), "none")
+		c.fail("number of bytes after the end", uint64(len(c.bytes)-c.at), "0")
 	}
 	if c.wrong != nil {
 		return c.wrong

@@ -211,25 +211,25 @@ func TestTablesThatMakeNoSense(t *testing.T) {
 		want string
 		body []byte
 	}{
-		{`tables at byte 0: number 0, want a LEB128 number in the remaining bytes`, nil},
-		{`tables at byte 0: compression 2, want less than 2`, []byte{2}},
-		{`tables at byte 0: compression 128, want less than 2`, []byte{0x80, 0}},
+		{`tables at byte 0: number of remaining bytes is 0, want a complete LEB128 number`, nil},
+		{`tables at byte 0: compression is 2, want less than 2`, []byte{2}},
+		{`tables at byte 0: compression is 128, want less than 2`, []byte{0x80, 0}},
 		{`tables cannot be decompressed: `, []byte{1, 9, 9, 9, 9, 9}},
-		{`tables at byte 0: strings 4096, want at most 0 in the remaining bytes`, tables(4096)},
-		{`tables at byte 1: number 3, want a LEB128 number in the remaining bytes`, tables(1, 1<<40)[:5]},
-		{`tables at byte 1: length of a text 1099511627776, want at most 0 in the remaining bytes`, tables(1, 1<<40)},
-		{`tables at byte 2: string 1, want less than 1`, tables(1, 0, 1)},
-		{`tables at byte 9: function of a block 1, want less than 1`, block(1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)},
-		{`tables at byte 13: loop 2, want less than 2`, block(0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)},
-		{`kind of a site 6, want a reference or an event`, block(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 6, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)},
-		{`kind of a site 8, want a reference or an event`, block(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)},
-		{`structures 7, want at most 0 in the remaining bytes`, tables(1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 7)},
-		{`end of a member 9, want members in ascending order, within the 8 bytes`, tables(1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 8, 1, 0, 4, 5, 0)},
-		{`end of a member 4, want members in ascending order, within the 8 bytes`, tables(1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 8, 2, 0, 4, 4, 0, 0, 0, 4, 0)},
-		{`structure 2, want less than 2`, tables(1, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 8, 0, 2)},
-		{`bytes after the end 1, want none`, tables(1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 7)},
-		{`a function's blocks end at 5, want at most 0`, tables(1, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 2, 3, 0, 0, 0)},
-		{`lists of instructions 1, want none, or one for each of the 0 blocks`, tables(1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0)},
+		{`tables at byte 0: number of strings is 4096, want at most 0 for the remaining bytes`, tables(4096)},
+		{`tables at byte 1: number of remaining bytes is 3, want a complete LEB128 number`, tables(1, 1<<40)[:5]},
+		{`tables at byte 1: number of bytes of a text is 1099511627776, want at most 0 for the remaining bytes`, tables(1, 1<<40)},
+		{`tables at byte 2: string is 1, want less than 1`, tables(1, 0, 1)},
+		{`tables at byte 9: function of a block is 1, want less than 1`, block(1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)},
+		{`tables at byte 13: loop is 2, want less than 2`, block(0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)},
+		{`kind of a site is 6, want a reference or an event`, block(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 6, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)},
+		{`kind of a site is 8, want a reference or an event`, block(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)},
+		{`number of structures is 7, want at most 0 for the remaining bytes`, tables(1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 7)},
+		{`end of a member is 9, want members in ascending order, within the 8 bytes`, tables(1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 8, 1, 0, 4, 5, 0)},
+		{`end of a member is 4, want members in ascending order, within the 8 bytes`, tables(1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 8, 2, 0, 4, 4, 0, 0, 0, 4, 0)},
+		{`structure is 2, want less than 2`, tables(1, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 8, 0, 2)},
+		{`number of bytes after the end is 1, want 0`, tables(1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 7)},
+		{`end of a function's blocks is 5, want at most 0`, tables(1, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 2, 3, 0, 0, 0)},
+		{`number of instruction lists is 1, want 0, or one for each of the 0 blocks`, tables(1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0)},
 	} {
 		var p trace.Program
 		err := ParseModule(c.body, &p)
@@ -248,7 +248,7 @@ func TestTooManyValues(t *testing.T) {
 		p.Sites = append(p.Sites, trace.Site{Kind: trace.Load}) // the address and the number of bytes
 	}
 	err := ParseModule(AppendModule(nil, p), &trace.Program{})
-	if err == nil || !strings.Contains(err.Error(), "values of a block 50, want at most 48") {
+	if err == nil || !strings.Contains(err.Error(), "number of values of a block is 50, want at most 48") {
 		t.Errorf("got %v, want an error about too many values", err)
 	}
 }

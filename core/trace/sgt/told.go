@@ -19,16 +19,16 @@ type told struct {
 	program     trace.Program
 	firstObject []uint32 // index of the first object of each module
 	ending      Ending
-	indexed     bool // whether the index has been read, so that the end of the file has been reached
+	indexed     bool // whether the index has been read, which is at the end of the file
 	indexAt     uint64
 	indexBody   []byte
 	tables      []uint64 // offsets of all frames except chunks and the index
-	shared      bool     // whether the current slices of objects and threads are also used elsewhere
+	shared      bool     // whether a clone uses the same slices of objects and threads
 
-	noThreads, noSizes bool // whether the facts state that there are no threads or no sizes
+	noThreads, noSizes bool // whether the facts state that the trace has no threads, or no sizes
 }
 
-// Ending is the content of the DONE frame, which is absent if the file was cut off.
+// Ending is the content of the DONE frame, which is missing if the file was cut off.
 type Ending struct {
 	Known      bool
 	References uint64
@@ -67,7 +67,7 @@ var errnoText = map[string]string{
 // VersionError reports that only a later version of this program can read a file.
 type VersionError struct {
 	File           string
-	Version, Needs uint64 // version of the container; oldest version of readers that understand it
+	Version, Needs uint64 // version of the container, and oldest reader version that can read the container
 }
 
 func (e *VersionError) Error() string {
@@ -77,11 +77,11 @@ func (e *VersionError) Error() string {
 
 var (
 	errFirst  = errors.New("the file does not begin with the header of a container")
-	errSecond = errors.New("another trace begins here, but traces cannot be concatenated; convert each file separately")
+	errSecond = errors.New("a second trace begins here, but traces cannot be concatenated; convert each file separately")
 )
 
-// clone returns an independent copy that can read further frames. t must either be marked as
-// shared, or read no more frames.
+// clone returns a copy that can read further frames independently of t. t must be marked as shared,
+// unless it reads no more frames.
 func (t *told) clone() *told {
 	c := *t
 	p := &c.program
@@ -161,7 +161,7 @@ func (c *cursor) facts() []trace.Fact {
 
 func (t *told) takeObjects(r *cursor) {
 	module := r.below(uint64(len(t.firstObject)), "module")
-	n := r.count(1, "addresses of objects")
+	n := r.count(1, "object addresses")
 	if r.wrong != nil {
 		return
 	}
@@ -171,7 +171,7 @@ func (t *told) takeObjects(r *cursor) {
 		objects = objects[:t.firstObject[module+1]-t.firstObject[module]]
 	}
 	if n != len(objects) {
-		r.fail("addresses of objects", uint64(n), "one for each of the module's "+strconv.Itoa(len(objects))+" objects")
+		r.fail("number of object addresses", uint64(n), strconv.Itoa(len(objects))+", the number of objects of the module")
 	}
 	for i := range min(n, len(objects)) {
 		objects[i].Addr = r.uv()
@@ -201,7 +201,7 @@ func (t *told) takeTags(r *cursor) {
 	}
 }
 
-// learn records facts. If several facts have the same name, the last fact applies.
+// learn records facts. A fact replaces an earlier fact with the same name.
 func (t *told) learn(facts []trace.Fact) {
 	for _, f := range facts {
 		switch f.Name {
@@ -214,15 +214,15 @@ func (t *told) learn(facts []trace.Fact) {
 	t.facts = append(t.facts, facts...)
 }
 
-// known contains the tables that precede a chunk. Rows of the chunk can refer only to these tables,
-// which are also the tables in the header returned with the rows.
+// known contains the tables that precede a chunk. Rows of the chunk can refer only to these tables.
+// The header that is returned with the rows contains the same tables.
 type known struct {
 	told
 	blocks        int // number of blocks that have plans
 	hasPC, hasArg bool
 }
 
-// learned updates latest, which contains the tables for the following chunks.
+// learned updates latest to the tables for the following chunks.
 func (r *Reader) learned() {
 	if r.latest == nil || len(r.latest.tables) != len(r.tables) {
 		r.shared = true
@@ -230,10 +230,11 @@ func (r *Reader) learned() {
 	}
 }
 
-// isNews reports whether the tables of a chunk contain more than the current header.
+// isNews reports whether the tables of a chunk contain items that the current header does not
+// contain.
 func (r *Reader) isNews(k *known) bool { return r.now == nil || len(k.tables) > len(r.now.tables) }
 
-// peek reads everything before the first chunk. It returns an error if there is no chunk.
+// peek reads all frames before the first chunk. It returns an error if there is no chunk.
 func (r *Reader) peek() error {
 	if !r.begun && r.ended == nil {
 		if r.ahead, r.ended = r.source.next(r); r.ended != nil {

@@ -11,19 +11,19 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// chunkSize is the size of a full chunk: a number of bytes of content or a number of steps,
-// whichever is reached first.
+// chunkSize is the size of a full chunk: a number of bytes of content and a number of steps. A
+// chunk is full when it reaches one of these numbers.
 type chunkSize struct {
 	bytes int
 	steps uint64
 }
 
-// usualChunks is the default size of chunks. Several workers can share a trace of one minute,
-// because chunks are small. Chunks are large enough to make the cost of relearning every site's
-// stride negligible.
+// usualChunks is the default size of chunks. Chunks are small enough that several workers can share
+// a trace of one minute, and large enough that the cost of relearning every site's stride is
+// negligible.
 var usualChunks = chunkSize{bytes: 1 << 20, steps: 1 << 22}
 
-// Writer writes a container. The first error is final, and [Writer.Close] returns it.
+// Writer writes a container. It stops at the first error, which [Writer.Close] returns.
 type Writer struct {
 	out     io.Writer
 	at      uint64 // number of bytes written
@@ -40,14 +40,14 @@ type Writer struct {
 	pointerBits uint64
 	facts       []trace.Fact
 	full        chunkSize // limit on the total size of all open chunks
-	beforeFlush func()    // declares new blocks; may be nil
+	beforeFlush func()    // function that declares new blocks; may be nil
 
-	frame, body []byte // buffers for the frame being written
+	frame, body []byte // buffers for the frame that is being written
 	content     []byte
 	packed      bytes.Buffer
 	packer      *lz4.Writer
 	index       indexWriter
-	references  uint64 // number of references in the chunks already written
+	references  uint64 // number of references in all chunks that are already written
 	total       uint64 // number of references of all steps
 }
 
@@ -57,8 +57,8 @@ type openChunk struct {
 	encoder
 }
 
-// NewWriter returns a Writer for a container with the given facts about the capture. pointerBits is
-// the width of the program's addresses, or 0 if unknown.
+// NewWriter returns a Writer of a container with the given facts about the capture. pointerBits is
+// the width of the program's addresses, or 0 if it is unknown.
 func NewWriter(w io.Writer, pointerBits uint64, facts []trace.Fact) *Writer {
 	return &Writer{out: w, pointerBits: pointerBits, facts: facts, full: usualChunks, threads: map[uint32]*openChunk{}, packer: lz4.NewWriter(nil)}
 }
@@ -69,7 +69,7 @@ func (w *Writer) begin() {
 		return
 	}
 	body := binary.AppendUvarint(nil, Version)
-	body = binary.AppendUvarint(body, Version) // the oldest version whose readers can read the file
+	body = binary.AppendUvarint(body, Version) // the oldest reader version that can read the file
 	body = binary.AppendUvarint(body, w.pointerBits)
 	w.index.table(0)
 	w.write(AppendFrame(nil, tagFile, appendFacts(body, w.facts)))
@@ -106,8 +106,8 @@ func (w *Writer) Facts(facts []trace.Fact) {
 	w.put(tagCapture, appendFacts(nil, facts))
 }
 
-// Module writes a module's tables, given as the body of a MODL frame. Block numbers continue the
-// numbers of earlier modules.
+// Module writes the tables of a module, given as the body of a MODL frame. Its block numbers
+// continue the numbers of earlier modules.
 func (w *Writer) Module(body []byte) error {
 	var p trace.Program
 	if err := ParseModule(body, &p); err != nil {
@@ -142,7 +142,7 @@ func appendThread(dst []byte, t trace.Thread) []byte {
 	return binary.AppendUvarint(binary.AppendUvarint(dst, t.StackLow), t.StackHigh)
 }
 
-// Tags writes caliper tags, whose numbers start at first.
+// Tags writes caliper tags. Their numbers begin at first.
 func (w *Writer) Tags(first int, tags []string) {
 	w.put(tagTags, appendTags(nil, first, tags))
 }

@@ -6,30 +6,31 @@ import (
 	"strings"
 )
 
-// Kept describes whether, and how, another version of a file contains a given line.
+// Kept describes whether and how a line of a file is contained in a different version of the file.
 type Kept uint8
 
-// A line can change in these ways. Changes of white space are ignored.
+// The values of Kept. Changes of white space are ignored.
 const (
-	Removed Kept = iota // the line is absent
+	Removed Kept = iota // the line does not exist in the other version
 	Same                // the line is unchanged and has not moved
 	Moved               // the line is unchanged, but has moved
-	Changed             // the line has not moved, and at least half of its text is the same
+	Changed             // the line has not moved, and at least half of its text is unchanged
 )
 
 // String returns the word that tables use for k.
 func (k Kept) String() string { return [...]string{"removed", "same", "moved", "changed"}[k] }
 
-// Match locates a line in another version.
+// Match locates a line in a different version of a file.
 type Match struct {
-	Line int // index of the line in the other version, starting at 0; -1: the line is absent
+	Line int // index of the line in the other version, starting at 0; -1 if it does not exist there
 	Kept Kept
 }
 
-// MatchLines finds each line of one version of a file in another version. It first finds lines that
-// are in both versions in the same order: the lines that occur exactly once in each version (as in
-// patience diff) and, between these lines, the longest common subsequence. It then finds lines that
-// moved, and finally lines that changed. No line of b is matched twice.
+// MatchLines matches the lines of a, one version of a file, with the lines of b, a different
+// version. It first finds lines that are in both versions in the same order: the lines that occur
+// exactly once in each version (as in patience diff) and, between these lines, the longest common
+// subsequence. It then finds lines that moved, and finally lines that changed. No line of b is
+// matched twice.
 func MatchLines(a, b []string) []Match {
 	m := matcher{a: normal(a), b: normal(b), to: make([]Match, len(a)), taken: make([]Kept, len(b))}
 	for i := range m.to {
@@ -45,10 +46,10 @@ func MatchLines(a, b []string) []Match {
 type matcher struct {
 	a, b []string
 	to   []Match
-	// how each line of b matches a line of a; Removed: it matches no line
+	// how each line of b matches a line of a; Removed if it matches no line
 	taken []Kept
 
-	onceA, onceB map[string]int // see once
+	onceA, onceB map[string]int // numbers of the lines that occur only once, see once
 }
 
 // normal returns the lines with blanks reduced to single spaces between words.
@@ -65,7 +66,7 @@ func (m *matcher) take(a, b int, k Kept) { m.to[a], m.taken[b] = Match{b, k}, k 
 // mostCells is the maximum size of the table for computing a longest common subsequence.
 const mostCells = 1 << 22
 
-// common matches lines that occur in both a[fromA:toA] and b[fromB:toB], in the same order.
+// common matches lines that occur in the same order in a[fromA:toA] and b[fromB:toB].
 func (m *matcher) common(fromA, toA, fromB, toB int) {
 	for ; fromA < toA && fromB < toB && m.a[fromA] == m.b[fromB]; fromA, fromB = fromA+1, fromB+1 {
 		m.take(fromA, fromB, Same)
@@ -104,10 +105,10 @@ func once(lines []string) map[string]int {
 	return at
 }
 
-// anchors returns the longest list of lines of two parts that occur exactly once in each version
-// and have the same order in both.
+// anchors returns the longest list of lines of two parts that occur exactly once in each version,
+// and in the same order in both versions.
 func (m *matcher) anchors(fromA, toA, fromB, toB int) (list [][2]int) {
-	var ends []int // for each length of a list: index in pairs of the last element that comes first in b
+	var ends []int // for each length of a list: the index in pairs of the last element that comes earliest in b
 	var pairs [][2]int
 	var before []int
 	for i := fromA; i < toA; i++ {
@@ -132,8 +133,8 @@ func (m *matcher) anchors(fromA, toA, fromB, toB int) (list [][2]int) {
 	return list
 }
 
-// longest matches the longest common subsequence of two parts, using the textbook
-// dynamic-programming algorithm.
+// longest matches the longest common subsequence of two parts with the textbook dynamic-programming
+// algorithm.
 func (m *matcher) longest(fromA, toA, fromB, toB int) {
 	width := toB - fromB + 1
 	cells := make([]int32, (toA-fromA+1)*width)
@@ -159,14 +160,14 @@ func (m *matcher) longest(fromA, toA, fromB, toB int) {
 	}
 }
 
-// leastMoved is the minimum length of a line that can count as moved. Shorter lines, such as a
-// brace, occur everywhere.
+// leastMoved is the minimum length of a line that can count as moved. Shorter lines, such as
+// braces, occur everywhere.
 const leastMoved = 8
 
-// moved matches unmatched lines whose text occurs once in each version.
+// moved matches unmatched lines whose text occurs exactly once in each version.
 func (m *matcher) moved() {
-	// by text: numbers of the lines with this text in a and in b, from 1; 0: no line; -1: several
-	// lines
+	// by text: number (from 1) of the line with this text in a and in b; 0 if there is none, -1 if
+	// there are several
 	at := map[string][2]int{}
 	count := func(text string, side, line int) {
 		lines := at[text]
@@ -194,10 +195,11 @@ func (m *matcher) moved() {
 	}
 }
 
-// mostAhead is the maximum distance from the last match at which a changed line is searched.
+// mostAhead is the maximum distance from the last match at which changed searches for a changed
+// line.
 const mostAhead = 32
 
-// changed matches lines between unchanged lines if at least half of their texts is the same.
+// changed matches lines between unchanged lines if at least half of their text is the same.
 func (m *matcher) changed() {
 	from := 0 // line of b that follows the last matched line
 	for i := 0; i < len(m.a); i++ {
@@ -225,8 +227,8 @@ func (m *matcher) changed() {
 	}
 }
 
-// alike returns the share, from 0 to 1, of the words and punctuation marks of two lines that occur
-// in both.
+// alike returns the similarity of two lines, from 0 to 1: the share of their words and punctuation
+// marks that both lines contain.
 func alike(a, b string) float64 {
 	count := map[string]int{}
 	of := words(a)

@@ -1,5 +1,5 @@
-// Package sourcefile reads the source files that a trace contains. With these files, each source
-// line can be shown beside its misses, even on a machine without the program's source.
+// Package sourcefile reads the source files that a trace contains. Results can therefore show each
+// source line beside its misses, even on a machine without the program's source.
 package sourcefile
 
 import (
@@ -13,7 +13,7 @@ import (
 // MostBytes is the maximum length of a source file that can be stored.
 const MostBytes = 16 << 20
 
-// Pack compresses a source file. ok is false if the file is empty, too long, or not text.
+// Pack compresses a source file. ok is false if the file is empty, too long, or not a text file.
 func Pack(name string, text []byte) (f trace.SourceFile, ok bool) {
 	if len(text) == 0 || len(text) > MostBytes || bytes.IndexByte(text, 0) >= 0 {
 		return f, false
@@ -21,7 +21,7 @@ func Pack(name string, text []byte) (f trace.SourceFile, ok bool) {
 	return trace.SourceFile{Name: name, Packed: string(sgt.AppendPacked(nil, text))}, true
 }
 
-// Text decompresses a file, and returns its text, or "" if the data are damaged.
+// Text returns the decompressed text of a file, or "" if the data is damaged.
 func Text(f trace.SourceFile) string {
 	text, err := sgt.Unpack([]byte(f.Packed))
 	if err != nil || len(text) > MostBytes {
@@ -36,7 +36,7 @@ type Files struct {
 	paths []string
 	lines map[string][]string // lines of each file, by requested name
 
-	with    *Files // the files of the other version, for which matches are cached
+	with    *Files // the files of the other version to which the cached matches refer
 	matches map[[2]string][]Match
 }
 
@@ -64,7 +64,7 @@ func (f *Files) Lines(name string) []string {
 }
 
 // Match calls [MatchLines] for the file called name and the file called other among others. It
-// caches the results for the last value of others.
+// caches the results for the most recent value of others.
 func (f *Files) Match(name string, others *Files, other string) []Match {
 	if f.with != others {
 		f.with, f.matches = others, map[[2]string][]Match{}
@@ -76,7 +76,8 @@ func (f *Files) Match(name string, others *Files, other string) []Match {
 	return f.matches[names]
 }
 
-// Line returns a line with blanks reduced to single spaces between words, or "" if it is missing.
+// Line returns a line with blanks reduced to single spaces between words, or "" if there is no such
+// line.
 func (f *Files) Line(name string, line uint32) string {
 	lines := f.Lines(name)
 	if line == 0 || int64(line) > int64(len(lines)) {
@@ -85,7 +86,7 @@ func (f *Files) Line(name string, line uint32) string {
 	return strings.Join(strings.Fields(lines[line-1]), " ")
 }
 
-// Split splits a text into lines, without their line endings. It accepts the line endings of all
+// Split splits a text into lines, without their line endings. It recognises the line endings of all
 // operating systems.
 func Split(text string) []string {
 	return strings.Split(strings.TrimSuffix(strings.ReplaceAll(text, "\r\n", "\n"), "\n"), "\n")

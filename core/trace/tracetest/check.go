@@ -19,13 +19,13 @@ type Failer interface {
 type Outcome struct {
 	Ref
 	HasThread bool
-	ErrorLine int   // line of a syntax error, otherwise 0
-	ErrorByte int64 // 1 + the offset of the record of a syntax error in a binary format, otherwise 0
+	ErrorLine int   // line of a syntax error, or 0
+	ErrorByte int64 // 1 + the offset of the record of a syntax error in a binary format, or 0
 }
 
-// Outcomes reads r in batches of the given number of rows, and spoils the batch before each call of
-// Next. It also checks that readers fulfil their contract: each call returns either rows or an
-// error, and after io.EOF, every call returns io.EOF again.
+// Outcomes reads r in batches of the given number of rows, and overwrites the batch before each
+// call of Next. It also checks the contract of readers: each call returns either rows or an error,
+// and every call after io.EOF returns io.EOF again.
 func Outcomes(t Failer, r trace.Reader, rows int) (all []Outcome) {
 	t.Helper()
 	r = Spoil(r)
@@ -35,10 +35,10 @@ func Outcomes(t Failer, r trace.Reader, rows int) (all []Outcome) {
 		var syntax *trace.SyntaxError
 		switch {
 		case err != nil && b.Len() > 0:
-			t.Fatalf("%d rows together with the error %v", b.Len(), err)
+			t.Fatalf("Next returned %d rows and the error %v, want rows or an error", b.Len(), err)
 		case err == io.EOF:
 			if err = r.Next(b); err != io.EOF || b.Len() != 0 {
-				t.Fatalf("after the end: %d rows, error %v, want io.EOF again", b.Len(), err)
+				t.Fatalf("Next after io.EOF returned %d rows, error %v, want io.EOF", b.Len(), err)
 			}
 			return all
 		case errors.As(err, &syntax):
@@ -50,7 +50,7 @@ func Outcomes(t Failer, r trace.Reader, rows int) (all []Outcome) {
 		case err != nil:
 			t.Fatalf("%v", err)
 		case b.Len() == 0:
-			t.Fatalf("neither rows nor an error")
+			t.Fatalf("Next returned neither rows nor an error")
 		default:
 			all = appendRows(all, b)
 		}
@@ -65,9 +65,9 @@ func appendRows(all []Outcome, b *trace.Batch) []Outcome {
 	return all
 }
 
-// CheckText reads text through open in several ways: as a whole, in halves, byte by byte, and with
-// io.EOF returned together with the last bytes, each in batches of 1 to 200 rows. All outcomes must
-// be the same.
+// CheckText reads text with the reader that open returns, in batches of 1 to 200 rows. The stream
+// delivers the text as a whole, in halves, byte by byte, or with io.EOF together with the last
+// bytes. All outcomes must be the same.
 func CheckText(t Failer, text string, open func(io.Reader) trace.Reader, want []Outcome) {
 	t.Helper()
 	for _, way := range []struct {
@@ -79,7 +79,7 @@ func CheckText(t Failer, text string, open func(io.Reader) trace.Reader, want []
 		{"three rows per batch", 3, func(r io.Reader) io.Reader { return r }},
 		{"in halves, one row per batch", 1, iotest.HalfReader},
 		{"byte by byte", 64, iotest.OneByteReader},
-		{"end reported with the last bytes", 2, iotest.DataErrReader},
+		{"io.EOF together with the last bytes", 2, iotest.DataErrReader},
 	} {
 		got := Outcomes(t, open(way.wrap(strings.NewReader(text))), way.rows)
 		for i := 0; i < len(got) || i < len(want); i++ {

@@ -11,22 +11,24 @@ import (
 	"github.com/pierrec/lz4/v4"
 )
 
-// TB contains the methods of testing.TB that this package needs. Benchmarks outside of tests
-// therefore need not link package testing.
+// TB contains the methods of testing.TB that this package needs, so that benchmarks outside tests
+// need not link package testing.
 type TB interface {
 	Helper()
 	Skip(args ...any)
 	Fatal(args ...any)
 }
 
-// SmallTraces lists the names for [Small]. There are three lackey traces (one with threads and
-// instructions, one with superblocks, one with data references only), a din trace and a CSV trace.
+// SmallTraces lists the names that [Small] accepts. There are three lackey traces (one with threads
+// and instructions, one with superblocks, one with data references only), a din trace and a CSV
+// trace.
 var SmallTraces = []string{"threads.lackey", "blocks.lackey", "data.lackey", "small.din", "small.csv"}
 
 //go:embed testdata
 var small embed.FS
 
-// Small returns a real trace of a few kilobytes, one of [SmallTraces]. It panics on other names.
+// Small returns a real trace of a few kilobytes, one of [SmallTraces]. It panics for any other
+// name.
 func Small(name string) []byte {
 	text, err := small.ReadFile("testdata/" + name)
 	if err != nil {
@@ -40,12 +42,12 @@ func Small(name string) []byte {
 // without checksums.
 func Packed() []byte { return Small("array-list.lackey.lz4") }
 
-// RealTraces lists the names for [RealText]: a dense matrix product, a stencil and a sort.
+// RealTraces lists the names that [RealText] accepts: a dense matrix product, a stencil and a sort.
 var RealTraces = []string{"gemm", "jacobi2d", "sort"}
 
-// FindData returns the folder of the large traces and their data: $STACKGLASS_DATA or, if this
-// variable is not set, ../shared/data relative to the root of the repository. The error explains
-// how to set $STACKGLASS_DATA.
+// FindData returns the folder that contains the large traces: $STACKGLASS_DATA or, if this variable
+// is not set, ../shared/data relative to the root of the repository. The error explains how to set
+// $STACKGLASS_DATA.
 func FindData() (dir string, err error) {
 	if dir = os.Getenv("STACKGLASS_DATA"); dir == "" {
 		root, err := repository()
@@ -60,7 +62,7 @@ func FindData() (dir string, err error) {
 	return dir, nil
 }
 
-// DataDir returns the folder that [FindData] finds, or skips the test if it is missing.
+// DataDir returns the folder that [FindData] finds. If there is none, it skips the test.
 func DataDir(t TB) string {
 	t.Helper()
 	dir, err := FindData()
@@ -70,15 +72,14 @@ func DataDir(t TB) string {
 	return dir
 }
 
-// RealPath returns the path of one of [RealTraces], as a compressed file, or skips the test if it
-// is missing.
+// RealPath returns the path of the compressed file of one of [RealTraces]. If the file is missing,
+// it skips the test.
 func RealPath(t TB, name string) string {
 	t.Helper()
 	return filepath.Join(DataDir(t), "traces", name+".lackey.lz4")
 }
 
-// RealText returns the beginning of one of [RealTraces]: as many whole lines as fit into the given
-// number of bytes.
+// RealText returns the first lines of one of [RealTraces], in at most most bytes.
 func RealText(t TB, name string, most int64) []byte {
 	t.Helper()
 	f, err := os.Open(RealPath(t, name))
@@ -93,7 +94,7 @@ func RealText(t TB, name string, most int64) []byte {
 	return text[:bytes.LastIndexByte(text, '\n')+1]
 }
 
-// repository returns the nearest parent folder that contains a go.mod.
+// repository returns the nearest folder above the working directory that contains a go.mod.
 func repository() (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {

@@ -11,10 +11,10 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// The functions in this file check or measure the reader of one trace format.
+// The functions in this file check or benchmark the reader of a trace format.
 
-// CheckRecognise calls the Recognise function of a format with the keys of reasons. Each value is a
-// part of the expected reason, or "" if the text must be recognised.
+// CheckRecognise calls the Recognise function of a format with each key of reasons. The value is a
+// part of the expected reason, or "" if Recognise must accept the text.
 func CheckRecognise(t Failer, recognise func(text []byte) (reason string, ok bool), reasons map[string]string) {
 	t.Helper()
 	for text, want := range reasons {
@@ -25,8 +25,8 @@ func CheckRecognise(t Failer, recognise func(text []byte) (reason string, ok boo
 }
 
 // CheckLineErrors reads each key of messages as a line between the lines before and after, which
-// contain one reference each. The error for the line must have the given message, and the reader
-// must then continue with the line after it.
+// contain one reference each. The error of the line must have the given message, and the reader
+// must continue with the line after.
 func CheckLineErrors[R interface {
 	trace.Reader
 	Lines() int
@@ -35,18 +35,18 @@ func CheckLineErrors[R interface {
 	for line, want := range messages {
 		r, b := newReader(name, strings.NewReader(before+"\n"+line+"\n"+after+"\n")), trace.NewBatch(0)
 		if err := r.Next(b); err != nil || b.Len() != 1 {
-			t.Fatalf("before %q: %d rows, %v", line, b.Len(), err)
+			t.Fatalf("the line before %q: %d rows, error %v, want 1 row", line, b.Len(), err)
 		}
 		if err := r.Next(b); err == nil || err.Error() != want {
 			t.Fatalf("got  %v\nwant %s", err, want)
 		}
 		if err := r.Next(b); err != nil || b.Len() != 1 || r.Lines() != 3 {
-			t.Fatalf("after %q: %d rows, %v, line %d", line, b.Len(), err, r.Lines())
+			t.Fatalf("the line after %q: %d rows, error %v, line %d", line, b.Len(), err, r.Lines())
 		}
 	}
 }
 
-// CheckWrongBytes puts every byte at every position of lines, appends the line after, and compares
+// CheckWrongBytes replaces every byte of lines by every value, appends the line after, and compares
 // the outcomes with the results of a reference implementation.
 func CheckWrongBytes(t Failer, open func(io.Reader) trace.Reader, naive func(text string) []Outcome, after string, lines ...string) {
 	t.Helper()
@@ -62,8 +62,8 @@ func CheckWrongBytes(t Failer, open func(io.Reader) trace.Reader, naive func(tex
 	}
 }
 
-// CheckAllocations checks that r allocates nothing after the first batches. allocsPerRun is
-// [testing.AllocsPerRun], so that this package need not link package testing.
+// CheckAllocations checks that r allocates nothing after the first batches. allocsPerRun must be
+// [testing.AllocsPerRun]. It is a parameter so that this package need not link package testing.
 func CheckAllocations(t Failer, allocsPerRun func(runs int, f func()) float64, r trace.Reader) {
 	t.Helper()
 	b := trace.NewBatch(1000)
@@ -80,13 +80,14 @@ func CheckAllocations(t Failer, allocsPerRun func(runs int, f func()) float64, r
 	}
 }
 
-// WorkedExample returns the bytes in the section "A worked example" of a format's description. Lines
-// that are indented by four blanks contain bytes in hexadecimal, and optionally | and a comment.
+// WorkedExample returns the bytes in the section "A worked example" of a format's description.
+// Lines that are indented by four blanks contain bytes in hexadecimal, optionally followed by | and
+// a comment.
 func WorkedExample(t Failer, text string) (file []byte) {
 	t.Helper()
 	_, section, found := strings.Cut(text, "\n## A worked example\n")
 	if !found {
-		t.Fatalf("there is no worked example")
+		t.Fatalf("the format's description has no section \"A worked example\"")
 	}
 	for line := range strings.Lines(section) {
 		if indented, is := strings.CutPrefix(line, "    "); is {
@@ -110,8 +111,8 @@ type Benchmark interface {
 	ReportMetric(n float64, unit string)
 }
 
-// BenchmarkReader measures the time for reading text. It reports ns/line for text formats, and
-// ns/row for other formats.
+// BenchmarkReader measures the time to read text. It reports ns/line for text formats, and ns/row
+// for other formats.
 func BenchmarkReader[R trace.Reader](b Benchmark, newReader func(name string, r io.Reader) R, text []byte) {
 	batch, records, unit := trace.NewBatch(0), 0, "ns/row"
 	b.SetBytes(int64(len(text)))

@@ -15,8 +15,8 @@ type Pattern interface {
 	Fill(addrs []trace.Addr)
 }
 
-// Stream generates the first refs references of p, each of 8 bytes. The address determines the
-// kind: three of four references are loads, and one is a store.
+// Stream generates the first refs references of p. Each reference has 8 bytes. The address
+// determines the kind: of four references, three are loads, and one is a store.
 func Stream(refs int, p Pattern) trace.Reader { return &stream{left: refs, pattern: p} }
 
 type stream struct {
@@ -43,19 +43,19 @@ func (s *stream) Next(b *trace.Batch) error {
 
 func (s *stream) Header() trace.Header { return trace.Header{Format: "test", Sizes: true} }
 
-// Generate returns the first refs references of p in memory.
+// Generate returns the first refs references of p as a batch.
 func Generate(refs int, p Pattern) *trace.Batch {
-	whole, _ := trace.ReadAll(Stream(refs, p)) // a stream returns no errors
+	whole, _ := trace.ReadAll(Stream(refs, p)) // a stream never returns errors
 	return whole
 }
 
 const base trace.Addr = 0x10000000
 
-// Sequential walks repeatedly through footprintBytes bytes, 8 bytes at a time.
+// Sequential repeatedly accesses footprintBytes bytes in sequence, 8 bytes at a time.
 func Sequential(footprintBytes int) Pattern { return Strided(8, footprintBytes) }
 
-// Strided walks repeatedly through footprintBytes bytes in steps of strideBytes, starting at the
-// same address each time.
+// Strided repeatedly accesses footprintBytes bytes with a stride of strideBytes. Each repetition
+// starts at the same address.
 func Strided(strideBytes, footprintBytes int) Pattern {
 	return &strided{step: trace.Addr(strideBytes), end: trace.Addr(footprintBytes)}
 }
@@ -71,7 +71,7 @@ func (p *strided) Fill(addrs []trace.Addr) {
 	}
 }
 
-// Uniform accesses the given number of 64-byte lines, all with equal probability.
+// Uniform accesses the given number of 64-byte lines with equal probability.
 func Uniform(lines int, seed uint64) Pattern {
 	return &uniform{lines: uint64(lines), random: rand.New(rand.NewPCG(seed, 2))}
 }
@@ -87,8 +87,8 @@ func (p *uniform) Fill(addrs []trace.Addr) {
 	}
 }
 
-// Zipf accesses the given number of 64-byte lines, the k-th line with a probability proportional to
-// 1/k^exponent. The most likely lines are scattered in memory.
+// Zipf accesses the given number of 64-byte lines. The probability of the k-th most likely line is
+// proportional to 1/k^exponent. The most likely lines are scattered in memory.
 func Zipf(lines int, exponent float64, seed uint64) Pattern {
 	p := &zipf{random: rand.New(rand.NewPCG(seed, 3)), upTo: make([]float64, lines)}
 	var sum float64
@@ -116,8 +116,8 @@ func (p *zipf) Fill(addrs []trace.Addr) {
 	}
 }
 
-// Mixed switches at random between patterns every few references, like a program that uses a stack,
-// a heap and an array. The patterns are 2^40 bytes apart.
+// Mixed switches randomly between patterns after every few references, like a program that uses a
+// stack, a heap and an array. The patterns are 2^40 bytes apart.
 func Mixed(seed uint64, patterns ...Pattern) Pattern {
 	return &mixed{patterns: patterns, random: rand.New(rand.NewPCG(seed, 4))}
 }

@@ -8,15 +8,15 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Step is one execution of a block. Values contains the values of the block's sites in order, as
-// many for each site as trace.Site.Values returns.
+// Step is one execution of a block. Values contains the values of the block's sites in order.
+// trace.Site.Values returns the number of values of a site.
 type Step struct {
 	Block, Thread uint32
 	Values        []uint64
 }
 
 // Rows returns the rows that the given steps of a program make, including events of all kinds, as
-// defined by the container's format.
+// the container's format defines them.
 func Rows(p *trace.Program, steps ...Step) *trace.Batch {
 	b := &trace.Batch{Thread: []uint32{}, Site: []uint32{}, Arg: []uint64{}}
 	for _, s := range steps {
@@ -56,9 +56,8 @@ func addRow(b *trace.Batch, kind trace.Kind, site, thread uint32, addr trace.Add
 	b.Site[b.Len()-1], b.Arg[b.Len()-1] = site, arg
 }
 
-// NewProgramReader returns a reader of the rows of a program, with at most the given number of rows
-// in a batch. The reader's header contains only the part of the program to which the rows read so
-// far refer.
+// NewProgramReader returns a reader of the rows of a program, with at most rows rows in a batch.
+// The reader's header contains only the part of the program that the rows returned so far use.
 func NewProgramReader(p *trace.Program, whole *trace.Batch, rows int) *ProgramReader {
 	return &ProgramReader{program: p, whole: whole, rows: rows, kinds: trace.AllKinds}
 }
@@ -81,7 +80,7 @@ func (r *ProgramReader) Header() trace.Header {
 	return trace.Header{Format: "test", Threads: true, Sizes: true, Sites: true, Program: &r.known}
 }
 
-// Next fills b as described for [trace.Reader]. It overwrites the rows of the previous call.
+// Next implements [trace.Reader]. It overwrites the rows of the previous call.
 func (r *ProgramReader) Next(b *trace.Batch) error {
 	spoil(b)
 	b.NeedThread()
@@ -134,8 +133,8 @@ var (
 	programCallees = []string{"", "", "", "f1", "printf", "*"}
 )
 
-// RandomProgram returns a random program of a few functions. It has basic blocks in several parts,
-// sites of all kinds of references, and a synthetic block at the end.
+// RandomProgram returns a random program of a few functions. The program has basic blocks in
+// several parts, sites of all kinds of references, and a synthetic block at the end.
 func RandomProgram(rng *rand.Rand) *trace.Program {
 	p := &trace.Program{Modules: []trace.Module{{Name: "a/b.c"}}}
 	for f := range 1 + rng.UintN(4) {
@@ -168,7 +167,7 @@ func addBlock(rng *rand.Rand, p *trace.Program, function uint32, label string, p
 		t := programTypes[rng.IntN(len(programTypes))]
 		s := trace.Site{Kind: trace.Kind(rng.UintN(6)), Bytes: t.bytes, Type: t.name, Block: number}
 		if s.Kind >= trace.RangeRead || rng.IntN(20) == 0 {
-			s.Bytes = 0 // each record has its own size
+			s.Bytes = 0 // each record contains its own size
 		}
 		p.Sites = append(p.Sites, s)
 	}

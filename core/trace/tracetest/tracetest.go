@@ -1,11 +1,11 @@
 // Package tracetest provides hand-built, generated and real traces for tests and benchmarks.
 //
 //   - [Lines] and [Of] build traces of a few references.
-//   - [NewReader] replays a trace in batches of any size. It spoils the batch of the previous call,
-//     so that a consumer that kept a reference to the batch fails its test. [Spoil] does the same
-//     for any reader.
-//   - [Stream] generates references from a [Pattern]. The same seed yields the same references.
-//   - [Small] returns real traces of a few kilobytes, and [RealText] the large traces in
+//   - [NewReader] replays a trace in batches of any size. It overwrites the batch of the previous
+//     call, so that a consumer that kept a reference to the batch fails its test. [Spoil] adds this
+//     behaviour to any reader.
+//   - [Stream] generates references from a [Pattern]. Equal seeds yield equal references.
+//   - [Small] returns real traces of a few kilobytes, and [RealText] returns the large traces in
 //     $STACKGLASS_DATA.
 //
 // Unlike the rest of core, this package reads files and the environment, so only tests and
@@ -29,8 +29,8 @@ type Ref struct {
 	PC     trace.Addr
 }
 
-// Of builds a trace. It has a thread column if any reference has a thread, and a PC column if any
-// reference has a PC.
+// Of builds a trace. The trace has a thread column if any reference has a thread, and a PC column
+// if any reference has a PC.
 func Of(refs ...Ref) *trace.Batch {
 	b := trace.NewBatch(len(refs))
 	for _, r := range refs {
@@ -47,10 +47,10 @@ func Of(refs ...Ref) *trace.Batch {
 	return b
 }
 
-// Lines builds a trace from a notation that is common in papers, such as "a b a" or "1:La 2:Sa". A
-// letter a to z is a line of lineBytes bytes. It may be preceded by a thread number and a colon,
-// and by L, S or M for the kind (default: a load). Each reference has one byte. Lines panics on any
-// other word, because that is an error in the test.
+// Lines builds a trace from a notation that is common in papers, such as "a b a" or "1:La 2:Sa".
+// Each letter a to z is a line of lineBytes bytes. It may be preceded by a thread number and a
+// colon, and by L, S or M for the kind (default: a load). Each reference has one byte. Lines panics
+// for any other word, because the word is an error in the test.
 func Lines(lineBytes int, words string) *trace.Batch {
 	var refs []Ref
 	for _, word := range strings.Fields(words) {
@@ -86,12 +86,12 @@ type Reader struct {
 	next  int // index in whole of the next row
 }
 
-// NewReader returns a reader of whole. A batch has at most the given number of rows; if rows is
-// less than 1, only the capacity of the batch limits it. The reader overwrites the rows of the
+// NewReader returns a reader of whole. A batch has at most rows rows. If rows is less than 1, only
+// the capacity of the batch limits the number of rows. The reader overwrites the rows of the
 // previous call.
 func NewReader(whole *trace.Batch, rows int) *Reader { return &Reader{whole: whole, rows: rows} }
 
-// Next fills b as described for [trace.Reader].
+// Next implements [trace.Reader].
 func (r *Reader) Next(b *trace.Batch) error {
 	spoil(b)
 	rows := min(b.Cap(), r.whole.Len()-r.next)
@@ -106,7 +106,7 @@ func (r *Reader) Next(b *trace.Batch) error {
 	return nil
 }
 
-// Rewind makes the reader start again from the beginning.
+// Rewind makes the reader start again at the beginning.
 func (r *Reader) Rewind() { r.next = 0 }
 
 // Header describes the columns of the trace.
@@ -118,7 +118,7 @@ func (r *Reader) Header() trace.Header {
 	return h
 }
 
-// Spoil returns a reader that reads from r, and spoils a batch before it is filled again.
+// Spoil returns a reader that reads from r, and overwrites a batch before it is filled again.
 func Spoil(r trace.Reader) trace.Reader { return spoiling{r} }
 
 type spoiling struct{ trace.Reader }
@@ -128,16 +128,16 @@ func (s spoiling) Next(b *trace.Batch) error {
 	return s.Reader.Next(b)
 }
 
-// spoil overwrites the rows of b and its unused capacity, and then empties it.
+// spoil overwrites the rows of b and its unused capacity, and then empties b.
 func spoil(b *trace.Batch) {
 	b.Resize(b.Cap())
 	b.Spoil()
 	b.Reset()
 }
 
-// Broken returns a reader that returns the first rows of whole, in the number given by the
-// parameter rows, and then err. After a syntax error, the reader continues with the remaining rows.
-// After any other error, every further call returns err again.
+// Broken returns a reader that returns the first rows rows of whole, and then err. After a syntax
+// error, the reader continues with the remaining rows. After any other error, every further call
+// returns err again.
 func Broken(whole *trace.Batch, rows int, err error) trace.Reader {
 	return &broken{Reader: NewReader(whole, 0), rows: rows, err: err}
 }

@@ -14,9 +14,9 @@ import (
 // Value is the value of a variable or of a member of a dictionary.
 type Value struct {
 	Kind    Kind
-	Line    int       // line of the assignment or the member
-	Before  int       // line of an earlier assignment to the same name; 0: none
-	Numbers []float64 // the number of a Number, or the numbers of a List
+	Line    int       // line number of the assignment or the member
+	Before  int       // line number of an earlier assignment to the same name; 0 if there is none
+	Numbers []float64 // the value of a Number, or the values of a List
 	Members []Member  // members of a Dictionary
 }
 
@@ -42,8 +42,7 @@ const (
 	deepest   = 64 // maximum nesting of expressions
 )
 
-// Read returns the values of all names to which a file assigns a value, including the keys of
-// dictionaries.
+// Read returns the values of all names that a file assigns, including the keys of dictionaries.
 func Read(text string) map[string]Value {
 	values := map[string]Value{}
 	set := func(name string, v Value) {
@@ -77,7 +76,8 @@ type statement struct {
 	line int // number of the first line
 }
 
-// statements splits a Python file into logical lines, without comments and triple-quoted strings.
+// statements splits a Python file into logical lines, and removes comments and triple-quoted
+// strings.
 func statements(text string) (list []statement) {
 	var (
 		current []byte
@@ -124,7 +124,7 @@ func statements(text string) (list []statement) {
 	return list
 }
 
-// evaluator evaluates a statement: each method parses one rule of Python's grammar.
+// evaluator evaluates a statement. Each method parses one rule of Python's grammar.
 type evaluator struct {
 	text   string
 	at     int
@@ -148,7 +148,7 @@ func (e *evaluator) ends(text string) bool {
 	return strings.HasPrefix(e.text[e.at:], text)
 }
 
-// next skips c if it comes next.
+// next skips c if it is the next character.
 func (e *evaluator) next(c byte) bool {
 	is := e.ends(string(rune(c)))
 	if is {
@@ -263,8 +263,8 @@ type operator struct {
 	apply func(x, y float64) float64
 }
 
-// operators contains the operators by precedence, from the lowest. ** is not among them, because it
-// is right-associative.
+// operators contains the left-associative binary operators by precedence, lowest first. The
+// operator ** is right-associative.
 var operators = [...][]operator{
 	{{"+", func(x, y float64) float64 { return x + y }}, {"-", minus}},
 	{{"*", func(x, y float64) float64 { return x * y }}, {"//", func(x, y float64) float64 { return math.Floor(x / y) }}, {"/", func(x, y float64) float64 { return x / y }}},
@@ -284,8 +284,7 @@ func (e *evaluator) sum() Value {
 	return e.nested(func(e *evaluator) Value { return e.operation(0) })
 }
 
-// operation reads operands and the operators between them, as long as the operators have at least
-// the given precedence.
+// operation reads operands separated by operators of at least the given precedence.
 func (e *evaluator) operation(level int) Value {
 	if level == len(operators) {
 		return e.power()
@@ -314,7 +313,7 @@ func (e *evaluator) power() Value {
 	return v
 }
 
-// nested parses a recursive rule, up to a maximum depth.
+// nested parses a recursive rule, and limits the depth of the recursion.
 func (e *evaluator) nested(rule func(*evaluator) Value) Value {
 	e.depth++
 	defer func() { e.depth-- }()
@@ -355,7 +354,7 @@ func (e *evaluator) atom() Value {
 	return number(x)
 }
 
-// index reads an index, and returns the item of the list at this index.
+// index reads an index in brackets, and returns the item of the list v at this index.
 func (e *evaluator) index(v Value) Value {
 	at := e.sum()
 	if e.failed = e.failed || !e.next(']') || at.Kind != Number; e.failed {
