@@ -43,7 +43,7 @@ func large(b *testing.B) *System {
 	}
 	r := rand.New(rand.NewPCG(1, 2))
 	for k := range p.Blocks {
-		s.made[k] = share{1, 1000} // so that the recursion ends
+		s.made[k] = share{1, 1000} // the recursion must end
 		if s.isUnknown(k) {
 			w := make([]uint64, len(p.Blocks[k].Successors))
 			for i := range w {

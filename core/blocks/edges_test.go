@@ -47,12 +47,13 @@ func TestEdgesBalance(t *testing.T) {
 		e := balanced()
 		test.change(e)
 		if err := e.Check(p); err == nil || !strings.Contains(err.Error(), test.want) {
-			t.Errorf("%v, want %q", err, test.want)
+			t.Errorf("Check() = %v, want an error with %q", err, test.want)
 		}
 	}
 }
 
-// Each of two modules has a function called helper, and a copy of the same inline function.
+// TestCalleesWithSameName uses two modules. Each module has its own function called helper, and a
+// copy of the same inline function.
 func TestCalleesWithSameName(t *testing.T) {
 	p := &trace.Program{
 		Modules: []trace.Module{{Name: "a.c"}, {Name: "b.c"}},
@@ -78,6 +79,6 @@ func TestCalleesWithSameName(t *testing.T) {
 	}
 	e = NewEdges(p)
 	if got := e.Callees(p)[5]; got != 5 {
-		t.Errorf("without a run, block 5 calls function %d, want 5, the one in its module", got)
+		t.Errorf("without a run, block 5 calls function %d, want function 5, which is in the same module", got)
 	}
 }

@@ -21,15 +21,16 @@ func TestDifferentBuild(t *testing.T) {
 		p := fib()
 		change(p)
 		if err := NewMatch(fib(), p).Err(); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%v, want %s", err, want)
+			t.Errorf("NewMatch: error %v, want an error with %s", err, want)
 		}
 	}
 	if m := NewMatch(fib(), fib()); m.Err() != nil || !slices.Equal(m.Blocks, []int32{0, 1, 2, 3, 4, 5, 6}) {
-		t.Errorf("%v, blocks %v", m.Err(), m.Blocks)
+		t.Errorf("matching a program with itself: error %v, blocks %v, want no error and blocks 0 to 6", m.Err(), m.Blocks)
 	}
 }
 
-// Any tables, even damaged tables, result in a system or an error.
+// TestDamagedTables checks that NewSystem returns a system or an error for damaged tables, and does
+// not panic.
 func TestDamagedTables(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawProgram(t)

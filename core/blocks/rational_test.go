@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// Rational computes the counts of blocks as rational numbers, which have as many digits as they
-// need. Small programs take microseconds. Nested loops whose weights have no common divisors need
-// long numbers. Programs with thousands of blocks take minutes.
+// Rational computes the counts of blocks as exact rational numbers. Small programs take
+// microseconds. Nested loops whose weights have no common divisors need long numbers. Programs with
+// thousands of blocks take minutes.
 func (s *System) Rational() ([]*big.Rat, error) {
 	list, err := s.components()
 	if err != nil {
@@ -57,5 +57,5 @@ func (s *System) Rational() ([]*big.Rat, error) {
 	return visits, nil
 }
 
-// AllWhole reports whether all counts are whole numbers, proven to be the solution.
+// AllWhole reports whether all counts are proven to be integers.
 func (c *Solution) AllWhole() bool { return !slices.Contains(c.Whole, false) }

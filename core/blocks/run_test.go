@@ -10,8 +10,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// twoModules returns a program of two modules, in which a function of the first calls one of the
-// second.
+// twoModules returns a program of two modules, in which a function of the first module calls a
+// function of the second module.
 func twoModules() *trace.Program {
 	return &trace.Program{
 		Modules: []trace.Module{{Name: "/home/who/src/a.c", Options: "-I/home/who", Missed: []trace.Missed{{What: "f", Why: "inline assembly", Count: 2}}}, {Name: "/home/who/src/b.c"}},
@@ -60,15 +60,15 @@ func TestRunsRoundTrip(t *testing.T) {
 	want.Functions[0].Place.File, want.Functions[1].Place.File, want.Blocks[0].File = "a.c", "b.c", "a.c"
 	want.Sites[0].Place.File, want.Sites[1].Place.File = "b.c", "b.c"
 	if !reflect.DeepEqual(got.Program, want) {
-		t.Errorf("read %+v, want %+v", got.Program, want)
+		t.Errorf("DecodeRun: program %+v, want %+v", got.Program, want)
 	}
 	for _, pair := range [][2]any{{got.Edges.Visits, r.Edges.Visits}, {got.Edges.Left, r.Edges.Left}, {got.Edges.Resumed, r.Edges.Resumed}, {got.Edges.Entered, r.Edges.Entered}} {
 		if !reflect.DeepEqual(pair[0], pair[1]) {
-			t.Errorf("read %v, want %v", pair[0], pair[1])
+			t.Errorf("DecodeRun: counts %v, want %v", pair[0], pair[1])
 		}
 	}
 	if again := got.Append(nil); !bytes.Equal(again, written) {
-		t.Error("the run differs when written again")
+		t.Error("encoding the decoded run yields different bytes")
 	}
 }
 
@@ -83,20 +83,20 @@ func TestModuleProfilesRoundTrip(t *testing.T) {
 		written := r.Append(nil)
 		got, err := DecodeRun(written)
 		if err != nil || !reflect.DeepEqual(got.Profile, want) {
-			t.Errorf("read %+v, %v, want %+v", got, err, want)
+			t.Errorf("DecodeRun: profile %+v, error %v, want profile %+v", got, err, want)
 		}
 		for n := range written {
 			if _, err := DecodeRun(written[:n]); err == nil {
-				t.Errorf("the first %d of %d bytes were accepted", n, len(written))
+				t.Errorf("DecodeRun accepted the first %d of %d bytes", n, len(written))
 			}
 		}
 		if _, err := DecodeRun(append(written, 0)); err == nil {
-			t.Error("an extra byte was accepted")
+			t.Error("DecodeRun accepted an extra byte")
 		}
 	}
 }
 
-func TestBadRunsAreErrors(t *testing.T) {
+func TestDecodeRunErrors(t *testing.T) {
 	written := ranTwice().Append(nil)
 	unbalanced := ranTwice()
 	unbalanced.Edges.Left[0] = 7
@@ -112,13 +112,13 @@ func TestBadRunsAreErrors(t *testing.T) {
 		{written[:len(written)-2], "want less than"},
 	} {
 		if _, err := DecodeRun(test.data); err == nil || !strings.Contains(err.Error(), test.want) {
-			t.Errorf("%v, want %q", err, test.want)
+			t.Errorf("DecodeRun: error %v, want an error with %q", err, test.want)
 		}
 	}
 }
 
-// Decoding any bytes results either in an error, or in a run whose counts balance and whose
-// encoding equals these bytes.
+// FuzzDecodeRun checks that decoding any bytes results either in an error, or in a run that can be
+// encoded and decoded again.
 func FuzzDecodeRun(f *testing.F) {
 	written := ranTwice().Append(nil)
 	f.Add(written)
@@ -138,7 +138,7 @@ func FuzzDecodeRun(f *testing.F) {
 			t.Fatal(err)
 		}
 		if !reflect.DeepEqual(again.Edges, r.Edges) {
-			t.Fatal("the run differs after it was written and read again")
+			t.Fatal("the run differs after it was encoded and decoded again")
 		}
 	})
 }

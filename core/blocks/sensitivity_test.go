@@ -23,7 +23,8 @@ func totalOf(t *rapid.T, s *System, cost []float64) *big.Rat {
 	return sum
 }
 
-// The derivatives equal the difference quotients of rational solutions.
+// TestSensitivityEqualsDifferences compares the derivatives with difference quotients of rational
+// solutions.
 func TestSensitivityEqualsDifferences(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawSystem(t)
@@ -89,16 +90,18 @@ func TestSensitivityEqualsDifferences(t *testing.T) {
 				}
 			}
 			want, _ := more.Sub(more, less).Quo(more, p.Sub(p, q)).Float64()
-			// A slope may be a small difference between two large costs.
+			// A slope may be a small difference between two large costs, so the tolerance depends
+			// on the costs.
 			if math.Abs(in.Slope-want) > 1e-3*math.Abs(want)+1e-13*c.Visits[in.Block]*slices.Max(ahead) {
-				t.Fatalf("block %d, way %d: slope %g, want %g", in.Block, in.Way, in.Slope, want)
+				t.Fatalf("block %d, edge %d: slope %g, want %g", in.Block, in.Way, in.Slope, want)
 			}
 		}
 	})
 }
 
-// In a loop nest, the branch of the outermost loop has the most influence, because everything in
-// the loop scales with its odds. Inner branches have less influence than outer branches.
+// TestOutermostBranchMattersMost checks that the branches of a loop nest are sorted from the
+// outermost to the innermost loop. The trip count of an outer loop scales the counts of all loops
+// inside it.
 func TestOutermostBranchMattersMost(t *testing.T) {
 	s, err := NewSystem(nest(3))
 	if err != nil {
@@ -127,7 +130,7 @@ func TestOutermostBranchMattersMost(t *testing.T) {
 	entries := 1.0
 	for i, trips := range []float64{10, 20, 30} {
 		if in := list[2*i]; in.Block != 1+i || math.Abs(math.Abs(in.Weight)-(total-outside)/total) > 1e-9 {
-			t.Errorf("%+v of the total %g has rank %d, want the branch of loop %d, which influences all but %g", in, total, i, i, outside)
+			t.Errorf("influence %+v on the total %g has rank %d, want the branch of loop %d, which influences everything except %g", in, total, i, i, outside)
 		}
 		outside += 2*entries*trips + entries*trips // the loop's tests and latches, and the tests that leave the next loop
 		entries *= trips

@@ -60,7 +60,7 @@ func TestSheetsRoundTrip(t *testing.T) {
 		want, failure := s.Rational()
 		got, again := fresh.Rational()
 		if (failure == nil) != (again == nil) {
-			t.Fatalf("%v and %v\n%s", failure, again, text)
+			t.Fatalf("error %v, want %v\n%s", failure, again, text)
 		}
 		for b := range want {
 			if got != nil && got[b].Cmp(want[b]) != 0 {
@@ -79,7 +79,7 @@ main head0 - | head1 exit = trip m
 main head1 a.c:3 | latch1 latch0 = trip n
 `
 
-// Parameters allow the counts for other inputs to be computed without another run.
+// TestParameters checks that counts for different inputs are computed from the parameters.
 func TestParameters(t *testing.T) {
 	p := nest(2)
 	m, err := sheetOf(t, p, nestSheet)
@@ -106,7 +106,7 @@ func TestParameters(t *testing.T) {
 	}
 	check(7, 1000)
 	if list := m.sheet.Parameters(); len(list) != 2 || list[1] != (Parameter{"m", "n/4"}) {
-		t.Errorf("parameters %v", list)
+		t.Errorf("Parameters() = %v, want two parameters, of which the second is m = n/4", list)
 	}
 }
 
@@ -150,8 +150,8 @@ func TestSheetErrors(t *testing.T) {
 	}
 }
 
-// For a branch at the end of a loop's body, "trip" is the number of executions of the body,
-// including the last execution.
+// TestTripCountsOfBodies checks that "trip" is the number of executions of a loop's body if the
+// branch is at the end of the body.
 func TestTripCountsOfBodies(t *testing.T) {
 	p := &trace.Program{
 		Functions: []trace.Function{{Name: "f", Blocks: 3}},
@@ -167,13 +167,13 @@ func TestTripCountsOfBodies(t *testing.T) {
 	}
 	c, err := m.System.Solve()
 	if err != nil || c.Exact[1] != 100 {
-		t.Errorf("the body runs %v times, %v; want 100", c.Exact, err)
+		t.Errorf("counts %v, error %v, want 100 executions of the body", c.Exact, err)
 	}
 	if text := string(m.System.AppendSheet(nil, "")); !strings.Contains(text, "\nf body - | exit body = trip 100\n") {
-		t.Errorf("the trip count is not written back:\n%s", text)
+		t.Errorf("AppendSheet does not write the trip count:\n%s", text)
 	}
 	if _, err := sheetOf(t, p, "f body - | exit body = trip 0.5"); err == nil || !strings.Contains(err.Error(), "the trip count is 1/2, want 1 or more") {
-		t.Errorf("%v, want an error about the trip count", err)
+		t.Errorf("error %v, want an error about the trip count", err)
 	}
 }
 
@@ -190,13 +190,13 @@ func TestExpressions(t *testing.T) {
 		}
 		v, why := e.value(sheet.getter(map[string]*big.Rat{"n": big.NewRat(5, 1)}))
 		if why != "" || v.RatString() != want {
-			t.Errorf("%s is %v %s, want %s", text, v, why, want)
+			t.Errorf("%s = %v, error %q, want %s", text, v, why, want)
 		}
 	}
 }
 
-// FuzzSheet: no text makes the parser panic. If the parser accepts a file, binding the file
-// succeeds or returns an error.
+// FuzzSheet checks that no text makes the parser panic, and that no accepted file makes Bind or
+// Solve panic.
 func FuzzSheet(f *testing.F) {
 	f.Add([]byte(nestSheet))
 	f.Add([]byte("main head0 a.c:1 | head1 exit = 0.5, rest\nmain \"head1\" | latch1 latch0 = 1 : n^2-min(3,n)\nn = floor(7/2)\nresume main exit = 1\n"))
@@ -215,7 +215,8 @@ func FuzzSheet(f *testing.F) {
 	})
 }
 
-// Guessed weights can be solved: loops end after ten iterations, and recursion ends.
+// TestGuess checks that systems with guessed weights can be solved: loops run ten iterations, and
+// recursion ends.
 func TestGuess(t *testing.T) {
 	p := fib()
 	s, err := NewSystem(p)
@@ -223,13 +224,13 @@ func TestGuess(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n, m := s.Guess(), s.EnterMain(); n != 1 || m != 1 || s.entered[0] != 1 {
-		t.Errorf("%d branches guessed, %d functions entered, want 1 and main", n, m)
+		t.Errorf("%d branches guessed, %d functions entered, want 1 branch and the function main", n, m)
 	}
 	if n := s.EnterProfile([]uint64{7, 70}, []bool{true, true}); n != 1 || s.entered[0] != 7 || s.entered[1] != 0 {
-		t.Errorf("main is entered %d times, fib %d, want 7 and 0", s.entered[0], s.entered[1])
+		t.Errorf("main is entered %d times and fib %d times, want 7 and 0", s.entered[0], s.entered[1])
 	}
 	if w, _ := s.Weights(2); w[0] != 1 || w[1] != guessedReturns {
-		t.Errorf("fib continues with weights %v, want it to mostly return", w)
+		t.Errorf("the branch of fib has weights %v, want a high weight for returning", w)
 	}
 	if _, err := s.Solve(); err != nil {
 		t.Error(err)
@@ -244,12 +245,12 @@ func TestGuess(t *testing.T) {
 	}
 	c, err := q.Solve()
 	if err != nil || c.Exact[6] != 1000 {
-		t.Errorf("%v, %v: want 1000 in the innermost loop", c.Exact, err)
+		t.Errorf("counts %v, error %v, want 1000 iterations of the innermost loop", c.Exact, err)
 	}
 }
 
-// The lines of all functions, taken together, are the branches of the branch-probability file, in
-// the order of the file.
+// TestBranchLines checks that the lines of all functions are the branch lines of the
+// branch-probability file, in the order of the file.
 func TestBranchLines(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawSystem(t)

@@ -13,8 +13,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// drawProgram returns a program whose functions have arbitrary control-flow graphs, reducible or
-// not, and call each other.
+// drawProgram returns a random program. Its functions call each other, and have arbitrary
+// control-flow graphs, some of which are irreducible.
 func drawProgram(t *rapid.T) *trace.Program {
 	p := &trace.Program{}
 	functions := rapid.IntRange(1, 4).Draw(t, "functions")
@@ -71,7 +71,7 @@ func drawSystem(t *rapid.T) *System {
 }
 
 // naive solves the whole program at once, by Gaussian elimination over the reachable blocks. It
-// returns nil if there is no solution, or if one is negative.
+// returns nil if there is no solution, or if a count is negative.
 func naive(s *System) []*big.Rat {
 	p := s.program
 	n := len(p.Blocks)
@@ -154,21 +154,21 @@ func hasUnknown(err error) bool {
 	return strings.Contains(err.Error(), "its successors are unknown")
 }
 
-// Counts equal the reference implementation's counts: exactly if they are rational numbers or
-// integers, and within the stated error if they are floating-point numbers.
+// TestSolutionEqualsReference compares counts with the reference implementation. Rational counts
+// and proven integers must be equal, and floating-point counts must be within the stated error.
 func TestSolutionEqualsReference(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawSystem(t)
 		c, err := s.Solve()
 		if err != nil {
 			if !hasUnknown(err) && naive(s) != nil {
-				t.Fatalf("%v, but there is a solution", err)
+				t.Fatalf("Solve() = %v, but the system has a solution", err)
 			}
 			return
 		}
 		want := naive(s)
 		if want == nil {
-			t.Fatal("solved a system that has no solution")
+			t.Fatal("Solve found a solution of a system that has none")
 		}
 		exact, err := s.Rational()
 		if err != nil {
@@ -176,15 +176,15 @@ func TestSolutionEqualsReference(t *testing.T) {
 		}
 		for b := range want {
 			if exact[b].Cmp(want[b]) != 0 {
-				t.Fatalf("block %d: %v in rational numbers, want %v", b, exact[b], want[b])
+				t.Fatalf("block %d: rational count %v, want %v", b, exact[b], want[b])
 			}
 			w, _ := want[b].Float64()
 			if f := s.program.Blocks[b].Function; c.Whole[f] {
 				if !want[b].IsInt() || want[b].Num().Uint64() != c.Exact[b] {
-					t.Fatalf("block %d: %d, want %v", b, c.Exact[b], want[b])
+					t.Fatalf("block %d: integer count %d, want %v", b, c.Exact[b], want[b])
 				}
 			} else if off := math.Abs(c.Visits[b]-w) / max(w, 1e-300); w > 0 && off > c.Error+1e-15 || w == 0 && c.Visits[b] != 0 {
-				t.Fatalf("block %d: %g, want %g: off by %g, stated error %g", b, c.Visits[b], w, off, c.Error)
+				t.Fatalf("block %d: count %g, want %g: the relative error is %g, but the stated error is %g", b, c.Visits[b], w, off, c.Error)
 			}
 		}
 		if c.Error > 1e-6 {
@@ -201,7 +201,7 @@ type walk struct {
 	steps int
 }
 
-// invoke executes a function. It returns false if an exception propagates out of it.
+// invoke executes a function. It returns false if an exception leaves the function.
 func (w *walk) invoke(n, depth int) bool {
 	at := w.p.Functions[n].First
 	for {
@@ -215,7 +215,7 @@ func (w *walk) invoke(n, depth int) bool {
 			if w.steps <= 0 {
 				w.e.Unmade[at]++
 			} else if !w.invoke(i, depth+1) {
-				// The exception is caught here, at a landing pad to which no edge of the graph leads.
+				// The exception is caught at a landing pad to which no edge of the graph leads.
 				if pad := w.p.Functions[n].First + w.p.Functions[n].Blocks - 1; depth%3 == 0 && pad != w.p.Functions[n].First && w.steps > 0 {
 					w.e.Left[at]++
 					w.e.Resumed[pad]++
@@ -243,7 +243,7 @@ func (w *walk) invoke(n, depth int) bool {
 	}
 }
 
-// The solution of a run's system is exactly the run's counts.
+// TestEdgesReproduceCounts checks that the solution of a run's system equals the counts of the run.
 func TestEdgesReproduceCounts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawProgram(t)
@@ -267,11 +267,11 @@ func checkRun(t interface{ Fatalf(string, ...any) }, s *System, e *Edges) {
 		t.Fatalf("%v", err)
 	}
 	if !c.AllWhole() {
-		t.Fatalf("the counts of a run are not proven: %v, error %g", c.Whole, c.Error)
+		t.Fatalf("not all counts of a run are proven: Whole = %v, Error = %g", c.Whole, c.Error)
 	}
 	for b := range c.Exact {
 		if c.Exact[b] != e.Visits[b] || c.Visits[b] != float64(e.Visits[b]) {
-			t.Fatalf("%s: %d, want %d", name(s.program, b), c.Exact[b], e.Visits[b])
+			t.Fatalf("%s: count %d, want %d", name(s.program, b), c.Exact[b], e.Visits[b])
 		}
 	}
 	for n := range s.program.Functions {
@@ -301,9 +301,10 @@ func nest(depth int) *trace.Program {
 	return p
 }
 
-// All counts are exact for one loop of 10^9 iterations, for two nested loops of 2·10^6 iterations
-// each, for three of 3·10^5, and for deeper nests. With subtraction, the counts of the first three
-// nests would be off by 28, 3·10^7 and 5·10^13 (MODELS §12).
+// TestNestsAreExact checks that all counts are exact for one loop of 10^9 iterations, two nested
+// loops of 2·10^6 iterations each, three nested loops of 3·10^5 iterations each, and deeper nests.
+// Elimination with subtraction would cause errors of 28, 3·10^7 and 5·10^13 in the first three
+// nests (MODELS §12).
 func TestNestsAreExact(t *testing.T) {
 	for _, test := range []struct {
 		depth int
@@ -329,7 +330,7 @@ func TestNestsAreExact(t *testing.T) {
 			head := n * (test.trips + 1)
 			n *= test.trips
 			if got := c.Exact[1+d]; !c.AllWhole() || got != head || c.Exact[1+test.depth+d] != n {
-				t.Errorf("%d loops of %d: head %d runs %d times, want %d; its body %d, want %d", test.depth, test.trips, d, got, head, c.Exact[1+test.depth+d], n)
+				t.Errorf("%d nested loops of %d iterations: head %d runs %d times, want %d; the body runs %d times, want %d", test.depth, test.trips, d, got, head, c.Exact[1+test.depth+d], n)
 			}
 		}
 	}
@@ -351,7 +352,8 @@ func fib() *trace.Program {
 	}
 }
 
-// fib(n) causes 2·F(n+1) − 1 invocations of fib, of which F(n+1) return at once.
+// TestRecursionIsExact checks the counts of fib(n), which causes 2·F(n+1) − 1 invocations of fib.
+// F(n+1) of them make no further call.
 func TestRecursionIsExact(t *testing.T) {
 	for _, n := range []int{1, 2, 10, 30, 50, 80} {
 		a, b := uint64(0), uint64(1) // F(0), F(1)
@@ -369,17 +371,18 @@ func TestRecursionIsExact(t *testing.T) {
 			t.Fatal(err)
 		}
 		checkRun(t, s, e)
-		// The weights alone are enough, too.
+		// the weights alone determine the solution, too
 		s.known = nil
 		checkRun(t, s, e)
 		exact, err := s.Rational()
 		if err != nil || exact[2].Num().Uint64() != leaves+more || !exact[2].IsInt() {
-			t.Errorf("fib(%d): %v invocations, %v; want %d", n, exact[2], err, leaves+more)
+			t.Errorf("fib(%d): %v invocations, error %v, want %d", n, exact[2], err, leaves+more)
 		}
 	}
 }
 
-// The functions even and odd call each other, counting down from n.
+// TestMutualRecursion uses two functions, even and odd, which call each other while they count down
+// from n.
 func TestMutualRecursion(t *testing.T) {
 	p := &trace.Program{}
 	for n, callee := range []string{"odd", "even"} {
@@ -394,7 +397,7 @@ func TestMutualRecursion(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// even(10^12): even is invoked 10^12/2 + 1 times.
+	// even(10^12) invokes even 10^12/2 + 1 times
 	const half = 500_000_000_000
 	set(t, s, 0, half, 1)
 	set(t, s, 3, 1, 0)
@@ -404,7 +407,7 @@ func TestMutualRecursion(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !c.AllWhole() || c.Invoked[0] != half+1 || c.Invoked[1] != half {
-		t.Errorf("invocations %v, whole %v, want %d and %d", c.Invocations, c.Whole, half+1, half)
+		t.Errorf("invocations %v, proven %v, want %d and %d, proven", c.Invocations, c.Whole, half+1, half)
 	}
 	set(t, s, 0, 1, 0)
 	wantError(t, s, "even: the recursion never ends", "odd: the recursion never ends")
@@ -422,7 +425,7 @@ func wantError(t *testing.T, s *System, want ...string) {
 	_, err := s.Solve()
 	var e *Error
 	if !errors.As(err, &e) {
-		t.Fatalf("%v, want an error about a block", err)
+		t.Fatalf("error %v, want an error about a block", err)
 	}
 	for _, w := range want {
 		if strings.Contains(err.Error(), w) {
@@ -432,8 +435,8 @@ func wantError(t *testing.T, s *System, want ...string) {
 	t.Errorf("%v, want %q", err, want)
 }
 
-// A system without a solution results in an error with the function, the block, the line and
-// advice.
+// TestUnsolvable checks that the error for a system without a solution contains the function, the
+// block, the line and advice.
 func TestUnsolvable(t *testing.T) {
 	p := loop()
 	for b := range p.Blocks {
@@ -450,7 +453,7 @@ func TestUnsolvable(t *testing.T) {
 	set(t, s, 1, 3, 1)
 	c, err := s.Solve()
 	if err != nil || c.Exact[2] != 3 {
-		t.Errorf("the body runs %d times, %v; want 3", c.Exact[2], err)
+		t.Errorf("the body runs %d times, error %v, want 3", c.Exact[2], err)
 	}
 	for _, test := range []struct {
 		err  error
@@ -464,7 +467,7 @@ func TestUnsolvable(t *testing.T) {
 			t.Errorf("%v, want %q", test.err, test.want)
 		}
 	}
-	// This recursive function calls itself once per invocation on average.
+	// on average, this recursive function calls itself once per invocation
 	q := fib()
 	if s, err = NewSystem(q); err != nil {
 		t.Fatal(err)
@@ -474,11 +477,12 @@ func TestUnsolvable(t *testing.T) {
 	wantError(t, s, "fib: the recursion never ends: on average")
 	set(t, s, 2, 1_000_000_000_000_000, 1_000_000_000_000_001)
 	if c, err = s.Solve(); err != nil || !c.AllWhole() || c.Invoked[1] != 2_000_000_000_000_001 {
-		t.Errorf("%v invocations, %v; want 2·10^15 + 1", c.Invoked, err)
+		t.Errorf("%v invocations, error %v, want 2·10^15 + 1", c.Invoked, err)
 	}
 }
 
-// A system that is changed and solved again has the same solution as a new system.
+// TestEditsAreSolvedAgain checks that a system that is solved, changed and solved again has the
+// same solution as a new system.
 func TestEditsAreSolvedAgain(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawSystem(t)
@@ -532,7 +536,8 @@ func TestEditsAreSolvedAgain(t *testing.T) {
 	})
 }
 
-// The weights of a profile are used. Blocks that have no weights in the profile are unknown.
+// TestProfile checks that the weights of a profile are used, and that blocks without weights in the
+// profile are unknown.
 func TestProfile(t *testing.T) {
 	s, err := FromProfile(nest(2), [][]uint64{nil, {10, 1}, {1000, 10}})
 	if err != nil {
@@ -541,10 +546,10 @@ func TestProfile(t *testing.T) {
 	s.EnterMain()
 	c, err := s.Solve()
 	if err != nil || c.Exact[4] != 1000 {
-		t.Errorf("%v, %v: want 1000 in the innermost loop", c, err)
+		t.Errorf("solution %v, error %v, want 1000 iterations of the innermost loop", c, err)
 	}
 	if _, err := FromProfile(nest(2), [][]uint64{nil, {10, 1, 1}}); err == nil || !strings.Contains(err.Error(), "3 weights for 2 successors") {
-		t.Errorf("%v, want an error about the weights", err)
+		t.Errorf("FromProfile: error %v, want an error about the weights", err)
 	}
 	s, err = FromProfile(nest(2), [][]uint64{nil, {10, 1}})
 	if err != nil {

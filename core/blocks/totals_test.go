@@ -15,8 +15,8 @@ func told(c profile.Counts) profile.Counts {
 	return c
 }
 
-// The totals computed from a run's edges equal the counters of the run: for the program, for every
-// function, and by opcode.
+// TestTotalsEqualCounters checks that totals computed from the edges of a run equal the counters of
+// the run, for the program, for every function, and for every opcode.
 func TestTotalsEqualCounters(t *testing.T) {
 	p, steps := tracetest.Multiplication(9)
 	r, err := analysis.NewRunner(analysis.Spec{Analyses: analysis.Counters | analysis.Blocks}, tracetest.NewProgramReader(p, tracetest.Rows(p, steps...), 0))
@@ -40,9 +40,9 @@ func TestTotalsEqualCounters(t *testing.T) {
 		t.Fatal(err, "whole:", c.Whole)
 	}
 	w := blocks.NewWork(run.Program)
-	// Only the records of the trace show how many bytes its memset writes.
+	// Only the records of the trace contain the number of bytes that memset writes.
 	if total, want := w.Program(c), told(measured.Counters.Program()); !total.Whole || total.Exact != want || want[profile.Flops] == 0 || total.Untold != 1 {
-		t.Errorf("the program's total is %v, whole: %v; want %v", total.Exact, total.Whole, want)
+		t.Errorf("the total of the program is %v, whole %v, want %v", total.Exact, total.Whole, want)
 	}
 	byFunction := measured.Counters.ByFunction()
 	for i, f := range measured.Counters.Functions {
@@ -58,7 +58,7 @@ func TestTotalsEqualCounters(t *testing.T) {
 	want := measured.Counters.Tallied(profile.Opcodes)
 	for _, o := range want {
 		if got[o.Name] != o.Count {
-			t.Errorf("%d instructions %s, want %d", got[o.Name], o.Name, o.Count)
+			t.Errorf("%d instructions with opcode %s, want %d", got[o.Name], o.Name, o.Count)
 		}
 	}
 	if !whole || len(got) != len(want) {

@@ -27,8 +27,8 @@ type row struct {
 // columns specifies which optional columns a stream has.
 type columns struct{ site, arg, pc bool }
 
-// pieces is a stream that returns its rows in pieces of random length. Each piece is a part of a
-// larger batch, which the next call overwrites.
+// pieces is a stream that returns its rows in parts of random length. Each part belongs to a larger
+// batch, which the next call overwrites.
 type pieces struct {
 	rows []row
 	has  columns
@@ -155,7 +155,7 @@ func naive(o Order, phases [][][]row) (merged []row) {
 	return merged
 }
 
-// drawRows draws a core's rows, including blocks and other events.
+// drawRows draws the rows of a core, including block entries and other events.
 func drawRows(t *rapid.T, core uint32, has columns) (rows []row) {
 	kinds := rapid.SampledFrom([][]trace.Kind{
 		{trace.Load, trace.Store},
@@ -214,7 +214,7 @@ func TestMergeEqualsNaive(t *testing.T) {
 			var phase [][]row
 			for c := range uint32(n) {
 				has := columns{rapid.Bool().Draw(t, "site"), rapid.Bool().Draw(t, "arg"), rapid.Bool().Draw(t, "pc")}
-				has.site = has.site || o.Policy == ByTime // the policy uses blocks
+				has.site = has.site || o.Policy == ByTime // this policy uses blocks
 				rows := drawRows(t, 3*c+1, has)
 				cores = append(cores, 3*c+1)
 				most := rapid.SampledFrom([]int{1, 5, 4096}).Draw(t, "most")
@@ -233,17 +233,17 @@ func TestMergeEqualsNaive(t *testing.T) {
 				before := rowsOf(b, 0)
 				err := m.Fill(b)
 				if again := rowsOf(b, 0)[:from]; !reflect.DeepEqual(before, again) && from > 0 {
-					t.Fatalf("earlier rows were changed")
+					t.Fatalf("Fill changed earlier rows")
 				}
 				got = append(got, rowsOf(b, from)...)
 				if err == io.EOF {
 					if b.Len() > from {
-						t.Fatal("rows together with io.EOF")
+						t.Fatal("Fill returned io.EOF although it appended rows")
 					}
 					break
 				}
 				if err != nil || b.Len() < b.Cap() && b.Len() == from {
-					t.Fatalf("%d rows, %v", b.Len()-from, err)
+					t.Fatalf("Fill appended %d rows, error %v, want a full batch", b.Len()-from, err)
 				}
 			}
 		}
@@ -259,9 +259,9 @@ func TestMergeEqualsNaive(t *testing.T) {
 	})
 }
 
-// TestOrdersByHand writes each policy's order as a string, with a letter for a reference, a digit
-// for the beginning of a block and a dot for another event.
-func TestOrdersByHand(t *testing.T) {
+// TestOrderOfEachPolicy compares the order of each policy with a string in which a letter is a
+// reference, a digit is a block entry, and a dot is any other event.
+func TestOrderOfEachPolicy(t *testing.T) {
 	for _, c := range []struct {
 		order   Order
 		streams []string
@@ -309,13 +309,13 @@ func TestOrdersByHand(t *testing.T) {
 			}
 		}
 		if string(got) != c.want {
-			t.Errorf("%s of %q: %s, want %s", c.order.Policy, c.streams, got, c.want)
+			t.Errorf("%s order of %q is %s, want %s", c.order.Policy, c.streams, got, c.want)
 		}
 	}
 }
 
-// TestUniformIsUniform checks that each of four cores has a quarter of the turns, within five
-// standard deviations, and that all pairs of successive cores are equally frequent.
+// TestUniformIsUniform checks that each of four cores has a quarter of the turns, and that all
+// pairs of successive cores are equally frequent, within five standard deviations.
 func TestUniformIsUniform(t *testing.T) {
 	const rows = 1 << 16
 	m, b := New(Order{Policy: Uniform, Seed: 7}), trace.NewBatch(rows)
@@ -338,23 +338,23 @@ func TestUniformIsUniform(t *testing.T) {
 	}
 	for c, n := range of {
 		if n < rows/4-5*111 || n > rows/4+5*111 { // √(rows · 1/4 · 3/4) = 111
-			t.Errorf("core %d has %d of %d turns", c, n, rows)
+			t.Errorf("core %d has %d of %d turns, want about a quarter", c, n, rows)
 		}
 		for d, n := range after[c] {
 			if n < rows/16-5*62 || n > rows/16+5*62 { // √(rows · 1/16 · 15/16) = 62
-				t.Errorf("core %d follows core %d %d times of %d", d, c, n, rows)
+				t.Errorf("core %d follows core %d in %d of %d turns, want about 1/16", d, c, n, rows)
 			}
 		}
 	}
 }
 
-// TestSplitMix compares the numbers with the output of the reference implementation
+// TestSplitMix compares the random numbers with the output of the reference implementation
 // (https://prng.di.unimi.it/splitmix64.c, seed 1234567).
 func TestSplitMix(t *testing.T) {
 	s := splitmix(1234567)
 	for _, want := range []uint64{6457827717110365317, 3203168211198807973, 9817491932198370423, 4593380528125082431, 16408922859458223821} {
 		if got := s.next(); got != want {
-			t.Errorf("%d, want %d", got, want)
+			t.Errorf("next() = %d, want %d", got, want)
 		}
 	}
 }
@@ -368,17 +368,17 @@ func TestStreamError(t *testing.T) {
 		m.Begin([]uint32{0, 1}, []Stream{good, bad})
 		err := m.Fill(b)
 		if err != broken || b.Len() == 0 || b.Len() > 4 {
-			t.Errorf("%s: %d rows and %v", policy, b.Len(), err)
+			t.Errorf("%s: %d rows, error %v, want 1 to 4 rows and the error of the stream", policy, b.Len(), err)
 		}
 		for i, a := range b.Addr {
 			if a != 9 && b.Thread[i] == 1 || a == 9 && b.Thread[i] == 0 || a > 9 {
-				t.Errorf("%s: row %d has address %#x", policy, i, a)
+				t.Errorf("%s: row %d has an unexpected address or thread, address %#x", policy, i, a)
 			}
 		}
 	}
 }
 
-// repeated returns the same rows over and over, from its own columns.
+// repeated is a stream that returns the same rows in each phase.
 type repeated struct {
 	b    *trace.Batch
 	left int
@@ -393,7 +393,7 @@ func (r *repeated) Next() (*trace.Batch, int, int, error) {
 	return r.b, 0, n, nil
 }
 
-// references returns n loads, with the columns for sites and second values.
+// references returns n loads, with columns for sites and second values.
 func references(n int) *trace.Batch {
 	b := trace.NewBatch(n)
 	b.NeedSite()
@@ -435,7 +435,7 @@ func TestMergerAllocatesNothing(t *testing.T) {
 		}
 		phase()
 		if n := testing.AllocsPerRun(10, phase); n != 0 {
-			t.Errorf("%s: %v allocations per phase", policy, n)
+			t.Errorf("%s: %v allocations per phase, want 0", policy, n)
 		}
 	}
 }

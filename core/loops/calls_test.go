@@ -8,9 +8,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestContextsMatchStacks checks that two rows have the same context if and only if their call
+// TestContextsMatchCallStacks checks that two rows have the same context if and only if their call
 // stacks are equal after recursion is removed.
-func TestContextsMatchStacks(t *testing.T) {
+func TestContextsMatchCallStacks(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		seed := rapid.Uint64().Draw(t, "seed")
 		chance := func(n uint64) uint32 {
@@ -75,10 +75,10 @@ func TestContextsMatchStacks(t *testing.T) {
 			for i := range c.Kind {
 				context, path := c.contextOf(i), want[lo+i]
 				if known, ok := contexts[path]; ok && known != context {
-					t.Fatalf("row %d in %q: context %d, want %d", lo+i, path, context, known)
+					t.Fatalf("row %d with call stack %q: context %d, want %d", lo+i, path, context, known)
 				}
 				if known, ok := paths[context]; ok && known != path {
-					t.Fatalf("row %d in %q: context %d, which belongs to %q", lo+i, path, context, known)
+					t.Fatalf("row %d with call stack %q: context %d, which belongs to the call stack %q", lo+i, path, context, known)
 				}
 				paths[context], contexts[path] = path, context
 			}
@@ -87,10 +87,10 @@ func TestContextsMatchStacks(t *testing.T) {
 	})
 }
 
-// TestCallsFromManyPlaces checks a function that is called from many places in a nest, each with
-// its own array. The nest remains a single nest of any length, even if another function is called
-// in between.
-func TestCallsFromManyPlaces(t *testing.T) {
+// TestCallsFromManyCallSites folds a nest that calls a function from many places, with a different
+// array in each place. The whole nest must fold into one loop, even if the calls pass through a
+// further function.
+func TestCallsFromManyCallSites(t *testing.T) {
 	const places = 40
 	for _, deep := range []bool{false, true} {
 		for _, n := range []uint64{20, 50} {
@@ -126,14 +126,14 @@ func TestCallsFromManyPlaces(t *testing.T) {
 			tree := fold(t, 0, batch(c.rows, columns{site: true}), func() int { return 1000 })
 			same(t, unfold(t, tree, 512), c.rows)
 			if got := tree.Size(); got.Wild > 0 || got.Loops != 1 || got.Nodes > 600 {
-				t.Errorf("through another function %v, n %d: %+v, want one loop, no wild address, and 600 nodes at most", deep, n, got)
+				t.Errorf("calls through a further function %v, n = %d: %+v, want one loop, no wild addresses, and at most 600 nodes", deep, n, got)
 			}
 		}
 	}
 }
 
-// TestRecursionHasFewContexts checks that recursion has few contexts, for any depth and any order
-// of the calls.
+// TestRecursionHasFewContexts checks that recursion of any depth and any order of calls has few
+// contexts.
 func TestRecursionHasFewContexts(t *testing.T) {
 	var c code
 	c.blocks = true

@@ -13,11 +13,11 @@ import (
 	"pgregory.net/rapid"
 )
 
-// alike checks that trees are equal, apart from the numbering of references and shapes.
+// alike checks that trees are equal, except for the numbers of references and shapes.
 func alike(t tracetest.Failer, got, want *Tree) {
 	t.Helper()
 	if got.Rows() != want.Rows() || got.Size() != want.Size() || got.has != want.has {
-		t.Fatalf("%d rows, %+v, columns %v, want %d, %+v, %v", got.Rows(), got.Size(), got.has, want.Rows(), want.Size(), want.has)
+		t.Fatalf("tree of %d rows, size %+v, columns %v, want %d, %+v, %v", got.Rows(), got.Size(), got.has, want.Rows(), want.Size(), want.has)
 	}
 	nodes := slices.Collect(want.Nodes())
 	i := 0
@@ -31,7 +31,7 @@ func alike(t tracetest.Failer, got, want *Tree) {
 func alikeNodes(t tracetest.Failer, got, want Node) {
 	t.Helper()
 	if !slices.Equal(got.Params(), want.Params()) || got.IsLoop() != want.IsLoop() || got.Len() != want.Len() {
-		t.Fatalf("a node with %d items and parameters %v, want %d and %v", got.Len(), got.Params(), want.Len(), want.Params())
+		t.Fatalf("node with %d items and parameters %v, want %d items and parameters %v", got.Len(), got.Params(), want.Len(), want.Params())
 	}
 	r, addr, wild := got.Leaf()
 	if other, otherAddr, otherWild := want.Leaf(); r != other || addr != otherAddr || wild != otherWild {
@@ -47,8 +47,8 @@ func alikeNodes(t tracetest.Failer, got, want Node) {
 	}
 }
 
-// comesBack checks that a tree can be restored from its encoding. If the tree was written in the
-// plain form, comesBack compares only the rows.
+// comesBack checks that Decode restores a tree from its encoding. If the encoding is the plain
+// form, comesBack compares only the rows.
 func comesBack(t tracetest.Failer, tree *Tree) {
 	t.Helper()
 	code := tree.Append(nil)
@@ -62,23 +62,23 @@ func comesBack(t tracetest.Failer, tree *Tree) {
 		alike(t, got, tree)
 	}
 	if again := got.Append(nil); !bytes.Equal(again, code) {
-		t.Fatalf("encoding the decoded tree takes %d bytes, want the original %d", len(again), len(code))
+		t.Fatalf("encoding the decoded tree yields %d bytes, want the original %d bytes", len(again), len(code))
 	}
 }
 
-func TestBytesRestoreTree(t *testing.T) {
+func TestEncodingRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		all, has := drawRows(t)
 		window := rapid.SampledFrom([]int{1, 3, 17, 0}).Draw(t, "window")
 		tree := fold(t, window, batch(all, has), func() int { return 1000 })
 		comesBack(t, tree)
 		if code, found := bytes.CutPrefix(tree.Append([]byte("before")), []byte("before")); !found || !bytes.Equal(code, tree.Append(nil)) {
-			t.Fatalf("appending after other bytes changes the encoding")
+			t.Fatalf("the encoding depends on the bytes before it")
 		}
 	})
 }
 
-func TestKernelsTakeFewBytes(t *testing.T) {
+func TestEncodedKernelsAreSmall(t *testing.T) {
 	for _, k := range kernels {
 		for _, blocks := range []bool{true, false} {
 			c := code{blocks: blocks}
@@ -93,8 +93,8 @@ func TestKernelsTakeFewBytes(t *testing.T) {
 	}
 }
 
-// triangle returns a loop with the given trip count (trips). It contains an inner loop, which runs
-// longer in each iteration and contains a leaf.
+// triangle returns a loop with the given trip count (trips) over an inner loop over a leaf. The
+// trip count of the inner loop begins at inner, and changes by more in each iteration.
 func triangle(trips, inner, more uint64) *Tree {
 	t := &Tree{shapes: shapes{first: map[uint64]uint32{}}, refs: make([]Reference, 1), streams: make([]stream, 1), rows: math.MaxUint64}
 	leaf := t.shapes.leaf(0, false)
@@ -104,7 +104,7 @@ func triangle(trips, inner, more uint64) *Tree {
 	return t
 }
 
-func TestCountsBeyondAnyTrace(t *testing.T) {
+func TestCountsOfHugeTrees(t *testing.T) {
 	for _, c := range []struct {
 		name               string
 		trips, inner, more uint64
@@ -121,33 +121,34 @@ func TestCountsBeyondAnyTrace(t *testing.T) {
 		{"2^63", 1 << 32, 1 << 31, 0, 1 << 63, 1 << 63, false},
 		{"2^64", 1 << 32, 1 << 32, 0, math.MaxUint64, 1 << 64, false},
 		{"never", 0, 3, 0, 0, 0, false},
-		{"no iterations in the last", 4, 3, ^uint64(0), 6, 6, false},
-		{"less than once", 5, 3, ^uint64(0), 6, 6, false},
-		{"a negative count", 1 << 63, 1, 0, 0, 0, false},
-		{"beyond 2^63 in the end", 1 << 40, 1 << 62, 1 << 30, 0, 0, true},
-		{"once round", 1 << 40, 5, 1 << 24, 0, 0, true},
+		{"no iterations of the inner loop at the end", 4, 3, ^uint64(0), 6, 6, false},
+		{"trip counts below 0", 5, 3, ^uint64(0), 6, 6, false},
+		{"a negative trip count", 1 << 63, 1, 0, 0, 0, false},
+		{"trip counts above 2^63 at the end", 1 << 40, 1 << 62, 1 << 30, 0, 0, true},
+		{"trip counts that wrap around", 1 << 40, 5, 1 << 24, 0, 0, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			tree, err := Decode(triangle(c.trips, c.inner, c.more).Append(nil))
 			if _, ok := errors.AsType[*NestError](err); ok != c.refused {
-				t.Fatalf("error %v, want a NestError: %v", err, c.refused)
+				t.Fatalf("Build: error %v, want a NestError: %v", err, c.refused)
 			}
 			if err != nil {
 				return
 			}
 			about := tree.Approximately()
 			if tree.Rows() != c.rows || math.Abs(about-c.about) > 1e-6*c.about {
-				t.Errorf("%d rows, about %g, want %d, about %g", tree.Rows(), about, c.rows, c.about)
+				t.Errorf("Rows() = %d, Approximately() = %g, want %d and %g", tree.Rows(), about, c.rows, c.about)
 			}
 			err = tree.Expand().Next(trace.NewBatch(10))
 			if _, refused := errors.AsType[*UnfoldError](err); refused != (c.rows > MostUnfolded) {
-				t.Errorf("expanding returns the error %v", err)
+				t.Errorf("expanding the tree returned the error %v", err)
 			}
 		})
 	}
 }
 
-// TestCountsMatchRows checks the counts of deep nests whose trip counts change at any level.
+// TestCountsMatchRows checks the numbers of rows of deep nests whose trip counts change at any
+// level.
 func TestCountsMatchRows(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		tree := &Tree{shapes: shapes{first: map[uint64]uint32{}}, refs: make([]Reference, 1), streams: make([]stream, 1)}
@@ -196,7 +197,7 @@ func TestCountsMatchRows(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got.Rows() != rows || got.Approximately() != float64(rows) {
-			t.Fatalf("%d rows, about %g, want %d", got.Rows(), got.Approximately(), rows)
+			t.Fatalf("Rows() = %d, Approximately() = %g, want %d", got.Rows(), got.Approximately(), rows)
 		}
 	})
 }
@@ -212,7 +213,7 @@ func TestLoopsWithoutRowsDoNotRunForEver(t *testing.T) {
 	}
 }
 
-func TestInvalidBytesAreReported(t *testing.T) {
+func TestDecodeErrors(t *testing.T) {
 	head := "\x01\x04\x01\x00\x08\x02" // version 1, sites, one reference: a load of 8 bytes at site 1
 	plain := "\x02" + head[1:]
 	for _, c := range []struct{ name, code, want string }{
@@ -250,7 +251,7 @@ func TestInvalidBytesAreReported(t *testing.T) {
 	}
 }
 
-func TestLoopsMayNotBeTooDeep(t *testing.T) {
+func TestNestingDepthIsLimited(t *testing.T) {
 	code := []byte("\x01\x04\x01\x00\x08\x02\x01\x04")
 	for range 100 {
 		code = append(code, defineLoop, 0)
@@ -286,7 +287,7 @@ func FuzzDecode(f *testing.F) {
 			t.Fatal(err)
 		}
 		if tree.bodies > 1e6 {
-			return // this terminates, but takes a moment
+			return // expansion would end, but takes too long
 		}
 		if tree.Rows() < 10_000 {
 			comesBack(t, tree)

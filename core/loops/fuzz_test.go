@@ -6,10 +6,9 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// FuzzFold checks that all rows can be restored for any window, even from the encodings of trees
-// that a folder has output. Each row is encoded by two bytes of the input, which determine its
-// reference (one of eight), by how much the address changes, and whether the reference reverses its
-// direction.
+// FuzzFold checks that all rows can be restored for any window, even from the encoded trees that a
+// folder outputs. Two bytes of the input encode a row: the number of its reference (one of eight),
+// the step of its address, and whether the reference reverses its direction.
 func FuzzFold(f *testing.F) {
 	f.Add([]byte{3, 1, 9, 1, 9, 1, 9, 1, 10, 2, 9, 1, 9, 1, 10, 2}, uint16(0), uint16(0))
 	for _, k := range kernels {
@@ -32,7 +31,7 @@ func FuzzFold(f *testing.F) {
 			r := row{Reference: Reference{Site: uint32(site), Bytes: 8, Kind: trace.Kind(form[i] >> 4 & 1)}, Addr: addrs[site] + way}
 			addrs[site] = r.Addr
 			all = append(all, r)
-			for n := form[i] >> 5; n > 0; n-- { // and a few more rows of the same kind
+			for n := form[i] >> 5; n > 0; n-- { // a few more rows of the same reference
 				r.Addr += way
 				addrs[site] = r.Addr
 				all = append(all, r)
@@ -53,7 +52,7 @@ func FuzzFold(f *testing.F) {
 		same(t, unfold(t, whole, 100), all)
 		comesBack(t, whole)
 		if got, most := len(whole.Append(nil)), plain(all, columns{site: true}); 20*got > 21*most {
-			t.Fatalf("%d rows: %d bytes, want at most 1.05 of %d", len(all), got, most)
+			t.Fatalf("%d rows take %d bytes, want at most 1.05 times %d", len(all), got, most)
 		}
 	})
 }

@@ -8,8 +8,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestGivenTreesExpandToTheTrace checks, for batches of any size, that the trees output by a
-// folder, expanded in order, yield the original trace.
+// TestGivenTreesExpandToTheTrace checks for batches of any size that the trees that a folder
+// outputs expand to the original trace.
 func TestGivenTreesExpandToTheTrace(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		all, has := drawRows(t)
@@ -45,7 +45,7 @@ func TestGivenTreesExpandToTheTrace(t *testing.T) {
 			if first == "" {
 				first = code
 			} else if code != first {
-				t.Fatal("the trees depend on the batches")
+				t.Fatal("the trees depend on the sizes of the batches")
 			}
 		}
 	})
@@ -59,13 +59,13 @@ func TestGiveReturnsError(t *testing.T) {
 	f.every = 10
 	for range 2 {
 		if err := f.Consume(batchOf(c.rows)); err != full {
-			t.Errorf("error %v", err)
+			t.Errorf("Consume: error %v, want the error of the function", err)
 		}
 	}
 }
 
 // TestMemoryIsBounded checks that the memory of a folder that outputs trees does not grow with the
-// number of rows, and that the folder eventually allocates no memory.
+// number of rows, and that the folder eventually stops allocating memory.
 func TestMemoryIsBounded(t *testing.T) {
 	for _, k := range irregular {
 		c := code{blocks: true}
@@ -89,10 +89,10 @@ func TestMemoryIsBounded(t *testing.T) {
 		}
 		before := given
 		if allocations := testing.AllocsPerRun(10, take); allocations > 1 {
-			t.Errorf("%s: %v allocations for %d rows, want none", k.name, allocations, len(c.rows))
+			t.Errorf("%s: %v allocations for %d rows, want at most 1", k.name, allocations, len(c.rows))
 		}
 		if before < 2 || given == before || largest > 1<<19 {
-			t.Errorf("%s: %d trees passed on, the largest of %d bytes", k.name, given, largest)
+			t.Errorf("%s: the folder output %d trees, the largest of %d bytes, want more trees of at most 512 KiB", k.name, given, largest)
 		}
 	}
 }

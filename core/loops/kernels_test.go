@@ -36,8 +36,8 @@ const arrayA, arrayB, arrayC = 0x10000000, 0x20000000, 0x30000000
 var kernels = []struct {
 	name string
 	run  func(c *code, n uint64)
-	// Number of leaves in the tree, with and without block entries, which is the same for any n; 0
-	// if unknown.
+	// Numbers of leaves in the tree, with and without block entries. They are the same for any n,
+	// or 0 if unknown.
 	leaves, plain int
 }{
 	{"gemm", gemm, 9, 4},
@@ -221,26 +221,26 @@ func TestKernelsCompressToTheirCode(t *testing.T) {
 				tree := fold(t, 0, batch(c.rows, columns{site: true}), func() int { return 1000 })
 				same(t, unfold(t, tree, 512), c.rows)
 				if got := tree.Size(); want > 0 && got.Leaves != want {
-					t.Errorf("%s, block entries %v, n %d: %d leaves, want %d; %+v", k.name, blocks, n, got.Leaves, want, got)
+					t.Errorf("%s, block entries %v, n = %d: %d leaves, want %d; size %+v", k.name, blocks, n, got.Leaves, want, got)
 				}
 			}
 		}
 	}
 }
 
-// TestNestKeepsItsShape checks that a traversal of a whole matrix is compressed to two loops, as in
-// the source, if the trace has block entries.
+// TestNestKeepsItsShape checks that a traversal of a whole matrix folds into two loops, as in the
+// source, if the trace contains block entries.
 func TestNestKeepsItsShape(t *testing.T) {
 	c := code{blocks: true}
 	contiguous(&c, 10)
 	tree := fold(t, 0, batch(c.rows, columns{site: true}), func() int { return 7 })
 	for n := range tree.Nodes() {
 		if !n.IsLoop() || n.Trips() != 10 || n.Len() != 2 {
-			t.Fatalf("a node with %d items, %d times, want a block entry and a loop, 10 times", n.Len(), n.Trips())
+			t.Fatalf("outer node: %d items, trip count %d, want a block entry and a loop, and trip count 10", n.Len(), n.Trips())
 		}
 		inner, steps := n.Item(1)
 		if !inner.IsLoop() || inner.Trips() != 10 || inner.Len() != 2 || steps[0] != 0 || steps[2] != 80 {
-			t.Fatalf("a loop, %d times, steps %v, want 10 times and steps 0 0 80", inner.Trips(), steps)
+			t.Fatalf("inner loop: trip count %d, steps %v, want trip count 10 and steps 0, 0, 80", inner.Trips(), steps)
 		}
 		leaf, steps := inner.Item(1)
 		if r, addr, wild := leaf.Leaf(); r != (Reference{Site: 1, Bytes: 8}) || addr != arrayA || wild || steps[0] != 8 {
@@ -258,7 +258,7 @@ func TestWildSites(t *testing.T) {
 	same(t, unfold(t, tree, 512), c.rows)
 	same(t, naive(tree), c.rows)
 	if got := tree.Size(); got.Leaves > 150 || got.Wild < 4900 || got.WildBytes > 4*got.Wild {
-		t.Errorf("%+v, want at most 150 leaves, and 4,900 wild addresses or more in 4 bytes or less each", got)
+		t.Errorf("size %+v, want at most 150 leaves, and at least 4,900 wild addresses of at most 4 bytes each", got)
 	}
 }
 

@@ -18,14 +18,14 @@ func same(t tracetest.Failer, got, want []row) {
 	}
 	for i := range want {
 		if i >= len(got) || got[i] != want[i] {
-			t.Fatalf("%d rows, want %d; row %d differs, want %+v, got %+v", len(got), len(want), i, want[i], got[min(i, len(got)):min(i+1, len(got))])
+			t.Fatalf("%d rows, want %d; the first difference is row %d: want %+v, got %+v", len(got), len(want), i, want[i], got[min(i, len(got)):min(i+1, len(got))])
 		}
 	}
 	t.Fatalf("%d rows, want %d", len(got), len(want))
 }
 
-// TestCachedNodesChangeNothing checks that the result depends neither on the cache of nodes that
-// were found to differ, nor on the renumbering of nodes.
+// TestCachedNodesChangeNothing checks that the tree depends neither on the cache of nodes that were
+// found to differ (unlike) nor on the renumbering of nodes.
 func TestCachedNodesChangeNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		all, has := drawRows(t)
@@ -33,7 +33,7 @@ func TestCachedNodesChangeNothing(t *testing.T) {
 		whole := batch(all, has)
 		want := fold(t, window, whole, func() int { return len(all) })
 		forgetful, numbered := NewFolder(window), NewFolder(window)
-		numbered.base = mostNumber - rapid.IntRange(0, 200).Draw(t, "numbers left")
+		numbered.base = mostNumber - rapid.IntRange(0, 200).Draw(t, "node numbers before renumbering")
 		var view trace.Batch
 		for i := range all {
 			clear(forgetful.unlike)
@@ -41,7 +41,7 @@ func TestCachedNodesChangeNothing(t *testing.T) {
 			_ = numbered.Consume(&view)
 		}
 		if !reflect.DeepEqual(forgetful.Finish(), want) {
-			t.Fatalf("forgetting which nodes differ changes the tree")
+			t.Fatalf("clearing the cache of different nodes changes the tree")
 		}
 		if !reflect.DeepEqual(numbered.Finish(), want) {
 			t.Fatalf("renumbering nodes changes the tree")
@@ -49,7 +49,7 @@ func TestCachedNodesChangeNothing(t *testing.T) {
 	})
 }
 
-// TestExpansionRestoresRows checks that expansion restores the rows, for any nest and any window.
+// TestExpansionRestoresRows checks for any nest and any window that expansion restores the rows.
 func TestExpansionRestoresRows(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		all, has := drawRows(t)
@@ -64,7 +64,7 @@ func TestExpansionRestoresRows(t *testing.T) {
 		seed := rapid.Uint64().Draw(t, "split")
 		split := fold(t, window, whole, func() int { seed = mix(seed); return 1 + int(seed%50) })
 		if !reflect.DeepEqual(split, tree) {
-			t.Fatalf("the tree depends on the batches")
+			t.Fatalf("the tree depends on the sizes of the batches")
 		}
 	})
 }

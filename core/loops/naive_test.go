@@ -11,7 +11,8 @@ type row struct {
 	Addr trace.Addr
 }
 
-// naive expands a tree with twenty lines of code. It computes the parameters of each iteration.
+// naive is a simple reference implementation that expands a tree. It computes the parameters of
+// each iteration separately.
 func naive(t *Tree) (rows []row) {
 	read := make([]cursor, len(t.refs))
 	var unfold func(id uint32, p []uint64)
@@ -92,17 +93,17 @@ func batch(all []row, has columns) *trace.Batch {
 	return b
 }
 
-// nest is a loop nest in the form in which it would be written in source code.
+// nest is a loop or a reference in the form of source code.
 type nest struct {
 	site   uint32
 	kind   trace.Kind
 	base   uint64
-	coeffs []uint64 // coefficients of the induction variables of the loops around it, by depth
+	coeffs []uint64 // coefficients of the induction variables of the surrounding loops, by depth
 	random bool     // whether the address or the trip count depends on data
-	sparse bool     // whether the item is sometimes omitted
+	sparse bool     // whether some iterations omit the item
 	loop   bool
 	trips  int
-	per    int // number of iterations added in each iteration of the surrounding loop
+	per    int // change of the trip count in each iteration of the surrounding loop
 	body   []nest
 }
 
@@ -133,7 +134,7 @@ func drawNest(t *rapid.T, depth int, sites *uint32) (body []nest) {
 	return body
 }
 
-// play runs a nest, up to the given number of rows.
+// play runs a nest, and appends at most the given number of rows.
 func play(body []nest, at []uint64, chance func(uint64) uint64, all []row, most int) []row {
 	for i := range body {
 		n := &body[i]
@@ -169,7 +170,7 @@ func play(body []nest, at []uint64, chance func(uint64) uint64, all []row, most 
 	return all
 }
 
-// drawRows draws a trace that consists of nests, two interleaved nests, or noise.
+// drawRows draws a trace that consists of nests, interleaved nests, or random rows.
 func drawRows(t *rapid.T) (all []row, has columns) {
 	seed := rapid.Uint64().Draw(t, "seed")
 	chance := func(n uint64) uint64 {
@@ -224,7 +225,7 @@ func unfold(t tracetest.Failer, tree *Tree, rows int) (all []row) {
 	for {
 		if err := e.Next(b); err != nil {
 			if b.Len() > 0 {
-				t.Fatalf("%d rows together with the error %v", b.Len(), err)
+				t.Fatalf("Next returned %d rows and the error %v, want rows or an error", b.Len(), err)
 			}
 			if err.Error() != "EOF" {
 				t.Fatalf("%v", err)

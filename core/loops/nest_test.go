@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// interpret runs a nest according to its documentation, up to the given number of rows.
+// interpret runs a nest as its documentation describes, up to the given number of rows.
 func interpret(n *Nest, most int) (rows []row) {
 	wild := map[Reference][]trace.Addr{}
 	for r := range n.streams {
@@ -43,7 +43,7 @@ func interpret(n *Nest, most int) (rows []row) {
 	return rows
 }
 
-// drawItems draws the items of a body nested in the given number of loops.
+// drawItems draws the items of a body at the given nesting depth.
 func drawItems(t *rapid.T, depth int) (items []Item) {
 	for range rapid.IntRange(1, 3).Draw(t, "items") {
 		var it Item
@@ -101,10 +101,10 @@ func TestNestMatchesDescription(t *testing.T) {
 		same(t, interpret(again, most), want)
 		twice, err := again.Build()
 		if err != nil {
-			t.Fatalf("built again: %v", err)
+			t.Fatalf("building the restored nest: %v", err)
 		}
 		if twice.rows != tree.rows || !slices.Equal(twice.params, tree.params) || !reflect.DeepEqual(twice.Nest(), again) {
-			t.Fatalf("building the restored nest yields another tree")
+			t.Fatalf("building the restored nest yields a different tree")
 		}
 		copied := n.Clone()
 		for i := range copied.Items {
@@ -116,7 +116,7 @@ func TestNestMatchesDescription(t *testing.T) {
 	})
 }
 
-// TestFoldedTreesAsNests converts trees that a Folder has built to nests and back.
+// TestFoldedTreesAsNests converts trees of a Folder to nests and back.
 func TestFoldedTreesAsNests(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		all, has := drawRows(t)
@@ -126,13 +126,13 @@ func TestFoldedTreesAsNests(t *testing.T) {
 			t.Fatalf("%v", err)
 		}
 		if built.rows != tree.rows || built.has != tree.has {
-			t.Fatalf("%d rows, columns %v, want %d and %v", built.rows, built.has, tree.rows, tree.has)
+			t.Fatalf("the rebuilt tree has %d rows and columns %v, want %d and %v", built.rows, built.has, tree.rows, tree.has)
 		}
 		same(t, unfold(t, built, 100), all)
 	})
 }
 
-// TestCountLargeNests checks that rows are counted without expanding the tree.
+// TestCountLargeNests checks that the rows of a tree are counted without expansion.
 func TestCountLargeNests(t *testing.T) {
 	one := Leaf(Reference{Bytes: 8}, 0)
 	triangle := func(n uint64) Nest { // the loops are k < j < i < n

@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-func TestOnlySomeKinds(t *testing.T) {
+func TestOnlySelectsKinds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		all, has := drawRows(t)
 		tree := fold(t, 0, batch(all, has), func() int { return len(all) })
@@ -21,12 +21,12 @@ func TestOnlySomeKinds(t *testing.T) {
 		}
 		comesBack(t, part)
 		if same := tree.Only(^trace.Kinds(0)); same != tree {
-			t.Fatalf("the tree of all kinds is not the tree itself")
+			t.Fatalf("Only(all kinds) did not return the tree itself")
 		}
 	})
 }
 
-func TestJoinedTreesAreConcatenated(t *testing.T) {
+func TestJoinConcatenatesTrees(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		all, has := drawRows(t)
 		var trees []*Tree

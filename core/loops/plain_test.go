@@ -7,16 +7,16 @@ import (
 	"pgregory.net/rapid"
 )
 
-// plain returns the length of the plain form of rows, in bytes.
+// plain returns the length in bytes of the plain form of rows.
 func plain(all []row, has columns) int {
 	var p Plain
 	p.Add(batch(all, has))
 	return len(p.Form())
 }
 
-// TestPlainFormIsComplete checks that the rows can be restored from the plain form, alone and as a
-// tree. This shows that the plain form omits no information, so that a comparison with trees is
-// fair.
+// TestPlainFormIsComplete checks that ReadPlain and Decode restore the rows from the plain form.
+// The plain form therefore omits no information, and its size can be compared with the size of
+// trees.
 func TestPlainFormIsComplete(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		all, has := drawRows(t)
@@ -49,7 +49,7 @@ var irregular = []struct {
 	{"hash", func(c *code, n uint64) { hash(c, n*n*8) }},
 }
 
-// sortNumbers sorts n numbers by quicksort.
+// sortNumbers sorts n numbers with quicksort.
 func sortNumbers(c *code, n uint64) {
 	values := make([]uint64, n)
 	for i := range values {
@@ -91,7 +91,7 @@ func sortNumbers(c *code, n uint64) {
 	sort(0, int(n))
 }
 
-// chase follows a list whose n cells are in random order in memory.
+// chase follows a linked list whose n cells are in random order in memory.
 func chase(c *code, n uint64) {
 	at := uint64(1)
 	for range n {
@@ -194,7 +194,7 @@ func graph(c *code, n uint64) {
 	}
 }
 
-// hash looks up n keys in a hash table, in which a few keys share a slot.
+// hash looks up n keys in a hash table in which a few keys share a slot.
 func hash(c *code, n uint64) {
 	for i := range n {
 		c.block(1)
@@ -213,9 +213,9 @@ func hash(c *code, n uint64) {
 	}
 }
 
-// TestNotMuchLongerThanPlain checks that a tree's encoding is at most a twentieth longer than the
+// TestEncodingIsNotMuchLongerThanPlainForm checks that a tree's encoding is at most a twentieth longer than the
 // plain form.
-func TestNotMuchLongerThanPlain(t *testing.T) {
+func TestEncodingIsNotMuchLongerThanPlainForm(t *testing.T) {
 	for _, k := range irregular {
 		for _, blocks := range []bool{true, false} {
 			c := code{blocks: blocks}
@@ -223,9 +223,9 @@ func TestNotMuchLongerThanPlain(t *testing.T) {
 			tree := fold(t, 0, batch(c.rows, columns{site: true}), func() int { return 1000 })
 			same(t, unfold(t, tree, 512), c.rows)
 			got, most := len(tree.Append(nil)), plain(c.rows, columns{site: true})
-			t.Logf("%s, block entries %v: %d rows, %d bytes, %.3f per row, %.2f of the plain form; %+v", k.name, blocks, len(c.rows), got, float64(got)/float64(len(c.rows)), float64(got)/float64(most), tree.Size())
+			t.Logf("%s, block entries %v: %d rows, %d bytes, %.3f bytes per row, %.2f times the plain form; %+v", k.name, blocks, len(c.rows), got, float64(got)/float64(len(c.rows)), float64(got)/float64(most), tree.Size())
 			if 20*got > 21*most {
-				t.Errorf("%s, block entries %v: %d bytes, want at most 1.05 of %d", k.name, blocks, got, most)
+				t.Errorf("%s, block entries %v: %d bytes, want at most 1.05 times %d", k.name, blocks, got, most)
 			}
 			if tree.plainTakes(uint64(most) + 1) {
 				t.Errorf("%s, block entries %v: the lower bound exceeds the %d bytes of the plain form", k.name, blocks, most)
@@ -234,16 +234,16 @@ func TestNotMuchLongerThanPlain(t *testing.T) {
 	}
 }
 
-// TestNeverMuchLongerThanPlain does the same as TestNotMuchLongerThanPlain for random rows and
+// TestEncodingOfRandomRowsIsNotMuchLongerThanPlainForm does the same as TestEncodingIsNotMuchLongerThanPlainForm for random rows and
 // windows.
-func TestNeverMuchLongerThanPlain(t *testing.T) {
+func TestEncodingOfRandomRowsIsNotMuchLongerThanPlainForm(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		all, has := drawRows(t)
 		window := rapid.SampledFrom([]int{1, 2, 5, 17, 100, 0}).Draw(t, "window")
 		tree := fold(t, window, batch(all, has), func() int { return 1000 })
 		got, most := len(tree.Append(nil)), plain(all, has)
 		if 20*got > 21*most {
-			t.Fatalf("%d rows: %d bytes, want at most 1.05 of %d", len(all), got, most)
+			t.Fatalf("%d rows take %d bytes, want at most 1.05 times %d", len(all), got, most)
 		}
 		if tree.plainTakes(uint64(most) + 1) {
 			t.Fatalf("the lower bound exceeds the %d bytes of the plain form", most)
@@ -251,23 +251,23 @@ func TestNeverMuchLongerThanPlain(t *testing.T) {
 	})
 }
 
-// TestFewRowsAreWrittenPlain checks that a loop is written as rows if the rows take fewer bytes,
-// and that any other loop is written as a loop.
-func TestFewRowsAreWrittenPlain(t *testing.T) {
+// TestFewRowsAreWrittenInPlainForm checks that a loop is written as rows if the rows take fewer bytes,
+// and as a loop otherwise.
+func TestFewRowsAreWrittenInPlainForm(t *testing.T) {
 	load := Reference{Site: 1, Bytes: 8, Kind: trace.Load}
 	for _, c := range []struct {
 		trips uint64
 		want  string
 	}{
 		{2, "\x02\x04\x01" + // version 2, with sites, one reference:
-			"\x00\x08\x02" + // a load of 8 bytes at site 0 + 1
+			"\x00\x08\x02" + // a load of 8 bytes, site 0 + 1
 			"\x02" + // two rows
 			"\x00\x01" + // a run of two rows of reference 0
-			"\x80\x04\x10"}, // at 0 + 256, and 8 bytes later
-		{9, "\x01\x04\x01\x00\x08\x02" + // the same in version 1
+			"\x80\x04\x10"}, // at address 0 + 256, and 8 bytes later
+		{9, "\x01\x04\x01\x00\x08\x02" + // the same reference in version 1
 			"\x01\x04" + // a node with a new shape:
 			"\x04\x00\x00\x10" + // a loop over a leaf of the next reference, whose step is 8
-			"\x09\x80\x04"}, // runs 9 times, from 0 + 256 on
+			"\x09\x80\x04"}, // 9 iterations, from address 0 + 256 on
 	} {
 		n := Nest{Items: []Item{Loop(c.trips, Leaf(load, 256, 8))}}
 		tree, err := n.Build()
@@ -275,7 +275,7 @@ func TestFewRowsAreWrittenPlain(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := string(tree.Append(nil)); got != c.want {
-			t.Errorf("%d times: % x, want % x", c.trips, got, c.want)
+			t.Errorf("a loop of %d iterations is encoded as % x, want % x", c.trips, got, c.want)
 		}
 		comesBack(t, tree)
 	}

@@ -7,10 +7,11 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Plain builds the plain form of a trace, which the encodings of trees must not exceed by more than
-// a twentieth. It lists the address differences for each reference, where a reference is everything
-// in a row except its address. The plain form is complete: [ReadPlain] restores the rows from the
-// plain form alone. Integers are LEB128, and differences are zigzag-encoded.
+// Plain builds the plain form of a trace. The encoding of a tree must not exceed its plain form by
+// more than 5 %. The plain form lists the references (all fields of a row except the address), and
+// the address differences of the rows of each reference. It is complete: [ReadPlain] restores the
+// rows from the plain form alone. Integers are encoded as LEB128, and differences as zigzag
+// numbers.
 //
 //	version (2), columns in bits: 1 thread, 2 PC, 4 site, 8 arg
 //	references, each: kind << 1, bytes, and, of the columns that exist,
@@ -19,14 +20,14 @@ import (
 //	runs of equal references, each: number of the reference, number of rows minus one,
 //	    and for each row the difference from the reference's previous address
 //
-// Nothing else is compressed.
+// There is no further compression.
 type Plain struct {
 	columns uint64
 	numbers map[plainReference]uint64
 	table   []plainReference
-	last    []uint64 // addresses, by reference
+	last    []uint64 // last address of each reference
 	rows    uint64
-	done    []byte // runs
+	done    []byte // completed runs
 	run     uint64 // reference of the current run
 	runs    uint64 // number of rows in the run
 	deltas  []byte // the encoded addresses of the current run
@@ -91,7 +92,7 @@ func (p *Plain) running(dst []byte) []byte {
 	return append(dst, p.deltas...)
 }
 
-// Form returns the plain form of the rows that have been added.
+// Form returns the plain form of all rows that have been added.
 func (p *Plain) Form() (form []byte) {
 	uv := func(v uint64) { form = binary.AppendUvarint(form, v) }
 	uv(2)

@@ -72,37 +72,37 @@ func comesBack(t *testing.T, path string) {
 		for at := 0; at < a.Len(); {
 			part := trace.NewBatch(a.Len() - at)
 			if err := got.Next(part); err != nil {
-				t.Fatalf("after row %d: %v", rows, err)
+				t.Fatalf("Next after row %d: %v", rows, err)
 			}
 			end := at + part.Len()
 			if a.View(b, at, end); !equal(part, b) {
-				t.Fatalf("rows %d to %d have changed", rows+uint64(at), rows+uint64(end))
+				t.Fatalf("rows %d to %d differ from the original rows", rows+uint64(at), rows+uint64(end))
 			}
 			at = end
 		}
 		rows += uint64(a.Len())
 	}
 	if err := got.Next(a); err != io.EOF {
-		t.Fatalf("after the last row: %v", err)
+		t.Fatalf("Next after the last row = %v, want io.EOF", err)
 	}
 	form := tree.Append(nil)
-	t.Logf("%d rows, %+v, a tree of %d bytes in a file of %d, %.4f of the plain form", tree.Rows(), tree.Size(), len(form), len(file), float64(len(form))/float64(len(plain.Form())))
+	t.Logf("%d rows, %+v, a tree of %d bytes from a file of %d bytes, %.4f times the plain form", tree.Rows(), tree.Size(), len(form), len(file), float64(len(form))/float64(len(plain.Form())))
 	if most := len(plain.Form()); 20*len(form) > 21*most {
-		t.Errorf("a tree of %d bytes, want at most 1.05 of %d", len(form), most)
+		t.Errorf("the tree takes %d bytes, want at most 1.05 times %d", len(form), most)
 	}
 	if again, err := loops.Decode(tree.Append(nil)); err != nil || !bytes.Equal(again.Append(nil), tree.Append(nil)) {
-		t.Fatalf("the tree's bytes decode to another tree: %v", err)
+		t.Fatalf("decoding the encoded tree yields a different tree or an error: %v", err)
 	}
 }
 
-// equal reports whether restored rows equal the original rows. The folder has assigned sites to
-// rows without sites.
+// equal reports whether restored rows equal the original rows. It ignores sites if the original
+// rows have none, because the folder assigns sites to such rows.
 func equal(a, b *trace.Batch) bool {
 	return slices.Equal(a.Addr, b.Addr) && slices.Equal(a.Bytes, b.Bytes) && slices.Equal(a.Kind, b.Kind) &&
 		slices.Equal(a.Thread, b.Thread) && slices.Equal(a.PC, b.PC) && (b.Site == nil || slices.Equal(a.Site, b.Site)) && alikeArgs(a.Arg, b.Arg)
 }
 
-// alikeArgs treats a missing column as zeros.
+// alikeArgs compares columns of second values. It treats a missing column as zeros.
 func alikeArgs(a, b []uint64) bool {
 	for i := range max(len(a), len(b)) {
 		if (a != nil && a[i] != 0 || b != nil && b[i] != 0) && (a == nil || b == nil || a[i] != b[i]) {
@@ -121,7 +121,7 @@ func TestRealTracesRoundTrip(t *testing.T) {
 func TestDemosRoundTrip(t *testing.T) {
 	demos, err := filepath.Glob("../../site/demos/*.sgt")
 	if err != nil || len(demos) == 0 {
-		t.Fatalf("no demos: %v", err)
+		t.Fatalf("there are no demos: %v", err)
 	}
 	for _, demo := range demos {
 		t.Run(filepath.Base(demo), func(t *testing.T) { comesBack(t, demo) })

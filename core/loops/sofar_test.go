@@ -7,8 +7,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// The tree of the rows so far equals the tree of a folder that reads only these rows, and later
-// rows do not change it.
+// TestTreeSoFar checks that Tree returns the same tree as a folder that reads only the rows so far,
+// and that later rows do not change the returned tree.
 func TestTreeSoFar(t *testing.T) {
 	for seed := range uint64(40) {
 		rng := rand.New(rand.NewPCG(seed, 51))
@@ -37,7 +37,7 @@ func TestTreeSoFar(t *testing.T) {
 			trees, ends = append(trees, f.Tree()), append(ends, at)
 		}
 		if f.Bytes() == 0 {
-			t.Fatal("a tree of 0 bytes")
+			t.Fatal("Bytes() = 0, want the size of the tree")
 		}
 		for i, tree := range trees {
 			same(t, unfold(t, tree, 100), all[:ends[i]])
@@ -51,7 +51,7 @@ func TestTreeSoFar(t *testing.T) {
 		}
 		f.Finish()
 		if f.Tree() != nil || f.Bytes() != 0 {
-			t.Fatal("SoFar returned a tree after Finish")
+			t.Fatal("Tree returned a tree after Finish")
 		}
 	}
 }

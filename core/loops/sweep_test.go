@@ -8,9 +8,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestSweepsMatchRowByRow checks that a folder that compares whole iterations reaches the same tree
-// and the same state as a folder that receives its rows one by one and therefore cannot compare
-// whole iterations.
+// TestSweepsMatchRowByRow checks that a folder that compares whole iterations has the same tree and
+// state as a folder that receives its rows one by one, and therefore cannot compare whole
+// iterations.
 func TestSweepsMatchRowByRow(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		all := drawIterations(t)
@@ -30,18 +30,18 @@ func TestSweepsMatchRowByRow(t *testing.T) {
 			t.Fatalf("%d rows were not predicted, want %d", fast.unpredicted, slow.unpredicted)
 		}
 		if !reflect.DeepEqual(fast.habits, slow.habits) || !reflect.DeepEqual(fast.others, slow.others) {
-			t.Fatalf("habits differ")
+			t.Fatalf("the habits differ from the habits of the row-by-row folder")
 		}
 		if got, want := fast.Tree(), slow.Tree(); !reflect.DeepEqual(got, want) {
-			t.Fatalf("the tree differs from the tree built row by row")
+			t.Fatalf("the tree differs from the tree of the row-by-row folder")
 		}
 		if !reflect.DeepEqual(fast.Finish(), slow.Finish()) {
-			t.Fatalf("the final tree differs from the tree built row by row")
+			t.Fatalf("the final tree differs from the tree of the row-by-row folder")
 		}
 	})
 }
 
-// drawIterations draws a nest that runs several times, in which some rows differ and some are
+// drawIterations draws several runs of a nest. Some rows differ from run to run, and some rows are
 // missing.
 func drawIterations(t *rapid.T) (all []row) {
 	seed := rapid.Uint64().Draw(t, "seed")

@@ -7,8 +7,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestVarint checks that varint returns the same as [binary.Varint] for numbers of all lengths, at
-// the end of a slice and before other bytes, and for bytes that are not a number.
+// TestVarint compares varint with [binary.Varint] for numbers of all lengths, at the end of a slice
+// and before further bytes, and for bytes that are not a number.
 func TestVarint(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var b []byte
@@ -20,7 +20,7 @@ func TestVarint(t *testing.T) {
 		got, n := varint(b)
 		want, length := binary.Varint(b)
 		if n != length || n > 0 && got != uint64(want) {
-			t.Fatalf("% x: %d in %d bytes, want %d in %d", b, int64(got), n, want, length)
+			t.Fatalf("varint(% x) = %d, %d, want %d, %d", b, int64(got), n, want, length)
 		}
 	})
 }

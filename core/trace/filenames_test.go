@@ -12,7 +12,7 @@ func TestFileNames(t *testing.T) {
 		"/home/me/x/a/util.c", "a/util.c",
 		"/home/me/x/b/util.c", "b/util.c",
 		"/home/me/x/main.c", "main.c",
-		"../include/list.h", "list.h", // one header, written in three ways
+		"../include/list.h", "list.h", // one header, whose path is written in three ways
 		"/home/me/x/include/list.h", "list.h",
 		"./include/list.h", "list.h",
 		`C:\x\one\tab.c`, "one/tab.c",
@@ -40,8 +40,9 @@ func namesAndWanted(pairs ...string) map[string][2]string {
 	return list
 }
 
-// Names must be suffixes of the paths, distinguish different files, and be no longer than
-// necessary. They must depend neither on the order of the paths nor on their common prefix.
+// TestFileNamesAreDistinct checks that names are suffixes of the paths, distinguish different
+// files, and are no longer than necessary, and that they depend neither on the order of the paths
+// nor on their common prefix.
 func TestFileNamesAreDistinct(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var paths, moved, turned []string
@@ -51,9 +52,9 @@ func TestFileNamesAreDistinct(t *testing.T) {
 		names, there, back := FileNames(paths), FileNames(moved), FileNames(turned)
 		for i, p := range paths {
 			n := names[p]
-			common := !strings.HasPrefix(n, "v/") // otherwise the name needs the common folder
+			common := !strings.HasPrefix(n, "v/") // a name that begins with v/ contains a part of the common folder
 			if !strings.HasSuffix(p, "/"+n) || n != back[p] || common && n != there[moved[i]] {
-				t.Fatalf("%s is named %q, %q in another order, %q elsewhere", p, n, back[p], there[moved[i]])
+				t.Fatalf("%s is named %q, but %q if the paths are in reverse order, and %q in a different folder", p, n, back[p], there[moved[i]])
 			}
 			shorter := names[p]
 			if _, after, ok := strings.Cut(shorter, "/"); ok {
@@ -85,7 +86,7 @@ func TestCommonTail(t *testing.T) {
 		{"a/./util.c", `a\util.c`, 2, true}, {"xutil.c", "util.c", 0, false}, {"", "", 0, false},
 	} {
 		if parts, whole := CommonTail(c.a, c.b); parts != c.parts || whole != c.whole {
-			t.Errorf("%s and %s have %d elements in common, a whole path: %v; want %d, %v", c.a, c.b, parts, whole, c.parts, c.whole)
+			t.Errorf("CommonTail(%s, %s) = %d, %v, want %d, %v", c.a, c.b, parts, whole, c.parts, c.whole)
 		}
 	}
 }

@@ -4,8 +4,8 @@
 // with a few thousand rows, the caller processes the batch, and the next call overwrites the batch.
 //
 //  1. The caller creates one batch with [NewBatch] and reuses it.
-//  2. [Reader.Next] fills the batch. A column for which the trace contains no data is nil (MODELS
-//     §1: fields that a trace does not contain are absent, not zero).
+//  2. [Reader.Next] fills the batch. A column for which the trace contains no data is nil
+//     (MODELS §1: fields that a trace does not contain are absent, not zero).
 //  3. The caller reads the columns, keeps no reference to the columns, and calls Next again until
 //     it returns io.EOF.
 //

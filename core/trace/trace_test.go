@@ -20,7 +20,7 @@ func TestKinds(t *testing.T) {
 			t.Errorf("%q: %v, %v, want %v", list, got, err, want)
 		}
 		if again, err := trace.ParseKinds(got.String()); err != nil || again != got {
-			t.Errorf("%q reads back as %v, %v", got, again, err)
+			t.Errorf("ParseKinds(%q) = %v, error %v, want the original set", got, again, err)
 		}
 	}
 	_, err := trace.ParseKinds("load,jump")
@@ -28,11 +28,11 @@ func TestKinds(t *testing.T) {
 		t.Errorf("got %v, want %s…", err, want)
 	}
 	if !trace.DataKinds.Has(trace.Modify) || trace.DataKinds.Has(trace.Fetch) {
-		t.Error("a modify is data, a fetch is not")
+		t.Error("DataKinds must contain Modify, but not Fetch")
 	}
 }
 
-func TestErrorsSayWhere(t *testing.T) {
+func TestErrorMessages(t *testing.T) {
 	for _, c := range []struct {
 		err  error
 		want string
@@ -57,20 +57,20 @@ func TestBatchColumns(t *testing.T) {
 	b.NeedPC()
 	b.Append(trace.Fetch, 3, 2, 5, 6)
 	if !slices.Equal(b.Thread, []uint32{0, 7, 5}) || !slices.Equal(b.PC, []trace.Addr{0, 0, 6}) {
-		t.Errorf("threads %v, PCs %v", b.Thread, b.PC)
+		t.Errorf("threads %v, PCs %v, want 0 in rows before the first value", b.Thread, b.PC)
 	}
 	b.Select([]int32{0, 2})
 	if b.Len() != 2 || b.Addr[1] != 3 || b.Thread[1] != 5 || b.PC[1] != 6 || b.Kind[1] != trace.Fetch || b.Bytes[1] != 2 {
-		t.Errorf("selected %+v", b)
+		t.Errorf("the selected rows are %+v", b)
 	}
 	b.Slice(1, 2)
 	if b.Len() != 1 || b.Addr[0] != 3 || b.Thread[0] != 5 || b.PC[0] != 6 {
-		t.Errorf("sliced %+v", b)
+		t.Errorf("the rows after Slice are %+v", b)
 	}
 	if b.Reset(); b.Len() != 0 || b.Cap() != 4 || b.Thread != nil || b.PC != nil {
-		t.Errorf("reset %+v", b)
+		t.Errorf("after Reset, the batch is %+v", b)
 	}
-	// The memory of a dropped column is reused, but its content is cleared.
+	// The memory of a removed column is reused, and must be cleared.
 	b.Resize(4)
 	if b.NeedThread(); !slices.Equal(b.Thread, make([]uint32, 4)) {
 		t.Errorf("threads %v, want zeros", b.Thread)
@@ -88,9 +88,9 @@ func TestReadAll(t *testing.T) {
 	}
 	gone := errors.New("gone")
 	if got, err := trace.ReadAll(tracetest.Broken(whole, 2, gone)); err != gone || got.Len() != 2 {
-		t.Errorf("%d rows, %v", got.Len(), err)
+		t.Errorf("ReadAll: %d rows, error %v, want 2 rows and the error of the reader", got.Len(), err)
 	}
-	// Columns that appear late are zero in earlier rows.
+	// columns that first appear in a later batch are 0 in earlier rows
 	late := &parts{tracetest.Lines(64, "a"), tracetest.Of(tracetest.Ref{Addr: 1, PC: 5, Thread: 3})}
 	got, err = trace.ReadAll(late)
 	if err != nil || !slices.Equal(got.PC, []trace.Addr{0, 5}) || !slices.Equal(got.Thread, []uint32{0, 3}) {
@@ -116,7 +116,7 @@ func TestEvents(t *testing.T) {
 		t.Error("the kinds of references must come before the kinds of events, with a gap between them")
 	}
 	if trace.EventKinds&trace.AllKinds != 0 || !trace.EventKinds.Has(trace.TaskWait) || !trace.EventKinds.Has(trace.BlockEntry) {
-		t.Errorf("events are %v", trace.EventKinds)
+		t.Errorf("EventKinds = %v, want all events and no references", trace.EventKinds)
 	}
 }
 

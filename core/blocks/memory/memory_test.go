@@ -30,18 +30,19 @@ func levels(latency []float64) (h hierarchy.Hierarchy) {
 	return h
 }
 
-// TestTwoLevels compares the result with the slides' formula, written out for two levels.
-func TestTwoLevels(t *testing.T) {
+// TestAverageLatencyOfTwoLevels compares the average latency with the formula on the slides, written out for two
+// levels.
+func TestAverageLatencyOfTwoLevels(t *testing.T) {
 	got, known, err := AverageLatency(levels([]float64{4, 12, 200}), []float64{0.9, 0.97})
 	const p1, p2 = 0.9, (0.97 - 0.9) / (1 - 0.9)
 	if want := p1*4 + (1-p1)*(p2*12+(1-p2)*200); err != nil || !near(got, want) || !known {
-		t.Errorf("%v cycles, known: %v, %v; want %v", got, known, err, want)
+		t.Errorf("AverageLatency = %v cycles, known %v, error %v, want %v cycles", got, known, err, want)
 	}
 }
 
-// TestSum: conditional ratios, applied level by level, result in the plain sum of shares times
-// latencies.
-func TestSum(t *testing.T) {
+// TestAverageLatencyIsSumOverLevels checks that the average latency, which is computed level by level from conditional hit
+// ratios, is the sum over levels of the share of accesses times the latency.
+func TestAverageLatencyIsSumOverLevels(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 5).Draw(t, "levels")
 		var ratios, latency []float64
@@ -61,12 +62,12 @@ func TestSum(t *testing.T) {
 			above = max(above, p)
 		}
 		if !near(got, want) || !known {
-			t.Fatalf("%v cycles, known: %v; want %v", got, known, want)
+			t.Fatalf("AverageLatency = %v cycles, known %v, want %v cycles", got, known, want)
 		}
 	})
 }
 
-// TestUnknownLatency: an unknown latency matters only if some accesses hit in that level.
+// TestUnknownLatency checks that an unknown latency matters only if some accesses hit in the level.
 func TestUnknownLatency(t *testing.T) {
 	h := levels([]float64{4, 0, 200})
 	for _, k := range []struct {
@@ -74,17 +75,18 @@ func TestUnknownLatency(t *testing.T) {
 		known  bool
 	}{{[]float64{0.5, 0.7}, false}, {[]float64{0.5, 0.5}, true}, {[]float64{0, 0}, true}, {[]float64{1, 1}, true}} {
 		if _, known, err := AverageLatency(h, k.ratios); err != nil || known != k.known {
-			t.Errorf("%v: known: %v, error %v", k.ratios, known, err)
+			t.Errorf("hit ratios %v: known = %v, error %v", k.ratios, known, err)
 		}
 	}
 	for _, ratios := range [][]float64{{0.5}, {0.5, math.NaN()}, {0.5, 1.5}, {-1, 0}} {
 		if _, _, err := AverageLatency(h, ratios); err == nil {
-			t.Errorf("no error for %v", ratios)
+			t.Errorf("AverageLatency accepted the hit ratios %v", ratios)
 		}
 	}
 }
 
-// TestAgreesWithHierarchy: package hierarchy predicts the same cost for the same histogram.
+// TestAgreesWithHierarchy checks that package hierarchy predicts the same cost for the same
+// histogram.
 func TestAgreesWithHierarchy(t *testing.T) {
 	l := profile.Locality{LineBytes: 64, Kinds: []profile.KindLocality{{Kind: trace.Load, Cold: 1000}}}
 	for d := range uint64(30_000) {
@@ -111,13 +113,13 @@ func TestAgreesWithHierarchy(t *testing.T) {
 			t.Fatal(err)
 		}
 		if known != (want.AverageCycles > 0) || known && math.Abs(got/want.AverageCycles-1) > 1e-9 {
-			t.Errorf("%s: %v cycles, known: %v; want %v", name, got, known, want.AverageCycles)
+			t.Errorf("%s: AverageLatency = %v cycles, known %v, want %v cycles", name, got, known, want.AverageCycles)
 		}
 	}
 }
 
-// TestMix: the profile of a trace is the sum of the profiles of its blocks, weighted by their
-// references.
+// TestMix checks that the profile of a trace is the sum of the profiles of its blocks, weighted by
+// the numbers of their references.
 func TestMix(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	var lines []uint64 // most recent first
@@ -157,33 +159,33 @@ func TestMix(t *testing.T) {
 	}
 	got := Mix(blocks)
 	if !near(got.Cold, float64(cold[0]+cold[1])) {
-		t.Errorf("%v cold, want %d", got.Cold, cold[0]+cold[1])
+		t.Errorf("Mix: %v cold accesses, want %d", got.Cold, cold[0]+cold[1])
 	}
 	i := 0
 	for d, n := range all.All() {
 		if s := got.Spans[i]; s.From != d || s.To != d+1 || !near(s.Accesses, float64(n)) {
-			t.Fatalf("%+v, want %d accesses at distance %d", s, n, d)
+			t.Fatalf("Mix: span %+v, want %d accesses at distance %d", s, n, d)
 		}
 		i++
 	}
 	if i != len(got.Spans) {
-		t.Errorf("%d distances, want %d", len(got.Spans), i)
+		t.Errorf("Mix: %d distances, want %d", len(got.Spans), i)
 	}
 
 	// Blocks without a profile are assumed to behave like the blocks with a known profile.
 	blocks[1].Reuse = nil
 	got = Mix(blocks)
 	if !near(got.Accesses(), float64(refs[0]+refs[1])) {
-		t.Errorf("%v accesses, want %d", got.Accesses(), refs[0]+refs[1])
+		t.Errorf("Mix: %v accesses, want %d", got.Accesses(), refs[0]+refs[1])
 	}
 	if got := Mix(nil); got.Accesses() != 0 {
-		t.Errorf("the mix of no blocks: %v", got)
+		t.Errorf("Mix(nil) = %v, want an empty profile", got)
 	}
 }
 
-// TestBins: at the edge of a bin, the number of hits is exact. Within a bin, it lies between the
-// numbers of hits at the two edges.
-func TestBins(t *testing.T) {
+// TestHitsOfBinnedProfile checks that the number of hits is exact at the border of a bin, and approximately
+// correct within a bin.
+func TestHitsOfBinnedProfile(t *testing.T) {
 	var h profile.Histogram
 	bins := profile.Reuse{Cold: 7}
 	counts := map[int]uint64{}
@@ -199,7 +201,7 @@ func TestBins(t *testing.T) {
 	}
 	exact, binned := fromHistogram(&h, 7), FromReuse(&bins)
 	if !near(exact.Accesses(), binned.Accesses()) {
-		t.Fatalf("%v accesses, want %v", binned.Accesses(), exact.Accesses())
+		t.Fatalf("the binned profile has %v accesses, want %v", binned.Accesses(), exact.Accesses())
 	}
 	for lines := uint64(1); lines < 5000; lines++ {
 		c := hierarchy.Cache{SizeBytes: 64 * lines, LineBytes: 64}

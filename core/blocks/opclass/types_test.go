@@ -16,7 +16,7 @@ func TestShapeOf(t *testing.T) {
 		"<4 x": {1, 0, false}, "<": {1, 0, false}, "i99999999999999999999": {1, 0, false}, "label": {1, 0, false},
 	} {
 		if got := shapeOf(text); got != want {
-			t.Errorf("%q: %+v, want %+v", text, got, want)
+			t.Errorf("shapeOf(%q) = %+v, want %+v", text, got, want)
 		}
 	}
 }

@@ -13,8 +13,7 @@ import (
 )
 
 // nest is a loop with inner loops. The trip count of a loop is times·n + more. The trip count of a
-// triangular loop is the number of iterations that the enclosing loop has completed so far, plus
-// more.
+// triangular loop is the number of completed iterations of the enclosing loop, plus more.
 type nest struct {
 	times, more int64
 	triangle    bool
@@ -23,7 +22,7 @@ type nest struct {
 	head, body uint32 // blocks
 }
 
-// nested is a program whose main function consists of loops.
+// nested is a program whose main function consists of loop nests.
 type nested struct {
 	nests   []*nest
 	program *trace.Program
@@ -142,8 +141,8 @@ func (p *nested) input(n int64) Input {
 	return Input{Name: "nests.sgp", Parameters: []int64{n}, Profile: of}
 }
 
-// TestNests: for affine nests, every edge, count and reference of a larger input is predicted
-// exactly.
+// TestNests checks that every edge, count and reference of a larger input is predicted exactly for
+// affine nests.
 func TestNests(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var nests []*nest
@@ -166,7 +165,7 @@ func TestNests(t *testing.T) {
 		e, real := p.run(64)
 		for b := range out.Of {
 			if out.Of[b].Basis != Checked || out.Of[b].Executions != e.Visits[b] {
-				t.Fatalf("block %d: %d by %s, %s, want %d", b, out.Of[b].Executions, out.Of[b].Law.String(m.Names), out.Of[b].Basis, e.Visits[b])
+				t.Fatalf("block %d: predicted %d executions with the law %s (%s), want %d", b, out.Of[b].Executions, out.Of[b].Law.String(m.Names), out.Of[b].Basis, e.Visits[b])
 			}
 		}
 		got := out.Run.Edges
@@ -175,7 +174,7 @@ func TestNests(t *testing.T) {
 		}
 		if x, y := out.Profile, real; x.Totals.References != y.Totals.References || x.Totals.Bytes != y.Totals.Bytes || x.Locality[0].Lines() != y.Locality[0].Lines() ||
 			x.Locality[0].Kinds[0].Distances.Count(1) != y.Locality[0].Kinds[0].Distances.Count(1) {
-			t.Fatalf("%+v, want %+v", x.Totals, y.Totals)
+			t.Fatalf("totals %+v, want %+v", x.Totals, y.Totals)
 		}
 		for i := range real.Sites.Code {
 			x, y := &out.Profile.Sites.Code[i], &real.Sites.Code[i]
@@ -189,8 +188,8 @@ func TestNests(t *testing.T) {
 	})
 }
 
-// irregular returns a program with one loop, which has a given trip count, and a block that runs in
-// some of its iterations.
+// irregular returns a run of a program with one loop. trips is the trip count of the loop, and some
+// is the number of iterations that execute a conditional block.
 func irregular(name string, n int64, trips, some uint64) Input {
 	p := &trace.Program{
 		Modules: []trace.Module{{Name: "odd.c"}}, Functions: []trace.Function{{Name: "main", Blocks: 5}},
@@ -217,19 +216,20 @@ func predictProgram(t *testing.T, at int64, inputs ...Input) (*Predicted, error)
 	return m.Predict([]int64{at})
 }
 
-// TestIrregular: data-dependent counts are marked as such, and their predictions balance.
-func TestIrregular(t *testing.T) {
+// TestDataDependentProgram checks that data-dependent counts are marked as data-dependent, and that their
+// predictions balance.
+func TestDataDependentProgram(t *testing.T) {
 	out, err := predictProgram(t, 1000, irregular("a", 100, 10_000, 517), irregular("b", 200, 40_000, 1089), irregular("c", 300, 90_000, 1733))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for b, want := range []Basis{Checked, Checked, Checked, Fitted, Checked} {
 		if out.Of[b].Basis != want {
-			t.Errorf("block %d is %s by %s, want %s", b, out.Of[b].Basis, out.Of[b].Law.String([]string{"n"}), want)
+			t.Errorf("block %d: basis %q with the law %s, want basis %q", b, out.Of[b].Basis, out.Of[b].Law.String([]string{"n"}), want)
 		}
 	}
 	if got := out.Run.Edges.Visits[2]; got != 1_000_000 {
-		t.Errorf("%d rounds, want a million", got)
+		t.Errorf("the loop runs %d iterations, want 1,000,000", got)
 	}
 	if got := out.Run.Edges.Visits[3]; got < 5_000 || got > 8_000 {
 		t.Errorf("the data-dependent block runs %d times, want about 6,500", got)
@@ -238,26 +238,26 @@ func TestIrregular(t *testing.T) {
 		t.Error(err)
 	}
 	if !slices.ContainsFunc(out.Doubts, func(s string) bool { return strings.Contains(s, "2 more runs") }) {
-		t.Errorf("doubts %q, want one that says how many more runs are needed", out.Doubts)
+		t.Errorf("caveats %q, want a caveat that states how many more runs are needed", out.Doubts)
 	}
 }
 
-// TestBlockInOnlyOneRun: a block that ran in only one run is marked.
+// TestBlockInOnlyOneRun checks that a block that ran in only one run is marked.
 func TestBlockInOnlyOneRun(t *testing.T) {
 	out, err := predictProgram(t, 1000, irregular("a", 100, 10_000, 0), irregular("b", 200, 40_000, 0), irregular("c", 300, 90_000, 33))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if got := out.Of[3]; got.Basis != Once {
-		t.Errorf("%+v, want the basis \"one run\"", got)
+		t.Errorf("block 3 is %+v, want the basis \"one run\"", got)
 	}
 	if err := out.Run.Edges.Check(out.Run.Program); err != nil {
 		t.Error(err)
 	}
 }
 
-// TestBalance: for any runs, the predictions balance, or there is an error that contains the
-// reason.
+// TestBalance checks for random runs that the predicted edges balance, or that there is an error
+// with the reason.
 func TestBalance(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var inputs []Input
@@ -282,19 +282,19 @@ func TestBalance(t *testing.T) {
 	})
 }
 
-// TestNoPrediction covers runs from which nothing can be predicted, and laws with impossible
-// values.
+// TestNoPrediction checks the errors for runs from which nothing can be predicted, and for laws
+// with impossible values.
 func TestNoPrediction(t *testing.T) {
 	a, b, c := irregular("a", 100, 1_000, 0), irregular("b", 200, 800, 0), irregular("c", 300, 600, 0)
 	if _, err := predictProgram(t, 1000, a, b, c); err == nil || !strings.Contains(err.Error(), "block head of main runs -799 times, according to the formula −2 n + 1201") {
-		t.Errorf("%v, want the block, the count and the law", err)
+		t.Errorf("error %v, want an error with the block, the count and the law", err)
 	}
 	a, b, c = irregular("a", 100, 1_000_000, 0), irregular("b", 200, 8_000_000, 0), irregular("c", 300, 27_000_000, 0)
 	if _, err := predictProgram(t, 1<<24, a, b, c); err == nil || !strings.Contains(err.Error(), "2^64") {
-		t.Errorf("%v, want an error about a count beyond 2^64", err)
+		t.Errorf("error %v, want an error about a count of 2^64 or more", err)
 	}
 	if out, err := predictProgram(t, 200, a, b, c); err != nil || !slices.ContainsFunc(out.Doubts, func(s string) bool { return strings.Contains(s, "No parameter is larger") }) {
-		t.Errorf("%v, want a doubt about an input within the range of the runs", err)
+		t.Errorf("error %v, want no error, and a caveat about an input within the range of the runs", err)
 	}
 	other := newNested([]*nest{{times: 1}}).input(400)
 	partial, sampled, bare := irregular("p", 400, 1, 0), irregular("s", 400, 1, 0), irregular("n", 400, 1, 0)
@@ -306,7 +306,7 @@ func TestNoPrediction(t *testing.T) {
 		"only a sample of the run": {a, sampled}, "contains no blocks": {a, bare},
 	} {
 		if _, err := FitProgram([]string{"n"}, inputs); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%v, want %q", err, want)
+			t.Errorf("FitProgram: error %v, want an error with %q", err, want)
 		}
 	}
 }

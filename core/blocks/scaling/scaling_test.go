@@ -23,7 +23,7 @@ type machine struct {
 	reuse []profile.Histogram
 	cold  []uint64
 	now   int
-	lines []uint64 // in order of last access, the most recent at the end
+	lines []uint64 // in order of last access, most recent last
 }
 
 func newMachine(blocks int, parameters ...int64) *machine {
@@ -62,8 +62,8 @@ func (m *machine) finish() Run {
 
 const arrayA, arrayB, arrayC = 1 << 24, 2 << 24, 3 << 24
 
-// product runs C = A·B for n × n matrices, with the blocks that a compiler would create: each loop
-// test is a separate block.
+// product runs C = A·B for matrices of size × size elements, with the blocks that a compiler would
+// create: each loop test is a separate block.
 func product(size int64) Run {
 	m, n := newMachine(8, size), uint64(size)
 	m.block(0)
@@ -95,8 +95,8 @@ func product(size int64) Run {
 	return m.finish()
 }
 
-// jacobi sweeps a number of times over the interior of an n × n grid, alternating between two
-// arrays.
+// jacobi sweeps steps times over the interior of a grid of size × size elements, and alternates
+// between two arrays.
 func jacobi(size, steps int64) Run {
 	m, n := newMachine(6, size, steps), uint64(size)
 	m.block(0)
@@ -141,7 +141,7 @@ func predict(t *testing.T, m *Model, reuse Reuse, at ...int64) *Prediction {
 	return p
 }
 
-// TestProduct: three small products predict every count of a larger product.
+// TestProduct checks that three small products predict every count of a larger product.
 func TestProduct(t *testing.T) {
 	m := fit(t, []string{"n"}, product(32), product(16), product(8))
 	var laws []string
@@ -150,23 +150,23 @@ func TestProduct(t *testing.T) {
 	}
 	want := []string{"1", "n + 1", "n^2 + n", "n^2", "n^3 + n^2", "n^3", "n^2", "n"}
 	if !slices.Equal(laws, want) {
-		t.Errorf("%q, want %q", laws, want)
+		t.Errorf("laws %q, want %q", laws, want)
 	}
 	p := predict(t, m, Kept, 64)
 	if e, err := p.Check(product(64).Counts); err != nil || e != (Error{Worst: -1}) {
 		t.Errorf("%+v, error %v", e, err)
 	}
-	// These sizes are too large to run in a test.
+	// A run of this size would take too long for a test.
 	p = predict(t, m, Kept, 100_000)
 	if c := p.Counts[5]; !c.IsWhole || c.Whole != 1e15 || len(p.Doubts) == 0 {
-		t.Errorf("%+v, doubts %q", c, p.Doubts)
+		t.Errorf("count %+v, caveats %q, want exactly 10^15 and a caveat", c, p.Doubts)
 	}
 	if p.Blocks[5].References != 2 || p.Blocks[6].References != 1 || p.Blocks[4].References != 0 {
-		t.Errorf("references: %+v", p.Blocks)
+		t.Errorf("blocks %+v, want 2, 1 and 0 references in blocks 5, 6 and 4", p.Blocks)
 	}
 }
 
-// TestTwoRuns: two runs are sufficient for a prediction.
+// TestTwoRuns checks that two runs are sufficient for a prediction.
 func TestTwoRuns(t *testing.T) {
 	m := fit(t, []string{"n"}, product(16), product(32))
 	if e, err := predict(t, m, Kept, 48).Check(product(48).Counts); err != nil || e.Wrong != 0 {
@@ -174,12 +174,12 @@ func TestTwoRuns(t *testing.T) {
 	}
 }
 
-// TestJacobi predicts from runs that vary n, and from runs that vary n and steps.
+// TestJacobi predicts counts from runs with different n, and from runs with different n and steps.
 func TestJacobi(t *testing.T) {
 	m := fit(t, []string{"n", "steps"}, jacobi(16, 3), jacobi(32, 3), jacobi(64, 3))
 	for b, want := range []string{"1", "3", "6 n − 12", "6 n^2 − 24 n + 24", "6 n − 12", "0"} {
 		if got := m.Counts[b].String(m.Names); got != want {
-			t.Errorf("block %d: %s, want %s", b, got, want)
+			t.Errorf("block %d: law %s, want %s", b, got, want)
 		}
 	}
 	p := predict(t, m, Kept, 128, 3)
@@ -187,10 +187,10 @@ func TestJacobi(t *testing.T) {
 		t.Errorf("%+v, error %v", e, err)
 	}
 	if !slices.ContainsFunc(p.Doubts, func(s string) bool { return strings.Contains(s, "one more run would check") }) {
-		t.Errorf("doubts %q, want one about a polynomial of three terms from three runs", p.Doubts)
+		t.Errorf("caveats %q, want a caveat about a polynomial of three terms from three runs", p.Doubts)
 	}
 	if _, err := m.Predict([]int64{128, 4}, Kept); err == nil {
-		t.Errorf("no error for a parameter that never varied")
+		t.Errorf("Predict accepted a new value of a parameter that is the same in all runs")
 	}
 	m = fit(t, []string{"n", "steps"}, jacobi(16, 2), jacobi(32, 2), jacobi(24, 3), jacobi(40, 5), jacobi(20, 7))
 	if e, err := predict(t, m, Kept, 72, 4).Check(jacobi(72, 4).Counts); err != nil || e.Wrong != 0 {
@@ -199,7 +199,7 @@ func TestJacobi(t *testing.T) {
 }
 
 // TestScaledReuse predicts the miss ratios of larger runs from three smaller runs, for caches that
-// hold their rows or matrices and for smaller caches.
+// can hold a row or a matrix, and for smaller caches.
 func TestScaledReuse(t *testing.T) {
 	for _, k := range []struct {
 		name  string
@@ -236,9 +236,9 @@ func TestScaledReuse(t *testing.T) {
 			worst = max(worst, math.Abs(ratio(predictedSite)-ratio(real)))
 			worstKept = max(worstKept, math.Abs(ratio(as)-ratio(real)))
 		}
-		t.Logf("%s: miss ratios off by at most %.3f scaled, %.3f kept", k.name, worst, worstKept)
+		t.Logf("%s: the errors of miss ratios are at most %.3f with scaled reuse, and %.3f with kept reuse", k.name, worst, worstKept)
 		if worst > k.most || worst > worstKept {
-			t.Errorf("%s: miss ratios off by %v when scaled, and by %v when kept", k.name, worst, worstKept)
+			t.Errorf("%s: the errors of miss ratios are up to %v with scaled reuse, and up to %v with kept reuse", k.name, worst, worstKept)
 		}
 	}
 }
@@ -262,8 +262,8 @@ func binned(r Run) Run {
 	return r
 }
 
-// TestData: the law of a data-dependent count is marked as data-dependent.
-func TestData(t *testing.T) {
+// TestDataDependentCount checks that the law of a data-dependent count is marked as data-dependent.
+func TestDataDependentCount(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	sorts := func(n int64) Run {
 		list := make([]int, n)
@@ -278,10 +278,10 @@ func TestData(t *testing.T) {
 	truth := sorts(64_000)
 	p := predict(t, m, Kept, 64_000)
 	if got, want := p.Counts[0], float64(truth.Counts[0]); got.IsWhole || math.Abs(got.Executions/want-1) > 0.15 {
-		t.Errorf("%+v comparisons, want about %v, from %s", got, want, m.Counts[0].String(m.Names))
+		t.Errorf("predicted %+v comparisons with the law %s, want about %v", got, m.Counts[0].String(m.Names), want)
 	}
 	if len(p.Doubts) < 2 || p.Blocks != nil {
-		t.Errorf("doubts %q, blocks %v", p.Doubts, p.Blocks)
+		t.Errorf("caveats %q, blocks %v, want at least two caveats and no blocks", p.Doubts, p.Blocks)
 	}
 	e, err := p.Check(truth.Counts)
 	if err != nil || e.Wrong != 1 || e.Worst != 0 || math.Abs(e.Total) > 0.15 {
@@ -289,8 +289,8 @@ func TestData(t *testing.T) {
 	}
 }
 
-// TestPolynomials: every sum of a few terms with small coefficients is found if there is one run
-// more than there are terms.
+// TestPolynomials checks that every sum of a few terms with small coefficients is found if there is
+// one more run than there are terms.
 func TestPolynomials(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		parameters := rapid.IntRange(1, 2).Draw(t, "parameters")
@@ -324,12 +324,12 @@ func TestPolynomials(t *testing.T) {
 			t.Fatalf("%v", err)
 		}
 		if want := truth.count(at); p.Counts[0] != want {
-			t.Fatalf("%s instead of %s", m.Counts[0].String(names), truth.String(names))
+			t.Fatalf("law %s, want %s", m.Counts[0].String(names), truth.String(names))
 		}
 	})
 }
 
-func TestWrongRuns(t *testing.T) {
+func TestInvalidRuns(t *testing.T) {
 	one := Run{Parameters: []int64{1}, Counts: []uint64{1}}
 	two := Run{Parameters: []int64{2}, Counts: []uint64{2}}
 	for _, k := range []struct {
@@ -346,15 +346,15 @@ func TestWrongRuns(t *testing.T) {
 		{[]string{"n"}, []Run{one, {Parameters: []int64{2}, Counts: []uint64{2}, References: []uint64{1, 2}}}},
 	} {
 		if _, err := Fit(k.names, k.runs); err == nil {
-			t.Errorf("no error for %v", k)
+			t.Errorf("Fit accepted %v", k)
 		}
 	}
 	m := fit(t, []string{"n"}, one, two)
 	if _, err := m.Predict(nil, Kept); err == nil {
-		t.Errorf("no error without parameters")
+		t.Errorf("Predict accepted an input without parameters")
 	}
 	if _, err := predict(t, m, Kept, 9).Check(nil); err == nil {
-		t.Errorf("no error for a check without counts")
+		t.Errorf("Check accepted a run without counts")
 	}
 	// No input values cause a panic.
 	rapid.Check(t, func(t *rapid.T) {
@@ -383,16 +383,17 @@ func TestWrongRuns(t *testing.T) {
 		for b := range m.Counts {
 			_ = m.Counts[b].String(m.Names)
 			if n := p.Counts[b].Executions; !(n >= 0) || math.IsInf(n, 0) {
-				t.Fatalf("%v executions by %s", n, m.Counts[b].String(m.Names))
+				t.Fatalf("predicted %v executions with the law %s, want a finite number of at least 0", n, m.Counts[b].String(m.Names))
 			}
 		}
 		if mixed := memory.Mix(p.Blocks); !(mixed.Accesses() >= 0) {
-			t.Fatalf("%v accesses", mixed.Accesses())
+			t.Fatalf("the mix of the blocks has %v accesses, want 0 or more", mixed.Accesses())
 		}
 	})
 }
 
-// TestRunOf: the run of a trace has the trace's visits and the properties of its sites.
+// TestRunOf checks that the run of a trace has the visits of the blocks and the references of the
+// sites.
 func TestRunOf(t *testing.T) {
 	p := &trace.Program{
 		Functions: []trace.Function{{Name: "main", Blocks: 2}},
@@ -410,19 +411,19 @@ func TestRunOf(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	if r := RunOf([]int64{7}, &blocks.Run{Program: p, Edges: e}, nil); r.References != nil || r.Reuse != nil {
-		t.Errorf("without sites: %+v", r)
+		t.Errorf("RunOf without sites = %+v, want unknown references", r)
 	}
 }
 
 // Error describes how a prediction differs from the actual run.
 type Error struct {
 	Wrong int     // number of blocks with a wrong count
-	Total float64 // relative error of the total number of executions; positive if the prediction is too large
-	Worst int     // the block whose predicted executions are off by the largest amount; -1 if there is no error
-	Off   float64 // the error of that block, in executions
+	Total float64 // relative error of the total number of executions; positive if the prediction is too high
+	Worst int     // the block with the largest error of the predicted executions; -1 if all predictions are correct
+	Off   float64 // the error of block Worst, in executions
 }
 
-// Check compares a prediction with the counts of an actual run, by block.
+// Check compares a prediction with the block counts of an actual run.
 func (p *Prediction) Check(counts []uint64) (e Error, err error) {
 	if len(counts) != len(p.Counts) {
 		return e, &trace.OptionError{Option: "counts", Got: strconv.Itoa(len(counts)), Want: "one for each of the " + strconv.Itoa(len(p.Counts)) + " blocks of the prediction"}

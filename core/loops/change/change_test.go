@@ -83,9 +83,9 @@ func missesOf(t *testing.T, n *loops.Nest, c misses.Cache) uint64 {
 	return r.Total.Misses
 }
 
-// TestPadding pads each row of b by a line in a product of matrices of 128 × 128 doubles, whose
-// columns all map to eight sets of a 32 KiB cache. The actual program had 266,240 misses when it
-// was compiled with the padding.
+// TestPadding pads each row of b by one line in a product of matrices of 128 × 128 doubles. Without
+// padding, each column maps to eight sets of a 32 KiB cache. The actual program, compiled with the
+// padding, had 266,240 misses.
 func TestPadding(t *testing.T) {
 	c := misses.Cache{LineBytes: 64, Sets: 64, Ways: 8}
 	n := gemm(128, 1024)
@@ -100,32 +100,32 @@ func TestPadding(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got, want := rowsOfNest(t, small), rowsOfNest(t, want); !slices.Equal(got, want) {
-		t.Error("the padded nest makes other references than the original nest")
+		t.Error("the padded nest makes different references than the expected nest")
 	}
 	if got := missesOf(t, n, c); got != 266240 || before < 2_000_000 {
-		t.Errorf("%d misses before and %d after, want 266240", before, got)
+		t.Errorf("%d misses before padding and %d after, want more than 2,000,000 before and 266,240 after", before, got)
 	}
 	words := pad.Words(Names{Array: func(trace.Addr) string { return "b" }, Element: func(trace.Addr) uint64 { return 8 }})
 	if want := "pad each row of b by 8 elements (64 bytes)"; words != want {
-		t.Errorf("%q, want %q", words, want)
+		t.Errorf("Words() = %q, want %q", words, want)
 	}
 }
 
-// TestSearch checks that the search finds the changes that improve a matrix product most.
+// TestSearch checks that Search finds the changes that save the most misses of a matrix product.
 func TestSearch(t *testing.T) {
 	c := misses.Cache{LineBytes: 64, Sets: 64, Ways: 8}
 	found, stopped, err := Search(gemm(128, 1024), c, Count, 3, nil, nil)
 	if err != nil || stopped || len(found) == 0 {
-		t.Fatalf("%v, stopped %v, %v", found, stopped, err)
+		t.Fatalf("Search = %v, stopped %v, error %v, want results", found, stopped, err)
 	}
 	best := found[0]
 	if pad, ok := best.Change.(Pad); !ok || pad.Array != atB || best.Saved() < 0.87 {
-		t.Errorf("the best change is %#v, which saves %.3f", best.Change, best.Saved())
+		t.Errorf("the best change is %#v, which saves %.3f of the misses, want padding of b, which saves at least 0.87", best.Change, best.Saved())
 	}
 	for _, o := range found {
 		again, err := Try(gemm(128, 1024), c, nil, o.Change)
 		if err != nil || again.Before != o.Before || again.After != o.After {
-			t.Errorf("%#v: %+v and %v, want %+v", o.Change, again, err, o)
+			t.Errorf("Try(%#v) = %+v, error %v, want %+v", o.Change, again, err, o)
 		}
 		if o.Change.Words(Names{}) == "" || o.Change.Illegal() == "" {
 			t.Errorf("%#v has no description", o.Change)
@@ -133,11 +133,11 @@ func TestSearch(t *testing.T) {
 	}
 	asked := 0
 	if _, stopped, err = Search(gemm(128, 1024), c, Count, 3, nil, func() bool { asked++; return asked < 20 }); !stopped || err != nil {
-		t.Errorf("stopped %v, %v", stopped, err)
+		t.Errorf("Search: stopped %v, error %v, want it stopped without an error", stopped, err)
 	}
 	walk := &loops.Nest{Items: []loops.Item{loops.Loop(512, loops.Loop(512, loops.Leaf(load(1), atA, 8, 4096)))}}
 	if found, _, _ = Search(walk, c, Count, 1, nil, nil); len(found) != 1 || found[0].After != 32768 {
-		t.Errorf("a traversal by columns: %+v", found)
+		t.Errorf("Search of a traversal by columns = %+v, want a change with 32,768 misses", found)
 	}
 }
 
@@ -147,13 +147,13 @@ func TestInterchangeTraversal(t *testing.T) {
 	n := &loops.Nest{Items: []loops.Item{loops.Loop(512, loops.Loop(512, loops.Leaf(load(1), atA, 8, 4096)))}}
 	c := misses.Cache{LineBytes: 64, Sets: 64, Ways: 4}
 	if got := missesOf(t, n, c); got != 262144 {
-		t.Errorf("%d misses before", got)
+		t.Errorf("%d misses before the interchange, want 262,144", got)
 	}
 	if err := (Interchange{Path{0}, 1}).Apply(n); err != nil {
 		t.Fatal(err)
 	}
 	if got := missesOf(t, n, c); got != 32768 {
-		t.Errorf("%d misses after", got)
+		t.Errorf("%d misses after the interchange, want 32,768", got)
 	}
 }
 
@@ -206,9 +206,9 @@ func compareAccesses(a, b access) int {
 	return int(a.ref.Site) - int(b.ref.Site)
 }
 
-// TestOrdersKeepTheReferences checks that interchanging, tiling and fusing yield the same
+// TestChangedOrderKeepsReferences checks that interchanging, tiling and fusing yield the same
 // references in a different order, and that they leave the nest unchanged if they do not apply.
-func TestOrdersKeepTheReferences(t *testing.T) {
+func TestChangedOrderKeepsReferences(t *testing.T) {
 	applied := 0
 	rapid.Check(t, func(t *rapid.T) {
 		n := drawn(t)
@@ -236,29 +236,28 @@ func TestOrdersKeepTheReferences(t *testing.T) {
 		switch {
 		case errors.As(err, &refused):
 			if !slices.Equal(rowsOfNest(t, before), now) {
-				t.Fatalf("%#v: rejected, but the nest changed", c)
+				t.Fatalf("%#v was rejected, but changed the nest", c)
 			}
 			return
 		case err != nil:
-			t.Fatalf("an error of an unexpected type: %v", err)
+			t.Fatalf("error %v has an unexpected type", err)
 		}
 		applied++
 		a, b := references(was), references(now)
 		slices.SortStableFunc(a, compareAccesses)
 		slices.SortStableFunc(b, compareAccesses)
 		if !slices.Equal(a, b) {
-			t.Fatalf("%#v of %+v: %+v\nother references: %v, want %v", c, before.Items, n.Items, b, a)
+			t.Fatalf("%#v of %+v: %+v\nreferences %v, want %v", c, before.Items, n.Items, b, a)
 		}
 	})
 	t.Logf("%d applied", applied)
 	if applied == 0 {
-		t.Error("no change was ever applied")
+		t.Error("no random change was applicable")
 	}
 }
 
-// TestOrders compares the order of the references with the order in changed loops that are written
-// by hand.
-func TestOrders(t *testing.T) {
+// TestOrderOfChangedLoops compares the order of the references with changed loops that are written by hand.
+func TestOrderOfChangedLoops(t *testing.T) {
 	const n, m, row = 7, 10, 256
 	nest := func() *loops.Nest {
 		return &loops.Nest{Items: []loops.Item{loops.Loop(n, loops.Loop(m, loops.Leaf(load(1), atA, row, 8), loops.Loop(2, loops.Leaf(load(2), atB, 8, row, 1024))))}}
@@ -307,12 +306,12 @@ func TestOrders(t *testing.T) {
 	check(Tile{Path{0}, []uint64{0, tj}}, strips)
 	for sizes, want := range map[[2]uint64]bool{{ti, tj}: true, {0, tj}: true, {n, 0}: false, {n + 1, m}: false, {n, m - 1}: true} {
 		if got := (Tile{Path{0}, sizes[:]}).Divides(nest()); got != want {
-			t.Errorf("tiles of %v divide a loop: %v, want %v", sizes, got, want)
+			t.Errorf("Divides with tile sizes %v = %v, want %v", sizes, got, want)
 		}
 	}
 }
 
-// TestNeighboursMakeRoom checks that the arrays right after an array that grows move exactly once.
+// TestNeighboursMakeRoom checks that the arrays closely behind a growing array move exactly once.
 func TestNeighboursMakeRoom(t *testing.T) {
 	rows := func(site uint32, at trace.Addr) loops.Item {
 		return loops.Loop(8, loops.Loop(8, loops.Leaf(load(site), at, 64, 8)))
@@ -331,14 +330,14 @@ func TestNeighboursMakeRoom(t *testing.T) {
 		t.Fatal(err)
 	}
 	if b := between.Items[0].Body[1]; !slices.Equal(b.Steps, []int64{8}) || b.Addr < 0x10400 {
-		t.Errorf("the array in between is at 0x%x with steps %v", b.Addr, b.Steps)
+		t.Errorf("the array in between is at 0x%x with steps %v, want 0x10400 or higher and step 8", b.Addr, b.Steps)
 	}
-	// In this case, rows would begin before address 0.
+	// here, rows would begin before address 0
 	low := &loops.Nest{Items: []loops.Item{loops.Loop(4, loops.Loop(8, loops.Leaf(load(1), 0x30, 64, 8)), loops.Leaf(load(1), 0x28, 64))}}
 	_ = (Pad{Array: 0x30, Bytes: 64}).Apply(low)
 	over := &loops.Nest{Items: []loops.Item{loops.Loop(4, loops.Leaf(load(1), 8, -8))}}
 	if err := (Align{Bytes: 64}).Apply(over); err == nil {
-		t.Error("a reference beyond address 0 was aligned")
+		t.Error("Align accepted a reference that wraps around to address 0")
 	}
 }
 
@@ -354,11 +353,11 @@ func TestIrregularOrder(t *testing.T) {
 	square := nest(loops.Loop(2, loops.Loop(2, wild)))
 	for _, c := range []Change{Interchange{Path{0}, 1}, Tile{Path{0}, []uint64{1, 1}}} {
 		if err := c.Apply(square); err == nil {
-			t.Errorf("%#v applies", c)
+			t.Errorf("%#v was applied to a nest with irregular references", c)
 		}
 	}
 	if err := (Fuse{First: Path{0}}).Apply(nest(loops.Loop(2, wild), loops.Loop(2, wild))); err == nil {
-		t.Error("two loops with the same irregular reference were fused")
+		t.Error("Fuse accepted two loops with the same irregular reference")
 	}
 	event := loops.Leaf(loops.Reference{Kind: trace.BlockEntry}, 0)
 	two := nest(loops.Loop(2, loops.Leaf(load(2), 64, 8)), event, loops.Loop(2, loops.Leaf(load(3), 640, 8)))
@@ -371,7 +370,7 @@ func TestIrregularOrder(t *testing.T) {
 	}
 	once, inTurn := four(), four()
 	if err := (Fuse{First: Path{1}, More: 1}).Apply(once); err != nil || len(once.Items) != 2 {
-		t.Errorf("three of four loops: %v, %d loops, want 2", err, len(once.Items))
+		t.Errorf("fusing three of four loops: error %v, %d loops, want 2", err, len(once.Items))
 	}
 	for range 2 {
 		if err := (Fuse{First: Path{1}}).Apply(inTurn); err != nil {
@@ -382,13 +381,13 @@ func TestIrregularOrder(t *testing.T) {
 		t.Error("fusing three loops is not the same as fusing two loops twice")
 	}
 	if words := (Fuse{First: Path{1}, More: 1}).Words(Names{}); words != "fuse loop 2 with loop 3 and loop 4" {
-		t.Errorf("%q", words)
+		t.Errorf("Words() = %q, want \"fuse loop 2 with loop 3 and loop 4\"", words)
 	}
 	if err := (Fuse{First: Path{1}, More: 2}).Apply(four()); err == nil {
-		t.Error("four loops from the second of four were fused")
+		t.Error("Fuse accepted four loops, but only three exist")
 	}
 	if err := (Fuse{First: Path{0}}).Apply(two); err != nil || len(rowsOfNest(t, two)) != 5 {
-		t.Errorf("fused: %v, %d rows, want 5", err, len(rowsOfNest(t, two)))
+		t.Errorf("Fuse: error %v, %d references, want 5", err, len(rowsOfNest(t, two)))
 	}
 }
 
@@ -413,7 +412,7 @@ func TestLayoutsMoveElements(t *testing.T) {
 		now := rowsOfNest(t, n)
 		if err != nil {
 			if !slices.Equal(rowsOfNest(t, before), now) {
-				t.Fatalf("%#v: rejected, but the nest changed", c)
+				t.Fatalf("%#v was rejected, but changed the nest", c)
 			}
 			return
 		}
@@ -424,23 +423,23 @@ func TestLayoutsMoveElements(t *testing.T) {
 		}
 		for i := range was {
 			if was[i].ref != now[i].ref {
-				t.Fatalf("row %d is of %+v, want %+v", i, now[i].ref, was[i].ref)
+				t.Fatalf("reference %d is %+v, want %+v", i, now[i].ref, was[i].ref)
 			}
 			if !isReference(was[i]) {
 				continue
 			}
 			if x, known := to[was[i].addr]; known && x != now[i].addr {
-				t.Fatalf("%#v of %+v: 0x%x goes to 0x%x and to 0x%x", c, before.Items, was[i].addr, x, now[i].addr)
+				t.Fatalf("%#v of %+v: address 0x%x is mapped to both 0x%x and 0x%x", c, before.Items, was[i].addr, x, now[i].addr)
 			}
 			if x, known := from[now[i].addr]; known && x != was[i].addr {
-				t.Fatalf("%#v of %+v: 0x%x and 0x%x go to 0x%x", c, before.Items, was[i].addr, x, now[i].addr)
+				t.Fatalf("%#v of %+v: addresses 0x%x and 0x%x are both mapped to 0x%x", c, before.Items, was[i].addr, x, now[i].addr)
 			}
 			to[was[i].addr], from[now[i].addr] = now[i].addr, was[i].addr
 		}
 	})
 	t.Logf("%d applied", applied)
 	if applied == 0 {
-		t.Error("no change was ever applied")
+		t.Error("no random change was applicable")
 	}
 }
 
@@ -467,7 +466,7 @@ func TestFuseUnrolled(t *testing.T) {
 				t.Fatalf("row %d: %x, want %x", rows, b.Addr[i], at[kind])
 			}
 			if ahead := int64(at[trace.Load]) - int64(at[trace.Store]); ahead < 0 || ahead > 96 {
-				t.Fatalf("row %d: the loops are %d bytes apart", rows, ahead)
+				t.Fatalf("row %d: the loops are %d bytes apart, want 0 to 96", rows, ahead)
 			}
 			at[kind] += 16
 			rows++
@@ -478,6 +477,6 @@ func TestFuseUnrolled(t *testing.T) {
 	}
 	other := &loops.Nest{Items: []loops.Item{loops.Loop(600, loops.Leaf(load, 0x10000, 16)), loops.Loop(400, loops.Leaf(store, 0x10000, 16))}}
 	if err := (Fuse{First: Path{0}}).Apply(other); err == nil {
-		t.Error("loops over different data were fused")
+		t.Error("Fuse accepted loops over different data")
 	}
 }

@@ -16,8 +16,9 @@ type compiler struct {
 	codes []Code // by site
 }
 
-// copied returns a copy of a leaf of line lines in an iteration of the innermost loop. It accesses
-// the elements of several iterations if lanes is not 1.
+// copied returns the copy of a leaf for one iteration of the innermost loop. line is the source
+// line. If lanes is greater than 1, the copy is a vector instruction that accesses the elements of
+// lanes iterations.
 func (c *compiler) copied(leaf loops.Item, line uint32, iteration int64, lanes uint64) loops.Item {
 	it := leaf
 	depth := len(leaf.Steps) - 1
@@ -34,9 +35,9 @@ func (c *compiler) copied(leaf loops.Item, line uint32, iteration int64, lanes u
 
 func (c *compiler) code(r loops.Reference) Code { return c.codes[r.Site] }
 
-// compile unrolls an innermost loop, which is inside depth loops. Each iteration of the result
-// performs copies·lanes iterations. The first iterations are peeled off, and the last iterations
-// run in a separate loop, or without a loop.
+// compile unrolls and vectorises an innermost loop. depth is the number of loops around it. Each
+// iteration of the result performs copies·lanes iterations. The first iterations are peeled off,
+// and the last iterations run in a separate loop or as straight-line code.
 func (c *compiler) compile(l loops.Item, depth int, copies, lanes uint64, peeled, rest int, inLoop bool) (list []loops.Item) {
 	each := copies * lanes
 	beside := func(iteration int64) {
@@ -81,7 +82,7 @@ func (c *compiler) compile(l loops.Item, depth int, copies, lanes uint64, peeled
 	return list
 }
 
-// TestRollUndoesUnrolling compares rolled nests with the loops that were unrolled.
+// TestRollUndoesUnrolling compares rolled nests with the original loops.
 func TestRollUndoesUnrolling(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var body []loops.Item
@@ -109,7 +110,7 @@ func TestRollUndoesUnrolling(t *testing.T) {
 		before := rowsOfNest(t, compiled)
 		r := Roll(compiled, c.code)
 		if !slices.Equal(before, rowsOfNest(t, compiled)) {
-			t.Fatal("the compiled nest changed")
+			t.Fatal("Roll changed the compiled nest")
 		}
 		lined := func(n *loops.Nest) (list []string) {
 			for _, a := range rowsOfNest(t, n) {
@@ -119,13 +120,13 @@ func TestRollUndoesUnrolling(t *testing.T) {
 		}
 		got, want := lined(r.Nest), lined(&loops.Nest{Items: []loops.Item{loops.Loop(3, inner)}})
 		if !slices.Equal(got, want) {
-			t.Fatalf("%d copies of %d lanes, %d iterations peeled off and %d left: got %d references, want %d\n%v\n%v", copies, lanes, peeled, rest, len(got), len(want), got[:min(20, len(got))], want[:min(20, len(want))])
+			t.Fatalf("%d copies of %d lanes, %d peeled and %d remaining iterations: got %d references, want %d\ngot  %v\nwant %v", copies, lanes, peeled, rest, len(got), len(want), got[:min(20, len(got))], want[:min(20, len(want))])
 		}
 		if copies*lanes > 1 {
 			for _, it := range compiled.Items[0].Body {
 				if it.IsLoop() && it.Trips > 1 && len(it.Body) > len(body) {
 					if got := r.Copies(it.Body[0].Ref); got != copies*lanes {
-						t.Fatalf("%d copies, want %d", got, copies*lanes)
+						t.Fatalf("Copies = %d, want %d", got, copies*lanes)
 					}
 				}
 			}
@@ -133,7 +134,7 @@ func TestRollUndoesUnrolling(t *testing.T) {
 	})
 }
 
-// TestRollKeepsReferences checks that rolling any nest removes no access to an element.
+// TestRollKeepsReferences checks that Roll does not remove any access to an element.
 func TestRollKeepsReferences(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := drawn(t)
@@ -170,8 +171,7 @@ func TestRollKeepsReferences(t *testing.T) {
 	})
 }
 
-// TestRollFindsLoops checks that each rolled loop is assigned to the correct loops of the compiled
-// nest.
+// TestRollFindsLoops checks that Compiled and Find map between rolled loops and compiled loops.
 func TestRollFindsLoops(t *testing.T) {
 	c := &compiler{}
 	inner := loops.Loop(11, loops.Leaf(loops.Reference{Bytes: 8, Kind: trace.Load}, atA, 0, 8))
@@ -183,22 +183,23 @@ func TestRollFindsLoops(t *testing.T) {
 	}
 	for _, of := range []struct{ rolled, compiled Path }{{Path{0}, Path{0}}, {Path{0, 0}, Path{0, 0}}, {Path{0, 1}, Path{0, 2}}} {
 		if got := r.Compiled(of.rolled); !slices.Equal(got, of.compiled) {
-			t.Errorf("loop %v was %v, want %v", of.rolled, got, of.compiled)
+			t.Errorf("Compiled(%v) = %v, want %v", of.rolled, got, of.compiled)
 		}
 		if got, ok := r.Find(of.compiled); !ok || !slices.Equal(got, of.rolled) {
-			t.Errorf("loop %v is %v now, want %v", of.compiled, got, of.rolled)
+			t.Errorf("Find(%v) = %v, want %v", of.compiled, got, of.rolled)
 		}
 	}
 	if got, ok := r.Find(Path{0, 1}); !ok || !slices.Equal(got, Path{0, 0}) {
-		t.Errorf("the remaining iterations are in loop %v, want 1.1", got)
+		t.Errorf("Find of the remainder loop = %v, want 1.1", got)
 	}
 	if _, ok := r.Find(Path{0, 3}); ok {
-		t.Error("a loop that does not exist was found")
+		t.Error("Find found a loop that does not exist")
 	}
 }
 
-// TestRollKeepsOtherLoops checks loops that were not unrolled, although some references are alike.
-func TestRollKeepsOtherLoops(t *testing.T) {
+// TestRollKeepsLoopsThatWereNotUnrolled checks that Roll does not change loops that were not unrolled, although
+// they contain similar references.
+func TestRollKeepsLoopsThatWereNotUnrolled(t *testing.T) {
 	at := func(site uint32, addr trace.Addr, by int64) loops.Item {
 		return loops.Leaf(loops.Reference{Site: site, Bytes: 8, Kind: trace.Load}, addr, by)
 	}
@@ -217,8 +218,7 @@ func TestRollKeepsOtherLoops(t *testing.T) {
 	}
 }
 
-// TestElementsOfRolledLoops checks which loops are described by the elements that they access,
-// because the compiler may have replaced an inner loop by copies.
+// TestElementsOfRolledLoops checks for which loops Elements returns the element size.
 func TestElementsOfRolledLoops(t *testing.T) {
 	copies := func(step int64) (body []loops.Item) {
 		for i := range int64(8) {
@@ -241,16 +241,16 @@ func TestElementsOfRolledLoops(t *testing.T) {
 		n := &loops.Nest{Items: []loops.Item{loops.Loop(10, test.body...)}}
 		r := Roll(n, func(r loops.Reference) Code { return Code{File: "a.c", Line: r.Site + 1} })
 		if got := r.Elements(Path{0}); got != test.want {
-			t.Errorf("%s: elements of %d bytes, want %d", name, got, test.want)
+			t.Errorf("%s: Elements = %d bytes, want %d", name, got, test.want)
 		}
 		words := Tile{Outer: Path{0}, Trips: []uint64{16}}.Words(Names{Elements: r.Elements})
 		if got := strings.Contains(words, "16 elements (64 bytes)"); got != (test.want == 4) {
-			t.Errorf("%s: %q", name, words)
+			t.Errorf("%s: Words() = %q", name, words)
 		}
 	}
 }
 
-// strided returns the references of another array.
+// strided adds references to a second array with a different stride.
 func strided(list []loops.Item, site uint32) []loops.Item {
 	for i := range list {
 		list[i].Ref.Site, list[i].Addr = site, list[i].Addr+atB-atA
@@ -258,8 +258,8 @@ func strided(list []loops.Item, site uint32) []loops.Item {
 	return list
 }
 
-// TestFuseUnequalLoops checks that the iterations that only one of two fused loops has are
-// performed at the end.
+// TestFuseUnequalLoops checks that the additional iterations of the longer loop are executed at the
+// end.
 func TestFuseUnequalLoops(t *testing.T) {
 	for _, trips := range [][2]uint64{{100, 103}, {108, 100}, {100, 100}} {
 		a, b := loops.Leaf(load(1), atA, 0, 8), loops.Leaf(store(2), atB, 0, 16)
@@ -284,6 +284,6 @@ func TestFuseUnequalLoops(t *testing.T) {
 	}
 	n := &loops.Nest{Items: []loops.Item{loops.Loop(100, loops.Leaf(load(1), atA, 8)), loops.Loop(150, loops.Leaf(store(2), atB, 8))}}
 	if err := (Fuse{First: Path{0}}).Apply(n); err == nil {
-		t.Error("loops of 100 and 150 iterations were fused")
+		t.Error("Fuse accepted loops of 100 and 150 iterations")
 	}
 }

@@ -12,7 +12,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// naiveSearch counts every candidate completely, one after another.
+// naiveSearch is a reference implementation of Search that counts every candidate completely, one
+// after the other.
 func naiveSearch(n *loops.Nest, c misses.Cache, most int, wanted func(Change) bool) (found []Outcome) {
 	for _, alternatives := range candidates(n, c) {
 		var best Outcome
@@ -36,8 +37,8 @@ func notTiles(c Change) bool {
 	return !tile
 }
 
-// TestSearchStopsEarly checks that the result of a search does not change if counts are stopped
-// early and several candidates are counted at a time.
+// TestSearchStopsEarly checks that stopping counts early and counting several candidates at the
+// same time do not change the result of a search.
 func TestSearchStopsEarly(t *testing.T) {
 	c := misses.Cache{LineBytes: 64, Sets: 64, Ways: 8}
 	columns := func(trips uint64) loops.Item {
@@ -51,7 +52,7 @@ func TestSearchStopsEarly(t *testing.T) {
 			for _, wanted := range []func(Change) bool{all, notTiles} {
 				got, stopped, err := Search(n, c, Count, most, wanted, nil)
 				if want := naiveSearch(n, c, most, wanted); err != nil || stopped || len(got) != len(want) || len(want) > 0 && !reflect.DeepEqual(got, want) {
-					t.Errorf("%s, best %d: %+v, want %+v", name, most, got, want)
+					t.Errorf("%s, at most %d outcomes: Search = %+v, want %+v", name, most, got, want)
 				}
 			}
 		}
@@ -61,13 +62,13 @@ func TestSearchStopsEarly(t *testing.T) {
 		most := rapid.IntRange(1, 4).Draw(t, "most")
 		got, _, err := Search(n, small, Count, most, nil, nil)
 		if want := naiveSearch(n, small, most, all); err == nil && (len(got) != len(want) || len(want) > 0 && !reflect.DeepEqual(got, want)) {
-			t.Errorf("%+v, want %+v", got, want)
+			t.Errorf("Search = %+v, want %+v", got, want)
 		}
 	})
 }
 
-// TestEstimate: for loops with equal iterations, the estimated number of misses is near the exact number,
-// before and after changes, in small and large caches and TLBs.
+// TestEstimate checks that the estimated number of misses of loops with equal iterations is close
+// to the exact number, before and after changes, in small and large caches and TLBs.
 func TestEstimate(t *testing.T) {
 	for _, size := range [][3]uint64{{180, 420, 150}, {96, 256, 256}, {400, 64, 300}} {
 		rows, inner, columns := size[0], size[1], size[2]
@@ -87,7 +88,7 @@ func TestEstimate(t *testing.T) {
 					t.Fatal(err)
 				}
 				if off := float64(estimate)/float64(exact) - 1; max(off, -off) > 0.1 {
-					t.Errorf("%v, %v, %v: about %d misses, want %d (%+.1f %%)", size, c, changes, estimate, exact, 100*off)
+					t.Errorf("%v, %v, %v: Estimate = %d misses, want %d (error %+.1f %%)", size, c, changes, estimate, exact, 100*off)
 				}
 			}
 		}

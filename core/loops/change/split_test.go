@@ -19,7 +19,8 @@ func records(n, bytes uint64, offsets ...uint64) *loops.Nest {
 	return &loops.Nest{Items: []loops.Item{loops.Loop(3, loops.Loop(n, body...))}}
 }
 
-// A split array of structures has as many misses as separate arrays that are written by hand.
+// TestSplit checks that a split array of structures has as many misses as separate arrays that are
+// written by hand.
 func TestSplit(t *testing.T) {
 	cache := misses.Cache{LineBytes: 64, Sets: 16, Ways: 4}
 	for _, fields := range [][]uint64{{0}, {8}, {0, 40}, {16, 24, 88}} {
@@ -41,22 +42,23 @@ func TestSplit(t *testing.T) {
 			t.Fatal(err)
 		}
 		if o.After != r.Total.Misses || o.After >= o.Before {
-			t.Errorf("fields at %v: %d misses, %d when split, %d in separate arrays", fields, o.Before, o.After, r.Total.Misses)
+			t.Errorf("fields at %v: %d misses before and %d after splitting, want the %d misses of separate arrays", fields, o.Before, o.After, r.Total.Misses)
 		}
 	}
 }
 
-// Arrays are not split in a nest that uses all parts of its structures or has no structures.
+// TestSplitRejects checks that Split rejects a nest that uses all parts of its structures, or has
+// no structures.
 func TestSplitRejects(t *testing.T) {
 	for name, n := range map[string]*loops.Nest{
 		"all fields used": records(100, 24, 0, 8, 16),
 		"elements":        records(100, 8, 0),
 	} {
 		if err := (change.Split{Array: 0x10000}).Apply(n); err == nil {
-			t.Errorf("%s: was split", name)
+			t.Errorf("%s: Split accepted the array", name)
 		}
 	}
 	if err := (change.Split{Array: 5}).Apply(records(100, 96, 0)); err == nil {
-		t.Error("split an array at an address at which no array begins")
+		t.Error("Split accepted an address that belongs to no array")
 	}
 }

@@ -6,11 +6,12 @@ import "github.com/stackglass/stackglass/core/loops"
 // a limit.
 type curve struct {
 	accesses uint64
-	hits     []uint64 // number of hits by stack distance in lines, from 0
-	beyond   uint64   // accesses at larger distances, and first accesses
+	hits     []uint64 // number of accesses by stack distance in lines, from 0
+	beyond   uint64   // number of accesses at larger distances, including first accesses
 }
 
-// misses returns the misses of a cache with the given number of lines, at most len(hits).
+// misses returns the misses of a cache with the given number of lines, which must be at most
+// len(hits).
 func (c *curve) misses(lines int) uint64 {
 	n := c.beyond
 	for _, hits := range c.hits[lines:] {
@@ -19,7 +20,7 @@ func (c *curve) misses(lines int) uint64 {
 	return n
 }
 
-// capacities returns the curve of a tree up to a capacity in lines, computed in one run.
+// capacities computes the curve of a tree, up to a capacity in lines, in one run.
 func capacities(t *loops.Tree, lineBytes, lines uint64) *curve {
 	e := newEngine(newLayout(t, lineBytes), 1, lines)
 	e.state = newStacks(1, lines)

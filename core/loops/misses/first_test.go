@@ -6,9 +6,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestFirst checks that FirstAsking and Total count the same misses as Run, both in a cache that
+// TestFirstAskingAndTotal checks that FirstAsking and Total count the same misses as Run, both in a cache that
 // can hold all lines and in smaller caches.
-func TestFirst(t *testing.T) {
+func TestFirstAskingAndTotal(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		tree := drawTree(t, 3000)
 		c := Cache{LineBytes: 64, Sets: 1, Ways: rapid.SampledFrom([]uint64{4, 100, 1 << 16}).Draw(t, "ways")}
@@ -22,7 +22,7 @@ func TestFirst(t *testing.T) {
 		}
 		total, err := Total(tree, c, func(uint64, uint64) bool { return true })
 		if err != nil || total != want.Total.Misses || got.Total.Misses != total || len(got.Nodes) != len(want.Nodes) || len(got.Refs) != len(want.Refs) {
-			t.Fatalf("%v, a total of %d, first accesses %+v, want %+v", err, total, got.Total, want.Total)
+			t.Fatalf("error %v, Total = %d, FirstAsking = %+v, want %+v", err, total, got.Total, want.Total)
 		}
 		for i := range want.Nodes {
 			if got.Nodes[i].Misses != want.Nodes[i].Misses {

@@ -24,7 +24,7 @@ func (p *program) store(addr trace.Addr, steps ...int64) loops.Item {
 	return p.ref(trace.Store, addr, steps)
 }
 
-// upTo returns a loop whose trip count is affine in the loops around it.
+// upTo returns a loop whose trip count is affine in the iterations of the surrounding loops.
 func upTo(trips int64, steps []int64, body ...loops.Item) loops.Item {
 	return loops.Item{Trips: uint64(trips), Steps: steps, Body: body}
 }
@@ -88,8 +88,8 @@ func jacobi(t testing.TB, n, steps uint64) *loops.Tree {
 	return build(t, loops.Loop(steps, star(&p, arrayA, b, n), star(&p, b, arrayA, n)))
 }
 
-// vectors computes x1 += A·y1 and then x2 += Aᵀ·y2. The vectors are one line apart, because
-// otherwise they would conflict with A in every set.
+// vectors computes x1 += A·y1 and then x2 += Aᵀ·y2. The vectors are one line apart, so that they do
+// not conflict with A in every set.
 func vectors(t testing.TB, n uint64) *loops.Tree {
 	var p program
 	row, apart := int64(8*n), 8*n+64
@@ -105,8 +105,8 @@ func strided(t testing.TB, n, times uint64, step int64) *loops.Tree {
 	return build(t, loops.Loop(times, loops.Loop(n, p.load(arrayA, 0, step))))
 }
 
-// TestVectors compares the misses of kernels with the counts of DineroIV.
-func TestVectors(t *testing.T) {
+// TestMissesOfKernels compares the misses of several kernels with the counts of DineroIV.
+func TestMissesOfKernels(t *testing.T) {
 	for _, k := range []struct {
 		name   string
 		tree   *loops.Tree
@@ -129,9 +129,9 @@ func TestVectors(t *testing.T) {
 	}
 }
 
-// TestChanges checks the effect of longer rows on a matrix product, and of traversing rows instead
-// of columns. The counts also equal the counts of rebuilt programs.
-func TestChanges(t *testing.T) {
+// TestMissesOfChangedPrograms checks the misses of a matrix product with padded rows, and of a traversal by rows
+// instead of columns. The actual programs had the same numbers of misses.
+func TestMissesOfChangedPrograms(t *testing.T) {
 	var p program
 	for _, c := range []struct {
 		name string
@@ -150,8 +150,8 @@ func TestChanges(t *testing.T) {
 	}
 }
 
-// polybench lists kernels of PolyBench/C 4.2 at size LARGE, written as in their sources, with their
-// misses in a fully associative 32 KiB cache.
+// polybench lists kernels of PolyBench/C 4.2 at size LARGE, with the same loops as in their
+// sources, and their misses in a fully associative 32 KiB cache.
 var polybench = []struct {
 	name   string
 	misses uint64
@@ -211,9 +211,9 @@ var polybench = []struct {
 }
 
 // lu is the kernel lu of PolyBench. At size LARGE (n = 2000), a fully associative 32 KiB cache
-// misses 2,647,699,541 of 10,664,665,000 accesses. 1,678,652,284 accesses are simulated, which
-// takes 75 s. As long as a column of lines fits in the cache, no iteration of the loops along the
-// column can be skipped, and iterations of the outer loops are too long to be recorded.
+// misses 2,647,699,541 of 10,664,665,000 accesses. The simulation of 1,678,652,284 of these
+// accesses takes 75 s. As long as a column of lines fits in the cache, no iteration of the loops
+// along the column can be skipped, and iterations of the outer loops are too long to be recorded.
 var lu = func(t testing.TB, n uint64) *loops.Tree {
 	var p program
 	row := int64(8 * n)
@@ -226,7 +226,7 @@ var lu = func(t testing.TB, n uint64) *loops.Tree {
 			upTo(0, []int64{1}, p.load(a, row+8, 8), p.load(a, row, 0, 8), p.load(a, 8, 8, row), p.store(a, row+8, 8)))))
 }
 
-// TestPolyBench compares the misses of the kernels with counts that were also found with other
+// TestPolyBench compares the misses of the kernels with counts that were verified with independent
 // programs.
 func TestPolyBench(t *testing.T) {
 	for _, k := range polybench {
@@ -238,7 +238,7 @@ func TestPolyBench(t *testing.T) {
 			misses += n.misses
 		}
 		if misses != k.misses {
-			t.Errorf("%s: %d misses, want %d; %d simulated", k.name, misses, k.misses, e.done)
+			t.Errorf("%s: %d misses, want %d; %d accesses were simulated", k.name, misses, k.misses, e.done)
 		}
 		t.Logf("%s: %d of %d accesses simulated", k.name, e.done, tree.Rows())
 	}

@@ -9,10 +9,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// same checks that the result of Run on a tree equals the counts of a simulation that makes every
-// access.
+// same compares the result of Run with a simulation of every access.
 func same(t *rapid.T, tree *loops.Tree, c Cache) (jumped uint64, progressions int) {
-	many := rapid.IntRange(0, 3).Draw(t, "counted as for many nodes") == 0
+	many := rapid.IntRange(0, 3).Draw(t, "count short loops by reference") == 0
 	e := newEngine(newLayoutOf(tree, c.LineBytes, many), c.Sets, c.Ways)
 	e.run()
 	want := newNaive(newLayoutOf(tree, c.LineBytes, many), c)
@@ -24,7 +23,7 @@ func same(t *rapid.T, tree *loops.Tree, c Cache) (jumped uint64, progressions in
 		jumped += n.Accesses
 	}
 	if jumped < e.done {
-		t.Fatalf("%v: %d accesses made, want %d", c, e.done, jumped)
+		t.Fatalf("%v: %d accesses were simulated or skipped, want %d", c, e.done, jumped)
 	}
 	if !slices.Equal(e.tally.out, want.out) {
 		t.Fatalf("%v: evictions %v, want %v", c, e.tally.out, want.out)
@@ -36,14 +35,14 @@ func same(t *rapid.T, tree *loops.Tree, c Cache) (jumped uint64, progressions in
 	}
 	for s := range want.sets {
 		if got := content(e.state, s); !slices.Equal(got, want.sets[s]) {
-			t.Fatalf("%v, set %d at the end: %v, want %v", c, s, got, want.sets[s])
+			t.Fatalf("%v: set %d contains %v at the end, want %v", c, s, got, want.sets[s])
 		}
 	}
 	return jumped - e.done, e.progressions
 }
 
-// TestNests checks, for any nest and geometry, that the counts of every node, the evictions and the
-// final content of the cache are the same as in a simulation.
+// TestNests checks for random nests and caches that the counts of every node, the evictions and the
+// final content of the cache are the same as in a simulation of every access.
 func TestNests(t *testing.T) {
 	most := 6000.0
 	if os.Getenv("STACKGLASS_SOAK") != "" {
@@ -57,12 +56,12 @@ func TestNests(t *testing.T) {
 		}
 		jumped += n
 	})
-	t.Logf("%d accesses jumped over, in %d nests", jumped, nests)
+	t.Logf("the engine skipped %d accesses in %d nests", jumped, nests)
 }
 
-// TestTriangles compares the counts with simulation, like the test before it, for nests with
-// varying trip counts in caches that these nests fill.
-func TestTriangles(t *testing.T) {
+// TestTriangularNests does the same as TestNests for nests with varying trip counts, in caches that these
+// nests fill.
+func TestTriangularNests(t *testing.T) {
 	progressions, nests := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
 		c := drawCache(t)
@@ -72,11 +71,11 @@ func TestTriangles(t *testing.T) {
 		progressions += n
 		nests += min(n, 1)
 	})
-	t.Logf("%d jumps over iterations that vary, in %d nests", progressions, nests)
+	t.Logf("in %d jumps, the engine skipped iterations with varying trip counts, in %d nests", progressions, nests)
 }
 
-// TestLineLeavesRegion checks a nest in which a line moves out of the region of its array, into the region of
-// another array.
+// TestLineLeavesRegion checks a nest in which a line would move from the region of its array into
+// the region of a different array.
 func TestLineLeavesRegion(t *testing.T) {
 	nest := loops.Nest{Items: []loops.Item{loops.Loop(41, loops.Loop(57,
 		loops.Leaf(loops.Reference{Site: 1, Bytes: 8, Kind: 1}, 0x110000, -800, -800),
@@ -98,8 +97,8 @@ func TestLineLeavesRegion(t *testing.T) {
 	}
 }
 
-// TestHugeCounts checks trees that are too large for simulating each access or marking each line.
-func TestHugeCounts(t *testing.T) {
+// TestHugeTrees checks trees that are too large to simulate each access or to mark each line.
+func TestHugeTrees(t *testing.T) {
 	tree := build(t, loops.Loop(1<<40, loops.Leaf(loops.Reference{Bytes: 8}, 0, 64)), loops.Loop(1<<20, loops.Loop(1<<30, loops.Leaf(loops.Reference{Site: 1, Bytes: 8}, 1<<60, 0, 64))))
 	r, err := Run(tree, Cache{64, 64, 8})
 	if err != nil || r.Kinds || r.Total.Accesses != 1<<40+1<<50 || r.Total.Misses != r.Total.Accesses {
@@ -107,12 +106,12 @@ func TestHugeCounts(t *testing.T) {
 	}
 	many := build(t, loops.Loop(1<<40, loops.Loop(1<<40, loops.Leaf(loops.Reference{Bytes: 8}, 0, 64))))
 	if _, err := Run(many, Cache{64, 64, 8}); err == nil {
-		t.Errorf("no error for 2^80 references")
+		t.Errorf("Run accepted 2^80 references")
 	}
 }
 
-// TestLoopsWithoutReferences checks that loops without references are skipped, for any number of
-// iterations. (Running them would take years.)
+// TestLoopsWithoutReferences checks that loops without references are skipped. Simulation of their
+// iterations would take years.
 func TestLoopsWithoutReferences(t *testing.T) {
 	one := loops.Reference{Site: 1, Bytes: 8}
 	tree := build(t, loops.Loop(1, loops.Leaf(one, 0)), loops.Loop(1<<50, loops.Loop(3, loops.Loop(0, loops.Leaf(one, 0x10000, 64, 8, 8)))))
@@ -129,17 +128,17 @@ func TestInvalidCaches(t *testing.T) {
 	}
 	for _, c := range []Cache{{}, {64, 0, 1}, {64, 1, 0}, {48, 1, 1}, {64, 1 << 20, 1 << 20}, {64, 1 << 60, 1 << 60}} {
 		if _, err := Run(tree, c); err == nil {
-			t.Errorf("no error with %v", c)
+			t.Errorf("Run accepted the cache %v", c)
 		}
 	}
 	if r, err := Run(tree, Cache{64, 64, 8}); err != nil || r.Total.Accesses != 0 {
-		t.Errorf("an empty tree: %v, error %v", r, err)
+		t.Errorf("Run of an empty tree = %v, error %v, want no accesses", r, err)
 	}
 }
 
-// TestCapacities checks that the curve agrees with the misses of fully associative caches of each
+// TestMissesOfEachCapacity checks that the curve agrees with the misses of fully associative caches of each
 // capacity, and that the kinds of misses add up to the total.
-func TestCapacities(t *testing.T) {
+func TestMissesOfEachCapacity(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		tree := drawTree(t, 2000)
 		const lines = 40
@@ -147,10 +146,10 @@ func TestCapacities(t *testing.T) {
 		for _, n := range []int{1, 2, 7, lines} {
 			r, err := Run(tree, Cache{64, 1, uint64(n)})
 			if err != nil || r.Total.Misses != curve.misses(n) || r.Total.Accesses != curve.accesses {
-				t.Fatalf("%d lines: %d misses, want %d; error %v", n, curve.misses(n), r.Total.Misses, err)
+				t.Fatalf("capacity of %d lines: %d misses, want %d; error %v", n, curve.misses(n), r.Total.Misses, err)
 			}
 			if k := r.Total; k.Cold+k.Capacity() != k.Misses || k.Conflict() != 0 || r.Simulated+r.Jumped != k.Accesses {
-				t.Fatalf("%d lines: %+v", n, r.Total)
+				t.Fatalf("capacity of %d lines: inconsistent counts %+v", n, r.Total)
 			}
 			var byArray, byNode, byRef Counts
 			for _, a := range r.Arrays {
@@ -163,7 +162,7 @@ func TestCapacities(t *testing.T) {
 			for node := range tree.Nodes() {
 				if node.IsLoop() {
 					if int(starts[i]) != at {
-						t.Fatalf("counts of node %d from %d on, want %d", i, starts[i], at)
+						t.Fatalf("Starts()[%d] = %d, want %d", i, starts[i], at)
 					}
 					byNode.add(r.Nodes[at])
 					at += nodesIn(node)
@@ -174,7 +173,7 @@ func TestCapacities(t *testing.T) {
 				byNode.add(k)
 			}
 			if byArray != r.Total || byNode != r.Total || byRef != r.Total {
-				t.Fatalf("%d lines: %+v by array, %+v by node, %+v by reference, want %+v", n, byArray, byNode, byRef, r.Total)
+				t.Fatalf("capacity of %d lines: sums %+v by array, %+v by node, %+v by reference, want %+v", n, byArray, byNode, byRef, r.Total)
 			}
 		}
 	})

@@ -8,16 +8,16 @@ import (
 	"pgregory.net/rapid"
 )
 
-// naive computes a result with forty lines of code. It performs the accesses one by one, and
-// searches each set as a list.
+// naive is a simple reference implementation. It performs the accesses one by one, and represents
+// each set as a list.
 type naive struct {
-	e     *engine // used for the numbers of nodes and the columns of arrays
+	e     *engine // contains the numbers of nodes and the columns of arrays
 	cache Cache
-	sets  [][]trace.Line // most recent first
+	sets  [][]trace.Line // most recently used first
 	seen  map[trace.Line]bool
 	nodes []Counts
 	out   []uint64
-	loose bool // whether counts are stored by reference
+	loose bool // whether accesses are counted by reference
 }
 
 func newNaive(l *layout, c Cache) *naive {
@@ -106,11 +106,11 @@ func content(s state, set int) (lines []trace.Line) {
 	return lines
 }
 
-// drawnNest draws a nest whose references sometimes access the same lines.
+// drawing draws nests whose references sometimes access the same lines.
 type drawing struct {
 	t     *rapid.T
 	bases []uint64
-	left  float64 // number of references that the nest may still make
+	left  float64 // number of further references that the nest may make
 }
 
 func (d *drawing) items(depth int, times float64) (items []loops.Item) {
@@ -157,7 +157,7 @@ func (d *drawing) leaf(depth int) loops.Item {
 	return it
 }
 
-// drawTree draws a tree of at most about the given number of references.
+// drawTree draws a tree that makes at most about most references.
 func drawTree(t *rapid.T, most float64) *loops.Tree {
 	d := drawing{t: t, left: most}
 	base := uint64(0x100000)
@@ -169,7 +169,7 @@ func drawTree(t *rapid.T, most float64) *loops.Tree {
 	d.setWild(&n, n.Items)
 	tree, err := n.Build()
 	if err != nil || tree.Rows() > uint64(10*most) {
-		t.Skip("triangles that became too large")
+		t.Skip("the triangular nest is too large")
 	}
 	return tree
 }
@@ -218,12 +218,12 @@ func drawTriangle(t *rapid.T) *loops.Tree {
 	}
 	tree, err := nest.Build()
 	if err != nil || tree.Rows() > 300_000 {
-		t.Skip("too large a nest")
+		t.Skip("the nest is too large")
 	}
 	return tree
 }
 
-// deeper wraps items in another loop that does not change their references.
+// deeper wraps items in a further loop with steps of 0.
 func deeper(items []loops.Item) []loops.Item {
 	items = slices.Clone(items)
 	for i := range items {
@@ -233,7 +233,7 @@ func deeper(items []loops.Item) []loops.Item {
 	return items
 }
 
-// setWild assigns each wild reference enough addresses for all its iterations.
+// setWild assigns enough addresses for all iterations to each wild reference.
 func (d *drawing) setWild(n *loops.Nest, items []loops.Item) {
 	for _, it := range items {
 		d.setWild(n, it.Body)

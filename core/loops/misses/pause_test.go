@@ -6,10 +6,10 @@ import (
 	"github.com/stackglass/stackglass/core/loops"
 )
 
-// A long run asks whether to continue, and ends soon after the answer no.
+// TestRunAsking checks that a long run calls goOn repeatedly, and stops when goOn returns false.
 func TestRunAsking(t *testing.T) {
 	var body []loops.Item
-	for i := range uint32(7) { // nothing repeats in this nest, because trip counts change at every level
+	for i := range uint32(7) { // no iterations can be skipped, because trip counts change at every level
 		body = append(body, loops.Item{Trips: 900, Steps: []int64{-int64(i % 3)}, Body: []loops.Item{loops.Leaf(loops.Reference{Site: i, Bytes: 8}, uint64(i)<<30, 8200, 72)}})
 	}
 	tree, err := (&loops.Nest{Items: []loops.Item{loops.Loop(400, body...)}}).Build()
@@ -24,12 +24,12 @@ func TestRunAsking(t *testing.T) {
 	asked := 0
 	got, err := RunAsking(tree, c, func() bool { asked++; return true })
 	if err != nil || got.Total != want.Total || asked < 5 {
-		t.Fatalf("asked %d times: %v, %+v, want %+v", asked, err, got, want.Total)
+		t.Fatalf("goOn was called %d times: error %v, counts %+v, want at least 5 calls and counts %+v", asked, err, got, want.Total)
 	}
 	for stop := 1; stop < asked; stop++ {
 		n := 0
 		if _, err := RunAsking(tree, c, func() bool { n++; return n < stop }); err != ErrStopped || n != stop {
-			t.Fatalf("stopped at question %d: %v after %d", stop, err, n)
+			t.Fatalf("goOn returns false in call %d: error %v after %d calls, want ErrStopped", stop, err, n)
 		}
 	}
 }

@@ -45,8 +45,8 @@ func folded(t testing.TB, name string) *loops.Tree {
 	}
 }
 
-// TestMissesEqualDineroIV compares the misses of loop-compressed traces with DineroIV and with histograms of
-// stack distances. In a soak test, it compares all L1 caches that DineroIV simulated.
+// TestMissesEqualDineroIV compares the misses of loop-compressed traces with DineroIV and with
+// histograms of stack distances. A soak test compares all L1 caches that DineroIV simulated.
 func TestMissesEqualDineroIV(t *testing.T) {
 	for _, name := range tracetest.RealTraces {
 		t.Run(name, func(t *testing.T) {
@@ -153,11 +153,11 @@ func compareHistogram(t *testing.T, tree *loops.Tree, path string) {
 		} else if d, err := strconv.Atoi(distance); err == nil && d < lines {
 			want.hits[d] = n
 		} else {
-			t.Fatalf("distance %s, error %v", distance, err)
+			t.Fatalf("cannot read the distance %q: %v", distance, err)
 		}
 	}
 	if got.beyond != want.beyond {
-		t.Errorf("%d first accesses, want %d", got.beyond, want.beyond)
+		t.Errorf("%d accesses beyond the largest capacity, want %d", got.beyond, want.beyond)
 	}
 	for d, n := range want.hits {
 		if got.hits[d] != n {
@@ -173,7 +173,7 @@ func compareHistogram(t *testing.T, tree *loops.Tree, path string) {
 	}
 }
 
-// BenchmarkPrepare measures the preparation of loop-compressed traces.
+// BenchmarkPrepare measures the time to prepare loop-compressed traces for simulation.
 func BenchmarkPrepare(b *testing.B) {
 	for _, name := range tracetest.RealTraces {
 		tree := folded(b, name)
@@ -185,10 +185,10 @@ func BenchmarkPrepare(b *testing.B) {
 	}
 }
 
-// BenchmarkFirstLook compares this package with package simulate, on loop-compressed traces with
-// hardly any loops. It measures three times: the time to compute the misses of a new tree, the time
-// to simulate the same references while the tree is expanded, and the time to simulate them from
-// memory after expansion. The three measurements alternate, and the reported ratios are ratios of
+// BenchmarkFirstLook compares this package with package simulate on loop-compressed traces with few
+// loops. It measures three times: the time to compute the misses of a new tree, the time to
+// simulate the references while the tree is expanded, and the time to simulate the expanded
+// references from memory. The three measurements alternate, and the reported ratios are ratios of
 // medians.
 func BenchmarkFirstLook(b *testing.B) {
 	for _, name := range tracetest.RealTraces {
@@ -267,8 +267,8 @@ func compareFirstLook(b *testing.B, name string, tree *loops.Tree) {
 	}
 }
 
-// BenchmarkReal compares this package with package simulate on loop-compressed traces. Package
-// simulate processes the same references, which are expanded in advance.
+// BenchmarkReal compares this package with package simulate on loop-compressed traces. The
+// references for package simulate are expanded in advance.
 func BenchmarkReal(b *testing.B) {
 	for _, name := range tracetest.RealTraces {
 		tree := folded(b, name)
@@ -316,7 +316,7 @@ func unfolded(b *testing.B, tree *loops.Tree) (all []*trace.Batch) {
 }
 
 // irregular lists programs with data-dependent addresses or trip counts. Each program calls take
-// for one reference after another.
+// with each of its references.
 var irregular = []struct {
 	name string
 	run  func(take func(site uint32, kind trace.Kind, addr trace.Addr))

@@ -11,7 +11,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// random draws a loop over loops and leaves, nested in the given number of loops.
+// random draws a loop over loops and leaves at the given nesting depth.
 func random(rng *rand.Rand, depth int, site *uint32, falls bool) loops.Item {
 	steps := func(n int, most int64) (list []int64) {
 		for range n {
@@ -47,7 +47,7 @@ func random(rng *rand.Rand, depth int, site *uint32, falls bool) loops.Item {
 	return it
 }
 
-// naive runs a nest iteration by iteration.
+// naive is a reference implementation that runs a nest iteration by iteration.
 type naive struct {
 	runs, trips, references, own, least, most []uint64 // by loop in pre-order
 	touched                                   map[uint32]map[trace.Addr]bool
@@ -144,13 +144,13 @@ func TestOutlineMatchesRun(t *testing.T) {
 				at = &at.Body[number]
 			}
 			if k > 0 && size(at) != l.End-k || o.Path(k)[0] != 0 || len(o.Path(k)) != l.Depth+1 {
-				t.Fatalf("seed %d: loop %d is at %v", seed, k, o.Path(k))
+				t.Fatalf("seed %d: Path(%d) = %v, which does not match the outline", seed, k, o.Path(k))
 			}
 			if l.Trips != want.trips[k] || l.Runs != want.runs[k] || l.References != want.references[k] || l.Own != want.own[k] {
-				t.Fatalf("seed %d: loop %d is %+v, want %d runs, %d trips, %d references, %d of its own", seed, k, l, want.runs[k], want.trips[k], want.references[k], want.own[k])
+				t.Fatalf("seed %d: loop %d is %+v, want %d runs, %d iterations, %d references, %d of them outside inner loops", seed, k, l, want.runs[k], want.trips[k], want.references[k], want.own[k])
 			}
 			if !falls && (l.Least != want.least[k] || l.Most != want.most[k]) {
-				t.Fatalf("seed %d: loop %d runs %d to %d times, want %d to %d", seed, k, l.Least, l.Most, want.least[k], want.most[k])
+				t.Fatalf("seed %d: loop %d has trip counts from %d to %d, want %d to %d", seed, k, l.Least, l.Most, want.least[k], want.most[k])
 			}
 		}
 	}
@@ -175,12 +175,12 @@ func TestArraysMatchTouchedBytes(t *testing.T) {
 					lines[addr/line] = true
 				}
 				if a.Base != low || a.Extent != high-low {
-					t.Fatalf("seed %d: loop %d spans %d bytes from %#x on, want %d from %#x on", seed, k, a.Extent, a.Base, high-low, low)
+					t.Fatalf("seed %d: the array of loop %d has %d bytes from %#x on, want %d bytes from %#x on", seed, k, a.Extent, a.Base, high-low, low)
 				}
 				if a.Exact {
 					exact++
 				} else if a.Touched < uint64(len(set)) {
-					t.Fatalf("seed %d: at most %d bytes touched, want %d", seed, a.Touched, len(set))
+					t.Fatalf("seed %d: Touched = %d, want at least %d bytes", seed, a.Touched, len(set))
 				}
 				if a.Exact && (a.Touched != uint64(len(set)) || a.Lines != uint64(len(lines))) {
 					t.Fatalf("seed %d: loop %d touches %d bytes in %d lines, want %d in %d", seed, k, a.Touched, a.Lines, len(set), len(lines))
@@ -189,7 +189,7 @@ func TestArraysMatchTouchedBytes(t *testing.T) {
 		}
 	}
 	if exact < 1000 {
-		t.Errorf("%d exact", exact)
+		t.Errorf("%d exact arrays, want at least 1000", exact)
 	}
 }
 
@@ -209,11 +209,11 @@ func gemm(n uint64) loops.Item {
 	))
 }
 
-func TestGemm(t *testing.T) {
+func TestOutlineOfMatrixProduct(t *testing.T) {
 	const n = 1 << 13
 	o := outlined(t, 10, gemm(n), gemm(n))
 	if len(o.Loops) != 3 || o.References != 2*(2*n*n*n+2*n*n) {
-		t.Fatalf("%d loops, %d references", len(o.Loops), o.References)
+		t.Fatalf("%d loops with %d references, want 3 loops", len(o.Loops), o.References)
 	}
 	inner := o.Loops[2]
 	if inner.Runs != 2*n*n || inner.Trips != 2*n*n*n || inner.References != 4*n*n*n || inner.Depth != 2 || inner.Least != n || inner.Most != n || o.Loops[0].End != 3 {
@@ -236,11 +236,11 @@ func TestGemm(t *testing.T) {
 		t.Errorf("C is %+v", c)
 	}
 	if column := o.Arrays(2, 64, name)[1]; column.Name != "B" || column.Utilisation(64) != 0.125 || column.Lines != n || column.Extent != 8*n*(n-1)+8 {
-		t.Errorf("a column is %+v", column)
+		t.Errorf("the column of B is %+v", column)
 	}
 }
 
-// The number of ranges that are combined is limited.
+// TestArraysAreBounded checks that Arrays limits the number of ranges of a complex pattern.
 func TestArraysAreBounded(t *testing.T) {
 	far := loops.Loop(1<<40, loops.Loop(1<<20, loops.Leaf(load(1), 1<<62, 1<<21, 1<<40)))
 	o := outlined(t, 10, far)
@@ -249,7 +249,7 @@ func TestArraysAreBounded(t *testing.T) {
 	}
 }
 
-func TestOnlyTheLargestNests(t *testing.T) {
+func TestOutlineListsLargestNests(t *testing.T) {
 	var items []loops.Item
 	for i := range uint64(20) {
 		items = append(items, loops.Loop(2+i, loops.Leaf(load(uint32(i)), 1<<20, 8)), loops.Leaf(load(99), 5))
@@ -265,7 +265,7 @@ func TestOnlyTheLargestNests(t *testing.T) {
 		}
 	}
 	if sum != o.References {
-		t.Errorf("%d references in all, want %d", sum, o.References)
+		t.Errorf("the loops have %d references in total, want %d", sum, o.References)
 	}
 }
 

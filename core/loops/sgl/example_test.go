@@ -11,8 +11,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// exampleFile returns the file that FORMAT.md explains. The program adds up the rows of a lower
-// triangle of 100 × 100 doubles, and then looks up three words, two of them at data-dependent
+// exampleFile returns the file that FORMAT.md explains. The program sums the rows of a lower
+// triangular matrix of 100 × 100 doubles. It then reads three words, two of them at data-dependent
 // addresses.
 func exampleFile(t tracetest.Failer) ([]byte, *loops.Tree) {
 	t.Helper()

@@ -33,7 +33,7 @@ func fold(t tracetest.Failer, r trace.Reader) *loops.Tree {
 	}
 }
 
-// opened returns a reader of a file with the given bytes.
+// opened returns a reader of the given file content.
 func opened(t tracetest.Failer, file []byte, kinds trace.Kinds) *open.Trace {
 	t.Helper()
 	r, err := open.Open("t", bytes.NewReader(file), open.Options{})
@@ -60,7 +60,7 @@ func write(t tracetest.Failer, h trace.Header, trees ...*loops.Tree) []byte {
 	return out.Bytes()
 }
 
-// program returns a container with the trace of a program with blocks, and the loop-compressed file
+// program returns a container with the trace of a program with blocks, and the loop-compressed form
 // of the same trace.
 func program(t tracetest.Failer) (container, file []byte) {
 	t.Helper()
@@ -99,14 +99,14 @@ func program(t tracetest.Failer) (container, file []byte) {
 	return out.Bytes(), write(t, r.Header(), tree)
 }
 
-// batches reads all rows, and returns them with the error that ended reading.
+// batches returns all rows of a reader, and the error that ended reading.
 func batches(t tracetest.Failer, r trace.Reader) (*trace.Batch, error) {
 	t.Helper()
 	return trace.ReadAll(tracetest.Spoil(r))
 }
 
-// TestCompressedTraceEqualsTrace compares a loop-compressed trace with the original trace: the
-// rows, for any selection of kinds, and the tables of the program.
+// TestCompressedTraceEqualsTrace checks that a loop-compressed trace has the same rows, for any
+// selection of kinds, and the same program tables as the original trace.
 func TestCompressedTraceEqualsTrace(t *testing.T) {
 	container, file := program(t)
 	for _, kinds := range []trace.Kinds{
@@ -142,16 +142,16 @@ func TestTreesAreConcatenated(t *testing.T) {
 	again := write(t, h, tree, tree, tree)
 	three, _, err := sgl.ReadTree("t", bytes.NewReader(again))
 	if err != nil || three.Rows() != 3*tree.Rows() {
-		t.Fatalf("%d rows, %v, want 3 times %d", three.Rows(), err, tree.Rows())
+		t.Fatalf("%d rows, error %v, want 3 times %d rows", three.Rows(), err, tree.Rows())
 	}
 	b, err := batches(t, opened(t, again, trace.AllKinds|trace.EventKinds))
 	if err != nil || uint64(b.Len()) != 3*tree.Rows() {
-		t.Fatalf("%d rows, %v, want 3 times %d", b.Len(), err, tree.Rows())
+		t.Fatalf("%d rows, error %v, want 3 times %d rows", b.Len(), err, tree.Rows())
 	}
 }
 
-// TestDamage checks that a truncated file returns the trees before the cut.
-func TestDamage(t *testing.T) {
+// TestTruncatedFile checks that a truncated file returns the trees before the cut.
+func TestTruncatedFile(t *testing.T) {
 	_, file := program(t)
 	tree, h, _ := sgl.ReadTree("t", bytes.NewReader(file))
 	file = write(t, h, tree, tree)
@@ -159,19 +159,19 @@ func TestDamage(t *testing.T) {
 		b, err := batches(t, sgl.NewReader("t", bytes.NewReader(file[:n])))
 		damage, ok := errors.AsType[*trace.DamageError](err)
 		if !ok || !damage.Cut || uint64(b.Len())%36 != 0 {
-			t.Fatalf("cut at %d: %d rows, %v", n, b.Len(), err)
+			t.Fatalf("file cut off at byte %d: %d rows, error %v, want complete trees and a cut", n, b.Len(), err)
 		}
 	}
 	for n := range file {
 		broken := slices.Clone(file)
 		broken[n] ^= 0x10
 		if b, err := batches(t, sgl.NewReader("t", bytes.NewReader(broken))); err == nil {
-			t.Fatalf("%d rows and no error although byte %d is wrong", b.Len(), n)
+			t.Fatalf("reading returned %d rows and no error, although byte %d is wrong", b.Len(), n)
 		}
 	}
 }
 
-func TestTooLongToUnfold(t *testing.T) {
+func TestTooManyRecordsToExpand(t *testing.T) {
 	n := loops.Nest{Items: []loops.Item{loops.Loop(1<<40, loops.Loop(1<<40, loops.Leaf(loops.Reference{Bytes: 8}, 0, 0, 8)))}}
 	tree, err := n.Build()
 	if err != nil {
@@ -185,7 +185,7 @@ func TestTooLongToUnfold(t *testing.T) {
 	}
 	got, _, err := sgl.ReadTree("t", bytes.NewReader(file))
 	if err != nil || got.Approximately() != 1<<80 {
-		t.Errorf("%g rows, %v, want 2^80", got.Approximately(), err)
+		t.Errorf("Approximately() = %g, error %v, want 2^80", got.Approximately(), err)
 	}
 }
 

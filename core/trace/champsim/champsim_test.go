@@ -111,11 +111,11 @@ func TestErrors(t *testing.T) {
 	r := NewReader("a.champsim", strings.NewReader(encode(small[0], wrong)+"cut"))
 	b, err := trace.ReadAll(r)
 	if want := `a.champsim at byte 64: branch_taken "1", want 0 for an instruction that is not a branch`; b.Len() != 2 || err == nil || err.Error() != want {
-		t.Errorf("%d rows, %v, want 2 and %s", b.Len(), err, want)
+		t.Errorf("Next: %d rows, error %v, want 2 rows and the error %s", b.Len(), err, want)
 	}
 	var damage *trace.DamageError
 	if err := r.Next(b); !errors.As(err, &damage) || !damage.Cut || damage.Offset != 128 {
-		t.Errorf("got %v, want the cut after 128 bytes", err)
+		t.Errorf("error %v, want a DamageError with a cut after 128 bytes", err)
 	}
 }
 

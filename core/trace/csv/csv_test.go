@@ -89,7 +89,7 @@ func TestTables(t *testing.T) {
 		{"all columns", header + "\n0x10,1,0x400,r,8\n32,2,,store,0x4\n", []outcome{
 			ref(trace.Load, 16, 8, 1, 0x400), ref(trace.Store, 32, 4, 2, 0),
 		}},
-		{"another order, unknown columns", "time;SIZE;Kind;Address\n1;8;M;0x10\n2;;fetch;0x20\n", []outcome{
+		{"a different order, and unknown columns", "time;SIZE;Kind;Address\n1;8;M;0x10\n2;;fetch;0x20\n", []outcome{
 			ref(trace.Modify, 16, 8, 0, 0), ref(trace.Fetch, 32, 0, 0, 0),
 		}},
 		{"addresses only", "address\r\n\r\n0x10\r\n32", []outcome{ref(trace.Load, 16, 0, 0, 0), ref(trace.Load, 32, 0, 0, 0)}},
@@ -107,7 +107,7 @@ func TestTables(t *testing.T) {
 	}
 }
 
-func TestErrorsSayWhatIsWrong(t *testing.T) {
+func TestErrorMessages(t *testing.T) {
 	for line, want := range map[string]string{
 		"1,2":          `a.csv:2: line "1,2", want 5 fields, as in the header, got 2`,
 		"abc,1,2,r,4":  `a.csv:2: address "abc", want a number of at most 64 bits, decimal or hexadecimal with 0x`,
@@ -122,7 +122,7 @@ func TestErrorsSayWhatIsWrong(t *testing.T) {
 			t.Errorf("got  %v\nwant %s", err, want)
 		}
 		if err := r.Next(b); err != nil || b.Len() != 1 || b.Kind[0] != trace.Store {
-			t.Errorf("after %q: %d rows, %v", line, b.Len(), err)
+			t.Errorf("the line after %q: %d rows, error %v, want one store", line, b.Len(), err)
 		}
 	}
 }
@@ -140,7 +140,7 @@ func TestHeaderErrorsAreFinal(t *testing.T) {
 			err := r.Next(b)
 			var wrong *HeaderError
 			if !errors.As(err, &wrong) || err.Error() != want || b.Len() != 0 {
-				t.Errorf("%d rows, error\n%v, want\n%s", b.Len(), err, want)
+				t.Errorf("%d rows, error\n%v, want no rows and the error\n%s", b.Len(), err, want)
 			}
 		}
 	}
@@ -152,7 +152,7 @@ func TestHeader(t *testing.T) {
 		t.Fatal(err)
 	}
 	if h := r.Header(); !reflect.DeepEqual(h, trace.Header{Format: "csv", Threads: true}) {
-		t.Errorf("got %+v", h)
+		t.Errorf("Header() = %+v, want threads only", h)
 	}
 }
 
@@ -180,8 +180,7 @@ func TestEqualsReference(t *testing.T) {
 	})
 }
 
-// TestWrongByteAnywhere puts every printable byte at every position of rows that take the fast
-// path.
+// TestWrongByteAnywhere replaces each byte of lines on the fast path by every printable byte.
 func TestWrongByteAnywhere(t *testing.T) {
 	for _, row := range []string{"0x1fff000708,12,0x4001ab0,r,8", "137438953472,0x7,12,w,0x10", "18446744073709551615,4294967295,0,i,1", "0x8,4294967296,,m,4294967295"} {
 		for at := range row {
@@ -222,15 +221,15 @@ func FuzzCSV(f *testing.F) {
 				break
 			}
 			if calls > 2*len(text)+2 {
-				t.Fatalf("no end after %d calls", calls)
+				t.Fatalf("Next returned no end after %d calls", calls)
 			}
 		}
 		if wrong == nil {
 			tracetest.CheckText(t, text, reader, tracetest.Outcomes(t, NewReader("t", strings.NewReader(text)), 0))
 		}
-		// Rows after a known header are compared with the reference implementation, except if they
-		// contain characters outside this range: the reference implementation treats some of these
-		// as blanks.
+		// Rows after a known header are compared with the reference implementation, unless they
+		// contain characters outside this range. The reference implementation treats some of these
+		// characters as blanks.
 		if strings.IndexFunc(text, func(c rune) bool { return c != '\n' && (c < ' ' || c > '~') }) < 0 {
 			compare(t, strings.Split(text, "\n"))
 		}

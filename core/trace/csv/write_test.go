@@ -29,9 +29,9 @@ func write(t tracetest.Failer, r described, rows int) string {
 	return text.String()
 }
 
-// TestWrittenReadsBack checks that a table that is written and read back equals the original trace,
-// with the same columns.
-func TestWrittenReadsBack(t *testing.T) {
+// TestWriteRoundTrip checks that a trace that is written as a table and read again has the same
+// rows and columns.
+func TestWriteRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		whole := trace.NewBatch(100)
 		if rapid.Bool().Draw(t, "threads") {
@@ -60,12 +60,12 @@ func TestWrittenReadsBack(t *testing.T) {
 			t.Fatalf("got\n%+v\nwant\n%+v\nin\n%s", got, want, text)
 		}
 		if again := write(t, NewReader("t", strings.NewReader(text)), 3); again != text {
-			t.Fatalf("after reading and writing, got\n%s\nwant\n%s", again, text)
+			t.Fatalf("reading and writing the table again yields\n%s\nwant\n%s", again, text)
 		}
 	})
 }
 
-func TestWrittenKinds(t *testing.T) {
+func TestWriteKinds(t *testing.T) {
 	b := trace.NewBatch(8)
 	for _, k := range []trace.Kind{trace.Load, trace.Store, trace.Modify, trace.Fetch, trace.RangeRead, trace.RangeWrite, trace.Barrier} {
 		b.Append(k, 0x1f, 8, 0, 0)
@@ -82,6 +82,6 @@ func TestLateColumn(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := w.Write(b, trace.Header{Sizes: true, Threads: true}); err != ErrLateColumn {
-		t.Errorf("got %v, want an error about the late thread column", err)
+		t.Errorf("Write = %v, want ErrLateColumn", err)
 	}
 }

@@ -93,12 +93,12 @@ func TestLines(t *testing.T) {
 	}
 }
 
-// TestWrongByteAnywhere puts every byte at every position of lines that take the fast path.
+// TestWrongByteAnywhere replaces each byte of lines on the fast path by every other byte.
 func TestWrongByteAnywhere(t *testing.T) {
 	tracetest.CheckWrongBytes(t, reader, naive, "0 8\n", "0 4001ab\n", "1 1fff000708\r\n", "2 0x04001ab0\n", "0 0123456789abcdef\n")
 }
 
-func TestErrorsSayWhatIsWrong(t *testing.T) {
+func TestErrorMessages(t *testing.T) {
 	tracetest.CheckLineErrors(t, NewReader, "app.din", "0 8", "1 8", map[string]string{
 		"7 10":                `app.din:2: label "7", want 0 to 4`,
 		"r 10":                `app.din:2: label "r", want 0 to 4`,

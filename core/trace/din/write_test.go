@@ -23,9 +23,9 @@ func write(t tracetest.Failer, r trace.Reader, rows int) string {
 	return text.String()
 }
 
-// TestWritten checks that text that is written and read back equals the original trace, except for
-// information that din cannot represent.
-func TestWritten(t *testing.T) {
+// TestWriteRoundTrip checks that a trace that is written as text and read again equals the original trace,
+// except for information that din cannot represent.
+func TestWriteRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var want []outcome
 		whole := trace.NewBatch(100)
@@ -40,13 +40,13 @@ func TestWritten(t *testing.T) {
 		text := write(t, tracetest.NewReader(whole, 0), 7)
 		tracetest.CheckText(t, text, reader, want)
 		if again := write(t, reader(strings.NewReader(text)), 3); again != text {
-			t.Fatalf("%q became %q after reading and writing", text, again)
+			t.Fatalf("%q reads and writes as %q, want the same text", text, again)
 		}
 	})
 }
 
-// TestWrittenKinds checks that kinds without a din label are written with the closest labels.
-func TestWrittenKinds(t *testing.T) {
+// TestWriteKinds checks that kinds without a din label are written with the most similar labels.
+func TestWriteKinds(t *testing.T) {
 	b := trace.NewBatch(8)
 	for _, k := range []trace.Kind{trace.Load, trace.Store, trace.Modify, trace.Fetch, trace.RangeRead, trace.RangeWrite, trace.Barrier} {
 		b.Append(k, 0x1fff, 8, 0, 0)

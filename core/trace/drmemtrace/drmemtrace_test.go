@@ -106,7 +106,7 @@ func TestRecords(t *testing.T) {
 		t.Fatal(err)
 	}
 	if h := r.Header(); !h.Threads || !h.PCs || !h.Sizes || h.Format != "drmemtrace" {
-		t.Errorf("header %+v", h)
+		t.Errorf("header %+v, want threads, PCs and sizes", h)
 	}
 }
 
@@ -136,11 +136,11 @@ func TestErrors(t *testing.T) {
 			t.Errorf("got %v, want %s", err, c.want)
 		}
 		if err := r.Next(b); err != nil || b.Len() != 1 {
-			t.Errorf("after it: %d rows, %v", b.Len(), err)
+			t.Errorf("after the error, Next returned %d rows, error %v, want 1 row", b.Len(), err)
 		}
 		var damage *trace.DamageError
 		if err := r.Next(b); !errors.As(err, &damage) || !damage.Cut || damage.Offset != 36 {
-			t.Errorf("got %v, want the cut after 36 bytes", err)
+			t.Errorf("error %v, want a DamageError with a cut after 36 bytes", err)
 		}
 	}
 }

@@ -34,16 +34,16 @@ func drawPart(t *rapid.T, thread uint64) (all []entry) {
 			all = append(all, entry{Type: typeInstr, Size: 2, Addr: rapid.Uint64Range(1, 2).Draw(t, "pc")})
 		case 4:
 			all = append(all, entry{Type: typeRead, Size: 8, Addr: rapid.Uint64Range(1, 9).Draw(t, "address")})
-		case 5: // another thread, which can occur in the file of a core
+		case 5: // a change of the thread, which can occur in the file of a core
 			all = append(all, entry{Type: typeThread, Addr: thread + 100*rapid.Uint64Range(0, 1).Draw(t, "thread")})
 		}
 	}
 	return all
 }
 
-// mergeNaively reads each part with its own reader, one buffer after the other. A buffer begins at
-// a timestamp; of the buffers that have not been read, the buffer with the lowest timestamp is
-// next.
+// mergeNaively is a reference implementation. It reads each part with its own reader, and selects
+// one buffer after the other. A buffer begins at a timestamp. The next buffer is always the unread
+// buffer with the lowest timestamp.
 func mergeNaively(parts [][]entry) (all []outcome) {
 	type buffer struct {
 		at   uint64
@@ -145,7 +145,7 @@ func TestMergeLongParts(t *testing.T) {
 	}
 	for i, w := range want {
 		if got.Addr[i] != w.Addr || got.Thread[i] != w.Thread {
-			t.Fatalf("row %d is %#x of thread %d, want %#x of %d", i, got.Addr[i], got.Thread[i], w.Addr, w.Thread)
+			t.Fatalf("row %d is address %#x of thread %d, want %#x of thread %d", i, got.Addr[i], got.Thread[i], w.Addr, w.Thread)
 		}
 	}
 }
@@ -155,19 +155,19 @@ func TestMergeReportsDamage(t *testing.T) {
 	_, err := io.ReadAll(Merge([]Part{{"a", strings.NewReader(whole)}, {"b", strings.NewReader(whole[:17])}}))
 	var damage *trace.DamageError
 	if !errors.As(err, &damage) || damage.File != "b" || !damage.Cut || damage.Offset != RecordBytes {
-		t.Errorf("the error is %v", err)
+		t.Errorf("error %v, want a cut in part b", err)
 	}
 	failed := errors.New("failed")
 	_, err = io.ReadAll(Merge([]Part{{"a", iotest.ErrReader(failed)}, {"b", strings.NewReader(whole)}}))
 	if !errors.Is(err, failed) {
-		t.Errorf("the error is %v, want %v", err, failed)
+		t.Errorf("error %v, want %v", err, failed)
 	}
 	if all, err := io.ReadAll(Merge(nil)); len(all) > 0 || err != nil {
-		t.Errorf("without parts: %d bytes, error %v", len(all), err)
+		t.Errorf("Merge without parts returned %d bytes, error %v, want nothing", len(all), err)
 	}
 }
 
-// FuzzMerge checks, for any two parts, that reading ends and that no record is lost.
+// FuzzMerge checks for any two parts that reading ends and that no record is lost.
 func FuzzMerge(f *testing.F) {
 	f.Add([]byte(encode(entry{Type: typeHeader, Addr: 2}, entry{Type: typeMarker, Size: 2, Addr: 5})), uint16(12))
 	f.Fuzz(func(t *testing.T, all []byte, at uint16) {
@@ -186,7 +186,7 @@ func FuzzMerge(f *testing.F) {
 			}
 		}
 		if records != want || len(merged) > 0 {
-			t.Errorf("%d records other than thread records, want %d", records, want)
+			t.Errorf("the merged trace has %d records other than thread records, want %d", records, want)
 		}
 	})
 }

@@ -99,7 +99,7 @@ func TestLines(t *testing.T) {
 	compare(t, strings.ReplaceAll(small, "\n", " \r\n\r\n"))
 }
 
-func TestErrorsSayWhatIsWrong(t *testing.T) {
+func TestErrorMessages(t *testing.T) {
 	tracetest.CheckLineErrors(t, NewReader, "a", `0, 0x1, 0x2, "nop"`, `0, 0x1, 0x2, "nop"`, map[string]string{
 		"hello":                         `a:2: processor "hello", want a decimal number, at most 4294967295`,
 		`4294967296, 0x1, 0x2, "x"`:     `a:2: processor "4294967296", want a decimal number, at most 4294967295`,

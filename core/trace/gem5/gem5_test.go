@@ -21,7 +21,7 @@ type outcome = tracetest.Outcome
 
 func reader(r io.Reader) trace.Reader { return NewReader("t", r) }
 
-// number and text encode one field of a message; delimited prepends the length to a message.
+// number and text encode one field of a message. delimited prepends the length to a message.
 func number(field int, v uint64) []byte {
 	return binary.AppendUvarint(binary.AppendUvarint(nil, uint64(field)<<3), v)
 }
@@ -117,8 +117,8 @@ func naive(file string) (all []outcome) {
 	return all
 }
 
-// naiveVarint is binary.Uvarint, except that it rejects ten continuation bytes without looking for
-// an eleventh byte.
+// naiveVarint does the same as binary.Uvarint, but rejects ten continuation bytes even if no
+// further byte follows.
 func naiveVarint(text []byte) (v uint64, n int) {
 	if end := slices.IndexFunc(text, func(c byte) bool { return c < 0x80 }); len(text) >= 10 && (end < 0 || end > 9) {
 		return 0, -10
@@ -238,12 +238,12 @@ func TestPackets(t *testing.T) {
 	}
 	if len(h.Capture) != 2 || h.Capture[0] != (trace.Fact{Name: "program", Value: "system.probe"}) ||
 		h.Capture[1] != (trace.Fact{Name: "left out", Value: "1 packets that are not demand requests: 1 WritebackDirty"}) {
-		t.Errorf("facts %v", h.Capture)
+		t.Errorf("unexpected facts %v", h.Capture)
 	}
 }
 
-// TestCommands checks that demand requests become references, even below a cache, and that other
-// packets are counted by command.
+// TestCommands checks that demand requests become references, even below a cache, and that all
+// other packets are counted by command.
 func TestCommands(t *testing.T) {
 	messages := [][]byte{plainHeader}
 	for _, cmd := range []uint64{1, 2, 4, 7, 10, 11, 22, 23, 24, 25, 26, 27, 16, 17, 7, 36} {
@@ -259,7 +259,7 @@ func TestCommands(t *testing.T) {
 		text += strconv.FormatUint(b.Addr[i]/64, 10) + " " + kind.String() + "; "
 	}
 	if want := "1 load; 4 store; 22 store; 24 load; 25 load; 26 load; 27 store; 16 store; "; text != want {
-		t.Errorf("%s, want %s", text, want)
+		t.Errorf("references %s, want %s", text, want)
 	}
 	h := r.Header()
 	if want := "8 packets that are not demand requests: 1 ReadResp, 2 WritebackDirty, 1 CleanEvict, 1 SoftPFReq, 1 UpgradeReq, 1 ReadExResp, 1 other commands"; h.LeftOut() != want {
@@ -298,7 +298,7 @@ func TestEqualsReference(t *testing.T) {
 	})
 }
 
-// compare reads only files that consist of whole messages; TestCut checks files that end within a
+// compare reads only files that consist of whole messages. TestCut checks files that end within a
 // message.
 func compare(t tracetest.Failer, whole []byte) {
 	t.Helper()
@@ -327,10 +327,10 @@ func TestCut(t *testing.T) {
 		b, err := trace.ReadAll(r)
 		var damage *trace.DamageError
 		if want := len(naive(small[:cut])); b.Len() != want {
-			t.Errorf("cut at %d: %d rows, want %d", cut, b.Len(), want)
+			t.Errorf("file cut off at byte %d: %d rows, want %d", cut, b.Len(), want)
 		}
 		if err != nil && !(errors.As(err, &damage) && damage.Cut) {
-			t.Errorf("cut at %d: %v", cut, err)
+			t.Errorf("file cut off at byte %d: error %v, want a DamageError with a cut", cut, err)
 		}
 	}
 }

@@ -23,7 +23,7 @@ func ref(kind trace.Kind, addr trace.Addr, bytes uint32) outcome {
 	return outcome{Ref: tracetest.Ref{Kind: kind, Addr: addr, Bytes: bytes}}
 }
 
-// with adds the PC and, unless it is 0, the thread to an outcome.
+// with adds the PC to an outcome, and the thread if it is not 0.
 func with(o outcome, pc trace.Addr, thread uint32) outcome {
 	o.PC, o.Thread, o.HasThread = pc, thread, thread != 0
 	return o
@@ -121,12 +121,12 @@ func TestLines(t *testing.T) {
 	}
 }
 
-// TestWrongByteAnywhere puts every byte at every position of lines that take the fast path.
+// TestWrongByteAnywhere replaces each byte of lines on the fast path by every other byte.
 func TestWrongByteAnywhere(t *testing.T) {
 	tracetest.CheckWrongBytes(t, reader, naive, " L 8,8\n", " L 04001ab0,8\n", " S 1fff000708,16\n", "I  04001ab,3\r\n", " M 7ffe01234567,8\n", " L 0123456789abcdef,128\n")
 }
 
-func TestErrorsSayWhatIsWrong(t *testing.T) {
+func TestErrorMessages(t *testing.T) {
 	tracetest.CheckLineErrors(t, NewReader, "a.lackey", " L 8,8", " S 8,8", map[string]string{
 		"hello":                  `a.lackey:2: line "hello", want I, L, S or M, then address,bytes`,
 		" X 10,8":                `a.lackey:2: line " X 10,8", want I, L, S or M, then address,bytes`,
@@ -166,7 +166,7 @@ func TestRealTraces(t *testing.T) {
 		rows[thread]++
 	}
 	if len(rows) != 2 || rows[1] == 0 || rows[2] == 0 {
-		t.Errorf("rows by thread: %v, want threads 1 and 2", rows)
+		t.Errorf("numbers of rows by thread: %v, want rows of threads 1 and 2", rows)
 	}
 }
 
@@ -202,11 +202,11 @@ func TestBrokenStream(t *testing.T) {
 	r := NewReader("t", io.MultiReader(strings.NewReader(" L 1,1\n L 2,1\n L 3"), iotest.ErrReader(broken)))
 	b := trace.NewBatch(0)
 	if err := r.Next(b); err != nil || b.Len() != 2 {
-		t.Fatalf("%d rows, %v; want the two whole lines", b.Len(), err)
+		t.Fatalf("Next: %d rows, error %v, want the two whole lines", b.Len(), err)
 	}
 	for range 3 {
 		if err := r.Next(b); err != broken || b.Len() != 0 {
-			t.Fatalf("%d rows, %v; want the error of the stream", b.Len(), err)
+			t.Fatalf("Next: %d rows, error %v, want the error of the stream", b.Len(), err)
 		}
 	}
 }

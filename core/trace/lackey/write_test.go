@@ -33,15 +33,15 @@ func readWhole(t tracetest.Failer, text string) *trace.Batch {
 	return b
 }
 
-// TestReadWriteRoundTrip reads a trace from lackey's text, writes it, and reads it again. Both
-// traces must be equal. The texts must also be equal if the original is formatted exactly as lackey
-// formats it.
+// TestReadWriteRoundTrip reads a lackey trace, writes it, and reads the written text again. Both
+// traces must be equal. If the original text has exactly lackey's format, both texts must be equal,
+// too.
 func TestReadWriteRoundTrip(t *testing.T) {
 	for _, name := range []string{"threads.lackey", "blocks.lackey", "data.lackey"} {
 		want := readWhole(t, string(tracetest.Small(name)))
 		text := write(t, NewReader("t", bytes.NewReader(tracetest.Small(name))), 100)
 		if got := readWhole(t, text); !reflect.DeepEqual(got, want) {
-			t.Errorf("%s is a different trace after writing", name)
+			t.Errorf("%s: the written trace differs from the original trace", name)
 		}
 		if name == "data.lackey" && !strings.Contains(string(tracetest.Small(name)), text) {
 			t.Errorf("%s: the written text differs", name)
@@ -49,9 +49,9 @@ func TestReadWriteRoundTrip(t *testing.T) {
 	}
 }
 
-// TestWritten checks that text that is written and read back equals the original trace, except for
-// PCs.
-func TestWritten(t *testing.T) {
+// TestWriteRoundTrip checks that a trace that is written as text and read again equals the original trace,
+// except for PCs.
+func TestWriteRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		whole, threads := trace.NewBatch(100), rapid.Bool().Draw(t, "threads")
 		if threads {

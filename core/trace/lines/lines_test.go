@@ -43,7 +43,7 @@ func TestHexAtEqualsReference(t *testing.T) {
 		copy(s[copy(s[at:], digits)+at:], rapid.StringMatching(`[ -/g-z:-@]`).Draw(t, "behind"))
 		want, _ := strconv.ParseUint("0"+digits, 16, 64)
 		if got, end := HexAt(&s, at); got != want || end != at+len(digits) {
-			t.Fatalf("%q at %d: got %x up to %d", digits, at, got, end)
+			t.Fatalf("HexAt of %q at %d = %x, %d, which is wrong", digits, at, got, end)
 		}
 	})
 }
@@ -82,12 +82,12 @@ func TestNumbers(t *testing.T) {
 		want  bool
 	}{{math.MaxUint64, 0, true}, {math.MaxUint64, 1, true}, {math.MaxUint64, 2, false}, {0, math.MaxUint32, true}} {
 		if FitsBytes(c.addr, c.bytes) != c.want {
-			t.Errorf("FitsBytes(%x, %d) is %v", c.addr, c.bytes, !c.want)
+			t.Errorf("FitsBytes(%x, %d) = %v, want the opposite", c.addr, c.bytes, !c.want)
 		}
 	}
 }
 
-// drain reads all windows, taking a random number of lines from each.
+// drain reads all windows, and takes a random number of lines from each window.
 func drain(t *rapid.T, b *Buffer) (text string, err error) {
 	for {
 		window, long, err := b.Window()
@@ -95,7 +95,7 @@ func drain(t *rapid.T, b *Buffer) (text string, err error) {
 			return text, err
 		}
 		if len(window) == 0 || window[len(window)-1] != '\n' || cap(window)-len(window) < Slack {
-			t.Fatalf("window %q with room for %d bytes", window, cap(window))
+			t.Fatalf("window %q with capacity %d is not whole lines followed by slack", window, cap(window))
 		}
 		if long {
 			t.Fatalf("a short line was reported as too long")
@@ -123,12 +123,12 @@ func TestWindowsAreWholeLines(t *testing.T) {
 			want += "\n"
 		}
 		if got, err := drain(t, NewBuffer(wrap(strings.NewReader(text)))); got != want || err != io.EOF {
-			t.Fatalf("got %q, %v, want %q", got, err, want)
+			t.Fatalf("got %q, error %v, want %q and io.EOF", got, err, want)
 		}
 		// The incomplete last line of a broken stream is dropped.
 		stream := io.MultiReader(wrap(strings.NewReader(text)), iotest.ErrReader(broken))
 		if got, err := drain(t, NewBuffer(stream)); got != whole || err != broken {
-			t.Fatalf("broken: got %q, %v, want %q", got, err, whole)
+			t.Fatalf("broken stream: got %q, error %v, want %q and the error of the stream", got, err, whole)
 		}
 	})
 }
@@ -158,10 +158,10 @@ func TestLongLines(t *testing.T) {
 			b.Take(len(window))
 		}
 		if want := "first xxxxxxxx last"; strings.Join(got, " ") != want {
-			t.Errorf("%+d bytes: lines %v, want %s", extra, got, want)
+			t.Errorf("a line of %+d bytes relative to the limit: lines %v, want %s", extra, got, want)
 		}
 		if want := extra > 0; longs > 1 || (longs == 1) != want {
-			t.Errorf("%+d bytes: %d long lines", extra, longs)
+			t.Errorf("a line of %+d bytes relative to the limit: %d lines were reported as too long", extra, longs)
 		}
 	}
 }
@@ -169,7 +169,7 @@ func TestLongLines(t *testing.T) {
 func TestStreamWithoutProgress(t *testing.T) {
 	_, _, err := NewBuffer(silent{}).Window()
 	if err != io.ErrNoProgress {
-		t.Errorf("got %v, want io.ErrNoProgress", err)
+		t.Errorf("error %v, want io.ErrNoProgress", err)
 	}
 }
 

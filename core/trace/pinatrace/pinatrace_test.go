@@ -61,7 +61,7 @@ func TestLines(t *testing.T) {
 	compare(t, small)
 }
 
-func TestErrorsSayWhatIsWrong(t *testing.T) {
+func TestErrorMessages(t *testing.T) {
 	tracetest.CheckLineErrors(t, NewReader, "a", "0x1: R 0x2", "0x1: W 0x2", map[string]string{
 		"hello":                           `a:2: line "hello", want instruction: R or W address`,
 		"401000: R 0x10":                  `a:2: instruction "401000", want 0x and 1 to 16 hexadecimal digits`,
@@ -87,7 +87,7 @@ func TestEqualsReference(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) { compare(t, strings.Join(rapid.SliceOfN(line, 0, 20).Draw(t, "lines"), "\n")) })
 }
 
-// TestWrongByteAnywhere puts every byte at every position of lines that take the fast path.
+// TestWrongByteAnywhere replaces each byte of lines on the fast path by every other byte.
 func TestWrongByteAnywhere(t *testing.T) {
 	tracetest.CheckWrongBytes(t, reader, naive, "0x1: R 0x2\n", "0x401ab0: R 0x7ffe01234567\n", "0x0123456789abcdef: W 0xfedcba9876543210\n")
 }

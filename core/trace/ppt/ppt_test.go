@@ -60,7 +60,7 @@ func rows(t tracetest.Failer, text string, kinds trace.Kinds, batch int) (all []
 			default:
 				site := p.Sites[b.Site[i]]
 				if site.Kind != kind || site.Flags != trace.NoSize {
-					t.Fatalf("a %v of site %+v", kind, site)
+					t.Fatalf("a %v refers to the site %+v", kind, site)
 				}
 				what += " " + strconv.FormatUint(b.Addr[i], 16) + " " + name(p, site.Block)
 			}
@@ -71,8 +71,8 @@ func rows(t tracetest.Failer, text string, kinds trace.Kinds, batch int) (all []
 
 const everything = trace.DataKinds | 1<<trace.BlockEntry
 
-// naive is a simple reference implementation, which parses each line separately and keeps a list of
-// the open blocks.
+// naive is a simple reference implementation, which parses each line separately and maintains a
+// list of the open blocks.
 func naive(text string) (all []string) {
 	type running struct {
 		label  string
@@ -205,7 +205,7 @@ func TestLaterExecutionsShareParts(t *testing.T) {
 		t.Fatal(err)
 	}
 	if p := r.Header().Program; len(p.Blocks) != 5 || len(p.Sites) != 3 {
-		t.Errorf("%d blocks and %d sites, want blocks for the outside, for three parts of a, and for f, and one site per part", len(p.Blocks), len(p.Sites))
+		t.Errorf("%d blocks and %d sites, want 5 blocks (outside, three parts of a, and f) and 3 sites", len(p.Blocks), len(p.Sites))
 	}
 	compare(t, once+once)
 }
@@ -222,20 +222,21 @@ func TestOnlySelectedKinds(t *testing.T) {
 	}
 }
 
-// TestBounded checks that neither endless nesting nor an endless number of labels exhausts memory.
-func TestBounded(t *testing.T) {
+// TestMemoryIsLimited checks that memory is limited for endless nesting and for an endless number of
+// labels.
+func TestMemoryIsLimited(t *testing.T) {
 	r := NewReader("t", strings.NewReader(strings.Repeat("BB START: a\n", 3*deepest)+"0x1\n"))
 	if b, err := trace.ReadAll(r); err != nil || b.Len() != 1 {
 		t.Fatalf("%d rows, %v", b.Len(), err)
 	}
 	if n := len(r.parse.blocks.open); n > deepest || n < deepest/2 {
-		t.Errorf("%d executions are tracked, want at most %d", n, deepest)
+		t.Errorf("the reader tracks %d executions, want at most %d", n, deepest)
 	}
 	blocks := newBlocks()
 	for i := range mostBlocks + 5 {
 		_, wrong := blocks.begin([]byte(strconv.Itoa(i)))
 		if beyond := i >= mostBlocks-1; (wrong != nil) != beyond {
-			t.Fatalf("block %d: %v", i, wrong)
+			t.Fatalf("block %d: unexpected error %v", i, wrong)
 		}
 	}
 	blocks.end([]byte("1"))
@@ -244,7 +245,7 @@ func TestBounded(t *testing.T) {
 	}
 }
 
-func TestErrorsSayWhatIsWrong(t *testing.T) {
+func TestErrorMessages(t *testing.T) {
 	tracetest.CheckLineErrors(t, NewReader, "a", "0x1", "0x2", map[string]string{
 		"hello":        `a:2: line "hello", want an address with 0x, alone or after LOAD:, STORE:, LD: or ST:, or a block after BB START: or BB DONE:`,
 		"LOAD: 10":     `a:2: address "10", want 0x and 1 to 16 hexadecimal digits`,
@@ -272,7 +273,7 @@ func TestEqualsReference(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) { compare(t, strings.Join(rapid.SliceOfN(line, 0, 25).Draw(t, "lines"), "\n")) })
 }
 
-// TestWrongByteAnywhere puts every byte at every position of lines that take the fast path.
+// TestWrongByteAnywhere replaces each byte of lines on the fast path by every other byte.
 func TestWrongByteAnywhere(t *testing.T) {
 	for _, line := range []string{"LOAD: 0x7ffe01234567\n", "STORE: 0xfedcba9876543210\n", "0x401ab0\n"} {
 		for at := range line {

@@ -22,7 +22,7 @@ BasicBlock: 1: (loop.omp_outlined, for.cond): 1
 	}
 	for i, want := range []struct{ shared, parallel bool }{{false, false}, {true, true}, {false, true}} {
 		if got[i].Shared() != want.shared || got[i].Parallel() != want.parallel {
-			t.Errorf("%+v: shared %v, parallel %v", got[i], got[i].Shared(), got[i].Parallel())
+			t.Errorf("%+v: Shared() = %v, Parallel() = %v", got[i], got[i].Shared(), got[i].Parallel())
 		}
 	}
 }
@@ -48,7 +48,7 @@ func TestParseBounds(t *testing.T) {
 	}
 }
 
-func TestWrongTables(t *testing.T) {
+func TestTableErrors(t *testing.T) {
 	for text, want := range map[string]string{
 		"\nBB: 1: (a, b)":            `t:2: line "BB: 1: (a, b)", want BasicBlock: ID: (function, block), optionally followed by a colon and a probability`,
 		"BasicBlock: 1: a":           `t:1: line "BasicBlock: 1: a", want BasicBlock: ID: (function, block), optionally followed by a colon and a probability`,
@@ -81,7 +81,7 @@ func TestWrongTables(t *testing.T) {
 		}
 	}
 	if _, err := ParseShared("t", []byte("10")); err == nil {
-		t.Error("an address without 0x is accepted")
+		t.Error("ParseShared accepted an address without 0x")
 	}
 }
 
@@ -93,14 +93,14 @@ func FuzzTables(f *testing.F) {
 		if err == nil {
 			for _, b := range blocks {
 				if b.ID == "" || b.Probability > 1 {
-					t.Fatalf("block %+v", b)
+					t.Fatalf("ParseBlocks returned the block %+v", b)
 				}
 			}
 		}
 		ParseCounts("t", text)
 		ParseShared("t", text)
 		if b, err := ParseBounds("t", text); err == nil && b.Low > b.High {
-			t.Fatalf("bounds %x", b)
+			t.Fatalf("ParseBounds accepted the bounds %x", b)
 		}
 	})
 }

@@ -11,8 +11,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// pairs is a format whose records have two bytes: an address, and a number of rows (0xff marks an
-// invalid record).
+// pairs parses a format whose records have two bytes: an address and a number of rows. The number
+// 0xff marks an invalid record.
 type pairs struct{ written byte }
 
 func (p *pairs) Header() trace.Header { return trace.Header{} }
@@ -37,11 +37,11 @@ func (p *pairs) Parse(window []byte, b *trace.Batch, row int) (taken, rows int, 
 	return taken, row, nil
 }
 
-func TestFeed(t *testing.T) {
+func TestReadRandomRecords(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.SliceOfN(rapid.SampledFrom([]byte{0, 1, 2, 3, 7, 0xff}), 0, 40).Draw(t, "text")
 		wrap := rapid.SampledFrom([]func(io.Reader) io.Reader{iotest.OneByteReader, iotest.HalfReader, iotest.DataErrReader}).Draw(t, "reader")
-		var want, got []int64 // for each row, its address; for each invalid record, the complement of its offset
+		var want, got []int64 // the address of each row, and the complement of the offset of each invalid record
 		for i := 0; i+1 < len(text); i += 2 {
 			if text[i+1] == 0xff {
 				want = append(want, ^int64(i))
@@ -59,21 +59,21 @@ func TestFeed(t *testing.T) {
 				got = append(got, ^wrong.Offset)
 			}
 			if err == nil && b.Len() == 0 || err != nil && b.Len() > 0 {
-				t.Fatalf("%d rows and %v", b.Len(), err)
+				t.Fatalf("Next returned %d rows and the error %v, want rows or an error", b.Len(), err)
 			}
 			for _, addr := range b.Addr {
 				got = append(got, int64(addr))
 			}
 		}
 		if !equal(got, want) {
-			t.Fatalf("%x: got %d, want %d", text, got, want)
+			t.Fatalf("records %x: got %d, want %d", text, got, want)
 		}
 		var damage *trace.DamageError
 		if cut := len(text)%2 == 1; errors.As(err, &damage) != cut || !cut && err != io.EOF {
-			t.Fatalf("%d bytes end in %v", len(text), err)
+			t.Fatalf("reading %d bytes ended with the error %v", len(text), err)
 		}
 		if again := f.Next(b); again != err && again.Error() != err.Error() {
-			t.Fatalf("%v, and then %v", err, again)
+			t.Fatalf("Next returned %v, and then %v, want the same error", err, again)
 		}
 	})
 }
@@ -90,7 +90,7 @@ func equal(a, b []int64) bool {
 	return true
 }
 
-func TestEndings(t *testing.T) {
+func TestStreamErrors(t *testing.T) {
 	gone := errors.New("the disk is gone")
 	for _, c := range []struct {
 		r    io.Reader

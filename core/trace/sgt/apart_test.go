@@ -11,9 +11,9 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// TestPartsEqualWhole reads a single-threaded trace piece by piece, alternating between one reader
-// that continues and new readers that start where it has stopped. It checks that together they
-// return the whole trace.
+// TestPartsEqualWhole reads a single-threaded trace in parts. One reader and several new readers,
+// each of which starts at the position where the previous part ended, take turns. All parts
+// together must be the whole trace.
 func TestPartsEqualWhole(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := someProgram(t)
@@ -39,14 +39,14 @@ func TestPartsEqualWhole(t *testing.T) {
 				if part = s.Open(from.Chunk, kinds); from.Rows > 0 {
 					part.Until(from)
 					if _, end := rowsOf(t, part, most); end != trace.ErrThere {
-						t.Fatalf("on the way to %+v: %v", from, end)
+						t.Fatalf("reading up to %+v: error %v, want ErrThere", from, end)
 					}
 				}
 			}
 			part.Until(stop)
 			rows, end := rowsOf(t, part, most)
 			if !errors.Is(end, trace.ErrThere) && !(end == io.EOF && stop.Chunk == trace.AtEnd) {
-				t.Fatalf("up to %+v: %v", stop, end)
+				t.Fatalf("reading the part up to %+v: error %v, want ErrThere", stop, end)
 			}
 			if got = append(got, rows...); i%2 == 1 {
 				err := error(nil)
@@ -55,18 +55,18 @@ func TestPartsEqualWhole(t *testing.T) {
 				}
 				live.Until(stop)
 				if _, end := rowsOf(t, live, most); err != nil || end != trace.ErrThere && end != io.EOF {
-					t.Fatalf("pass to %+v: %v, %v", stop, err, end)
+					t.Fatalf("Pass to %+v: error %v, then %v", stop, err, end)
 				}
 			}
 		}
 		compareRows(t, "in parts", got, want)
 		if _, end := rowsOf(t, live, 1); end != io.EOF {
-			t.Fatalf("the end is %v", end)
+			t.Fatalf("error %v at the end, want io.EOF", end)
 		}
 	})
 }
 
-// positions returns random positions in ascending order, including the end.
+// positions returns random positions in ascending order. The last position is the end.
 func positions(t *rapid.T, s *Source, kinds trace.Kinds, most int) (some []trace.Position) {
 	r := s.Open(0, kinds)
 	b := trace.NewBatch(most)
@@ -83,11 +83,11 @@ func positions(t *rapid.T, s *Source, kinds trace.Kinds, most int) (some []trace
 	return append(some, trace.Position{Chunk: trace.AtEnd})
 }
 
-// TestThreadsAreNotDivided checks that a trace of several threads is not divided into chunks.
-func TestThreadsAreNotDivided(t *testing.T) {
+// TestChunksOfSeveralThreads checks that a trace of several threads is not divided into chunks.
+func TestChunksOfSeveralThreads(t *testing.T) {
 	p := blocksOf("l")
 	steps := []step{{1, 0, 0, []uint64{1}}, {2, 1, 0, []uint64{2}}, {1, 2, 0, []uint64{3}}}
 	if chunks := openSource(t, write(t, p, steps, chunkSize{bytes: 1 << 20, steps: 10})).Chunks(); chunks != nil {
-		t.Fatalf("got chunks %v for two threads, want none", chunks)
+		t.Fatalf("Chunks() = %v for two threads, want nil", chunks)
 	}
 }

@@ -29,10 +29,10 @@ func written(t testing.TB, g generated) []byte {
 	return out.Bytes()
 }
 
-// BenchmarkRead reads containers that a capture would write. Programs with regular accesses are
-// decoded as long loops; the other programs have unpredictable branches and addresses. With -cpu=1,
-// and in WebAssembly, the result is for one processor; otherwise chunks are decoded in advance on
-// other processors.
+// BenchmarkRead reads containers like those of a capture. Programs with regular accesses are
+// decoded as long loops. All other programs have unpredictable branches and addresses. With -cpu=1,
+// and in WebAssembly, the benchmark uses one processor. Otherwise further processors decode chunks
+// in advance.
 func BenchmarkRead(b *testing.B) {
 	for _, g := range generatedPrograms {
 		b.Run(g.name, func(b *testing.B) { benchmarkRead(b, written(b, g), trace.AllKinds) })

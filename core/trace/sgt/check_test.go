@@ -17,13 +17,13 @@ func faultsOf(t failer, file []byte) (faults []string, v *Verdict) {
 		t.Fatalf("%v", err)
 	}
 	if v.Faults != uint64(len(faults)) {
-		t.Fatalf("%d faults are counted, but %d are reported", v.Faults, len(faults))
+		t.Fatalf("Check counted %d faults, but reported %d", v.Faults, len(faults))
 	}
 	return faults, v
 }
 
 // TestWholeFilesHaveNoFaults checks that Check finds no faults in complete files, and that its
-// results agree with a survey.
+// results agree with the results of Look.
 func TestWholeFilesHaveNoFaults(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := someProgram(t)
@@ -32,20 +32,20 @@ func TestWholeFilesHaveNoFaults(t *testing.T) {
 		faults, v := faultsOf(t, file)
 		references := uint64(len(naiveRows(p, steps, trace.AllKinds)))
 		if len(faults) > 0 || v.Decoded != references || v.References != references || v.Steps != uint64(len(steps)) {
-			t.Fatalf("faults %q in a whole file of %d references, %d decoded", faults, references, v.Decoded)
+			t.Fatalf("faults %q in a complete file with %d references, of which %d were decoded", faults, references, v.Decoded)
 		}
 		s, err := Look(NewReader("t", bytes.NewReader(file), Options{}))
 		if err != nil || s.Stopped != nil {
 			t.Fatalf("%v, %v", err, s.Stopped)
 		}
 		if s.Steps != v.Steps || s.References != references || s.Bytes != uint64(len(file)) || !s.Indexed || s.Ending.Lost != 7 {
-			t.Fatalf("the survey returned %+v", s)
+			t.Fatalf("Look = %+v, which does not match the file", s)
 		}
 	})
 }
 
-// TestEveryWrongByteIsAFault checks that Check detects a change of any byte, except of bytes whose
-// change turns a frame into a frame of another program.
+// TestEveryWrongByteIsAFault checks that Check detects a change of any byte, except for changes
+// that turn a frame into a frame of a different format.
 func TestEveryWrongByteIsAFault(t *testing.T) {
 	p := blocksOf("ls", "", "l")
 	steps := []step{{1, 1, 0, []uint64{8, 16}}, {1, 1, 1, nil}, {2, 2, 2, []uint64{1 << 40}}, {1, 3, 0, []uint64{16, 24}}}
@@ -62,7 +62,8 @@ func TestEveryWrongByteIsAFault(t *testing.T) {
 // TestFaults checks files with correct checksums but wrong content.
 func TestFaults(t *testing.T) {
 	p := blocksOf("ls", "")
-	// file writes a container chunk by chunk, after applying a change to the frame of each chunk.
+	// file writes a container. The function change modifies the frame of each chunk before it is
+	// written.
 	file := func(change func(c *openChunk, floor *uint64), tickets ...uint64) []byte {
 		var out bytes.Buffer
 		w := NewWriter(&out, 64, nil)
@@ -117,9 +118,9 @@ func someRows(n int) *trace.Batch {
 	return b
 }
 
-// TestCountsManyValues checks the number of references in a block with the maximum number of
+// TestCountReferencesOfLargeBlock checks the number of references in a block with the maximum number of
 // values.
-func TestCountsManyValues(t *testing.T) {
+func TestCountReferencesOfLargeBlock(t *testing.T) {
 	p := blocksOf(strings.Repeat("l", MaxValues))
 	for i := range p.Sites {
 		p.Sites[i].Bytes = uint32(1 + i*7%3*7)
@@ -139,9 +140,9 @@ func TestCountsManyValues(t *testing.T) {
 	}
 }
 
-// TestCountsWithoutValues checks three ways of counting the references of a chunk: without its
-// values, by making its rows, and by decoding the values. All ways must have the same result, even
-// if the chunk is damaged.
+// TestCountsWithoutValues counts the references of a chunk in three ways: without decoding values,
+// by creating rows, and by decoding values. All three results must be equal, even if the chunk is
+// damaged.
 func TestCountsWithoutValues(t *testing.T) {
 	counted, made := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -165,11 +166,11 @@ func TestCountsWithoutValues(t *testing.T) {
 			}
 			want, wantErr := k.steps(c, k.withValues)
 			if got != want || gotErr != wantErr {
-				t.Fatalf("%d references, %v; with values %d, %v", got, gotErr, want, wantErr)
+				t.Fatalf("%d references, error %v; after decoding the values, %d references, error %v", got, gotErr, want, wantErr)
 			}
 		}
 	})
 	if counted == 0 || made == 0 {
-		t.Fatalf("%d chunks need no values, %d need them", counted, made)
+		t.Fatalf("%d chunks were counted without values and %d with values, want both", counted, made)
 	}
 }

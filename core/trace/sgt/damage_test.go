@@ -68,7 +68,7 @@ func TestDamage(t *testing.T) {
 	}{
 		{"nothing", parts, rows, ""},
 		{"foreign frames", slices.Insert(slices.Clone(parts), 2, foreign, unknown), rows, ""},
-		{"a later version that is readable", slices.Concat([][]byte{readable}, parts[1:]), rows, ""},
+		{"a later version that this reader can read", slices.Concat([][]byte{readable}, parts[1:]), rows, ""},
 		{"a later version", slices.Concat([][]byte{later}, parts[1:]), nil, "t: container version 9 requires reader version 7 or later, but this reader has version 1; use a newer stackglass"},
 		{"no bytes", nil, nil, "cut off after 0"},
 		{"another file", [][]byte{foreign, unknown}, nil, "(the file does not begin with the header of a container)"},
@@ -87,7 +87,7 @@ func TestDamage(t *testing.T) {
 		file := slices.Concat(c.parts...)
 		got, end := rowsOf(t, NewReader("t", bytes.NewReader(file), Options{}), 0)
 		if c.want == "" && end != io.EOF || c.want != "" && (end == io.EOF || !strings.Contains(end.Error(), c.want)) {
-			t.Errorf("%s: ends with\n%v, want\n%s", c.name, end, c.want)
+			t.Errorf("%s: reading ended with\n%v, want\n%s", c.name, end, c.want)
 		}
 		if !slices.Equal(got, c.rows) {
 			t.Errorf("%s: %d rows, want %d", c.name, len(got), len(c.rows))
@@ -109,22 +109,22 @@ func TestEndingString(t *testing.T) {
 	}
 }
 
-// TestSourceWithWrongIndex checks that NewSource rejects a file with a wrong index. The last bytes
-// contain the position of the index.
+// TestSourceWithWrongIndex checks that NewSource rejects a file with a wrong index, or with a wrong
+// position of the index in the last bytes.
 func TestSourceWithWrongIndex(t *testing.T) {
 	whole, _ := chunky(t)
 	for at := range 60 {
 		file := bytes.Clone(whole)
 		file[len(file)-1-at] ^= 4
 		if _, err := NewSource("t", bytes.NewReader(file), int64(len(file)), nil); err == nil {
-			t.Fatalf("byte %d from the end is wrong, but no error was reported", at)
+			t.Fatalf("NewSource returned no error, although byte %d from the end is wrong", at)
 		}
 	}
 }
 
-// TestReaderWaitsOnlyUpToFloor checks that a reader queues only one round of chunks if several
+// TestReaderQueuesFewChunks checks that a reader queues the chunks of only one round if several
 // threads take turns.
-func TestReaderWaitsOnlyUpToFloor(t *testing.T) {
+func TestReaderQueuesFewChunks(t *testing.T) {
 	p := blocksOf("l")
 	var steps []step
 	for i := range uint64(30000) {
@@ -146,7 +146,7 @@ func TestReaderWaitsOnlyUpToFloor(t *testing.T) {
 			waiting += len(l.queue)
 		}
 		if waiting > 6 {
-			t.Fatalf("%d chunks are waiting after %d rows, want at most the chunks of two turns of three threads", waiting, rows)
+			t.Fatalf("%d chunks are queued after %d rows, want at most 6: two turns of three threads", waiting, rows)
 		}
 	}
 	if rows != len(steps) {
@@ -154,14 +154,14 @@ func TestReaderWaitsOnlyUpToFloor(t *testing.T) {
 	}
 }
 
-// TestFileErrorsAreNotDamage checks that errors of the file are not reported as damage of the
+// TestFileErrorsAreNotDamage checks that read errors of the file are not reported as damage of the
 // trace.
 func TestFileErrorsAreNotDamage(t *testing.T) {
 	whole, _ := chunky(t)
 	gone := errors.New("the disk is gone")
 	got, end := rowsOf(t, NewReader("t", io.MultiReader(bytes.NewReader(whole[:len(whole)/2]), failing{gone}), Options{}), 0)
 	if end != gone || len(got) == 0 {
-		t.Errorf("%d rows and %v, want some rows and the error of the file", len(got), end)
+		t.Errorf("%d rows, error %v, want some rows and the error of the file", len(got), end)
 	}
 }
 

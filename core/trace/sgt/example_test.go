@@ -62,6 +62,6 @@ func TestWorkedExample(t *testing.T) {
 	rows, end := rowsOf(t, NewReader("t", bytes.NewReader(want), Options{}), 0)
 	compareRows(t, "the example", rows, naiveRows(p, steps, trace.AllKinds))
 	if len(rows) != 12 {
-		t.Errorf("%d references, %v", len(rows), end)
+		t.Errorf("the example has %d references, error %v, want 12 references", len(rows), end)
 	}
 }

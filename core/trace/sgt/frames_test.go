@@ -11,8 +11,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestTablesRoundTrip checks that the tables written for successive headers contain, in the end,
-// everything in the last header.
+// TestTablesRoundTrip checks that all tables for successive headers together contain the last
+// header.
 func TestTablesRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var p trace.Program
@@ -42,7 +42,7 @@ func TestTablesRoundTrip(t *testing.T) {
 			file = tables.Append(file, h)
 		}
 		if again := tables.Append(nil, h); len(again) > 0 {
-			t.Fatalf("%d bytes although nothing is new", len(again))
+			t.Fatalf("Append wrote %d bytes for a header without new items", len(again))
 		}
 		r := NewFrames(bytes.NewReader(file))
 		if _, err := r.Next(); err != io.EOF {
@@ -58,9 +58,9 @@ func TestTablesRoundTrip(t *testing.T) {
 	})
 }
 
-// likePrograms compares programs, but allows two differences in the division into modules: blocks
-// without a function that precede a module's functions become part of the previous module, and each
-// module has only the structures to which it refers.
+// likePrograms compares programs, but allows two differences in the division into modules: a block
+// without a function may belong to the module of the block before it, and each module has only the
+// structures that it uses.
 func likePrograms(got, want *trace.Program) bool {
 	a, b := *got, *want
 	a.Functions, b.Functions = slices.Clone(a.Functions), slices.Clone(b.Functions)
@@ -70,8 +70,8 @@ func likePrograms(got, want *trace.Program) bool {
 	return reflect.DeepEqual(structuresOf(&a), structuresOf(&b)) && reflect.DeepEqual(a, b)
 }
 
-// structuresOf returns the structures to which sites and objects refer, and removes them from the
-// program.
+// structuresOf returns the structures of the sites and objects of a program, and removes them from
+// the program.
 func structuresOf(p *trace.Program) (list []trace.Structure) {
 	all := append([]trace.Structure{{}}, p.Structures...)
 	p.Structures, p.Sites, p.Objects = nil, slices.Clone(p.Sites), slices.Clone(p.Objects)
@@ -92,6 +92,6 @@ func TestTablesOmitUnorderedSites(t *testing.T) {
 	p := &trace.Program{Blocks: make([]trace.Block, 2), Sites: []trace.Site{{Block: 0}, {Block: 1}}}
 	var tables Tables
 	if got := tables.Append(nil, trace.Header{Program: p}); len(got) > 0 {
-		t.Errorf("%d bytes", len(got))
+		t.Errorf("Append wrote %d bytes for an unordered program, want 0", len(got))
 	}
 }

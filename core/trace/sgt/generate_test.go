@@ -6,8 +6,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// The programs in this file are written in Go, and produce the steps that instrumented code would
-// produce. They are the input of benchmarks.
+// The functions in this file produce the same steps as instrumented programs. They are the input of
+// benchmarks.
 
 // stepper receives the steps of a generated program.
 type stepper func(block uint32, values ...uint64)
@@ -20,8 +20,8 @@ type generated struct {
 	run     func(stepper)
 }
 
-// blocksOf makes tables of blocks. Each block is a string with one letter per site: l and s are a
-// load and a store of 8 bytes, and L and S are a load and a store of 4 bytes.
+// blocksOf returns a program with the given blocks. Each block is a string with one letter per
+// site: l and s are a load and a store of 8 bytes, and L and S are a load and a store of 4 bytes.
 func blocksOf(blocks ...string) *trace.Program {
 	p := &trace.Program{Modules: []trace.Module{{Name: "generated.c"}}, Functions: []trace.Function{{Name: "main", Blocks: uint32(len(blocks))}}}
 	for i, sites := range blocks {
@@ -50,7 +50,7 @@ var generatedPrograms = []generated{
 
 const words = 0x7f0000001000 // addresses of arrays
 
-// matmul multiplies matrices of 120 x 120 doubles; block 2 is its inner loop.
+// matmul multiplies matrices of 120 x 120 doubles. Block 2 is the inner loop.
 func matmul(step stepper) {
 	const n = 120
 	at := func(matrix, i, j uint64) uint64 { return words + (matrix<<16+i*n+j)*8 }

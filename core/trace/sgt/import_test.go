@@ -60,14 +60,14 @@ func sameTrace(t failer, r *Reader, want *trace.Batch) {
 	if !reflect.DeepEqual(got, &trace.Batch{Addr: want.Addr, Bytes: want.Bytes, Kind: want.Kind, Thread: want.Thread, PC: want.PC}) {
 		for i := range min(got.Len(), want.Len()) {
 			if got.Addr[i] != want.Addr[i] || got.Bytes[i] != want.Bytes[i] || got.Kind[i] != want.Kind[i] {
-				t.Fatalf("reference %d is %v of %d at %#x, want %v of %d at %#x", i, got.Kind[i], got.Bytes[i], got.Addr[i], want.Kind[i], want.Bytes[i], want.Addr[i])
+				t.Fatalf("reference %d is a %v of %d bytes at %#x, want a %v of %d bytes at %#x", i, got.Kind[i], got.Bytes[i], got.Addr[i], want.Kind[i], want.Bytes[i], want.Addr[i])
 			}
 		}
-		t.Fatalf("%d references, want %d; threads %v, want %v; PCs %v, want %v", got.Len(), want.Len(), got.Thread != nil, want.Thread != nil, got.PC != nil, want.PC != nil)
+		t.Fatalf("%d references, want %d; has threads: %v, want %v; has PCs: %v, want %v", got.Len(), want.Len(), got.Thread != nil, want.Thread != nil, got.PC != nil, want.PC != nil)
 	}
 }
 
-// someReferences returns a random trace, which mixes loops over a few streams with arbitrary
+// someReferences returns a random trace that mixes loops over a few streams with arbitrary
 // references.
 func someReferences(t *rapid.T) *trace.Batch {
 	whole := trace.NewBatch(100)
@@ -118,7 +118,7 @@ func TestImportLosesNothing(t *testing.T) {
 		in := tracetest.NewReader(want, 0)
 		r := NewReader("t", bytes.NewReader(imported(t, in, someChunks(t))), Options{})
 		if want.PC != nil && !reflect.ValueOf(want.PC).IsZero() && allZero(want.PC) {
-			want.PC = nil // no instruction is known
+			want.PC = nil // the instructions are unknown
 		}
 		sameTrace(t, r, want)
 		if want.Len() == 0 {
@@ -154,7 +154,7 @@ func TestImportSmallTraces(t *testing.T) {
 			}
 		}
 		if name != "" {
-			t.Errorf("%s: the format is not among the facts", name)
+			t.Errorf("the facts do not contain the format of %s", name)
 		}
 	}
 }
@@ -168,8 +168,8 @@ func factsOf(t failer, file []byte) []trace.Fact {
 	return s.Header.Capture
 }
 
-// TestImportBlocks checks a container that was converted from a trace with block entries. The
-// container must contain these entries, and the block of each reference.
+// TestImportBlocks checks that a container that was converted from a trace with block entries
+// contains these entries and the block of each reference.
 func TestImportBlocks(t *testing.T) {
 	text := "LOAD: 0x8\nBB START: (main, entry)\nLOAD: 0x10\nSTORE: 0x18\nBB START: (callee, entry)\nSTORE: 0x20\nBB DONE: (callee, entry)\n" +
 		"LOAD: 0x28\nBB DONE: (main, entry)\n" + strings.Repeat("BB START: (main, loop)\n"+strings.Repeat("LOAD: 0x1000\n", 70)+"BB DONE: (main, loop)\n", 3) +

@@ -19,7 +19,8 @@ type step struct {
 	values []uint64
 }
 
-// naiveFile reads an intact container exactly as FORMAT.md describes, with no regard for speed.
+// naiveFile is a reference implementation, which reads an intact container exactly as FORMAT.md
+// describes.
 func naiveFile(t failer, file []byte) (*trace.Program, []step) {
 	t.Helper()
 	program, all := &trace.Program{}, []step(nil)
@@ -163,7 +164,7 @@ func naiveChunk(t failer, p *trace.Program, fields []uint64, content []byte) (al
 		}
 	}
 	if at != len(all) || len(all) != int(fields[1]) || ticket != fields[4] || len(value) > 0 {
-		t.Fatalf("a chunk of %d steps has %d steps, %d of them with tickets up to %d, and %d extra bytes of values", fields[1], len(all), at, ticket, len(value))
+		t.Fatalf("a chunk of %d steps contains %d steps, %d of them with tickets up to %d, and %d excess bytes of values", fields[1], len(all), at, ticket, len(value))
 	}
 	return all
 }

@@ -11,8 +11,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestFamiliesEqualMap checks that different groups have different families, for a difference in
-// any field.
+// TestFamiliesEqualMap checks that groups that differ in any field have different families.
 func TestFamiliesEqualMap(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f, want, few := newFamilies(), map[siteGroup]uint32{}, rapid.Uint64Range(1, 9).Draw(t, "few")
@@ -22,7 +21,7 @@ func TestFamiliesEqualMap(t *testing.T) {
 		for i := range rapid.Uint64Range(1, 5000).Draw(t, "groups") {
 			g := of(i * i)
 			if got := f.of(&g); got.group != g || got.count == 0 != (want[g] == 0) || got.count > 0 && got.blocks[0] != want[g] {
-				t.Fatalf("group %+v: %+v, want the family of block %d", g, got, want[g])
+				t.Fatalf("the family of group %+v is %+v, want the family of block %d", g, got, want[g])
 			}
 			want[g] = uint32(i) + 1
 			f.of(&g).blocks[0], f.of(&g).count = uint32(i)+1, 1
@@ -33,8 +32,8 @@ func TestFamiliesEqualMap(t *testing.T) {
 	})
 }
 
-// TestNamesMatchContainer checks that a Namer assigns the same sites to rows as an Importer.
-func TestNamesMatchContainer(t *testing.T) {
+// TestNamerMatchesImporter checks that a Namer assigns the same sites to rows as an Importer.
+func TestNamerMatchesImporter(t *testing.T) {
 	r := lackey.NewReader("t", bytes.NewReader(tracetest.Small("data.lackey")))
 	var out bytes.Buffer
 	m, n, b := NewImporter(&out, nil), NewNamer(), trace.NewBatch(100)
@@ -53,9 +52,9 @@ func TestNamesMatchContainer(t *testing.T) {
 	c := NewReader("t", &out, Options{})
 	whole, err := trace.ReadAll(c)
 	if err != nil || !slices.Equal(got, whole.Site) {
-		t.Errorf("%d sites, want one for each of %d rows; %v", len(got), whole.Len(), err)
+		t.Errorf("%d sites, error %v, want one site for each of %d rows", len(got), err, whole.Len())
 	}
 	if a, b := n.Program(), c.Header().Program; !slices.Equal(a.Sites, b.Sites) || len(a.Blocks) != len(b.Blocks) {
-		t.Errorf("%d sites in %d blocks, want %d in %d", len(a.Sites), len(a.Blocks), len(b.Sites), len(b.Blocks))
+		t.Errorf("%d sites in %d blocks, want %d sites in %d blocks", len(a.Sites), len(a.Blocks), len(b.Sites), len(b.Blocks))
 	}
 }

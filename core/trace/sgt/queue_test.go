@@ -7,8 +7,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestQueueMatchesTokens checks that the decoded steps equal the written steps, both if tokens are
-// expanded into the queue and if they are read one by one.
+// TestQueueMatchesTokens checks that the decoded steps equal the written steps, both if the decoder
+// expands tokens into the queue and if it reads tokens one by one.
 func TestQueueMatchesTokens(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d := &decoder{}
@@ -53,7 +53,7 @@ func expanded(t failer, d *decoder) (all []behind) {
 				all = append(all, s)
 			}
 		} else if err := d.token(); err != nil {
-			t.Fatalf("%d steps before the end: %v", d.steps, err)
+			t.Fatalf("error with %d remaining steps: %v", d.steps, err)
 		} else {
 			all = append(all, make([]behind, d.run)...)
 			all = append(all, d.last)

@@ -114,11 +114,11 @@ func rowsOf(t failer, r trace.Reader, most int) (all []row, end error) {
 		b.Spoil()
 		err := r.Next(b)
 		if err != nil && b.Len() > 0 || err == nil && b.Len() == 0 {
-			t.Fatalf("%d rows with the error %v", b.Len(), err)
+			t.Fatalf("Next returned %d rows and the error %v, want rows or an error", b.Len(), err)
 		}
 		if err != nil {
 			if again := r.Next(b); again != err {
-				t.Fatalf("%v, and then %v", err, again)
+				t.Fatalf("Next returned %v, and then %v, want the same error", err, again)
 			}
 			return all, err
 		}
@@ -146,8 +146,7 @@ func someKinds(t *rapid.T) trace.Kinds {
 	return rapid.SampledFrom([]trace.Kinds{trace.AllKinds, trace.AllKinds | trace.EventKinds, trace.AllKinds | 1<<trace.BareBlock, 1 << trace.Load, trace.EventKinds}).Draw(t, "kinds")
 }
 
-// someEarly returns a random limit for decoding in advance, even if this is not worthwhile on the
-// machine.
+// someEarly returns a random limit for decoding in advance, independent of the machine.
 func someEarly(t *rapid.T) earlyLimit {
 	return earlyLimit{rapid.IntRange(0, 4).Draw(t, "early chunks"), rapid.SampledFrom([]int{1, 3, 100, 1 << 20}).Draw(t, "early rows")}
 }
@@ -167,7 +166,7 @@ func TestStepsRoundTrip(t *testing.T) {
 	})
 }
 
-// TestRowsEqualReference compares the rows, read in batches of any size, with the rows of the
+// TestRowsEqualReference reads rows in batches of any size, and compares them with the rows of the
 // reference implementation.
 func TestRowsEqualReference(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -184,15 +183,15 @@ func TestRowsEqualReference(t *testing.T) {
 		}
 		references := uint64(len(naiveRows(p, steps, trace.AllKinds)))
 		if e := r.Ending(); e != (Ending{true, references, End{"exit", 3, 7}}) {
-			t.Fatalf("the ending is %+v, want %d references", e, references)
+			t.Fatalf("Ending() = %+v, want %d references", e, references)
 		}
 		o, err := ReadOutline(bytes.NewReader(file), int64(len(file)))
 		if threads := threadsOf(naiveRows(p, steps, trace.DataKinds|1<<trace.Fetch)); err != nil || o.References != references || o.Threads != threads {
-			t.Fatalf("outline %+v, %v, want %d references by %d threads", o, err, references, threads)
+			t.Fatalf("outline %+v, error %v, want %d references by %d threads", o, err, references, threads)
 		}
 		again := NewReader("t", bytes.NewReader(file), Options{})
 		again.early, again.reused.split = someEarly(t), !r.reused.split
-		sameRows(t, "with the other implementation", again, kinds, most, want)
+		sameRows(t, "with the alternative conversion of values to rows", again, kinds, most, want)
 	})
 }
 
@@ -218,7 +217,7 @@ func sameRows(t failer, how string, r *Reader, kinds trace.Kinds, most int, want
 	r.Select(kinds)
 	got, end := rowsOf(t, r, most)
 	if end != io.EOF {
-		t.Fatalf("%s: ends with %v", how, end)
+		t.Fatalf("%s: reading ended with %v, want io.EOF", how, end)
 	}
 	compareRows(t, how, got, want)
 }
@@ -227,13 +226,13 @@ func compareRows(t failer, how string, got, want []row) {
 	t.Helper()
 	for i := range max(len(got), len(want)) {
 		if i >= len(got) || i >= len(want) || got[i] != want[i] {
-			t.Fatalf("%s: row %d of %d, want of %d, is\n%+v, want\n%+v", how, i, len(got), len(want), got[min(i, len(got)):min(i+1, len(got))], want[min(i, len(want)):min(i+1, len(want))])
+			t.Fatalf("%s: the first difference is row %d (%d rows, want %d):\n%+v, want\n%+v", how, i, len(got), len(want), got[min(i, len(got)):min(i+1, len(got))], want[min(i, len(want)):min(i+1, len(want))])
 		}
 	}
 }
 
-// TestCutAnywhere checks that all complete chunks before a cut are read, and that the cut is then
-// reported.
+// TestCutAnywhere checks that a reader returns all complete chunks before a cut, and then reports
+// the cut.
 func TestCutAnywhere(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := someProgram(t)
@@ -246,13 +245,13 @@ func TestCutAnywhere(t *testing.T) {
 		got, end := rowsOf(t, r, 64)
 		var damage *trace.DamageError
 		if !errors.As(end, &damage) || !damage.Cut {
-			t.Fatalf("cut at %d of %d: %v", cut, len(file), end)
+			t.Fatalf("file cut off at byte %d of %d: error %v, want a DamageError with a cut", cut, len(file), end)
 		}
 		if len(got) > len(whole) || !isSubsequence(got, whole) {
-			t.Fatalf("cut at %d: %d rows that are not a part of the whole trace", cut, len(got))
+			t.Fatalf("file cut off at byte %d: the reader returned %d rows that are not a part of the trace", cut, len(got))
 		}
 		if chunks := wholeChunks(t, file[:cut]); uint64(len(got)) != chunks {
-			t.Fatalf("cut at %d: %d rows, want the %d rows of complete chunks", cut, len(got), chunks)
+			t.Fatalf("file cut off at byte %d: %d rows, want the %d rows of complete chunks", cut, len(got), chunks)
 		}
 	})
 }
@@ -281,7 +280,7 @@ func wholeChunks(t failer, file []byte) (references uint64) {
 }
 
 // TestWrongBytes changes one byte of a file. For any byte, all returned rows must be rows of the
-// trace, and an error must report the damage unless the byte is never read.
+// trace, and an error must report the damage, unless the byte is never read.
 func TestWrongBytes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := someProgram(t)
@@ -292,18 +291,17 @@ func TestWrongBytes(t *testing.T) {
 		file[at] ^= 1 << rapid.IntRange(0, 7).Draw(t, "bit")
 		got, end := rowsOf(t, NewReader("t", bytes.NewReader(file), Options{}), 64)
 		if end == io.EOF && len(got) != len(whole) || !isSubsequence(got, whole) {
-			t.Fatalf("byte %d is wrong: %d rows of %d, and %v", at, len(got), len(whole), end)
+			t.Fatalf("byte %d is wrong: the reader returned %d of %d rows and the error %v", at, len(got), len(whole), end)
 		}
 		strict, err := rowsOf(t, NewReader("t", bytes.NewReader(file), Options{Strict: true}), 64)
 		if (err == io.EOF) != (end == io.EOF) || len(strict) > len(got) {
-			t.Fatalf("byte %d is wrong: %d rows and %v in strict mode, otherwise %d and %v", at, len(strict), err, len(got), end)
+			t.Fatalf("byte %d is wrong: %d rows and error %v in strict mode, but %d rows and error %v without it", at, len(strict), err, len(got), end)
 		}
 	})
 }
 
 // FuzzReader checks that no input makes the reader panic, allocate memory out of proportion to the
-// file, or loop forever without returning a row. It also checks that a source returns the same
-// rows.
+// file, or loop forever without returning a row, and that a source returns the same rows.
 func FuzzReader(f *testing.F) {
 	for seed := range 6 {
 		f.Add(rapid.Custom(func(t *rapid.T) []byte {
@@ -325,32 +323,32 @@ func FuzzReader(f *testing.F) {
 	})
 }
 
-// drain reads a limited part of a file with two readers, one for each way of converting values to
-// rows, and checks that they agree.
+// drain reads a limited part of a file with two readers, one for each method of converting values
+// to rows, and checks that both return the same rows.
 func drain(t *testing.T, r, other *Reader) {
 	r.reused.split, other.reused.split = false, true
 	b, same := trace.NewBatch(0), trace.NewBatch(0)
 	for range 200 {
 		err := r.Next(b)
 		if otherErr := other.Next(same); (err == nil) != (otherErr == nil) || err != nil && err.Error() != otherErr.Error() {
-			t.Fatalf("error %v, split %v", err, otherErr)
+			t.Fatalf("error %v, but error %v with inSteps", err, otherErr)
 		}
 		if !slices.Equal(b.Addr, same.Addr) || !slices.Equal(b.Kind, same.Kind) || !slices.Equal(b.Bytes, same.Bytes) || !slices.Equal(b.Site, same.Site) {
-			t.Fatalf("%d rows, but %d different rows when split", b.Len(), same.Len())
+			t.Fatalf("%d rows, but %d different rows with inSteps", b.Len(), same.Len())
 		}
 		if err != nil && b.Len() > 0 || err == nil && b.Len() == 0 {
-			t.Fatalf("%d rows, error %v", b.Len(), err)
+			t.Fatalf("Next returned %d rows and the error %v, want rows or an error", b.Len(), err)
 		}
 		if err != nil {
 			if again := r.Next(b); again != err {
-				t.Fatalf("%v, and then %v", err, again)
+				t.Fatalf("Next returned %v, and then %v, want the same error", err, again)
 			}
 			return
 		}
 	}
 }
 
-// FuzzChunk writes arbitrary bytes to the parts of a chunk, with correct checksums and an arbitrary
+// FuzzChunk reads a chunk with arbitrary bytes in its parts, correct checksums and an arbitrary
 // header.
 func FuzzChunk(f *testing.F) {
 	p := blocksOf("ls", "", "L", "lsls")

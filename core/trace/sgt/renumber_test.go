@@ -15,7 +15,7 @@ func FuzzTranslate(f *testing.F) {
 		there := bytes.Clone(r.made)
 		back := NewRenumberer([]uint32{0, 2, 1})
 		if err := back.translate(append(there, make([]byte, slack)...), len(there), steps%(1<<20)); err != nil {
-			t.Fatalf("the result %[2]x for %[1]x is invalid: %[3]v", control, there, err)
+			t.Fatalf("translating %[1]x yields %[2]x, which is invalid: %[3]v", control, there, err)
 		}
 	})
 }

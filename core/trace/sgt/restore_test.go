@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// restoredFrom writes a container from the rows of another container.
+// restoredFrom writes a new container from the rows of a container.
 func restoredFrom(t failer, file []byte) []byte {
 	t.Helper()
 	var out bytes.Buffer
@@ -33,7 +33,7 @@ func restoredFrom(t failer, file []byte) []byte {
 	return out.Bytes()
 }
 
-// allRows reads a container with all events.
+// allRows returns all rows of a container, including all events.
 func allRows(t failer, file []byte) (all trace.Batch, h trace.Header) {
 	t.Helper()
 	r := NewReader("t", bytes.NewReader(file), Options{})
@@ -52,8 +52,8 @@ func allRows(t failer, file []byte) (all trace.Batch, h trace.Header) {
 	}
 }
 
-// TestRestoreIsExact checks that the restored container has the program and all rows in the same
-// order.
+// TestRestoreIsExact checks that a restored container has the same program and the same rows, in
+// the same order.
 func TestRestoreIsExact(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := someProgram(t)
@@ -69,9 +69,9 @@ func TestRestoreIsExact(t *testing.T) {
 	})
 }
 
-// TestRestoreOtherRows checks that rows without a program are imported, and that rows are rejected
-// if they do not form complete executions of blocks.
-func TestRestoreOtherRows(t *testing.T) {
+// TestRestoreInvalidRows checks that rows without a program are imported, and that rows that do not
+// form complete executions of blocks are rejected.
+func TestRestoreInvalidRows(t *testing.T) {
 	var out bytes.Buffer
 	r := NewRestorer(&out, nil)
 	b := trace.NewBatch(2)
@@ -83,7 +83,7 @@ func TestRestoreOtherRows(t *testing.T) {
 		t.Fatal(err)
 	}
 	if rows, _ := allRows(t, out.Bytes()); len(rows.Addr) != 1 && rows.Addr[0] != 64 {
-		t.Errorf("imported %v", rows)
+		t.Errorf("imported the rows %v, want one row at address 64", rows)
 	}
 
 	p := &trace.Program{
@@ -95,13 +95,13 @@ func TestRestoreOtherRows(t *testing.T) {
 		kinds []trace.Kind
 		sites []uint32
 	}{
-		"no entry":      {[]trace.Kind{load}, []uint32{0}},
-		"another site":  {[]trace.Kind{entry, store}, []uint32{0, 1}},
-		"another kind":  {[]trace.Kind{entry, store}, []uint32{0, 0}},
-		"cut":           {[]trace.Kind{entry, load}, []uint32{0, 0}},
-		"entered again": {[]trace.Kind{entry, load, entry}, []uint32{0, 0, 0}},
-		"no such block": {[]trace.Kind{entry}, []uint32{7}},
-		"no such site":  {[]trace.Kind{load}, []uint32{7}},
+		"no entry":         {[]trace.Kind{load}, []uint32{0}},
+		"a different site": {[]trace.Kind{entry, store}, []uint32{0, 1}},
+		"a different kind": {[]trace.Kind{entry, store}, []uint32{0, 0}},
+		"cut":              {[]trace.Kind{entry, load}, []uint32{0, 0}},
+		"entered again":    {[]trace.Kind{entry, load, entry}, []uint32{0, 0, 0}},
+		"no such block":    {[]trace.Kind{entry}, []uint32{7}},
+		"no such site":     {[]trace.Kind{load}, []uint32{7}},
 	} {
 		b := trace.NewBatch(8)
 		b.NeedSite()
@@ -115,7 +115,7 @@ func TestRestoreOtherRows(t *testing.T) {
 			err = r.Close(trace.Header{Program: p}, End{})
 		}
 		if refused := new(RestoreError); !errors.As(err, &refused) {
-			t.Errorf("%s: %v, want a RestoreError", name, err)
+			t.Errorf("%s: error %v, want a RestoreError", name, err)
 		}
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// rewritten creates a container from a part of another container.
+// rewritten writes a part of a container to a new container.
 func rewritten(t failer, file []byte, part Part) []byte {
 	t.Helper()
 	var out bytes.Buffer
@@ -53,7 +53,7 @@ func TestRewritePart(t *testing.T) {
 		p := someProgram(t)
 		for i := range p.Sites {
 			if p.Sites[i].Kind.IsReference() && p.Sites[i].Bytes == 0 {
-				p.Sites[i].Flags = trace.NoSize // so that each reference is one row and can be counted
+				p.Sites[i].Flags = trace.NoSize // with NoSize, each reference is exactly one row
 			}
 		}
 		steps := someSteps(t, p, 5)
@@ -74,7 +74,7 @@ func TestRewritePart(t *testing.T) {
 			t.Fatalf("%v", end)
 		}
 		sites := r.Header().Program.Sites
-		for i := range got { // sites have new numbers, but the same content
+		for i := range got { // compare the contents of sites, because their numbers differ
 			site, was := sites[got[i].site], p.Sites[want[min(i, len(want)-1)].site]
 			if site.Block, was.Block = 0, 0; site != was {
 				t.Fatalf("row %d has site\n%+v, want\n%+v", i, site, was)
@@ -83,12 +83,13 @@ func TestRewritePart(t *testing.T) {
 		}
 		compareRows(t, "part", got, want)
 		if e := r.Ending(); e.References != uint64(len(want)) || part.Limit == 0 && e.Status != 3 {
-			t.Fatalf("the ending is %+v, want %d references and the other values of the old ending", e, len(want))
+			t.Fatalf("Ending() = %+v, want %d references, and the old values in all other fields", e, len(want))
 		}
 	})
 }
 
-// TestRewriteDamage checks that the readable part is copied and the damage is reported.
+// TestRewriteDamage checks that Copy copies the readable part of a damaged container, and reports
+// the damage.
 func TestRewriteDamage(t *testing.T) {
 	file := written(t, generatedPrograms[3])
 	x := NewRewriter(io.Discard, NewReader("t", bytes.NewReader(file[:len(file)*2/3]), Options{}), Part{Kinds: trace.AllKinds})
@@ -98,7 +99,7 @@ func TestRewriteDamage(t *testing.T) {
 	}
 	var damage *trace.DamageError
 	if !errors.As(err, &damage) || !damage.Cut || x.References() == 0 {
-		t.Errorf("%v after %d references, want a cut after some", err, x.References())
+		t.Errorf("error %v after %d references, want a cut after some references", err, x.References())
 	}
 	if err := x.Close("cut"); err != nil {
 		t.Error(err)

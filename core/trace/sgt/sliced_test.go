@@ -8,8 +8,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// The header must show that a capture did not record the order of threads.
-func TestSliced(t *testing.T) {
+// TestHeaderSliced checks that Header.Sliced is set if a capture did not record the order of threads.
+func TestHeaderSliced(t *testing.T) {
 	for order, want := range map[string]bool{"sliced": true, "exact": false, "": false} {
 		var file bytes.Buffer
 		w := NewWriter(&file, 64, []trace.Fact{{Name: "program", Value: "sliced"}, {Name: "order", Value: order}})
@@ -21,7 +21,7 @@ func TestSliced(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := r.Header().Sliced; got != want {
-			t.Errorf("order %q: sliced %v, want %v", order, got, want)
+			t.Errorf("order %q: Sliced = %v, want %v", order, got, want)
 		}
 	}
 }

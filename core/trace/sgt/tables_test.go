@@ -23,7 +23,7 @@ func somePlace(t *rapid.T) trace.Place {
 	return trace.Place{File: someText.Draw(t, "file"), Line: rapid.Uint32().Draw(t, "line"), Column: rapid.Uint32().Draw(t, "column")}
 }
 
-// listOf returns a random list. An empty list is nil, as in the results of readers.
+// listOf returns a random list. Empty lists are nil, like the lists that readers return.
 func listOf[T any](t *rapid.T, most int, draw func(*rapid.T) T) []T {
 	all := rapid.SliceOfN(rapid.Custom(draw), 0, most).Draw(t, "list")
 	if len(all) == 0 {
@@ -64,7 +64,7 @@ func someModule(t *rapid.T) *trace.Program {
 	return p
 }
 
-// someStructures adds structures to a program, and lets some of its sites and objects refer to them.
+// someStructures adds structures to a program, and assigns them to some of its sites and objects.
 func someStructures(t *rapid.T, p *trace.Program) {
 	p.Structures = listOf(t, 3, func(t *rapid.T) trace.Structure {
 		s, at := trace.Structure{Name: someText.Draw(t, "name")}, uint32(0)
@@ -121,8 +121,8 @@ func someBlock(t *rapid.T, p *trace.Program, number, blocks uint32, hasInstrs bo
 	p.Blocks = append(p.Blocks, b)
 }
 
-// numberedOn appends a program of one module to another program. It is the reference implementation
-// of the numbering in ParseModule.
+// numberedOn appends a program that consists of one module to the program into. It is a reference
+// implementation of the numbering in ParseModule.
 func numberedOn(into, module *trace.Program) {
 	m, f, b, s := uint32(len(into.Modules)), uint32(len(into.Functions)), uint32(len(into.Blocks)), uint32(len(into.Sites))
 	structures := uint32(len(into.Structures))
@@ -186,11 +186,11 @@ func TestLargeModulesArePacked(t *testing.T) {
 	}
 	body := AppendModule([]byte("before"), p)
 	if string(body[:6]) != "before" || body[6] != packedLZ4 || len(body) > 500 {
-		t.Errorf("%d bytes, compression %d, want compressed tables after the existing bytes", len(body), body[6])
+		t.Errorf("AppendModule: %d bytes, compression %d, want compressed tables after the existing bytes", len(body), body[6])
 	}
 	var got trace.Program
 	if err := ParseModule(body[6:], &got); err != nil || !reflect.DeepEqual(got, *p) {
-		t.Errorf("%v, or the blocks differ", err)
+		t.Errorf("ParseModule: error %v, or different blocks", err)
 	}
 }
 
@@ -237,7 +237,7 @@ func TestTablesThatMakeNoSense(t *testing.T) {
 			t.Errorf("%v: got\n%v\nwant\n%s", c.body, err, c.want)
 		}
 		if !reflect.DeepEqual(p, trace.Program{}) {
-			t.Errorf("%v: after the error, the program is %+v", c.body, p)
+			t.Errorf("%v: the error changed the program to %+v", c.body, p)
 		}
 	}
 }
@@ -245,7 +245,7 @@ func TestTablesThatMakeNoSense(t *testing.T) {
 func TestTooManyValues(t *testing.T) {
 	p := &trace.Program{Modules: make([]trace.Module, 1), Blocks: []trace.Block{{Function: trace.NoFunction, Sites: 25}}}
 	for range 25 {
-		p.Sites = append(p.Sites, trace.Site{Kind: trace.Load}) // the address and the number of bytes
+		p.Sites = append(p.Sites, trace.Site{Kind: trace.Load}) // two values: the address and the number of bytes
 	}
 	err := ParseModule(AppendModule(nil, p), &trace.Program{})
 	if err == nil || !strings.Contains(err.Error(), "number of values of a block is 50, want at most 48") {
@@ -270,7 +270,7 @@ func FuzzParseModule(f *testing.F) {
 	})
 }
 
-// prefixValue is the reference implementation of prefix varints; it works bit by bit.
+// prefixValue is a reference implementation of prefix varints, which reads bit by bit.
 func prefixValue(b []byte) (v uint64, n int) {
 	t := 0
 	for t < 8 && b[0]>>t&1 == 0 {
@@ -295,7 +295,7 @@ func TestPrefixNumbers(t *testing.T) {
 		}
 	}
 	if got := appendPrefix(nil, 5); !bytes.Equal(got, []byte{11}) {
-		t.Errorf("5 is %v, want 2·5 + 1", got)
+		t.Errorf("appendPrefix(5) = %v, want 2·5 + 1", got)
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		want := rapid.Uint64().Draw(t, "value") >> rapid.IntRange(0, 63).Draw(t, "shift")
@@ -304,7 +304,7 @@ func TestPrefixNumbers(t *testing.T) {
 			t.Fatalf("%d is written as %v, which is read as %d from %d bytes", want, b, got, n)
 		}
 		if back := unzigzag(zigzag(want)); back != want {
-			t.Fatalf("zigzag of %d is read back as %d", want, back)
+			t.Fatalf("unzigzag(zigzag(%d)) = %d", want, back)
 		}
 	})
 }

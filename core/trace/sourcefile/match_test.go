@@ -38,7 +38,7 @@ int main(void)
 		got = append(got, m.Kept.String()+" "+strconv.Itoa(m.Line+1))
 	}
 	if want := "same 3, same 4, same 5, same 6, same 9, same 10, changed 11, moved 7, same 12"; strings.Join(got, ", ") != want {
-		t.Errorf("%s, want %s", strings.Join(got, ", "), want)
+		t.Errorf("matches %s, want %s", strings.Join(got, ", "), want)
 	}
 }
 
@@ -55,8 +55,8 @@ func longest(a, b []string) int {
 }
 
 // TestMatchesAreOneToOne checks that no line is matched twice, that matched lines with equal texts
-// are Same or Moved, that lines that are Same keep their order, and that as many lines as possible
-// are Same if no line is unique.
+// are Same or Moved, that lines that are Same are in the same order in both files, and that as many
+// lines as possible are Same if no line is unique.
 func TestMatchesAreOneToOne(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		texts := []string{"", "}", "x = 1;", "x = 2;", "call(x, y);", "call(x, z);", "return x + y + z;"}
@@ -73,17 +73,17 @@ func TestMatchesAreOneToOne(t *testing.T) {
 		for i, m := range sourcefile.MatchLines(a, b) {
 			switch {
 			case (m.Line < 0) != (m.Kept == sourcefile.Removed):
-				t.Fatalf("line %d of %q: %v", i, a, m)
+				t.Fatalf("line %d of %q has the inconsistent match %v", i, a, m)
 			case m.Line < 0:
 				continue
 			case taken[m.Line]:
-				t.Fatalf("line %d of %q is matched twice by %q", m.Line, b, a)
+				t.Fatalf("line %d of %q is matched twice with lines of %q", m.Line, b, a)
 			case (a[i] == b[m.Line]) == (m.Kept == sourcefile.Changed):
-				t.Fatalf("%q is %v: %q", a[i], m.Kept, b[m.Line])
+				t.Fatalf("line %q is %v, but its match is %q", a[i], m.Kept, b[m.Line])
 			}
 			if taken[m.Line] = true; m.Kept == sourcefile.Same {
 				if m.Line < last {
-					t.Fatalf("%q and %q: line %d before %d", a, b, m.Line, last)
+					t.Fatalf("%q and %q: the matches are not in order: line %d before line %d", a, b, m.Line, last)
 				}
 				last = m.Line
 				same++
@@ -100,7 +100,7 @@ func TestMatchesAreOneToOne(t *testing.T) {
 			}
 		}
 		if !unique && same != longest(a, b) {
-			t.Fatalf("%d of %d lines of %q are the same in %q", same, longest(a, b), a, b)
+			t.Fatalf("%d lines are Same, want %d, in %q and %q", same, longest(a, b), a, b)
 		}
 	})
 }

@@ -13,7 +13,7 @@ func packed(t *testing.T, name, text string) trace.SourceFile {
 	t.Helper()
 	f, ok := sourcefile.Pack(name, []byte(text))
 	if !ok {
-		t.Fatalf("%s is not accepted", name)
+		t.Fatalf("Pack did not accept %s", name)
 	}
 	return f
 }
@@ -23,29 +23,29 @@ func TestPack(t *testing.T) {
 	for _, text := range []string{"int x;\n", long, "\n\n", "ä"} {
 		f := packed(t, "a.c", text)
 		if got := sourcefile.Text(f); got != text || f.Name != "a.c" {
-			t.Errorf("%s: %d bytes become %d after compression and decompression", f.Name, len(text), len(got))
+			t.Errorf("%s: a text of %d bytes has %d bytes after compression and decompression, or differs", f.Name, len(text), len(got))
 		}
 		if len(f.Packed) > len(text)+1 {
-			t.Errorf("%d bytes are compressed to %d", len(text), len(f.Packed))
+			t.Errorf("Pack compressed %d bytes to %d bytes, want at most one byte more than the text", len(text), len(f.Packed))
 		}
 	}
 	if f := packed(t, "a.c", long); len(f.Packed) > len(long)/20 {
-		t.Errorf("%d equal lines are compressed to %d bytes", 10_000, len(f.Packed))
+		t.Errorf("Pack compressed %d equal lines to %d bytes, want at most 5 %%", 10_000, len(f.Packed))
 	}
 	for what, text := range map[string]string{"nothing": "", "no text": "a\x00b", "too much": strings.Repeat("x", sourcefile.MostBytes+1)} {
 		if _, ok := sourcefile.Pack("a.c", []byte(text)); ok {
-			t.Errorf("%s is accepted", what)
+			t.Errorf("Pack accepted %s", what)
 		}
 	}
 }
 
-func TestDamaged(t *testing.T) {
+func TestTextOfDamagedFile(t *testing.T) {
 	whole := packed(t, "a.c", strings.Repeat("int x;\n", 100)).Packed
 	for i := range whole {
 		sourcefile.Text(trace.SourceFile{Packed: whole[:i]})
 	}
 	if text := sourcefile.Text(trace.SourceFile{Packed: whole[:len(whole)/2]}); text != "" {
-		t.Errorf("half of a file reads as %q", text)
+		t.Errorf("Text of half a file = %q, want \"\"", text)
 	}
 }
 
@@ -64,14 +64,14 @@ func TestLine(t *testing.T) {
 	} {
 		for range 2 {
 			if got := files.Line(c.name, c.line); got != c.want {
-				t.Errorf("%s:%d is %q, want %q", c.name, c.line, got, c.want)
+				t.Errorf("Line(%s, %d) = %q, want %q", c.name, c.line, got, c.want)
 			}
 		}
 	}
 	if got := files.Lines("b.c"); got != nil {
-		t.Errorf("b.c is ambiguous (two files match), but it resolved to %q", got)
+		t.Errorf("Lines(\"b.c\") = %q, want nil, because two files match", got)
 	}
 	if got := sourcefile.Split("a\n\nb\n"); !slices.Equal(got, []string{"a", "", "b"}) {
-		t.Errorf("split: %q", got)
+		t.Errorf("Split = %q, want three lines", got)
 	}
 }

@@ -29,7 +29,7 @@ func TestReaderSpoilsTheBatch(t *testing.T) {
 	}
 	kept := b.Addr
 	if err := r.Next(b); err != nil || kept[0] == whole.Addr[0] {
-		t.Fatalf("%v, and the previous batch still contains %x", err, kept[0])
+		t.Fatalf("error %v, and the previous batch still contains address %x", err, kept[0])
 	}
 	r.Rewind()
 	if got := Outcomes(t, r, 3); len(got) != 5 || got[4].Addr != whole.Addr[4] || got[4].Thread != 2 {
@@ -46,7 +46,7 @@ func TestBroken(t *testing.T) {
 		rows += b.Len()
 	}
 	if rows != 3 || err != gone || r.Next(b) != gone {
-		t.Errorf("%d rows, then %v", rows, err)
+		t.Errorf("%d rows, then error %v, want 3 rows and a final error", rows, err)
 	}
 	got := Outcomes(t, Broken(whole, 3, &trace.SyntaxError{Line: 4}), 2)
 	if len(got) != 6 || got[3].ErrorLine != 4 || got[5].Addr != whole.Addr[4] {
@@ -59,7 +59,7 @@ func TestPatterns(t *testing.T) {
 		name     string
 		make     func() Pattern
 		refs     int
-		distinct int // maximum number of distinct addresses; atLeast is the minimum
+		distinct int // maximum number of distinct addresses
 		atLeast  int
 	}{
 		{"sequential", func() Pattern { return Sequential(4096) }, 2000, 512, 512},
@@ -70,14 +70,14 @@ func TestPatterns(t *testing.T) {
 	} {
 		a, b := Generate(c.refs, c.make()), Generate(c.refs, c.make())
 		if !slices.Equal(a.Addr, b.Addr) || !slices.Equal(a.Kind, b.Kind) || a.Len() != c.refs {
-			t.Errorf("%s: two runs differ", c.name)
+			t.Errorf("%s: two streams with the same seed differ", c.name)
 		}
 		seen := map[trace.Addr]bool{}
 		for _, addr := range a.Addr {
 			seen[addr] = true
 		}
 		if len(seen) > c.distinct || len(seen) < c.atLeast {
-			t.Errorf("%s: %d addresses, want %d to %d", c.name, len(seen), c.atLeast, c.distinct)
+			t.Errorf("%s: %d distinct addresses, want %d to %d", c.name, len(seen), c.atLeast, c.distinct)
 		}
 	}
 }
@@ -86,18 +86,18 @@ func TestStreamEnds(t *testing.T) {
 	r, b := Stream(5, Sequential(64)), trace.NewBatch(3)
 	for _, want := range []int{3, 2} {
 		if err := r.Next(b); err != nil || b.Len() != want {
-			t.Fatalf("%d rows, %v, want %d", b.Len(), err, want)
+			t.Fatalf("Next: %d rows, error %v, want %d rows", b.Len(), err, want)
 		}
 	}
 	if err := r.Next(b); err != io.EOF || b.Len() != 0 {
-		t.Errorf("%d rows, %v, want io.EOF", b.Len(), err)
+		t.Errorf("Next: %d rows, error %v, want io.EOF", b.Len(), err)
 	}
 }
 
 func TestSmall(t *testing.T) {
 	for _, name := range SmallTraces {
 		if len(Small(name)) < 1000 {
-			t.Errorf("%s has %d bytes", name, len(Small(name)))
+			t.Errorf("%s has %d bytes, want at least 1000", name, len(Small(name)))
 		}
 	}
 }

@@ -25,7 +25,7 @@ func TestRead(t *testing.T) {
 		},
 	} {
 		if got := hardware.Read(text); !reflect.DeepEqual(got, want) {
-			t.Errorf("%q:\n%+v, want\n%+v", text, got, want)
+			t.Errorf("Read(%q) =\n%+v, want\n%+v", text, got, want)
 		}
 	}
 }
