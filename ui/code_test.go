@@ -62,7 +62,7 @@ func TestCode(t *testing.T) {
 	}
 	d.act(func() { d.app.SetSize(1, 2048) })
 	d.await(d.app.loopsCounted)
-	d.wants("Which array evicts which in L1, over the whole run")
+	d.wants("Evictions by array in L1, over the whole run")
 	if table := d.app.table("evictions"); table.Rows != 5 || table.Source() == nil {
 		t.Errorf("evictions %+v", table)
 	}

@@ -127,8 +127,8 @@ func WithoutEmpty(t report.Table) report.Table {
 	return withoutEmpty(t)
 }
 
-// withoutEmpty removes columns that have no value in any row. It considers only the given columns,
-// or all.
+// withoutEmpty removes columns that have no value in any row. If keys are given, only these columns
+// are considered.
 func withoutEmpty(t report.Table, keys ...string) report.Table {
 	var some []int
 	for i, c := range t.Columns {
@@ -175,7 +175,8 @@ func Sets(l *profile.Locality) report.Table {
 // SetCauses returns a table with a row for each shape of a set table, with its misses by cause. The
 // first access to a line is a cold miss. The other misses of a fully associative cache of the same
 // size are capacity misses. Conflict misses are the additional misses due to limited associativity.
-// Their number is negative if the sets keep lines that a fully associative LRU cache would evict.
+// The number of conflict misses is negative if the sets keep lines that a fully associative LRU
+// cache would evict.
 func SetCauses(l *profile.Locality) report.Table {
 	t := report.Table{Key: "causes", Title: "Exact misses of LRU caches, by cause", Columns: report.Columns(
 		"sets", "ways", "line (bytes)", "accesses", "misses", "cold", "capacity", "conflict")}
@@ -232,8 +233,8 @@ func SetsGrid(l *profile.Locality) report.Table {
 
 // Windows returns a table with a row for each window of a run: its line accesses, its distinct
 // lines if they were counted, and the misses of fully associative LRU caches whose number of lines
-// is a power of two. The largest of these caches is the first that has only cold misses in l and in
-// the others.
+// is a power of two. The number of lines is doubled until a cache has only cold misses in l and in
+// all others.
 func Windows(l *profile.Locality, others ...*profile.Locality) report.Table {
 	w := &l.Windows
 	t := report.Table{Key: "windows", Title: "Misses over time", Columns: report.Columns(

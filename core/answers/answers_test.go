@@ -133,14 +133,14 @@ func TestOneSetMatchesCurve(t *testing.T) {
 	for _, row := range grid.Rows {
 		hits, _ := l.Sets.Hits(number(row[0]), 8)
 		if !report.Equal(row[grid.Index("miss_ratio_8")], report.Share(l.Accesses()-hits, l.Accesses())) {
-			t.Errorf("a table of up to 8 ways contains the row %v", row)
+			t.Errorf("row %v: want miss_ratio_8 to equal the ratio from the set table", row)
 		}
 	}
 	if len(grid.Rows) != profile.SetCounts {
 		t.Errorf("%d rows, want one for each number of sets", len(grid.Rows))
 	}
 	if l.Sets = nil; len(Sets(l).Rows) != 0 || len(SetsGrid(l).Rows) != 0 {
-		t.Error("the result has rows, but there is no table")
+		t.Error("Sets or SetsGrid returned rows for a profile without a set table")
 	}
 }
 

@@ -71,7 +71,8 @@ func (b *Blocks) functionName(n uint32) string {
 	return p.Functions[n].Name
 }
 
-// label returns a block's name in its function. +1 marks the part after the block's first call.
+// label returns a block's name in its function. The suffix +1 marks the part of a block after its
+// first call.
 func (b *Blocks) label(n uint32) string {
 	k := &b.System.Program().Blocks[n]
 	if k.Part > 0 {
@@ -116,7 +117,7 @@ func (b *Blocks) Total() []report.Fact {
 // Functions returns a table with a row for each function that runs, in descending order of executed
 // instructions.
 func (b *Blocks) Functions(most int) report.Table {
-	t := report.Table{Key: "functions", Title: "Functions, without their callees", Columns: append(report.Columns(
+	t := report.Table{Key: "functions", Title: "Functions, excluding callees", Columns: append(report.Columns(
 		"function", "file", "line", "invocations"), workColumns...)}
 	p := b.System.Program()
 	type row struct {
@@ -194,8 +195,8 @@ func (b *Blocks) Hot(most int) report.Table {
 // block with references. Rows are in descending order of references.
 func (b *Blocks) Sampled(most int) report.Table {
 	t := report.Table{Key: "windows", Title: "Reuse profiles from sampled executions, compared with the profiles from all references", Columns: report.Columns(
-		"function", "block", "executions", "windows", "accuracy", "miss_ratio_32KiB=misses in 32 KiB",
-		"miss_ratio_32KiB_sampled=from windows")}
+		"function", "block", "executions", "windows", "accuracy", "miss_ratio_32KiB=miss ratio in 32 KiB",
+		"miss_ratio_32KiB_sampled=miss ratio from samples")}
 	var list []int
 	for n := range b.Windows {
 		if n < len(b.Reuse) && b.Windows[n].Windows > 0 {

@@ -22,8 +22,8 @@ type Calls struct {
 	Events []CallEvent
 	Main   int // index of the event by which rows are ranked
 
-	functions []int  // by path: a number that identifies its function
-	within    []bool // by path: whether it lies within another path of the same function
+	functions []int  // by path: a number that identifies the path's function
+	within    []bool // by path: whether the path is a recursive call, within another path of the same function
 	callees   [][]int
 }
 
@@ -31,8 +31,8 @@ type Calls struct {
 type CallEvent struct {
 	Key   string // such as "L1_misses"
 	Label string // column label for people
-	// Self contains the count of each path. All also includes the counts of the functions that the
-	// path calls.
+	// Self contains the count of each path, excluding callees. All contains the count including
+	// callees.
 	Self, All []uint64
 	Exact     bool
 }
@@ -177,7 +177,7 @@ func wholePaths(p *profile.Profile, l *attribution.Attribution) []uint64 {
 		if f == "" {
 			continue
 		}
-		// The rounding includes the function's misses on paths that are not distinguished.
+		// The function's misses on paths that are not distinguished take part in the rounding.
 		list, rest := make([]float64, len(of[f])), estimate[f]
 		for at, i := range of[f] {
 			list[at] = l.Paths[i]
@@ -236,8 +236,8 @@ func (c *Calls) Stack(i int) (stack []int) {
 	return stack
 }
 
-// columns returns the columns of a table: first the name of a row, by which the rows of two runs
-// are compared, then the events, and then further columns.
+// columns returns the columns of a table: the name of a row, which identifies the row in
+// comparisons, then the events, and then further columns.
 func (c *Calls) columns(name string, further ...string) []report.Column {
 	texts := []string{name}
 	if c.Calls != nil {
@@ -277,8 +277,8 @@ func (c *Calls) functionOf(i int) function {
 	return function{c.Names[i], c.Paths[i].File, c.Paths[i].Line}
 }
 
-// number assigns numbers to functions, lists the callees of each path, and finds the paths that lie
-// within another path of the same function.
+// number assigns numbers to functions, lists the callees of each path, and finds the paths of
+// recursive calls.
 func (c *Calls) number() {
 	numbers := map[function]int{}
 	c.functions, c.within, c.callees = make([]int, len(c.Paths)), make([]bool, len(c.Paths)), make([][]int, len(c.Paths))
@@ -334,7 +334,7 @@ func (c *Calls) Named(name string) (paths []int, err error) {
 	return paths, nil
 }
 
-// callNode is a node of a tree of calls. It covers one or more call paths.
+// callNode is a node of a tree of calls, which covers one or more call paths.
 type callNode struct {
 	// the first path that ends in the node's function; -1: the node represents callers that the
 	// tree does not list
@@ -348,7 +348,8 @@ type callNode struct {
 }
 
 // covered is a path that a node covers. In a tree of callers, counted is the path of the function
-// whose callers are listed, and at is the path of the caller. In a tree of callees, they are equal.
+// whose callers are listed, and at is the path of the caller. In a tree of callees, counted and at
+// are equal.
 type covered struct{ counted, at int }
 
 // mostNodes is the maximum number of nodes in a tree of callers. Nodes with the name
@@ -358,9 +359,9 @@ const mostNodes = 1 << 15
 // FurtherCallers is the name of the nodes for callers that a tree does not list.
 const FurtherCallers = "(further callers)"
 
-// tree returns the roots of a tree. next returns the paths after a covered path. In a tree of
-// callers, a path within another path of the same function adds nothing to inclusive counts,
-// because the outer path already includes them.
+// tree returns the roots of a tree. next returns the paths that the children of a path cover. In a
+// tree of callers, a path of a recursive call adds nothing to inclusive counts, because the outer
+// path already includes them.
 func (c *Calls) tree(roots []covered, callers bool, next func(covered) []covered) []*callNode {
 	made := 0
 	group := func(list []covered, depth int) (nodes []*callNode) {
@@ -436,10 +437,10 @@ func (c *Calls) name(n *callNode) string {
 	return c.Names[n.at]
 }
 
-// treeTable adds the nodes of a tree to a table. Each node precedes the nodes below it, which are
-// in descending order of the main event, whose count is self or all. Nodes with less than the given
-// share of the main event are omitted with the nodes below them. A path begins with its first
-// caller, even in a tree of callers.
+// treeTable adds the nodes of a tree to a table. Each node is followed by its children, in
+// descending order of the main event (bySelf: its count excluding callees). Nodes with less than
+// the given share of the main event are omitted with their children. A path begins with its
+// outermost caller, even in a tree of callers.
 func (c *Calls) treeTable(t *report.Table, roots []*callNode, callers, bySelf bool, share float64) {
 	weight := func(n *callNode) uint64 {
 		if bySelf {
@@ -508,8 +509,8 @@ func (c *Calls) ByPath(share float64) report.Table {
 }
 
 // ByCaller returns the tree of calls from callees to callers: each function with its own counts, in
-// descending order of the main event, and below it its callers with the part of these counts that
-// belongs to their calls. Counts with callees include calls of the same function only once.
+// descending order of the main event, followed by its callers, each with the share of these counts
+// that its calls caused. Counts that include callees count a recursive call only once.
 func (c *Calls) ByCaller(share float64) report.Table {
 	t := c.newTree("callers", "Functions and their callers")
 	var all []covered
@@ -547,7 +548,7 @@ func same(paths []int) (list []covered) {
 }
 
 // ByFunction returns the sums of the paths of each function, in descending order of the main event.
-// If a path lies within another path of the same function, its callees are counted only once.
+// The callees of recursive calls are counted only once.
 func (c *Calls) ByFunction() report.Table {
 	t := report.Table{Key: "functions", Title: "Functions, with " + c.Events[c.Main].Label, Columns: c.columns("function", "paths", "file", "line")}
 	var all []covered

@@ -26,15 +26,15 @@ func (c *Communication) data() *profile.Communication { return c.Profile.Communi
 func NoCommunication(p *profile.Profile) string {
 	switch p.NoCommunication {
 	case profile.NotAnalysed:
-		return "communication was not among the requested analyses"
+		return "communication was not requested"
 	case profile.BeyondMemory:
 		return "the cache lines did not fit in memory, so communication between threads was left out"
 	case profile.NotInSample:
-		return "this kind of sample does not record which thread wrote a line last, or all sampled lines belong to one thread"
+		return "this kind of sample does not record which thread last wrote a line, or one thread made all sampled references"
 	case profile.UnlistedThreads:
 		return "a mergeable profile needs the number of threads before the first reference, but the trace does not state it"
 	case profile.LateThread:
-		return "by default, communication is analysed only if a second thread is known by reference " + report.Count(profile.SecondThreadBy).Human()
+		return "by default, communication is analysed only if a second thread appears before reference " + report.Count(profile.SecondThreadBy).Human()
 	}
 	return "the profile was written by an earlier version of stackglass"
 }
@@ -49,8 +49,8 @@ func (c *Communication) Granule(bytes uint32) *profile.Granule {
 	return nil
 }
 
-// LineBytes returns the line size of the analyses of sites: 64 bytes if it was analysed, and
-// otherwise the first size.
+// LineBytes returns the line size for tables of sites: 64 bytes if the profile contains it, and
+// otherwise the first line size of the profile.
 func (c *Communication) LineBytes() uint32 {
 	if l := c.Profile.Locality; len(l) > 0 && c.Profile.LocalityAt(usualLine) == nil {
 		return l[0].LineBytes
@@ -72,7 +72,7 @@ func flowTotals(flows []profile.Flow) (sum profile.Flow) {
 // Traffic returns a table with a row for each granularity.
 func (c *Communication) Traffic() report.Table {
 	t := report.Table{Key: "traffic", Title: c.Sentence(), Columns: report.Columns(
-		"granule_bytes=unit (bytes)", "references=references to the units",
+		"granule_bytes=unit (bytes)", "references",
 		"events=uses of another thread's value", "transfers", "bytes=transferred")}
 	for _, class := range classColumns {
 		t.Columns = append(t.Columns, report.Column{Key: class.key, Label: class.label})
@@ -161,7 +161,7 @@ func (c *Communication) flowOff(g *profile.Granule, flow int) *profile.FlowOff {
 	return nil
 }
 
-// addOff adds half-widths, because both errors may have the same sign.
+// addOff adds the half-widths of two intervals, because both errors may have the same sign.
 func addOff(x, y profile.FlowOff) profile.FlowOff {
 	return profile.FlowOff{Events: x.Events + y.Events, Transfers: x.Transfers + y.Transfers}
 }
@@ -171,8 +171,8 @@ func granuleName(bytes uint32) string { return strconv.FormatUint(uint64(bytes),
 // threadNumber returns a thread's number as text, because it is a name and not a count.
 func threadNumber(n uint32) report.Value { return report.TextOf(strconv.FormatUint(uint64(n), 10)) }
 
-// Matrix returns a table of transferred bytes, with a row for each thread whose values others used
-// and a column for each thread that used them.
+// Matrix returns a table of transferred bytes, with a row for each producing thread and a column
+// for each consuming thread.
 func (c *Communication) Matrix(g *profile.Granule) report.Table {
 	t := report.Table{Key: "matrix", Title: "Bytes transferred from the row's thread to the column's thread, in units of " + granuleName(g.Bytes),
 		Columns: report.Columns("from=from \\ to")}
@@ -204,7 +204,8 @@ func (c *Communication) Matrix(g *profile.Granule) report.Table {
 
 // Sites returns a table with a row for each producing line, consuming line and data object, in
 // descending order of events: uses of values that the first line wrote and the second line read.
-// Threads are summed unless byThread is set. Only the first top triples have separate rows.
+// Threads are summed unless byThread is set. Only the first rows, up to the number top, are listed
+// separately.
 func (c *Communication) Sites(top int, byThread bool) report.Table {
 	threads := report.Columns("from=from thread", "to=to thread")
 	if !byThread {
@@ -386,7 +387,7 @@ func (c *Communication) Objects(all bool) report.Table {
 	return t
 }
 
-// ownerValues returns the sums over the parts of an object.
+// ownerValues returns the cells for the sums over the parts of an object.
 func ownerValues(o *profile.Ownership) []report.Value {
 	var references, own, first uint64
 	var classes [profile.NumSharingClasses]uint64

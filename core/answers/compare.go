@@ -14,18 +14,17 @@ import (
 
 // keys contains a line for each table. The line lists the columns that identify a row and, after a
 // bar, descriptive columns that the comparison omits. If there are several lines for a table, the
-// first line whose columns all exist in the table applies. A + in the line means that the rows are
-// counts (see [report.Key]).
+// first line whose columns all exist in the table applies. The word + means that the rows are
+// counts, and the word ! that the rows are problems (see [report.Key]).
 //
 // Sites and functions of two programs are matched by their names in the source, because addresses
-// and the numbers in a trace's tables change with every build. A ! in a line of keys.txt means that
-// the rows are problems.
+// and the numbers in a trace's tables change with every build.
 //
 //go:embed keys.txt
 var keys string
 
-// KeyOf returns the columns that identify the rows of a table. For an unknown table, this is its
-// first column.
+// KeyOf returns the columns that identify the rows of a table. For a table that is not listed in
+// keys.txt, it returns the first column.
 func KeyOf(t *report.Table) report.Key {
 	for line := range strings.Lines(keys) {
 		names, others, _ := strings.Cut(line, "|")
@@ -114,15 +113,15 @@ func byFunction(t *report.Table) bool {
 }
 
 // anyPlaceInBoth reports whether any source location is in both tables. Rows without a source
-// location have names in brackets, and do not count.
+// location, which have names in brackets, do not count.
 func anyPlaceInBoth(j *report.Joined) bool {
 	return slices.ContainsFunc(j.Rows, func(r report.JoinedRow) bool {
 		return r.In == report.InBoth && !strings.HasPrefix(r.Name[0].Plain(), "(")
 	})
 }
 
-// mainNumbers lists, one table per line, the most important columns of tables with many columns.
-// The first of them that a table has is used.
+// mainNumbers lists, one table per line, the most important columns of tables with many columns. A
+// table's main column is the first of these columns that the table has.
 const mainNumbers = `histogram count
 curve misses
 functions bytes
@@ -145,8 +144,8 @@ blocks cycles
 `
 
 // main returns the key of the most important column of the table. For sites, this is the column of
-// the first level's misses. For windows, it is the column of the usual first-level cache, or of the
-// largest available size.
+// the first level's misses. For windows, this is the column of the usual first-level cache, or of
+// the largest available size.
 func (c *Compared) main() string {
 	if ranked[c.Key] {
 		for i := range c.Cells {
@@ -227,7 +226,7 @@ func Headline(compared []Compared, references [2]uint64) (text string) {
 				of[c.Rows[k].In]++
 			}
 			if len(c.Rows) == 0 {
-				return text + " Neither run has a problem that a change would fix."
+				return text + " No fixable problem was found in either run."
 			}
 			return text + " Problems: " + strconv.Itoa(of[report.InA]) + " fixed, " + strconv.Itoa(of[report.InBoth]) + " remaining, " + strconv.Itoa(of[report.InB]) + " new."
 		}
@@ -345,9 +344,9 @@ func part(in *profile.Input) string {
 	case in.Skip == 0 && in.Limit == 0:
 		return "the whole trace"
 	case in.Limit == 0:
-		return "all references starting with number " + strconv.FormatUint(in.Skip, 10)
+		return "all references from number " + strconv.FormatUint(in.Skip, 10)
 	}
-	return "at most " + strconv.FormatUint(in.Limit, 10) + " references starting with number " + strconv.FormatUint(in.Skip, 10)
+	return "at most " + strconv.FormatUint(in.Limit, 10) + " references from number " + strconv.FormatUint(in.Skip, 10)
 }
 
 func threads(p *profile.Profile) string {
@@ -368,7 +367,7 @@ func threads(p *profile.Profile) string {
 // number of lines that a reference touches.
 func recorder(h *trace.Header) string {
 	if !h.Sizes {
-		return "the format " + h.Format + " without access sizes"
+		return "the format " + h.Format + " (no access sizes)"
 	}
 	return "the format " + h.Format
 }

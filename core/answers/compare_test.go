@@ -55,7 +55,7 @@ func TestJoinPairsTablesByKey(t *testing.T) {
 		t.Errorf("joined %s", got)
 	}
 	if row := list[0].Rows[0]; row.In != report.InA || number(row.B[0]) != 0 {
-		t.Errorf("loads, which only A has: %v", row)
+		t.Errorf("loads, a row that only A has: %v, want 0 in B", row)
 	}
 }
 
@@ -65,7 +65,7 @@ func TestKeyOfUnknownTable(t *testing.T) {
 		"":  {Key: "new", Columns: []report.Column{{Key: "x"}}, Single: true},
 	} {
 		if got := strings.Join(KeyOf(&table).Columns, " "); got != want {
-			t.Errorf("rows are named by %q, want %q", got, want)
+			t.Errorf("KeyOf returned the columns %q, want %q", got, want)
 		}
 	}
 }
@@ -81,21 +81,21 @@ func TestHeadline(t *testing.T) {
 		return []report.Table{verdict, findings}
 	}
 	for want, sides := range map[string][2][]report.Table{
-		"B is an estimated 1.50 times as fast as A: 3,000 → 2,000 cycles, 900 → 100 of them waiting for memory. Problems: 1 fixed, 1 remaining, 2 new.":          {side(3000, 900, "stride", "tlb"), side(2000, 100, "tlb", "fusion", "layout")},
-		"B takes an estimated 20 times as long as A: 100 → 2,000 cycles, 0 → 100 of them waiting for memory. Neither run has a problem that a change would fix.": {side(100, 0), side(2000, 100)},
-		"B is estimated to take about as long as A: 1,000 → 1,001 cycles, 9 → 9 of them waiting for memory. Problems: 0 fixed, 0 remaining, 1 new.":              {side(1000, 9), side(1001, 9, "tlb")},
+		"B is an estimated 1.50 times as fast as A: 3,000 → 2,000 cycles, 900 → 100 of them waiting for memory. Problems: 1 fixed, 1 remaining, 2 new.":   {side(3000, 900, "stride", "tlb"), side(2000, 100, "tlb", "fusion", "layout")},
+		"B takes an estimated 20 times as long as A: 100 → 2,000 cycles, 0 → 100 of them waiting for memory. No fixable problem was found in either run.": {side(100, 0), side(2000, 100)},
+		"B is estimated to take about as long as A: 1,000 → 1,001 cycles, 9 → 9 of them waiting for memory. Problems: 0 fixed, 0 remaining, 1 new.":       {side(1000, 9), side(1001, 9, "tlb")},
 		"": {side(0, 0), side(2000, 100, "tlb")},
 	} {
 		if got := Headline(Join(sides[0], sides[1]), [2]uint64{100, 125}); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}
-	want := "B is an estimated 125 times as fast as A: 2,000,000 → 16,000 cycles, 0 → 0 of them waiting for memory. The runs also do different amounts of work: 900,000 → 7,000 references. Neither run has a problem that a change would fix."
+	want := "B is an estimated 125 times as fast as A: 2,000,000 → 16,000 cycles, 0 → 0 of them waiting for memory. The runs also do different amounts of work: 900,000 → 7,000 references. No fixable problem was found in either run."
 	if got := Headline(Join(side(2000000, 0), side(16000, 0)), [2]uint64{900000, 7000}); got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 	if got := Headline(Join([]report.Table{{Key: "curve", Columns: report.Columns("misses")}}, nil), [2]uint64{}); got != "" {
-		t.Errorf("headline %q for tables that are not diagnoses, want none", got)
+		t.Errorf("Headline returned %q for tables that are not diagnoses, want none", got)
 	}
 }
 
@@ -107,14 +107,14 @@ func TestMismatches(t *testing.T) {
 	}
 	whole := of(func(p *profile.Profile) { p.Locality = []profile.Locality{{LineBytes: 64}} })
 	for want, p := range map[string]*profile.Profile{
-		"same run":                     whole,
-		"--kinds":                      of(func(p *profile.Profile) { p.Input.Kinds = trace.AllKinds }),
-		"starting with number 7":       of(func(p *profile.Profile) { p.Input.Skip = 7 }),
-		"at most 9 references":         of(func(p *profile.Profile) { p.Input.Limit = 9 }),
-		"only 1,2":                     of(func(p *profile.Profile) { p.Input.Threads = []uint32{1, 2} }),
-		"format sgt without access si": of(func(p *profile.Profile) { p.Input.Header.Sizes = false }),
-		"lines of 32 128 bytes":        of(func(p *profile.Profile) { p.Locality = []profile.Locality{{LineBytes: 32}, {LineBytes: 128}} }),
-		"format din":                   of(func(p *profile.Profile) { p.Input.Header.Format = "din" }),
+		"same run":                 whole,
+		"--kinds":                  of(func(p *profile.Profile) { p.Input.Kinds = trace.AllKinds }),
+		"references from number 7": of(func(p *profile.Profile) { p.Input.Skip = 7 }),
+		"at most 9 references":     of(func(p *profile.Profile) { p.Input.Limit = 9 }),
+		"only 1,2":                 of(func(p *profile.Profile) { p.Input.Threads = []uint32{1, 2} }),
+		"format sgt (no access si": of(func(p *profile.Profile) { p.Input.Header.Sizes = false }),
+		"lines of 32 128 bytes":    of(func(p *profile.Profile) { p.Locality = []profile.Locality{{LineBytes: 32}, {LineBytes: 128}} }),
+		"format din":               of(func(p *profile.Profile) { p.Input.Header.Format = "din" }),
 	} {
 		if got := Mismatches(whole, p); len(got) != 1 || !strings.Contains(got[0], want) {
 			t.Errorf("%q, want one sentence that contains %q", got, want)
@@ -122,7 +122,7 @@ func TestMismatches(t *testing.T) {
 	}
 	other := of(func(p *profile.Profile) { p.Totals.References[trace.Load] = 1 })
 	if got := Mismatches(whole, other); len(got) != 0 {
-		t.Errorf("two runs analysed in the same way, but mismatches %q", got)
+		t.Errorf("mismatches %q of two runs that were analysed in the same way, want none", got)
 	}
 }
 
@@ -145,14 +145,14 @@ func TestFunctionsInDifferentFiles(t *testing.T) {
 	}
 	got, doubtful := compared(functions("main", "a.c", "solve", "a.c"), functions("main", "a.c", "solve", "b.c"))
 	if want := "function,file,in,a,b,difference,change\nmain,a.c,both,0,0,0,0\nsolve,a.c,A,16,0,-16,-1\nsolve,b.c,B,0,16,16,\n"; got != want || doubtful {
-		t.Errorf("files in common: %v\n%swant\n%s", doubtful, got, want)
+		t.Errorf("programs with a common file: warning %v, table\n%swant\n%s", doubtful, got, want)
 	}
 	got, doubtful = compared(functions("main", "a.c"), functions("main", "b.c", "solve", "b.c"))
 	if want := "function,in,a,b,difference,change\nmain,both,0,0,0,0\nsolve,B,0,16,16,\n"; got != want || !doubtful {
-		t.Errorf("no files in common: %v\n%swant\n%s", doubtful, got, want)
+		t.Errorf("programs without a common file: warning %v, table\n%swant\n%s", doubtful, got, want)
 	}
 	if _, doubtful = compared(functions("main", "a.c"), functions("solve", "b.c")); doubtful {
-		t.Error("a warning, though the programs have no row in common")
+		t.Error("got a warning for programs without a common function, want none")
 	}
 }
 

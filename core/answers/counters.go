@@ -93,14 +93,14 @@ func CounterTables(p *profile.Profile) []report.Table {
 	return tables
 }
 
-// builder fills a table. Its methods are not inlined, because they have many callers, none of which
+// builder fills a table. The methods are not inlined, because they have many callers, and no caller
 // is a hot loop.
 type builder struct {
 	t   report.Table
 	row []report.Value
 }
 
-// newCounterTable starts a table. Its columns are given as for [report.Columns].
+// newCounterTable starts a table with columns in the form of [report.Columns].
 func newCounterTable(key, title string, columns ...string) *builder {
 	return &builder{t: report.Table{Key: key, Title: title, Columns: report.Columns(columns...)}}
 }
@@ -295,7 +295,7 @@ func (b *builder) counts(counts *profile.Counts) {
 }
 
 func functionTable(c *profile.Counters) report.Table {
-	b := newCounterRows("functions", "Counters by function, without their callees",
+	b := newCounterRows("functions", "Counters by function, excluding callees",
 		"function", "file", "line", "invocations", "unique_bytes=unique bytes")
 	sums := c.ByFunction()
 	for i := range c.Functions {

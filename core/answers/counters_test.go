@@ -49,7 +49,7 @@ func TestEveryRowFillsItsColumns(t *testing.T) {
 	keys := map[string]bool{}
 	for _, table := range tables {
 		if table.Key == "" || keys[table.Key] || len(table.Rows) == 0 {
-			t.Errorf("table %q: its key is repeated, or it has no rows", table.Key)
+			t.Errorf("table %q is empty, or its key occurs twice", table.Key)
 		}
 		keys[table.Key] = true
 		for _, row := range table.Rows {
@@ -74,7 +74,7 @@ func TestSortedRowsAddUp(t *testing.T) {
 			for _, row := range rows[1:] {
 				if n, err := strconv.ParseUint(row[at], 10, 64); err == nil {
 					if n > last {
-						t.Errorf("by %s, sorted by %s: %d after %d", by, column.Key, n, last)
+						t.Errorf("by %s, sorted by %s: %d follows %d, want descending order", by, column.Key, n, last)
 					}
 					last = n
 				}
@@ -88,7 +88,7 @@ func TestSortedRowsAddUp(t *testing.T) {
 	}
 }
 
-func TestNarrow(t *testing.T) {
+func TestNarrowCounters(t *testing.T) {
 	whole := answers.CountersOf(multiplied(t).Counters, answers.ByBlock, "loads")
 	narrow := answers.NarrowCounters(whole, "loads")
 	if len(narrow.Columns) >= len(whole.Columns) || narrow.Index("loads") < 0 || narrow.Index("stores") >= 0 {
@@ -102,18 +102,18 @@ func TestNarrow(t *testing.T) {
 	}
 }
 
-func TestMissing(t *testing.T) {
+func TestNotCounted(t *testing.T) {
 	p := multiplied(t)
 	if list := answers.NotCounted(p); len(list) != 0 {
-		t.Errorf("nothing is missing, but got %q", list)
+		t.Errorf("NotCounted = %q, want nothing for a profile with all counters", list)
 	}
 	p.Counters = &profile.Counters{}
 	p.Input.Header.Sizes = false
 	if list := answers.NotCounted(p); len(list) != 3 {
-		t.Errorf("blocks, sizes and unique bytes are missing, but got %q", list)
+		t.Errorf("NotCounted = %q, want sentences about blocks, sizes and unique bytes", list)
 	}
 	p.Counters.Blocks = true
 	if list := answers.NotCounted(p); len(list) != 3 {
-		t.Errorf("instructions, sizes and unique bytes are missing, but got %q", list)
+		t.Errorf("NotCounted = %q, want sentences about instructions, sizes and unique bytes", list)
 	}
 }

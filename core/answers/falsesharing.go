@@ -79,7 +79,7 @@ func (c *Communication) lineSharing() (list []profile.LineSharing) {
 	}
 	for _, f := range c.data().False {
 		if f.Threads[0] == f.Threads[1] {
-			continue // this entry is the sum over all other lines
+			continue // the sum over all lines that are not listed
 		}
 		i := slices.IndexFunc(list, func(l profile.LineSharing) bool { return l.Object == f.Object })
 		if i < 0 {

@@ -68,7 +68,7 @@ func exactTo(p *hierarchy.Prediction, n int) bool {
 	return !slices.ContainsFunc(p.Levels[:n], func(l hierarchy.Level) bool { return l.Method != hierarchy.Exact })
 }
 
-// Ways returns the cell for a cache's associativity. 0 means fully associative.
+// Ways returns the table cell for an associativity. 0 means fully associative.
 func Ways(n uint64) report.Value {
 	if n == 0 {
 		return report.TextOf("full")
@@ -274,8 +274,8 @@ func inRows(h hierarchy.Hierarchy, p hierarchy.ByCore) report.Table {
 	return t
 }
 
-// describe returns a hierarchy's name, or lists its levels. It also describes how threads are
-// assigned to cores if the other hierarchy assigns them differently.
+// describe returns a hierarchy's name, or lists its levels. If the two hierarchies assign threads
+// to cores differently, the text describes the assignment.
 func describe(h, other *hierarchy.Hierarchy) string {
 	text := h.Name
 	if text == "" {
@@ -311,8 +311,8 @@ func CoreLevels(p hierarchy.ByCore) report.Table {
 	return t
 }
 
-// AbsentThreads returns a sentence for each group of --cores or --domains with threads that the
-// trace lacks. The sentence begins with the group.
+// AbsentThreads returns a warning for each group of --cores or --domains that contains threads
+// without references. Each warning begins with the group.
 func AbsentThreads(p *profile.Profile, groups [][]uint32) (doubts []string) {
 	threads, whole := p.Totals.Threads, "the trace"
 	switch {
@@ -333,7 +333,7 @@ func AbsentThreads(p *profile.Profile, groups [][]uint32) (doubts []string) {
 		case 0:
 			doubts = append(doubts, NumbersOf(group)+": "+whole+" contains none of these threads, only "+NumbersOf(threads))
 		default:
-			doubts = append(doubts, NumbersOf(group)+": of these threads, "+whole+" contains only "+NumbersOf(known))
+			doubts = append(doubts, NumbersOf(group)+": "+whole+" contains only these of the threads: "+NumbersOf(known))
 		}
 	}
 	return doubts
@@ -354,7 +354,7 @@ func KnownThreads(p *profile.Profile, group []uint32) (known []uint32) {
 func ManyThreads(p *profile.Profile, caches bool) (doubts []string) {
 	if n := p.Communication.Beyond; n > 0 {
 		doubts = append(doubts, "there are more than "+strconv.Itoa(profile.MaxThreads)+" threads; the "+strconv.FormatUint(uint64(n)+1, 10)+
-			" threads that appear last count as one thread, and data that these threads exchange are left out")
+			" threads that appear last count as one thread, so communication between them is left out")
 	}
 	if !caches || p.Communication.Sources == nil || len(p.Sharing) == 0 {
 		return doubts

@@ -251,8 +251,8 @@ func (l *Loops) allocations() (list []allocation) {
 	return list
 }
 
-// Brief returns a shorter version of Table for people. It contains the source loops with at least
-// the share least of the references. Inner loops are indented. The last rows count the references
+// Brief returns a shorter version of Table for people. Source loops with less than the share least
+// of the references are omitted. Inner loops are indented. The last rows count the references
 // outside the listed loops.
 func (l *Loops) Brief(of []SourceLoop, least float64) report.Table {
 	t := report.Table{Key: "loops", Title: "Loops (all columns and rows: --format csv)", Columns: report.Columns(

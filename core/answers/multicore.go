@@ -28,8 +28,8 @@ import (
 //	speedup  cycles, milliseconds, speedup, efficiency; losses as shares of all cores'
 //	         time: serial, imbalance, copied, caches, bandwidth; limit (the largest loss)
 //
-// In the page, another table lists the processors, as for a ModelQuestion. That table has no column
-// cores.
+// In the page, another table lists the processors, as for a ModelQuestion. The table of processors
+// has no column cores.
 //
 // Rates and shares are between 0 and 1. Methods are named as in package hierarchy: "simulated" is
 // exact for the synthesised threads, "sdcm" is a model of the same threads, "sampled-sdcm" is the
@@ -40,9 +40,9 @@ type MulticoreQuestion struct {
 	Format string // a value of --input-format; "": detect the format
 
 	Cores []uint32 // numbers of cores to predict, in the order of the answers
-	// Division is the method by which a region's work is divided, Schedule replaces the program's
-	// schedule, Interleave is the order of the cores' references, and Seed is the seed of random
-	// choices.
+	// Division is the method that divides the work of a parallel region among the cores. Schedule
+	// overrides the program's loop schedules. Interleave is the order of the cores' references.
+	// Seed is the seed of random choices.
 	Division, Schedule, Interleave string
 	Protocol                       string // coherence protocol of private caches: mesi or msi
 	Seed                           uint64

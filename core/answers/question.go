@@ -54,15 +54,15 @@ type Fields struct {
 	err     error // the first error
 }
 
-// WordsOf returns the words of the fields that list describes.
+// WordsOf returns the fields that the function list describes, as words.
 func WordsOf(list func(*Fields)) []string {
 	var f Fields
 	list(&f)
 	return f.words
 }
 
-// ReadWords sets the fields that list describes. If a value or a name is wrong, it returns a
-// *[trace.OptionError].
+// ReadWords sets the fields that the function list describes. If a value or a name is wrong, it
+// returns a *[trace.OptionError].
 func ReadWords(words []string, list func(*Fields)) error {
 	f := Fields{words: slices.Clone(words), reading: true}
 	if list(&f); f.err == nil && len(f.words) > 0 {
@@ -186,8 +186,8 @@ func (f *Fields) Flag(name string, set *bool) {
 type ModelQuestion struct {
 	Machine   []string // the hierarchy in question, one level per line (hierarchy.Lines)
 	Processor string   // the processor's name; "" for the default processor
-	// Changes contains lines of a branch-probability file, for branches and parameters. They
-	// replace values that were measured or read from a file.
+	// Changes contains lines of a branch-probability file, for branches and parameters. These lines
+	// override values that were measured or read from a file.
 	Changes string
 	// Function is 1 + the index of the function in view, and Block is 1 + the index of a block in
 	// the program. 0 represents the function or block that takes the most time.

@@ -28,8 +28,8 @@ func fill(v reflect.Value) {
 	}
 }
 
-// The test checks that every field of every question is written as words. It fails if a field is
-// not listed.
+// The test checks that every field of every question is written as words. The test also fails if
+// the list of fields is incomplete.
 func TestQuestionsRoundTrip(t *testing.T) {
 	var m ModelQuestion
 	fill(reflect.ValueOf(&m).Elem())
@@ -42,12 +42,12 @@ func TestQuestionsRoundTrip(t *testing.T) {
 		t.Errorf("%+v, %v", got, err)
 	}
 	if words := (ModelQuestion{}).Question().Words; len(words) != 0 {
-		t.Errorf("a zero question has words: %q", words)
+		t.Errorf("words of a zero question: %q, want none", words)
 	}
 }
 
 // An error names the word that is wrong.
-func TestWrongWords(t *testing.T) {
+func TestInvalidWords(t *testing.T) {
 	if _, err := ReadMulticoreQuestion([]string{"seed=-1"}); err == nil || !strings.Contains(err.Error(), `seed "-1"`) {
 		t.Errorf("%v, want an error about the seed", err)
 	}

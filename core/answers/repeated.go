@@ -60,8 +60,8 @@ func rowName(t *report.Table, row int, by report.Key) string {
 	return strings.Join(parts, "\x00")
 }
 
-// nameByLines adds lines to the names of rows of a and b. If the lines of a pair differ, it returns
-// the name of the pair, and otherwise "".
+// nameByLines adds lines to the names of rows of a and b. moved is the name of a pair whose lines
+// differ, or "".
 func nameByLines(a, b *report.Table, inA, inB []int) (moved string) {
 	inCode(a, inA)
 	inCode(b, inB)

@@ -55,8 +55,8 @@ func FromSample(t *report.Table, p *profile.Profile) {
 	}
 }
 
-// Bound is [FromSample] for a table with a row of misses for each of these capacities, in lines. It
-// also adds the confidence intervals of the misses.
+// Bound does the same as [FromSample], and adds confidence intervals of the misses. Row i of the
+// table is for a cache of capacities[i] lines.
 func Bound(t *report.Table, p *profile.Profile, lineBytes uint32, capacities []uint64) {
 	FromSample(t, p)
 	after := t.Index("misses") + 1
@@ -82,8 +82,8 @@ const (
 	CommunicationOfSample = "communication is estimated from the sampled lines" + half + ", but data in few lines, such as a counter, may be missed or overestimated; pages are not counted"
 )
 
-// RestsOnSample returns the sentence as a warning if the profile comes from a sample, and otherwise
-// nil.
+// RestsOnSample returns a warning with the given sentence if the profile comes from a sample, and
+// otherwise nil.
 func RestsOnSample(p *profile.Profile, sentence string) []string {
 	if !IsOfSample(p) || !p.Sampled.Estimates() {
 		return nil

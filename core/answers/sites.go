@@ -43,8 +43,8 @@ type sitePart uint8
 
 const (
 	inPlace    sitePart = iota
-	inCounts            // misses, accesses and fetched bytes, which every row has
-	inStrides           // strides, which only rows of code have
+	inCounts            // misses, accesses and fetched bytes, in every row
+	inStrides           // strides, only in rows of code
 	inWords             // text about the sites of a row
 	inIdentity          // the identity of a single site or data object
 )
@@ -53,8 +53,8 @@ const (
 const othersName = "(all others)"
 
 // Table returns a table with a row for each site, line, function or data object, in an order from
-// [Sites.Order], and a row for misses that cannot be attributed. All rows after the first top rows
-// become one row.
+// [Sites.Order], and a row for misses that cannot be attributed. Rows after the first ones, up to
+// the number top, are combined into one row.
 func (s *Sites) Table(order []int, top int) report.Table {
 	t := report.Table{Key: "sites"}
 	var kept []siteColumn
@@ -153,8 +153,8 @@ func (s *Sites) Column(key string) (c report.Column, cell func(*attribution.Row)
 
 // Order sorts the rows by a column: numbers in descending order, except that the worst utilisation
 // comes first, and words in ascending order. Rows with equal values are ranked by their misses in
-// the first level. If there is no such column, all rows are ranked in this way. Only the first rows
-// of that ranking are sorted.
+// the first level. If there is no such column, all rows are ranked by these misses. Only the first
+// rows of that ranking are sorted.
 func (s *Sites) Order(column string, first int) []int {
 	sign := -1.
 	if strings.HasPrefix(column, utilisation) {
@@ -175,8 +175,8 @@ func (s *Sites) Order(column string, first int) []int {
 	})
 }
 
-// OrderBy sorts the given number of first rows by a key, and by a text if keys are equal, both in
-// ascending order.
+// OrderBy sorts the first rows by a key, and rows with equal keys by a text, both in ascending
+// order. Further rows keep their order.
 func (s *Sites) OrderBy(first int, key func(row int) (float64, string)) []int {
 	o := ordering{make([]int, len(s.Rows())), make([]float64, min(first, len(s.rows))), make([]string, min(first, len(s.rows)))}
 	for i := range o.order {
@@ -213,7 +213,7 @@ func (o *ordering) Less(i, j int) bool {
 // either side.
 const narrow = " name function file line kind variable references miss_ratio stride source blocks bytes "
 
-// Narrow drops the columns that only programs need, except keep.
+// Narrow drops the columns that only programs need, except the column keep.
 func (s *Sites) Narrow(t report.Table, keep string) report.Table {
 	var columns []int
 	for i := range t.Columns {
@@ -319,8 +319,8 @@ func (s *Sites) addLevel(n int) {
 	}
 }
 
-// addCounts appends the columns for accesses. Their values are unknown in the row of misses that
-// cannot be attributed.
+// addCounts appends the columns for accesses. In the row of misses that cannot be attributed, the
+// numbers of accesses are unknown.
 func (s *Sites) addCounts() {
 	add := func(text string, cell func(*attribution.Row) report.Value) {
 		s.add(inCounts, text, func(r *attribution.Row) report.Value {
@@ -456,9 +456,9 @@ func (s *Sites) part() bool { return s.Ranker.Part() }
 // estimated reports whether misses are estimated from a sample.
 func (s *Sites) estimated() bool { return s.Profile.Sampled.Estimates() && IsOfSample(s.Profile) }
 
-// missesOff returns the half-width of the interval for a row's misses at a level. It is the sum
-// over the row's sites, because their errors may have the same sign. A row without a source
-// location has no interval.
+// missesOff returns the half-width of the interval for a row's misses at a level. The half-widths
+// of the row's sites are added, because the errors of sites may have the same sign. A row without a
+// source location has no interval.
 func (s *Sites) missesOff(r *attribution.Row, level int) report.Value {
 	if r.Accesses == 0 {
 		return report.None()
@@ -505,12 +505,12 @@ func (s *Sites) joined(r *attribution.Row, text func(*profile.Site) string) stri
 	return strings.Join(texts, ", ")
 }
 
-// Before returns a table that lists, for some rows, the three rows that most often accessed the
-// same lines before. It counts only stack distances of at least profile.PreviousFrom. For data
-// objects, the listed rows are source lines.
+// Before returns a table that lists, for each of the given rows, the three rows that most often
+// made the previous access to the same line. It counts only stack distances of at least
+// profile.PreviousFrom. For data objects, the listed rows are source lines.
 func (s *Sites) Before(of []int) report.Table {
 	t := report.Table{Key: "before", Title: "Which code touched the lines before", Columns: report.Columns(
-		"of=accesses of", "place=line last accessed by", "accesses", "share")}
+		"of=accesses of", "place=previous access by", "accesses", "share")}
 	code := Sites{Profile: s.Profile, Ranker: s.Ranker, By: s.By, Name: s.Name, rows: s.Rows()}
 	if s.By == attribution.Object {
 		code.By, code.rows = attribution.Line, s.Ranker.Rows(s.Levels, attribution.Line, 0)
@@ -544,8 +544,8 @@ func (s *Sites) Before(of []int) report.Table {
 	return t
 }
 
-// Distances returns a table of accesses by stack distance for the row whose description, from
-// Place, is place. ok is false if there is no such row.
+// Distances returns a table of accesses by stack distance for the row that [Sites.Place] describes
+// as place. ok is false if there is no such row.
 func (s *Sites) Distances(place string) (t report.Table, ok bool) {
 	for i := range s.Rows() {
 		if s.Place(&s.rows[i]) == place {
@@ -588,7 +588,7 @@ func (s *Sites) Binned(r *attribution.Row) (counts []uint64, cold uint64) {
 }
 
 // reuses returns the counts of a row's sites or of its data object. The row for all other objects
-// has none.
+// has no counts.
 func (s *Sites) reuses(r *attribution.Row) (list []*profile.Reuse) {
 	switch {
 	case s.By == attribution.Object && r.Object < 0:

@@ -14,7 +14,7 @@ import (
 // is cut at the end of a thread's time slice.
 type SourceLoop struct {
 	Loops []int // the run's loops, in the order of the run
-	Depth int   // number of source loops around it
+	Depth int   // number of enclosing source loops
 }
 
 // Each returns the loops of the run, each as a separate source loop. Nests are in descending order
@@ -155,7 +155,8 @@ func (l *Loops) FindSource(of []SourceLoop, label string) int {
 	return slices.IndexFunc(of, func(s SourceLoop) bool { return l.LabelOf(&s) == label })
 }
 
-// Members returns the loops of source loops, in their order.
+// Members returns the loops that belong to the given source loops, in the order of the source
+// loops.
 func Members(of []SourceLoop) (list []int) {
 	for i := range of {
 		list = append(list, of[i].Loops...)
@@ -188,7 +189,7 @@ func (l *Loops) EachTable(each, source []SourceLoop) report.Table {
 	}
 	t := l.Table(each)
 	t.Key = "each"
-	t.Columns = append(t.Columns, report.Columns("source_loop=loop of the source")...)
+	t.Columns = append(t.Columns, report.Columns("source_loop=source loop")...)
 	for i := range t.Rows {
 		t.Rows[i] = append(t.Rows[i], report.TextOf(of[each[i].Loops[0]]))
 	}

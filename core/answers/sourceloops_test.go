@@ -44,10 +44,10 @@ func TestSourceLoops(t *testing.T) {
 	members := answers.Members(of)
 	slices.Sort(members)
 	if len(members) != len(l.Loops) || len(slices.Compact(members)) != len(l.Loops) {
-		t.Errorf("%d of %d loops are listed", len(members), len(l.Loops))
+		t.Errorf("the source loops contain %d loops, want each of the %d loops once", len(members), len(l.Loops))
 	}
 	if n := l.ReferencesOf(&of[0]); n != 10*(4+5+6) {
-		t.Errorf("the first source loop has %d references", n)
+		t.Errorf("the first source loop has %d references, want 150", n)
 	}
 	t1 := l.Table(of)
 	for key, want := range map[string]string{"threads": "3", "loops": "3", "runs": "30", "least_trips": "4", "most_trips": "6", "own_references": "150"} {

@@ -60,7 +60,7 @@ func slopeWidth(lines uint64) uint64 { return max(1, lines/4) }
 
 // knees returns at most mostSteps falls of a curve that each turn at least 2 % of all accesses into
 // hits. Cliffs come first, followed by slopes within a factor of 4/3 that do not touch a cliff.
-// Both are in descending order of the fall.
+// Cliffs and slopes are each sorted by the size of the fall, in descending order.
 func knees(c *profile.Curve) []knee {
 	var knees []knee
 	for _, width := range []func(uint64) uint64{cliffWidth, slopeWidth} {
@@ -76,7 +76,7 @@ func knees(c *profile.Curve) []knee {
 }
 
 // steepest returns the largest fall that is no wider than the given width and touches none of the
-// other falls. It ignores caches of fewer than four lines.
+// other falls. Caches of fewer than four lines are ignored.
 func steepest(c *profile.Curve, others []knee, width func(uint64) uint64) (best knee, found bool) {
 	gain := c.Accesses / 50
 	// below is the number of distances that hit at the smaller capacity
@@ -124,7 +124,7 @@ func (k *knee) tighten(c *profile.Curve) {
 	}
 }
 
-// nearKnee reports whether a fall overlaps one of the others or continues it. A gradual decline
+// nearKnee reports whether a fall overlaps or continues one of the given falls. A gradual decline
 // must not be reported as several steps.
 func nearKnee(others []knee, k knee) bool {
 	for _, o := range others {
@@ -138,7 +138,7 @@ func nearKnee(others []knee, k knee) bool {
 	return false
 }
 
-// distances reads the distances of a curve by index. Consecutive reads are fast.
+// distances reads the distances of a curve by index. Reads of consecutive indices are fast.
 type distances struct {
 	curve *profile.Curve
 	first int // index of the first distance in read

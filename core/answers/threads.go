@@ -62,9 +62,9 @@ func NumbersOf(list []uint32) string {
 
 // Cores returns a table with a row for each core and private level: the core's accesses, its misses
 // without the effect of other cores' stores, and its misses in a coherent cache, by cause. A miss
-// is cold if the core never had the line. It is a coherence miss if it would have been a hit
-// without other cores' stores (in a set-associative cache, this is an expected number). All other
-// misses are capacity or conflict misses.
+// is cold if the core has not accessed the line before. It is a coherence miss if it would have
+// been a hit without other cores' stores (in a set-associative cache, this is an expected number).
+// All other misses are capacity or conflict misses.
 func (t *Threads) Cores() report.Table {
 	table := report.Table{Key: "cores", Title: "Private caches", Columns: report.Columns(
 		"level", "core", "threads", "accesses", "private_misses=misses undisturbed", "misses", "cold",
@@ -105,7 +105,7 @@ func (t *Threads) privateOff(c *profile.Core, level hierarchy.Cache, core int) f
 	return missesOff(c.Off.Private, level.Lines(), full, t.asker.Alone(level, core))
 }
 
-// coherentOff is privateOff for the misses of a coherent cache.
+// coherentOff returns the same half-width as privateOff, but for the misses of a coherent cache.
 func coherentOff(c *profile.Core, level hierarchy.Cache, misses float64) float64 {
 	if c.Off == nil {
 		return 0
@@ -148,10 +148,10 @@ func (t *Threads) viewsOff(level int) (private, coherent float64, is bool) {
 }
 
 // Domains returns a table with a row for each core and shared level: the core's misses in the
-// level, its misses if it used the level alone, and its effective share. The share is the capacity
-// of a private fully associative cache with as many misses of the core as in the shared cache
-// (Anger, Figure 8). It is undefined if other cores fetch lines that the core would miss in a
-// private cache of any size.
+// level, its misses if it used the level alone, and its effective share. The effective share is the
+// capacity at which a private, fully associative cache has as many misses as the core has in the
+// shared cache (Anger, Figure 8). The share is undefined if other cores fetch lines that would miss
+// in a private cache of any size.
 func (t *Threads) Domains() report.Table {
 	table := report.Table{Key: "domains", Title: "Shared caches", Columns: report.Columns(
 		"level", "cores=of cores", "core", "threads", "accesses", "misses", "alone_misses=misses alone",

@@ -105,7 +105,7 @@ func RegionDoubts(p *profile.Profile) (list []string) {
 		list = append(list, "the marked regions are not listed, because they have more than "+most+" combinations of name, thread and depth; mark fewer regions")
 	case r.Gap > 0:
 		list = append(list, "the run has more than "+most+" marked regions; regions with the same name, thread and depth are joined if fewer than "+
-			strconv.FormatUint(r.Gap, 10)+" references lie between them, and the column times states how many were joined")
+			strconv.FormatUint(r.Gap, 10)+" references lie between them, and the column \"times\" states how many were joined")
 	}
 	return list
 }

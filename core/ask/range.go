@@ -40,8 +40,8 @@ func (r *Run) RangeOf(q Question) (from, to int, err error) {
 	return from, max(to, from+1), nil
 }
 
-// reference parses an end of a range: a number, or a share of the run's references. It returns end
-// for "".
+// reference parses an end of a range: a number, or a share of the run's references. For "", it
+// returns the argument end.
 func (r *Run) reference(text string, end float64) (n float64, ok bool) {
 	text = strings.TrimSpace(text)
 	if text == "" {

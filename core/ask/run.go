@@ -16,7 +16,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace/sourcefile"
 )
 
-// Run is the subject of questions. Its functions may be nil.
+// Run is the subject of questions. Fields that are functions may be nil.
 type Run struct {
 	Name     string           // name of the run's file, as the user knows it
 	Profile  *profile.Profile // nil if Module or Folded is set
@@ -31,14 +31,15 @@ type Run struct {
 	Source func(file string, line uint32) string
 	// File reads a file that an argument names.
 	File func(name string) ([]byte, error)
-	// Windows contains samples of each block's executions, for 64-byte lines. It may be nil.
+	// Windows contains samples of each block's executions, for 64-byte lines, or nil.
 	Windows []blocks.SampledReuse
 	// Predict reads the trace again and predicts the run on several cores.
 	Predict func(answers.MulticoreQuestion) (*answers.Reply, error)
-	// Beside is the run with which this run is compared, or nil. Both answers contain all rows and
-	// columns that either of them needs.
+	// Beside is the run with which this run is compared, or nil. In a comparison, the answers of
+	// both runs contain all rows and columns that either answer needs.
 	Beside *Run
-	// GoOn is called during long answers. It reports whether the user still wants the answer.
+	// GoOn is called while a long answer is computed, and reports whether the user still wants the
+	// answer.
 	GoOn func() bool
 
 	Analysed bool   // the profile was made from a trace for this question, not read from a file
@@ -111,7 +112,8 @@ var ErrStopped = &Error{"the answer is no longer needed"}
 // Wanted reports whether the answer is still wanted.
 func (r *Run) Wanted() bool { return r.GoOn == nil || r.GoOn() }
 
-// ReadFile reads the file that an argument of a question names. It returns nothing for "".
+// ReadFile reads the file that an argument of a question names. If the argument is "", the text is
+// nil.
 func (r *Run) ReadFile(q Question, arg string) (text []byte, err error) {
 	name := q.Text(arg)
 	switch {

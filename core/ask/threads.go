@@ -124,7 +124,7 @@ func (r *Run) noThreads() error {
 	return r.Cannot("the profile contains no per-thread stacks; analyze the trace again, by default or with --analyses sharing")
 }
 
-// Told returns the warnings of a prediction, except those that Doubts also returns in other words.
+// Told returns the warnings of a prediction, except warnings that Doubts returns in other words.
 func (r *Run) Told(warnings []hierarchy.Warning) (list []string) {
 	said := hierarchy.ProfileDoubts(r.Profile)
 	for _, w := range warnings {

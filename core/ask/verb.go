@@ -30,7 +30,7 @@ import (
 
 // Verb is a kind of question that can be asked about a run.
 type Verb struct {
-	Name    string // its name on the command line and in page addresses, such as "what-if"
+	Name    string // the verb's name on the command line and in URLs of the page, such as "what-if"
 	Use     string // the rest of the command line, after the name and FILE
 	Title   string // a description in one line
 	Args    []Arg
@@ -50,15 +50,16 @@ type Verb struct {
 	Needs func(Question) analysis.Analyses
 	// Lines returns the line sizes that the answer needs, in bytes, ascending; nil: any.
 	Lines func(Question) []uint32
-	// Check checks combinations of arguments after each argument was checked alone. It may be nil.
+	// Check checks combinations of arguments after each argument was checked alone. nil: all
+	// combinations are allowed
 	Check func(Question) error
 	// Missing returns the reason why a profile has no answer for any arguments, as a clause without
 	// a full stop, or "" if there is an answer.
 	Missing func(*profile.Profile) string
 	// Answer adds tables, facts of the input, and warnings to the document.
 	Answer func(*Run, Question, *report.Document) error
-	// Compared returns facts about the comparison of two runs that both have an answer. It may be
-	// nil.
+	// Compared returns facts about the comparison of two runs that both have an answer. nil: there
+	// are no such facts
 	Compared func(runs [2]*Run, q Question) []report.Fact
 }
 
@@ -128,8 +129,8 @@ func (v *Verb) Arg(name string) *Arg {
 	return nil
 }
 
-// lacks returns a function for Verb.Missing. That function returns why for profiles that lack the
-// required data.
+// lacks returns a function for Verb.Missing that returns the text why if lacking is true for a
+// profile.
 func lacks(lacking func(*profile.Profile) bool, why string) func(*profile.Profile) string {
 	return func(p *profile.Profile) string {
 		if lacking(p) {

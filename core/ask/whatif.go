@@ -135,7 +135,7 @@ func (q Question) Against() (h hierarchy.Hierarchy, err error) {
 }
 
 // Levels returns the levels of all hierarchies in question. An analysis must provide the counts for
-// all of them.
+// all these levels.
 func (q Question) Levels() hierarchy.Hierarchy {
 	h := q.Caches()
 	if other, err := q.Against(); err == nil {

@@ -14,7 +14,7 @@ import (
 
 var update = flag.Bool("update", false, "write testdata")
 
-// written encodes tables in Byfl's format. It is the inverse of Read.
+// written encodes tables in Byfl's format, which Read decodes.
 func written(tables ...Table) []byte {
 	b := []byte(magic)
 	text := func(s string) { b = append(binary.BigEndian.AppendUint16(b, uint16(len(s))), s...) }
@@ -109,7 +109,7 @@ func TestRead(t *testing.T) {
 	}
 	for n := range data {
 		if _, err := Read("t", data[:n]); err == nil {
-			t.Fatalf("cut at byte %d: read, want an error", n)
+			t.Fatalf("Read accepted a file that ends after %d bytes, want an error", n)
 		}
 	}
 	for what, broken := range map[string][]byte{
@@ -137,7 +137,7 @@ func TestCounters(t *testing.T) {
 	moves, moved := sum.Moves()
 	if sum.Bytes() != 189_271_197 || sum[profile.Loads] != 23_671_118 || sum[profile.ConditionalBranches] != 12_792_872 ||
 		sets != 150_716 || set != 4_639_120 || moves != 40_330 || moved != 586_492 {
-		t.Errorf("the program: %v, %d sets of %d, %d moves of %d", sum, sets, set, moves, moved)
+		t.Errorf("counts of the program: %v, %d memsets of %d bytes, %d copies of %d bytes; want the numbers of the paper", sum, sets, set, moves, moved)
 	}
 	for _, d := range sum.Derive(0) {
 		if d.Key == "bytes_per_flop" && (d.Value < 43.245 || d.Value > 43.255) {
@@ -182,14 +182,14 @@ func TestBlocksAndMemory(t *testing.T) {
 		t.Errorf("functions %+v", c.Functions)
 	}
 	if !c.Touched || c.Usage[9] != 8 || c.Usage[10] != 80 || c.UniqueBytes != 80 {
-		t.Errorf("memory usage %v of %d", c.Usage, c.UniqueBytes)
+		t.Errorf("memory usage %v of %d unique bytes, want 8, 80 of 80", c.Usage, c.UniqueBytes)
 	}
 	if len(c.Tallies) != 2 || c.Tallies[0].Name != "64-bit integers" || c.Tallies[1].Kind != profile.StoreTypes {
 		t.Errorf("types %+v", c.Tallies)
 	}
 }
 
-// TestFixture: the file used by the command's tests contains the tables above.
+// TestFixture checks that the file used by the command's tests contains the tables of table2.
 func TestFixture(t *testing.T) {
 	const path = "testdata/table2.byfl"
 	data := written(table2()...)

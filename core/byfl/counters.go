@@ -49,8 +49,8 @@ var counterOf = map[string]profile.Counter{
 	"Bytes loaded and stored by memcpy and memmove":          profile.RangeBytesRead,
 }
 
-// Counters returns the counters in the tables. It ignores tables for tags that the program defines.
-// skipped lists other tables without a counterpart.
+// Counters returns the counters in the tables. Tables of tags, which the program defines, are
+// ignored. skipped lists other tables that have no counterpart in package profile.
 func Counters(tables []Table) (c *profile.Counters, skipped []string, err error) {
 	s := &file{c: &profile.Counters{Ops: true}, numbers: map[string]uint32{}, places: map[place]int{}, tallies: map[profile.Tally]profile.Tally{}}
 	for i := range tables {

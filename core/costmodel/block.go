@@ -25,7 +25,7 @@ func (m *Models) blockTables(b int) []report.Table {
 	instrs := m.program.Blocks[b].Instrs
 	alone := m.processor.NewBody(instrs, m.loads(uint32(b)))
 	pass := alone.OnePass()
-	add("cycles of one pass through an idle core", report.Decimal(pass.Cycles))
+	add("cycles of one pass on an idle core", report.Decimal(pass.Cycles))
 	if of := &m.runtime.Blocks[b]; of.Bottleneck != "" {
 		s := &of.Steady
 		if of.Loop > 0 {
@@ -38,7 +38,7 @@ func (m *Models) blockTables(b int) []report.Table {
 		add(strings.TrimSpace("bound by ports "+m.processor.PortNames(s.Full)), report.Decimal(s.Ports))
 		add("bound by dispatch, "+strconv.Itoa(m.processor.Dispatch)+" micro-ops per cycle", report.Decimal(s.Dispatch))
 		if s.Misses > 0 {
-			add("bound by misses within the window", report.Decimal(s.Misses))
+			add("bound by misses that overlap in the window", report.Decimal(s.Misses))
 		}
 		if s.Transfers > 0 {
 			add("bound by accesses to the first level, and by the lines that are fetched into the first level", report.Decimal(s.Transfers))

@@ -9,8 +9,8 @@ import (
 	"github.com/stackglass/stackglass/core/report"
 )
 
-// keep returns an encoded profile for a module without a run. It contains the program, and the
-// compiler's profile of an earlier run from the module.
+// keep returns an encoded profile for a module without a run. The profile contains the program, and
+// the compiler's profile in the module, which describes an earlier run.
 func (m *Models) keep() []byte {
 	run := &blocks.Run{Program: m.program, Edges: blocks.NewEdges(m.program), Profile: m.weights}
 	p := &profile.Profile{Blocks: run.Append(nil)}

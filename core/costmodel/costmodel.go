@@ -70,7 +70,8 @@ func Open(encoded []byte, name string, module []byte) (*Models, error) {
 	return New(p, name, module)
 }
 
-// New returns the models for a run's profile, for a module's text, or for both. Either may be nil.
+// New returns the models for a run's profile p, for a module's text, or for both. Either p or
+// module may be nil.
 func New(p *profile.Profile, name string, module []byte) (*Models, error) {
 	return open(p, name, module, measured)
 }
@@ -135,7 +136,7 @@ func (m *Models) noteSkipped() {
 }
 
 // join adds the instructions of the module, and the values that blocks pass to each other, to the
-// run's program. It does so only for functions that are the same in both builds.
+// run's program. Functions that differ between the two builds stay unchanged.
 func (m *Models) join() {
 	match := blocks.NewMatch(m.module.Program, m.program)
 	if err := match.Err(); err != nil {
@@ -231,7 +232,7 @@ func (m *Models) noteModule() {
 	}
 }
 
-// Answer answers a question. Errors are reported in the answer.
+// Answer answers a question. The reply reports errors.
 func (m *Models) Answer(q answers.ModelQuestion) *answers.Reply {
 	m.change(q.Changes)
 	r := &answers.Reply{Problem: m.changed.wrong, Notes: slices.Clone(m.notes), Bytes: m.kept}
@@ -248,7 +249,7 @@ func (m *Models) Answer(q answers.ModelQuestion) *answers.Reply {
 	return r
 }
 
-// chosenFunction returns the requested function. If none is requested, it returns the function with
+// chosenFunction returns the requested function. Without a request, it returns the function with
 // the most cycles.
 func (m *Models) chosenFunction(asked int) int {
 	if asked >= 0 && asked < len(m.program.Functions) && m.program.Functions[asked].Blocks > 0 {

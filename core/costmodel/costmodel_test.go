@@ -80,18 +80,18 @@ func TestRun(t *testing.T) {
 	}
 	r := m.Answer(answers.ModelQuestion{Machine: haswell(t)})
 	if r.Problem != "" || r.Bytes != nil {
-		t.Errorf("%q, profile of %d bytes", r.Problem, len(r.Bytes))
+		t.Errorf("problem %q, encoded profile of %d bytes; want neither", r.Problem, len(r.Bytes))
 	}
 	for label, want := range map[string]string{"entry": "1", "for.cond1.preheader": "32", "for.cond5.preheader": "1024", "for.body8": "32768"} {
 		if got := cell(t, r, "blocks", "block", label, "count").Plain(); got != want {
 			t.Errorf("%s ran %s times, want %s", label, got, want)
 		}
 	}
-	list := r.Table("blocks") // in descending order of their cost
+	list := r.Table("blocks") // in descending order of cycles
 	for i := 1; i < len(list.Rows); i++ {
 		before, _ := list.Rows[i-1][list.Index("cycles")].Number()
 		if cycles, _ := list.Rows[i][list.Index("cycles")].Number(); cycles > before {
-			t.Errorf("a block of %v cycles is listed after one of %v", cycles, before)
+			t.Errorf("a block of %v cycles follows a block of %v cycles, want descending order", cycles, before)
 		}
 	}
 	if got := list.Rows[0][list.Index("block")].Plain(); got != "for.body8" {
@@ -103,15 +103,15 @@ func TestRun(t *testing.T) {
 		t.Errorf("limited by %s", got)
 	}
 	if got := cell(t, r, "bounds", "name", "cycles per iteration", "value").Plain(); got != "3" {
-		t.Errorf("an iteration takes %s", got)
+		t.Errorf("an iteration takes %s cycles, want 3", got)
 	}
 	if len(r.Unmodelled) == 0 {
-		t.Error("the run time comes without a list of the costs that are not modelled")
+		t.Error("the reply does not list the costs that are not modelled")
 	}
 }
 
-// TestLoadsUseCacheLatencies: loads have the latencies of the caches in every preset. For a
-// hierarchy without latencies, a note states the assumed latencies.
+// TestLoadsUseCacheLatencies checks that loads have the latencies of the caches in every preset.
+// For a hierarchy without latencies, a note states the assumed latencies.
 func TestLoadsUseCacheLatencies(t *testing.T) {
 	m, err := costmodel.Open(profileOf(t, "array-list"), "", nil)
 	if err != nil {
@@ -138,10 +138,10 @@ func TestModule(t *testing.T) {
 	}
 	r := m.Answer(answers.ModelQuestion{})
 	if got := cell(t, r, "branches", "to", "for.body8", "origin").Plain(); got != "assumed" {
-		t.Errorf("a branch is %q", got)
+		t.Errorf("the origin of a branch is %q, want assumed", got)
 	}
 	if got := cell(t, r, "functions", "function", "main", "calls").Plain(); got != "1" {
-		t.Errorf("main is called %s times", got)
+		t.Errorf("main is called %s times, want 1", got)
 	}
 	notes := strings.Join(r.Notes, "\n")
 	if !strings.Contains(notes, "loops are assumed to run ten times") {

@@ -25,9 +25,9 @@ const (
 )
 
 // CompleteLatencies returns h with a latency for every level and for memory, in cycles, and a
-// warning that lists the latencies that h lacks. It keeps the latencies in h. A missing latency
-// becomes the first of the following values that lies between the latencies of the neighbouring
-// levels:
+// warning that lists the latencies that h lacks. Latencies that h contains are kept. A missing
+// latency becomes the first of the following values that lies between the latencies of the
+// neighbouring levels:
 //
 //   - the latency of the level at the same depth (or of memory) in the processor's description; for
 //     the first level, the latency of an integer load;

@@ -51,7 +51,7 @@ func TestCompleteLatencies(t *testing.T) {
 		{levelsOf(0, 0, 0, 0), described, []float64{5, 20, 70, 400}, "L1 5, L2 20, L3 70, memory 400", ""},
 		{levelsOf(0, 0, 0), nil, []float64{4, 14, 300}, "L1 4, L2 14, memory 300", ""},
 		{levelsOf(4, 0, 50, 300), described, []float64{4, 20, 50, 300}, "L2 20", "L1 L3 memory"},
-		{levelsOf(4, 0, 9, 300), described, []float64{4, 6, 9, 300}, "L2 6", ""}, // between the latencies of its neighbours
+		{levelsOf(4, 0, 9, 300), described, []float64{4, 6, 9, 300}, "L2 6", ""}, // L2: between the latencies of L1 and L3
 		{levelsOf(0, 3, 20), described, []float64{0, 3, 20}, "L1 ", ""},
 		{levelsOf(4, 14, 500, 0), described, []float64{4, 14, 500, 1000}, "memory 1000", ""},
 		{clocked, nil, []float64{4, 14, 50, 240}, "memory 240", ""},
@@ -67,19 +67,19 @@ func TestCompleteLatencies(t *testing.T) {
 			}
 		}
 		if (text == "") != (c.names == "") || !strings.Contains(text, c.names) {
-			t.Errorf("%v: %q, want it to name %q", latenciesOf(c.h), text, c.names)
+			t.Errorf("%v: warning %q, want it to contain %q", latenciesOf(c.h), text, c.names)
 		}
 		assumed, _, _ := strings.Cut(text, " (")
 		for _, name := range strings.Fields(c.others) {
 			if strings.Contains(assumed, name+" ") {
-				t.Errorf("%v: %q names %s", latenciesOf(c.h), text, name)
+				t.Errorf("%v: warning %q contains %s, whose latency was given", latenciesOf(c.h), text, name)
 			}
 		}
 	}
 }
 
-// TestCompleteLatenciesAscend: given latencies do not change. If they are in ascending order, all
-// latencies are in ascending order.
+// TestCompleteLatenciesAscend checks that given latencies do not change, and that the completed
+// latencies are in ascending order if the given latencies are.
 func TestCompleteLatenciesAscend(t *testing.T) {
 	p, err := pipeline.Named("sapphirerapids-measured")
 	if err != nil {

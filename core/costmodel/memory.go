@@ -33,10 +33,10 @@ type site struct {
 const nearest = 8
 
 // fillWait returns the mean number of cycles per execution that a load waits for a line fetched by
-// an earlier load in the same iteration. Both addresses must be in the same structure. The load is
-// assumed to touch the same line if its stack distance is at most the number of references since
-// the earlier load. The earlier load or one of these references was then the last to touch the
-// line.
+// an earlier load in the same iteration. The addresses of both loads must be in the same structure.
+// The load is assumed to touch the same line if its stack distance is at most the number of
+// references since the earlier load. The earlier load or one of these references was then the last
+// to touch the line.
 func fillWait(load, fetching *site, between int) float64 {
 	if load == nil || fetching == nil {
 		return 0
@@ -56,7 +56,7 @@ func (r *references) at(p *trace.Program, block, number uint32) *site {
 	return r.sites[p.Blocks[block].FirstSite+number-1]
 }
 
-// give sets the costs of the references in a run.
+// give sets the functions of run that return the costs of references.
 func (r *references) give(run *pipeline.Run, measured []uint64) {
 	of := func(block, number uint32) site {
 		if s := r.at(run.Program, block, number); s != nil {
@@ -74,7 +74,7 @@ func (r *references) give(run *pipeline.Run, measured []uint64) {
 }
 
 // machine is a hierarchy with the cycles for transferring a line from each level and, as the last
-// element, from memory, as in processor descriptions. 0 means unknown.
+// element, from memory, as in processor descriptions. A number of 0 cycles means unknown.
 type machine struct {
 	h                        hierarchy.Hierarchy
 	read, written, scattered []float64
@@ -97,8 +97,8 @@ func asked(h hierarchy.Hierarchy) (m machine) {
 	return m
 }
 
-// described returns the machine in a processor's description. It has no levels if the description
-// lists none.
+// described returns the machine in a processor's description. The machine has no levels if the
+// description lists no caches and memory.
 func described(p *pipeline.Processor) (m machine) {
 	for _, l := range p.Levels {
 		switch {
@@ -199,7 +199,7 @@ func (of *machine) site(s *profile.Site, misses []float64, lineBytes uint32) (*s
 	irregular := (1 - regular) / references
 	stores := s.Kind == trace.Store || s.Kind == trace.Modify || s.Kind == trace.RangeWrite
 	for k := range misses {
-		from := misses[k] // lines that come from the level below
+		from := misses[k] // lines that are fetched from the next level
 		latency := of.h.Memory.LatencyCycles
 		if k+1 < len(misses) {
 			from -= misses[k+1]

@@ -30,8 +30,9 @@ func levelledMachine(t *testing.T) machine {
 	return described(p)
 }
 
-// TestDescribed: the levels of a description form a hierarchy if the last level is memory.
-func TestDescribed(t *testing.T) {
+// TestDescribedMachine checks that the levels of a description form a hierarchy if the last level is
+// memory.
+func TestDescribedMachine(t *testing.T) {
 	m := levelledMachine(t)
 	if len(m.h.Levels) != 2 || m.h.Levels[1].SizeBytes != 4096 || m.h.Levels[1].Ways != 4 || m.h.Memory.LatencyCycles != 300 {
 		t.Errorf("%+v", m.h)
@@ -46,14 +47,14 @@ func TestDescribed(t *testing.T) {
 		{{Name: "L1", LatencyCycles: 5, SizeBytes: 1024}, {Name: "memory", LatencyCycles: 9}, {Name: "more", LatencyCycles: 99}},
 	} {
 		if m := described(&pipeline.Processor{Levels: levels}); len(m.h.Levels) > 0 {
-			t.Errorf("%+v is the machine %+v, want none", levels, m.h)
+			t.Errorf("levels %+v: machine %+v, want no levels", levels, m.h)
 		}
 	}
 }
 
-// TestSite compares the cost of a site with a calculation by hand. Of 100 loads, 40 miss in L1, 10
+// TestSiteCost compares the cost of a site with a calculation by hand. Of 100 loads, 40 miss in L1, 10
 // miss in L2, and 30 follow a stride.
-func TestSite(t *testing.T) {
+func TestSiteCost(t *testing.T) {
 	m := levelledMachine(t)
 	s := profile.Site{Kind: trace.Load, Bytes: 8, Strides: [profile.NumStrides]uint64{profile.UnitStride: 20, profile.ConstantStride: 10, profile.IrregularStride: 70}}
 	got, why := m.site(&s, []float64{40, 10}, 64)
@@ -80,12 +81,13 @@ func TestSite(t *testing.T) {
 	}
 	m.h.Memory.LatencyCycles = 0
 	if got, why := m.site(&s, []float64{40, 10}, 64); got != nil || why == "" {
-		t.Errorf("%+v for a memory of unknown latency (%s)", got, why)
+		t.Errorf("unknown memory latency: costs %+v (%s), want nil and a reason", got, why)
 	}
 }
 
-// TestMissesCost: with every preset, loads take longer if they hit in a lower level.
-func TestMissesCost(t *testing.T) {
+// TestLowerLevelsCostMore checks, with every preset, that loads take longer if they hit in a lower
+// level.
+func TestLowerLevelsCostMore(t *testing.T) {
 	s := profile.Site{Kind: trace.Load, Bytes: 8, Strides: [profile.NumStrides]uint64{profile.IrregularStride: 100}}
 	for _, h := range hierarchy.Presets() {
 		m, before := asked(h), 0.0
@@ -100,15 +102,16 @@ func TestMissesCost(t *testing.T) {
 				break
 			}
 			if got.latency <= before {
-				t.Errorf("%s: %v cycles if half of all loads miss in %d levels, but %v if they miss in one level fewer", h.Name, got.latency, level, before)
+				t.Errorf("%s: %v cycles if half of all loads miss in the first %d levels, want more than with one level fewer (%v)", h.Name, got.latency, level, before)
 			}
 			before = got.latency
 		}
 	}
 }
 
-// TestFillWaitOfSites: a load waits for a line that an earlier load fetches. It waits as often as
-// the earlier load, or a reference between the two loads, was the last reference to the line.
+// TestFillWaitOfSites checks how long a load waits for a line that an earlier load fetches. The
+// load waits if the earlier load, or a reference between the two loads, was the last reference to
+// the line.
 func TestFillWaitOfSites(t *testing.T) {
 	m := levelledMachine(t)
 	s := profile.Site{Kind: trace.Load, Bytes: 8, Strides: [profile.NumStrides]uint64{profile.IrregularStride: 100},
@@ -120,16 +123,16 @@ func TestFillWaitOfSites(t *testing.T) {
 	fetching := &site{late: 100}
 	for between, want := range map[int]float64{0: 50, 1: 50, 2: 80, 7: 80, 100: 80} {
 		if got := fillWait(load, fetching, between); math.Abs(got-want) > 1e-9 {
-			t.Errorf("%d references between them: %v cycles, want %v", between, got, want)
+			t.Errorf("%d references between the loads: %v cycles, want %v", between, got, want)
 		}
 	}
 	if got := fillWait(nil, fetching, 0) + fillWait(load, nil, 0); got != 0 {
-		t.Errorf("%v cycles for unknown costs", got)
+		t.Errorf("%v cycles if a cost is unknown, want 0", got)
 	}
 }
 
-// TestCrossing: a reference that crosses a line boundary makes one more access than its size
-// requires.
+// TestCrossing checks the share of references that cross a line boundary. Such a reference accesses
+// one more line than its size requires.
 func TestCrossing(t *testing.T) {
 	for _, c := range []struct {
 		bytes      uint32
@@ -147,7 +150,8 @@ func TestCrossing(t *testing.T) {
 	}
 }
 
-// TestSitesBelongToTheirBlock: an instruction's site number is relative to the block's first site.
+// TestSitesBelongToTheirBlock checks that the site number of an instruction is relative to the
+// first site of its block.
 func TestSitesBelongToTheirBlock(t *testing.T) {
 	p := &trace.Program{Blocks: []trace.Block{{FirstSite: 0, Sites: 2}, {FirstSite: 2, Sites: 2}}}
 	r := references{sites: map[uint32]*site{1: {latency: 7}, 2: {latency: 30, transfers: 50}, 3: {latency: 40, transfers: 10}}}
@@ -158,10 +162,10 @@ func TestSitesBelongToTheirBlock(t *testing.T) {
 		want        float64
 	}{{0, 0, 0}, {0, 1, 0}, {0, 2, 7}, {1, 1, 30}, {1, 2, 40}} {
 		if got := run.LoadLatency(c.block, c.site); got != c.want {
-			t.Errorf("site %d of block %d takes %v, want %v", c.site, c.block, got, c.want)
+			t.Errorf("site %d of block %d takes %v cycles, want %v", c.site, c.block, got, c.want)
 		}
 	}
 	if run.Transfers[0] != 0 || run.Transfers[1] != 15 {
-		t.Errorf("transfers %v, want a quarter of 60 for a quarter of the visits", run.Transfers)
+		t.Errorf("transfers %v, want 0 and 15", run.Transfers)
 	}
 }

@@ -19,7 +19,7 @@ import (
 // DefaultProcessor is the processor for questions that do not name a processor.
 const DefaultProcessor = "znver4"
 
-// priced contains the inputs of a computed run time.
+// priced identifies the inputs from which a run time was computed.
 type priced struct {
 	counts    *blocks.Solution
 	processor *pipeline.Processor
@@ -56,7 +56,7 @@ func (m *Models) price(q answers.ModelQuestion, r *answers.Reply) {
 	r.Notes = append(r.Notes, m.memory.notes...)
 	defer m.noteRuntime(r)
 	now := priced{m.counts, m.processor, m.memory.machine}
-	// only the displayed function or block has changed, so the run time is known
+	// only the displayed function or block has changed: reuse the run time
 	if m.priced == now {
 		return
 	}
@@ -105,8 +105,8 @@ func (m *Models) noteRuntime(r *answers.Reply) {
 // mostNoted is the maximum number of names in a note.
 const mostNoted = 3
 
-// titles returns the processors' names and titles. It reads them only once, because this takes
-// longer than the rest of an answer.
+// titles returns the processors' names and titles. The descriptions are read only once, because
+// reading them takes longer than the rest of an answer.
 var titles = sync.OnceValue(func() (list [][2]string) {
 	for _, name := range pipeline.Processors() {
 		title := name
@@ -127,14 +127,16 @@ func Processors(chosen string) report.Table {
 	return t
 }
 
-// Program returns the program of the models. Callers must not change it.
+// Program returns the program of the models. Callers must not change the result.
 func (m *Models) Program() *trace.Program { return m.program }
 
-// Visits returns the number of executions of each block of the program. Callers must not change it.
+// Visits returns the number of executions of each block of the program. Callers must not change the
+// result.
 func (m *Models) Visits() []float64 { return m.counts.Visits }
 
-// Price returns the predicted time of the program on a processor. A load takes hit cycles plus its
-// average delay. late contains the delays by site number. A missing delay is 0.
+// Price returns the predicted time of the program on a processor. A load takes the given number of
+// cycles (hit) plus the average delay of its site. The map late contains the delays by site number;
+// sites that are not in the map have no delay.
 func (m *Models) Price(p *pipeline.Processor, hit float64, late map[uint32]float64) (*pipeline.Runtime, error) {
 	sites := map[uint32]*site{}
 	if m.profile != nil && m.profile.Sites != nil {

@@ -114,9 +114,9 @@ func (m *Models) shares(b int) []float64 {
 	return list
 }
 
-// along returns how often an edge is taken: the edge to the successor with this index, or out of
-// the function. The count is exact if the weights are counts of a run and sum to the executions of
-// the block.
+// along returns how often an edge is taken. The edge leads to the successor with index way, or out
+// of the function. The count is exact if the weights are counts of a run and sum to the executions
+// of the block.
 func (m *Models) along(b, way int) report.Value {
 	weights, leaves := m.system.Weights(b)
 	sum := leaves

@@ -47,7 +47,8 @@ func BenchmarkPredictNext(b *testing.B) {
 	}
 }
 
-// BenchmarkPlainSum computes the sum of SDCM term by term, for one of the three levels.
+// BenchmarkPlainSum computes the hits in one of the three levels of BenchmarkPredict by summing
+// SDCM's probabilities one by one.
 func BenchmarkPlainSum(b *testing.B) {
 	p := dense()
 	curve := profile.NewCurve(p.Locality[0].Histogram(trace.AllKinds))

@@ -64,8 +64,7 @@ func parseWays(s string) (ways uint32, ok bool) {
 	return uint32(n), err == nil && n > 0
 }
 
-// words lists the properties without a value in groups. A cache has at most one property of each
-// group.
+// words lists the properties without a value. A cache has at most one property of each group.
 var words = map[string]struct {
 	group string
 	set   func(*Cache)

@@ -18,7 +18,7 @@ type Share struct {
 type stackKey struct {
 	lineBytes    uint32
 	kind         stackKind
-	domain, core int // only for the kinds of stacks that have them
+	domain, core int // 0 for kinds of stacks that belong to no domain or core
 }
 
 type stackKind uint8
@@ -71,7 +71,8 @@ func (a *Asker) whole(c Cache) coreMisses {
 }
 
 // fetched returns the number of lines that a cache fetched, if the profile contains the cache's
-// line utilisation. Measuring it simulates the sets, so the number of sets does not matter.
+// line utilisation. The measurement of the utilisation simulates the sets, so any number of sets is
+// exact.
 func fetched(s *profile.Sites, c Cache) (misses uint64, ok bool) {
 	if s == nil || c.Hashed || c.LineBytes != s.LineBytes {
 		return 0, false
@@ -113,7 +114,8 @@ func (a *Asker) perCore(s *profile.Sharing, c Cache, parts []Cache) ([]coreMisse
 // coherent returns the misses of a core's private cache, including coherence misses.
 func (a *Asker) coherent(s *profile.Sharing, c Cache, core int) coreMisses {
 	n := a.answer(stackKey{lineBytes: s.LineBytes, kind: coherentStack, core: core}, s, c)
-	// predict coherence misses as if their lines had not been invalidated
+	// an access to an invalidated line is a coherence miss only if the line would otherwise have
+	// been present
 	lost := a.answer(stackKey{lineBytes: s.LineBytes, kind: lostStack, core: core}, s, c)
 	n.coherence = min(n.misses, lost.accesses-lost.misses)
 	return n
@@ -142,8 +144,8 @@ func (a *Asker) concurrent(s *profile.Sharing, c Cache, domain int, cores []core
 	}
 }
 
-// apportion scales the cores' misses to the given sum. It scales the misses that are not cold if
-// SDCM predicts more misses, and otherwise the hits.
+// apportion scales the cores' misses so that they add up to sum. If SDCM predicts more misses than
+// that, the misses that are not cold are scaled, and otherwise the hits.
 func apportion(cores []coreMisses, members []profile.Member, sum, cold float64) {
 	var expected, accesses float64
 	for _, n := range cores {
@@ -212,7 +214,7 @@ func (a *Asker) sharing(lineBytes uint32) *profile.Sharing {
 	return nil
 }
 
-// stack returns the curve of a stack. It computes the curve only once.
+// stack returns the curve of a stack, and caches it.
 func (a *Asker) stack(key stackKey, s *profile.Sharing) stackCurve {
 	if found, ok := a.stacks[key]; ok {
 		return found
@@ -252,9 +254,10 @@ func (a *Asker) makeStack(key stackKey, s *profile.Sharing) stackCurve {
 type coreGroup struct{ domain, core int }
 
 // groupsOf divides the cores into groups of sharedBy cores for which the profile has domains.
-// Consecutive cores share a cache if the profile has a domain for them. Otherwise, the domains in
-// the profile determine the cores of a cache. If fewer than sharedBy cores remain at the end, they
-// share the last cache. ok is false if the profile lacks a domain for some cores.
+// Consecutive cores share a cache if the profile has a domain for them. If there is no such domain,
+// the other domains of the profile determine which cores share a cache. If fewer than sharedBy
+// cores remain at the end, they share the last cache. ok is false if the profile lacks a domain for
+// some cores.
 func groupsOf(s *profile.Sharing, sharedBy uint32) (groups []coreGroup, ok bool) {
 	n := int(min(uint64(max(sharedBy, 1)), uint64(len(s.Cores))))
 	grouped := make([]bool, len(s.Cores))
@@ -288,8 +291,9 @@ func groupsOf(s *profile.Sharing, sharedBy uint32) (groups []coreGroup, ok bool)
 	return groups, true
 }
 
-// domainFrom returns the number of a domain of n cores whose lowest core is first and which
-// contains no core of an existing group, or -1. It prefers consecutive cores.
+// domainFrom returns the number of a domain that consists of n cores without a group, the lowest of
+// which is the core first. It returns -1 if there is no such domain. A domain of consecutive cores
+// is preferred.
 func domainFrom(s *profile.Sharing, first, n int, grouped []bool) (number int) {
 	number = -1
 	for i := range s.Domains {
@@ -307,12 +311,11 @@ func domainFrom(s *profile.Sharing, first, n int, grouped []bool) (number int) {
 	return number
 }
 
-// DomainError reports that the profile has no common stack for cores that share a level. It wraps a
-// [*trace.OptionError].
+// DomainError reports that the profile has no common stack for cores that share a level.
+// DomainError wraps a [*trace.OptionError].
 type DomainError struct {
 	Level Cache
-	// the threads that share each cache of the level; an analysis with these groups as domains is
-	// needed
+	// the threads that share each cache of the level; a new analysis needs these groups as domains
 	Groups [][]uint32
 	err    *trace.OptionError
 }
@@ -356,7 +359,7 @@ func lastShared(h Hierarchy) int {
 	return -1
 }
 
-// parts divides the last shared level into one cache for each core. It returns nil without shares.
+// parts divides the last shared level into one cache for each core. Without shares, it returns nil.
 func (a *Asker) parts(h Hierarchy, shares []Share) ([]Cache, error) {
 	if len(shares) == 0 {
 		return nil, nil
@@ -403,10 +406,10 @@ func equalPart(c Cache, bytes uint64) uint64 {
 	return bytes - bytes%(uint64(c.LineBytes)*uint64(max(c.Ways, 1)))
 }
 
-// Curves returns three miss-ratio curves of a core's private cache. The first ignores coherence.
-// The second counts coherence misses as cold misses. The third contains only the coherence misses,
-// by the depth at which the line was invalidated. The profile must have per-thread stacks for this
-// line size.
+// Curves returns three miss-ratio curves of a core's private cache. The curve private ignores
+// coherence. The curve coherent counts coherence misses as cold misses. The curve lost contains
+// only the coherence misses, by the stack depth at which the line was invalidated. The profile must
+// have per-thread stacks for this line size.
 func (a *Asker) Curves(lineBytes uint32, core int) (private, coherent, lost *profile.Curve) {
 	of := func(kind stackKind) *profile.Curve {
 		return a.stack(stackKey{lineBytes, kind, 0, core}, a.sharing(lineBytes)).Curve
@@ -441,8 +444,8 @@ func (a *Asker) Domain(c Cache, core int) int {
 
 // EffectiveShare returns the smallest capacity, in lines, at which a private cache has no more
 // misses for the core than the shared level. Both caches are fully associative, with LRU
-// replacement (Anger, Figure 8). ok is false if no capacity is large enough, because other cores
-// fetch lines that this core then uses.
+// replacement (Anger, Figure 8). ok is false if no capacity is large enough, because in the shared
+// level other cores fetch lines that this core uses later.
 func (a *Asker) EffectiveShare(c Cache, core int) (lines uint64, ok bool) {
 	domain := a.Domain(c, core)
 	if domain < 0 {

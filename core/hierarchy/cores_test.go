@@ -22,7 +22,7 @@ func stacked(traces [][]uint64) *profile.Profile {
 		s.Cores = append(s.Cores, profile.Core{Threads: []uint32{uint32(10 * n)}, Private: alone, Coherent: profile.CoherentCounts{StackCounts: alone}})
 		d := &s.Domains[0]
 		d.Cores = append(d.Cores, uint32(n))
-		d.Members = append(d.Members, profile.Member{Cold: alone.Cold, Distances: alone.Distances}) // one core after the other
+		d.Members = append(d.Members, profile.Member{Cold: alone.Cold, Distances: alone.Distances}) // the cores run one after another, so common distances equal the core's own distances
 		for _, line := range lines {
 			whole = append(whole, line+uint64(n)<<40)
 		}
@@ -56,7 +56,7 @@ func predictCores(t interface{ Fatal(...any) }, p *profile.Profile, shares []hie
 
 // If cores share no lines, each core misses in all levels of its private caches exactly as often as
 // it would alone, and the totals are the sums over the cores.
-func TestCoresAlone(t *testing.T) {
+func TestCoresWithoutSharedLines(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		traces := drawTraces(t)
 		levels := []string{"L1=512,2", "L2=2KiB,full", "L3=4KiB,16,hashed"}
@@ -65,7 +65,7 @@ func TestCoresAlone(t *testing.T) {
 		for n, lines := range traces {
 			alone, _ := predictCores(t, withSets(lines), nil, levels...)
 			if alone.Cores != nil {
-				t.Fatal("got cores for a trace without threads")
+				t.Fatal("a prediction for one thread has several cores")
 			}
 			for i, want := range alone.Levels {
 				l := got.Cores[n].Levels[i]
@@ -128,8 +128,8 @@ func TestApportion(t *testing.T) {
 	})
 }
 
-// The models agree if the cores share no line. In Anger's model, lines that another core touched
-// last are looked up in a common cache.
+// The models of MODELS §6 agree if the cores share no line. In Anger's model, lines that another
+// core touched last are looked up in a common cache.
 func TestViews(t *testing.T) {
 	p := stacked([][]uint64{{1, 2, 1, 2}, {1, 2, 3, 1}})
 	asker := hierarchy.NewAsker(p)
@@ -137,15 +137,16 @@ func TestViews(t *testing.T) {
 	if v, ok := asker.Views(c); !ok || v != (hierarchy.Views{Accesses: 8, Private: 6, Anger: 6, Coherent: 6, Exact: true}) {
 		t.Errorf("%+v", v)
 	}
-	// The last access of each core is to a line that the other core touched last. The private
-	// distances are 1 and 2, and the common distances are 3 and 4.
+	// The last access of each core is to a line that the other core touched last. The distances of
+	// these two accesses are 1 and 2 on the private stacks, and 3 and 4 on the common stack.
 	for n := range p.Sharing[0].Cores {
 		p.Sharing[0].Cores[n].Foreign.Distances.Add(uint64(n + 1))
 		p.Sharing[0].Domains[0].Foreign.Distances.Add(uint64(n + 3))
 	}
 	v, _ := hierarchy.NewAsker(p).Views(c)
 	// Private caches of two lines: the first core's access hits in its private cache, and also in a
-	// common cache of four lines. The second core's access misses in both.
+	// common cache of four lines. The second core's access misses in its private cache and in the
+	// common cache.
 	if v.Anger != 6 || v.Private != 6 {
 		t.Errorf("two lines: %+v", v)
 	}
@@ -157,12 +158,12 @@ func TestViews(t *testing.T) {
 	}
 	c.SizeBytes = 128 * 64
 	if _, ok := asker.Views(hierarchy.Cache{Name: "L1", SizeBytes: 256, LineBytes: 128}); ok {
-		t.Error("got views for a line size that the profile does not have")
+		t.Error("Views succeeded for a line size that the profile does not contain")
 	}
 }
 
-// An access to a line that another core's store has invalidated misses in a cache of any size. It
-// is a coherence miss if the line would otherwise have been present.
+// An access to a line that another core's store has invalidated misses in a cache of any size. The
+// miss is a coherence miss if the line would otherwise have been present.
 func TestCoherenceMisses(t *testing.T) {
 	p := stacked([][]uint64{{1, 2, 3, 1}, {1}})
 	coherent := &p.Sharing[0].Cores[0].Coherent
@@ -177,7 +178,7 @@ func TestCoherenceMisses(t *testing.T) {
 	}
 }
 
-func TestCoresWarn(t *testing.T) {
+func TestCoreWarnings(t *testing.T) {
 	p := stacked([][]uint64{{1}, {1}, {1}})
 	s := &p.Sharing[0]
 	pair := s.Domains[0]
@@ -188,7 +189,7 @@ func TestCoresWarn(t *testing.T) {
 	_, warnings := predictCores(t, p, nil, "L1=64,full", "L2=128,full,shared=2", "L3=256,full,shared=all")
 	for _, want := range []string{"L2: stores by cores that do not share this cache invalidate its lines", "only by time slice"} {
 		if n := strings.Count(join(warnings), want); n != 1 {
-			t.Errorf("%q occurs %d times in %q", want, n, warnings)
+			t.Errorf("%q occurs %d times in the warnings %q, want 1", want, n, warnings)
 		}
 	}
 	if strings.Contains(join(warnings), "one core") {
@@ -197,12 +198,12 @@ func TestCoresWarn(t *testing.T) {
 	s.Domains = s.Domains[:1]
 	h := hierarchy.Hierarchy{Levels: []hierarchy.Cache{{Name: "L1", SizeBytes: 64, LineBytes: 64, SharedBy: 2}}}
 	if _, _, err := hierarchy.NewAsker(p).Predict(h, nil); err == nil || !strings.Contains(err.Error(), "--domains 0,10/20") {
-		t.Errorf("a stack that does not exist: %v", err)
+		t.Errorf("no domain for the cores that share L1: error %v, want one that names --domains 0,10/20", err)
 	}
 }
 
 // A trace without thread numbers is not treated as a trace of one thread.
-func TestMissingThreadsAreNotOneThread(t *testing.T) {
+func TestTraceWithoutThreadNumbers(t *testing.T) {
 	h := hierarchy.Hierarchy{Levels: []hierarchy.Cache{{Name: "L1", SizeBytes: 128, LineBytes: 64, SharedBy: 2}}}
 	for words, threads := range map[string][]uint32{"does not say which thread": nil, "this program's only thread": {7}} {
 		p := withSets([]uint64{1, 2, 1, 3, 1})
@@ -249,7 +250,7 @@ func TestOneCore(t *testing.T) {
 		t.Errorf("%+v %v, want two cores", got, err)
 	}
 	if _, _, err := hierarchy.NewAsker(several).Predict(h, []hierarchy.Share{{Thread: 10, SizeBytes: 64}}); err == nil {
-		t.Error("a cache used by one core was divided")
+		t.Error("Predict accepted shares of a cache that only one core uses")
 	}
 }
 

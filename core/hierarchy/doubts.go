@@ -141,9 +141,9 @@ var replacementNames = [...]string{
 	SRRIP: "SRRIP", BRRIP: "BRRIP", DRRIP: "DRRIP",
 }
 
-// otherPolicy returns a phrase, to follow the cache's name, with the policies of a cache that its
-// prediction does not model, or "". exclusive means that the cache is exclusive, but was predicted
-// as a non-exclusive cache.
+// otherPolicy returns a phrase about the policies of a cache that the prediction does not model, or
+// "". The phrase follows the name of the cache. exclusive means that the cache is exclusive, but
+// was predicted as a non-exclusive cache.
 func otherPolicy(c Cache, exclusive bool) string {
 	text := ""
 	also := func(what string) {
@@ -173,8 +173,8 @@ func otherPolicy(c Cache, exclusive bool) string {
 	return text + "; it is predicted as LRU, non-inclusive, write-back and allocating (stackglass simulate models the actual policies)"
 }
 
-// fewTimes is the smallest ratio of sizes at which an inclusive level rarely evicts lines that the
-// level above still uses.
+// fewTimes is a ratio of sizes. An inclusive level that is at least fewTimes as large as the level
+// above rarely evicts lines that the level above still uses.
 const fewTimes = 4
 
 // sizeMisfit returns a warning if a level is smaller than the level above it, and otherwise "".

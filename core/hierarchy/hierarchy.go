@@ -10,16 +10,16 @@
 //     also exact if the profile contains the line utilisation of the level, because measuring it
 //     simulates the sets.
 //   - Any other set-associative level is predicted with SDCM, which computes the probability of a
-//     hit at each distance for a random mapping of lines to sets (MODELS §5). This causes a
-//     warning. Exact predictions include the result of SDCM for comparison.
+//     hit at each distance for a random mapping of lines to sets (MODELS §5), and causes a warning.
+//     Exact predictions include the result of SDCM for comparison.
 //
 // Every level is predicted from the whole stream of accesses (the independent-level model,
-// MODELS §3). Level i sees misses_{i-1} accesses. It misses as often as a cache of its size that
-// sees the whole stream, but at most misses_{i-1} times. A real lower level sees only the misses of
-// the level above, which arrive in a different order. This causes a warning. Exclusive LRU levels
-// with as many sets as the first level are predicted exactly, because such a level and the levels
-// above it behave like a single cache with the ways of all these levels. Package simulate models
-// other replacement policies, other exclusive levels and write policies.
+// MODELS §3). Level i has misses_{i-1} accesses. Its misses are the misses of a cache of the same
+// size that sees the whole stream, limited to misses_{i-1}. A real lower level sees only the misses
+// of the level above, in a different order, so the prediction of a lower level causes a warning.
+// Exclusive LRU levels with as many sets as the first level are predicted exactly, because such a
+// level and the levels above it behave like a single cache with the ways of all these levels.
+// Package simulate models other replacement policies, other exclusive levels and write policies.
 //
 // If the profile has per-thread stacks, a private level is predicted from the core's own stack, in
 // which stores of other cores invalidate lines. A shared level is predicted from the common stack
@@ -142,7 +142,7 @@ func (c Cache) Sets() uint64 {
 	return c.Lines() / uint64(c.Ways)
 }
 
-// Check returns an error if the cache is impossible. The error is a [*trace.OptionError].
+// Check returns an error if no cache can have this shape. The error is a [*trace.OptionError].
 func (c Cache) Check() error {
 	bad := func(want string) error {
 		return &trace.OptionError{Option: "cache", Got: c.String(), Want: want}
@@ -186,7 +186,7 @@ const mostSubBlocks = 64
 // Hierarchy is a list of levels, first level first.
 type Hierarchy struct {
 	Name  string
-	Title string // name of the processor for display; "" if Name can be displayed
+	Title string // display name of the processor; "" if Name is suitable for display
 	About string // remarks, one or two sentences
 	// Levels contains the caches for data. Instructions use these caches, too, unless Instructions
 	// has a cache at the same depth: fetches go through Instructions, and then through the levels
@@ -196,13 +196,14 @@ type Hierarchy struct {
 	Memory       Memory
 
 	ClockGHz float64  // clock rate of the processor; 0 if unknown
-	Sources  []string // where the numbers come from
+	Sources  []string // sources of the numbers
 
 	Threads Placement
 
-	// TLBs contains the translation look-aside buffers for data, and for instructions unless
-	// InstructionTLBs has one at the same depth. An entry is a line of basePage bytes; Translation
-	// changes the page size to PageBytes. Predictions from profiles ignore them.
+	// TLBs contains the translation look-aside buffers for data, which also translate addresses of
+	// instructions unless InstructionTLBs has a TLB at the same depth. An entry is a line of
+	// basePage bytes; Translation changes the page size to PageBytes. Predictions from profiles
+	// ignore TLBs.
 	TLBs, InstructionTLBs []Cache
 	PageBytes             uint64 // 0 means basePage
 
@@ -237,8 +238,8 @@ func (h *Hierarchy) SetPages(text string) error {
 	return nil
 }
 
-// Simulation contains settings that apply only to simulations. The configurations of other
-// simulators contain them, but the text form of a hierarchy does not.
+// Simulation contains settings that apply only to simulations. Configuration files of other
+// simulators contain such settings, but the text form of a hierarchy does not.
 type Simulation struct {
 	// Cores is the number of cores, or 0. Each thread runs on the core with the fewest threads.
 	Cores       int
@@ -403,7 +404,7 @@ func (h *Hierarchy) Add(line string) (err error) {
 	return nil
 }
 
-// These properties, in the text form, determine the list to which a cache belongs.
+// These properties of the text form select the list of a hierarchy to which a cache belongs.
 const (
 	instructionsWord = "instructions"
 	tlbWord          = "tlb"

@@ -17,7 +17,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// withSets returns a profile with the histogram and the set tables of a trace of line numbers. They
+// withSets returns a profile with the histogram and the set tables of a trace of line numbers. Hits
 // are counted naively, with a list of lines for each set, most recently used first.
 func withSets(lines []uint64) *profile.Profile {
 	l := profile.Locality{LineBytes: 64, Kinds: []profile.KindLocality{{Kind: trace.Load}}, Sets: new(profile.SetTable)}
@@ -79,9 +79,9 @@ func lineTrace(t *rapid.T) []uint64 {
 	return numbers
 }
 
-// A first level of any geometry in the tables has the same misses as a simulated cache. If it has
-// several sets, SDCM's result is included too.
-func TestPredictIsExact(t *testing.T) {
+// A first level of any geometry in the tables has the same misses as a simulated cache. For a cache
+// with several sets, the prediction also contains SDCM's result.
+func TestPredictMatchesSimulation(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		lines := lineTrace(t)
 		c := hierarchy.Cache{Name: "L1", LineBytes: 64}
@@ -100,17 +100,17 @@ func TestPredictIsExact(t *testing.T) {
 			t.Errorf("%s: %v misses by %s, want %v, exact", c, l.Misses, l.Method, want)
 		}
 		if l.Accesses != float64(len(lines)) || l.Hits != l.Accesses-l.Misses || p.MemoryAccesses != l.Misses {
-			t.Errorf("%s: %+v of %d accesses", c, p, len(lines))
+			t.Errorf("%s: prediction %+v for %d accesses, want hits and misses to add up to the accesses", c, p, len(lines))
 		}
 		if l.Beside != (sets > 1) {
-			t.Errorf("%s: SDCM beside it: %v", c, l.Beside)
+			t.Errorf("%s: Beside is %v, want true only for a cache with several sets", c, l.Beside)
 		}
 	})
 }
 
-// Without a table, the prediction comes from SDCM, and equals SDCM's prediction beside another
-// method.
-func TestPredictFallsBack(t *testing.T) {
+// Without a set table, SDCM predicts the misses. The result equals the SDCM result that accompanies
+// an exact prediction.
+func TestPredictFallsBackToSDCM(t *testing.T) {
 	var lines []uint64
 	for i := range uint64(4000) {
 		lines = append(lines, i*i%997)
@@ -129,10 +129,10 @@ func TestPredictFallsBack(t *testing.T) {
 	exact, said := one(with, regular)
 	model, doubt := one(without, regular)
 	if exact.Method != hierarchy.Exact || model.Method != hierarchy.SDCM || !exact.Beside || model.Beside || exact.SDCMMisses != model.Misses || exact.Misses == model.Misses {
-		t.Errorf("with tables %+v, without %+v", exact, model)
+		t.Errorf("prediction with set tables %+v, without set tables %+v; want exact and sdcm", exact, model)
 	}
 	if strings.Contains(said, "SDCM") || !strings.Contains(doubt, "set tables") {
-		t.Errorf("warnings with tables %s, without %s", said, doubt)
+		t.Errorf("warnings with set tables %s, without set tables %s; want a warning about SDCM only without tables", said, doubt)
 	}
 	for want, c := range map[string]hierarchy.Cache{
 		"hash":           {Name: "L1", SizeBytes: 32 << 10, Ways: 8, LineBytes: 64, Hashed: true},
@@ -190,7 +190,7 @@ func TestPredictOtherPolicies(t *testing.T) {
 	p := withSets(lines)
 	p.Totals.Threads = []uint32{1, 2}
 	if _, warnings, _ := hierarchy.Predict(p, hierarchy.Hierarchy{Levels: []hierarchy.Cache{first}}); !strings.Contains(fmt.Sprint(warnings), "all threads") {
-		t.Errorf("two threads and a private cache: warnings %q", warnings)
+		t.Errorf("two threads and a private cache: warnings %q, want one about all threads", warnings)
 	}
 }
 
@@ -232,11 +232,11 @@ func TestPredictTimeAndTraffic(t *testing.T) {
 	near("memory accesses per thousand instructions", got.PerKiloInstruction(got.MemoryAccesses), 30)
 	h.Levels[1].LatencyCycles = 0
 	if got, _, _ = hierarchy.Predict(p, h); got.AverageCycles != 0 || got.AverageNanoseconds != 0 {
-		t.Errorf("average %v cycles without a latency of L2", got.AverageCycles)
+		t.Errorf("average time without a latency of L2: %v cycles, want 0", got.AverageCycles)
 	}
 	h.Levels[1].LatencyCycles, h.Memory.LatencyCycles = 12, 0
 	if got, _, _ = hierarchy.Predict(p, h); got.AverageCycles != 0 {
-		t.Errorf("average %v cycles without a latency of memory", got.AverageCycles)
+		t.Errorf("average time without a memory latency: %v cycles, want 0", got.AverageCycles)
 	}
 }
 
@@ -268,7 +268,7 @@ func TestExpectedHits(t *testing.T) {
 }
 
 // Predictions do not depend on earlier predictions.
-func TestAskerIsPure(t *testing.T) {
+func TestPredictionsAreIndependent(t *testing.T) {
 	p := withSets([]uint64{1, 2, 3, 64, 1, 65, 2, 3})
 	asker := hierarchy.NewAsker(p)
 	for round := range 2 {
@@ -327,7 +327,7 @@ func TestHitProbability(t *testing.T) {
 		switch n % 3 {
 		case 0:
 			distance >>= rng.UintN(41)
-		case 1: // only where the probability is neither 0 nor 1
+		case 1: // a distance at which the probability is neither 0 nor 1
 			distance = min(uint64(float64(lines)*(0.3+2*rng.Float64())), 1<<40)
 		}
 		got, want := hierarchy.HitProbability(distance, lines, ways), exactProbability(distance, lines, ways)
@@ -340,13 +340,13 @@ func TestHitProbability(t *testing.T) {
 	t.Logf("largest error %g", worst)
 }
 
-func TestHitProbabilityFalls(t *testing.T) {
+func TestHitProbabilityDecreases(t *testing.T) {
 	for _, c := range [][2]uint64{{512, 8}, {512, 1}, {524288, 16}, {1 << 20, 1 << 12}} {
 		last := 1.0
 		for d := uint64(0); d < 8*c[0]; d += 1 + c[0]/997 {
 			p := hierarchy.HitProbability(d, c[0], c[1])
 			if p > last+1e-12 || p < 0 {
-				t.Fatalf("%d lines, %d ways: %g at distance %d after %g", c[0], c[1], p, d, last)
+				t.Fatalf("%d lines, %d ways: hit probability %g at distance %d, want at most %g as at the previous distance", c[0], c[1], p, d, last)
 			}
 			last = p
 		}
@@ -378,12 +378,12 @@ func TestPredictExact(t *testing.T) {
 			t.Errorf("%s: accesses, hits, misses %v by %s, want %v by %s", l.Cache.Name, got, l.Method, want[i], method)
 		}
 	}
-	if p.MemoryAccesses != 30 || len(warnings) != 1 { // that every level is predicted from all accesses
+	if p.MemoryAccesses != 30 || len(warnings) != 1 { // the warning: every level is predicted from all accesses
 		t.Errorf("%v accesses to memory and %d warnings, want 30 and 1", p.MemoryAccesses, len(warnings))
 	}
 	h.Levels[1].Inclusion = hierarchy.Inclusive
-	if _, warnings, err = hierarchy.Predict(sample(), h); err != nil || len(warnings) != 2 { // and that L2 evicts lines from L1
-		t.Errorf("%d warnings of an inclusive level (%v), want 2", len(warnings), err)
+	if _, warnings, err = hierarchy.Predict(sample(), h); err != nil || len(warnings) != 2 { // the second warning: L2 evicts lines from L1
+		t.Errorf("%d warnings about a hierarchy with an inclusive level (error %v), want 2", len(warnings), err)
 	}
 }
 
@@ -411,14 +411,14 @@ func TestPredictLimitsMisses(t *testing.T) {
 	}
 }
 
-func TestPredictRejects(t *testing.T) {
+func TestPredictErrors(t *testing.T) {
 	for _, c := range []hierarchy.Cache{{Name: "L1", SizeBytes: 1024, Ways: 0, LineBytes: 32}, {Name: "L1", SizeBytes: 1000, Ways: 0, LineBytes: 64}, {Name: "L1", SizeBytes: 1024, Ways: 3, LineBytes: 64}, {Name: "L1", SizeBytes: 0, Ways: 0, LineBytes: 64}, {Name: "L1", SizeBytes: 1024, Ways: 0, LineBytes: 48}} {
 		if _, _, err := hierarchy.Predict(sample(), hierarchy.Hierarchy{Levels: []hierarchy.Cache{c}}); err == nil {
-			t.Errorf("%s: predicted, want an error", c)
+			t.Errorf("Predict accepted the cache %s, want an error", c)
 		}
 	}
 	if _, _, err := hierarchy.Predict(sample(), hierarchy.Hierarchy{}); err == nil {
-		t.Errorf("no level: predicted, want an error")
+		t.Errorf("Predict accepted a hierarchy without levels, want an error")
 	}
 }
 
@@ -471,7 +471,8 @@ func TestParseMemory(t *testing.T) {
 	}
 }
 
-// Every value that can be read can be written, and is the same after it is read back.
+// FuzzParseCache checks that every cache that ParseCache accepts is unchanged after String and
+// ParseCache.
 func FuzzParseCache(f *testing.F) {
 	for _, s := range []string{"L1=32KiB,8", "L2=1M,full,128", "L2=1M,8,shared=all", "L3=8M,16,64,no-allocate,exclusive,shared=8,write-through,plru,bandwidth=10.5,latency=40,hashed", "=,", "a=b=c,d,e"} {
 		f.Add(s)
@@ -514,14 +515,14 @@ func TestPresets(t *testing.T) {
 	names := map[string]bool{}
 	for _, h := range hierarchy.Presets() {
 		if names[h.Name] || h.Title == "" || len(h.Sources) == 0 || len(h.Levels) == 0 {
-			t.Errorf("%s: the name is not unique, or there is no title, no levels or no sources", h.Name)
+			t.Errorf("%s: the name is not unique, or the title, the levels or the sources are missing", h.Name)
 		}
 		names[h.Name] = true
 		if unnamed := (hierarchy.Hierarchy{Levels: h.Levels, Instructions: h.Instructions, Memory: h.Memory, ClockGHz: h.ClockGHz, Threads: hierarchy.OnOneCore}); unnamed.PresetName() != h.Name {
-			t.Errorf("%s: PresetName returns %q", h.Name, unnamed.PresetName())
+			t.Errorf("%s: PresetName = %q, want the preset's name", h.Name, unnamed.PresetName())
 		}
 		if other := (hierarchy.Hierarchy{Levels: h.Levels, Instructions: h.Instructions, ClockGHz: h.ClockGHz}); other.PresetName() != "" {
-			t.Errorf("%s with other memory: PresetName returns %q", h.Name, other.PresetName())
+			t.Errorf("%s with a different memory: PresetName = %q, want \"\"", h.Name, other.PresetName())
 		}
 		for i, c := range h.Levels {
 			if err := c.Check(); err != nil {
@@ -546,9 +547,9 @@ func TestPresets(t *testing.T) {
 	}
 }
 
-// TestPresetsInclusion checks that the levels of processors have the processors' inclusion
+// TestPresetInclusionPolicies checks that the levels of processors have the processors' inclusion
 // policies, and that levels from papers have the default policy, non-inclusive.
-func TestPresetsInclusion(t *testing.T) {
+func TestPresetInclusionPolicies(t *testing.T) {
 	words := map[hierarchy.Inclusion]string{hierarchy.Inclusive: "inclusive", hierarchy.NonInclusive: "-", hierarchy.Exclusive: "exclusive"}
 	for name, want := range map[string]string{
 		"i7-4770K": "- - inclusive", "i7-6700": "- - inclusive", "i9-12900K": "- - -", "i7-1165G7": "- - -", "xeon-8480": "- - -",
@@ -584,7 +585,7 @@ func TestPreset(t *testing.T) {
 		"graviton": "graviton2 or graviton3", "opteron2": "opteron", "haswell": "i7-4770K",
 	} {
 		if _, err := hierarchy.Preset(name); err == nil || !strings.Contains(err.Error(), "as "+want) {
-			t.Errorf("%s: %v, want one that names %s", name, err, want)
+			t.Errorf("%s: error %v, want one that suggests %s", name, err, want)
 		}
 	}
 }

@@ -30,7 +30,8 @@ type Level struct {
 	Method   Method
 
 	// SDCMMisses is the number of misses that SDCM predicts for a set-associative level, at most
-	// Accesses. Beside is set if Method is another method, so that their misses can be compared.
+	// Accesses. Beside means that Method is not SDCM, so the misses of both methods can be
+	// compared.
 	SDCMMisses float64
 	Beside     bool
 	// Approximate means that the line size of this level or of a level above differs from the first
@@ -48,7 +49,7 @@ type Level struct {
 	// is unknown.
 	AverageCycles float64
 	// Bytes is the number of bytes transferred from this level to the level above, or to the core.
-	// LeastCycles is the time that this transfer takes at Cache.BytesPerCycle; 0 if unknown.
+	// LeastCycles is the time to transfer these bytes at Cache.BytesPerCycle; 0 if unknown.
 	Bytes, LeastCycles float64
 }
 
@@ -58,11 +59,11 @@ type Prediction struct {
 	MemoryAccesses float64
 
 	// MemoryBytes is the number of bytes fetched from memory, excluding write-backs.
-	// MemoryLeastCycles is the time that this transfer takes at Memory.BytesPerCycle; 0 if unknown.
+	// MemoryLeastCycles is the time to transfer these bytes at Memory.BytesPerCycle; 0 if unknown.
 	MemoryBytes, MemoryLeastCycles float64
 
 	// AverageCycles is the average memory access time (MODELS §13.1). AverageNanoseconds is the
-	// same time at the hierarchy's clock rate. They are 0 if unknown.
+	// same time at the hierarchy's clock rate. Unknown times are 0.
 	AverageCycles, AverageNanoseconds float64
 
 	References   uint64 // number of references in the run
@@ -86,8 +87,8 @@ func perKilo(n float64, of uint64) float64 {
 // Warning is a caveat of a prediction, as a sentence.
 type Warning string
 
-// Predict predicts every level of h, summed over the cores of the program's threads. An impossible
-// cache, or a line size for which p has no histogram, is an error.
+// Predict predicts every level of h, summed over the cores of the program's threads. It fails if a
+// cache is invalid, or if p has no histogram for the line size of a level.
 func Predict(p *profile.Profile, h Hierarchy) (Prediction, []Warning, error) {
 	out, warnings, err := NewAsker(p).Predict(h, nil)
 	return out.Prediction, warnings, err
@@ -100,7 +101,8 @@ type ByCore struct {
 	Coherence  []float64 // by level: misses for lines that another core's store had invalidated
 }
 
-// OneCore is the prediction for one core. For a shared level, it contains the core's part.
+// OneCore is the prediction for one core. For a shared level, OneCore contains only the accesses
+// and misses of this core.
 type OneCore struct {
 	Threads []uint32
 	Levels  []CoreLevel
@@ -224,10 +226,11 @@ func (a *Asker) addLevel(out *ByCore, h Hierarchy, i int, parts []Cache, single 
 	return nil
 }
 
-// together returns a single cache that behaves like level i and all levels above it, and true, if
+// together returns true and a single cache that behaves like level i and all levels above it if
 // these levels are exclusive LRU caches with equal numbers of sets and the same choice of sets.
-// Each level receives the lines that the level above evicts, so the levels together contain the
-// most recently used lines of each set. Otherwise, together returns level i and false.
+// Each exclusive level receives the lines that the level above evicts, so the levels together
+// contain the most recently used lines of each set. For other levels, together returns level i and
+// false.
 func (h *Hierarchy) together(i int) (Cache, bool) {
 	level := h.Levels[i]
 	if i == 0 {

@@ -27,7 +27,7 @@ func Presets() []Hierarchy {
 }
 
 // PresetName returns the name of the preset with the same caches, memory and clock, or "". The
-// placement of threads does not matter.
+// placement of threads is not compared.
 func (h Hierarchy) PresetName() string {
 	h.Threads = OnOwnCores
 	lines := h.Lines()

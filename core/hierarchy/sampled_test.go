@@ -60,9 +60,10 @@ func TestSampledMethods(t *testing.T) {
 	}
 }
 
-// TestSampledLevelsBelow checks a level that is only slightly larger than the level above. The
-// misses of the level above are equally uncertain, so the interval must not end at their estimate.
-func TestSampledLevelsBelow(t *testing.T) {
+// TestSampledLowerLevels checks a level that is only slightly larger than the level above. The
+// misses of the level above are equally uncertain, so the interval must not be cut off at the
+// estimate for the level above.
+func TestSampledLowerLevels(t *testing.T) {
 	h := hierarchy.Hierarchy{Levels: []hierarchy.Cache{{Name: "L1", SizeBytes: 64 << 10, LineBytes: 64}, {Name: "L2", SizeBytes: 65 << 10, LineBytes: 64}}}
 	want, _, err := hierarchy.Predict(sampledRun(t, ""), h)
 	if err != nil {
@@ -84,7 +85,7 @@ func TestSampledLevelsBelow(t *testing.T) {
 		}
 	}
 	if within < runs-2 {
-		t.Errorf("the interval contained the misses in %d of %d runs", within, runs)
+		t.Errorf("the interval contained the exact misses in %d of %d runs, want at most two exceptions", within, runs)
 	}
 }
 
@@ -98,7 +99,7 @@ func TestModelledSets(t *testing.T) {
 			got, _ := table.Hits(sets, ways)
 			want, _ := l.Sets.Hits(sets, ways)
 			if off := math.Abs(float64(got)-float64(want)) / float64(l.Accesses()); off > 0.01 || sets == 1 && got != want {
-				t.Errorf("%d sets of %d ways: %d hits, counted %d", sets, ways, got, want)
+				t.Errorf("%d sets of %d ways: %d predicted hits, want about %d", sets, ways, got, want)
 			}
 		}
 	}

@@ -10,11 +10,13 @@ import (
 // HitProbability returns P(h|Δ), the probability that an access at the given stack distance (in
 // lines) hits in a cache with the given numbers of lines and ways (lines ≥ ways ≥ 1) if lines are
 // mapped to sets at random. This is the stack distance cache model (SDCM; SASMM §2.2, MODELS §5).
-// The probability is 1 for distances below ways. For a fully associative cache (ways = lines), it
-// is 0 for all other distances. The absolute error is below 1e-9 for distances up to 2^40.
+// The probability is 1 for distances below ways. For a fully associative cache (ways = lines), the
+// probability is 0 for all other distances. The absolute error is below 1e-9 for distances up to
+// 2^40.
 //
-// P(h|Δ) is the binomial probability that fewer than ways of the Δ lines accessed in between are in
-// the set of the accessed line. Each line is in that set with probability p = ways/lines:
+// P(h|Δ) is the binomial probability that, of the Δ lines accessed since the previous access, fewer
+// than "ways" lines are in the set of the accessed line. Each line is in that set with probability
+// p = ways/lines:
 //
 //	P(h|Δ) = Σ_{a<ways} C(Δ,a) p^a (1-p)^(Δ-a)
 //
@@ -76,7 +78,7 @@ func binomial(n, k, p float64) float64 {
 	return math.Exp(exponent) * math.Sqrt(n/(2*math.Pi*k*(n-k)))
 }
 
-// stirlingError returns the difference between ln n! and Stirling's approximation.
+// stirlingError returns the error of Stirling's approximation of the logarithm of n factorial.
 func stirlingError(n float64) float64 {
 	if n < 16 {
 		lg, _ := math.Lgamma(n + 1)
@@ -116,13 +118,14 @@ const stepsByRecurrence = 512
 
 // expectedHits returns Σ F(Δ) P(h|Δ) over a curve's distances, for a cache that is not fully
 // associative. The probability decreases as the distance grows, so distances at both ends, at which
-// it is 1 or 0, cost nothing. In the middle, one more line between two accesses reduces the
-// probability by the probability that exactly this line fills the set:
+// the probability is 1 or 0, cost nothing. Between these ends, one more line between two accesses
+// reduces the probability by the probability that exactly this line fills the set:
 //
 //	P(h|Δ+1) = P(h|Δ) - p C(Δ,A-1) p^(A-1) (1-p)^(Δ-A+1)
 //
-// The subtracted term is computed from the previous term with a single multiplication. If a
-// histogram's distances are dense, each distance therefore costs only a few operations.
+// The subtracted term is computed from the subtracted term of the previous distance with a single
+// multiplication. If a histogram's distances are dense, each distance therefore costs only a few
+// operations.
 func expectedHits(c *profile.Curve, lines, ways uint64) float64 {
 	first := sort.Search(c.Len(), func(i int) bool {
 		d, _ := c.At(i)
@@ -138,7 +141,7 @@ func expectedHits(c *profile.Curve, lines, ways uint64) float64 {
 	for d, upto := range c.From(first) {
 		at.moveTo(d)
 		if at.hit < hardly {
-			break // the probability is even smaller for all further distances
+			break // the probability is even smaller at greater distances
 		}
 		hits += at.hit * float64(upto-before)
 		before = upto

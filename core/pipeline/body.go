@@ -32,7 +32,7 @@ type Wait struct {
 	Op     uint32 // index of the operation that computes the value
 	Before uint32 // iterations between the operation and the waiting operation
 	// Cycles is the number of cycles from the start of operation Op to the earliest start of the
-	// waiting operation. It may be negative after a phi, if the operation needs the value later
+	// waiting operation. Cycles may be negative after a phi, if the operation needs the value later
 	// than its other operands.
 	Cycles float64
 }
@@ -42,7 +42,7 @@ type Options struct {
 	// Target is the target of the code (trace.Function). An LLVM instruction that the target lacks
 	// costs as much as its replacements.
 	Target trace.Target
-	// LoadLatency returns the average latency of a load in cycles, E(λ). If it returns 0, the
+	// LoadLatency returns the average latency of a load in cycles, E(λ). If the result is 0, the
 	// latency in the description is used. block is an index into the given blocks, and site is as
 	// in trace.Instr, where 0 means none.
 	LoadLatency func(block int, site uint32) float64
@@ -70,7 +70,7 @@ type Access struct {
 type Misses struct {
 	Lines     float64
 	Waits     float64 // sum of the lines' latencies in cycles, from address to value
-	Scattered float64 // cycles to transfer the lines if many independent lines arrive at the same time
+	Scattered float64 // cycles to transfer the lines if many independent lines are transferred at the same time
 }
 
 // NewBody returns the body of one block.
@@ -91,8 +91,8 @@ type Carried struct {
 	Piece, Instr, FromPiece, FromInstr, Before uint32
 }
 
-// NewChain returns the body that consists of a loop's pieces. The pieces must be in a possible
-// order of execution.
+// NewChain returns the body that consists of a loop's pieces. The pieces must be in an order in
+// which they can execute.
 func (p *Processor) NewChain(pieces []Piece, carried []Carried, o Options) *Body {
 	b := &Body{Processor: p}
 	target, n := p.machine(o.Target), 0
@@ -165,7 +165,7 @@ func (b *Body) waitForFills(pieces []Piece, o Options) {
 }
 
 // base follows the address of an operation back, through additions of constants, to the value from
-// which it is computed. It returns false if this value is unknown.
+// which the address is computed. known is false if this value is unknown.
 func (b *Body) base(pieces []Piece, op uint32) (base Wait, known bool) {
 	for range b.Ops {
 		of := &b.Ops[op]
@@ -177,11 +177,12 @@ func (b *Body) base(pieces []Piece, op uint32) (base Wait, known bool) {
 			return Wait{}, false
 		}
 		if in.Opcode == "load" && known {
-			return Wait{Op: op}, true // a loaded pointer
+			return Wait{Op: op}, true // the base is a loaded pointer
 		}
 		at := slices.IndexFunc(of.Waits, func(w Wait) bool { return b.gives(pieces, of, in.Uses[0], w) })
 		if at < 0 {
-			// of is the base of a getelementptr, so the origin of the load's address is unknown
+			// the operand of op is computed outside the body: op is the base, unless it is the
+			// original load
 			return Wait{Op: op}, known
 		}
 		if base = (Wait{Op: of.Waits[at].Op, Before: of.Waits[at].Before}); base.Before > 0 {
@@ -192,7 +193,8 @@ func (b *Body) base(pieces []Piece, op uint32) (base Wait, known bool) {
 	return Wait{}, false
 }
 
-// gives reports whether w is the dependence on the operand use, as in trace.Instr.Uses.
+// gives reports whether the dependence w belongs to the operand use, an element of
+// trace.Instr.Uses.
 func (b *Body) gives(pieces []Piece, of *Op, use int32, w Wait) bool {
 	from := &b.Ops[w.Op]
 	if pieces[from.Block].Instrs[from.Instr].Opcode == "store" {
@@ -220,8 +222,8 @@ type layout struct {
 	product []uint8 // for sums that become multiply-adds: 1 + the number of the operand that is the product
 }
 
-// addend returns when a multiply-add needs its third operand: the negated number of cycles by which
-// it may arrive later than the other operands. It returns 0 for other operations.
+// addend returns the negated number of cycles by which the third operand of a multiply-add may
+// arrive later than its other operands, and 0 for other operations.
 func (op *Op) addend() float64 {
 	if op.Class == FMA && op.Cost.Addend > 0 {
 		return op.Cost.Addend - op.Cost.Latency
@@ -251,7 +253,7 @@ func definedBy(use int32) int32 {
 	return use
 }
 
-// own returns the instruction of the block that defines an operand, or -1.
+// own returns the instruction of the block that computes an operand, or -1.
 func (l *layout) own(in *trace.Instr, operand int) int32 {
 	if operand >= len(in.Uses) || in.Uses[operand] < 0 || int(in.Uses[operand]) >= len(l.instrs) {
 		return -1
@@ -276,7 +278,7 @@ func (l *layout) opcode(i int32) string {
 	return l.instrs[i].Opcode
 }
 
-// add appends the block's operations.
+// add appends the operations of the block to the body.
 func (l *layout) add(weight float64) {
 	first := len(l.b.Ops)
 	for i := range l.instrs {
@@ -330,8 +332,8 @@ func (l *layout) waits(first, i int) []Wait {
 	return waits
 }
 
-// isAgain reports whether an operand is used by an operation of the same class, or is passed only
-// to such operations.
+// isAgain reports whether the result of operation from, an operand of instruction i, is consumed
+// only by operations of the same class, directly or through a phi.
 func (l *layout) isAgain(from *Op, i, operand int) bool {
 	class := from.Class
 	if class == FMA && l.apart {
@@ -350,8 +352,8 @@ func (l *layout) isAgain(from *Op, i, operand int) bool {
 	})
 }
 
-// takes returns the class of the operation that consumes an operand, which may be a part of the
-// instruction.
+// takes returns the class of the operation that consumes an operand. The operation may be only a
+// part of the instruction.
 func (l *layout) takes(i, operand int) Class {
 	class, _ := kindOf(&l.instrs[i])
 	switch {
@@ -443,7 +445,8 @@ func (l *layout) entersWith(i int) bool {
 
 func isBit(typ string) bool { return typ == "i1" }
 
-// isFloatMin reports whether a select chooses between the two numbers that were compared.
+// isFloatMin reports whether a select is a minimum or maximum: it chooses between the two numbers
+// that were compared.
 func (l *layout) isFloatMin(in *trace.Instr) bool {
 	c := l.own(in, 0)
 	if l.p.Fuses&CompareSelect == 0 || l.opcode(c) != "fcmp" || !shapeOf(in.Type).isFloat() {
@@ -461,7 +464,7 @@ func (l *layout) isFloatMin(in *trace.Instr) bool {
 	return false
 }
 
-// cost returns the class and the cost of an instruction that is not part of another one.
+// cost returns the class and the cost of an instruction that is not part of another instruction.
 func (l *layout) cost(i int) (Class, Cost) {
 	in := &l.instrs[i]
 	class, some := kindOf(in)
@@ -601,7 +604,7 @@ func (l *layout) division(in *trace.Instr, of shape) (Cost, bool) {
 	}
 	wide := of
 	if of.elements == 0 {
-		wide.element = "i64" // the division needs the upper half of the product
+		wide.element = "i64" // the quotient is computed from the upper half of a 64-bit product
 	}
 	c, ok := l.p.series(wide, IMul, Shift)
 	if !ok {

@@ -49,13 +49,13 @@ func (b *Body) Steady() Steady {
 	return s
 }
 
-// missBound returns the lower bound that independent misses set on an iteration's time. The window
-// holds W micro-ops. Until the value of a miss arrives, the miss delays the micro-ops after it in
-// the window, while other misses in the window overlap with it. If an iteration has M micro-ops and
-// n misses with a total latency of Λ cycles, n·W/M misses are in the window at a time. The
-// iteration then takes Λ/(n·W/M) cycles, or Λ cycles if no other miss is in the window (T.
-// Karkhanis and J. Smith, A first-order superscalar processor model, ISCA 2004, on long data cache
-// misses).
+// missBound returns the lower bound for the time of an iteration that results from independent
+// misses. The window holds W micro-ops. Until the value of a miss arrives, the miss delays the
+// micro-ops after it in the window, while other misses in the window overlap with it. If an
+// iteration has M micro-ops and n misses with a total latency of Λ cycles, n·W/M misses are in the
+// window at a time. In this case, the iteration takes Λ/(n·W/M) cycles, or Λ cycles if no other
+// miss is in the window (T. Karkhanis and J. Smith, A first-order superscalar processor model, ISCA
+// 2004, on long data cache misses).
 func (b *Body) missBound() float64 {
 	n, waits := 0.0, 0.0
 	for i := range b.Ops {
@@ -72,8 +72,8 @@ func (b *Body) missBound() float64 {
 
 // fetch sets the lower bound from transfers of lines to the first level: sequential lines, which
 // take the given cycles per iteration, and scattered lines. During a transfer, loads and stores
-// cannot access the first level. Accesses and transfers alternate, and everything else overlaps
-// with them. This is the ECM model (H. Stengel, J. Treibig, G. Hager and G. Wellein, Quantifying
+// cannot access the first level. Accesses and transfers alternate, and all other operations overlap
+// with them: the ECM model (H. Stengel, J. Treibig, G. Hager and G. Wellein, Quantifying
 // performance bottlenecks of stencil computations using the Execution-Cache-Memory model, ICS 2015,
 // section 3), max(T_OL, T_nOL + T_data). If a core overlaps transfers with accesses, as AMD Zen
 // does, T_data is a separate bound (J. Hofmann, C. Alappat, G. Hager, D. Fey and G. Wellein,
@@ -98,17 +98,17 @@ func (s *Steady) fetch(b *Body, cycles float64) {
 	}
 }
 
-// SteadyOver returns the steady state of a loop that is entered again after every few iterations (a
-// round) if rounds do not pass values to each other. While the core waits in one round, it executes
-// micro-ops of the next round, as far as its window reaches. Suppose that a round has M micro-ops,
-// and would take T cycles if only the recurrence limited it. With r micro-ops per cycle and a
-// window of W micro-ops, the last micro-op of a round enters M/r cycles after the first, and must
-// finish within a further W/r cycles. Therefore, T = (M+W)/r, and a round takes M/r = T·M/(M+W)
-// cycles.
+// SteadyOver returns the steady state of a loop that is re-entered after a given number of
+// iterations (a round), if rounds do not pass values to each other. While the core waits in one
+// round, it executes micro-ops of the next round, as far as its window reaches. Suppose that a
+// round has M micro-ops, and would take T cycles if only the recurrence limited it. With r
+// micro-ops per cycle and a window of W micro-ops, the last micro-op of a round enters M/r cycles
+// after the first, and must finish within a further W/r cycles. Therefore, T = (M+W)/r, and a round
+// takes M/r = T·M/(M+W) cycles.
 //
-// Micro-ops wait for values in the scheduler, which is smaller than the window. Only the micro-ops
-// of a round that wait for the recurrence stay there. If w of M micro-ops wait, and the scheduler
-// has S entries, the core looks ahead by at most S·M/w micro-ops.
+// Micro-ops wait for values in the scheduler, which is smaller than the window. Only micro-ops that
+// wait for the recurrence stay in the scheduler. If w of M micro-ops wait, and the scheduler has S
+// entries, the core looks ahead by at most S·M/w micro-ops.
 func (b *Body) SteadyOver(iterations float64) Steady {
 	s := b.Steady()
 	if m, reach := b.MicroOps(), b.reach(s.Cycle); reach > 0 && m > 0 {
@@ -162,7 +162,7 @@ func (s *Steady) decide() {
 	}
 }
 
-// demand is the number of cycles per pass in which a port of a set is needed.
+// demand is the number of cycles per pass for which micro-ops occupy any one of a set of ports.
 type demand struct {
 	ports  uint64
 	cycles float64
@@ -186,15 +186,16 @@ func (b *Body) demands() []demand {
 	return slices.DeleteFunc(list, func(d demand) bool { return d.cycles <= 0 || d.ports == 0 })
 }
 
-// portBound distributes the demands to their ports with the minimum load of the busiest port. It
-// returns this load, the set of ports with this load, and the load of each port in one such
+// portBound distributes the demands to their ports so that the load of the busiest port is minimal.
+// It returns this load, the set of ports with this load, and the load of each port in one such
 // distribution.
 //
 // By linear programming duality, the minimum load is the maximum, over sets S of ports, of the
-// demand that only ports of S can serve, divided by the number of ports in S. portBound finds it by
-// Dinkelbach's method. It starts with the average over all ports. As long as the demands do not fit
-// into ports of that capacity, the minimum cut is a set S with a larger ratio. Each step computes a
-// maximum flow, and a few steps are enough.
+// demand that only ports of S can serve, divided by the number of ports in S. portBound finds this
+// maximum by Dinkelbach's method, which starts with the average over all ports as the capacity of
+// each port. As long as the demands exceed that capacity, the minimum cut is a set S with a larger
+// ratio, which becomes the new capacity. Each step computes a maximum flow, and a few steps are
+// enough.
 func (b *Body) portBound() (cycles float64, full uint64, load []float64) {
 	load = make([]float64, len(b.Processor.Ports))
 	list := b.demands()
@@ -222,7 +223,8 @@ func (b *Body) portBound() (cycles float64, full uint64, load []float64) {
 	}
 }
 
-// ratio returns the demand that only ports of a set can serve, divided by their number.
+// ratio returns the demand that only the ports of a set can serve, divided by the number of these
+// ports.
 func ratio(list []demand, set uint64) float64 {
 	sum := 0.0
 	for _, d := range list {
@@ -256,13 +258,13 @@ func newFlow(list []demand, most float64) *flow {
 	return f
 }
 
-// run sends as much flow as possible along shortest paths (Edmonds and Karp). If some demand
-// remains, cut is the set of ports reachable from it. All ports of the set are full, and no other
-// ports can serve the demand.
+// run computes the maximum flow with shortest augmenting paths (Edmonds and Karp). If a part of a
+// demand remains, cut is the set of ports that are reachable from this demand. All ports of the set
+// are full, and no other ports can serve the demand.
 func (f *flow) run() (cut uint64, whole bool) {
-	fromDemand := make([]int, f.ports) // the demand from which a port was reached, or -1
-	// the port from which a demand was reached; -1: some of the demand remains; -2: the demand has not
-	// been reached
+	fromDemand := make([]int, f.ports) // the demand from which a port was reached; -1: not reached
+	// the port from which a demand was reached; -1: the search started at the demand, a part of
+	// which remains; -2: not reached
 	fromPort := make([]int, len(f.list))
 	for {
 		queue := make([]int, 0, len(f.list))
@@ -337,10 +339,10 @@ func (f *flow) loads(load []float64) {
 	}
 }
 
-// recurrence returns the maximum number of cycles that an iteration must wait for the previous
-// iteration. It is the maximum, over the circuits of the dependence graph, of the sum of latencies
+// recurrence returns the number of cycles per iteration that dependences between iterations
+// require. This is the maximum, over the circuits of the dependence graph, of the sum of latencies
 // divided by the number of iterations that a circuit spans. First, paths through one iteration are
-// contracted: only operations whose results later iterations use remain, and between them the
+// contracted: only the operations whose results later iterations use remain, connected by the
 // longest paths. Karp's theorem then yields the maximum mean of this graph (R. Karp, A
 // characterization of the minimum cycle mean in a digraph, 1978). Values that are used several
 // iterations later pass through additional operations without cost.
@@ -358,10 +360,10 @@ func (b *Body) recurrence() (cycles float64, cycle []uint32, iterations uint32) 
 }
 
 // rounds is the graph of values that pass between iterations. A vertex is a value that a later
-// iteration uses. The length of an arc is the length of the longest path from its value to a value
-// of the next iteration.
+// iteration uses. The length of an arc is the length of the longest path between its two values,
+// the second of which belongs to the next iteration.
 type rounds struct {
-	ends []uint32 // the operations whose results later iterations use
+	ends []uint32 // operations whose results are used by later iterations
 	arcs []arc
 	size int
 }
@@ -387,7 +389,7 @@ func newRounds(b *Body) *rounds {
 			deepest[w.Op] = max(deepest[w.Op], w.Before)
 		}
 	}
-	// A value from n iterations ago passes through n-1 vertices without cost.
+	// A value from n iterations ago passes through n-1 additional vertices without cost.
 	r.size = len(r.ends)
 	places := make([]int, len(r.ends))
 	for v, op := range r.ends {
@@ -415,7 +417,7 @@ func newRounds(b *Body) *rounds {
 // mostBefore is the maximum number of iterations over which the use of a value is followed.
 const mostBefore = 64
 
-// ways adds the longest paths from a value, computed n iterations ago, to all vertices.
+// ways adds arcs for the longest paths from a value, computed n iterations ago, to all vertices.
 func (r *rounds) ways(b *Body, op, n uint32, from int, longest []float64) {
 	for i := range b.Ops {
 		longest[i] = math.Inf(-1)
@@ -435,8 +437,9 @@ func (r *rounds) ways(b *Body, op, n uint32, from int, longest []float64) {
 	}
 }
 
-// karp returns the maximum mean of a circuit, or false if there is no circuit. Paths of exactly k
-// arcs from any vertex are sufficient, for k up to the number of vertices.
+// karp returns the maximum mean of a circuit, or false if there is no circuit. By Karp's theorem,
+// the maximum lengths of paths of exactly k arcs determine the mean, for k up to the number of
+// vertices.
 func (r *rounds) karp() (mean float64, found bool) {
 	n := r.size
 	rows := make([][]float64, n+1)
@@ -470,13 +473,14 @@ func (r *rounds) karp() (mean float64, found bool) {
 	return mean, !math.IsInf(mean, -1)
 }
 
-// critical finds the operations of a circuit with the maximum mean. If this mean is subtracted for
-// each iteration, no circuit has a positive length, and a critical circuit has length 0.
+// critical finds the operations of a circuit with the maximum mean. If the mean is subtracted from
+// the length of a circuit for each iteration that the circuit spans, no circuit has a positive
+// length, and a critical circuit has length 0.
 func (b *Body) critical(mean float64) (cycle []uint32, iterations uint32) {
 	n := len(b.Ops)
 	gain := make([]float64, n) // the maximum length of a path to the operation
 	little := max(mean, 1) * 1e-9
-	for range n + 1 { // Bellman–Ford; a few rounds are enough
+	for range n + 1 { // Bellman–Ford algorithm, which usually ends after a few rounds
 		changed := false
 		for i := range b.Ops {
 			for _, w := range b.Ops[i].Waits {
@@ -489,7 +493,7 @@ func (b *Body) critical(mean float64) (cycle []uint32, iterations uint32) {
 			break
 		}
 	}
-	state := make([]uint8, n) // 0 new, 1 on the path, 2 done
+	state := make([]uint8, n) // 0: not visited, 1: on the current path, 2: finished
 	next := make([]int, n)
 	for i := range b.Ops {
 		if state[i] != 0 {
@@ -523,8 +527,8 @@ func (b *Body) critical(mean float64) (cycle []uint32, iterations uint32) {
 	return nil, 0
 }
 
-// around lists the operations of a circuit that was found in reverse direction, and counts its
-// iterations.
+// around lists the operations of a circuit that was found in reverse direction, and counts the
+// iterations that the circuit spans.
 func (b *Body) around(way []uint32, mean float64, gain []float64, little float64) (cycle []uint32, iterations uint32) {
 	for k, v := range way {
 		from := way[(k+1)%len(way)]

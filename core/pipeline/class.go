@@ -10,8 +10,8 @@ import (
 // Class is a class of instructions. Descriptions of processors contain costs for classes.
 type Class string
 
-// The classes. The first eleven are the classes of PPT's hardware files. They replace other classes
-// that a description lacks.
+// The classes. The first eleven are the classes of PPT's hardware files. A description that lacks
+// another class uses the cost of one of these eleven classes instead.
 const (
 	IAdd    Class = "iadd"
 	FAdd    Class = "fadd"
@@ -62,7 +62,7 @@ const (
 	CrossingStore Class = "crossingstore"
 )
 
-// standIns maps a class to the class that replaces it if a description lacks it.
+// standIns maps a class to the class that replaces it in descriptions without the former.
 var standIns = map[Class]Class{
 	ALU: IAdd, IAdd: Unknown, Branch: Unknown, IMul: Unknown, FMul: FAdd, IDiv: Unknown, FDiv: Unknown,
 	Shift: ALU, ShiftBy: Shift, Rotate: Shift, ICmp: ALU, FCmp: FAdd, Mask: ICmp, SetBit: ALU, Select: ALU, FMin: FAdd,
@@ -71,8 +71,8 @@ var standIns = map[Class]Class{
 	Gather: Load, Scatter: Store, Masked: Load, MaskedS: Store, Call: Branch, FAdd: Unknown, Load: Unknown, Store: Unknown,
 }
 
-// withoutStandIn lists the classes that no other class replaces. Without the classes for crossing
-// accesses, such an access is counted twice.
+// withoutStandIn lists the classes that no other class replaces. If a description lacks
+// CrossingLoad or CrossingStore, an access that crosses a line counts twice.
 var withoutStandIn = []Class{Unknown, FMA, IMin, CrossingLoad, CrossingStore}
 
 func isClass(name string) bool {
@@ -122,8 +122,7 @@ func byName(names map[Class]string) map[string]Class {
 }
 
 // kindOf returns the class of an instruction according to its opcode, or false if the instruction
-// has no cost. The class may change because of the instructions that use the result or compute the
-// operands.
+// has no cost. The instructions that use the result or compute the operands may change the class.
 func kindOf(in *trace.Instr) (Class, bool) {
 	class, known := opcodes[in.Opcode]
 	switch {

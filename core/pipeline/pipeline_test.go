@@ -104,7 +104,7 @@ func TestOnePass(t *testing.T) {
 	// cycle 5, and takes 3 cycles; the multiplication starts 4 cycles earlier, and the store takes 1
 	// more cycle.
 	if s.Cycles != 12 || s.Last != 6 {
-		t.Errorf("%v cycles, the last operation is %d; want 12 and 6", s.Cycles, s.Last)
+		t.Errorf("%v cycles with the last operation %d, want 12 cycles with operation 6", s.Cycles, s.Last)
 	}
 	var text strings.Builder
 	for _, row := range s.Table(4, 20) {
@@ -163,7 +163,7 @@ func TestCostsOfTypes(t *testing.T) {
 		}
 	}
 	if _, ok := p.cost(IDiv, shapeOf("i64")); ok {
-		t.Error("an integer division has a cost, but the description has none")
+		t.Error("got a cost for an integer division, want none, as in the description")
 	}
 	b := p.NewBody([]trace.Instr{{Opcode: "sdiv", Type: "i64", Uses: []int32{-1, -1}}, {Opcode: "call sin", Type: "double"}}, Options{})
 	if len(b.Missing) != 1 || b.Missing[0].Class != IDiv || len(b.Unknown) != 1 || b.Unknown[0] != "call sin" {
@@ -204,7 +204,7 @@ func TestFreeInstructions(t *testing.T) {
 	}
 }
 
-func TestLatencyWithinChains(t *testing.T) {
+func TestMultiplyAddChains(t *testing.T) {
 	p := toy(t)
 	p.Set(Key{FMA, "double"}, Cost{Latency: 4, Addend: 2, MicroOps: 1, Uses: []Use{{Ports: 1, Cycles: 1}}})
 	body := func(uses ...int32) float64 {
@@ -222,7 +222,7 @@ func TestLatencyWithinChains(t *testing.T) {
 	}
 }
 
-func TestChain(t *testing.T) {
+func TestLoopOfSeveralBlocks(t *testing.T) {
 	p := toy(t)
 	add := trace.Instr{Opcode: "fadd", Type: "double", Uses: []int32{-1, -1}}
 	head := Piece{[]trace.Instr{{Opcode: "phi", Type: "double", Uses: []int32{-1, -1}}, add}, 1}
@@ -261,7 +261,7 @@ func TestFillWait(t *testing.T) {
 			},
 			FillWait: func(load, fetching Access, between int) float64 {
 				if between != 0 || load.Site == fetching.Site {
-					t.Errorf("site %d waits for site %d, which is %d references earlier", load.Site, fetching.Site, between)
+					t.Errorf("FillWait was called for site %d, site %d and %d references between them, want two sites and 0", load.Site, fetching.Site, between)
 				}
 				if fetching.Site == site {
 					return 36
@@ -280,15 +280,15 @@ func TestFillWait(t *testing.T) {
 		{[]trace.Instr{node, indexed, value, next}, 1, 4}, // a different base address
 	} {
 		if got := p.NewBody(c.instrs, missing(c.misses)).Steady().Recurrence; got != c.want {
-			t.Errorf("%v with misses at site %d takes %v cycles, want %v", c.instrs, c.misses, got, c.want)
+			t.Errorf("%v with misses at site %d: recurrence of %v cycles, want %v", c.instrs, c.misses, got, c.want)
 		}
 	}
-	// The same loads are in two blocks.
+	// The same loads, in two blocks.
 	head := Piece{[]trace.Instr{{Opcode: "phi", Type: "ptr", Uses: []int32{-1}}, {Opcode: "getelementptr", Type: "ptr", Uses: []int32{0}}, value}, 1}
 	latch := Piece{[]trace.Instr{{Opcode: "load", Type: "ptr", Uses: []int32{-1}, Site: 2}}, 1}
 	carried := []Carried{{Piece: 1, Instr: 0, FromPiece: 0, FromInstr: 0}, {Piece: 0, Instr: 0, FromPiece: 1, FromInstr: 0, Before: 1}}
 	if got := p.NewChain([]Piece{head, latch}, carried, missing(1)).Steady().Recurrence; got != 40 {
-		t.Errorf("two blocks take %v cycles, want 40", got)
+		t.Errorf("loads in two blocks take %v cycles, want 40", got)
 	}
 }
 
@@ -319,7 +319,7 @@ func TestPortBoundEqualsNaive(t *testing.T) {
 		total, demanded := 0.0, 0.0
 		for q, l := range load {
 			if total += l; l > got+1e-9 {
-				t.Fatalf("port %d has load %v, more than %v", q, l, got)
+				t.Fatalf("port %d has load %v, want at most the bound %v", q, l, got)
 			}
 		}
 		for _, d := range b.demands() {
@@ -329,7 +329,7 @@ func TestPortBoundEqualsNaive(t *testing.T) {
 			t.Fatalf("the ports have a total load of %v, want %v", total, demanded)
 		}
 		if n > 0 && math.Abs(ratio(b.demands(), full)-got) > 1e-9 {
-			t.Fatalf("ports %b are returned as full, but are not", full)
+			t.Fatalf("the load of the full ports %b is not the bound", full)
 		}
 	})
 }
@@ -414,7 +414,7 @@ func TestRecurrenceEqualsNaive(t *testing.T) {
 			sum += best
 		}
 		if len(cycle) == 0 || math.Abs(sum) > 1e-6 || iterations == 0 {
-			t.Fatalf("circuit %v over %d iterations is off by %v from mean %v", cycle, iterations, sum, got)
+			t.Fatalf("circuit %v over %d iterations differs by %v cycles from the mean %v", cycle, iterations, sum, got)
 		}
 	})
 }
@@ -445,14 +445,14 @@ func TestSchedulesAreValid(t *testing.T) {
 			}
 		}
 		if len(s.Slots) != need {
-			t.Fatalf("%d micro-ops have ports, want %d", len(s.Slots), need)
+			t.Fatalf("%d micro-ops were assigned to ports, want %d", len(s.Slots), need)
 		}
 		last := 0.0
 		for _, slot := range s.Slots {
 			last = max(last, float64(slot.Cycle+slot.Cycles))
 		}
 		if ports, _, _ := b.portBound(); last < ports-1e-9 {
-			t.Fatalf("the ports are done in %v cycles, want at least %v", last, ports)
+			t.Fatalf("the last port use ends after %v cycles, want at least the port bound %v", last, ports)
 		}
 	})
 }

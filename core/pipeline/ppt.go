@@ -15,7 +15,7 @@ var pptClasses = []Class{IAdd, FAdd, IDiv, FDiv, IMul, FMul, Load, Store, ALU, B
 // pptNames lists the names of the dictionaries in a hardware file.
 var pptNames = []string{"pipelinecounts", "pipelinelatencies", "pipelinethroughputs"}
 
-// A pptClass contains the numbers of one class from a hardware file.
+// pptClass contains the numbers of one class from a hardware file.
 type pptClass struct {
 	pipelines           float64
 	latency, throughput float64 // in seconds or cycles; negative if missing
@@ -38,8 +38,8 @@ func isPPT(text string) bool {
 // readPPT reads the pipelines from a PPT hardware file (github.com/lanl/PPT): three dictionaries,
 // pipelinecounts, pipelinelatencies and pipelinethroughputs, with a number for each of PPT's eleven
 // classes. Each pipeline of a class becomes a separate port, which the class occupies for the time
-// from pipelinethroughputs. PPT writes times in seconds, such as 3.0 / clockspeed. Numbers above
-// 10⁻⁶ are treated as cycles.
+// from pipelinethroughputs. Times in PPT's files are in seconds, such as 3.0 / clockspeed. Numbers
+// above 10⁻⁶ are treated as cycles.
 func readPPT(text string) (*Processor, error) {
 	p := &Processor{Name: "ppt", Title: "a hardware file of PPT", Source: "a hardware file of PPT"}
 	classes := map[Class]*pptClass{}

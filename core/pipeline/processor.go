@@ -6,8 +6,8 @@
 //
 // The slides "Compute Node Models" (Santhi, Chennupati, LA-UR-17-20754, part 3) build a graph of
 // data dependences for each block. They compute the time of one pass through the block with a model
-// of the pipelines, in which each class of instructions has a latency and a throughput. They then
-// sum these times, weighted by the executions of the blocks. This package works as follows:
+// of the pipelines, in which each class of instructions has a latency and a throughput. The slides
+// then sum these times, weighted by the executions of the blocks. This package works as follows:
 //
 //  1. A [Processor] contains the cost of each [Class] of instructions: the latency, and the
 //     micro-ops with the ports that can execute them. [Named] returns descriptions that
@@ -19,15 +19,15 @@
 //     multiplication.
 //  3. [Body.OnePass] schedules a body once, greedily, cycle by cycle. It returns the time as in the
 //     slides, and a table of cycles and ports.
-//  4. [Body.Steady] computes lower bounds for the time of an iteration when many iterations
-//     overlap, for example in a loop. The bounds come from the ports (exactly, with maximum flows),
-//     from dispatch, and from recurrences (exactly, as the maximum mean over the circuits of the
-//     graph). The largest bound is the time and determines the bottleneck. A loop that is
-//     re-entered after a few iterations overlaps with its next execution as far as the window
-//     reaches ([Body.SteadyOver]). A load waits for a line that an earlier load of the iteration
-//     fetches ([Options.FillWait]) if both addresses are the same value plus constants (fields of a
-//     structure). Structures that are accessed by an index, and lines that are fetched by stores or
-//     in an earlier iteration, are not recognised.
+//  4. [Body.Steady] computes lower bounds for the time of an iteration when many iterations of a
+//     loop overlap. The bounds come from the ports (exactly, with maximum flows), from dispatch,
+//     and from recurrences (exactly, as the maximum mean over the circuits of the graph). The
+//     largest bound is the time and determines the bottleneck. A loop that is re-entered after a
+//     few iterations overlaps with its next execution as far as the window reaches
+//     ([Body.SteadyOver]). A load waits for a line that an earlier load of the iteration fetches
+//     ([Options.FillWait]) if both addresses are the same value plus constants (fields of a
+//     structure). Loads from structures that are accessed by an index, and loads of lines that were
+//     fetched by stores or in an earlier iteration, are assumed not to wait.
 //  5. [Processor.Runtime] sums these times. A memory model provides the average latency of loads,
 //     the shares of accesses that cross a line, independent misses, and sequential lines.
 //     Independent misses and sequential lines, together with a loop's loads and stores, add lower
@@ -38,9 +38,9 @@
 // A code generator translates LLVM instructions to instructions of its target, which may lack some
 // of the processor's instructions. For example, clang -O2 for generic x86-64 does not use FMA, so
 // llvm.fmuladd becomes a multiplication and an addition, and a sum of products waits for one
-// addition per iteration. [Options.Target] is the target (trace.Function contains it, from LLVM's
-// attributes target-cpu and target-features). The block consists of LLVM's instructions, but some
-// instructions cost as much as several:
+// addition per iteration. [Options.Target] is the target, which trace.Function contains (from
+// LLVM's attributes target-cpu and target-features). The block consists of LLVM's instructions, but
+// some instructions cost as much as several:
 //
 //   - llvm.fmuladd without FMA: a product and a sum, and only the sum waits for the third operand;
 //   - vectors wider than the target's registers: several instructions;
@@ -66,12 +66,12 @@
 //
 // # Differences from the slides
 //
-// The slides sum the times of one pass of each block. A real core overlaps many iterations, which
-// therefore take a fraction of that time. By default, this package sums steady-state times.
-// [SlidesForm] selects the slides' sum. PPT has eleven classes. This package has more classes, and
-// uses PPT's classes in place of classes that a description lacks. In PPT, each class has its own
-// pipelines. Here, each micro-op can run on one of several ports, and different classes may use the
-// same port. [NotModelled] lists the effects that are omitted.
+// The slides sum the times of one pass of each block. A real core overlaps many iterations, so an
+// iteration takes only a fraction of the time of one pass. By default, this package sums
+// steady-state times. [SlidesForm] selects the slides' method. PPT has eleven classes. This package
+// has more classes, and uses PPT's classes in place of classes that a description lacks. In PPT,
+// each class has its own pipelines. Here, each micro-op can run on one of several ports, and
+// different classes may use the same port. [NotModelled] lists the effects that are omitted.
 //
 // # Descriptions
 //
@@ -104,11 +104,12 @@
 //
 // ports lists micro-ops separated by +. Each micro-op occupies one of the ports separated by |, for
 // 1 cycle or for the number of cycles before *; "4x" stands for four equal micro-ops. addend is the
-// latency from the third operand of a fused multiply-add, and again is the latency to an
-// instruction of the same class. A class without a type applies to all types without a separate
-// line. Vectors without a line are executed in parts, or like the next longer vectors. The classes
-// crossingload and crossingstore contain the additional cost of an access that crosses a line.
-// Without them, such an access uses its ports twice.
+// latency from the third operand of a fused multiply-add, and again is the latency from an
+// instruction to a dependent instruction of the same class. A class without a type applies to all
+// types without a separate line. Vectors without a line are executed in parts, or like the next
+// longer vectors. The classes crossingload and crossingstore contain the additional cost of an
+// access that crosses a line. Without these classes, an access that crosses a line uses its ports
+// twice.
 //
 // A level has a latency in cycles (from the address to the value), a size and a number of ways, and
 // the cycles per line when many lines are transferred from it: read in sequence, written in
@@ -208,8 +209,8 @@ type Use struct {
 	Ports  uint64 // one bit for each port that can execute the micro-op
 	Cycles float64
 	// After is the number of cycles from the start of the operation's first micro-op to the start
-	// of this one, if the operation represents several instructions in sequence. It is 0 in
-	// descriptions.
+	// of this micro-op, if the operation represents several instructions in sequence. In
+	// descriptions, After is 0.
 	After float64
 }
 
@@ -275,8 +276,8 @@ type Missing struct {
 	Count int    // number of instructions that need the class
 }
 
-// cost returns the cost of a class for a type. If the description does not contain it, the method
-// tries the class with another type, then parts of the vector, and then another class.
+// cost returns the cost of a class for a type. If the description lacks this cost, the method tries
+// the class with a different type, then parts of the vector, and then a different class.
 func (p *Processor) cost(class Class, of shape) (Cost, bool) {
 	for range len(standIns) + 1 {
 		if c, ok := p.ofClass(class, of); ok {
@@ -309,7 +310,8 @@ func (p *Processor) series(of shape, classes ...Class) (sum Cost, ok bool) {
 	return sum, true
 }
 
-// then returns the cost of an operation with cost c followed by an operation with cost d.
+// then returns the cost of an operation with cost c that is followed by a dependent operation with
+// cost d.
 func (c Cost) then(d Cost) Cost {
 	sum := c.beside(d)
 	sum.Latency = c.Latency + d.Latency
@@ -335,7 +337,7 @@ func (c Cost) times(n int) Cost {
 	}
 	many := Cost{Latency: c.Latency, Addend: c.Addend, Again: c.Again, MicroOps: min(c.MicroOps*n, mostMicroOps)}
 	for _, u := range c.Uses {
-		if n > mostUses/max(1, len(c.Uses)) { // one long use causes the same load as many short uses
+		if n > mostUses/max(1, len(c.Uses)) { // one long use of a port causes the same load as many short uses
 			u.Cycles *= float64(n)
 			many.Uses = append(many.Uses, u)
 			continue
@@ -383,13 +385,13 @@ func (p *Processor) ofClass(class Class, of shape) (Cost, bool) {
 
 func vectorOf(n int, element string) string { return "<" + strconv.Itoa(n) + " x " + element + ">" }
 
-// shape is a type in the form for looking up costs.
+// shape is a type in the form in which costs are looked up.
 type shape struct {
-	element  string // i8 to i64 (scalars i32 and i64), float, double
+	element  string // i8 to i64 (scalars: only i32 and i64), float or double
 	elements int    // number of elements of a vector; 0: a scalar
 	parts    int    // number of parts; more than 1 if the type is wider than any register
-	// widestBits is the maximum size of a vector's parts if the code's target has narrower
-	// registers than the processor. 0 means no limit.
+	// widestBits is the register size of the code's target if it is smaller than the processor's.
+	// Vectors are split into parts of this size. 0 means no limit.
 	widestBits int
 }
 
@@ -405,7 +407,7 @@ func (s shape) elementBits() int {
 	return 64
 }
 
-// neighbour returns the scalar type whose cost replaces a missing cost of s.
+// neighbour returns the scalar type whose cost is used if the cost for type s is missing.
 func (s shape) neighbour() string {
 	switch s.element {
 	case "i32":
@@ -471,5 +473,5 @@ func scalar(text string, inVector bool) shape {
 
 func (s shape) isFloat() bool { return s.element == "float" || s.element == "double" }
 
-// whole returns how many cycles a schedule keeps a port busy.
+// whole returns the number of whole cycles for which a schedule keeps a port busy.
 func whole(cycles float64) int { return max(1, int(math.Ceil(cycles-1e-9))) }

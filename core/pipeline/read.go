@@ -471,7 +471,7 @@ func (p *Processor) Write() []byte {
 	return w
 }
 
-// usesText formats uses, such as 2x P0|P1 + 4*P5. It combines equal uses.
+// usesText formats uses, such as 2x P0|P1 + 4*P5, and combines equal uses.
 func (p *Processor) usesText(uses []Use) string {
 	var terms []string
 	for i, u := range uses {

@@ -9,7 +9,7 @@ import (
 func TestReadDescriptions(t *testing.T) {
 	names := Processors()
 	if len(names) < 8 {
-		t.Fatalf("descriptions of %v, want at least eight", names)
+		t.Fatalf("Processors() = %v, want at least eight names", names)
 	}
 	for _, name := range names {
 		p, err := Named(name)
@@ -22,7 +22,7 @@ func TestReadDescriptions(t *testing.T) {
 		}
 		_, text, _ := bytes.Cut(Description(name), []byte("\n")) // skip the comment in the first line
 		if got := p.Write(); !bytes.Equal(got, text) {
-			t.Errorf("%s: Write returns a different description", name)
+			t.Errorf("%s: Write does not return the text of the description", name)
 		}
 		for _, class := range pptClasses[:10] {
 			for _, typ := range []string{"i32", "i64", "float", "double", "<4 x float>", "<4 x double>", "<8 x i32>", "<2 x i64>"} {
@@ -176,7 +176,7 @@ func TestLevels(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got, want := p.Levels[1], (Level{"L2", 14, 1 << 20, 16, 1.5, 3, 1.4}); len(p.Levels) != 4 || got != want {
-		t.Errorf("%+v, want %+v of four", got, want)
+		t.Errorf("the second level is %+v, want %+v and four levels", got, want)
 	}
 	if text := p.Write(); !bytes.Contains(text, []byte(levels)) {
 		t.Errorf("written again:\n%s", text)

@@ -32,11 +32,11 @@ type Run struct {
 	Misses      func(block, site uint32) Misses
 	FillWait    func(load, fetching Access, between int) float64
 	// Transfers contains, for each block, the cycles Σ β for lines that all its executions fetch in
-	// sequence. If it is nil, there are no such lines.
+	// sequence. A nil slice means that no lines are fetched in sequence.
 	Transfers []float64
-	// Carried contains the values that pass between blocks, or is nil if they are unknown. Loops of
-	// several blocks then have no recurrence, and short inner loops do not overlap with their next
-	// execution ([Body.SteadyOver]).
+	// Carried contains the values that pass between blocks, or is nil if these values are unknown.
+	// If Carried is nil, loops of several blocks have no recurrence, and short inner loops do not
+	// overlap with their next execution ([Body.SteadyOver]).
 	Carried []trace.Flow
 }
 
@@ -66,7 +66,7 @@ func NotModelled() []string {
 		"prefetching, except that sequential lines are assumed to arrive in time",
 		"address translation (TLB)",
 		"memory-bandwidth limits, except for sequential lines",
-		"loads that wait for stores to the same address, except if the code shows such stores",
+		"loads that wait for a store to the same address, unless the code shows this dependence",
 		"instruction fetch and decoding",
 		"the size of the instruction window, except for short loops and misses",
 	}
@@ -102,7 +102,7 @@ type maker struct {
 	p    *Processor
 	r    *Run
 	out  *Runtime
-	from map[place][]place // origins of values that pass between blocks
+	from map[place][]place // instructions that compute a value from another block
 }
 
 // place is an instruction of the program.
@@ -253,8 +253,8 @@ func (m *maker) chained(head uint32, blocks []uint32, iterations float64, carrie
 }
 
 // rounds returns the average number of iterations of an inner loop if it is a whole number, and
-// otherwise 0. If the trip count varies, the core mispredicts the end of the loop, and therefore
-// starts the next execution late.
+// otherwise 0. Executions of a loop with a varying trip count do not overlap: the core mispredicts
+// the end of the loop, and starts the next execution late.
 func (m *maker) rounds(head uint32, blocks []uint32, iterations float64) float64 {
 	if head == 0 || m.r.Carried == nil || m.r.Program.Blocks[head-1].Depth < 2 {
 		return 0

@@ -102,7 +102,7 @@ func TestShortLoops(t *testing.T) {
 	}
 	run.Carried = append(run.Carried, trace.Flow{Block: 0, Instr: 0, FromBlock: 2, FromInstr: 0}, trace.Flow{Block: 2, Instr: 0, FromBlock: 1, FromInstr: 4})
 	if r, err = p.Runtime(run); err != nil || r.Blocks[1].Steady.Recurrence != 3 {
-		t.Errorf("rounds that depend on each other: %+v (%v), want 3 cycles", r.Blocks[1].Steady, err)
+		t.Errorf("rounds that depend on each other: %+v (%v), want a recurrence of 3 cycles", r.Blocks[1].Steady, err)
 	}
 }
 
@@ -127,7 +127,7 @@ func TestOverlap(t *testing.T) {
 			t.Fatal(err)
 		}
 		if b := r.Blocks[1]; math.Abs(b.Steady.Cycles-c.cycles) > 1e-9 || b.Bottleneck != c.by {
-			t.Errorf("%v cycles of transfers: %+v, want %v cycles (%s)", c.lines, b.Steady, c.cycles, c.by)
+			t.Errorf("with %v cycles of transfers: %+v, want %v cycles (%s)", c.lines, b.Steady, c.cycles, c.by)
 		}
 	}
 }
@@ -138,7 +138,7 @@ func TestCrossing(t *testing.T) {
 	p := toy(t)
 	run := Run{Program: program(), Visits: []float64{0, 1000, 0}, Crossing: func(block, site uint32) float64 {
 		if block != 1 {
-			t.Errorf("Crossing was called for block %d", block)
+			t.Errorf("Crossing was called for block %d, want 1", block)
 		}
 		return map[uint32]float64{1: 0.5, 3: 0.25}[site] // the load of x and the store to y
 	}}
@@ -176,7 +176,7 @@ func TestMisses(t *testing.T) {
 	}}
 	body := p.NewBody(axpy, o) // body.MicroOps returns the number of micro-ops
 	if s := body.Steady(); s.Misses != 0 || s.Cycles != 3 {
-		t.Errorf("without a window: %+v", s)
+		t.Errorf("without a window: %+v, want no bound from misses, and 3 cycles", s)
 	}
 	m := body.MicroOps()
 	for window, want := range map[int]float64{1: 50, int(2 * m): 50, int(4 * m): 25, int(40 * m): 2.5} {
@@ -202,7 +202,7 @@ func TestScheduler(t *testing.T) {
 	}
 	p.Scheduler = 5 // limits the look-ahead to 20 micro-ops
 	if got, want := over(), 3*(40.0/60); math.Abs(got-want) > 1e-9 {
-		t.Errorf("with a scheduler of 5: %v cycles, want %v", got, want)
+		t.Errorf("with 5 entries in the scheduler: %v cycles, want %v", got, want)
 	}
 	p.Scheduler = 500
 	if got, want := over(), 3*(40.0/100); math.Abs(got-want) > 1e-9 {

@@ -29,7 +29,7 @@ type Slot struct {
 // Longer schedules are cut off, because descriptions can make an operation occupy ports for a very
 // long time.
 const (
-	longestPass = 1 << 22 // maximum number of cycles
+	longestPass = 1 << 22 // maximum number of cycles of a schedule
 	mostWork    = 1 << 26 // maximum number of examined cycles and operations
 )
 
@@ -94,13 +94,13 @@ func (s *scheduler) run() {
 	done := make([]bool, len(ops))
 	for cycle := uint32(0); len(left) > 0 && cycle < longestPass && s.work < mostWork; {
 		s.work += len(left)
-		next := uint32(math.MaxUint32) // the earliest cycle in which anything can change
+		next := uint32(math.MaxUint32) // the earliest cycle in which a further operation can start
 		kept := left[:0]
 		for _, i := range left {
 			op := &ops[i]
 			ready, known := s.ready(op, done)
-			// the operation waits for an older operation that has not started; the latter
-			// determines next
+			// the operation waits for an older operation that has not started, and that determines
+			// next
 			if !known {
 				kept = append(kept, i)
 				continue
@@ -151,9 +151,8 @@ func (s *scheduler) ready(op *Op, done []bool) (at float64, known bool) {
 }
 
 // place assigns ports to all micro-ops of an operation that starts in a cycle. It returns false if
-// this is impossible. A micro-op whose ports are busy may start later if another micro-op of the
-// operation starts in this cycle. A micro-op that waits for other micro-ops of the operation starts
-// later anyway.
+// the first micro-op cannot start in that cycle. Other micro-ops may start later, because their
+// ports are busy, or because they wait for micro-ops of the same operation.
 func (s *scheduler) place(op, cycle uint32) bool {
 	s.held = s.held[:0]
 	s.uses = append(s.uses[:0], s.b.Ops[op].Cost.Uses...)
@@ -184,12 +183,11 @@ func (s *scheduler) place(op, cycle uint32) bool {
 func (s *scheduler) choose(u Use, cycle uint32) (port uint8, next uint32, found bool) {
 	taken := uint64(0)
 	s.work += whole(u.Cycles)
-	// Go backwards in time until all ports have been seen, each of which is then busy in this cycle
-	// or a later one.
+	// Go backwards in time until every port has been seen busy, in this cycle or a later cycle.
 	for at := int(min(cycle+uint32(whole(u.Cycles)), uint32(len(s.busy)))) - 1; at >= int(cycle); at-- {
 		before := taken
 		if taken |= s.busy[at]; u.Ports&^before != 0 && u.Ports&^taken == 0 {
-			next = uint32(at) + 1 // before this cycle, no port is free long enough
+			next = uint32(at) + 1 // no port is free long enough before this cycle
 		}
 	}
 	if next > 0 {
@@ -220,8 +218,8 @@ func (s *scheduler) hold(slot Slot) {
 	}
 }
 
-// Table returns, for each cycle and port, the operation that occupies the port, or -1. It contains
-// at most the given number of cycles.
+// Table returns, for each cycle and port, the operation that occupies the port, or -1. The table
+// ends after at most the given number of cycles (rows).
 func (s *Schedule) Table(ports, rows int) [][]int32 {
 	last := 0
 	for _, slot := range s.Slots {

@@ -5,7 +5,7 @@ import "github.com/stackglass/stackglass/core/trace"
 // x86 is the value of isa in descriptions of x86 processors.
 const x86 = "x86-64"
 
-// machine returns the code's target if it has this processor's architecture, and otherwise 0. Code
+// machine returns the code's target if its architecture is the processor's, and otherwise 0. Code
 // for another architecture is treated as if it were compiled for this processor, with all its
 // features.
 func (p *Processor) machine(t trace.Target) trace.Target {
@@ -24,7 +24,7 @@ func (l *layout) shape(typ string) shape {
 	return s
 }
 
-// isX86 reports whether the code is for an x86 processor. The exact target need not be known.
+// isX86 reports whether the code is for an x86 processor, even if its exact target is unknown.
 func (l *layout) isX86() bool { return l.p.ISA == x86 || l.target&trace.X86 != 0 }
 
 // isLibrary reports whether an intrinsic is compiled to a call of the math library, because the
@@ -47,8 +47,8 @@ type recipe [][]Class
 
 // The recipes correspond to what LLVM's code generator emits (X86ISelLowering.cpp).
 var (
-	ofNumberOrNone = recipe{{FMin, FCmp}, {Select}}          // minnum returns the other operand if one operand is a NaN
-	ofNumberByMask = recipe{{FMin, FCmp}, {ALU, ALU}, {ALU}} // the same without a select instruction
+	ofNumberOrNone = recipe{{FMin, FCmp}, {Select}}          // minnum ignores a NaN operand
+	ofNumberByMask = recipe{{FMin, FCmp}, {ALU, ALU}, {ALU}} // as above, without a select instruction
 	ofRound        = recipe{{ALU}, {FAdd}, {Round}}          // trunc(x ± 0.5), with the sign of x
 	ofOnes         = recipe{{Shift}, {ALU}, {IAdd}, {ALU, Shift}, {ALU}, {IAdd}, {Shift}, {IAdd}, {ALU}, {IMul}, {Shift}}
 	ofBlend        = recipe{{ALU, ALU}, {ALU}}        // x & mask | y &^ mask
@@ -62,8 +62,8 @@ var (
 	ofLongProduct  = recipe{{Shift, Shift}, {IMul, IMul, IMul}, {IAdd}, {Shift}, {IAdd}}
 )
 
-// made returns the cost of an instruction that other instructions replace because of the code's
-// target. found reports whether it is replaced.
+// made returns the cost of an instruction that is replaced by other instructions because the code's
+// target lacks it. found is false if the instruction is not replaced.
 func (l *layout) made(class Class, in *trace.Instr, of shape) (c Cost, ok, found bool) {
 	if class == FMA && l.target.Lacks(trace.FMA) {
 		c, ok = l.p.productAndSum(of)
@@ -183,8 +183,8 @@ func (l *layout) firstRecipe(class Class, in *trace.Instr, of shape) recipe {
 	return ofMin
 }
 
-// numberRecipe returns the recipe for the intrinsics of [isNumber]. Only x86 lacks an instruction
-// for them.
+// numberRecipe returns the recipe for the intrinsics of [isNumber]. Only x86 has no instruction for
+// these intrinsics.
 func (l *layout) numberRecipe() recipe {
 	switch {
 	case !l.isX86():
@@ -195,12 +195,12 @@ func (l *layout) numberRecipe() recipe {
 	return ofNumberOrNone
 }
 
-// isNumber reports whether in computes a minimum or maximum that ignores a NaN operand.
+// isNumber reports whether an instruction computes a minimum or maximum that ignores a NaN operand.
 func isNumber(in *trace.Instr) bool { return in.Opcode == "llvm.minnum" || in.Opcode == "llvm.maxnum" }
 
 // fuse converts a sum to a fused multiply-add, as LLVM's code generator does (DAGCombiner,
-// visitFADDForFMACombine), if the sum and its product allow it. It merges the first operand that is
-// a product in the same block without other users.
+// visitFADDForFMACombine), if the sum and its product allow it. The product is the first operand
+// that is a product of the same block and has no other users.
 func (l *layout) fuse(i int) {
 	if l.apart || l.target&trace.Contract == 0 {
 		return
@@ -222,8 +222,8 @@ func (l *layout) addendOf(i int) int {
 }
 
 // productAndSum returns the cost of a multiply-add if the target has no such instruction. Only the
-// sum waits for the third operand. The result is available to another sum as early as the result of
-// any sum.
+// sum waits for the third operand. A dependent sum can use the result as early as the result of any
+// sum.
 func (p *Processor) productAndSum(of shape) (c Cost, ok bool) {
 	product, ok1 := p.cost(FMul, of)
 	sum, ok2 := p.cost(FAdd, of)

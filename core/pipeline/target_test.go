@@ -24,7 +24,7 @@ func named(t testing.TB, name string) *Processor {
 // reference: the same body with a product and a sum in place of each multiply-add.
 func bySums(t *rapid.T, typ string) (fused, apart []trace.Instr) {
 	n := rapid.IntRange(1, 8).Draw(t, "instructions")
-	at := []int32{0} // for each result in fused, its index in apart
+	at := []int32{0} // index in apart of each instruction of fused
 	fused = []trace.Instr{{Opcode: "phi", Type: typ}}
 	apart = []trace.Instr{{Opcode: "phi", Type: typ}}
 	operand := func(what string) int { return rapid.IntRange(-1, len(fused)-1).Draw(t, what) }
@@ -111,7 +111,7 @@ func TestFusedSums(t *testing.T) {
 	} {
 		b := p.NewBody(c.list, Options{Target: c.target})
 		if got := b.Ops[1].Class == FMA && b.Ops[0].Class == ""; got != c.fused {
-			t.Errorf("%s: classes %q and %q, fused: want %v", c.about, b.Ops[0].Class, b.Ops[1].Class, c.fused)
+			t.Errorf("%s: classes %q and %q, want fused: %v", c.about, b.Ops[0].Class, b.Ops[1].Class, c.fused)
 		}
 	}
 }
@@ -147,7 +147,7 @@ func TestChainOfSums(t *testing.T) {
 	pieces[0].Instrs[0].Uses = []int32{-1}
 	carried := []Carried{{Piece: 1, Instr: 0, FromPiece: 0, FromInstr: 0}, {Piece: 0, Instr: 0, FromPiece: 1, FromInstr: 0, Before: 1}}
 	if got := p.NewChain(pieces, carried, Options{Target: plain}).Steady().Recurrence; got != 3 {
-		t.Errorf("in two blocks: %v cycles, want 3", got)
+		t.Errorf("a multiply-add with a carried addend takes %v cycles, want 3", got)
 	}
 }
 
@@ -199,7 +199,7 @@ func TestMissingInstructions(t *testing.T) {
 	} {
 		all := trace.Target(1<<32 - 1).Known()
 		if a, b := library(c.opcode, plain), library(c.opcode, all); a != c.without || b != c.with {
-			t.Errorf("%s is compiled to a call: %v, with all features of x86 %v; want %v, %v", c.opcode, a, b, c.without, c.with)
+			t.Errorf("isLibrary(%s) = %v on baseline x86-64 and %v with all features, want %v and %v", c.opcode, a, b, c.without, c.with)
 		}
 	}
 	for _, c := range []struct {

@@ -37,7 +37,7 @@ func TestBinaryTable(t *testing.T) {
 	for n := range whole { // no proper prefix is a valid table
 		c := codec.Reader(whole[:n])
 		if new(Table).Code(c); !c.Failed() {
-			t.Errorf("the first %d bytes are decoded as a table", n)
+			t.Errorf("Code accepted the first %d bytes of a table, want an error", n)
 		}
 	}
 }
@@ -45,7 +45,7 @@ func TestBinaryTable(t *testing.T) {
 func FuzzTableCode(f *testing.F) {
 	f.Add(written(binaryTable()))
 	f.Add(written(&Table{}))
-	f.Add([]byte("\x00\x00\x00\x00\x02\x00\x00")) // no columns
+	f.Add([]byte("\x00\x00\x00\x00\x02\x00\x00")) // rows without columns
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var table, again Table
 		c := codec.Reader(b)
@@ -54,7 +54,7 @@ func FuzzTableCode(f *testing.F) {
 		}
 		c = codec.Reader(written(&table))
 		if again.Code(c); c.Failed() || len(again.Rows) != len(table.Rows) {
-			t.Errorf("%d rows were decoded as %d, %v", len(table.Rows), len(again.Rows), c.In.Err())
+			t.Errorf("a table of %d rows has %d rows after encoding and decoding, error %v", len(table.Rows), len(again.Rows), c.In.Err())
 		}
 	})
 }

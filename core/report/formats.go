@@ -142,7 +142,8 @@ func appendField(b []byte, s string) []byte {
 const gap = "  "
 
 // appendText appends the facts and then the tables. Numbers are right-aligned and words
-// left-aligned, with two spaces between columns. There are no ruled lines and no trailing spaces.
+// left-aligned, with two spaces between columns. The text contains no ruled lines and no trailing
+// spaces.
 func (d *Document) appendText(b []byte) []byte {
 	wide := 0
 	for _, f := range d.Input {
@@ -309,8 +310,8 @@ func (t *Table) AppendHTML(b []byte) []byte {
 	return append(b, "</tbody></table>\n"...)
 }
 
-// class returns the class attribute of a column's cells. Cells with numbers have a class, because
-// they are right-aligned.
+// class returns the class attribute of a column's cells. Columns of numbers have a class, because
+// their cells are right-aligned.
 func (t *Table) class(column int) string {
 	if slices.ContainsFunc(t.Rows, func(row []Value) bool { return row[column].IsNumber() }) {
 		return ` class="n"`
@@ -334,12 +335,12 @@ func printable(r rune) rune {
 }
 
 // Code encodes or decodes the table, for exchange with another program of the same build. Unlike
-// the other formats, this one preserves every value.
+// other formats, this format preserves every value exactly.
 //
 //	text     number of bytes as uvarint, bytes
 //	table    key, title, single (one byte), columns, and if there are any, rows
-//	columns  their number, then key, label and unit of each
-//	rows     their number, then as many values as there are columns, each
+//	columns  number of columns, then the key, label and unit of each column
+//	rows     number of rows, then for each row as many values as there are columns
 //	value    kind, flags (one byte each); by kind a uvarint, eight bytes of a float64, or a text
 func (t *Table) Code(c *codec.Coder) {
 	c.Text(&t.Key)

@@ -15,8 +15,8 @@ const (
 	InB         // only in B
 )
 
-// The column that names the side, and the words in this column: for rows in general, and for rows
-// that are problems.
+// The key of the column that states which table contains a row, and the words in this column: for
+// rows in general, and for rows that describe problems.
 var (
 	sides    = sideWords{"in", [...]string{InBoth: "both", InA: "A", InB: "B"}}
 	statuses = sideWords{"status", [...]string{InBoth: "remaining", InA: "fixed", InB: "new"}}
@@ -32,11 +32,11 @@ type Key struct {
 	// Columns contains the keys of the columns that identify a row. Rows with equal values in these
 	// columns are paired in order: the first with the first, and so on.
 	Columns []string
-	// Without contains the keys of columns that are omitted because they describe a row, so that
-	// comparing them is meaningless.
+	// Without contains the keys of columns that are omitted, because a comparison of these columns
+	// is meaningless: they only describe a row.
 	Without []string
-	// Counts means that if a table lacks a row, the row's numbers are zero in that table, for example
-	// in a histogram or a list of events. Otherwise the numbers are unknown.
+	// Counts means that the numbers of a row that a table lacks are zero, for example in a
+	// histogram or a list of events. If Counts is false, these numbers are unknown.
 	Counts bool
 	// Problems means that each row describes a problem. A problem that only A has is fixed; a
 	// problem that only B has is new.
@@ -69,17 +69,18 @@ type JoinedRow struct {
 	A, B []Value // values of Joined.Cells; [None] if the table does not have the row or column
 }
 
-// Difference returns B - A for a cell. It is exact for counts, and [None] if it is undefined.
+// Difference returns B - A for a cell. The difference of counts is exact, and an undefined
+// difference is [None].
 func (r *JoinedRow) Difference(cell int) Value { return Difference(r.A[cell], r.B[cell]) }
 
 // Change returns the difference of a cell relative to A.
 func (r *JoinedRow) Change(cell int) Value { return Change(r.A[cell], r.B[cell]) }
 
-// Join puts two tables of the same kind side by side. It matches rows by the columns in by, and
-// columns by their keys.
+// Join puts two tables of the same kind side by side. Rows are matched by the columns that by
+// names, and columns by their keys.
 //
 // If the rows of both tables are in ascending order, for example of distances, the joined rows are
-// in ascending order, too. Otherwise rows keep their order in a, and a row that is only in b is
+// in ascending order, too. If not, rows keep their order in a, and a row that is only in b is
 // inserted after the row that precedes it in b.
 func Join(a, b Table, by Key) *Joined {
 	j := &Joined{Title: a.Title, problems: by.Problems}
@@ -87,7 +88,7 @@ func Join(a, b Table, by Key) *Joined {
 	case len(a.Rows) == 0 && b.Title != "":
 		j.Title = b.Title
 	case len(b.Rows) > 0 && b.Title != a.Title:
-		j.Title = "" // the title describes the numbers of one table
+		j.Title = "" // each title describes only the numbers of its own table
 	}
 	j.addColumns(&a, by)
 	j.addColumns(&b, by)
@@ -116,7 +117,7 @@ func (j *Joined) addColumns(t *Table, by Key) {
 	}
 }
 
-// rows returns the rows of t as joined rows, as if there were no other table.
+// rows returns the rows of t as joined rows of a single table.
 func (j *Joined) rows(t *Table, in Side) []JoinedRow {
 	list := make([]JoinedRow, len(t.Rows))
 	for i, row := range t.Rows {
@@ -200,7 +201,7 @@ func compareNames(x, y []Value) int {
 		a, b := x[i], y[i]
 		switch {
 		case a.IsNumber() && b.IsNumber():
-			a, b = b, a // Compare sorts numbers in descending order
+			a, b = b, a // Compare returns the descending order of numbers
 		case a.IsNumber():
 			return -1
 		case b.IsNumber():
@@ -261,12 +262,13 @@ func (j *Joined) SortByDifference(cell int) {
 }
 
 // Table returns a table with a row for every compared cell. The row contains the name of the joined
-// row, the tables that contain it, the cell's key, A, B, the difference and the change. A cell with
-// words has a row only if the words differ.
+// row, the tables that contain it, the cell's key, A, B, the difference and the change. Cells that
+// contain text have a row only if the texts differ.
 func (j *Joined) Table(key string) Table { return j.tall(key, true) }
 
-// Brief is like Table, but for human readers. It omits redundant columns: the tables that contain a
-// row, if both tables contain all rows, and the cell's key, if only one cell is compared.
+// Brief is like Table, but for human readers. Brief omits the column with the tables that contain a
+// row if both tables contain all rows, and the column with the cell's key if only one cell is
+// compared.
 func (j *Joined) Brief(key string) Table { return j.tall(key, false) }
 
 func (j *Joined) tall(key string, whole bool) Table {
@@ -326,8 +328,8 @@ func (j *Joined) worth() (cells []int) {
 	return cells
 }
 
-// tells reports whether a cell is shown. Words are not shown if they are equal in both tables or
-// occur in only one table. Cells that both tables lack are not shown either.
+// tells reports whether a cell is shown: a number that at least one table contains, or words that
+// differ between the tables.
 func (r *JoinedRow) tells(cell int) bool {
 	if r.A[cell].kind == noneKind && r.B[cell].kind == noneKind {
 		return false

@@ -42,7 +42,7 @@ func TestDifference(t *testing.T) {
 	}
 }
 
-func TestDifferenceInOtherStyle(t *testing.T) {
+func TestDifferencesInCustomStyle(t *testing.T) {
 	w := Words{
 		Count: func(n uint64) string { return fmt.Sprint("n", n) },
 		Real:  func(x float64) string { return fmt.Sprint("x", x) },
@@ -58,7 +58,7 @@ func TestDifferenceInOtherStyle(t *testing.T) {
 	}
 }
 
-// TestDifferenceIsExact compares differences with results of arithmetic that never overflows.
+// TestDifferenceIsExact compares differences with the results of package math/big.
 func TestDifferenceIsExact(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a, b := rapid.Uint64().Draw(t, "a"), rapid.Uint64().Draw(t, "b")
@@ -69,7 +69,7 @@ func TestDifferenceIsExact(t *testing.T) {
 		c := rapid.Uint64().Draw(t, "c")
 		other := new(big.Int).Sub(new(big.Int).SetUint64(c), new(big.Int).SetUint64(a))
 		if got := Compare(Difference(Count(a), Count(b)), Difference(Count(a), Count(c))); got != other.Cmp(want) {
-			t.Fatalf("Compare of differences %s and %s returned %d", want, other, got)
+			t.Fatalf("Compare(%s, %s) = %d for differences", want, other, got)
 		}
 	})
 }
@@ -107,7 +107,7 @@ L3,B,misses,,1,,
 	}
 }
 
-func TestJoinWithNothing(t *testing.T) {
+func TestJoinEmptyTables(t *testing.T) {
 	by := Key{Columns: []string{"name"}, Without: []string{"size"}, Counts: true}
 	j := Join(Table{}, levels("L1 10 exact"), by)
 	wide := j.Wide("levels")
@@ -115,7 +115,7 @@ func TestJoinWithNothing(t *testing.T) {
 		t.Errorf("%s%q, want\n%s", got, j.Title, want)
 	}
 	if empty := Join(Table{}, Table{}, by).Brief("none"); len(empty.Rows) != 0 {
-		t.Error("rows from empty tables:", empty.Rows)
+		t.Error("Join of empty tables returned rows:", empty.Rows)
 	}
 }
 
@@ -128,9 +128,8 @@ func counts(names []uint64, numbers []uint64) Table {
 	return t
 }
 
-// naiveJoin handles the rows of b one by one. It joins each row to the first row of a that has the
-// same name and is not joined yet. If there is no such row, it inserts a line after the previous
-// row.
+// naiveJoin handles the rows of b one by one. Each row is joined to the first row of a that has the
+// same name and is not joined yet. A row without such a partner is inserted after the previous row.
 func naiveJoin(a, b Table) (lines []string) {
 	for _, row := range a.Rows {
 		lines = append(lines, row[0].Plain()+" A "+row[1].Plain()+" 0")
@@ -146,7 +145,7 @@ func naiveJoin(a, b Table) (lines []string) {
 		words := strings.Fields(lines[alone])
 		lines[alone], at = words[0]+" both "+words[2]+" "+row[1].Plain(), alone+1
 		for at < len(lines) && strings.Contains(lines[at], " B ") {
-			at++ // skip the rows of b that already follow it
+			at++ // skip the rows of b that were inserted here
 		}
 	}
 	return lines
@@ -172,8 +171,8 @@ func TestJoinEqualsReference(t *testing.T) {
 		}
 		want := naiveJoin(a, b)
 		if rises(j.Rows) {
-			// If both tables are in ascending order, the joined table is, too. It contains the same rows as
-			// naiveJoin's result, but in a different order.
+			// If both tables are in ascending order, the joined table is, too. Its rows are the
+			// rows of naiveJoin's result, in a different order.
 			slices.Sort(got)
 			slices.Sort(want)
 		}
@@ -194,6 +193,6 @@ func TestJoinOfAscendingTablesIsAscending(t *testing.T) {
 		order = append(order, j.Rows[i].Name[0].Plain())
 	}
 	if got := strings.Join(order, " "); got != "0 4 6 8 12 inf" {
-		t.Errorf("the order is %s", got)
+		t.Errorf("the order is %s, want 0 4 6 8 12 inf", got)
 	}
 }

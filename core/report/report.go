@@ -94,7 +94,7 @@ const (
 // Formats returns all formats, starting with the default.
 func Formats() []Format { return []Format{Text, CSV, JSON, Markdown} }
 
-// ParseFormat parses the name of a format. The error lists all formats.
+// ParseFormat parses the name of a format. An error lists all formats.
 func ParseFormat(name string) (Format, error) {
 	var names []string
 	for _, f := range Formats() {
@@ -111,8 +111,8 @@ type FormatError struct{ Got, Want string }
 
 func (e *FormatError) Error() string { return `format "` + e.Got + `", want one of ` + e.Want }
 
-// Write writes the document in a format. Only JSON contains the warnings. For all other formats,
-// the caller must show the warnings.
+// Write writes the document in a format. Only JSON contains the warnings; the caller must show the
+// warnings of other formats.
 func (d *Document) Write(w io.Writer, f Format) error {
 	var b []byte
 	read := *d

@@ -194,7 +194,7 @@ func TestDecimal(t *testing.T) {
 		1e-7: {"0.000000100", "0.0000001"},
 	} {
 		if v := Decimal(x); v.Human() != want[0] || v.Plain() != want[1] || !v.IsNumber() {
-			t.Errorf("%v: %q and %q, want %q", x, v.Human(), v.Plain(), want)
+			t.Errorf("Decimal(%v): Human() = %q, Plain() = %q, want %q", x, v.Human(), v.Plain(), want)
 		}
 	}
 }
@@ -204,16 +204,16 @@ func TestCompare(t *testing.T) {
 	for i := range ascending {
 		for j := range ascending {
 			if got := Compare(ascending[i], ascending[j]); got != min(1, max(-1, i-j)) {
-				t.Errorf("Compare of %s and %s returned %d", ascending[i].Human(), ascending[j].Human(), got)
+				t.Errorf("Compare(%s, %s) = %d", ascending[i].Human(), ascending[j].Human(), got)
 			}
 		}
 	}
 	if Compare(TextOf("a"), TextOf("b")) != -1 || Compare(TextOf("b"), None()) != -1 {
-		t.Error("words are not in ascending order, or missing values do not come last")
+		t.Error("Compare does not order words in ascending order with missing values last")
 	}
 }
 
-func TestShown(t *testing.T) {
+func TestValuesInCustomStyle(t *testing.T) {
 	w := Words{
 		Count: func(n uint64) string { return "count" }, Real: func(x float64) string { return "real" },
 		Share: func(x float64) string { return "share" },
@@ -253,7 +253,7 @@ func TestLists(t *testing.T) {
 	} {
 		v := ListOf(text)
 		if v.Human() != want || v.Plain() != text {
-			t.Errorf("%.60q is %q for people and %.60q for programs", text, v.Human(), v.Plain())
+			t.Errorf("list %.60q: Human() = %q, Plain() = %.60q", text, v.Human(), v.Plain())
 		}
 	}
 }

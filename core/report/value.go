@@ -22,9 +22,9 @@ type Value struct {
 	text  string
 }
 
-// incomparable makes a type incomparable. Otherwise the compiler generates code that compares
-// arrays of the type, for each array length that occurs in literals. For values and columns, this
-// code occupied 57 KB of the page's program.
+// incomparable makes a type incomparable. For a comparable type, the compiler generates code that
+// compares arrays of the type, for each array length that occurs in literals. This code occupied 57
+// KB of the page's program.
 type incomparable = [0]func()
 
 type kind uint8
@@ -43,13 +43,13 @@ const (
 // TextOf returns a name or a sentence as a value.
 func TextOf(s string) Value { return Value{kind: textKind, text: s} }
 
-// ListOf returns a comma-separated list as a value. For people, it is abbreviated to its beginning
-// and the number of remaining items.
+// ListOf returns a comma-separated list as a value. People see the first items and the number of
+// remaining items.
 func ListOf(s string) Value { return Value{kind: textKind, text: s, list: true} }
 
 // brief abbreviates a list that is too long for a table.
 func brief(list string) string {
-	const most = 40 // maximum number of characters, without the rest of the last item
+	const most = 40 // maximum number of characters before the end of the last item that is shown
 	if len(list) <= most {
 		return list
 	}
@@ -61,7 +61,7 @@ func brief(list string) string {
 	return list[:end] + " and " + group(strconv.Itoa(strings.Count(list[end:], ","))) + " more"
 }
 
-// Count returns a whole number as a value. It is shown exactly.
+// Count returns a whole number as a value, which is shown exactly.
 func Count(n uint64) Value { return Value{kind: countKind, count: n} }
 
 // Known is like Count, but 0 means that the count is unknown.
@@ -72,11 +72,11 @@ func Known(n uint64) Value {
 	return Count(n)
 }
 
-// Real returns a computed number as a value. If it is not whole, it is shown as ≈ and the nearest
-// whole number for people, and with three decimals for programs. Whole numbers are exact for both.
+// Real returns a computed number as a value. People see a fraction as ≈ and the nearest whole
+// number; programs get three decimals. Whole numbers are shown exactly.
 func Real(x float64) Value { return Value{kind: realKind, real: x} }
 
-// Ratio returns a share from 0 to 1 as a value. For people, it is shown as a percentage.
+// Ratio returns a share from 0 to 1 as a value. People see a percentage.
 func Ratio(x float64) Value { return Value{kind: ratioKind, real: x} }
 
 // Share returns the ratio of a part to the whole, or 0 if the whole is 0.
@@ -95,8 +95,8 @@ func Quotient(part, whole float64) Value {
 	return Ratio(part / whole)
 }
 
-// Decimal returns a number with a fraction as a value. It is shown with three significant digits
-// for people, and with all digits for programs.
+// Decimal returns a number with a fraction as a value. People see three significant digits, and
+// programs get all digits.
 func Decimal(x float64) Value { return Value{kind: decimalKind, real: x} }
 
 // YesNo returns a Boolean as a value.
@@ -108,12 +108,11 @@ func YesNo(yes bool) Value {
 	return v
 }
 
-// Bytes returns a size as a value. For people, it is shown with a binary prefix, and with three
-// digits unless it is a whole number of units. For programs, it is exact.
+// Bytes returns a size as a value. People see the size with a binary prefix, rounded to three
+// digits unless it is a whole number of units. Programs get the exact number of bytes.
 func Bytes(n uint64) Value { return Value{kind: bytesKind, count: n} }
 
-// None returns a missing value. It is shown as a dash for people, is empty in CSV, and is null in
-// JSON.
+// None returns a missing value: a dash for people, an empty cell in CSV, and null in JSON.
 func None() Value { return Value{kind: noneKind} }
 
 // IsNone reports whether a value is missing.
@@ -124,7 +123,7 @@ func (v Value) IsNumber() bool {
 	return v.kind == countKind || v.kind == bytesKind || v.kind == realKind || v.kind == ratioKind || v.kind == decimalKind
 }
 
-// Words formats values in a style that differs from this package's own.
+// Words formats values in a different style than this package.
 type Words struct {
 	Count       func(uint64) string  // formats whole numbers
 	Size        func(uint64) string  // formats sizes in bytes; if nil, Count is used
@@ -304,8 +303,8 @@ func binary(bytes uint64) string {
 	return strconv.FormatFloat(float64(bytes)/float64(whole), 'f', digits, 64) + " " + units[unit-1:unit] + "iB"
 }
 
-// Difference returns b - a. It is exact for whole numbers, in percentage points for ratios, and
-// [None] if a or b is not a number. The result is shown with its sign.
+// Difference returns b - a, shown with its sign. The difference of whole numbers is exact, the
+// difference of ratios is in percentage points, and the result is [None] if a or b is not a number.
 func Difference(a, b Value) Value {
 	switch {
 	case !a.IsNumber() || !b.IsNumber() || a.signed || b.signed:
@@ -345,7 +344,7 @@ func Change(a, b Value) Value {
 	return Value{kind: ratioKind, signed: true, changed: true, real: share}
 }
 
-// Number returns the value as a number. ok is false if it is not a number.
+// Number returns the value as a number. ok is false if the value is not a number.
 func (v Value) Number() (x float64, ok bool) {
 	if !v.IsNumber() {
 		return 0, false

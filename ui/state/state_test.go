@@ -667,11 +667,11 @@ func TestTabs(t *testing.T) {
 func TestMissingCommunicationHasOneReason(t *testing.T) {
 	p := &profile.Profile{NoCommunication: profile.LateThread}
 	p.Totals.Threads = []uint32{1, 2}
-	if text := TabCommunication.Missing(p); !strings.Contains(text, "second thread is known by reference 65,536") || strings.Contains(text, "earlier version") || strings.Contains(text, "memory") {
+	if text := TabCommunication.Missing(p); !strings.Contains(text, "second thread appears before reference 65,536") || strings.Contains(text, "earlier version") || strings.Contains(text, "memory") {
 		t.Errorf("text about a thread that appears late = %s", text)
 	}
 	p.NoCommunication = profile.NotAnalysed
-	if text := TabCommunication.Missing(p); !strings.Contains(text, "was not among the requested analyses") || strings.Contains(text, "second thread") {
+	if text := TabCommunication.Missing(p); !strings.Contains(text, "was not requested") || strings.Contains(text, "second thread") {
 		t.Errorf("text about results that were not analysed = %s", text)
 	}
 }

@@ -39,13 +39,14 @@ func Count(l *answers.Loops, levels []hierarchy.Cache, goOn func() bool) *Misses
 	return countBy(misses.RunAsking, l, levels, goOn)
 }
 
-// CountMisses is like [Count], but does not distinguish kinds of misses. It takes less than half the
-// time.
+// CountMisses is like [Count], but does not distinguish kinds of misses. CountMisses takes less
+// than half the time of Count.
 func CountMisses(l *answers.Loops, levels []hierarchy.Cache, goOn func() bool) *Misses {
 	return countBy(misses.CountAsking, l, levels, goOn)
 }
 
-// CountFirst is like [CountMisses], for caches that never evict a line. It does not count accesses.
+// CountFirst is like [CountMisses], for caches that never evict a line. CountFirst does not count
+// accesses.
 func CountFirst(l *answers.Loops, levels []hierarchy.Cache, goOn func() bool) *Misses {
 	return countBy(misses.FirstAsking, l, levels, goOn)
 }
@@ -68,7 +69,7 @@ func count(run counting, l *answers.Loops, c hierarchy.Cache, goOn func() bool) 
 	of.Cache = c
 	cache, ok := CacheOf(c)
 	if !ok {
-		of.Problem = c.Name + " does not choose sets by the low bits of the line number, so its misses are not counted by loop."
+		of.Problem = c.Name + " does not select sets by the low bits of the line number, so its misses are not counted by loop."
 		return of, true
 	}
 	r, err := run(l.Tree(), cache, goOn)
@@ -159,7 +160,7 @@ func (m *Misses) Table(of []answers.SourceLoop) report.Table {
 				continue
 			}
 			other = other.Minus(level.ByLoop[loop])
-			loop = m.of.Loops[loop].End // without the loops inside
+			loop = m.of.Loops[loop].End // skip the loops inside
 		}
 		return other
 	})
@@ -183,7 +184,7 @@ func (m *Misses) Evictions() report.Table {
 		return t
 	}
 	r := m.Levels[at].Result
-	t.Title = "Which array evicts which in " + m.Levels[at].Cache.Name + ", over the whole run"
+	t.Title = "Evictions by array in " + m.Levels[at].Cache.Name + ", over the whole run"
 	names := m.columns(r)
 	type pair struct {
 		comes, goes int
@@ -238,8 +239,8 @@ func (m *Misses) LineArrays() report.Table {
 	return t
 }
 
-// columns returns the names of the arrays in the evictions. If several arrays have the same name,
-// the address of the array follows the name, except for the first of them.
+// columns returns the names of the arrays in the table of evictions. If several arrays have the
+// same name, the address is added to the names of all but the first of these arrays.
 func (m *Misses) columns(r *misses.Result) []string {
 	names := make([]string, len(r.Evictions))
 	for i := range r.Arrays {

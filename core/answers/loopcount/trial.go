@@ -341,7 +341,7 @@ func (t *Trial) Try(levels []hierarchy.Cache, goOn func() bool, changes ...chang
 	for _, level := range levels {
 		cache, ok := CacheOf(level)
 		if !ok {
-			doubts = append(doubts, level.Name+" is left out, because it does not choose sets by the low bits of the line number")
+			doubts = append(doubts, level.Name+" is left out, because it does not select sets by the low bits of the line number")
 			continue
 		}
 		o, err := change.Try(t.Nest, cache, goOn, changes...)
@@ -359,7 +359,7 @@ func (t *Trial) Propose(level hierarchy.Cache, most int, goOn func() bool) (tabl
 	table = trialTable("Changes to nest " + strconv.Itoa(t.number+1) + " that would save the most misses of " + level.Name + " (misses of the nest alone, in an initially empty cache; one change at a time)")
 	cache, ok := CacheOf(level)
 	if !ok {
-		return table, false, &trace.OptionError{Option: "cache", Got: level.Name, Want: "a cache that chooses sets by the low bits of the line number"}
+		return table, false, &trace.OptionError{Option: "cache", Got: level.Name, Want: "a cache that selects sets by the low bits of the line number"}
 	}
 	wanted := func(by change.Change) bool {
 		fuse, ok := by.(change.Fuse)

@@ -11,8 +11,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// TestOptionsAreRead checks that Read parses the options that Option returns.
-func TestOptionsAreRead(t *testing.T) {
+// TestReadParsesOptions checks that Read parses the options that Option returns.
+func TestReadParsesOptions(t *testing.T) {
 	load := func(at trace.Addr, by ...int64) loops.Item {
 		return loops.Leaf(loops.Reference{Kind: trace.Load, Bytes: 8}, at, by...)
 	}
@@ -53,9 +53,9 @@ func TestOptionsAreRead(t *testing.T) {
 	}
 }
 
-// TestSeparate checks that loops are fused only within one function, and not across the border of a
+// TestSeparateFunctions checks that loops are fused only within one function, and not across the border of a
 // parallel region.
-func TestSeparate(t *testing.T) {
+func TestSeparateFunctions(t *testing.T) {
 	sites := []profile.Site{{Function: "main.omp_outlined"}, {Function: "main"}, {Function: "main"}, {}}
 	l := &answers.Loops{Place: func(ref loops.Reference) *profile.Site { return &sites[ref.Site] }}
 	load := func(site uint32) loops.Item {

@@ -84,8 +84,8 @@ type dataUse struct {
 	data *profile.Data
 	s    *answers.Sites
 	by   map[int]*profile.DataUse // by index in Sites.Data
-	// caches contains the caches with the analysed line size. Misses are counted by member and in
-	// maps for them.
+	// caches contains the caches with the analysed line size. Tables of members and maps contain
+	// their misses.
 	caches []hierarchy.Cache
 	alone  bool // whether the question asks for only one kind of tables
 }
@@ -429,15 +429,15 @@ func (f *fields) together(key string) report.Table {
 // mostPairs is the number of pairs shown to people.
 const mostPairs = 8
 
-// The rules for advice. A member is hot if it is used in at least one of hotVisits visits.
-// Splitting a structure is advised if at most one of coldReferences references is to other members,
-// and these take at least a quarter of the bytes.
+// The rules for advice. A member is hot if it is used in at least 1/hotVisits of the visits.
+// Splitting a structure is advised if the other members receive at most 1/coldReferences of the
+// references, and occupy at least 1/coldBytes of the bytes.
 const (
 	hotVisits      = 10
 	coldReferences = 20
 	coldBytes      = 4
 
-	leastGain = 0.25 // lines per visit that a change must save
+	leastGain = 0.25 // smallest reduction of the lines per visit for which a change is advised
 )
 
 // hot divides the members into hot members, members that are used rarely, and members that are
@@ -562,7 +562,7 @@ func (u *dataUse) addressMap(name string) error {
 		}
 		t.Add(row...)
 	}
-	grid := report.Table{Key: "map_grid", Single: true, Columns: report.Columns("columns", "column_references=references in a column", "rows", "row_bytes=bytes in a row")}
+	grid := report.Table{Key: "map_grid", Single: true, Columns: report.Columns("columns", "column_references=references per column", "rows", "row_bytes=bytes per row")}
 	grid.Add(report.Count((u.Profile.Totals.AllReferences()+u.data.ColumnReferences-1)/u.data.ColumnReferences), report.Count(u.data.ColumnReferences),
 		report.Count(uint64(use.Map.Rows)), report.Bytes(use.Map.RowBytes))
 	u.d.Tables = append(u.d.Tables, grid, t)

@@ -37,7 +37,7 @@ func question(t *testing.T, words string) ask.Question {
 }
 
 // If a profile lacks the data for a verb, the error contains the reason that Missing returns.
-func TestMissing(t *testing.T) {
+func TestMissingData(t *testing.T) {
 	p := new(profile.Profile)
 	for words, want := range map[string]string{
 		"blocks":                      "a.sgp: the profile contains no blocks; analyze",
@@ -56,7 +56,8 @@ func TestMissing(t *testing.T) {
 	}
 }
 
-// Questions about a module need no profile. The run reads the arguments that name files.
+// Questions about a module need no profile. Arguments that name files are read by the function
+// [ask.Run.File].
 func TestModule(t *testing.T) {
 	r := &ask.Run{Name: "a.ll", Module: []byte(module), File: func(string) ([]byte, error) { return nil, errors.New("no such file") }}
 	d, err := r.Answer(question(t, "blocks by=block"))
@@ -87,7 +88,8 @@ func executions(d *report.Document, block string) float64 {
 	return -1
 }
 
-// The verb asks for a prediction in words, and adds the reply's tables to the document.
+// The verb multicore passes the words of the question to [ask.Run.Predict], and adds the tables of
+// the reply to the document.
 func TestCores(t *testing.T) {
 	var asked answers.MulticoreQuestion
 	r := &ask.Run{Name: "a.sgt", Predict: func(words answers.MulticoreQuestion) (*answers.Reply, error) {

@@ -131,7 +131,7 @@ func check(h *hierarchy.Hierarchy) error {
 		return errorAt(0, "the file describes no caches, want at least one level")
 	}
 	if len(h.Levels) > mostLevels {
-		return errorAt(0, strconv.Itoa(len(h.Levels)), " levels, want at most ", strconv.Itoa(mostLevels))
+		return errorAt(0, "the file describes ", strconv.Itoa(len(h.Levels)), " levels, want at most ", strconv.Itoa(mostLevels))
 	}
 	names := map[string]bool{}
 	if err := h.CheckInstructions(); err != nil {
@@ -139,7 +139,7 @@ func check(h *hierarchy.Hierarchy) error {
 	}
 	for _, c := range slices.Concat(h.Levels, h.Instructions, h.TLBs, h.InstructionTLBs) {
 		if !validName(c.Name) {
-			return errorAt(0, "a cache named ", strconv.Quote(c.Name), ", want a name without = and without leading or trailing blanks")
+			return errorAt(0, "the cache name ", strconv.Quote(c.Name), " is not allowed, want a name without = and without leading or trailing blanks")
 		}
 		if names[c.Name] {
 			return errorAt(0, "two caches named ", strconv.Quote(c.Name), ", want a different name for each level")

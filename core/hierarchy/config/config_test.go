@@ -103,7 +103,7 @@ LLC {
 }
 `
 
-func TestReadsEveryForm(t *testing.T) {
+func TestReadEveryForm(t *testing.T) {
 	for name, c := range map[string]struct {
 		text  string
 		form  config.Form
@@ -128,10 +128,10 @@ func TestReadsEveryForm(t *testing.T) {
 			{Name: "L2", SizeBytes: 256 << 10, Ways: 8, LineBytes: 64, LatencyCycles: 12},
 			{Name: "L3", SizeBytes: 3 << 20, Ways: 12, LineBytes: 64, LatencyCycles: 34.5},
 		}, Memory: hierarchy.Memory{LatencyCycles: 125, BytesPerCycle: 10}, ClockGHz: 2}, []string{"is ignored"}},
-		"PPT of a class": {"class core(object):\n  def __init__(self):\n    self.clockspeed = 10**9\n    self.cache_sizes = [2**15, 2**18]\n    self.cache_latency = [3e-9, 1.0e-8]\n", config.PPT,
+		"PPT, in a class": {"class core(object):\n  def __init__(self):\n    self.clockspeed = 10**9\n    self.cache_sizes = [2**15, 2**18]\n    self.cache_latency = [3e-9, 1.0e-8]\n", config.PPT,
 			hierarchy.Hierarchy{Levels: []hierarchy.Cache{{Name: "L1", SizeBytes: 32 << 10, LineBytes: 64, LatencyCycles: 3}, {Name: "L2", SizeBytes: 256 << 10, LineBytes: 64, LatencyCycles: 10}}, ClockGHz: 1},
 			[]string{"fully associative"}},
-		"PPT of a dictionary": {"hw = {\n 'name': 'x',\n 'cache_sizes': [4096],\n 'associativity': [4], 'cache_cycles': [-(-2)], 'ports': {'a': [1, 2]} }\n", config.PPT,
+		"PPT, in a dictionary": {"hw = {\n 'name': 'x',\n 'cache_sizes': [4096],\n 'associativity': [4], 'cache_cycles': [-(-2)], 'ports': {'a': [1, 2]} }\n", config.PPT,
 			hierarchy.Hierarchy{Levels: []hierarchy.Cache{{Name: "L1", SizeBytes: 4096, Ways: 4, LineBytes: 64, LatencyCycles: 2}}}, nil},
 		"drcachesim": {drSample, config.DrCacheSim, hierarchy.Hierarchy{Levels: []hierarchy.Cache{
 			{Name: "P0L1D", SizeBytes: 32 << 10, Ways: 8, LineBytes: 64, Inclusion: hierarchy.NonInclusive},
@@ -155,14 +155,14 @@ func TestReadsEveryForm(t *testing.T) {
 		}
 		for i := range min(len(notes), len(c.notes)) {
 			if !strings.Contains(notes[i], c.notes[i]) {
-				t.Errorf("%s: note %q, want one about %q", name, notes[i], c.notes[i])
+				t.Errorf("%s: note %q, want it to contain %q", name, notes[i], c.notes[i])
 			}
 		}
 	}
 }
 
-// TestDrCacheSimParameters checks that each parameter of drcachesim is honoured, or is ignored with a
-// note, or refused.
+// TestDrCacheSimParameters checks that each parameter of drcachesim is applied, ignored with a
+// note, or rejected.
 func TestDrCacheSimParameters(t *testing.T) {
 	const cache = "L1 { core 0 size 32K assoc 8 }"
 	type settings = hierarchy.Simulation
@@ -263,7 +263,7 @@ func TestErrorLocations(t *testing.T) {
 		"L1 {\n core 0\n size 32K\n assoc 8\n parent L2\n}": `line 1: cache L1 has the parent "L2"`,
 		"L1 {\n core 0\n size 32K\n assoc 8\n parent L1\n}": "is an ancestor of itself",
 		"L1 {\n size 32K\n assoc 8\n}":                      "no first-level data cache",
-		"L1 {\n core 0\n size 32K\n}":                       "has no size, or no assoc",
+		"L1 {\n core 0\n size 32K\n}":                       "has no size or no assoc",
 		"num_cores 2\nL1 {\n core 0\n size 32K\n assoc":     "or the } at the end is missing",
 		"L1 { core 0 size 96 assoc 1 }":                     "",
 		"line_size 48\nL1 { core 0 size 96 assoc 1 }":       "power of two",
@@ -277,7 +277,7 @@ func TestErrorLocations(t *testing.T) {
 	}
 }
 
-// withTLBs is a hierarchy with everything that only simulations use.
+// withTLBs is a hierarchy with all features that only simulations use.
 var withTLBs = func() (h hierarchy.Hierarchy) {
 	for _, line := range []string{"L1I=16KiB,4,prefetch=next-line,instructions", "L1=32KiB,full,32,subblock=8,prefetch=stride:degree=2:distance=4:reads,drrip,allocate-whole",
 		"ITLB=16,2,tlb,instructions", "DTLB=64,full,shared=2,lfu,tlb", "STLB=1536,12,tlb", "pages=1GiB"} {
@@ -423,7 +423,7 @@ func document(t *rapid.T) map[string]any {
 
 // The schema accepts every document that the reader accepts. The reader also rejects inconsistent
 // sizes and ways, which a schema cannot describe.
-func TestSchemaAgrees(t *testing.T) {
+func TestSchemaMatchesReader(t *testing.T) {
 	accepted := 0
 	rapid.Check(t, func(t *rapid.T) {
 		text, err := json.Marshal(document(t))
@@ -442,7 +442,7 @@ func TestSchemaAgrees(t *testing.T) {
 		}
 	})
 	if accepted == 0 {
-		t.Error("not one document was accepted")
+		t.Error("no document was accepted")
 	}
 }
 
@@ -467,7 +467,8 @@ func validate(t interface{ Fatal(...any) }, text []byte) string {
 // schemaLevel is the only definition that the schema refers to.
 var schemaLevel map[string]any
 
-// invalid implements the JSON Schema keywords that the schema uses, and reports any others.
+// invalid checks a value against a schema, and returns the first error. It implements only the JSON
+// Schema keywords that this project's schema uses.
 func invalid(schema map[string]any, v any, at string) string {
 	for key, want := range schema {
 		text := ""
@@ -514,7 +515,7 @@ func invalid(schema map[string]any, v any, at string) string {
 					return why
 				}
 			}
-		case "then": // see "if"
+		case "then": // handled by "if"
 		case "anyOf":
 			text = "is not one of the alternatives"
 			for _, sub := range want.([]any) {
@@ -523,7 +524,7 @@ func invalid(schema map[string]any, v any, at string) string {
 				}
 			}
 		case "enum":
-			text = "is none of the words"
+			text = "is not one of the allowed words"
 			for _, word := range want.([]any) {
 				if word == v {
 					text = ""

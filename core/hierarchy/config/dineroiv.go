@@ -205,7 +205,7 @@ func (p *dineroParser) build() *Error {
 		cache.Write = hierarchy.WriteOf(c.backs == "n", c.allocs == "n")
 		if c.allocs == "f" {
 			if c.backs == "n" {
-				return errorAt(0, name, "walloc f together with ", name, "wback n is not supported")
+				return errorAt(0, name, "walloc f cannot be combined with ", name, "wback n")
 			}
 			cache.Write = hierarchy.WriteBackWhole
 		}
@@ -219,7 +219,7 @@ func (p *dineroParser) build() *Error {
 	for level := 1; level <= len(p.h.Levels); level++ {
 		isSplit := len(kinds[level]) == 2 && !strings.Contains(kinds[level], "u")
 		if !isSplit && kinds[level] != "u" || isSplit && !split {
-			return errorAt(0, "the caches of level ", strconv.Itoa(level), ", want one unified cache, or an instruction cache and a data cache, and no split level below a unified one")
+			return errorAt(0, "unsupported caches at level ", strconv.Itoa(level), ", want one unified cache, or an instruction cache and a data cache, and no split level below a unified one")
 		}
 		split = isSplit
 	}

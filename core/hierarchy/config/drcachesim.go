@@ -32,7 +32,7 @@ type unit struct {
 	line        int
 	cache       hierarchy.Cache
 	instruction bool
-	core        int // -1 unless it is the first-level cache of a core
+	core        int // the core of a first-level cache; -1 for lower levels
 	parent      string
 }
 
@@ -54,7 +54,7 @@ type drParser struct {
 // first core uses. The caches of the other cores must be equal.
 func readDrCacheSim(text string) (h hierarchy.Hierarchy, notes []string, err error) {
 	p := &drParser{tokens: tokens(text), line: hierarchy.DefaultLineBytes}
-	p.simulation.Incoherent = true // the default of drcachesim
+	p.simulation.Incoherent = true // as in drcachesim by default
 	for p.at < len(p.tokens) {
 		if err := p.statement(); err != nil {
 			return h, nil, err
@@ -87,7 +87,8 @@ func (p *drParser) levelOf(u *unit) hierarchy.Cache {
 	return c
 }
 
-// instructions adds the instruction caches of the first core. data is the path of its data caches.
+// instructions adds the instruction caches of the first core. data contains the data caches of this
+// core, from the core to memory.
 func (p *drParser) instructions(h *hierarchy.Hierarchy, data []*unit) error {
 	at := slices.IndexFunc(p.units, func(u unit) bool { return u.instruction && u.core == data[0].core })
 	for at >= 0 {
@@ -232,7 +233,7 @@ func (p *drParser) unit(name token) error {
 		}
 	}
 	if u.cache.SizeBytes == 0 || u.cache.Ways == 0 {
-		return errorAt(name.line, "cache ", name.text, " has no size, or no assoc")
+		return errorAt(name.line, "cache ", name.text, " has no size or no assoc")
 	}
 	p.units = append(p.units, u)
 	return nil

@@ -1,7 +1,8 @@
 // Package kernels describes the loop nests of well-known programs, for the validation of cache
 // models: matrix products (plain, blocked and triangular), transposition, matrix-vector products,
 // Jacobi's method, and strided walks. Elements are doubles. A begins at [Base]. The other arrays
-// follow, each at the beginning of a 64-byte line. The vectors of [MVT] are one line further apart.
+// follow A; each array begins at the start of a 64-byte line. The vectors of [MVT] are separated by
+// an unused line.
 package kernels
 
 import (
@@ -16,7 +17,7 @@ const Base trace.Addr = 0x10000000
 
 // Kernel is a named loop nest.
 type Kernel struct {
-	Family, Name string // Name includes the family and the size
+	Family, Name string // Name consists of the family and the size
 	Nest         loops.Nest
 	Known        []Known
 }
@@ -117,9 +118,9 @@ func Jacobi(n, steps uint64) Kernel {
 	return kernel("jacobi", text(n)+", "+text(steps)+" steps", loops.Loop(steps, sweep(a, b, 1), sweep(b, a, 11)))
 }
 
-// MVT is x1 += A·y1, then x2 += Aᵀ·y2, for an n × n matrix. A line separates each vector from the
-// next. Adjacent vectors whose length in lines is a multiple of the number of sets would conflict
-// with A in every set.
+// MVT is x1 += A·y1, then x2 += Aᵀ·y2, for an n × n matrix. One unused line lies between vectors.
+// Adjacent vectors whose length in lines is a multiple of the number of sets would conflict with A
+// in every set.
 func MVT(n uint64) Kernel {
 	row := int64(8 * n)
 	x1 := after(Base, 8*n*n)

@@ -6,7 +6,7 @@
 // hardly depend on this order, but the contents of shared caches do. Realign keeps each thread's
 // references and changes their order:
 //
-//  1. Records outside of parallel regions stay as they are.
+//  1. Records outside of parallel regions stay in their order.
 //  2. From a fork (ParallelBegin) up to the join (ParallelEnd), the records of each thread are kept
 //     separately. The n-th Barrier of a thread in the region begins the thread's phase n.
 //  3. At the join, the phases are returned one after the other. Within a phase, the records of all
@@ -32,7 +32,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// MostRows is the default maximum number of records in a region. They need 1.5 GB.
+// MostRows is the default maximum number of records in a region. This number of records occupies
+// 1.5 GB.
 const MostRows = 40 << 20
 
 // needed contains the events that delimit regions and phases.
@@ -62,7 +63,7 @@ type Reader struct {
 	rows    int    // number of rows of the region so far
 	members []*member
 	fresh   []*member // members that do not have a number yet
-	recent  *member   // member of the last row
+	recent  *member   // thread of the last row
 
 	phases  int // number of phases of the region that is being returned; 0: no region
 	phase   int // number of the next phase
@@ -118,7 +119,7 @@ func (a *Reader) Select(kinds trace.Kinds) {
 	}
 }
 
-// Header returns the header of the trace. It contains the new thread numbers.
+// Header returns the header of the trace. The header contains the new thread numbers.
 func (a *Reader) Header() trace.Header {
 	var h trace.Header
 	if d, ok := a.r.(trace.Describer); ok {
@@ -224,7 +225,7 @@ func (a *Reader) take(b *trace.Batch) error {
 		m.depth++
 	case trace.ParallelEnd:
 		if m.depth == 0 && thread == a.master {
-			a.join() // the row itself is returned after the region
+			a.join() // the ParallelEnd is returned after the region
 			return nil
 		}
 		m.depth = max(m.depth-1, 0)
@@ -241,7 +242,7 @@ func (a *Reader) take(b *trace.Batch) error {
 		return &RegionError{MostRows: a.mostRows}
 	}
 	rows := *a.in
-	rows.Thread = nil // the merger sets the threads
+	rows.Thread = nil // the merger sets the thread numbers
 	m.rows.AppendRows(&rows, from, a.at)
 	return nil
 }
@@ -287,7 +288,7 @@ func (a *Reader) member(thread uint32) *member {
 // which they start, so only this offset shows their OpenMP numbers.
 const stagger = 64
 
-// numberNew numbers the new members, in OpenMP's order if this order follows from their stacks.
+// numberNew assigns numbers to the new members, in OpenMP's order if their stacks show this order.
 func (a *Reader) numberNew() {
 	fresh := a.fresh[:0]
 	for _, m := range a.members {
@@ -395,7 +396,7 @@ func (a *Reader) give(b *trace.Batch) error {
 	return nil
 }
 
-// Next implements interleave.Stream. It returns the thread's records in the phase.
+// Next implements interleave.Stream. The first call returns all records of the thread in the phase.
 func (m *member) Next() (b *trace.Batch, from, to int, err error) {
 	if m.from == m.to {
 		return nil, 0, 0, io.EOF

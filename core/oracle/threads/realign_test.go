@@ -109,7 +109,7 @@ func realigned(t tracetest.Failer, r *Reader, capacity int) (rows []row, err err
 		err := r.Next(b)
 		if err != nil {
 			if b.Len() > 0 {
-				t.Fatalf("%d rows with %v", b.Len(), err)
+				t.Fatalf("Next returned %d rows together with the error %v, want none", b.Len(), err)
 			}
 			return rows, err
 		}
@@ -130,12 +130,12 @@ func realigned(t tracetest.Failer, r *Reader, capacity int) (rows []row, err err
 	}
 }
 
-func TestRealigned(t *testing.T) {
+func TestRealign(t *testing.T) {
 	for _, c := range []struct{ trace, want string }{
 		{"aaa", "aaa"},
 		{"aFaaabbbJa", "aFabababJa"},
 		{"FaaabbbcJ", "FabcababJ"},
-		{"FaaAaaAbBbbbBJ", "FabaAaBbabbABJ"}, // a barrier stays with the row after it
+		{"FaaAaaAbBbbbBJ", "FabaAaBbabbABJ"}, // a barrier precedes the same row as before
 		{"FaAaAJFbbaaJ", "FaAaAJFababJ"},     // each region is ordered separately
 		{"FaabbJbbaFbaJ", "FababJbbaFabJ"},   // rows outside of regions keep their order
 		{"FaaAabbBb", "FababAaBb"},           // the program ends within a region
@@ -170,7 +170,7 @@ func team(t *rapid.T) (threads [][][]row) {
 			}
 			n := rapid.SampledFrom([]int{0, 1, 3, 50}).Draw(t, "rows")
 			if p == 0 {
-				n++ // threads must appear in the order of their numbers
+				n++ // each thread appears in the first phase, so threads appear in the order of their numbers
 			}
 			for i := range n {
 				rows = append(rows, row{thread, trace.Store, trace.Addr(100*p + i)})
@@ -202,9 +202,9 @@ func run(threads [][][]row, rng *rand.Rand) (rows []row) {
 	return append(rows, row{1, trace.ParallelEnd, 0})
 }
 
-// TestOrderDoesNotDependOnRun checks that the result does not depend on the order in which a machine executed
+// TestOrderIsIndependentOfRun checks that the result does not depend on the order in which a machine executed
 // the threads. The expected order is computed from rows that are already grouped by phase.
-func TestOrderDoesNotDependOnRun(t *testing.T) {
+func TestOrderIsIndependentOfRun(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o := interleave.Order{Policy: interleave.Policy(rapid.IntRange(0, int(interleave.Uniform)).Draw(t, "policy")), Seed: 3}
 		rng := rand.New(rand.NewPCG(1, rapid.Uint64().Draw(t, "seed")))
@@ -248,7 +248,7 @@ func TestOrderDoesNotDependOnRun(t *testing.T) {
 			got, _ = realigned(t, r, capacity)
 			references := slices.DeleteFunc(slices.Clone(want), func(r row) bool { return !r.kind.IsReference() })
 			if !slices.Equal(got, references) {
-				t.Fatalf("references only: %s, want %s", letters(got), letters(references))
+				t.Fatalf("with only references selected: %s, want %s", letters(got), letters(references))
 			}
 		}
 	})
@@ -265,7 +265,7 @@ func (o *once) Next() (b *trace.Batch, from, to int, err error) {
 	return b, 0, b.Len(), nil
 }
 
-func TestRealignEnds(t *testing.T) {
+func TestRealignReturnsReadErrors(t *testing.T) {
 	broken := errors.New("the disk is gone")
 	r := Realign(&given{rows: script("aFaabb"), most: 9, end: broken}, interleave.Order{}, 0)
 	got, err := realigned(t, r, 100)
@@ -325,8 +325,8 @@ type told struct {
 func (t *told) Header() trace.Header { return trace.Header{Program: &t.program} }
 
 // TestOpenMPThreadNumbers starts threads 2, 3 and 4 in an order that differs from their OpenMP
-// numbers. It checks that these numbers are derived from the threads' stacks if the stacks are
-// placed as LLVM's runtime places them.
+// numbers. The test checks that the OpenMP numbers are derived from the stacks if LLVM's runtime
+// could have placed them in this way.
 func TestOpenMPThreadNumbers(t *testing.T) {
 	for _, c := range []struct {
 		offsets [3]trace.Addr // distances from the tops of the stacks of threads 2, 3 and 4
@@ -363,7 +363,7 @@ func TestOpenMPThreadNumbers(t *testing.T) {
 		}
 		for i, thread := range r.Header().Program.Threads {
 			if thread.Number != uint32(i+1) || got[thread.StackHigh>>32-2] != thread.Number {
-				t.Errorf("the header has thread %d with a stack up to %#x", thread.Number, thread.StackHigh)
+				t.Errorf("the header contains thread %d with the stack of a different thread, up to %#x", thread.Number, thread.StackHigh)
 			}
 		}
 	}

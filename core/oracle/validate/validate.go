@@ -4,8 +4,8 @@
 // The reference ("truth") is an exact simulation of the program's own threads, in runs with as many
 // threads as cores. Between barriers, the threads' references are put in the chosen order (package
 // threads). Package predict makes the prediction from the single-threaded run, in the same order.
-// The same code simulates the caches, so prediction and truth differ only in the division of the
-// work.
+// The same code simulates the caches of both, so prediction and truth differ only in the division
+// of the work.
 //
 // The error of each step is measured on the predicted threads alone. One approximation at a time
 // replaces its exact counterpart: the stack distance cache model replaces simulated caches;
@@ -43,8 +43,8 @@ type Rates struct {
 // Level contains the results for one level of the hierarchy and one number of cores.
 type Level struct {
 	Cache hierarchy.Cache
-	// Shared means that the level has fewer caches than there are cores. Its error is then the
-	// error of Global instead of Mean.
+	// Shared means that the level has fewer caches than there are cores. The error of a shared
+	// level is the error of Global, and the error of a private level is the error of Mean.
 	Shared           bool
 	Truth, Predicted Rates
 	Varies           Rates // maximum difference between the real hit ratios of several runs
@@ -57,7 +57,7 @@ type Level struct {
 	SampledOff, MeanOff float64
 	HasSampled          bool
 	// Alone contains the hit ratios of the predicted threads in private caches without
-	// invalidation. It is set for the first level if it is private.
+	// invalidation. Alone is set for the first level if that level is private.
 	Alone    Rates
 	HasAlone bool
 }
@@ -101,7 +101,7 @@ func (l *Level) WeightsError() float64 { return Points(l.Weighed.Global, l.Count
 // percentage points of Mean.
 func (l *Level) CoherenceError() float64 { return Points(l.Alone.Mean, l.Predicted.Mean) }
 
-// Truth returns a [predict.Source] of the real threads. Their references are in the order that the
+// Truth returns a [predict.Source] of the real threads, with their references in the order that the
 // question specifies.
 func Truth(open func() (trace.Reader, error)) predict.Source {
 	return func(o multicore.Options) (predict.Threads, error) {
@@ -131,7 +131,7 @@ func (c *closing) Close() error {
 // the hit ratios from windows are set if q.Windows is not empty.
 //
 // If the division of the work varies from run to run, pass several truths; the results are compared
-// with their mean. If there is no truth, Compare only makes the prediction.
+// with their mean. If truths is empty, Compare only makes the prediction.
 func Compare(q predict.Question, mimicked predict.Source, truths ...predict.Source) (Row, error) {
 	cores := q.Cores[0]
 	q.Cores, q.Keep, q.Processor = []int{cores}, 0, nil
@@ -139,7 +139,7 @@ func Compare(q predict.Question, mimicked predict.Source, truths ...predict.Sour
 	source := func(o multicore.Options) (predict.Threads, error) {
 		r, err := mimicked(o)
 		if err != nil || max(q.Hierarchy.Levels[0].SharedBy, 1) > 1 || o.Division != multicore.ByIterations {
-			return r, err // only one core uses each of these caches
+			return r, err // Alone is defined only for private first-level caches
 		}
 		apart, err = newAlone(r, q, cores)
 		return apart, err
@@ -174,7 +174,7 @@ func Compare(q predict.Question, mimicked predict.Source, truths ...predict.Sour
 	return row, row.hold(q, truths)
 }
 
-// hold sets Truth to the mean over the truths.
+// hold sets Truth to the mean hit ratios of the truths.
 func (r *Row) hold(q predict.Question, truths []predict.Source) error {
 	runs := float64(len(truths))
 	low, high := make([]Rates, len(r.Levels)), make([]Rates, len(r.Levels))
@@ -231,8 +231,8 @@ func ratesOf(l *predict.Level) Rates {
 	return r
 }
 
-// alone returns the rows of threads unchanged, and simulates each thread in a separate first-level
-// cache.
+// alone returns the rows of the threads unchanged, and also simulates each thread in its own
+// first-level cache.
 type alone struct {
 	predict.Threads
 	cores  []*simulate.Simulator

@@ -55,12 +55,12 @@ func sourceOf(b *trace.Batch) predict.Source {
 	return Truth(func() (trace.Reader, error) { return tracetest.NewReader(b, 100), nil })
 }
 
-// TestSameThreads compares a run with itself: there must be no errors, and the hit ratios must
+// TestCompareEqualRuns compares a run with itself: there must be no errors, and the hit ratios must
 // equal the hit ratios computed by hand. With 10 lines per thread, thread 0 loads 20 lines (all
 // misses), stores to 10 of them (hits), and loads 10 lines that thread 1 has stored to (coherence
 // misses, but hits if thread 0 runs alone). Thread 1 stores to 10 lines (misses) and loads 10 of
 // thread 0's lines (misses).
-func TestSameThreads(t *testing.T) {
+func TestCompareEqualRuns(t *testing.T) {
 	q := predict.Question{Cores: []int{2}, Hierarchy: machine(t, "L1=4KiB,full", "L2=8KiB,full,shared=all"), Stacks: true}
 	row, err := Compare(q, sourceOf(team(10)), sourceOf(team(10)))
 	if err != nil {
@@ -78,9 +78,9 @@ func TestSameThreads(t *testing.T) {
 		got, want float64
 	}{
 		{"L1, mean", first.Truth.Mean, (10.0/40 + 0) / 2},
-		{"L1, of all", first.Truth.Global, 10.0 / 60},
-		{"L1, alone", first.Alone.Mean, (20.0/40 + 0) / 2},
-		{"L1, of all, alone", first.Alone.Global, 20.0 / 60},
+		{"L1, of all references", first.Truth.Global, 10.0 / 60},
+		{"L1 without coherence, mean", first.Alone.Mean, (20.0/40 + 0) / 2},
+		{"L1 without coherence, of all references", first.Alone.Global, 20.0 / 60},
 		{"without coherence", first.CoherenceError(), 12.5},
 		{"L2", last.Truth.Global, 40.0 / 60},
 	} {
@@ -90,11 +90,11 @@ func TestSameThreads(t *testing.T) {
 	}
 }
 
-// TestDifferentThreads checks that one additional miss of a thread changes the hit ratios by the
+// TestCompareDifferentRuns checks that one additional miss of a thread changes the hit ratios by the
 // corresponding number of percentage points.
-func TestDifferentThreads(t *testing.T) {
+func TestCompareDifferentRuns(t *testing.T) {
 	other := team(10)
-	other.Addr[0] += 1 << 20 // one more store of thread 0 misses
+	other.Addr[0] += 1 << 20 // one additional store miss of thread 0
 	q := predict.Question{Cores: []int{2}, Hierarchy: machine(t, "L1=4KiB,full", "L2=8KiB,full,shared=all")}
 	row, err := Compare(q, sourceOf(other), sourceOf(team(10)))
 	if err != nil {
@@ -102,10 +102,10 @@ func TestDifferentThreads(t *testing.T) {
 	}
 	first, last := &row.Levels[0], &row.Levels[1]
 	if want := -100.0 / 40 / 2; math.Abs(first.Error()-want) > 1e-12 {
-		t.Errorf("L1 is off by %v points, want %v", first.Error(), want)
+		t.Errorf("the error of L1 is %v points, want %v", first.Error(), want)
 	}
 	if want := -100.0 / 60; math.Abs(first.Weighted()-want) > 1e-12 || math.Abs(last.Error()-want) > 1e-12 {
-		t.Errorf("weighted by references, L1 is off by %v, L2 by %v, want %v", first.Weighted(), last.Error(), want)
+		t.Errorf("the errors weighted by references are %v points for L1 and %v for L2, want %v", first.Weighted(), last.Error(), want)
 	}
 }
 
@@ -150,7 +150,7 @@ func TestSampling(t *testing.T) {
 			t.Errorf("%+v", l)
 		}
 		if l.Shared && math.Abs(l.SDCM.Global-l.Counted.Global) > 1e-4 {
-			t.Errorf("%v from stacks, %v from all windows", l.SDCM.Global, l.Counted.Global)
+			t.Errorf("SDCM predicts %v from stacks and %v from all windows, want equal hit ratios", l.SDCM.Global, l.Counted.Global)
 		}
 	}
 	q.Windows = []predict.WindowSampling{{Weights: blocksample.Printed}}
@@ -159,7 +159,7 @@ func TestSampling(t *testing.T) {
 	}
 	for _, l := range row.Levels {
 		if off := l.SamplingError(); off == 0 || math.Abs(off) > 2*l.SampledOff || (l.WeightsError() == 0) != l.Shared { // each block has one reference per execution
-			t.Errorf("sampling is off by %v ± %v points, weights by %v", off, l.SampledOff, l.WeightsError())
+			t.Errorf("the sampling error is %v points with an interval of ± %v, and the error of the weights is %v", off, l.SampledOff, l.WeightsError())
 		}
 	}
 	if l := row.Levels[0]; !(l.MeanOff > 0) || row.Levels[1].MeanOff != 0 {
@@ -167,11 +167,11 @@ func TestSampling(t *testing.T) {
 	}
 }
 
-// TestSeveralRuns checks that with several runs, the truth is their mean, and that the spread of
+// TestMeanOfSeveralRuns checks that with several runs, the truth is their mean, and that the spread of
 // the runs is reported.
-func TestSeveralRuns(t *testing.T) {
+func TestMeanOfSeveralRuns(t *testing.T) {
 	other := team(10)
-	other.Addr[0] += 1 << 20 // one more store of thread 0 misses
+	other.Addr[0] += 1 << 20 // one additional store miss of thread 0
 	q := predict.Question{Cores: []int{2}, Hierarchy: machine(t, "L1=4KiB,full", "L2=8KiB,full,shared=all")}
 	row, err := Compare(q, sourceOf(team(10)), sourceOf(team(10)), sourceOf(other), sourceOf(other), sourceOf(team(10)))
 	if err != nil {
@@ -233,7 +233,7 @@ func TestReadCachegrind(t *testing.T) {
 		t.Errorf("rates %v and %v", c.First(), c.Last())
 	}
 	if none := (Cachegrind{}); none.First() != 1 || none.Last() != 1 {
-		t.Error("the hit ratio without references is not 1")
+		t.Error("a hit ratio without references is not 1")
 	}
 	for text, want := range map[string]string{
 		"":                           `file "no events"`,

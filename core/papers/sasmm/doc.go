@@ -1,7 +1,7 @@
 // Package sasmm synthesises the traces of m cores with Algorithms 1 and 2 exactly as printed in the
 // PPT-SASMM paper (Barai, Chennupati, Santhi, Badawy, Arafa, Eidenbenz, PPT-SASMM: Scalable
-// Analytical Shared Memory Model, MEMSYS 2020, §3.2 and §3.3). It is meant for comparison with the
-// division by iterations in package multicore, and for users of PPT's files.
+// Analytical Shared Memory Model, MEMSYS 2020, §3.2 and §3.3). The package is meant for comparison
+// with the division by iterations in package multicore, and for users of PPT's files.
 //
 // The unit is the execution of a basic block, which the paper calls a window. There are no
 // iterations, loop schedules or barriers:
@@ -11,10 +11,11 @@
 //     contiguous part per core, or into chunks that are assigned in turn. Blocks outside of
 //     parallel regions are executed by core 0. On the other cores, private addresses are moved to
 //     an address range of the core.
-//   - Algorithm 2 creates the trace that the cores present to a shared cache ([Shared]). It follows
-//     the private trace of core 0, and replaces core 0's n-th execution of a parallel block by the
-//     n-th executions of that block on all cores, interleaved reference by reference, in turn or at
-//     random. Blocks are therefore in the order of core 0.
+//   - Algorithm 2 creates the trace that the cores present to a shared cache ([Shared]). The
+//     algorithm follows the private trace of core 0, and replaces core 0's n-th execution of a
+//     parallel block by the n-th executions of that block on all cores. The references of these
+//     executions are interleaved in turn or at random. The blocks are therefore in the order of
+//     core 0.
 //
 // Both traces have the form of recorded traces. The thread of a record is the number of its core.
 //
@@ -28,13 +29,12 @@
 // # Gaps and errors in the paper
 //
 //   - "each_core_trace ← trace[windows]" in a loop over blocks would overwrite the trace, and
-//     appending would sort the trace by block. But executions are meant to keep the order of the
-//     sequential trace: the text states this, and the authors' program
-//     (reuse_profile_bb_i_shared_mem_…V8-all.py of PPT-SASMM_Scripts) sorts the windows of a core
-//     by their position in the trace.
+//     appending would sort the trace by block. But the text states that executions keep the order
+//     of the sequential trace, and the authors' program (reuse_profile_bb_i_shared_mem_…V8-all.py
+//     of PPT-SASMM_Scripts) sorts the windows of a core by their position in the trace.
 //   - array_divide is not defined. As in the authors' program, the sizes of the parts differ by at
 //     most one, and the first cores execute the larger parts. If there are fewer executions than
-//     cores, each of the first cores executes one of them. Chunk i goes to core i mod m.
+//     cores, each execution goes to one of the first cores. Chunk i goes to core i mod m.
 //   - According to the paper, recording schedules other than static takes too much effort. If all
 //     executions take the same time, a dynamic schedule assigns chunks in turn, like a static
 //     schedule with the same chunk. A guided schedule assigns chunks to the core that is free
@@ -54,8 +54,8 @@
 //     With a static division, no core has more executions than core 0. With a guided schedule, a
 //     core may have more. Here, the additional executions follow core 0's last execution, ordered
 //     by n as before, so nothing is lost.
-//   - Copies of blocks that ran once count as executions on each core, and are interleaved like the
-//     others.
+//   - Copies of blocks that ran once count as executions on each core, and are interleaved like
+//     other executions.
 //   - In the authors' program, the offset between cores is the difference between the highest and
 //     the lowest address, so one core's addresses end where the next core's begin, and both may use
 //     the same line. Here, bits 48 to 53 of the addresses contain the core's number: cores never
@@ -63,17 +63,17 @@
 //   - In the authors' program, an address is shared everywhere if it occurs in a block that is
 //     labelled as shared ([Ranges]). According to another reading of the paper, only the references
 //     in labelled blocks are shared. Without labels, the part of the stack below the stack pointer
-//     at the fork is private. Outside of regions, the stack pointer at the last fork is used. This
+//     at the fork is private. Outside of regions, the stack pointer at the last fork is used, which
 //     matters only for the division as printed.
 //   - A call ends a block, and the code after the call is a separate block, as in [trace.Block]. In
 //     PPT's traces, the callee's blocks are nested in the caller's block. PPT's script
-//     bb_overlap_solver.py first splits such blocks, which has the same effect.
+//     bb_overlap_solver.py splits these nested blocks first, which has the same effect.
 //
 // # Memory
 //
-// How often a block ran is known only at the end. Therefore the whole region is kept in memory or,
-// for the division as printed in the paper, the whole trace. This takes two or three bytes per
-// reference for regular addresses, and up to ten more bytes for other addresses.
-// [Options.LimitBytes] limits the memory. For the division by region, accesses outside of regions
-// are not kept.
+// The number of executions of a block is known only at the end of the region or trace. Therefore
+// the whole region is kept in memory or, for the division as printed in the paper, the whole trace.
+// A reference takes two or three bytes if its address is regular, and up to ten more bytes
+// otherwise. [Options.LimitBytes] limits the memory. For the division by region, accesses outside
+// of regions are not kept.
 package sasmm

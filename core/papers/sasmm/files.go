@@ -16,7 +16,7 @@ import (
 //
 //  1. Without shared_addresses.dat, [Files.Addresses] reads the trace once to find the addresses
 //     referenced in blocks that are labelled as shared.
-//  2. [Ranges] converts them to Options.Ranges.
+//  2. [Ranges] converts the shared addresses to Options.Ranges.
 //  3. [Files.Mark] returns a reader of the trace with region marks, for [Private] and [Shared].
 //
 // A region is a sequence of consecutive executions of parallel blocks. Any block for which Parallel
@@ -28,7 +28,8 @@ type Files struct {
 	Bounds *ppt.Bounds      // from min_max_addr.dat, or nil
 
 	// Parallel reports whether a block is parallel, and IsShared reports whether its label marks
-	// shared variables. If a function is nil, the block's name is used instead ([ppt.BlockName]).
+	// shared variables. If one of these functions is nil, the block's name decides
+	// ([ppt.BlockName]).
 	Parallel, IsShared func(ppt.BlockName) bool
 }
 
@@ -52,7 +53,7 @@ func Ranges(shared []trace.Addr) []Range {
 			ranges = append(ranges, Range{low, a})
 		}
 		if low = a + 1; low == 0 {
-			return ranges // a is the highest possible address
+			return ranges // a is the highest address, 2^64-1
 		}
 	}
 	if low < math.MaxUint64 {
@@ -100,10 +101,10 @@ func (f *Files) Addresses(r trace.Reader) ([]trace.Addr, error) {
 	return slices.Sorted(maps.Keys(found)), nil
 }
 
-// Mark returns a reader of the trace that adds the marks of parallel regions. At the trace's end,
-// it returns a *[FilesError] instead of io.EOF if no parallel block ran, a shared address never
-// occurred, or the executions of a block differ from Counts. It returns the error earlier if a
-// block is not in the table, or an address is not within Bounds.
+// Mark returns a reader of the trace that adds the marks of parallel regions. The reader returns a
+// *[FilesError] if a block is not in the table, or an address is not within Bounds. At the end of
+// the trace, it returns a *[FilesError] instead of io.EOF if no parallel block ran, a shared
+// address never occurred, or the executions of a block differ from Counts.
 func (f *Files) Mark(r trace.Reader) (*Marked, error) {
 	m, err := f.mark(r)
 	if err != nil {
@@ -270,7 +271,7 @@ func (m *Marked) row(b *trace.Batch) error {
 // give writes a row if its kind was selected.
 func (m *Marked) give(b *trace.Batch, kind trace.Kind, addr trace.Addr, bytes, site uint32) {
 	if kind == trace.BlockEntry && !m.kinds.Has(kind) {
-		kind = trace.BareBlock // in PPT's traces, the sites of blocks do not show whether a block is bare
+		kind = trace.BareBlock // the sites of PPT's blocks do not show which blocks have no references
 	}
 	if !m.kinds.Has(kind) {
 		return
@@ -284,7 +285,8 @@ func (m *Marked) give(b *trace.Batch, kind trace.Kind, addr trace.Addr, bytes, s
 	}
 }
 
-// learn returns the known facts about a block, or nil if no block has this number.
+// learn returns the known facts about a block, and collects them if necessary. It returns nil if no
+// block has this number.
 func (m *Marked) learn(block uint32) (*about, error) {
 	if block == noBlock || m.program == nil || uint64(block) >= uint64(len(m.program.Blocks)) {
 		return nil, nil

@@ -13,7 +13,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// table and pptTrace are in Byfl's format. main forks twice; a call interrupts its first block.
+// table and pptTrace are in Byfl's format. The function main forks twice, and a call interrupts its
+// first block.
 const table = `BasicBlock: aa: (main, entry)
 BasicBlock: bb: (OUT__1__6545__, shared_trace)
 BasicBlock: cc: (OUT__1__6545__, for.body)
@@ -144,13 +145,13 @@ func TestRanges(t *testing.T) {
 		got := Ranges(c.shared)
 		o := Options{Cores: 1, Ranges: got}
 		if !slices.Equal(got, c.want) || o.Check() != nil {
-			t.Errorf("%x: %x, want %x, %v", c.shared, got, c.want, o.Check())
+			t.Errorf("Ranges(%x) = %x, want %x; Check: %v", c.shared, got, c.want, o.Check())
 		}
 	}
 }
 
-// TestFilesOfAnotherRun checks that each kind of mismatch is reported.
-func TestFilesOfAnotherRun(t *testing.T) {
+// TestMismatchedFiles checks that each kind of mismatch is reported.
+func TestMismatchedFiles(t *testing.T) {
 	for want, change := range map[string]func(f *Files){
 		"is not in the block table":  func(f *Files) { f.Blocks = f.Blocks[:3] },
 		"has no block of a parallel": func(f *Files) { f.Blocks = f.Blocks[:1] },
@@ -187,10 +188,10 @@ func TestFilesOfAnotherRun(t *testing.T) {
 	f := files(t)
 	f.IsShared = func(ppt.BlockName) bool { return false }
 	if _, err := f.Addresses(pptReader(pptTrace)); err == nil {
-		t.Error("no error if no label marks shared variables")
+		t.Error("Addresses accepted a table without labels of shared variables, want an error")
 	}
 	if _, err := f.Mark(tracetest.NewReader(tracetest.Lines(64, "a"), 0)); err == nil {
-		t.Error("no error for a trace without blocks")
+		t.Error("Mark accepted a trace without blocks, want an error")
 	}
 }
 
@@ -228,7 +229,7 @@ func FuzzPPT(f *testing.F) {
 				break
 			}
 			if rows > 20*len(text)+100 || wrong > len(text) {
-				t.Fatalf("%d rows and %d errors from %d bytes", rows, wrong, len(text))
+				t.Fatalf("%d rows and %d errors from %d bytes of text, want a trace that ends", rows, wrong, len(text))
 			}
 		}
 	})

@@ -33,7 +33,7 @@ type window struct {
 }
 
 const (
-	forks = iota // the block that forks and calls; its part 1 runs after all threads have joined
+	forks = iota // the block that forks, and then calls; part 1 of the block runs after all threads have joined
 	joins
 	serial
 	both
@@ -69,8 +69,8 @@ func forking() *trace.Program {
 	return p
 }
 
-// run returns steps of a run of the program with the given number of regions. The last region ends
-// only if end is set.
+// run draws the steps of a run of the program with the given number of regions. The last region
+// ends only if end is set.
 func run(rng *rand.Rand, p *trace.Program, regions, length int, end bool) []tracetest.Step {
 	var steps []tracetest.Step
 	step := func(block uint32) {
@@ -139,8 +139,7 @@ func windowsOf(p *trace.Program, steps []tracetest.Step) (all []window) {
 	return all
 }
 
-// on returns the execution as it occurs on a core: private addresses are moved to the core's own
-// addresses.
+// on returns the execution with private addresses moved to the address range of a core.
 func (w window) on(core int) window {
 	w.rows = slices.Clone(w.rows)
 	for i := range w.rows {
@@ -152,8 +151,8 @@ func (w window) on(core int) window {
 	return w
 }
 
-// arrayDivide divides executions among cores. If their number is not a multiple of the number of
-// cores, the first cores execute one more.
+// arrayDivide divides executions among cores. If the number of executions is not a multiple of the
+// number of cores, the first cores get one more execution each.
 func arrayDivide(wins []window, o Options) [][]window {
 	m := o.Cores
 	split := make([][]window, m)
@@ -312,7 +311,7 @@ func drain(t rapid.TB, r *Reader, kinds trace.Kinds, rows int) (all []ref) {
 		err := s.Next(b)
 		if err == io.EOF {
 			if b.Len() > 0 {
-				t.Fatalf("%d rows together with io.EOF", b.Len())
+				t.Fatalf("Next returned %d rows together with io.EOF, want none", b.Len())
 			}
 			return all
 		}
@@ -392,7 +391,7 @@ func TestMatchesPseudocode(t *testing.T) {
 			sum += len(want)
 		}
 		if sum != len(got) {
-			t.Fatalf("%d private rows, want %d", len(got), sum)
+			t.Fatalf("%d rows in all private traces, want %d", len(got), sum)
 		}
 		wantSame(t, "shared", drain(t, open(Shared, o), everything, rows), shared)
 

@@ -25,8 +25,8 @@ type Options struct {
 
 	Order interleave.Order // interleave.RoundRobin or interleave.Uniform; only for [Shared]
 
-	// Ranges, if not nil, contains the private addresses, ascending and disjoint. If it is nil, the
-	// stack below the stack pointer at the fork is private.
+	// Ranges contains the private addresses, ascending and disjoint. If Ranges is nil, the stack
+	// below the stack pointer at the fork is private.
 	Ranges []Range
 
 	LimitBytes int64 // memory limit for the trace or region; 0: DefaultLimitBytes

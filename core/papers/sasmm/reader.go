@@ -9,7 +9,8 @@ import (
 )
 
 // Private returns a reader that synthesises the private traces of the cores by Algorithm 1, from a
-// trace of one thread. Each core's records are in order; the order between cores has no meaning.
+// trace of one thread. The records of each core are in program order; the order of records of
+// different cores has no meaning.
 func Private(r trace.Reader, o Options) (*Reader, error) { return newReader(r, o, false) }
 
 // Shared returns a reader that synthesises the trace that the cores present to a shared cache by
@@ -21,8 +22,9 @@ func Shared(r trace.Reader, o Options) (*Reader, error) { return newReader(r, o,
 
 // Reader reads a synthesised trace. It implements trace.Selector and trace.Describer.
 //
-// Its errors are the errors of the original trace, *[LimitError], *[BlocksError], *[ThreadsError],
-// *[AddressError], and *contract.UnknownError for a record whose site or block is unknown.
+// The errors of Next are the errors of the original trace, *[LimitError], *[BlocksError],
+// *[ThreadsError], *[AddressError], and *contract.UnknownError for a record whose site or block is
+// unknown.
 type Reader struct {
 	in      trace.Reader
 	options Options
@@ -78,8 +80,9 @@ type Reader struct {
 type Count struct {
 	Executions uint64 // number of executions, N_i
 	References uint64 // number of references in all executions
-	// Parallel is the number of executions that are divided or copied. In the division as printed, it
-	// is all executions or none; in the division by region, it is the executions in regions.
+	// Parallel is the number of executions that are divided or copied. In the division as printed,
+	// either all executions or none are parallel; in the division by region, the executions in
+	// regions are parallel.
 	Parallel uint64
 }
 
@@ -106,8 +109,8 @@ func newReader(in trace.Reader, o Options, shared bool) (*Reader, error) {
 // Select implements [trace.Selector].
 func (r *Reader) Select(kinds trace.Kinds) { r.kinds = kinds }
 
-// Header implements [trace.Describer]. It returns the header of the trace, with one thread for each
-// core instead of the original threads.
+// Header returns the header of the trace, with one thread for each core instead of the original
+// threads. It implements [trace.Describer].
 func (r *Reader) Header() trace.Header {
 	var h trace.Header
 	if d, ok := r.in.(trace.Describer); ok {
@@ -180,7 +183,8 @@ func (r *Reader) fail(b *trace.Batch, err error) error {
 	return err
 }
 
-// advance performs the next step towards rows that can be merged.
+// advance performs one step: it reads rows of the trace, replays or places executions, or starts a
+// merge.
 func (r *Reader) advance() error {
 	switch {
 	case r.group != nil:
@@ -233,7 +237,7 @@ func (r *Reader) take() error {
 // error.
 func (r *Reader) finish(err error) error {
 	if err != io.EOF {
-		return err // the stored executions are incomplete
+		return err // a part of the trace was not read, so nothing is replayed
 	}
 	if err := r.close(noBlock); err != nil {
 		return err
@@ -375,9 +379,9 @@ func (r *Reader) count(block uint32) {
 	r.counts[block].Executions++
 }
 
-// settle adds the execution to the section if it is in a region or if executions are divided as
-// printed. Otherwise the execution is passed on. An execution in which a region begins or ends
-// counts as outside of the region, because its block forks or continues after the join.
+// settle adds the execution to the section if the execution is in a region, or if executions are
+// divided as printed. Any other execution goes to the output. An execution in which a region begins
+// or ends counts as outside of the region, because its block forks or continues after the join.
 func (r *Reader) settle() error {
 	x := &r.now
 	if !r.options.PerRegion {

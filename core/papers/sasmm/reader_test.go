@@ -14,7 +14,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-func TestShares(t *testing.T) {
+func TestDivisionOfExecutions(t *testing.T) {
 	for _, c := range []struct {
 		o    Options
 		n    uint64
@@ -25,8 +25,8 @@ func TestShares(t *testing.T) {
 		{Options{Cores: 2}, 1, [][]uint64{{0}, {0}}},
 		{Options{Cores: 2, Chunk: 2}, 7, [][]uint64{{0, 1, 4, 5}, {2, 3, 6}}},
 		{Options{Cores: 3, Chunk: 1 << 63}, 3, [][]uint64{{0, 1, 2}, nil, nil}},
-		// Core 0 is assigned 4 of 7 executions. Core 1 is assigned 2 of the remaining 3, and also the
-		// last, because it is free first.
+		// Core 0 executes 4 of 7 executions. Core 1 executes 2 of the remaining 3, and also the
+		// last one, because core 1 is free first.
 		{Options{Cores: 2, Guided: true}, 7, [][]uint64{{0, 1, 2, 3}, {4, 5, 6}}},
 		{Options{Cores: 3, Guided: true, Chunk: 2}, 8, [][]uint64{{0, 1, 2}, {3, 4, 7}, {5, 6}}},
 	} {
@@ -37,15 +37,15 @@ func TestShares(t *testing.T) {
 			for j := range s.count(core) {
 				n := s.nth(core, j)
 				if got = append(got, n); c.n > 1 && s.of(n) != core {
-					t.Errorf("%+v: execution %d is on core %d, want %d", c.o, n, s.of(n), core)
+					t.Errorf("%+v: of(%d) = %d, want core %d", c.o, n, s.of(n), core)
 				}
 			}
 			if most = max(most, uint64(len(got))); !slices.Equal(got, want) {
-				t.Errorf("%+v of %d: core %d has %v, want %v", c.o, c.n, core, got, want)
+				t.Errorf("%+v, %d executions: core %d executes %v, want %v", c.o, c.n, core, got, want)
 			}
 		}
 		if s.most() != most {
-			t.Errorf("%+v: the maximum is %d, want %d", c.o, s.most(), most)
+			t.Errorf("%+v: most() = %d, want %d", c.o, s.most(), most)
 		}
 	}
 }
@@ -113,7 +113,7 @@ func TestErrors(t *testing.T) {
 			err = r.Next(b)
 		}
 		if again := r.Next(b); !c.is(err) || again != err || b.Len() > 0 {
-			t.Errorf("%s: %v, then %v with %d rows", name, err, again, b.Len())
+			t.Errorf("%s: error %v, then error %v with %d rows; want the same error again without rows", name, err, again, b.Len())
 		}
 	}
 }
@@ -167,9 +167,9 @@ func TestBareBlocks(t *testing.T) {
 	wantSame(t, "bare", drain(t, open(Options{Cores: 3}), trace.DataKinds|1<<trace.BareBlock, 0), want)
 }
 
-// TestOneCoreEqualsRun checks that the trace synthesised for one core equals the recorded trace,
+// TestOneCoreMatchesRecordedTrace checks that the trace synthesised for one core equals the recorded trace,
 // whichever order is selected.
-func TestOneCoreEqualsRun(t *testing.T) {
+func TestOneCoreMatchesRecordedTrace(t *testing.T) {
 	p := forking()
 	steps := run(rand.New(rand.NewPCG(9, 10)), p, 3, 300, false)
 	var want []ref
@@ -207,6 +207,6 @@ func TestCoreStacks(t *testing.T) {
 	}
 	of := ofThread(got, 1)
 	if x := h.Program.Threads[1]; len(of) != 1 || of[0].Addr != x.StackLow || x.Number != 1 || x.StackLow != 1<<48|(frame-64) {
-		t.Errorf("%x of thread %+v", of, x)
+		t.Errorf("references %x of thread %+v, want one reference to the lowest address of its stack", of, x)
 	}
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// section stores the executions of the trace or region within which executions are counted. It
-// stores them by block, together with the order of the blocks.
+// section stores the executions of a section, which is the trace or region within which executions
+// are counted. The executions are stored by block, together with the order of the blocks.
 type section struct {
 	tracks []track
 	at     []uint32 // by block: 1 + the number of its track; 0: no track yet
@@ -28,14 +28,14 @@ type track struct {
 	parallel bool
 	total    uint64 // number of executions
 	data     []byte
-	anchors  []int // positions in data of the executions 0, often, 2·often, …
+	anchors  []int // positions in data of every often-th execution
 	shapes   []shape
 	encode   []expected // expectations for each shape, for encoding
 	last     int        // the shape of the last execution
 	share    share
-	reader   cursor   // cursor for Private, and for serial blocks
-	cores    []cursor // cursors for Shared, one per core
-	next     uint64   // number of the block's execution that is next in the order
+	reader   cursor   // reads private traces and serial blocks
+	cores    []cursor // for the shared trace: one cursor per core
+	next     uint64   // number of the next execution of the block
 	first    uint64   // number of core 0's executions so far
 }
 
@@ -61,13 +61,13 @@ func argued(k trace.Kind) bool { return !k.IsReference() && k >= trace.Alloc && 
 type expected struct {
 	// 1 + the number of the anchor at which the expectations were reset; 0 if they were never reset
 	from  uint64
-	again bool // whether there has been an execution since the reset
+	again bool // whether there was an execution after the reset
 	rows  []expectation
 }
 
 type expectation struct{ last, stride uint64 }
 
-// since resets e unless it was already reset at this anchor.
+// since resets the expectations unless they were already reset at this anchor.
 func (e *expected) since(anchor uint64, rows int) {
 	if e.from == anchor+1 {
 		e.again = true
@@ -118,7 +118,7 @@ func (s *section) reset() {
 
 // trackOf returns the number of a block's track, and adds the track if necessary.
 func (s *section) trackOf(block uint32) uint32 {
-	i := uint64(block + 1) // noBlock has index 0
+	i := uint64(block + 1) // noBlock + 1 overflows to 0
 	for uint64(len(s.at)) <= i {
 		s.at = append(s.at, make([]uint32, max(64, min(uint64(len(s.at)), 1<<20)))...)
 	}
@@ -139,7 +139,7 @@ func (t *track) reset(block uint32) {
 	*t = track{block: block, data: t.data[:0], anchors: t.anchors[:0], shapes: t.shapes[:0], encode: t.encode[:0]}
 }
 
-// add stores an execution. It returns false if the execution does not fit in memory.
+// add stores an execution, and returns false if the execution does not fit in memory.
 func (s *section) add(x *execution, parallel bool) bool {
 	n := s.trackOf(x.block)
 	t := &s.tracks[n]
@@ -197,7 +197,7 @@ func (t *track) shape(x *execution) int {
 // the shape is added even if an equal shape exists.
 const mostTried = 64
 
-// cursor reads a track's executions in ascending order. It can skip executions.
+// cursor reads a track's executions in ascending order, and can skip executions.
 type cursor struct {
 	next   uint64 // number of the next execution
 	at     int    // position of this execution in data
@@ -246,9 +246,9 @@ func (c *cursor) uvarint(t *track) uint64 {
 	return n
 }
 
-// order is a sequence of tracks. A track is usually followed by the same track as last time.
-// Therefore the data alternate between a number of consecutive correct guesses and a wrongly
-// guessed track.
+// order is a compressed sequence of tracks. The guess for the next track is the track that followed
+// the current track the last time. The data alternate between a number of consecutive correct
+// guesses and the number of a track that was guessed wrongly.
 type order struct {
 	data  []byte
 	guess []uint32 // by track: 1 + the track that followed it the last time; 0: unknown
@@ -283,7 +283,7 @@ type orderReader struct {
 	at    int
 	guess []uint32
 	now   uint32
-	run   uint64 // remaining correct guesses before the next wrong guess; valid only if told is set
+	run   uint64 // number of correct guesses before the next wrong guess; valid only if told is set
 	told  bool
 	done  uint64
 }

@@ -49,7 +49,7 @@ func (s *share) guide() {
 	}
 }
 
-// of returns the core of execution n. There must be several executions.
+// of returns the core of execution n. The block must have several executions.
 func (s *share) of(n uint64) int {
 	switch {
 	case s.pieces != nil:
@@ -143,8 +143,8 @@ func movable(addr trace.Addr) bool {
 // moved converts a private address of core 0 to the corresponding address of another core.
 func moved(addr trace.Addr, core int) trace.Addr { return addr ^ trace.Addr(core)<<coreBits }
 
-// stackBytes is the stack size that is assumed if the trace does not contain it. It is the usual
-// size for a main thread.
+// stackBytes is the stack size that is assumed if the trace does not contain the size. 8 MiB is the
+// usual size for a main thread.
 const stackBytes = 8 << 20
 
 // fork records the stack pointer at the beginning of a region.
@@ -161,8 +161,9 @@ func (r *Reader) fork(frame trace.Addr) {
 }
 
 // isPrivate reports whether a reference of a parallel block accesses private memory of the thread.
-// It is also called for blocks that are not parallel, because the parallel blocks are known only at
-// the end. Core 0 executes the other blocks, and addresses of core 0 are never moved.
+// isPrivate is also called for references of serial blocks, because the parallel blocks are known
+// only at the end. The result does not matter for serial blocks: core 0 executes them, and
+// addresses of core 0 are never moved.
 func (r *Reader) isPrivate(addr trace.Addr) bool {
 	o := &r.options
 	if o.Ranges == nil {

@@ -17,17 +17,17 @@ type analysis struct {
 	budget int // limits the number of sampled iterations; see the method places
 
 	counts  []float32 // number of lines in each set
-	counted []uint32  // sets whose counts may differ from 0
-	beside  []int32   // other arrays of the context that the method lost has examined
+	counted []uint32  // sets whose counts may not be 0
+	beside  []int32   // arrays of the context that the method lost has examined
 }
 
-// geometry describes a cache. 32 bits are sufficient for its dimensions.
+// geometry contains the dimensions of a cache, which fit in 32 bits.
 type geometry struct{ Sets, Ways, LineBytes uint32 }
 
 func (g geometry) lines() float64 { return float64(g.Sets) * float64(g.Ways) }
 
-// array describes the data that some leaves touch while a loop runs once. It is the union of
-// overlapping sections.
+// array describes the data that some leaves touch while a loop runs once: a union of overlapping
+// sections.
 type array struct {
 	span     span
 	lines    float64 // number of distinct lines
@@ -65,7 +65,8 @@ type touch struct {
 	again          bool
 }
 
-// tally computes a weighted mean of the lost lines, and stores the reason for the losses.
+// tally computes the weighted mean of shares of evicted lines, and stores the first reason for the
+// evictions.
 type tally struct {
 	sum, weight float64
 	why         reason
@@ -79,7 +80,7 @@ const (
 	partly          // another array uses some of the same sets
 	purely          // another array begins in the same set, has the same length and moves by the same stride
 	shallow         // an array of an inner loop occupies the same sets
-	capacity        // the whole cache is too small
+	capacity        // the arrays need more lines than the cache has
 )
 
 func (t *tally) add(share, weight float64, why reason) {
@@ -147,7 +148,8 @@ func (a *analysis) touches(l *loop) (list []touch) {
 	return list
 }
 
-// join returns the array that leaves touch while the loops at the given depth and deeper run.
+// join returns the array that the leaves touch during one run of the loops at the given depth and
+// deeper.
 func (a *analysis) join(leaves []*leaf, depth int) array {
 	s := array{leaves: leaves}
 	for i, l := range leaves {
@@ -201,7 +203,7 @@ func (a *analysis) finish(s *array) {
 	}
 }
 
-// sorted returns the numbers from 0 to n-1, sorted stably by compare.
+// sorted returns the numbers from 0 to n-1 in the order of compare, with a stable sort.
 func sorted(n int, compare func(i, j int) int) []int {
 	order := make([]int, n)
 	for i := range order {
@@ -250,7 +252,7 @@ func (a *analysis) arrays(l *loop, touches []touch) []array {
 	return list
 }
 
-// edges finds arrays that share a line at their edges. This is not a conflict (thesis §4.10).
+// edges finds arrays that share a line at their edges, which is not a conflict (thesis §4.10).
 func (a *analysis) edges(list []array) {
 	order := sorted(len(list), func(x, y int) int { return cmp.Compare(list[x].span.lo, list[y].span.lo) })
 	for k := 1; k < len(order); k++ {
@@ -297,7 +299,7 @@ func (a *analysis) together(all, s span) bool {
 	return shorter < line || both >= shorter/2 && shorter >= longer/4
 }
 
-// unite combines the touches into n arrays.
+// unite combines touches into n arrays, as numbered in the touches.
 func (a *analysis) unite(touches []touch, n int) []array {
 	list := make([]array, n)
 	for i := range touches {
@@ -346,9 +348,9 @@ func (a *analysis) shares(touches []touch, its []array) {
 // total computes the misses of each touch over all iterations of the loop.
 //
 // If an iteration touches D lines of an array, and all n iterations of the loop touch B lines of
-// it, then (B-D)/(n-1) lines are new in each iteration after the first. The other lines were
-// touched in the previous iteration, and miss if they have been lost since then. Lines that miss
-// repeatedly within a part of the body miss repeatedly in every iteration.
+// it, then (B-D)/(n-1) lines are new in each iteration after the first. The other lines of an
+// iteration were also touched in the previous iteration, and miss if they have been evicted since
+// then. Lines that miss repeatedly within a part of the body miss repeatedly in every iteration.
 func (a *analysis) total(l *loop, touches []touch, its, arrays []array) {
 	once := make([]float64, len(arrays))
 	seen := make([]bool, len(its))
@@ -398,8 +400,8 @@ func (t *touch) addTo(arrays []array, most []float64) {
 const slight = 1e-6
 
 // class returns the class of a touched array. old is the share of an iteration's lines that the
-// previous iteration also touched. inside is the number of misses within the part, in addition to
-// one miss per line.
+// previous iteration also touched. inside is the number of misses within the part of the body, in
+// addition to one miss per line.
 func (t *touch) class(old, inside float64) Class {
 	lost, mean := t.lost, t.lost.mean()*old
 	if t.own < 0.5 {
@@ -456,7 +458,7 @@ func recency(touches []touch, arrays []array) []array {
 	return list
 }
 
-// tell sets each leaf's level for this loop.
+// tell stores the counts at the level of this loop in each leaf.
 func (a *analysis) tell(l *loop, touches []touch) {
 	for i := range touches {
 		t := &touches[i]

@@ -7,12 +7,12 @@ import (
 	"github.com/stackglass/stackglass/core/loops"
 )
 
-// context contains the arrays of a loop or of an iteration in the order of their last use. It
-// corresponds to the thesis's right context before the arrays that do not fit are removed (§3.3).
+// context contains the arrays of a loop or of an iteration in the order of their last use: the
+// thesis's right context, before the arrays that do not fit are removed (§3.3).
 type context struct {
 	above, below []int32 // by array: 1 + the next array in that direction, or 0 at the end
 	top          int32   // 1 + the most recently used array
-	batch        []int32 // by array: number of its batch, or 0 if it is not in the context; the arrays of a batch are used in turn
+	batch        []int32 // by array: number of its batch, whose arrays are used in turn; 0 if the array is not in the context
 	offset       []uint64
 	shift        []uint32 // by array: offset in sets
 	own, other   []slot
@@ -47,8 +47,8 @@ func (c *context) up(i int, batch int32) {
 }
 
 // lost computes the context-based reuse distance of an array, set by set. It returns the share of
-// the array's lines that are in overfull sets, and the reason. A set is overfull if it has fewer
-// ways than there are lines of this array and lines used since then.
+// the array's lines that are in overfull sets, and the reason. A set is overfull if the lines of
+// this array, and the lines used since the last use of the array, need more ways than the set has.
 func (a *analysis) lost(c *context, its []array, i int) (share float64, why reason) {
 	of := &its[i]
 	lines := of.lines
@@ -88,8 +88,9 @@ func (a *analysis) lost(c *context, its []array, i int) (share float64, why reas
 func (a *analysis) ways() float32 { return float32(a.cache.Ways) + 1e-3 }
 
 // shareLost returns the share of an array's lines that are in overfull sets. own contains the
-// array's lines in some sets, and each is the array's number of lines in every set. In addition to
-// the counted lines, every set contains even lines.
+// array's lines in some sets, and each is the number of the array's lines in every set. The counts
+// of sets contain the lines of other arrays in some sets, and even is the number of their lines in
+// every set.
 func (a *analysis) shareLost(own []slot, each, even float32) float64 {
 	gone, all, ways := 0., 0., a.ways()
 	if each > 0 {
@@ -143,8 +144,8 @@ func (l *leaf) movesAs(m *leaf) bool {
 	return l.within == m.within && l.step(l.within.depth) == m.step(l.within.depth)
 }
 
-// places returns the number of positions at which a loop's iterations are sampled. The number is
-// lower if there are many loops, many arrays or long arrays.
+// places returns the number of positions at which a loop's iterations are sampled. The number of
+// positions is smaller if there are many loops, many arrays or long arrays.
 func (a *analysis) places(touches []touch, its []array) int {
 	cost := 0
 	for i := range touches {
@@ -158,9 +159,9 @@ func (a *analysis) places(touches []touch, its []array) int {
 	return min(max(a.budget/(cost*(len(touches)+1)+1), 8), 2048)
 }
 
-// measure finds the lines that are lost between two iterations and within an iteration. It samples
-// positions that are spread over the iterations of the loop and of the loops around it. This takes
-// the strides of the outer loops into account (thesis §4.6): arrays that conflict in the first
+// measure finds the lines that are lost between two iterations and within an iteration. The sampled
+// positions are spread over the iterations of the loop and of its enclosing loops, to take the
+// strides of the outer loops into account (thesis §4.6): arrays that conflict in the first
 // iteration need not conflict in later iterations.
 func (a *analysis) measure(l *loop, touches []touch, its []array) {
 	c := newContext(len(its))
@@ -173,10 +174,9 @@ func (a *analysis) measure(l *loop, touches []touch, its []array) {
 	}
 }
 
-// iterate runs an iteration twice at place k. It adds to each touch the lines that are lost in the
-// second run.
-// This composes the right context of an iteration with the left context of the next iteration
-// (thesis, Figure 3.4).
+// iterate runs an iteration twice at place k, and adds to each touch the lines that are lost in the
+// second run. The two runs compose the right context of an iteration with the left context of the
+// next iteration (thesis, Figure 3.4).
 func (a *analysis) iterate(l *loop, c *context, touches []touch, its []array, k int) {
 	line, sets := uint64(a.cache.LineBytes), uint64(a.cache.Sets)
 	for i := range its {
@@ -208,7 +208,8 @@ func (a *analysis) iterate(l *loop, c *context, touches []touch, its []array, k 
 	}
 }
 
-// find looks up a touch in the context. Batches from second on belong to the current iteration.
+// find looks up a touch in the context. Batches with a number of at least second belong to the
+// current iteration.
 func (a *analysis) find(c *context, its []array, t *touch, second int32) {
 	if c.batch[t.to] == 0 {
 		return
@@ -221,9 +222,9 @@ func (a *analysis) find(c *context, its []array, t *touch, second int32) {
 	}
 }
 
-// close finds the arrays that are still completely in the cache when the loop ends. It also
-// composes the loop with itself: the misses of the other arrays would be repeated in outer loops
-// (thesis §4.8, §4.9).
+// close finds the arrays that are still completely in the cache when the loop ends. To find arrays
+// whose misses outer loops would repeat, close also composes the loop with itself (thesis §4.8,
+// §4.9).
 func (a *analysis) close(l *loop) {
 	c := newContext(len(l.arrays))
 	even, lines := float32(0), 0.
@@ -248,8 +249,8 @@ func (a *analysis) share(c *context, arrays []array, i int, even float32) float6
 	return a.shareLost(c.own, each, even)
 }
 
-// multiplies sets the class of the arrays in [from, to) that do not stay and whose misses would be
-// repeated.
+// multiplies sets the class of the arrays in [from, to) that do not stay in the cache, and whose
+// misses outer loops would repeat.
 func (a *analysis) multiplies(c *context, arrays []array, from, to int, even float32, tooLong bool) {
 	for i := from; i < to; i++ {
 		if s := &arrays[i]; s.level.Class == FirstMiss && a.share(c, arrays, i, even) > 0 {
@@ -325,9 +326,9 @@ func (l *loop) vary(depth int, iterations float64) {
 	}
 }
 
-// place returns the progress of a loop at place k, in [0, 1). If out is 0, the result is for the
-// loop itself, and otherwise for the loop that is out nesting levels further out. The progress at
-// place 0 is 0. The values are Halton sequences (Numerische Mathematik 2, 1960), which are spread
+// place returns the progress of a loop at sampled place k, from 0 to less than 1. out selects an
+// enclosing loop by the number of nesting levels, where 0 is the loop itself. At place 0, the
+// progress is 0. The values are Halton sequences (Numerische Mathematik 2, 1960), which are spread
 // evenly over all loops at once.
 func place(k, out int) float64 {
 	base := primes[out%len(primes)]
@@ -341,8 +342,8 @@ func place(k, out int) float64 {
 
 var primes = [...]int{2, 3, 5, 7, 11, 13, 17, 19, 23, 29}
 
-// offset returns the number of bytes by which a leaf has moved at place k of a loop and the loops
-// around it.
+// offset returns the number of bytes by which a leaf has moved at place k of a loop and its
+// enclosing loops.
 func (l *leaf) offset(of *loop, k int) (bytes uint64) {
 	for d := 1; d <= of.depth; d++ {
 		turn := math.Floor(place(k, of.depth-d) * min(max(0, math.Floor(l.chain[d].trips)), 1<<53))
@@ -357,19 +358,21 @@ type slot struct {
 	lines float32
 }
 
-// footprint describes the sets that contain an array's lines, in one of three forms.
+// footprint describes the sets that contain an array's lines, in one of three forms: a run of
+// bytes, a list of sets, or an equal number of lines in every set.
 type footprint struct {
 	run   bool     // whether the array contains all bytes of its span
-	slots [][]slot // the sets, for each position within a line at which the array may begin
+	slots [][]slot // the lists of sets, for each position within a line at which the array may begin
 	even  float32  // number of lines in every set
 }
 
 // mostRuns returns the maximum number of runs of lines that are added to their sets one by one.
-// More runs are treated as spread evenly, unless a single stride repeats the same sets.
+// If there are more runs, their lines are treated as spread evenly over the sets, unless a single
+// stride repeats the same sets.
 func (a *analysis) mostRuns() float64 { return float64(16*uint64(a.cache.Sets) + 256) }
 
 // put adds a section's lines, moved by offset bytes, to the counts of sets. It returns false if the
-// lines should be treated as spread evenly.
+// lines should instead be treated as spread evenly over the sets.
 func (a *analysis) put(s *section, offset uint64) bool {
 	line, sets := uint64(a.cache.LineBytes), uint64(a.cache.Sets)
 	all := 1.
@@ -378,7 +381,7 @@ func (a *analysis) put(s *section, offset uint64) bool {
 	}
 	each := math.Ceil((s.run-1)/float64(line)) + 1
 	if all*each > a.mostRuns() {
-		// The runs of a single stride may return to the same sets.
+		// A single stride may return to the same sets after some runs.
 		if len(s.dims) != 1 || math.Mod(s.dims[0].step, float64(line)) != 0 || each > float64(sets) {
 			return false
 		}
@@ -408,8 +411,7 @@ func (a *analysis) put(s *section, offset uint64) bool {
 	return true
 }
 
-// each calls visit with the address of each run of bytes that the dimensions up to number d
-// generate.
+// each calls visit with the address of each run of bytes that the dimensions 0 to d generate.
 func (s *section) each(d int, at uint64, visit func(at uint64)) {
 	if d < 0 {
 		visit(at)
@@ -420,8 +422,8 @@ func (s *section) each(d int, at uint64, visit func(at uint64)) {
 	}
 }
 
-// where appends the sets of an array's lines, at the array's position in the context, to list. It
-// also returns the number of additional lines that are in every set.
+// where appends to list the sets that contain the lines of an array, at the array's position in the
+// context. The result even is the number of additional lines in every set.
 func (a *analysis) where(c *context, s *array, i int, list []slot) (in []slot, even float32) {
 	line, sets := uint64(a.cache.LineBytes), uint64(a.cache.Sets)
 	if s.print.run {
@@ -447,7 +449,7 @@ func (a *analysis) where(c *context, s *array, i int, list []slot) (in []slot, e
 	return list, s.print.even
 }
 
-// occupy adds an array's lines to the counts of sets. It returns the number of additional lines in
+// occupy adds an array's lines to the counts of sets, and returns the number of additional lines in
 // every set.
 func (a *analysis) occupy(c *context, s *array, i int) (even float32) {
 	c.other, even = a.where(c, s, i, c.other[:0])

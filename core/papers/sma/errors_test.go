@@ -82,7 +82,8 @@ var bounds = map[string]bound{
 	"gemm":                  {offBy{8, 45, 4}, 0},
 	"gemm, sum in register": {offBy{8, 45, 4}, 0},
 	"blocked gemm":          {offBy{8, 40, 8}, 0.02}, // the thesis shows several spikes of 60 to 80 % of the misses
-	// The thesis does not measure these kernels; the bounds are its errors for the NAS benchmarks.
+	// The thesis does not measure the following kernels; the bounds are the thesis's errors for the
+	// NAS benchmarks.
 	"transpose": {offBy{9, 40, 4}, 0},
 	"jacobi":    {offBy{9, 40, 4}, 0},
 	"mvt":       {offBy{9, 40, 4}, 0.02}, // in one of 80 cases, the error is 41 % of the misses (0.9 % of the accesses)
@@ -134,7 +135,7 @@ func TestErrors(t *testing.T) {
 			}
 		}
 		if share := float64(out) / float64(len(list)); share > b.outliers {
-			t.Errorf("%s: %d of %d caches are off by more than %v %%", family, out, len(list), b.offBy)
+			t.Errorf("%s: in %d of %d caches, the errors exceed the bounds %v (in percent)", family, out, len(list), b.offBy)
 		}
 		most := offBy{}
 		for _, e := range list {
@@ -155,7 +156,7 @@ func TestErrors(t *testing.T) {
 	got := bytes.Split(table.Bytes(), []byte("\n"))
 	for i, line := range bytes.Split(want, []byte("\n")) {
 		if i >= len(got) || !bytes.Equal(got[i], line) {
-			t.Fatalf("%s:%d: %s, got %s; go test -update rewrites the file", name, i+1, line, got[min(i, len(got)-1)])
+			t.Fatalf("%s:%d: got %s, want %s; to rewrite the file, run go test -update", name, i+1, got[min(i, len(got)-1)], line)
 		}
 	}
 }

@@ -50,7 +50,7 @@ func (e Exact) Class() Class {
 }
 
 // Exact returns exact counts of the arrays of loop number n of the result, in the order of
-// [Loop.Arrays]. It splits off the loop's first iteration as a loop that runs once, and computes
+// [Loop.Arrays]. Exact splits off the loop's first iteration as a loop that runs once, and computes
 // the misses of the resulting tree with [misses.Run]. ok is false for the root, for loops that do
 // not run in some iterations of outer loops, and for trees that package misses cannot count.
 func (r *Result) Exact(t *loops.Tree, c misses.Cache, n int) (list []Exact, ok bool) {
@@ -83,7 +83,7 @@ func (r *Result) Exact(t *loops.Tree, c misses.Cache, n int) (list []Exact, ok b
 		}
 		start := int(starts[node.top])
 		if start < 0 {
-			return nil, false // too many nodes to count each one
+			return nil, false // there are too many nodes to count each node separately
 		}
 		e, n := &by[leaf], counted.Nodes[start+node.number]
 		e.Accesses += n.Accesses
@@ -168,8 +168,8 @@ func (p *peeled) item(it loops.Item, at []int, place where) loops.Item {
 	return it
 }
 
-// advanced returns a loop whose body is the body that it executes in the second iteration of the
-// loop at a depth.
+// advanced returns a loop with the body that the loop executes in the second iteration of the
+// enclosing loop at a depth.
 func advanced(it loops.Item, depth int) loops.Item {
 	it.Body = slices.Clone(it.Body)
 	for i := range it.Body {

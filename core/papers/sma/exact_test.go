@@ -144,7 +144,7 @@ func TestExact(t *testing.T) {
 		}
 	})
 	if done == 0 {
-		t.Error("no loop was counted")
+		t.Error("Exact failed for every loop")
 	}
 }
 
@@ -162,9 +162,9 @@ func TestExactClasses(t *testing.T) {
 		{Exact{Accesses: 10, Rest: 4, RestFull: 2}, FirstHit},
 		{Exact{Accesses: 10, First: 1, Rest: 4, RestFull: 2}, CapMiss},
 		{Exact{Accesses: 10, First: 1, Rest: 4, RestFull: 9}, CapMiss},
-		{Exact{Accesses: 10, First: 1, Rest: 4, RestFull: 4, RestCold: 4}, FirstMiss}, // each line misses once
+		{Exact{Accesses: 10, First: 1, Rest: 4, RestFull: 4, RestCold: 4}, FirstMiss}, // only cold misses
 		{Exact{Accesses: 10, Rest: 4, RestFull: 4, RestCold: 4}, FirstMiss},
-		{Exact{Accesses: 10, First: 1, Rest: 5, RestFull: 4, RestCold: 4}, ConfMiss}, // no capacity misses
+		{Exact{Accesses: 10, First: 1, Rest: 5, RestFull: 4, RestCold: 4}, ConfMiss}, // only cold and conflict misses
 		{Exact{Accesses: 10, First: 1, Rest: 5, RestFull: 5, RestCold: 4}, CapMiss},
 	} {
 		if got := c.counts.Class(); got != c.want {
@@ -193,7 +193,7 @@ func classesByExact(t *testing.T, r *Result, tree *loops.Tree, c misses.Cache, n
 	t.Helper()
 	list, ok := r.Exact(tree, c, n)
 	if !ok {
-		t.Fatalf("loop %d could not be counted", n)
+		t.Fatalf("Exact failed for loop %d", n)
 	}
 	names := make([]string, len(r.Leaves))
 	for i, of := range r.Loops[n].Arrays {
@@ -211,9 +211,9 @@ func classesByExact(t *testing.T, r *Result, tree *loops.Tree, c misses.Cache, n
 	return text
 }
 
-// TestSums checks for random trees that the result has as many accesses as the tree, that misses do
+// TestCountsAddUp checks for random trees that the result has as many accesses as the tree, that misses do
 // not exceed accesses, and that levels add up.
-func TestSums(t *testing.T) {
+func TestCountsAddUp(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := loops.Nest{Items: drawItems(t, 0)}
 		wild := loops.Reference{Site: 99, Bytes: 8}
@@ -235,21 +235,21 @@ func TestSums(t *testing.T) {
 			sum.Misses += l.Levels[0].Misses
 			for d, v := range l.Levels {
 				if v.Misses < 0 || v.Misses > v.Accesses*(1+1e-9) {
-					t.Fatalf("%v: %+v at level %d", l.Path, v, d)
+					t.Fatalf("leaf %v: %+v at level %d, want at most as many misses as accesses", l.Path, v, d)
 				}
 			}
 		}
 		if !close(sum.Accesses, r.Total.Accesses) || !close(sum.Misses, r.Total.Misses) || !close(sum.Accesses, float64(tree.Rows())) {
-			t.Fatalf("the leaves' sum is %+v, the total %+v of %d rows", sum, r.Total, tree.Rows())
+			t.Fatalf("the sum of the leaves is %+v and the total is %+v, want equal numbers and %d accesses", sum, r.Total, tree.Rows())
 		}
 	})
 }
 
 func close(x, y float64) bool { return x-y < 1e-6*(1+y) && y-x < 1e-6*(1+y) }
 
-// TestAnyTree checks that trees with any steps, addresses and trip counts lead to a result or an
+// TestRandomTrees checks that trees with any steps, addresses and trip counts lead to a result or an
 // error, even if counts overflow.
-func TestAnyTree(t *testing.T) {
+func TestRandomTrees(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		it := loops.Leaf(loops.Reference{Bytes: rapid.Uint32().Draw(t, "bytes"), Kind: trace.Store}, rapid.Uint64().Draw(t, "address"))
 		depth := rapid.IntRange(1, 7).Draw(t, "depth")
@@ -277,7 +277,7 @@ func TestAnyTree(t *testing.T) {
 	})
 }
 
-func TestWrongCaches(t *testing.T) {
+func TestInvalidCaches(t *testing.T) {
 	strides := kernels.Strides(2, 64, 2)
 	tree, err := strides.Nest.Build()
 	if err != nil {

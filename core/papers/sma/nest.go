@@ -14,12 +14,12 @@ type loop struct {
 	path   []int       // indices of items, outermost first
 	around *loop
 	depth  int     // 0 for the root
-	trips  float64 // mean number of iterations of a run
+	trips  float64 // mean number of iterations per run
 	turns  float64 // number of iterations in all runs
 	body   []part
 
 	arrays []array // arrays in the order of their last use
-	wild   []*leaf // leaves in the loop whose addresses are a list
+	wild   []*leaf // wild references in the loop, whose addresses are a list
 	at     int     // the loop's number in the result
 }
 
@@ -29,7 +29,7 @@ type part struct {
 	inner *loop
 }
 
-// leaf is a reference and the loops around it.
+// leaf is a reference and its enclosing loops.
 type leaf struct {
 	number int
 	path   []int
@@ -56,7 +56,7 @@ func (l *loop) tripStep(depth int) int64 {
 	return l.item.Step(depth - 1)
 }
 
-// read converts items to loops and leaves. It leaves out events, and references that never run.
+// read converts items to loops and leaves. Events, and references that never run, are left out.
 func (a *analysis) read(items []loops.Item, around *loop, chain []*loop) {
 	for i := range items {
 		it := &items[i]
@@ -100,7 +100,7 @@ func turns(chain []*loop) float64 {
 		}
 		return last.around.turns * float64(last.item.Trips)
 	}
-	// A single record inside only these loops occurs as often as the last loop iterates.
+	// A reference that is alone in these loops is executed once per iteration of the last loop.
 	it := loops.Leaf(loops.Reference{Bytes: 1}, 0)
 	for i := len(chain) - 1; i > 0; i-- {
 		it = loops.Item{Body: []loops.Item{it}, Trips: chain[i].item.Trips, Steps: chain[i].item.Steps}
@@ -113,7 +113,7 @@ func turns(chain []*loop) float64 {
 	return float64(t.Rows())
 }
 
-// wide returns the average number of lines that an access touches.
+// wide returns the average number of lines that an access of a leaf touches.
 func (a *analysis) wide(l *leaf) float64 {
 	bytes := uint64(l.item.Ref.Bytes)
 	if bytes <= 1 {
@@ -163,7 +163,7 @@ type section struct {
 }
 
 // section computes the section that a leaf touches while the loops of its chain run, starting at
-// the given depth. It uses the loops' average trip counts.
+// the given depth. Trip counts that vary are replaced by their averages.
 func (a *analysis) section(l *leaf, depth int) (s section) {
 	line := float64(a.cache.LineBytes)
 	bytes := float64(max(l.item.Ref.Bytes, 1))
@@ -217,8 +217,8 @@ func (a *analysis) linesOf(run float64, first, granule uint64) float64 {
 	return 1 + math.Floor((float64(first%granule)+run-1)/g)*g/float64(a.cache.LineBytes)
 }
 
-// granule returns the greatest common divisor of the line size and the steps of the loops around a
-// leaf, down to a depth.
+// granule returns the greatest common divisor of the line size and the steps of the enclosing loops
+// of a leaf, down to a depth.
 func (a *analysis) granule(l *leaf, depth int) uint64 {
 	g := uint64(a.cache.LineBytes)
 	for _, of := range l.chain[:min(depth, len(l.chain))] {

@@ -5,11 +5,12 @@ import (
 	"math"
 )
 
-// held is an LRU cache of lines. It is the context of the root, because a tree may have very many
-// top-level nodes, most of which are single accesses whose array is one line (thesis, Algorithm 1).
+// held is an LRU cache of lines, which serves as the context of the root (thesis, Algorithm 1). The
+// root's context consists of lines, because a tree may have very many top-level nodes, most of
+// which are single accesses to one line.
 type held struct {
 	geometry
-	at   map[uint64]*list.Element // entries by line; nil if the line was evicted
+	at   map[uint64]*list.Element // entry of each line that has been used; nil if the line was evicted
 	sets map[uint64]*list.List    // lines by set, most recently used first
 }
 
@@ -17,7 +18,7 @@ func newHeld(g geometry) *held {
 	return &held{geometry: g, at: map[uint64]*list.Element{}, sets: map[uint64]*list.List{}}
 }
 
-// use accesses a line. use reports whether the line was in the cache, and whether the line had been
+// use accesses a line, and reports whether the line was in the cache, and whether the line had been
 // used before.
 func (h *held) use(line uint64) (hit, known bool) {
 	number := line % uint64(h.Sets)
@@ -43,8 +44,8 @@ func (h *held) use(line uint64) (hit, known bool) {
 	return false, known
 }
 
-// mostLines is the maximum number of lines of an array that are tracked individually. The limit is
-// higher for large caches.
+// mostLines is the maximum number of lines of an array that are tracked individually. Large caches
+// have a higher limit.
 const mostLines = 1 << 10
 
 // linesAt lists an array's lines in the order of their addresses. If the array has more than four
@@ -112,7 +113,7 @@ func (a *analysis) composeRoot(touches []touch, arrays []array) {
 		now := touches[lo:hi]
 		for k := range longest {
 			for i := range now {
-				// Shorter arrays proceed more slowly.
+				// Shorter arrays advance more slowly, so all arrays end at the same time.
 				n := len(lines[i])
 				for at := k * n / longest; at < (k+1)*n/longest; at++ {
 					hit, known := h.use(lines[i][at])

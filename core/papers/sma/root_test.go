@@ -8,24 +8,24 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestHeldLines compares held with a simulation that searches lists.
-func TestHeldLines(t *testing.T) {
+// TestLineCache compares held with a simulation that searches lists.
+func TestLineCache(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		g := geometry{Sets: rapid.Uint32Range(1, 5).Draw(t, "sets"), Ways: rapid.Uint32Range(1, 5).Draw(t, "ways"), LineBytes: 64}
 		h, want, known := newHeld(g), make(lru, g.Sets), map[uint64]bool{}
 		for _, line := range rapid.SliceOfN(rapid.Uint64Range(0, 40), 1, 300).Draw(t, "lines") {
 			hit, before := h.use(line)
 			if wantHit := want.hit(line, int(g.Ways)); hit != wantHit || before != known[line] {
-				t.Fatalf("line %d: hit %v, known %v, want %v and %v", line, hit, before, wantHit, known[line])
+				t.Fatalf("line %d: hit %v and used before %v, want %v and %v", line, hit, before, wantHit, known[line])
 			}
 			known[line] = true
 		}
 	})
 }
 
-// TestLooseReferences checks that misses of references outside of loops are exact, because they are
+// TestReferencesOutsideLoops checks that misses of references outside of loops are exact, because they are
 // composed access by access.
-func TestLooseReferences(t *testing.T) {
+func TestReferencesOutsideLoops(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var items []loops.Item
 		for i, at := range rapid.SliceOfN(rapid.Uint64Range(0, 500), 1, 200).Draw(t, "addresses") {

@@ -1,22 +1,22 @@
-// Package sma implements ScalaMemAnalysis (SMA). It estimates the misses of a tree of loops
-// ([loops.Tree]) in a cache without processing every access. It determines, from inner to outer
-// loops, which arrays are in the cache (Balasubramanian, ScalaMemAnalysis: A Compositional Approach
-// to Cache Analysis of Compressed Memory Traces, MS thesis, North Carolina State University, 2014;
-// called the thesis here; MODELS §11.3). The result can be compared with the exact counts of
-// package misses for the same tree.
+// Package sma implements ScalaMemAnalysis (SMA). SMA estimates the misses of a tree of loops
+// ([loops.Tree]) in a cache without processing every access. From inner to outer loops, it
+// determines which arrays are in the cache (Balasubramanian, ScalaMemAnalysis: A Compositional
+// Approach to Cache Analysis of Compressed Memory Traces, MS thesis, North Carolina State
+// University, 2014; called the thesis here; MODELS §11.3). The result can be compared with the
+// exact counts of package misses for the same tree.
 //
 //  1. An array is the data that a reference touches while a loop runs: a strided section (thesis
 //     §3.1). At the level of each loop, overlapping sections form one array, with extents for that
 //     loop's stride.
 //  2. Each loop has a left context, the first arrays that it uses, and a right context, the last
-//     arrays from least to most recently used. Both contain only arrays that fit (§3.3). Whether
-//     lines of an array are still in the cache when the array is used again depends on its
-//     context-based reuse distance: for each set, the number of lines used since then, compared
-//     with the number of ways.
+//     arrays from least to most recently used. Both contexts contain only arrays that fit in the
+//     cache (§3.3). Whether lines of an array are still in the cache when the array is used again
+//     depends on its context-based reuse distance: for each set, the number of lines used since the
+//     last use, compared with the number of ways.
 //  3. Within a loop, references take turns, one line at a time; between loops, arrays are treated
 //     as a whole (§4.9). First, the end of a loop's iteration is composed with the beginning of the
-//     next iteration (Figure 3.4). Then the loop is composed into the loop around it (Algorithm 2),
-//     up to the root, which is a loop that runs once.
+//     next iteration (Figure 3.4). Then each loop is composed into its enclosing loop (Algorithm
+//     2), up to the root, which is a loop that runs once.
 //  4. Each array has a class at each level ([Class]; §4.2). The class determines the array's
 //     misses: with FIRST_MISS, each line of the array misses once at that level; lines that do not
 //     stay in the cache miss again in each iteration of the outer loops that reuse them.
@@ -40,20 +40,24 @@
 //     each (§4.4); here the regions are sets, so only the lines in overfull sets miss again. Only
 //     contexts and classes treat arrays as a whole (§4.1). If misses were also counted for whole
 //     arrays, the errors would be several times as large as in the thesis.
-//   - Here, a stride longer than a line uses only the sets that it reaches. The thesis assumes that
-//     it uses the whole range, and calls this a weakness (§4.10).
+//   - Here, an array whose stride is longer than a line uses only the sets of the lines that the
+//     stride reaches. The thesis assumes that such an array uses all sets of its range, and calls
+//     this a weakness (§4.10).
 //   - Strides of outer loops move arrays relative to each other (§4.6, which has no formula). Here,
 //     losses are averaged over many iterations, which are spread evenly over all enclosing loops.
 //     If a loop touches B lines of an array in total and D in each of its n iterations, (B-D)/(n-1)
-//     lines are new in each iteration after the first. The other lines may have been lost.
+//     lines are new in each iteration after the first. The other D-(B-D)/(n-1) lines may have been
+//     evicted.
 //   - If a loop walks through several arrays at the same time, and they do not all fit in the
 //     cache, only a part of each array is in the cache when the loop ends, as in the text on Figure
-//     4.4. Arrays that each iteration uses completely count as used after these arrays.
+//     4.4. Arrays that each iteration uses completely count as used after the arrays that the loop
+//     walks through.
 //   - If a trace compresses badly, the root of its tree contains very many arrays that are only one
-//     line long. Therefore the context of the root consists of lines, and references outside of
-//     loops are composed exactly. - The trip count of a loop may change from one iteration of an
-//     outer loop to the next. This package uses the mean trip count, and the trip counts in eight
-//     iterations of the outer loop. The thesis has no such loops.
+//     line long. Therefore the context of the root consists of lines, not arrays, and references
+//     outside of loops are composed exactly.
+//   - The trip count of a loop may change from one iteration of an outer loop to the next. This
+//     package uses the mean trip count, and the trip counts in eight iterations of the outer loop.
+//     The thesis has no loops with varying trip counts.
 //   - The addresses of references without a pattern (wild references) are a list, and the thesis
 //     would compose each access. Here, package misses counts the misses of these references in a
 //     separate cache, and the contexts do not contain them.
@@ -169,9 +173,9 @@ type Array struct {
 type Leaf struct {
 	Path   []int // indices of items in the tree, outermost first
 	Ref    loops.Reference
-	Addr   trace.Addr // address in the first iteration of all loops around it
+	Addr   trace.Addr // address in the first iteration of all enclosing loops
 	Wild   bool
-	Loops  []int   // the loops around it, indices into Result.Loops, the root first
+	Loops  []int   // the enclosing loops, indices into Result.Loops, the root first
 	Levels []Level // counts at the level of each of these loops (§3.2)
 }
 

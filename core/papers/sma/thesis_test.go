@@ -38,8 +38,8 @@ func analyzed(t *testing.T, c misses.Cache, items ...loops.Item) *Result {
 	return r
 }
 
-// classes returns the classes of the leaves at the level of a loop around them. For out = 0, it is
-// the innermost loop, for out = 1, the next loop, and so on.
+// classes returns the classes of the leaves at the level of an enclosing loop: the innermost loop
+// if out is 0, the next loop if out is 1, and so on.
 func classes(r *Result, out int) string {
 	var list []string
 	for _, l := range r.Leaves {
@@ -62,7 +62,8 @@ func missesOf(t *testing.T, name string, r *Result, want float64) {
 	}
 }
 
-// named returns the names of some of a loop's arrays. A name is derived from the array's way.
+// named returns the names of some of a loop's arrays. The name of an array is the letter for its
+// way.
 func named(l *Loop, list []int) string {
 	var names []string
 	for _, i := range list {
@@ -102,7 +103,7 @@ func TestFigure3_3(t *testing.T) {
 }
 
 // TestFigure3_4 uses three arrays in a set of two lines. The third array evicts the first. The
-// composed contexts must show that the second array is also lost.
+// composed contexts must show that the second array is also evicted.
 func TestFigure3_4(t *testing.T) {
 	r := analyzed(t, misses.Cache{LineBytes: 64, Sets: 16, Ways: 2}, walk(4, 0, 0, 0, 0))
 	wantClasses(t, "three", r, 0, "ALWAYS_MISS ALWAYS_MISS ALWAYS_MISS")
@@ -134,12 +135,13 @@ func TestPureConflicts(t *testing.T) {
 	r = analyzed(t, misses.Cache{LineBytes: 64, Sets: 8, Ways: 2}, walk(4, 0, 0, 0))
 	wantClasses(t, "two ways", r, 0, "FIRST_MISS FIRST_MISS")
 	missesOf(t, "two ways", r, 8)
-	// Each array exceeds a way, but the lines of each iteration fit. No array remains complete.
+	// Each array exceeds a way, but the lines of each iteration fit. No array remains completely in
+	// the cache.
 	r = analyzed(t, misses.Cache{LineBytes: 64, Sets: 4, Ways: 2}, walk(6, 0, 0, 0))
 	wantClasses(t, "two arrays of 6 in 8 lines", r, 0, "CAP_MISS CAP_MISS")
 	missesOf(t, "two arrays of 6 in 8 lines", r, 12)
 	if n := len(r.Loops[1].Right); n > 1 {
-		t.Errorf("%d arrays of 6 lines are in a cache of 8 lines", n)
+		t.Errorf("%d arrays of 6 lines are in a cache of 8 lines, want at most 1", n)
 	}
 }
 
@@ -168,10 +170,10 @@ func TestPartialConflicts(t *testing.T) {
 		wantClasses(t, c.name, r, 0, c.want)
 		l := &r.Loops[2]
 		if whole := len(l.Right) == 2; whole != (c.again == 0) {
-			t.Errorf("%s: %d arrays remain complete", c.name, len(l.Right))
+			t.Errorf("%s: %d arrays remain completely in the cache", c.name, len(l.Right))
 		}
 	}
-	// With a second way, both fit.
+	// With a second way, both arrays fit.
 	inner := loops.Loop(32, array(0, 16, 0), array(1, 16, 8))
 	r := analyzed(t, misses.Cache{LineBytes: 64, Sets: 64, Ways: 2}, loops.Loop(10, inner))
 	wantClasses(t, "two ways", r, 0, "FIRST_MISS FIRST_MISS")
@@ -203,10 +205,10 @@ func TestVaryingStrides(t *testing.T) {
 	r := analyzed(t, direct, loops.Loop(10, loops.Loop(64, load(1, base, 0, 8), load(2, base+way, 0, 16))))
 	wantClasses(t, "twice the stride", r, 0, "CONF_MISS CONF_MISS")
 	if m := r.Loops[2].Total.Misses; m < 24 || m > 48 {
-		t.Errorf("%v misses per run, want 24 (8 and 16 lines) to 48, for two arrays with 64 accesses each", m)
+		t.Errorf("%v misses per run, want 24 to 48: two arrays of 8 and 16 lines, with 64 accesses each", m)
 	}
 	if n := len(r.Loops[2].Right); n > 1 {
-		t.Errorf("%d arrays remain complete, want at most the last one", n)
+		t.Errorf("%d arrays remain completely in the cache, want at most the last array", n)
 	}
 }
 
@@ -239,7 +241,7 @@ func TestVaryingDepth(t *testing.T) {
 	}
 	missesOf(t, "one line each", r, 100+8+99)
 	if got := named(&r.Loops[1], r.Loops[1].Right); got != "a" {
-		t.Errorf("right context %s, want the inner array, because it stays", got)
+		t.Errorf("right context %s, want the inner array, which stays in the cache", got)
 	}
 }
 
@@ -258,7 +260,7 @@ func TestCapacity(t *testing.T) {
 }
 
 // TestFigure4_4 has four arrays of seven lines in a cache with four sets and four ways. The lines
-// of each iteration fit, so each line misses once, but no array remains complete.
+// of each iteration fit, so each line misses once, but no array remains completely in the cache.
 func TestFigure4_4(t *testing.T) {
 	c := misses.Cache{LineBytes: 64, Sets: 4, Ways: 4}
 	r := analyzed(t, c, walk(7, 0, 0, 0, 0, 0))

@@ -196,14 +196,14 @@ func TestCompareWarns(t *testing.T) {
 		t.Fatal(got)
 	}
 	for line, want := range map[string]string{
-		"compare " + first + " demo:matmul-naive":                                            "A has at most 1000 references starting with number 0, B has the whole trace",
+		"compare " + first + " demo:matmul-naive":                                            "A has at most 1000 references from number 0, B has the whole trace",
 		"compare demo:array-list demo:array-list":                                            "are the same run",
 		pair + "--on what-if --cache L1=2KiB,full":                                           "",
 		pair + "--on counters --by function":                                                 "functions are matched by name only",
 		"compare testdata/threads.sgt demo:matmul-naive":                                     "",
 		"compare ../../../../core/byfl/testdata/table2.byfl demo:matmul-naive --on counters": "Byfl",
 		"compare demo:array-list testdata/threads.sgt":                                       "",
-		"compare ../../../../core/trace/tracetest/testdata/small.din demo:array-list":        "A has the format din without access sizes, B has the format sgt",
+		"compare ../../../../core/trace/tracetest/testdata/small.din demo:array-list":        "A has the format din (no access sizes), B has the format sgt",
 	} {
 		got := stackglass(words(line)...)
 		if got.code != 0 || (want == "") != (got.stderr == "") || !strings.Contains(got.stderr, want) {
