@@ -173,10 +173,10 @@ func Sets(l *profile.Locality) report.Table {
 }
 
 // SetCauses returns a table with a row for each shape of a set table, with its misses by cause. The
-// first access to a line is a cold miss. The other misses of a fully associative cache of the same
-// size are capacity misses. Conflict misses are the additional misses due to limited associativity.
-// The number of conflict misses is negative if the sets keep lines that a fully associative LRU
-// cache would evict.
+// first access to a line is a cold miss. The remaining misses of a fully associative cache of the
+// same size are capacity misses. Conflict misses are the additional misses due to limited
+// associativity. The number of conflict misses is negative if the sets keep lines that a fully
+// associative LRU cache would evict.
 func SetCauses(l *profile.Locality) report.Table {
 	t := report.Table{Key: "causes", Title: "Exact misses of LRU caches, by cause", Columns: report.Columns(
 		"sets", "ways", "line (bytes)", "accesses", "misses", "cold", "capacity", "conflict")}

@@ -81,8 +81,8 @@ func (b *Blocks) label(n uint32) string {
 	return k.Label
 }
 
-// first returns the first most elements of a list, or all elements if most is All or exceeds their
-// number.
+// first returns the beginning of a list: at most the given number of elements (most), or the whole
+// list if most is All.
 func first[T any](list []T, most int) []T {
 	if most == All {
 		return list
@@ -302,7 +302,7 @@ func operands(in *trace.Instr) string {
 }
 
 // Branches returns a table with a row for each branch outcome that occurs, in descending order of
-// influence on the number of instructions. It fails if the system has no solution.
+// influence on the number of instructions. Branches fails if the system has no solution.
 func (b *Blocks) Branches(most int) (report.Table, error) {
 	t := report.Table{Key: "branches", Title: "Branches, by their effect on the number of instructions", Columns: report.Columns(
 		"function", "block", "file", "line", "to=continues to", "taken", "probability", "sensitivity")}

@@ -86,8 +86,9 @@ func NewCalls(p *profile.Profile, levels []attribution.Attribution, name func(sy
 }
 
 // AddCycles adds an event with the estimated cycles of memory accesses: the hits in each level, and
-// the accesses to memory, times their latencies (MODELS §13.1). It adds nothing if a latency is
-// unknown. levels must be the argument of NewCalls, and memory is the latency of memory.
+// the accesses to memory, times their latencies (MODELS §13.1). AddCycles adds nothing if a latency
+// is unknown. levels must be the levels that were passed to NewCalls, and memory is the latency of
+// memory.
 func (c *Calls) AddCycles(levels []attribution.Attribution, memory float64) {
 	latencies := latenciesOf(levels, memory)
 	first := len(c.Events) - len(levels) // the event of the first level's misses; accesses come before it
@@ -199,7 +200,8 @@ func wholePaths(p *profile.Profile, l *attribution.Attribution) []uint64 {
 			all -= parts[at]
 		}
 	}
-	// The other misses belong to paths outside functions, and to paths that are not distinguished.
+	// The remaining misses belong to paths outside functions, and to paths that are not
+	// distinguished.
 	rest := of[""]
 	if len(rest) == 0 {
 		whole[0] += all
@@ -422,7 +424,7 @@ func (c *Calls) calleesOf(p covered) (list []covered) {
 	return list
 }
 
-// callersOf returns the function that calls a path.
+// callersOf returns the covered path that calls the given path, or nil.
 func (c *Calls) callersOf(p covered) []covered {
 	if parent := int(c.Paths[p.at].Parent); parent > 0 {
 		return []covered{{p.counted, parent}}

@@ -204,8 +204,8 @@ func (c *Communication) Matrix(g *profile.Granule) report.Table {
 
 // Sites returns a table with a row for each producing line, consuming line and data object, in
 // descending order of events: uses of values that the first line wrote and the second line read.
-// Threads are summed unless byThread is set. Only the first rows, up to the number top, are listed
-// separately.
+// Threads are summed unless byThread is set. The table lists at most the given number of triples
+// separately (top), and sums the rest in one row.
 func (c *Communication) Sites(top int, byThread bool) report.Table {
 	threads := report.Columns("from=from thread", "to=to thread")
 	if !byThread {
@@ -345,8 +345,8 @@ func (c *Communication) Object(data uint32) report.Value {
 	return report.TextOf(ObjectName(&c.Profile.Sites.Data[data]))
 }
 
-// Objects returns a table with a row for each data object, in descending order of events. It shows
-// the communication through the object and the threads that own its parts. Objects without
+// Objects returns a table with a row for each data object, in descending order of events. Objects
+// shows the communication through the object and the threads that own its parts. Objects without
 // communication are omitted unless all is set.
 func (c *Communication) Objects(all bool) report.Table {
 	t := report.Table{Key: "objects", Title: "Data that threads share", Columns: slices.Concat(report.Columns(
@@ -449,8 +449,8 @@ func (c *Communication) Windows() report.Table {
 	return t
 }
 
-// Caches returns a table with a row for each private cache. It shows how many line transfers come
-// from the cache of the thread that wrote the line, and how many come from memory because that
+// Caches returns a table with a row for each private cache. Caches shows how many line transfers
+// come from the cache of the thread that wrote the line, and how many come from memory because that
 // cache had evicted the line.
 func (c *Communication) Caches(levels []hierarchy.Cache) report.Table {
 	line := uint64(c.LineBytes())

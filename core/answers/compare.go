@@ -14,8 +14,9 @@ import (
 
 // keys contains a line for each table. The line lists the columns that identify a row and, after a
 // bar, descriptive columns that the comparison omits. If there are several lines for a table, the
-// first line whose columns all exist in the table applies. The word + means that the rows are
-// counts, and the word ! that the rows are problems (see [report.Key]).
+// first line whose columns all exist in the table applies. A plus sign after the name of the table
+// means that the rows are counts, and an exclamation mark that the rows are problems (see
+// [report.Key]).
 //
 // Sites and functions of two programs are matched by their names in the source, because addresses
 // and the numbers in a trace's tables change with every build.

@@ -13,7 +13,7 @@ import (
 // CountersBy is a grouping of counters.
 type CountersBy string
 
-// These are the possible groupings.
+// The possible groupings of counters.
 const (
 	ByProgram  CountersBy = "program"
 	ByFunction CountersBy = "function"
@@ -40,7 +40,7 @@ func CountersOf(c *profile.Counters, by CountersBy, column string) report.Table 
 const wideCounters = " bytes last_line loads stores calls vector_ops instructions memmove_bytes memset_bytes "
 
 // NarrowCounters drops the less important columns of a table of functions or blocks, so that the
-// table fits on a screen. It keeps the column with the key keep.
+// table fits on a screen. NarrowCounters keeps the column with the key keep.
 func NarrowCounters(t report.Table, keep string) report.Table {
 	var columns []int
 	for i := range t.Columns {
@@ -67,7 +67,7 @@ func PickColumns(t report.Table, columns ...int) report.Table {
 func NotCounted(p *profile.Profile) (list []string) {
 	c := p.Counters
 	if !c.Blocks {
-		list = append(list, "the trace contains no blocks, so only loads and stores can be counted; for operations, branches and calls compile the program with stackglass cc")
+		list = append(list, "the trace contains no blocks, so only loads and stores can be counted; for operations, branches and calls, compile the program with stackglass cc")
 	} else if !c.Ops {
 		list = append(list, "the trace's blocks do not list their instructions, so operations, branches and calls are not counted; compile the program with stackglass cc")
 	}
@@ -136,8 +136,8 @@ func (b *builder) end() {
 // sum adds a row of CounterSums.
 func (b *builder) sum(key string, n uint64, label string) { b.text(key).count(n).text(label).end() }
 
-// CounterSums returns the table of the program's totals. It omits totals that the trace does not
-// provide.
+// CounterSums returns the table of the program's totals. CounterSums omits totals that the trace
+// does not provide.
 func CounterSums(c *profile.Counters) report.Table {
 	b := newCounterTable("counters", "Counters of the program", "counter", "count", "name=description")
 	sum := c.Program()

@@ -14,8 +14,8 @@ import (
 type FalseFinding struct {
 	profile.LineSharing
 	Name string // the name of the data structure in the program
-	// Seen is true if the lines moved back and forth between threads in this run. Otherwise, the
-	// threads hardly overlapped in time, but the layout is a hazard for other runs.
+	// Seen is true if the lines moved back and forth between threads in this run. If Seen is false,
+	// the threads hardly overlapped in time, but the layout is a hazard for other runs.
 	Seen bool
 	Text string // a description of the problem
 	Fix  string // what to change
@@ -38,9 +38,9 @@ const (
 )
 
 // FalseFindings returns the falsely shared data structures. Data structures whose lines moved back
-// and forth in this run come first; the others follow in descending order of possible moves.
-// leftOut is the number of data structures that were omitted because they cause less than 1 % of
-// the line transfers.
+// and forth in this run come first; the remaining data structures follow in descending order of
+// possible moves. leftOut is the number of data structures that were omitted because they cause
+// less than 1 % of the line transfers.
 func (c *Communication) FalseFindings() (list []FalseFinding, leftOut int) {
 	transfers := flowTotals(c.lines().Flows).Transfers
 	for _, l := range c.lineSharing() {

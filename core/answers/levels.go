@@ -139,8 +139,8 @@ func Traffic(h hierarchy.Hierarchy, p hierarchy.Prediction) report.Table {
 }
 
 // ThreadsOn describes the cores and shared caches of the threads of p in a prediction for h, such
-// as "4 threads, each on its own core; L1 private, L2 shared by all cores". It returns "" for a
-// program with one thread.
+// as "4 threads, each on its own core; L1 private, L2 shared by all cores". ThreadsOn returns ""
+// for a program with one thread.
 func ThreadsOn(p *profile.Profile, h hierarchy.Hierarchy) string {
 	n := len(p.Totals.Threads)
 	if n < 2 {
@@ -186,8 +186,8 @@ func ThreadFacts(p *profile.Profile, h hierarchy.Hierarchy) []report.Fact {
 // mostGroups is the maximum number of thread groups in a line.
 const mostGroups = 8
 
-// Groups lists the threads of each core, such as 0,1/2,3. It returns "" for a profile without
-// per-thread LRU stacks.
+// Groups lists the threads of each core, such as 0,1/2,3, or is "" for a profile without per-thread
+// LRU stacks.
 func Groups(p *profile.Profile) string {
 	var groups []string
 	if len(p.Sharing) > 0 {

@@ -33,8 +33,8 @@ type allocation struct {
 // mostAllocations is the largest number of blocks that [Loops.AllocatedAt] examines.
 const mostAllocations = 1 << 12
 
-// NewLoops summarises the loops of a profile, at most the given number of nests. It returns nil for
-// a profile without loops, and fails if the loops are damaged.
+// NewLoops summarises the loops of a profile, at most the given number of nests. NewLoops returns
+// nil for a profile without loops, and fails if the loops are damaged.
 func NewLoops(p *profile.Profile, most int) (*Loops, error) {
 	if len(p.Loops) == 0 {
 		return nil, nil
@@ -115,8 +115,8 @@ type Where struct {
 	First, Last uint32 // line numbers; 0: unknown
 }
 
-// Where returns the source location of a loop. Its function and file come from the first reference
-// with a known location. Its lines include all references of the loop in that file.
+// Where returns the source location of a loop. The function and the file come from the first
+// reference with a known location. The lines include all references of the loop in that file.
 func (l *Loops) Where(loop int) (w Where) {
 	for _, r := range l.Refs(loop) {
 		s := l.Place(r)
@@ -212,8 +212,9 @@ func (l *Loops) Arrays(loop int) []outline.Array {
 	return list
 }
 
-// AllocatedAt returns the data structure to which the block that contains an address belongs. It
-// returns nil if this is unknown, for example because several blocks had this address in turn.
+// AllocatedAt returns the data structure to which the block that contains an address belongs.
+// AllocatedAt returns nil if the data structure is unknown, for example because several blocks had
+// this address in turn.
 func (l *Loops) AllocatedAt(addr trace.Addr) (by *profile.DataObject) {
 	for _, b := range l.blocks {
 		switch {

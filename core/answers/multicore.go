@@ -13,7 +13,8 @@ import (
 //
 // Each number of cores yields a reply, which also contains the earlier results. After the
 // prediction for Keep cores, Bytes is the encoded profile of its threads. The reply has the
-// following tables, by key. Each begins with the column cores, the number of cores:
+// following tables, by key. Each table begins with the column cores, which contains the number of
+// cores:
 //
 //	rates    level, method, caches, accesses, hits, misses, coherence_misses, global_rate, local_rate,
 //	         mean_rate (of the caches' local rates, equally weighted), low, high (of the global one);

@@ -9,10 +9,10 @@ import (
 )
 
 // tellApart adds a file and line to names that several data objects share, such as blocks that one
-// function allocates at two source lines. Otherwise, a join would pair the objects in the order of
-// their misses, which differs between runs. Objects that are allocated at the same line are paired.
-// If both tables contain the same number of other objects, these are paired in source order, and
-// doubt is a warning about them.
+// function allocates at two source lines. Without locations, a join would pair the objects in the
+// order of their misses, which differs between runs. Objects that are allocated at the same line
+// are paired. If both tables contain the same number of other objects, these objects are paired in
+// source order, and doubt is a warning about these pairs.
 func tellApart(a, b report.Table, by report.Key) (ofA, ofB report.Table, doubt string) {
 	if a.Key != "sites" && a.Key != "objects" || a.Index("name") < 0 || b.Index("name") < 0 || a.Index("line") < 0 || b.Index("line") < 0 {
 		return a, b, ""
@@ -110,7 +110,7 @@ func comparePlace(a *report.Table, x int, b *report.Table, y int) int {
 	if c := report.Compare(a.Rows[x][a.Index("file")], b.Rows[y][b.Index("file")]); c != 0 {
 		return c
 	}
-	return -report.Compare(a.Rows[x][a.Index("line")], b.Rows[y][b.Index("line")]) // Compare sorts numbers in descending order
+	return -report.Compare(a.Rows[x][a.Index("line")], b.Rows[y][b.Index("line")]) // Compare puts larger numbers first
 }
 
 func placeText(t *report.Table, row int) string {

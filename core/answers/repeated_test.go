@@ -77,6 +77,6 @@ func TestAllocationsInOneFunction(t *testing.T) {
 	before := heap(heapRow{blocks, 4, 400}, heapRow{blocks, 5, 10})
 	Join([]report.Table{before}, []report.Table{before})
 	if before.Rows[0][0].Plain() != blocks {
-		t.Error("a join renamed the rows of its arguments")
+		t.Error("joining two tables renamed their rows")
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/stackglass/stackglass/core/report"
 )
 
-// Sample returns facts about the sample of a profile, for the first line size. It returns nil for
-// an exact profile.
+// Sample returns facts about the sample of a profile, for the first line size. Sample returns nil
+// for an exact profile.
 func Sample(p *profile.Profile) (facts []report.Fact) {
 	s := p.Sampled
 	if s == nil {
@@ -74,7 +74,7 @@ func Bound(t *report.Table, p *profile.Profile, lineBytes uint32, capacities []u
 // of lines or accesses.
 func IsOfSample(p *profile.Profile) bool { return p.Sampled.Chosen() }
 
-// These are warnings about answers from a sample.
+// Warnings about answers from a sample.
 const (
 	half                  = "; ± is half the width of the 95 % confidence interval"
 	SitesOfSample         = "references and strides are counted over all accesses; misses by source location and by data are estimated" + half

@@ -69,8 +69,8 @@ func shortPath(path string) string {
 
 const mostPath = 64
 
-// collapse replaces the text between the outermost brackets by "…". It keeps brackets of operators,
-// such as operator<, and of anonymous namespaces.
+// collapse replaces the text between the outermost brackets by "…". collapse keeps brackets of
+// operators, such as operator<, and of anonymous namespaces.
 func collapse(name string, open, end byte) string {
 	var b strings.Builder
 	depth, from := 0, 0 // name[from:] has not been written yet

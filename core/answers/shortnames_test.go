@@ -27,7 +27,7 @@ func TestShortNames(t *testing.T) {
 	}
 	two := []string{"f(a_long_type, a_long_type)", "f(a_long_type, another_type)"}
 	if short := ShortNames(two, 10); short[two[0]] == short[two[1]] {
-		t.Error("two names have the same text")
+		t.Error("ShortNames returned the same text for two names")
 	}
 }
 

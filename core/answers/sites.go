@@ -53,8 +53,8 @@ const (
 const othersName = "(all others)"
 
 // Table returns a table with a row for each site, line, function or data object, in an order from
-// [Sites.Order], and a row for misses that cannot be attributed. Rows after the first ones, up to
-// the number top, are combined into one row.
+// [Sites.Order], and a row for misses that cannot be attributed. At most the given number of rows
+// (top) is listed separately, and the rest is combined into one row.
 func (s *Sites) Table(order []int, top int) report.Table {
 	t := report.Table{Key: "sites"}
 	var kept []siteColumn
@@ -260,7 +260,7 @@ func (s *Sites) columns() []siteColumn {
 	return s.all
 }
 
-// add appends a column. text is KEY or KEY=LABEL.
+// add appends a column. text has the form KEY or KEY=LABEL.
 func (s *Sites) add(part sitePart, text string, cell func(*attribution.Row) report.Value) {
 	s.all = append(s.all, siteColumn{report.Columns(text)[0], part, cell})
 }
@@ -506,7 +506,7 @@ func (s *Sites) joined(r *attribution.Row, text func(*profile.Site) string) stri
 }
 
 // Before returns a table that lists, for each of the given rows, the three rows that most often
-// made the previous access to the same line. It counts only stack distances of at least
+// made the previous access to the same line. Before counts only stack distances of at least
 // profile.PreviousFrom. For data objects, the listed rows are source lines.
 func (s *Sites) Before(of []int) report.Table {
 	t := report.Table{Key: "before", Title: "Which code touched the lines before", Columns: report.Columns(

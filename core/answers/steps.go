@@ -29,7 +29,7 @@ func Steps(c *profile.Curve, lineBytes uint32) report.Table {
 }
 
 // MostApart returns the capacity, in lines, of the smallest fully associative LRU cache in which
-// the miss ratios of two runs differ most. It returns 0 if they never differ.
+// the miss ratios of two runs differ most. MostApart returns 0 if the miss ratios never differ.
 func MostApart(a, b *profile.Curve) (lines uint64) {
 	most := 0.
 	for _, c := range []*profile.Curve{a, b} {
@@ -75,8 +75,8 @@ func knees(c *profile.Curve) []knee {
 	return knees
 }
 
-// steepest returns the largest fall that is no wider than the given width and touches none of the
-// other falls. Caches of fewer than four lines are ignored.
+// steepest returns the largest fall that is at most as wide as the given width and touches no other
+// fall. Caches of fewer than four lines are ignored.
 func steepest(c *profile.Curve, others []knee, width func(uint64) uint64) (best knee, found bool) {
 	gain := c.Accesses / 50
 	// below is the number of distances that hit at the smaller capacity

@@ -62,9 +62,9 @@ func NumbersOf(list []uint32) string {
 
 // Cores returns a table with a row for each core and private level: the core's accesses, its misses
 // without the effect of other cores' stores, and its misses in a coherent cache, by cause. A miss
-// is cold if the core has not accessed the line before. It is a coherence miss if it would have
-// been a hit without other cores' stores (in a set-associative cache, this is an expected number).
-// All other misses are capacity or conflict misses.
+// is cold if the core has not accessed the line before. A miss is a coherence miss if the access
+// would have been a hit without other cores' stores (in a set-associative cache, this is an
+// expected number). All other misses are capacity or conflict misses.
 func (t *Threads) Cores() report.Table {
 	table := report.Table{Key: "cores", Title: "Private caches", Columns: report.Columns(
 		"level", "core", "threads", "accesses", "private_misses=misses undisturbed", "misses", "cold",

@@ -111,9 +111,9 @@ func RegionDoubts(p *profile.Profile) (list []string) {
 }
 
 // CyclesOverTime returns the estimated cycles of memory accesses in each window: the hits in each level,
-// and the accesses to memory, times their latencies (MODELS §13.1). It returns nil if a latency is
-// unknown. The accesses and misses are from [attribution.Ranker.OverTime]; memory is the latency of
-// memory.
+// and the accesses to memory, times their latencies (MODELS §13.1). CyclesOverTime returns nil if a
+// latency is unknown. The accesses and misses are from [attribution.Ranker.OverTime]; memory is the
+// latency of memory.
 func CyclesOverTime(accesses []uint64, misses [][]float64, levels []attribution.Attribution, memory float64) []float64 {
 	latencies := latenciesOf(levels, memory)
 	if latencies == nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace/sourcefile"
 )
 
-// MatchLines matches the source lines of two versions of a program by their text. In rows of A, it
-// replaces the file and the line by the file and the line in B. Two additional columns contain the
+// MatchLines matches the source lines of two versions of a program by their text. In rows of A, the
+// file and the line are replaced by the file and the line in B. Two additional columns contain the
 // line's number in A, and whether the line moved or changed. Tables without files and lines, and
 // tables of equal versions, stay unchanged.
 //
@@ -39,7 +39,7 @@ type versions struct {
 	back  map[string]*version // versions by the file's name in B
 }
 
-// version is a file in A and in B.
+// version describes a file that A and B contain in two versions.
 type version struct {
 	names [2]string
 	to    []sourcefile.Match // for each line of A: the matching line of B

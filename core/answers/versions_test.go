@@ -9,13 +9,13 @@ import (
 	"github.com/stackglass/stackglass/core/trace/sourcefile"
 )
 
-// TestMatchLines joins the lines of two versions of a renamed file, between which one line was
-// moved, one changed, one removed and one added. Equal versions have no additional columns.
+// TestMatchLines joins the lines of two versions of a renamed file. The versions differ by one
+// moved, one changed, one removed and one added line. Equal versions have no additional columns.
 func TestMatchLines(t *testing.T) {
 	files := func(name, text string) *sourcefile.Files {
 		f, ok := sourcefile.Pack(name, []byte(text))
 		if !ok {
-			t.Fatal("the source text was not accepted")
+			t.Fatal("the profile did not accept the source text")
 		}
 		return sourcefile.New([]trace.SourceFile{f})
 	}

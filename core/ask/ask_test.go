@@ -22,7 +22,7 @@ func TestVerbs(t *testing.T) {
 		}
 		names = append(names, v.Name)
 		if v.Machine != UsualCaches && len(v.Usual) > 0 {
-			t.Errorf("%s: Machine is %d, and Usual %q", v.Name, v.Machine, v.Usual)
+			t.Errorf("%s: Machine is %d with usual caches %q, which contradict each other", v.Name, v.Machine, v.Usual)
 		}
 		for i, a := range v.Args {
 			if v.Arg(a.Name) != &v.Args[i] || a.Help == "" || a.Name == machine || a.Name == brief {
@@ -84,7 +84,7 @@ func TestWordsRoundTrip(t *testing.T) {
 		back, err := Parse(q.Words())
 		if q.Check() != nil {
 			if err == nil {
-				t.Fatalf("Parse accepted the wrong question %q", q.Words())
+				t.Fatalf("Parse accepted the invalid question %q", q.Words())
 			}
 			return
 		}

@@ -101,8 +101,8 @@ func (r *Run) noCommunication() error {
 	return r.Cannot("the profile has no communication between threads: " + answers.NoCommunication(r.Profile) + "; analyze the trace again with --analyses communication")
 }
 
-// aboutCaches returns an error if one of the caches has no answer, and otherwise the warnings about
-// the caches.
+// aboutCaches returns an error if the profile has no answer for one of the caches, and otherwise
+// warnings about the caches.
 func (r *Run) aboutCaches(c *answers.Communication, caches []hierarchy.Cache) (doubts []string, err error) {
 	if len(caches) > 0 && r.Profile.Communication.Sources == nil {
 		return nil, r.Cannot("--cache: the profile has no per-thread stacks; analyze the trace again with --analyses communication,sharing")

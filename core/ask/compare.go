@@ -12,8 +12,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Summary is the verb of a comparison for which the user has not named a question. It needs two
-// runs, so [Verbs] does not contain it.
+// Summary is the verb of a comparison for which the user has not named a question. Summary needs
+// two runs, so [Verbs] does not contain it.
 var Summary = &Verb{
 	Name:  "summary",
 	Args:  []Arg{Line},
@@ -29,8 +29,8 @@ var Summary = &Verb{
 }
 
 // Compare asks two runs the same question and joins their answers table by table. on is the
-// question as the user wrote it. The caller must add the tables to the document. An error names the
-// run without an answer.
+// question as the user wrote it. The caller must add the tables to the document. The error names
+// the run that has no answer.
 func Compare(runs [2]*Run, q Question, on string) (*report.Document, []answers.Compared, error) {
 	d := &report.Document{Schema: "stackglass.compare", Version: 1, Input: comparedFacts(runs, q, on)}
 	var tables [2][]report.Table
@@ -61,8 +61,7 @@ func Compare(runs [2]*Run, q Question, on string) (*report.Document, []answers.C
 	return d, compared, nil
 }
 
-// named adds the name of the run before an error about the question, unless the error already
-// contains it.
+// named prefixes an error with the name of the run, unless the error already contains this name.
 func (r *Run) named(err error) error {
 	if err == ErrStopped || strings.Contains(err.Error(), r.Name) {
 		return err

@@ -201,7 +201,7 @@ func (r *Run) Locality(q Question) (*profile.Locality, error) {
 	option := "--line " + strconv.FormatUint(uint64(lineBytes), 10) + ": "
 	holds := "the profile " + r.Name + " contains lines of " + strings.Join(have, ", ") + " bytes"
 	if !profile.ValidLineBytes(lineBytes) {
-		return nil, &Error{option + "not a power of two from 8 to 4096; " + holds}
+		return nil, &Error{option + "want a power of two from 8 to 4096; " + holds}
 	}
 	return nil, &Error{option + holds + "; choose one of these sizes, or analyze the trace again with --lines"}
 }

@@ -145,7 +145,7 @@ func (q Question) Words() []string {
 	return words
 }
 
-// These are the names of words that are not arguments.
+// Names of words that are not arguments.
 const (
 	machine = "machine"
 	brief   = "brief"
@@ -161,7 +161,7 @@ func Parse(words []string) (Question, error) {
 	return q, q.Check()
 }
 
-// Read is Parse for an incomplete question. It checks only the verb and the hierarchy.
+// Read is like Parse for an incomplete question: only the verb and the hierarchy are checked.
 func Read(words []string) (Question, error) {
 	name := ""
 	if len(words) > 0 {

@@ -90,7 +90,7 @@ func (r *Run) Within(q Question, d *report.Document) (*Run, error) {
 	return part, nil
 }
 
-// Part returns the run with a ranker for the windows [from, to) of its timeline. It caches the
+// Part returns the run with a ranker for the windows [from, to) of its timeline. Part caches the
 // latest part, because users ask several questions about one part.
 func (r *Run) Part(from, to int) (*Run, bool) {
 	if whole := r.Ranker(); r.part == nil || r.partOf != [2]int{from, to} {

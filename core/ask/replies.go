@@ -48,7 +48,7 @@ func Replied(name, main string, replies map[*profile.Profile]*answers.Reply, arg
 	}
 }
 
-// Modelled turns the reply to an [answers.ModelQuestion] into an answer of the verb pipeline.
+// Modelled converts the reply to an [answers.ModelQuestion] to an answer of the verb pipeline.
 func (r *Run) Modelled(q Question, reply *answers.Reply, d *report.Document) {
 	d.Input = []report.Fact{{Key: "file", Label: "file", Value: report.TextOf(r.Name)}}
 	if r.Module == nil {
@@ -107,7 +107,7 @@ func indices(first, last int) (list []int) {
 	return list
 }
 
-// ModelAdvice converts a note of the models to a warning, and adds the options that help.
+// ModelAdvice converts a note of the models to a warning, and adds the options that avoid it.
 func ModelAdvice(note string) string {
 	text := strings.TrimSuffix(note, ".")
 	if note == answers.NoHierarchy {
@@ -116,8 +116,8 @@ func ModelAdvice(note string) string {
 	return text
 }
 
-// Predicted turns the reply to a question about several cores into an answer of the verb multicore.
-// The answer contains the table with the key by, or the main tables if by is "".
+// Predicted converts the reply to a question about several cores to an answer of the verb
+// multicore. The answer contains the table with the key by, or the main tables if by is "".
 func (r *Run) Predicted(q answers.MulticoreQuestion, by string, reply *answers.Reply, d *report.Document) {
 	d.Input = []report.Fact{{Key: "file", Label: "file", Value: report.TextOf(r.Name)}}
 	text := func(key, label, value string) {

@@ -26,8 +26,8 @@ type Run struct {
 
 	// Readable returns a function's name as written in the source.
 	Readable func(string) string
-	// Source returns the text of a source line, with each run of blanks as one blank, or "". If
-	// Source is nil, the files stored in the profile contain the text.
+	// Source returns the text of a source line, with each sequence of blanks replaced by one blank,
+	// or "". If Source is nil, the files stored in the profile contain the text.
 	Source func(file string, line uint32) string
 	// File reads a file that an argument names.
 	File func(name string) ([]byte, error)
@@ -89,8 +89,8 @@ func (r *Run) SourceText() func(file string, line uint32) string {
 	return r.Files().Line
 }
 
-// Files returns the source files stored in the profile. The run keeps them, so that each file is
-// decompressed, and matched with other versions, only once.
+// Files returns the source files stored in the profile. The run caches these files, so that each
+// file is decompressed, and matched with other versions, only once.
 func (r *Run) Files() *sourcefile.Files {
 	if r.files == nil {
 		r.files = sourcefile.New(r.Profile.Sources)

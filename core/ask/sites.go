@@ -51,7 +51,8 @@ func shareOf(q Question) (float64, error) {
 	return ParseShare(q, "misses, for example 90% or 0.9", math.SmallestNonzeroFloat64)
 }
 
-// ParseShare parses a share, such as 90% or 0.9. The share must be at least least.
+// ParseShare parses a share, such as 90% or 0.9. The share must not be smaller than the argument
+// least.
 func ParseShare(q Question, of string, least float64) (share float64, err error) {
 	text, percent := strings.CutSuffix(q.Text("share"), "%")
 	share, err = strconv.ParseFloat(strings.TrimSpace(text), 64)

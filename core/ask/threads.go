@@ -136,7 +136,8 @@ func (r *Run) Told(warnings []hierarchy.Warning) (list []string) {
 }
 
 // crowded returns a warning if threads share a core because there are too many threads. Each group
-// of threads that the user chose has a core, even if the trace lacks its threads.
+// of threads that the user chose has a core, even if the threads of the group do not occur in the
+// trace.
 func (r *Run) crowded() []string {
 	p := r.Profile
 	groups, _ := analysis.ParseGroups("cores", r.Cores)

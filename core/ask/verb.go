@@ -1,15 +1,15 @@
 // Package ask lists the questions about a run, and answers them. The command, the page, exports and
 // comparisons all use it, so a question has the same answer everywhere.
 //
-//  1. A [Verb] is a kind of question, such as what-if. It has a name, arguments with defaults and
-//     allowed values, the analyses that it needs, and a function that computes the answer. [Verbs]
-//     lists the verbs. The command derives its options from the list.
-//  2. A [Question] is a verb with values for its arguments and with a cache hierarchy. Its
-//     notation, such as "threads by=core line=64", is the same on the command line, in a URL of the
-//     page and in a message to a worker.
+//  1. A [Verb] is a kind of question, such as what-if. A verb has a name, arguments with defaults
+//     and allowed values, a list of the analyses that it needs, and a function that computes the
+//     answer. [Verbs] lists the verbs. The command derives its options from the list.
+//  2. A [Question] is a verb with values for its arguments and with a cache hierarchy. The notation
+//     of a question, such as "threads by=core line=64", is the same on the command line, in a URL
+//     of the page and in a message to a worker.
 //  3. A [Run] contains the data from which questions are answered: a profile, a module of LLVM IR
-//     or a loop-compressed trace. It also contains functions that some answers need, for example to
-//     read files.
+//     or a loop-compressed trace. A run also contains functions that some answers need, for example
+//     to read files.
 //  4. [Run.Answer] returns a [report.Document]: tables with units, facts of the input, and
 //     warnings.
 //
@@ -66,7 +66,7 @@ type Verb struct {
 // Machine specifies whether a verb needs a cache hierarchy.
 type Machine uint8
 
-// These are the values of Machine.
+// The values of Machine.
 const (
 	NoCaches    Machine = iota
 	SomeCaches          // the hierarchy is optional
@@ -77,7 +77,7 @@ const (
 // Kind is the kind of an argument's values.
 type Kind uint8
 
-// These are the kinds of values.
+// The kinds of argument values.
 const (
 	Word   Kind = iota // text, or one of Arg.Words
 	Number             // a whole number

@@ -144,7 +144,7 @@ func (q Question) Levels() hierarchy.Hierarchy {
 	return h
 }
 
-// LevelLines is a function for Verb.Lines. It returns the line sizes of the caches in question, in
+// LevelLines is a function for Verb.Lines that returns the line sizes of the caches in question, in
 // ascending order.
 func LevelLines(q Question) []uint32 { return LineSizes(q.Levels()) }
 

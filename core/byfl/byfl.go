@@ -1,6 +1,6 @@
 // Package byfl reads the result files of Byfl, an instrumenting compiler from Los Alamos National
-// Laboratory (Pakin and McCormick, IISWC 2013). It converts their numbers to this program's form,
-// so that the numbers of both programs are shown in the same tables.
+// Laboratory (Pakin and McCormick, IISWC 2013). The package converts Byfl's numbers to this
+// program's form, so that the numbers of both programs are shown in the same tables.
 //
 // A file is a sequence of tables. Integers are big-endian. A string is a 16-bit length followed by
 // that many bytes:

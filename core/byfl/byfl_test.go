@@ -89,7 +89,7 @@ func table2() []Table {
 		{Name: "Called functions", Columns: []Column{{"Invocations", Number}, {"Byfl instrumented", Truth}, {"Exception throwing", Truth},
 			{"Mangled function name", Text}, {"Demangled function name", Text}},
 			Rows: [][]Cell{{number(7), number(0), number(0), text("sqrt"), text("sqrt")}, {number(5), number(0), number(1), text("sqrt"), text("sqrt")}}},
-		{Name: "Memory accesses by data types"}, // this table has a different name, so it is not used
+		{Name: "Memory accesses by data types"}, // a table with a different name, which is ignored
 		{Name: "Strided accesses", Columns: []Column{{"Word size", Number}}, Rows: [][]Cell{{number(8)}}},
 		keyed("System information"),
 	}
@@ -155,7 +155,7 @@ func TestCounters(t *testing.T) {
 		t.Errorf("vectors %+v", v)
 	}
 	if _, _, err := Counters(table2()[1:]); err != ErrNoProgram {
-		t.Errorf("without the table \"Program\": %v", err)
+		t.Errorf("a file without the table \"Program\": error %v, want ErrNoProgram", err)
 	}
 }
 

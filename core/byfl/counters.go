@@ -22,8 +22,8 @@ func Notes() []string {
 	}
 }
 
-// counterOf maps the columns that are sums, by their names in the tables "Program", "Functions" and
-// "Basic blocks", to counters.
+// counterOf maps the names of columns in the tables "Program", "Functions" and "Basic blocks" to
+// counters.
 var counterOf = map[string]profile.Counter{
 	"Load operations":           profile.Loads,
 	"Store operations":          profile.Stores,
@@ -124,7 +124,7 @@ func (t *Table) cell(row []Cell, name string) Cell {
 func (t *Table) number(row []Cell, name string) uint64 { return t.cell(row, name).Number }
 func (t *Table) text(row []Cell, name string) string   { return t.cell(row, name).Text }
 
-// functionName returns the name of a row's function in the source, or its name for the linker.
+// functionName returns the name of a row's function in the source, or else the linker's name.
 func functionName(t *Table, row []Cell) string {
 	return cmp.Or(t.text(row, "Demangled function name"), t.text(row, "Mangled function name"))
 }
@@ -218,7 +218,7 @@ func (s *file) readVector(t *Table, row []Cell) {
 }
 
 // readTypes reads rows with names such as "Loads of vectors of 64-bit floating-point values". Byfl
-// reports the number of bytes only in its sums.
+// reports the number of bytes only in totals.
 func (s *file) readTypes(t *Table, row []Cell) {
 	for i, column := range t.Columns {
 		name := strings.ToLower(column.Name)

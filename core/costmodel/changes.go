@@ -25,7 +25,7 @@ type changes struct {
 	wrong string        // an error message, as a sentence
 }
 
-// change solves the system with new changes. After an error, it keeps the counts without changes.
+// change solves the system with new changes. After an error, the counts without changes are kept.
 func (m *Models) change(text string) {
 	if text == m.changed.text {
 		return
@@ -51,7 +51,7 @@ func (m *Models) try(text string) error {
 	if err != nil {
 		return err
 	}
-	system.Guess() // blocks that never ran may now run
+	system.Guess() // with the changes, blocks may run that never ran before
 	model, err := sheet.Bind(system)
 	if err != nil {
 		return err

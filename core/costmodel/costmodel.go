@@ -1,5 +1,6 @@
 // Package costmodel predicts how often the basic blocks of a program execute, and how many cycles
-// they take on a processor with caches. It combines packages blocks, pipeline and attribution.
+// they take on a processor with caches. The package combines packages blocks, pipeline and
+// attribution.
 //
 //  1. [Open] accepts a profile with the blocks of a run, a module of LLVM IR, or both. Without a
 //     run, the counts come from the compiler's profile in the module, or are assumed.
@@ -7,8 +8,8 @@
 //     recomputed (package blocks).
 //  3. The run time is the sum, over all blocks, of the block's count times the cycles that the
 //     block takes on a processor (package pipeline). If the profile has sites, loads have the
-//     latency of their sites in a hierarchy (package attribution). Otherwise, they have the latency
-//     of the processor's first level.
+//     latency of their sites in a hierarchy (package attribution). Without sites, loads have the
+//     latency of the processor's first level.
 //
 // The answer consists of tables, so that the page can load this package only when its view is first
 // shown.
@@ -70,7 +71,7 @@ func Open(encoded []byte, name string, module []byte) (*Models, error) {
 	return New(p, name, module)
 }
 
-// New returns the models for a run's profile p, for a module's text, or for both. Either p or
+// New returns the models for a run's profile p, for a module's text, or for both: either p or
 // module may be nil.
 func New(p *profile.Profile, name string, module []byte) (*Models, error) {
 	return open(p, name, module, measured)

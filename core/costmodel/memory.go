@@ -97,8 +97,8 @@ func asked(h hierarchy.Hierarchy) (m machine) {
 	return m
 }
 
-// described returns the machine in a processor's description. The machine has no levels if the
-// description lists no caches and memory.
+// described returns the machine in a processor's description. The machine has no levels if the last
+// level of the description is not memory.
 func described(p *pipeline.Processor) (m machine) {
 	for _, l := range p.Levels {
 		switch {

@@ -20,11 +20,12 @@ const (
 )
 
 // ParseCache parses NAME=SIZE,WAYS[,LINE], for example "L1=32KiB,8" or "L2=1MiB,full,64". If WAYS
-// is "full", the cache is fully associative. LINE is 64 by default. These properties may follow, in
-// any order and each at most once: latency=, bandwidth=, shared=, subblock=, prefetch= (see
-// [ParsePrefetch]), hashed, a replacement policy (see [Replacements]), inclusive, non-inclusive,
-// exclusive, write-back, write-through, no-allocate and allocate-whole. The defaults are lru,
-// non-inclusive, write-back, and allocating on a write. The error is a [*trace.OptionError].
+// is "full", the cache is fully associative. LINE is 64 by default. The following properties may
+// follow, in any order and each at most once: latency=, bandwidth=, shared=, subblock=, prefetch=
+// (see [ParsePrefetch]), hashed, a replacement policy (see [Replacements]), inclusive,
+// non-inclusive, exclusive, write-back, write-through, no-allocate and allocate-whole. The defaults
+// are lru, non-inclusive, write-back, and allocating on a write. The error is a
+// [*trace.OptionError].
 func ParseCache(s string) (Cache, error) {
 	bad := &trace.OptionError{Option: "cache", Got: s, Want: cacheForm}
 	name, rest, ok := strings.Cut(s, "=")

@@ -292,8 +292,8 @@ func groupsOf(s *profile.Sharing, sharedBy uint32) (groups []coreGroup, ok bool)
 }
 
 // domainFrom returns the number of a domain that consists of n cores without a group, the lowest of
-// which is the core first. It returns -1 if there is no such domain. A domain of consecutive cores
-// is preferred.
+// which is the core first. domainFrom returns -1 if there is no such domain. A domain of
+// consecutive cores is preferred.
 func domainFrom(s *profile.Sharing, first, n int, grouped []bool) (number int) {
 	number = -1
 	for i := range s.Domains {
@@ -443,9 +443,9 @@ func (a *Asker) Domain(c Cache, core int) int {
 }
 
 // EffectiveShare returns the smallest capacity, in lines, at which a private cache has no more
-// misses for the core than the shared level. Both caches are fully associative, with LRU
-// replacement (Anger, Figure 8). ok is false if no capacity is large enough, because in the shared
-// level other cores fetch lines that this core uses later.
+// misses for the core than the shared level. The private cache and the shared level are fully
+// associative, with LRU replacement (Anger, Figure 8). ok is false if no capacity is large enough,
+// because in the shared level other cores fetch lines that this core uses later.
 func (a *Asker) EffectiveShare(c Cache, core int) (lines uint64, ok bool) {
 	domain := a.Domain(c, core)
 	if domain < 0 {

@@ -7,19 +7,20 @@
 //   - A set-associative level is predicted exactly if a set table of the profile covers it. The
 //     number of sets must then be a power of two and at most 65,536, the low bits of the line
 //     number must select the set, and there may be at most 32 ways (MODELS §4). The prediction is
-//     also exact if the profile contains the line utilisation of the level, because measuring it
+//     also exact if the profile contains the line utilisation of the level, because the measurement
 //     simulates the sets.
 //   - Any other set-associative level is predicted with SDCM, which computes the probability of a
 //     hit at each distance for a random mapping of lines to sets (MODELS §5), and causes a warning.
 //     Exact predictions include the result of SDCM for comparison.
 //
 // Every level is predicted from the whole stream of accesses (the independent-level model,
-// MODELS §3). Level i has misses_{i-1} accesses. Its misses are the misses of a cache of the same
-// size that sees the whole stream, limited to misses_{i-1}. A real lower level sees only the misses
-// of the level above, in a different order, so the prediction of a lower level causes a warning.
-// Exclusive LRU levels with as many sets as the first level are predicted exactly, because such a
-// level and the levels above it behave like a single cache with the ways of all these levels.
-// Package simulate models other replacement policies, other exclusive levels and write policies.
+// MODELS §3). Level i has misses_{i-1} accesses. The misses of level i are the misses of a cache of
+// the same size that sees the whole stream, but at most misses_{i-1}. A real lower level sees only
+// the misses of the level above, in a different order, so the prediction of a lower level causes a
+// warning. Exclusive LRU levels with as many sets as the first level are predicted exactly, because
+// such a level and the levels above it behave like a single cache with the ways of all these
+// levels. Package simulate models other replacement policies, other exclusive levels and write
+// policies.
 //
 // If the profile has per-thread stacks, a private level is predicted from the core's own stack, in
 // which stores of other cores invalidate lines. A shared level is predicted from the common stack
@@ -241,15 +242,16 @@ func (h *Hierarchy) SetPages(text string) error {
 // Simulation contains settings that apply only to simulations. Configuration files of other
 // simulators contain such settings, but the text form of a hierarchy does not.
 type Simulation struct {
-	// Cores is the number of cores, or 0. Each thread runs on the core with the fewest threads.
+	// Cores is the number of cores; 0 means that it is not specified. Each thread runs on the core
+	// with the fewest threads.
 	Cores       int
 	Skip        uint64  // number of references to skip at the start
 	Warmup      uint64  // references before counting begins
 	WarmupShare float64 // share of the last level's lines that must be filled before counting begins
 	Limit       uint64  // number of references that are counted; 0 if there is no limit
 	FlushEvery  uint64  // number of references after which all lines are written back and invalidated; 0: never
-	Causes      bool    // determine the causes of misses
-	Incoherent  bool    // private caches are not kept coherent
+	Causes      bool    // whether to determine the causes of misses
+	Incoherent  bool    // whether private caches are not kept coherent
 	// PerReference means that a reference to several lines is one access, as in Cachegrind.
 	PerReference bool
 }
@@ -404,7 +406,7 @@ func (h *Hierarchy) Add(line string) (err error) {
 	return nil
 }
 
-// These properties of the text form select the list of a hierarchy to which a cache belongs.
+// The words of the text form that select the list of a hierarchy to which a cache belongs.
 const (
 	instructionsWord = "instructions"
 	tlbWord          = "tlb"

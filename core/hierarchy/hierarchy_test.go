@@ -97,7 +97,7 @@ func TestPredictMatchesSimulation(t *testing.T) {
 		}
 		l := p.Levels[0]
 		if want := simulated(lines, c); l.Misses != want || l.Method != hierarchy.Exact {
-			t.Errorf("%s: %v misses by %s, want %v, exact", c, l.Misses, l.Method, want)
+			t.Errorf("%s: %v misses by method %s, want %v, exact", c, l.Misses, l.Method, want)
 		}
 		if l.Accesses != float64(len(lines)) || l.Hits != l.Accesses-l.Misses || p.MemoryAccesses != l.Misses {
 			t.Errorf("%s: prediction %+v for %d accesses, want hits and misses to add up to the accesses", c, p, len(lines))
@@ -142,7 +142,7 @@ func TestPredictFallsBackToSDCM(t *testing.T) {
 		"sets at random": {Name: "L1", SizeBytes: 48 << 10, Ways: 64, LineBytes: 64},
 	} {
 		if l, said := one(with, c); l.Method != hierarchy.SDCM || !strings.Contains(said, want) {
-			t.Errorf("%s: %s, warnings %s, want sdcm and %q", c, l.Method, said, want)
+			t.Errorf("%s: method %s, warnings %s, want sdcm and %q", c, l.Method, said, want)
 		}
 	}
 }
@@ -185,7 +185,7 @@ func TestPredictOtherPolicies(t *testing.T) {
 	first.Replacement = hierarchy.Random
 	answer, _, err := hierarchy.Predict(withSets(lines), hierarchy.Hierarchy{Levels: []hierarchy.Cache{first}})
 	if err != nil || answer.Levels[0].Method != hierarchy.AsIfLRU {
-		t.Errorf("random replacement: %s, %v; want as-lru", answer.Levels[0].Method, err)
+		t.Errorf("random replacement: method %s, error %v; want as-lru", answer.Levels[0].Method, err)
 	}
 	p := withSets(lines)
 	p.Totals.Threads = []uint32{1, 2}
@@ -241,7 +241,7 @@ func TestPredictTimeAndTraffic(t *testing.T) {
 }
 
 // The fast sums of SDCM equal the plain sums for sparse distances, for dense distances, and for
-// numbers of ways for which the sum is computed from its other end.
+// numbers of ways for which the sum is computed from the last term to the first.
 func TestExpectedHits(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l := profile.Locality{LineBytes: 64, Kinds: []profile.KindLocality{{Kind: trace.Load, Cold: 3}}}
@@ -395,10 +395,10 @@ func TestPredictSDCM(t *testing.T) {
 	}
 	hits := 100 + 50*math.Pow(15./16, 10) + 20*math.Pow(15./16, 1000)
 	if got := p.Levels[0]; math.Abs(got.Hits-hits) > 1e-9 || got.Method != hierarchy.SDCM {
-		t.Errorf("%v hits by %s, want %v by sdcm", got.Hits, got.Method, hits)
+		t.Errorf("%v hits by method %s, want %v by sdcm", got.Hits, got.Method, hits)
 	}
 	if len(warnings) != 1 || !strings.Contains(string(warnings[0]), "model") {
-		t.Errorf("warnings %q, want one that mentions the model", warnings)
+		t.Errorf("warnings %q, want a warning that mentions the model", warnings)
 	}
 }
 

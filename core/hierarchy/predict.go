@@ -87,8 +87,8 @@ func perKilo(n float64, of uint64) float64 {
 // Warning is a caveat of a prediction, as a sentence.
 type Warning string
 
-// Predict predicts every level of h, summed over the cores of the program's threads. It fails if a
-// cache is invalid, or if p has no histogram for the line size of a level.
+// Predict predicts every level of h, summed over the cores of the program's threads. Predict fails
+// if a cache is invalid, or if p has no histogram for the line size of a level.
 func Predict(p *profile.Profile, h Hierarchy) (Prediction, []Warning, error) {
 	out, warnings, err := NewAsker(p).Predict(h, nil)
 	return out.Prediction, warnings, err
@@ -98,7 +98,7 @@ func Predict(p *profile.Profile, h Hierarchy) (Prediction, []Warning, error) {
 type ByCore struct {
 	Prediction           // sums over the cores
 	Cores      []OneCore // in the order of their first threads; nil if there is only one core
-	Coherence  []float64 // by level: misses for lines that another core's store had invalidated
+	Coherence  []float64 // by level: misses on lines that another core's store had invalidated
 }
 
 // OneCore is the prediction for one core. For a shared level, OneCore contains only the accesses
@@ -112,23 +112,23 @@ type OneCore struct {
 type CoreLevel struct {
 	Accesses, Hits, Misses float64
 	// Coherence is the number of Misses on lines that were in this level (or above, if the level is
-	// exclusive) when another core's store invalidated them. In a set-associative level, it is an
-	// expected value.
+	// exclusive) when another core's store invalidated them. In a set-associative level, Coherence
+	// is an expected value.
 	Coherence float64
 }
 
-// Asker makes predictions from a profile, which must not change. It caches miss-ratio curves and
+// Asker makes predictions from a profile, which must not change. Asker caches miss-ratio curves and
 // the results of SDCM, which take longest.
 //
 // If the profile has per-thread stacks, a private level is predicted from the core's coherent
 // stack, in which stores of other cores invalidate lines. A shared level is predicted for each core
 // separately, from the concurrent stack of the cores that share the level (MODELS §6.5; Kulkarni
-// §4.1.2). Otherwise, all threads are assumed to run on one core. A core's misses in a level are at
-// most its misses in the level above.
+// §4.1.2). Without per-thread stacks, all threads are assumed to run on one core. A core's misses
+// in a level are at most its misses in the level above.
 type Asker struct {
 	p            *profile.Profile
 	stacks       map[stackKey]stackCurve
-	sdcm         map[stackCache]float64 // misses that SDCM predicts
+	sdcm         map[stackCache]float64 // number of misses that SDCM predicts
 	instructions uint64
 }
 

@@ -31,7 +31,7 @@ func (k PrefetchKind) String() string { return prefetchWords[k] }
 // PrefetchKinds returns the names of the kinds, in the order of the constants.
 func PrefetchKinds() []string { return prefetchWords[:] }
 
-// Prefetch describes a prefetcher. The zero value means that there is none.
+// Prefetch describes a prefetcher. The zero value means that there is no prefetcher.
 type Prefetch struct {
 	Kind     PrefetchKind
 	Degree   uint32 // number of lines of one prefetch; 0 means 1

@@ -7,8 +7,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// The methods for levels of a sampled profile (MODELS §8). These methods apply the methods of
-// predict.go to estimated distances.
+// The methods for levels of a sampled profile (MODELS §8). The methods for sampled profiles apply
+// the methods of predict.go to estimated distances.
 const (
 	Sampled            Method = "sampled"
 	SampledSDCM        Method = "sampled-sdcm"
@@ -36,7 +36,7 @@ func (l *Level) markSampled() {
 }
 
 // bound sets the level's confidence interval to the interval of a fully associative cache of the
-// same capacity, times misses/fullMisses.
+// same capacity, scaled by misses/fullMisses.
 func (a *Asker) bound(l *Level, c Cache, misses, fullMisses float64) {
 	b, ok := a.p.MissBounds(c.LineBytes, c.Lines())
 	if !ok {

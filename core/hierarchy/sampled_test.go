@@ -12,7 +12,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// sampledRun analyses a random walk, or a sample of one.
+// sampledRun analyses a random walk, or a sample of a random walk.
 func sampledRun(t *testing.T, text string) *profile.Profile { return sampledBy(t, text, 0) }
 
 func sampledBy(t *testing.T, text string, seed uint64) *profile.Profile {
@@ -47,7 +47,7 @@ func TestSampledMethods(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(warnings) == 0 || warnings[0] != "sampled 10 % of the lines: counts are estimates, with a 95 % confidence interval" {
-		t.Errorf("warnings %q, want the one about the sample first", warnings)
+		t.Errorf("warnings %q, want the warning about the sample first", warnings)
 	}
 	for i, method := range []hierarchy.Method{hierarchy.Sampled, hierarchy.SampledIndependent, hierarchy.SampledSDCM} {
 		l := &got.Levels[i]

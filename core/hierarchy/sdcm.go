@@ -9,10 +9,10 @@ import (
 
 // HitProbability returns P(h|Δ), the probability that an access at the given stack distance (in
 // lines) hits in a cache with the given numbers of lines and ways (lines ≥ ways ≥ 1) if lines are
-// mapped to sets at random. This is the stack distance cache model (SDCM; SASMM §2.2, MODELS §5).
-// The probability is 1 for distances below ways. For a fully associative cache (ways = lines), the
-// probability is 0 for all other distances. The absolute error is below 1e-9 for distances up to
-// 2^40.
+// mapped to sets at random. HitProbability is the stack distance cache model (SDCM; SASMM §2.2,
+// MODELS §5). The probability is 1 for distances below ways. For a fully associative cache (ways =
+// lines), the probability is 0 for all other distances. The absolute error is below 1e-9 for
+// distances up to 2^40.
 //
 // P(h|Δ) is the binomial probability that, of the Δ lines accessed since the previous access, fewer
 // than "ways" lines are in the set of the accessed line. Each line is in that set with probability
@@ -105,7 +105,8 @@ func deviance(x, m float64) float64 {
 	}
 }
 
-// Probabilities above surely are rounded to 1, and probabilities below hardly to 0.
+// Probabilities above the constant surely are rounded to 1, and probabilities below the constant
+// hardly are rounded to 0.
 const (
 	surely = 1 - 1e-13
 	hardly = 1e-12
@@ -124,8 +125,8 @@ const stepsByRecurrence = 512
 //	P(h|Δ+1) = P(h|Δ) - p C(Δ,A-1) p^(A-1) (1-p)^(Δ-A+1)
 //
 // The subtracted term is computed from the subtracted term of the previous distance with a single
-// multiplication. If a histogram's distances are dense, each distance therefore costs only a few
-// operations.
+// multiplication. Therefore, if the distances of a histogram are dense, each distance costs only a
+// few operations.
 func expectedHits(c *profile.Curve, lines, ways uint64) float64 {
 	first := sort.Search(c.Len(), func(i int) bool {
 		d, _ := c.At(i)

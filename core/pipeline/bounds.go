@@ -50,12 +50,12 @@ func (b *Body) Steady() Steady {
 }
 
 // missBound returns the lower bound for the time of an iteration that results from independent
-// misses. The window holds W micro-ops. Until the value of a miss arrives, the miss delays the
-// micro-ops after it in the window, while other misses in the window overlap with it. If an
-// iteration has M micro-ops and n misses with a total latency of Λ cycles, n·W/M misses are in the
-// window at a time. In this case, the iteration takes Λ/(n·W/M) cycles, or Λ cycles if no other
-// miss is in the window (T. Karkhanis and J. Smith, A first-order superscalar processor model, ISCA
-// 2004, on long data cache misses).
+// misses. The window holds W micro-ops. A miss delays the later micro-ops in the window until its
+// value arrives, but overlaps with other misses in the window. If an iteration has M micro-ops and
+// n misses with a total latency of Λ cycles, n·W/M misses are in the window at a time. In this
+// case, the iteration takes Λ/(n·W/M) cycles, or Λ cycles if no other miss is in the window (T.
+// Karkhanis and J. Smith, A first-order superscalar processor model, ISCA 2004, on long data cache
+// misses).
 func (b *Body) missBound() float64 {
 	n, waits := 0.0, 0.0
 	for i := range b.Ops {
@@ -187,8 +187,8 @@ func (b *Body) demands() []demand {
 }
 
 // portBound distributes the demands to their ports so that the load of the busiest port is minimal.
-// It returns this load, the set of ports with this load, and the load of each port in one such
-// distribution.
+// portBound returns this load, the set of ports with this load, and the load of each port in one
+// such distribution.
 //
 // By linear programming duality, the minimum load is the maximum, over sets S of ports, of the
 // demand that only ports of S can serve, divided by the number of ports in S. portBound finds this

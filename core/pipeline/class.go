@@ -62,7 +62,7 @@ const (
 	CrossingStore Class = "crossingstore"
 )
 
-// standIns maps a class to the class that replaces it in descriptions without the former.
+// standIns maps each class to its substitute, whose cost is used if a description lacks the class.
 var standIns = map[Class]Class{
 	ALU: IAdd, IAdd: Unknown, Branch: Unknown, IMul: Unknown, FMul: FAdd, IDiv: Unknown, FDiv: Unknown,
 	Shift: ALU, ShiftBy: Shift, Rotate: Shift, ICmp: ALU, FCmp: FAdd, Mask: ICmp, SetBit: ALU, Select: ALU, FMin: FAdd,
@@ -71,8 +71,8 @@ var standIns = map[Class]Class{
 	Gather: Load, Scatter: Store, Masked: Load, MaskedS: Store, Call: Branch, FAdd: Unknown, Load: Unknown, Store: Unknown,
 }
 
-// withoutStandIn lists the classes that no other class replaces. If a description lacks
-// CrossingLoad or CrossingStore, an access that crosses a line counts twice.
+// withoutStandIn lists the classes without a substitute. If a description lacks CrossingLoad or
+// CrossingStore, an access that crosses a line counts twice.
 var withoutStandIn = []Class{Unknown, FMA, IMin, CrossingLoad, CrossingStore}
 
 func isClass(name string) bool {

@@ -1,13 +1,14 @@
-// Package pipeline models processor cores (MODELS §13.3). It computes how many cycles the basic
-// blocks of a program take, and finds their bottlenecks. The blocks consist of optimised LLVM IR,
-// with the data dependences in trace.Instr; no machine code is needed.
+// Package pipeline models processor cores (MODELS §13.3). The package computes how many cycles the
+// basic blocks of a program take, and finds their bottlenecks. The blocks consist of optimised LLVM
+// IR, with the data dependences in trace.Instr; no machine code is needed.
 //
 // # Method
 //
 // The slides "Compute Node Models" (Santhi, Chennupati, LA-UR-17-20754, part 3) build a graph of
-// data dependences for each block. They compute the time of one pass through the block with a model
-// of the pipelines, in which each class of instructions has a latency and a throughput. The slides
-// then sum these times, weighted by the executions of the blocks. This package works as follows:
+// data dependences for each block. The slides compute the time of one pass through the block with a
+// model of the pipelines, in which each class of instructions has a latency and a throughput. The
+// slides then sum these times, weighted by the executions of the blocks. This package works as
+// follows:
 //
 //  1. A [Processor] contains the cost of each [Class] of instructions: the latency, and the
 //     micro-ops with the ports that can execute them. [Named] returns descriptions that
@@ -17,8 +18,8 @@
 //     instruction. Address computations, truncations, phis, and extensions of loads cost nothing. A
 //     comparison and its branch count as one instruction. A division by a constant is a
 //     multiplication.
-//  3. [Body.OnePass] schedules a body once, greedily, cycle by cycle. It returns the time as in the
-//     slides, and a table of cycles and ports.
+//  3. [Body.OnePass] schedules a body once, greedily, cycle by cycle. OnePass returns the time as
+//     in the slides, and a table of cycles and ports.
 //  4. [Body.Steady] computes lower bounds for the time of an iteration when many iterations of a
 //     loop overlap. The bounds come from the ports (exactly, with maximum flows), from dispatch,
 //     and from recurrences (exactly, as the maximum mean over the circuits of the graph). The

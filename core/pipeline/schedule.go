@@ -34,10 +34,10 @@ const (
 )
 
 // OnePass greedily schedules one pass of the body through an empty core. Operations enter in
-// program order, with as many micro-ops per cycle as the processor dispatches. From the next cycle
-// on, each operation starts as soon as its operands are available and its ports are free. Older
-// operations have priority. If several ports are possible, a micro-op uses the port that the body
-// uses least. Results of the previous iteration are available from the beginning.
+// program order, with as many micro-ops per cycle as the processor dispatches. After the cycle in
+// which it enters, each operation starts as soon as its operands are available and its ports are
+// free. Older operations have priority. If several ports are possible, a micro-op uses the port
+// that the body uses least. Results of the previous iteration are available from the beginning.
 func (b *Body) OnePass() Schedule {
 	s := scheduler{b: b}
 	_, _, s.need = b.portBound()
@@ -150,8 +150,8 @@ func (s *scheduler) ready(op *Op, done []bool) (at float64, known bool) {
 	return at, true
 }
 
-// place assigns ports to all micro-ops of an operation that starts in a cycle. It returns false if
-// the first micro-op cannot start in that cycle. Other micro-ops may start later, because their
+// place assigns ports to all micro-ops of an operation that starts in a cycle. place returns false
+// if the first micro-op cannot start in that cycle. Other micro-ops may start later, because their
 // ports are busy, or because they wait for micro-ops of the same operation.
 func (s *scheduler) place(op, cycle uint32) bool {
 	s.held = s.held[:0]

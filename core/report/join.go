@@ -54,7 +54,7 @@ type Joined struct {
 	problems bool
 }
 
-// words returns the texts that say which side a row comes from.
+// words returns the texts that state which table contains a row.
 func (j *Joined) words() *sideWords {
 	if j.problems {
 		return &statuses
@@ -76,8 +76,8 @@ func (r *JoinedRow) Difference(cell int) Value { return Difference(r.A[cell], r.
 // Change returns the difference of a cell relative to A.
 func (r *JoinedRow) Change(cell int) Value { return Change(r.A[cell], r.B[cell]) }
 
-// Join puts two tables of the same kind side by side. Rows are matched by the columns that by
-// names, and columns by their keys.
+// Join puts two tables of the same kind side by side. Rows are matched by the columns of the given
+// key, and columns by their own keys.
 //
 // If the rows of both tables are in ascending order, for example of distances, the joined rows are
 // in ascending order, too. If not, rows keep their order in a, and a row that is only in b is
@@ -201,7 +201,7 @@ func compareNames(x, y []Value) int {
 		a, b := x[i], y[i]
 		switch {
 		case a.IsNumber() && b.IsNumber():
-			a, b = b, a // Compare returns the descending order of numbers
+			a, b = b, a // Compare puts larger numbers first
 		case a.IsNumber():
 			return -1
 		case b.IsNumber():

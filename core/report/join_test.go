@@ -171,8 +171,8 @@ func TestJoinEqualsReference(t *testing.T) {
 		}
 		want := naiveJoin(a, b)
 		if rises(j.Rows) {
-			// If both tables are in ascending order, the joined table is, too. Its rows are the
-			// rows of naiveJoin's result, in a different order.
+			// If both tables are in ascending order, the joined table is, too. The joined rows are
+			// then the rows of naiveJoin's result, in a different order.
 			slices.Sort(got)
 			slices.Sort(want)
 		}

@@ -6,10 +6,10 @@
 //  2. [Document.Write] writes a document in a [Format]. Counts are exact in every format; text and
 //     Markdown group the digits.
 //
-// In JSON, a document is one object. It contains the schema's name and version, the input, the
-// tables and the warnings. Each table is a list of rows under the table's key, or one object if the
-// table can only have a single row. CSV contains only one table, which is the document's main table
-// or else the first table.
+// In JSON, a document is one object. The JSON object contains the schema's name and version, the
+// input, the tables and the warnings. Each table is a list of rows under the table's key, or one
+// object if the table can only have a single row. CSV contains only one table, which is the
+// document's main table or else the first table.
 package report
 
 import (

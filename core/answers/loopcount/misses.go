@@ -169,7 +169,7 @@ func (m *Misses) Table(of []answers.SourceLoop) report.Table {
 	return t
 }
 
-// These are the names of the rows of Table that do not belong to a listed loop.
+// Names of the rows of Table that do not belong to a listed loop.
 const (
 	otherLoops   = "(other loops)"
 	outsideLoops = "(outside loops)"
@@ -207,8 +207,8 @@ func (m *Misses) Evictions() report.Table {
 	return t
 }
 
-// LineArrays returns a table with a row for each source line and each array that the line accesses. It
-// names the arrays as [Misses.Evictions] does.
+// LineArrays returns a table with a row for each source line and each array that the line accesses.
+// The arrays have the same names as in [Misses.Evictions].
 func (m *Misses) LineArrays() report.Table {
 	t := report.Table{Key: "line_arrays", Title: "Arrays that each source line accesses", Columns: report.Columns("file", "line", "array")}
 	at := slices.IndexFunc(m.Levels, func(of LevelMisses) bool { return of.Result != nil })

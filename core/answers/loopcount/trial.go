@@ -386,7 +386,7 @@ func (t *Trial) separates(fuse change.Fuse) bool {
 // Separate reports whether two loops cannot be fused because they are in different functions. The
 // compiler turns the body of a parallel region into a function, so a loop in a region and a loop
 // before or after the region are also in different functions. Inlined code belongs to the function
-// around it.
+// into which it was inlined.
 func Separate(l *answers.Loops, n *loops.Nest, fuse change.Fuse) bool {
 	if len(fuse.First) == 0 {
 		return false

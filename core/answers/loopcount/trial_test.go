@@ -49,7 +49,7 @@ func TestReadParsesOptions(t *testing.T) {
 		}
 	}
 	if kind, text, ok := trial.Option(change.Split{Array: 1 << 20}); ok {
-		t.Errorf("%s %s for a change without an option", kind, text)
+		t.Errorf("Option returned %s %s for a change without an option", kind, text)
 	}
 }
 

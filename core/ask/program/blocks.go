@@ -1,7 +1,7 @@
 // Package program adds questions about the code of a program to package ask: about its basic blocks
 // and loops, about their time on a processor, and about runs on several cores. The answers need a
-// lot of code, so only programs that answer these questions import this package. The first program
-// that the page loads does not import it.
+// lot of code, so only programs that answer these questions import this package. For example, the
+// first program that the page loads does not import this package.
 package program
 
 import (
@@ -223,7 +223,7 @@ func (b *branches) check(q ask.Question) error {
 	return nil
 }
 
-// about adds the program's name before an error, unless the error is about an argument.
+// about prefixes an error with the program's name, unless the error is about an argument.
 func (b *branches) about(err error) error {
 	if errors.As(err, new(*ask.Error)) {
 		return err

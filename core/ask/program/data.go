@@ -84,8 +84,8 @@ type dataUse struct {
 	data *profile.Data
 	s    *answers.Sites
 	by   map[int]*profile.DataUse // by index in Sites.Data
-	// caches contains the caches with the analysed line size. Tables of members and maps contain
-	// their misses.
+	// caches contains the caches with the analysed line size. The tables of members and the maps
+	// contain the misses of these caches.
 	caches []hierarchy.Cache
 	alone  bool // whether the question asks for only one kind of tables
 }

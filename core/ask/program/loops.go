@@ -78,8 +78,8 @@ func changesGiven(q ask.Question) bool {
 	return slices.ContainsFunc(changeKinds, func(kind ask.Arg) bool { return q.Given(kind.Name) })
 }
 
-// changes reports whether the question is about changes to the code, given by the user or to be
-// found.
+// changes reports whether the question is about changes to the code, which the user gives or asks
+// for.
 func changes(q ask.Question) bool { return changesGiven(q) || q.Number("propose") > 0 }
 
 func leastShare(q ask.Question) (float64, error) {

@@ -111,6 +111,6 @@ func TestCores(t *testing.T) {
 		t.Errorf("answered %+v", d)
 	}
 	if _, err := ask.Parse([]string{"multicore", "by=speedup", "machine=L1=1KiB,2"}); err == nil {
-		t.Error("--by speedup was accepted without a processor")
+		t.Error("Answer accepted --by speedup without a processor")
 	}
 }

@@ -467,8 +467,8 @@ func validate(t interface{ Fatal(...any) }, text []byte) string {
 // schemaLevel is the only definition that the schema refers to.
 var schemaLevel map[string]any
 
-// invalid checks a value against a schema, and returns the first error. It implements only the JSON
-// Schema keywords that this project's schema uses.
+// invalid checks a value against a schema, and returns the first error. invalid implements only the
+// JSON Schema keywords that this project's schema uses.
 func invalid(schema map[string]any, v any, at string) string {
 	for key, want := range schema {
 		text := ""

@@ -273,7 +273,7 @@ func (r *reader) tlbs(n Node, h *hierarchy.Hierarchy) {
 	}
 }
 
-// These lists contain the words of the schema, in the order of the constants that they represent.
+// The words of the schema, in the order of the constants that the words represent.
 var (
 	replacements = hierarchy.Replacements()
 	inclusions   = []string{"non-inclusive", "inclusive", "exclusive"}

@@ -132,8 +132,7 @@ func MVT(n uint64) Kernel {
 		loops.Loop(n, loops.Loop(n, load(5, x2, 8), load(6, Base, 8, row), load(7, y2, 0, 8), store(8, x2, 8))))
 }
 
-// Strides performs n loads with a stride of the given number of bytes, and repeats this walk the
-// given number of times.
+// Strides walks over memory with n loads at a constant stride in bytes, and repeats this walk.
 func Strides(n, bytes, times uint64) Kernel {
 	return kernel("strides", text(n)+" × "+text(bytes)+" B, "+text(times)+" times",
 		loops.Loop(times, loops.Loop(n, load(1, Base, 0, int64(bytes)))))

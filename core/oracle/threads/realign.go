@@ -39,7 +39,7 @@ const MostRows = 40 << 20
 // needed contains the events that delimit regions and phases.
 const needed = trace.Kinds(1<<trace.ParallelBegin | 1<<trace.ParallelEnd | 1<<trace.Barrier)
 
-// Reader reads a trace with its threads in a defined order. It implements [trace.Reader],
+// Reader reads a trace with its threads in a defined order. Reader implements [trace.Reader],
 // [trace.Describer] and [trace.Selector].
 type Reader struct {
 	r        trace.Reader
@@ -282,13 +282,14 @@ func (a *Reader) member(thread uint32) *member {
 	return a.recent
 }
 
-// stagger is the number of bytes by which the frames of an OpenMP thread lie higher in its stack
-// than the frames of the previous OpenMP thread. LLVM's runtime offsets stacks so that threads use
-// different cache sets (KMP_STKOFFSET, 64 by default). A trace numbers threads in the order in
-// which they start, so only this offset shows their OpenMP numbers.
+// stagger is the difference, in bytes, between the positions of the frames in the stacks of
+// consecutive OpenMP threads. The frames of a later thread lie higher in its stack. LLVM's runtime
+// offsets stacks so that threads use different cache sets (KMP_STKOFFSET, 64 by default). A trace
+// numbers threads in the order in which they start, so only this offset shows their OpenMP numbers.
 const stagger = 64
 
-// numberNew assigns numbers to the new members, in OpenMP's order if their stacks show this order.
+// numberNew assigns thread numbers to the new members, in OpenMP's order if their stacks show this
+// order.
 func (a *Reader) numberNew() {
 	fresh := a.fresh[:0]
 	for _, m := range a.members {

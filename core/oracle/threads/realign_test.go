@@ -119,7 +119,7 @@ func realigned(t tracetest.Failer, r *Reader, capacity int) (rows []row, err err
 		for i, k := range b.Kind {
 			was := b.Site[i]
 			if n, ok := numbers[was]; ok && n != b.Thread[i] || !ok && slices.Contains(slices.Collect(maps.Values(numbers)), b.Thread[i]) || b.Thread[i] > 3 {
-				t.Fatalf("thread %d got the number %d; the numbers were %v", was, b.Thread[i], numbers)
+				t.Fatalf("thread %d has the new number %d, but earlier numbers were %v", was, b.Thread[i], numbers)
 			}
 			numbers[was] = b.Thread[i]
 			if b.Bytes[i] != 8 {
@@ -316,7 +316,7 @@ func TestRealignAllocatesNothing(t *testing.T) {
 	}
 }
 
-// told is a trace whose header contains the threads' stacks.
+// told is a reader whose header contains the threads' stacks.
 type told struct {
 	given
 	program trace.Program
@@ -325,8 +325,8 @@ type told struct {
 func (t *told) Header() trace.Header { return trace.Header{Program: &t.program} }
 
 // TestOpenMPThreadNumbers starts threads 2, 3 and 4 in an order that differs from their OpenMP
-// numbers. The test checks that the OpenMP numbers are derived from the stacks if LLVM's runtime
-// could have placed them in this way.
+// numbers. The test checks that the OpenMP numbers are derived from the positions of the stacks'
+// frames if these positions are typical of LLVM's runtime.
 func TestOpenMPThreadNumbers(t *testing.T) {
 	for _, c := range []struct {
 		offsets [3]trace.Addr // distances from the tops of the stacks of threads 2, 3 and 4

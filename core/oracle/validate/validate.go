@@ -70,7 +70,7 @@ type Row struct {
 	Levels                              []Level
 }
 
-// Points returns a − b in percentage points.
+// Points returns the difference a − b of two hit ratios in percentage points.
 func Points(a, b float64) float64 { return 100 * (a - b) }
 
 // Error returns the error of the level's prediction in percentage points: of Global if the level is
@@ -82,7 +82,7 @@ func (l *Level) Error() float64 {
 	return Points(l.Predicted.Mean, l.Truth.Mean)
 }
 
-// Weighted returns the error of Global, which weights all references equally.
+// Weighted returns the error of the hit ratio Global, which weights all references equally.
 func (l *Level) Weighted() float64 { return Points(l.Predicted.Global, l.Truth.Global) }
 
 // SDCMError returns the error that results from using the stack distance cache model instead of
@@ -97,7 +97,7 @@ func (l *Level) SamplingError() float64 { return Points(l.Sampled.Global, l.Weig
 // weights, in percentage points of Global.
 func (l *Level) WeightsError() float64 { return Points(l.Weighed.Global, l.Counted.Global) }
 
-// CoherenceError returns how much higher the first level's hit ratio is without invalidation, in
+// CoherenceError returns the increase of the first level's hit ratio without invalidation, in
 // percentage points of Mean.
 func (l *Level) CoherenceError() float64 { return Points(l.Alone.Mean, l.Predicted.Mean) }
 
@@ -272,7 +272,7 @@ func (a *alone) Next(b *trace.Batch) error {
 	return nil
 }
 
-// Close closes the threads.
+// Close closes the underlying threads.
 func (a *alone) Close() error {
 	if c, ok := a.Threads.(io.Closer); ok {
 		return c.Close()

@@ -57,9 +57,9 @@ func sourceOf(b *trace.Batch) predict.Source {
 
 // TestCompareEqualRuns compares a run with itself: there must be no errors, and the hit ratios must
 // equal the hit ratios computed by hand. With 10 lines per thread, thread 0 loads 20 lines (all
-// misses), stores to 10 of them (hits), and loads 10 lines that thread 1 has stored to (coherence
-// misses, but hits if thread 0 runs alone). Thread 1 stores to 10 lines (misses) and loads 10 of
-// thread 0's lines (misses).
+// misses), stores to 10 of these lines (hits), and loads 10 lines that thread 1 has stored to
+// (coherence misses, but hits if thread 0 runs alone). Thread 1 stores to 10 lines (misses) and
+// loads 10 of thread 0's lines (misses).
 func TestCompareEqualRuns(t *testing.T) {
 	q := predict.Question{Cores: []int{2}, Hierarchy: machine(t, "L1=4KiB,full", "L2=8KiB,full,shared=all"), Stacks: true}
 	row, err := Compare(q, sourceOf(team(10)), sourceOf(team(10)))
@@ -132,8 +132,8 @@ func shared(executions int) predict.Source {
 }
 
 // TestSampling checks that there is no sampling error with all windows, that the error with some
-// windows is within its bounds, and that SDCM predicts the same from complete stacks and from all
-// windows.
+// windows is within the confidence interval, and that SDCM predicts the same hit ratios from
+// complete stacks and from all windows.
 func TestSampling(t *testing.T) {
 	q := predict.Question{Cores: []int{4}, Hierarchy: machine(t, "L1=1KiB,2", "L2=2KiB,4,shared=all"), Stacks: true, Options: multicore.Options{Division: multicore.ByRegion}}
 	source := shared(4000)
@@ -167,8 +167,8 @@ func TestSampling(t *testing.T) {
 	}
 }
 
-// TestMeanOfSeveralRuns checks that with several runs, the truth is their mean, and that the spread of
-// the runs is reported.
+// TestMeanOfSeveralRuns checks that with several runs, the truth is their mean, and that the
+// difference between the runs is reported.
 func TestMeanOfSeveralRuns(t *testing.T) {
 	other := team(10)
 	other.Addr[0] += 1 << 20 // one additional store miss of thread 0

@@ -17,7 +17,8 @@
 //     executions are interleaved in turn or at random. The blocks are therefore in the order of
 //     core 0.
 //
-// Both traces have the form of recorded traces. The thread of a record is the number of its core.
+// The private traces and the shared trace have the form of recorded traces. The thread of a record
+// is the number of its core.
 //
 // # Division as printed and by region
 //
@@ -46,10 +47,10 @@
 //   - Round robin sets tr_id to 0 before the loop, adds 1 before the first reference is taken, and
 //     lets it become num_traces, which is not a valid trace number. In the text, the order is core
 //     0, 1, 2, 3, 0 and so on. Here, the n-th executions therefore begin with core 0.
-//   - Both strategies pop from empty traces. Here, cores with empty traces are skipped; the random
-//     order chooses among the other cores with equal probability. (The authors' program
-//     concatenates whole executions, or shuffles their references, which loses the order on each
-//     core.)
+//   - The strategies round robin and random both pop from empty traces. Here, cores with empty
+//     traces are skipped; the random order chooses among the other cores with equal probability.
+//     (The authors' program concatenates whole executions, or shuffles their references, which
+//     loses the order on each core.)
 //   - Algorithm 2 stops after core 0's executions, and loses further executions of other cores.
 //     With a static division, no core has more executions than core 0. With a guided schedule, a
 //     core may have more. Here, the additional executions follow core 0's last execution, ordered

@@ -153,7 +153,7 @@ type source interface {
 
 // Marked reads a PPT trace and adds the marks of parallel regions, as in recorded traces: a
 // ParallelBegin before the entry of the first parallel block, and a ParallelEnd after the entry of
-// the first block that is not parallel. It implements trace.Selector and trace.Describer.
+// the first block that is not parallel. Marked implements trace.Selector and trace.Describer.
 type Marked struct {
 	in                 source
 	files              *Files
@@ -268,7 +268,7 @@ func (m *Marked) row(b *trace.Batch) error {
 	return nil
 }
 
-// give writes a row if its kind was selected.
+// give writes a row to b if the row's kind was selected.
 func (m *Marked) give(b *trace.Batch, kind trace.Kind, addr trace.Addr, bytes, site uint32) {
 	if kind == trace.BlockEntry && !m.kinds.Has(kind) {
 		kind = trace.BareBlock // the sites of PPT's blocks do not show which blocks have no references
@@ -285,8 +285,8 @@ func (m *Marked) give(b *trace.Batch, kind trace.Kind, addr trace.Addr, bytes, s
 	}
 }
 
-// learn returns the known facts about a block, and collects them if necessary. It returns nil if no
-// block has this number.
+// learn returns the known facts about a block, and collects these facts if necessary. learn returns
+// nil if no block has this number.
 func (m *Marked) learn(block uint32) (*about, error) {
 	if block == noBlock || m.program == nil || uint64(block) >= uint64(len(m.program.Blocks)) {
 		return nil, nil
@@ -328,7 +328,7 @@ func (m *Marked) occurred(addr trace.Addr) error {
 
 func hex(a trace.Addr) string { return "0x" + strconv.FormatUint(a, 16) }
 
-// finish compares the whole trace with the files when the trace has ended.
+// finish compares the trace with the files after the end of the trace.
 func (m *Marked) finish(err error) error {
 	if err != io.EOF || !m.check {
 		return err

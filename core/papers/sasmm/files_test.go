@@ -105,7 +105,7 @@ func TestPPT(t *testing.T) {
 	}
 }
 
-// TestPPTByNames checks that a trace whose blocks have names needs no table.
+// TestPPTByNames checks that a trace with named blocks needs no block table.
 func TestPPTByNames(t *testing.T) {
 	names := strings.NewReplacer("aa", "(main, entry)", "bb", "(OUT__1__6545__, shared_trace)", "cc", "(OUT__1__6545__, for.body)", "dd", "(main, for.end)")
 	var all [2][]ref

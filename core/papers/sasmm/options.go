@@ -58,7 +58,7 @@ func (o *Options) Check() error {
 type LimitError struct {
 	LimitBytes int64
 	PerRegion  bool
-	Executions uint64 // number of executions that fit
+	Executions uint64 // number of executions that fit in the limit
 }
 
 func (e *LimitError) Error() string {

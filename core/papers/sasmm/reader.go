@@ -20,7 +20,7 @@ func Private(r trace.Reader, o Options) (*Reader, error) { return newReader(r, o
 // different branches, blocks are in the order of core 0. To simulate private caches, use [Private].
 func Shared(r trace.Reader, o Options) (*Reader, error) { return newReader(r, o, true) }
 
-// Reader reads a synthesised trace. It implements trace.Selector and trace.Describer.
+// Reader reads a synthesised trace. Reader implements trace.Selector and trace.Describer.
 //
 // The errors of Next are the errors of the original trace, *[LimitError], *[BlocksError],
 // *[ThreadsError], *[AddressError], and *contract.UnknownError for a record whose site or block is
@@ -110,7 +110,7 @@ func newReader(in trace.Reader, o Options, shared bool) (*Reader, error) {
 func (r *Reader) Select(kinds trace.Kinds) { r.kinds = kinds }
 
 // Header returns the header of the trace, with one thread for each core instead of the original
-// threads. It implements [trace.Describer].
+// threads. Header implements [trace.Describer].
 func (r *Reader) Header() trace.Header {
 	var h trace.Header
 	if d, ok := r.in.(trace.Describer); ok {

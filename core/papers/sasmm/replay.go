@@ -24,7 +24,7 @@ func (l *lane) Next() (b *trace.Batch, from, to int, err error) {
 // enoughRows is the number of rows that are merged at once if their order does not matter.
 const enoughRows = 2048
 
-// place puts an execution after the waiting rows.
+// place appends the rows of an execution to the waiting rows.
 func (r *Reader) place(x *execution, core int) {
 	r.fill(x, core)
 	if r.waiting >= enoughRows {
@@ -89,7 +89,7 @@ func (r *Reader) fill(x *execution, core int) {
 	r.waiting += b.Len() - before
 }
 
-// begin starts to replay the complete section after the waiting rows.
+// begin starts to replay the section, which is complete, after the waiting rows.
 func (r *Reader) begin() {
 	r.flush()
 	r.keeping, r.replaying = false, true

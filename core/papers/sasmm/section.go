@@ -7,8 +7,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// section stores the executions of a section, which is the trace or region within which executions
-// are counted. The executions are stored by block, together with the order of the blocks.
+// section stores the executions of the trace or region within which executions are counted. The
+// executions are stored by block, together with the order of the blocks.
 type section struct {
 	tracks []track
 	at     []uint32 // by block: 1 + the number of its track; 0: no track yet

@@ -130,7 +130,7 @@ func (s *share) most() (n uint64) {
 	return n
 }
 
-// coreBits is the number of the lowest bit of the core's number in private addresses.
+// coreBits is the position of the lowest bit of the core's number in private addresses.
 const coreBits = 48
 
 // movable reports whether the bits for the core's number are unused: all 0, or all 1, for example

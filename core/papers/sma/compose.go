@@ -59,8 +59,8 @@ type touch struct {
 	lost, lostAgain tally
 	level           Level
 
-	// These fields are only used in the root: the numbers of lines that were looked up and that
-	// missed, and whether a missing line had been used before.
+	// looked and missed are the numbers of lines that were looked up and that missed, and again
+	// means that a missing line had been used before. All three fields are only used in the root.
 	looked, missed float64
 	again          bool
 }
@@ -386,8 +386,8 @@ func (a *analysis) total(l *loop, touches []touch, its, arrays []array) {
 	}
 }
 
-// addTo adds the level of a touch to its array. The array has the class of the touch with the most
-// misses.
+// addTo adds the counts of a touch to the touch's array. The array has the class of the touch with
+// the most misses.
 func (t *touch) addTo(arrays []array, most []float64) {
 	level, top := &arrays[t.group].level, &most[t.group]
 	level.add(t.level)
@@ -430,7 +430,7 @@ func (t *touch) class(old, inside float64) Class {
 	return inner
 }
 
-// recency sorts the loop's arrays by their last use. Growing arrays come before arrays that each
+// recency sorts the loop's arrays by their last use. Growing arrays precede arrays that each
 // iteration uses completely.
 func recency(touches []touch, arrays []array) []array {
 	last := make([]int, len(arrays))

@@ -46,7 +46,7 @@ func (c *context) up(i int, batch int32) {
 	c.batch[i] = batch
 }
 
-// lost computes the context-based reuse distance of an array, set by set. It returns the share of
+// lost computes the context-based reuse distance of an array, set by set. lost returns the share of
 // the array's lines that are in overfull sets, and the reason. A set is overfull if the lines of
 // this array, and the lines used since the last use of the array, need more ways than the set has.
 func (a *analysis) lost(c *context, its []array, i int) (share float64, why reason) {
@@ -57,7 +57,7 @@ func (a *analysis) lost(c *context, its []array, i int) (share float64, why reas
 	each := even
 	c.own, c.other = c.other, c.own
 	ways := a.ways()
-	past := func(k int32) bool { // past adds array k, and reports whether no more lines can be lost
+	past := func(k int32) bool { // past adds array k, and reports whether no further lines can be evicted
 		lines += its[k].lines
 		a.beside = append(a.beside, k)
 		even += a.occupy(c, &its[k], int(k))
@@ -159,9 +159,9 @@ func (a *analysis) places(touches []touch, its []array) int {
 	return min(max(a.budget/(cost*(len(touches)+1)+1), 8), 2048)
 }
 
-// measure finds the lines that are lost between two iterations and within an iteration. The sampled
-// positions are spread over the iterations of the loop and of its enclosing loops, to take the
-// strides of the outer loops into account (thesis §4.6): arrays that conflict in the first
+// measure finds the lines that are evicted between two iterations and within an iteration. The
+// sampled positions are spread over the iterations of the loop and of its enclosing loops, to take
+// the strides of the outer loops into account (thesis §4.6): arrays that conflict in the first
 // iteration need not conflict in later iterations.
 func (a *analysis) measure(l *loop, touches []touch, its []array) {
 	c := newContext(len(its))
@@ -174,7 +174,7 @@ func (a *analysis) measure(l *loop, touches []touch, its []array) {
 	}
 }
 
-// iterate runs an iteration twice at place k, and adds to each touch the lines that are lost in the
+// iterate runs an iteration twice at place k, and adds to each touch the lines that miss in the
 // second run. The two runs compose the right context of an iteration with the left context of the
 // next iteration (thesis, Figure 3.4).
 func (a *analysis) iterate(l *loop, c *context, touches []touch, its []array, k int) {
@@ -371,8 +371,8 @@ type footprint struct {
 // stride repeats the same sets.
 func (a *analysis) mostRuns() float64 { return float64(16*uint64(a.cache.Sets) + 256) }
 
-// put adds a section's lines, moved by offset bytes, to the counts of sets. It returns false if the
-// lines should instead be treated as spread evenly over the sets.
+// put adds a section's lines, moved by offset bytes, to the counts of sets. put returns false if
+// the lines should instead be treated as spread evenly over the sets.
 func (a *analysis) put(s *section, offset uint64) bool {
 	line, sets := uint64(a.cache.LineBytes), uint64(a.cache.Sets)
 	all := 1.
@@ -459,7 +459,7 @@ func (a *analysis) occupy(c *context, s *array, i int) (even float32) {
 	return even
 }
 
-// forget resets the counts of sets.
+// forget sets the counts of all sets to 0.
 func (a *analysis) forget() {
 	for _, set := range a.counted {
 		a.counts[set] = 0

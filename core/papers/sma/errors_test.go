@@ -192,7 +192,8 @@ func manyKernels() (list []kernels.Kernel) {
 	return list
 }
 
-// nested returns a walk over 8^depth doubles in depth nested loops.
+// nested returns a nest of the given depth, with 8 iterations per loop, that walks over 8^depth
+// doubles.
 func nested(depth int) kernels.Kernel {
 	steps := make([]int64, depth)
 	step := int64(8)

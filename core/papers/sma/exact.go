@@ -122,14 +122,14 @@ const (
 	rest                 // in the other iterations
 )
 
-// peeled splits off the first iteration of the loop at a path.
+// peeled returns the tree in which the first iteration of the loop at a path is a separate loop.
 type peeled struct {
 	at          []int
 	nodes       []peeledNode // nodes of the loop, in pre-order
 	top, number int          // position of the next item in the new tree: the number of its top-level node, and the item's number within this node
 }
 
-// peeledNode is a node of the new tree.
+// peeledNode is a node of the tree that peeled returns.
 type peeledNode struct {
 	path        []int // path in the old tree
 	place       where

@@ -14,7 +14,7 @@ import (
 // lru is a cache with LRU replacement: a list of lines for each set, most recently used first.
 type lru [][]uint64
 
-// hit accesses a line, and reports whether it was in the cache.
+// hit accesses a line, and reports whether the line was in the cache.
 func (c lru) hit(line uint64, ways int) bool {
 	set := &c[line%uint64(len(c))]
 	i := slices.Index(*set, line)

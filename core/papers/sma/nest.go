@@ -84,8 +84,8 @@ func (a *analysis) read(items []loops.Item, around *loop, chain []*loop) {
 	}
 }
 
-// turns returns the number of iterations of the innermost loop of a chain, summed over all
-// executions of that loop.
+// turns returns the number of iterations of the innermost loop of a chain, added up over all
+// executions of this loop.
 func turns(chain []*loop) float64 {
 	last := chain[len(chain)-1]
 	varies := false
@@ -145,7 +145,7 @@ func (s span) in(line uint32) span { return span{s.lo / uint64(line), s.hi / uin
 
 func (s span) len() float64 { return float64(s.hi-s.lo) + 1 }
 
-// dim describes a loop that moves a reference.
+// dim describes a loop that changes the address of a reference.
 type dim struct {
 	step  float64 // absolute value of the stride in bytes
 	trips float64

@@ -96,9 +96,9 @@ func (a *analysis) sectionLines(s *array, most uint64, list []uint64) []uint64 {
 	return list
 }
 
-// composeRoot determines which lines of each touch are in the cache when the root reaches this
-// touch. The arrays of a loop are used in turn. Arrays that the loop uses completely in each
-// iteration are used again at the end of the loop.
+// composeRoot determines which lines of each touch are in the cache at the time of this touch. The
+// arrays of a loop are used in turn. Arrays that the loop uses completely in each iteration are
+// used again at the end of the loop.
 func (a *analysis) composeRoot(touches []touch, arrays []array) {
 	h := newHeld(a.cache)
 	most := make([]float64, len(arrays))

@@ -15,21 +15,22 @@
 //     last use, compared with the number of ways.
 //  3. Within a loop, references take turns, one line at a time; between loops, arrays are treated
 //     as a whole (§4.9). First, the end of a loop's iteration is composed with the beginning of the
-//     next iteration (Figure 3.4). Then each loop is composed into its enclosing loop (Algorithm
+//     next iteration (Figure 3.4). Then each loop is composed with its enclosing loop (Algorithm
 //     2), up to the root, which is a loop that runs once.
 //  4. Each array has a class at each level ([Class]; §4.2). The class determines the array's
 //     misses: with FIRST_MISS, each line of the array misses once at that level; lines that do not
 //     stay in the cache miss again in each iteration of the outer loops that reuse them.
 //
 // The first rule that applies determines the class. An array that is in the cache is ALWAYS_HIT. An
-// array that fits, with enough ways, is FIRST_MISS. If two arrays in the same loop begin in the
-// same set, have the same length and stride, and there is no way left, both are ALWAYS_MISS (§4.3);
-// an array that was in the cache before the loop is then FIRST_HIT. If two arrays overlap in some
-// sets, or begin in the same set with different strides, both are CONF_MISS (§4.4, §4.5). If the
-// arrays belong to nested loops, the inner array is CONF_MISS, because it stays in the cache except
-// for one line per iteration; the outer array is ALWAYS_MISS (§4.7). If the cache is too small, the
-// array is CAP_MISS, even if it was FIRST_MISS (§4.8). If two arrays share a line at their edges,
-// this is not a conflict (§4.10). Cold misses are not distinguished from capacity misses (§3.1).
+// array is FIRST_MISS if it fits in the cache and each set has enough ways. If two arrays in the
+// same loop begin in the same set, have the same length and stride, and the sets have no free way,
+// both are ALWAYS_MISS (§4.3); an array that was in the cache before the loop is then FIRST_HIT. If
+// two arrays overlap in some sets, or begin in the same set with different strides, both are
+// CONF_MISS (§4.4, §4.5). If the arrays belong to nested loops, the inner array is CONF_MISS,
+// because it stays in the cache except for one line per iteration; the outer array is ALWAYS_MISS
+// (§4.7). If the cache is too small, the array is CAP_MISS, even if it was FIRST_MISS (§4.8). If
+// two arrays share a line at their edges, this is not a conflict (§4.10). Cold misses are not
+// distinguished from capacity misses (§3.1).
 //
 // The run time depends on the size of the tree, the number of sets and the number of arrays in a
 // loop, but not on trip counts.
@@ -39,15 +40,15 @@
 //   - Conflicts are counted by set. The thesis splits an array into regions with a number of ways
 //     each (§4.4); here the regions are sets, so only the lines in overfull sets miss again. Only
 //     contexts and classes treat arrays as a whole (§4.1). If misses were also counted for whole
-//     arrays, the errors would be several times as large as in the thesis.
+//     arrays instead of sets, the errors would be several times as large as in the thesis.
 //   - Here, an array whose stride is longer than a line uses only the sets of the lines that the
 //     stride reaches. The thesis assumes that such an array uses all sets of its range, and calls
 //     this a weakness (§4.10).
 //   - Strides of outer loops move arrays relative to each other (§4.6, which has no formula). Here,
 //     losses are averaged over many iterations, which are spread evenly over all enclosing loops.
 //     If a loop touches B lines of an array in total and D in each of its n iterations, (B-D)/(n-1)
-//     lines are new in each iteration after the first. The other D-(B-D)/(n-1) lines may have been
-//     evicted.
+//     lines are new in each iteration after the first. The D-(B-D)/(n-1) remaining lines of an
+//     iteration may have been evicted.
 //   - If a loop walks through several arrays at the same time, and they do not all fit in the
 //     cache, only a part of each array is in the cache when the loop ends, as in the text on Figure
 //     4.4. Arrays that each iteration uses completely count as used after the arrays that the loop
@@ -97,7 +98,7 @@ type Class uint8
 const (
 	AlwaysHit  Class = iota // the array is already in the cache
 	FirstMiss               // each line misses once, and then stays in the cache
-	CapMiss                 // the array does not stay, because the cache is too small; misses repeat in outer loops
+	CapMiss                 // the array does not stay in the cache, which is too small; misses repeat in outer loops
 	FirstHit                // the array is in the cache until other arrays evict its lines one by one
 	ConfMiss                // the array does not stay, because other arrays use the same sets; misses repeat in outer loops
 	AlwaysMiss              // all accesses miss
@@ -153,9 +154,9 @@ type Loop struct {
 	Trips  float64 // mean number of iterations per run
 	Runs   float64
 	Total  Level // mean counts per run, without a class
-	// Arrays is sorted by last use. Left and Right contain indices into Arrays. Left lists the arrays
-	// that are used first and together fit in the cache. Right lists the arrays that are still
-	// completely in the cache at the end, the most recently used last (§3.3).
+	// Arrays is sorted by last use. Left and Right contain indices into Arrays. Left lists the
+	// first arrays that the loop uses, as many as fit in the cache together. Right lists the arrays
+	// that are still completely in the cache at the end, the most recently used last (§3.3).
 	Arrays      []Array
 	Left, Right []int
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/stackglass/stackglass/core/loops/misses"
 )
 
-// way exceeds the size of every cache in these tests, so addresses that are equal modulo way are in
-// the same set.
+// way is a multiple of the size of every way in these tests, so addresses that are equal modulo way
+// are in the same set.
 const way = 1 << 20
 
 // walk returns a loop that iterates over several arrays, one double at a time. Each array has the
@@ -92,8 +92,8 @@ func sequence(lines uint64, arrays string) (items []loops.Item) {
 	return items
 }
 
-// TestFigure3_3 checks that the left context contains the first arrays, and the right context the
-// last arrays, as many as fit in the cache.
+// TestFigure3_3 checks that the left context contains the first arrays, and that the right context
+// contains the last arrays, each as many as fit in the cache.
 func TestFigure3_3(t *testing.T) {
 	full := misses.Cache{LineBytes: 64, Sets: 1, Ways: 16}
 	one := analyzed(t, full, sequence(4, "a b c d")...)
